@@ -1,0 +1,42 @@
+# `make train` and `make test` work on a fresh machine: the first use creates .venv with the pinned set.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help setup train test lint clean
+
+help:
+	@echo "make train    train the default preset (ARGS='--preset NAME ...' for another)"
+	@echo "make test     run the tests            (ARGS='-m \"not slow\" ...' for a part)"
+	@echo "make lint     ruff, import-linter, mypy"
+	@echo "make setup    only the set-up that the others begin with"
+	@echo "make clean    remove .venv and caches; runs/ stays"
+
+setup: $(STAMP)
+
+# torch by itself and first, at its pin: a newer one must never be considered, it is gigabytes.
+$(STAMP): setup.py setup.cfg pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit(1)' || { \
+	    echo "GameSpiel needs Python 3.11 or newer; '$(PYTHON)' is not." \
+	         "Choose another with: make PYTHON=python3.12" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt torch
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+train: $(STAMP)
+	$(BIN)/python train.py $(ARGS)
+
+test: $(STAMP)
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,55 @@
+"""Advantages over turns, as pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+
+def gae(rewards: Floats, values: Floats, last_value: float, gamma: float, lam: float) -> tuple[Floats, Floats]:
+    """Generalised advantage estimates of one episode's turns (Schulman et al. 2015, arXiv:1506.02438, eq. 16).
+
+    Args:
+        rewards: what each turn's action paid, float64 (turns,).
+        values: the critic's estimates before each action, float64 (turns,).
+        last_value: the estimate of the state after the last turn: 0 where the episode ended, the critic's
+            where it was cut.
+        gamma: discount per turn. lam: the estimator's mixing weight.
+
+    Returns:
+        Advantages and returns (advantages + values), float64 (turns,) each.
+    """
+    advantages = np.zeros(len(rewards))
+    following, running = last_value, 0.0
+    for t in range(len(rewards) - 1, -1, -1):
+        delta = rewards[t] + gamma * following - values[t]
+        running = delta + gamma * lam * running
+        advantages[t], following = running, float(values[t])
+    return advantages, advantages + values
+
+
+def normalize_by_group(advantages: Floats, groups: Sequence[Hashable], eps: float = 1e-8) -> Floats:
+    """Zero mean and unit standard deviation within each group, shape (turns,) in and out.
+
+    Seats of a zero-sum game have different expected scores, and games different scales: one normalisation
+    over all of them would teach "be the luckier seat". A group of one turn, or with one value throughout, says nothing about
+    better or worse and becomes 0.
+    """
+    out = np.zeros_like(advantages)
+    members: dict[Hashable, list[int]] = {}
+    for index, group in enumerate(groups):
+        members.setdefault(group, []).append(index)
+    for indices in members.values():
+        own = advantages[indices]
+        out[indices] = (own - own.mean()) / (own.std() + eps)
+    return out
+
+
+def explained_variance(values: Floats, returns: Floats) -> float:
+    """1 − Var(returns − values) / Var(returns); NaN where the returns do not vary."""
+    variance = float(np.var(returns))
+    return float("nan") if variance == 0 else 1.0 - float(np.var(returns - values)) / variance

@@ -1,0 +1,163 @@
+"""A rollout buffer for episodes of different lengths, with Stable-Baselines3's verbs.
+
+`RolloutBuffer` wants a rectangle of steps by environments, numeric observations and float32 masks; language-model
+games give ragged turns, texts, and masks of thousands of actions. Here a turn is a row, masks are one bit an
+action, and an episode is whole or absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from agents.advantages import gae, normalize_by_group
+
+
+class TurnBatch(NamedTuple):
+    """A minibatch of turns; b turns.
+
+    index: int64 (b,), positions in the buffer. observations: b texts. actions: int64 (b,).
+    action_masks: bool (b, n_actions), true = legal. old_values, old_log_prob, advantages, returns: float32 (b,).
+    """
+
+    index: npt.NDArray[np.int64]
+    observations: list[str]
+    actions: npt.NDArray[np.int64]
+    action_masks: npt.NDArray[np.bool_]
+    old_values: Tensor
+    old_log_prob: Tensor
+    advantages: Tensor
+    returns: Tensor
+
+
+@dataclass
+class _Episode:
+    group: Hashable
+    turns: list[int] = field(default_factory=list)
+    last_value: float = 0.0
+
+
+class TurnBuffer:
+    """The turns of one step's episodes.
+
+    Args:
+        n_actions: size of the Discrete action space.
+        gamma, gae_lambda: discount and mixing weight per turn.
+        normalize: whether advantages are normalised over the rollout within each group.
+        device: where minibatches' tensors live.
+    """
+
+    def __init__(
+        self,
+        n_actions: int,
+        gamma: float = 0.99,
+        gae_lambda: float = 0.95,
+        normalize: bool = True,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.n_actions, self.gamma, self.gae_lambda, self.normalize = n_actions, gamma, gae_lambda, normalize
+        self.device = device
+        self.reset()
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.observations: list[str] = []
+        self.actions: list[int] = []
+        self._masks: list[npt.NDArray[np.uint8]] = []
+        self.rewards: list[float] = []
+        self.values: list[float] = []
+        self.log_probs: list[float] = []
+        self._episodes: dict[int, _Episode] = {}
+        self.advantages: npt.NDArray[np.float64] | None = None
+        self.returns: npt.NDArray[np.float64] | None = None
+
+    def add(
+        self,
+        episode: int,
+        observation: str,
+        action: int,
+        action_mask: npt.NDArray[np.bool_],
+        reward: float,
+        value: float,
+        log_prob: float,
+        group: Hashable = None,
+    ) -> None:
+        """Add an episode's next turn; `group` (game, seat) is what its advantages are normalised with.
+
+        Raises:
+            ValueError: a mask of another length, or one under which the action is not legal.
+        """
+        mask = np.asarray(action_mask, dtype=bool)
+        if mask.shape != (self.n_actions,):
+            raise ValueError(f"the action mask has shape {mask.shape}, expected ({self.n_actions},)")
+        if not mask[action]:
+            raise ValueError(f"action {action} is not legal under its mask: {np.flatnonzero(mask).tolist()} are")
+        self._episodes.setdefault(episode, _Episode(group)).turns.append(len(self.actions))
+        self.observations.append(observation)
+        self.actions.append(int(action))
+        self._masks.append(np.packbits(mask))
+        self.rewards.append(float(reward))
+        self.values.append(float(value))
+        self.log_probs.append(float(log_prob))
+
+    def bootstrap(self, episode: int, last_value: float) -> None:
+        """An episode that was cut goes on in the critic's estimate of the state it was left in."""
+        self._episodes[episode].last_value = last_value
+
+    def compute_returns_and_advantage(self) -> None:
+        """Fill `advantages` and `returns`, float64 (turns,), once all episodes are in."""
+        self.advantages, self.returns = np.zeros(len(self)), np.zeros(len(self))
+        groups: list[Hashable] = [None] * len(self)
+        rewards, values = np.array(self.rewards), np.array(self.values)
+        for episode in self._episodes.values():
+            turns = episode.turns
+            self.advantages[turns], self.returns[turns] = gae(
+                rewards[turns], values[turns], episode.last_value, self.gamma, self.gae_lambda
+            )
+            for turn in turns:
+                groups[turn] = episode.group
+        if self.normalize:
+            self.advantages = normalize_by_group(self.advantages, groups)
+
+    def action_masks(self, index: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Masks of the given turns, bool (b, n_actions), true = legal."""
+        packed = np.stack([self._masks[i] for i in index])
+        return np.unpackbits(packed, axis=1, count=self.n_actions).astype(bool)
+
+    def batch(self, index: npt.NDArray[np.int64]) -> TurnBatch:
+        """The given turns.
+
+        Raises:
+            RuntimeError: before `compute_returns_and_advantage`.
+        """
+        if self.advantages is None or self.returns is None:
+            raise RuntimeError("call compute_returns_and_advantage() before taking minibatches")
+
+        def tensor(values: npt.NDArray[np.float64]) -> Tensor:
+            return torch.tensor(values[index], dtype=torch.float32, device=self.device)
+
+        return TurnBatch(
+            index=index,
+            observations=[self.observations[i] for i in index],
+            actions=np.array(self.actions, dtype=np.int64)[index],
+            action_masks=self.action_masks(index),
+            old_values=tensor(np.array(self.values)),
+            old_log_prob=tensor(np.array(self.log_probs)),
+            advantages=tensor(self.advantages),
+            returns=tensor(self.returns),
+        )
+
+    def get(self, batch_size: int, order: npt.NDArray[np.int64] | None = None) -> Iterator[TurnBatch]:
+        """Minibatches of `batch_size` turns in the given order; the last one holds what is left."""
+        order = np.arange(len(self)) if order is None else order
+        for start in range(0, len(order), batch_size):
+            yield self.batch(order[start : start + batch_size])

@@ -1,0 +1,269 @@
+"""What a person sees while training: a live display on a terminal, plain lines elsewhere (files, CI)."""
+
+import math
+import re
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import NamedTuple
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+
+class Shown(NamedTuple):
+    """A metric on display: where it comes from, what it is called, how it is written."""
+
+    metric: str
+    label: str
+    form: str
+
+
+LINE = (
+    Shown("rollout/reward", "reward", ".3f"),
+    Shown("rollout/success", "success", ".3f"),
+    Shown("train/kl_ref", "kl", ".4f"),
+    Shown("train/entropy", "entropy", ".3f"),
+    Shown("rollout/legal_mass", "legal", ".3f"),
+    Shown("time/decisions_per_second", "dec/s", ".0f"),
+)
+"""A plain line, after `step 12/100`: always these, in this order; `-` stands for what was not logged."""
+
+GRID = (
+    Shown("rollout/reward", "reward", ".3f"),
+    Shown("rollout/success", "success", ".1%"),
+    Shown("rollout/turns", "turns a game", ".2f"),
+    Shown("rollout/seat0_reward", "seat 0", ".3f"),
+    Shown("rollout/seat1_reward", "seat 1", ".3f"),
+    Shown("eval/share", "share of best", ".1%"),
+    Shown("train/kl_ref", "KL to base", ".4f"),
+    Shown("train/kl_coef", "KL weight", ".4f"),
+    Shown("train/approx_kl", "KL of update", ".5f"),
+    Shown("train/entropy", "entropy", ".3f"),
+    Shown("rollout/legal_mass", "legal mass", ".3f"),
+    Shown("train/clip_fraction", "clipped", ".1%"),
+    Shown("train/policy_loss", "policy loss", ".4f"),
+    Shown("train/value_loss", "value loss", ".4f"),
+    Shown("train/explained_variance", "explained var", ".3f"),
+    Shown("decisions", "decisions", ",.0f"),
+    Shown("time/decisions_per_second", "decisions/s", ",.0f"),
+    Shown("seconds", "seconds", ",.0f"),
+)
+"""The live display, three a row."""
+
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.?)", re.DOTALL)
+WIDTH = 80
+TEXT_LINES = 8
+REWARDS = 60
+
+
+class Dashboard:
+    """Shows a run's progress. Use it as a context manager: the terminal is itself again however that ends.
+
+    On a terminal: one panel that redraws in place, with the time left, the metrics, the rewards so far and
+    the last game. Elsewhere: a line for a step, at most one every `every` seconds, and always the first and
+    the last.
+    """
+
+    def __init__(
+        self,
+        total_steps: int,
+        *,
+        console: Console | None = None,
+        every: float = 2.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._total = total_steps
+        self._console = console or Console()
+        self._every = every
+        self._clock = clock
+        self._pace = Pace()
+        self._rewards: deque[float] = deque(maxlen=REWARDS)
+        self._metrics: Mapping[str, float] = {}
+        self._text: str | None = None
+        self._line_at = -math.inf
+        self._live: Live | None = None
+
+    def __enter__(self) -> "Dashboard":
+        self._pace.start(self._clock())
+        if self._console.is_terminal:
+            self._live = Live(
+                get_renderable=self._render,
+                console=self._console,
+                refresh_per_second=4,
+                vertical_overflow="crop",
+            )
+            self._live.start(refresh=True)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def update(self, metrics: Mapping[str, float], text: str | None = None) -> None:
+        """Shows a step's metrics (`step` among them) and, when given, the text of a game just played."""
+        self._metrics = dict(metrics)
+        self._text = text if text is not None else self._text
+        self._pace.add(int(metrics["step"]), self._clock())
+        if _known(metrics.get("rollout/reward")):
+            self._rewards.append(metrics["rollout/reward"])
+        if self._live is None:
+            self._print_line()
+
+    def message(self, text: str) -> None:
+        """Prints a line of text that stays: above the live display, or among the plain lines."""
+        self._console.print(Text(clean(text)))
+
+    def _print_line(self) -> None:
+        now, last = self._clock(), self._pace.step >= self._total
+        if now - self._line_at >= self._every or last:
+            self._line_at = now
+            line = plain_line(self._metrics, self._total, self._pace.seconds_left(self._total))
+            self._console.print(Text(line), soft_wrap=True)
+
+    def _render(self) -> RenderableType:
+        step = self._pace.step
+        head = Table.grid(expand=True, padding=(0, 1))
+        for ratio in (None, 1, None):
+            head.add_column(ratio=ratio, no_wrap=True)
+        left = duration(self._pace.seconds_left(self._total))
+        head.add_row(
+            f"step {step}/{self._total}",
+            ProgressBar(total=self._total, completed=step, complete_style="cyan", finished_style="green"),
+            f"{left} left" if step < self._total else "done",
+        )
+        parts: list[RenderableType] = [head, "", _grid(self._metrics)]
+        width = min(self._console.width, WIDTH)
+        if len(self._rewards) > 1:
+            recent = list(self._rewards)[-max(2, width - 30) :]
+            ends = f"  {min(recent):.2f} to {max(recent):.2f}"
+            line = Text.assemble(("reward  ", "dim"), (sparkline(recent), "cyan"), (ends, "dim"))
+            parts += ["", line]
+        panels: list[RenderableType] = [
+            Panel(Group(*parts), title="GameSpiel", title_align="left", box=box.ROUNDED, width=width)
+        ]
+        if self._text:
+            panels.append(
+                Panel(
+                    Text(shorten(self._text, TEXT_LINES), overflow="ellipsis", no_wrap=True),
+                    title="last game",
+                    title_align="left",
+                    box=box.ROUNDED,
+                    width=width,
+                    border_style="dim",
+                )
+            )
+        return Group(*panels)
+
+
+class Pace:
+    """How fast steps go by, over the last few of them; a resumed run's earlier steps do not count."""
+
+    def __init__(self, window: int = 30) -> None:
+        self.step = 0
+        self._started = 0.0
+        self._marks: deque[tuple[int, float]] = deque(maxlen=window)
+
+    def start(self, now: float) -> None:
+        """Starts the clock."""
+        self._started = now
+
+    def add(self, step: int, now: float) -> None:
+        """`step` steps are done."""
+        if not self._marks:
+            self._marks.append((step - 1, self._started))
+        self._marks.append((step, now))
+        self.step = step
+
+    def seconds_left(self, total: int) -> float | None:
+        """Until `total` steps are done, at the recent pace; None while there is none."""
+        if not self._marks:
+            return None
+        (first, begun), (last, now) = self._marks[0], self._marks[-1]
+        return (now - begun) / (last - first) * max(0, total - last) if last > first else None
+
+
+def plain_line(metrics: Mapping[str, float], total: int, seconds_left: float | None) -> str:
+    """`step 12/100  reward 0.512  success 0.480  ...  left 0:31`: two spaces between, one within a pair."""
+    pairs = [f"{shown.label} {_write(metrics, shown)}" for shown in LINE]
+    return "  ".join([f"step {int(metrics['step'])}/{total}", *pairs, f"left {duration(seconds_left)}"])
+
+
+def summary_table(before: Mapping[str, float | str], after: Mapping[str, float | str]) -> Table:
+    """A row a measure, before and after training; the change is shown where both are numbers."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("")
+    for title in ("before", "after", "change"):
+        table.add_column(title, justify="right")
+    for name in dict.fromkeys([*before, *after]):
+        old, new = before.get(name), after.get(name)
+        change = Text("")
+        if isinstance(old, int | float) and isinstance(new, int | float):
+            change = Text(f"{new - old:+.3f}", style="bold")
+        table.add_row(Text(name), _cell(old), _cell(new), change)
+    return table
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """A block a value, the lowest ▁ and the highest █; all ▁ when they are equal."""
+    low, high = min(values), max(values)
+    scale = 7 / (high - low) if high > low else 0.0
+    return "".join("▁▂▃▄▅▆▇█"[round((value - low) * scale)] for value in values)
+
+
+def duration(seconds: float | None) -> str:
+    """`4:05`, `1:02:03`, or `-` when unknown."""
+    if seconds is None or not math.isfinite(seconds):
+        return "-"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def shorten(text: str, lines: int) -> str:
+    """At most `lines` lines of `text`, its last ones (how a game ended), with `…` where some are left out."""
+    rows = clean(text).strip("\n").split("\n")
+    return "\n".join(rows if len(rows) <= lines else ["…", *rows[-(lines - 1) :]])
+
+
+def clean(text: str) -> str:
+    """`text` without what could move the cursor or change colours; a model may have written it."""
+    plain = _ESCAPE.sub("", text).expandtabs(4)
+    return "".join(c if c == "\n" or c.isprintable() else " " for c in plain)
+
+
+def _grid(metrics: Mapping[str, float]) -> Table:
+    grid = Table.grid(expand=True, padding=(0, 1))
+    for _ in range(3):
+        grid.add_column(style="dim", no_wrap=True)
+        grid.add_column(justify="right", no_wrap=True, ratio=1)
+    for row in range(0, len(GRID), 3):
+        cells: list[str] = []
+        for shown in GRID[row : row + 3]:
+            cells += [shown.label, _write(metrics, shown)]
+        grid.add_row(*cells)
+    return grid
+
+
+def _write(metrics: Mapping[str, float], shown: Shown) -> str:
+    value = metrics.get(shown.metric)
+    return format(value, shown.form) if value is not None and _known(value) else "-"
+
+
+def _known(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
+
+
+def _cell(value: float | str | None) -> Text:
+    if value is None:
+        return Text("-")
+    return Text(value if isinstance(value, str) else f"{value:.3f}")

@@ -1,0 +1,14 @@
+"""How a language model's tokens become actions."""
+
+from agents.decoding.choice import ChoiceDecoder, ChoiceEvaluation, ChoiceSample
+from agents.decoding.codec import ChatCodec, TokenBoundaryError
+from agents.decoding.trie import ActionTrie
+
+__all__ = [
+    "ActionTrie",
+    "ChatCodec",
+    "ChoiceDecoder",
+    "ChoiceEvaluation",
+    "ChoiceSample",
+    "TokenBoundaryError",
+]

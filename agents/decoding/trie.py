@@ -1,0 +1,95 @@
+"""The prefix tree of a legal set's token sequences.
+
+Every action's sequence ends with the end-of-turn token, which is a child like any other: with the legal ids
+1 and 12, the node reached by "1" has two children, end-of-turn and "2". Without it the shorter of the two
+could never be chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Node(NamedTuple):
+    """A branching node: a place where the policy has something to decide.
+
+    prefix: the action's tokens before this decision, shape (depth,).
+    children: the tokens that may follow, ascending, shape (n_children,), n_children >= 2.
+    """
+
+    prefix: tuple[int, ...]
+    children: tuple[int, ...]
+
+
+class Choice(NamedTuple):
+    """One decision on an action's path: which child of which branching node."""
+
+    node: int
+    child: int
+
+
+@dataclass(frozen=True)
+class ActionTrie:
+    """All legal actions' sequences of one state.
+
+    nodes: the branching nodes, parents before children; nodes with one child are left out, since what is
+        forced needs no forward and has probability 1.
+    paths: for every legal action, the choices from the root to its end (empty where it is the only one).
+    following: the next branching node after a choice, where something is left to decide.
+    ends: the action that a choice settles, where nothing is.
+    """
+
+    nodes: tuple[Node, ...]
+    paths: Mapping[int, tuple[Choice, ...]]
+    following: Mapping[Choice, int]
+    ends: Mapping[Choice, int]
+
+    @classmethod
+    def build(cls, sequences: Mapping[int, Sequence[int]]) -> ActionTrie:
+        """Build from action -> its tokens, end-of-turn included.
+
+        Raises:
+            ValueError: no action at all, two actions of the same tokens, or one that is a prefix of another.
+        """
+        if not sequences:
+            raise ValueError("an action trie needs at least one legal action, got none")
+        nodes: list[Node] = []
+        paths: dict[int, list[Choice]] = {action: [] for action in sequences}
+        level: list[tuple[tuple[int, ...], list[int]]] = [((), list(sequences))]
+        while level:
+            deeper: list[tuple[tuple[int, ...], list[int]]] = []
+            for prefix, actions in level:
+                groups = _group_by_next_token(sequences, prefix, actions)
+                children = tuple(sorted(groups))
+                for child, token in enumerate(children):
+                    if len(children) > 1:
+                        for action in groups[token]:
+                            paths[action].append(Choice(len(nodes), child))
+                    if len(groups[token]) > 1:
+                        deeper.append(((*prefix, token), groups[token]))
+                if len(children) > 1:
+                    nodes.append(Node(prefix, children))
+            level = deeper
+        following = {path[i]: path[i + 1].node for path in paths.values() for i in range(len(path) - 1)}
+        ends = {path[-1]: action for action, path in paths.items() if path}
+        return cls(tuple(nodes), {a: tuple(p) for a, p in paths.items()}, following, ends)
+
+
+def _group_by_next_token(
+    sequences: Mapping[int, Sequence[int]], prefix: tuple[int, ...], actions: list[int]
+) -> dict[int, list[int]]:
+    """Actions by the token that follows `prefix`; each of them begins with it."""
+    depth = len(prefix)
+    groups: dict[int, list[int]] = {}
+    for action in actions:
+        if len(sequences[action]) == depth and len(actions) > 1:
+            others = [other for other in actions if other != action]
+            raise ValueError(
+                f"action {action}'s tokens {list(prefix)} equal or begin those of {others}: texts must "
+                "differ, and each must be closed by the end-of-turn token"
+            )
+        if len(sequences[action]) > depth:
+            groups.setdefault(sequences[action][depth], []).append(action)
+    return groups

@@ -1,0 +1,37 @@
+"""The coefficient of the divergence from the reference policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass
+class AdaptiveKLController:
+    """Proportional control of the KL coefficient (Ziegler et al. 2019, arXiv:1909.08593, section 2.2).
+
+    coefficient: what the divergence is multiplied by in the loss.
+    target: nats per turn that the policy may move from the reference.
+    horizon: turns over which the coefficient reacts; None keeps it fixed.
+    """
+
+    coefficient: float
+    target: float
+    horizon: int | None = 10_000
+
+    def __post_init__(self) -> None:
+        if self.coefficient < 0 or self.target <= 0 or (self.horizon is not None and self.horizon < 1):
+            raise ValueError(
+                "KL control needs coefficient >= 0, target > 0 and horizon >= 1 (or None), "
+                f"got {self.coefficient}, {self.target}, {self.horizon}"
+            )
+
+    def update(self, kl: float, turns: int) -> None:
+        """Take in the mean divergence of `turns` turns.
+
+        The relative error is clipped to ±0.2, and a step longer than the horizon counts as one horizon, so
+        that one update changes the coefficient by a fifth at most.
+        """
+        if self.horizon is None:
+            return
+        error = min(max(kl / self.target - 1.0, -0.2), 0.2)
+        self.coefficient *= 1.0 + error * min(turns / self.horizon, 1.0)

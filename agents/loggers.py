@@ -1,0 +1,103 @@
+"""Metrics on disk: one JSON object a line, a line a step. Survives a kill; can be cut back on resume."""
+
+import json
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from stable_baselines3.common.logger import KVWriter, filter_excluded_keys
+
+from task_gym.errors import TaskGymError
+
+Row = dict[str, Any]
+
+
+class MetricsFileError(TaskGymError):
+    """A metrics file with a line, other than a torn last one, that is not a step's row."""
+
+
+class JSONLWriter(KVWriter):
+    """Appends each `Logger.dump(step)` to a file as a line: `step` first, then the keys, sorted.
+
+    - A metric recorded as `step` takes the place of the dump's own step.
+    - Numpy and torch scalars become numbers, their arrays lists. JSON has no infinity and no NaN: they become
+      null, which the plot shows as a gap.
+    - Each line is flushed as it is written, so a kill loses at most the line it interrupts.
+    - Keys recorded with `exclude="json"` are left out.
+
+    Use: `Logger(folder, [JSONLWriter(path)])`.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = self.path.open("a", encoding="utf-8")
+
+    def write(
+        self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0
+    ) -> None:
+        """Appends one row."""
+        kept = filter_excluded_keys(key_values, key_excluded, "json")
+        row = {"step": step, **{key: to_json(kept[key]) for key in sorted(kept)}}
+        self._file.write(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Closes the file; closing again does nothing."""
+        self._file.close()
+
+
+def to_json(value: Any) -> Any:
+    """`value` as JSON can say it; what is not finite becomes None. A kind it cannot say is a TypeError."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, list | tuple):
+        return [to_json(item) for item in value]
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    raise TypeError(
+        f"a metric must be a number, text, or a list of them, not {type(value).__name__}: {value!r}"
+    )
+
+
+def read_rows(path: str | os.PathLike[str]) -> list[Row]:
+    """The rows of a metrics file, in order. A last line torn by a kill is left out."""
+    return [row for _, row in _lines(Path(path))]
+
+
+def truncate_after(path: str | os.PathLike[str], step: int) -> int:
+    """Removes the rows after `step`, and a torn last line; returns how many lines went.
+
+    For resume: what was logged after the checkpoint is about to be logged again. The file is replaced in one
+    move, so a kill leaves the old one or the new one. No file means that nothing was logged: 0.
+    """
+    path = Path(path)
+    if not path.exists():
+        return 0
+    total = len(path.read_text(encoding="utf-8").splitlines())
+    kept = [line for line, row in _lines(path) if row["step"] <= step]
+    if len(kept) < total:
+        temporary = path.with_name(path.name + ".tmp")
+        temporary.write_text("".join(kept), encoding="utf-8")
+        os.replace(temporary, path)
+    return total - len(kept)
+
+
+def _lines(path: Path) -> Iterator[tuple[str, Row]]:
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    for number, line in enumerate(lines, start=1):
+        if number == len(lines) and not line.endswith("\n"):
+            return  # torn by a kill: a whole line ends in a newline
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise MetricsFileError(f"{path}, line {number}: not JSON: {line[:80]!r}") from error
+        if not isinstance(row, dict) or not isinstance(row.get("step"), int):
+            raise MetricsFileError(
+                f"{path}, line {number}: not an object with an integer 'step': {line[:80]!r}"
+            )
+        yield line, row

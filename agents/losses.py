@@ -1,0 +1,36 @@
+"""PPO's losses, as pure functions of tensors of shape (turns,)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class PolicyLoss(NamedTuple):
+    """loss: scalar. clip_fraction: share of turns outside the trust region. approx_kl: KL(old || new), nats."""
+
+    loss: Tensor
+    clip_fraction: Tensor
+    approx_kl: Tensor
+
+
+def clipped_policy_loss(log_prob: Tensor, old_log_prob: Tensor, advantages: Tensor, cliprange: float) -> PolicyLoss:
+    """−min(r A, clip(r, 1 − ε, 1 + ε) A), averaged over turns (Schulman et al. 2017, arXiv:1707.06347, eq. 7).
+
+    The divergence is the low-variance estimator (r − 1) − log r (Schulman, "Approximating KL divergence").
+    """
+    log_ratio = log_prob - old_log_prob
+    ratio = log_ratio.exp()
+    clipped = ratio.clamp(1.0 - cliprange, 1.0 + cliprange)
+    loss = -torch.min(ratio * advantages, clipped * advantages).mean()
+    with torch.no_grad():
+        clip_fraction = ((ratio - 1.0).abs() > cliprange).float().mean()
+        approx_kl = (ratio - 1.0 - log_ratio).mean()
+    return PolicyLoss(loss, clip_fraction, approx_kl)
+
+
+def value_loss(values: Tensor, returns: Tensor) -> Tensor:
+    """Mean squared error of the critic, scalar."""
+    return (values - returns).square().mean()

@@ -1,0 +1,56 @@
+"""Numbers that describe a step."""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Sequence
+from typing import Any
+
+import numpy as np
+
+from agents.rollout import Episode
+
+
+class Means:
+    """Weighted means by name."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, tuple[float, float]] = {}
+
+    def add(self, name: str, value: float, weight: float) -> None:
+        total, count = self._sums.get(name, (0.0, 0.0))
+        self._sums[name] = (total + value * weight, count + weight)
+
+    def record(self, name: str, value: float) -> None:
+        """A number that is whole already."""
+        self._sums[name] = (value, 1.0)
+
+    def __getitem__(self, name: str) -> float:
+        total, count = self._sums[name]
+        return total / count
+
+    def items(self) -> ItemsView[str, float]:
+        return {name: self[name] for name in self._sums}.items()
+
+
+def rollout_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
+    """How a step's episodes went; faults are counted and left out of everything else."""
+    played = [episode for episode in episodes if not episode.fault]
+    out: dict[str, float] = {"episodes": len(played), "faults": len(episodes) - len(played)}
+    if not played:
+        return out
+    turns = [turn for episode in played for turn in episode.turns]
+    out |= {
+        "reward": _mean([episode.total_reward for episode in played]),
+        "success": _mean([bool(episode.info.get("success", False)) for episode in played]),
+        "turns": len(turns) / len(played),
+        "cut": _mean([episode.truncated for episode in played]),
+        "legal_mass": _mean([turn.legal_mass for turn in turns]),
+    }
+    for seat in sorted({e.info["seat"] for e in played if e.info.get("seat") is not None}):
+        own = [e.total_reward for e in played if e.info.get("seat") == seat]
+        out[f"seat{seat}_reward"] = _mean(own)
+    return out
+
+
+def _mean(values: Sequence[Any]) -> float:
+    return float(np.mean(values))

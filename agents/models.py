@@ -1,0 +1,106 @@
+"""Loading a base model with its tokenizer, and putting adapters on it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+TINY = Path(__file__).parent / "tiny"
+ALL_LINEAR = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+DTYPES: Mapping[str, torch.dtype] = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+}
+
+
+@dataclass(frozen=True)
+class LoraSettings:
+    """Low-rank adapters (Hu et al. 2021, arXiv:2106.09685).
+
+    There is no dropout: it would make old and new log-probabilities differ with no update at all.
+    """
+
+    r: int = 16
+    lora_alpha: int = 32
+    target_modules: Sequence[str] = ALL_LINEAR
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """Which base model, by name, so that a policy can be rebuilt from its settings.
+
+    model_name: `tiny` (shipped with the package), a folder, or a name on the model hub.
+    dtype: `auto` (what the checkpoint was saved in, float32 on a CPU), or a name in DTYPES.
+    random_weights: the same architecture and tokenizer with freshly drawn weights.
+    """
+
+    model_name: str = "tiny"
+    dtype: str = "auto"
+    random_weights: bool = False
+
+
+def resolve(model_name: str) -> str:
+    """The folder or hub name to load from.
+
+    Raises:
+        FileNotFoundError: something that looks like a path and is not a folder with a `config.json`.
+    """
+    if model_name == "tiny":
+        return str(TINY)
+    path = Path(model_name).expanduser()
+    if path.is_dir():
+        if not (path / "config.json").is_file():
+            raise FileNotFoundError(f"model_name {model_name!r} is a folder without a config.json")
+        return str(path)
+    if model_name.startswith(("/", ".", "~")) or model_name.count("/") > 1:
+        raise FileNotFoundError(f"model_name {model_name!r} is not a folder")
+    if "/" not in model_name and difflib.get_close_matches(model_name.lower(), ["tiny"], n=1):
+        raise FileNotFoundError(f"model_name {model_name!r} is unknown; did you mean 'tiny'?")
+    return model_name
+
+
+def load_tokenizer(settings: ModelSettings) -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(resolve(settings.model_name))
+
+
+def load_base(settings: ModelSettings, device: torch.device | str, seed: int) -> Any:
+    """The frozen base model in evaluation mode.
+
+    Raises:
+        ValueError: an unknown dtype.
+    """
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    if settings.dtype != "auto" and settings.dtype not in DTYPES:
+        raise ValueError(f"dtype {settings.dtype!r} is unknown; allowed: auto, {', '.join(DTYPES)}")
+    on_cpu = torch.device(device).type == "cpu"
+    dtype: Any = DTYPES.get(settings.dtype, torch.float32 if on_cpu else "auto")
+    source = resolve(settings.model_name)
+    if settings.random_weights:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            config = AutoConfig.from_pretrained(source)
+            model = AutoModelForCausalLM.from_config(config)
+        model = model.to(torch.get_default_dtype() if dtype == "auto" else dtype)
+    else:
+        model = AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
+    model.requires_grad_(False)
+    return model.to(device).eval()
+
+
+def add_adapters(base: Any, settings: LoraSettings, seed: int) -> Any:
+    """The PEFT model around `base`: trainable float32 adapters, the identity at first (B = 0)."""
+    from peft import LoraConfig, get_peft_model
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        settings_ = {**asdict(settings), "target_modules": list(settings.target_modules)}
+        return get_peft_model(base, LoraConfig(task_type="CAUSAL_LM", lora_dropout=0.0, **settings_))

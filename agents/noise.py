@@ -1,0 +1,47 @@
+"""Random numbers addressed by what they are for, not by when they are drawn.
+
+A step's draws depend on (seed, step, episode, turn, depth) alone: a run that is killed and resumed, or that
+plays its episodes in waves of another size, meets the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+EPISODE_SEEDS = 2**32 - 200  # upstream adds small offsets to a seed, and numpy takes seeds below 2**32
+
+
+class Stream(IntEnum):
+    """Keeps the uses of one seed apart."""
+
+    TASKS = 0
+    ACTIONS = 1
+    SHUFFLE = 2
+    EVALUATION = 3
+
+
+def _generator(seed: int, *key: int) -> np.random.Generator:
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, *key])))
+
+
+def episode_seeds(seed: int, step: int, episodes: int, stream: Stream = Stream.TASKS) -> list[int]:
+    """The environment seeds of a step's episodes."""
+    draws: list[int] = _generator(seed, stream, step).integers(EPISODE_SEEDS, size=episodes).tolist()
+    return draws
+
+
+def action_uniforms(
+    seed: int, step: int, turn: int, depth: int, batch: int, episodes: Sequence[int], stream: Stream = Stream.ACTIONS
+) -> npt.NDArray[np.float64]:
+    """Uniforms in [0, 1) of the depth-th decision in turn `turn` of the given episodes, shape (episodes,)."""
+    row: npt.NDArray[np.float64] = _generator(seed, stream, step, turn, depth).random(batch)[list(episodes)]
+    return row
+
+
+def permutation(seed: int, step: int, epoch: int, turns: int) -> npt.NDArray[np.int64]:
+    """The order in which an epoch visits a step's turns."""
+    return _generator(seed, Stream.SHUFFLE, step, epoch).permutation(turns)

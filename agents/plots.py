@@ -1,0 +1,108 @@
+"""The learning curve as a picture, drawn from a run's metrics file."""
+
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from agents.loggers import Row, read_rows
+
+PANELS: tuple[tuple[str, Sequence[tuple[str, str]], Sequence[tuple[str, str]]], ...] = (
+    (
+        "Score",
+        [("rollout/reward", "reward"), ("rollout/success", "success rate")],
+        [],
+    ),
+    (
+        "KL",
+        [("train/kl_ref", "KL to base"), ("train/approx_kl", "KL of the update")],
+        [("train/kl_coef", "KL weight")],
+    ),
+    (
+        "Policy",
+        [("train/entropy", "entropy")],
+        [("rollout/legal_mass", "legal mass")],
+    ),
+    (
+        "Critic",
+        [("train/value_loss", "value loss")],
+        [("train/explained_variance", "explained variance")],
+    ),
+)
+"""Title, what the left axis measures, what the right axis measures: (metric, label) pairs."""
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73")  # Okabe and Ito: told apart by colour-blind readers too
+
+
+def learning_curve(metrics_path: str | os.PathLike[str], png_path: str | os.PathLike[str]) -> Path:
+    """Draws four panels against decisions (or steps, if some row lacks its decisions) into `png_path`.
+
+    Metrics that were not logged are left out, and null is a gap. A faint line is the value, a strong one its
+    running mean over a twentieth of the rows.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # slow to import; needs no display
+    from matplotlib.figure import Figure
+
+    rows = read_rows(metrics_path)
+    x_key = "decisions" if rows and all(_number(row.get("decisions")) for row in rows) else "step"
+    x = [float(row[x_key]) for row in rows]
+
+    figure = Figure(figsize=(10, 6.4), dpi=120, layout="constrained")
+    FigureCanvasAgg(figure)
+    for axes, (title, left, right) in zip(figure.subplots(2, 2).flat, PANELS, strict=True):
+        drawn = _draw(axes, x, rows, left, COLOURS)
+        if any(_number(row.get(metric)) for row in rows for metric, _ in right):
+            twin = axes.twinx()
+            drawn += _draw(twin, x, rows, right, COLOURS[len(left) :])
+            twin.set_ylabel(", ".join(label for _, label in right))
+            twin.spines["top"].set_visible(False)
+            axes.set_ylabel(", ".join(label for _, label in left))
+        axes.set_title(title, loc="left", fontsize=11)
+        axes.set_xlabel(x_key if x_key == "decisions" else "steps")
+        axes.grid(alpha=0.25)
+        axes.spines["top"].set_visible(False)
+        if drawn:
+            above = {
+                "loc": "lower right",
+                "bbox_to_anchor": (1.0, 0.98),
+                "handlelength": 1.2,
+                "columnspacing": 1.2,
+            }
+            axes.legend(handles=drawn, fontsize=8, frameon=False, ncols=len(drawn), **above)
+        else:
+            axes.text(0.5, 0.5, "not logged", transform=axes.transAxes, ha="center", color="0.5")
+    png_path = Path(png_path)
+    png_path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(png_path)
+    return png_path
+
+
+def running_mean(values: Sequence[float], window: int) -> list[float]:
+    """Mean of each value and the `window - 1` before it; NaN is left out of means, and stays where it is."""
+    means = []
+    for end in range(1, len(values) + 1):
+        recent = [value for value in values[max(0, end - window) : end] if not math.isnan(value)]
+        means.append(sum(recent) / len(recent) if recent and not math.isnan(values[end - 1]) else math.nan)
+    return means
+
+
+def _draw(
+    axes: Any, x: list[float], rows: list[Row], metrics: Sequence[tuple[str, str]], colours: Sequence[str]
+) -> list[Any]:
+    handles = []
+    for (metric, label), colour in zip(metrics, colours, strict=False):
+        y = [float(row[metric]) if _number(row.get(metric)) else math.nan for row in rows]
+        if all(math.isnan(value) for value in y):
+            continue
+        window = max(1, len(rows) // 20)
+        if window > 1:
+            axes.plot(x, y, color=colour, alpha=0.25, linewidth=0.8)
+        marker = "o" if len(rows) == 1 else None
+        mean = running_mean(y, window)
+        handles += axes.plot(x, mean, color=colour, linewidth=1.6, label=label, marker=marker)
+    return handles
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

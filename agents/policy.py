@@ -1,0 +1,288 @@
+"""A language model with adapters as the policy and value of an actor-critic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from gymnasium import spaces
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.type_aliases import Schedule
+from torch import Tensor, nn
+
+from agents.decoding import ChatCodec, ChoiceDecoder, ChoiceEvaluation
+from agents.decoding.choice import Uniforms
+from agents.engines import TransformersEngine
+from agents.models import LoraSettings, ModelSettings, add_adapters, load_base, load_tokenizer
+from agents.optimizer import ScaledAdamW
+
+Masks = npt.NDArray[Any] | Tensor
+Tokens = tuple[int, ...]
+
+
+class MissingMaskError(ValueError):
+    """No action mask, or one that allows nothing: a language model's policy never guesses what is legal."""
+
+
+class PolicySample(NamedTuple):
+    """What a policy decided, one row a state (n rows).
+
+    actions: int64 (n,). values, log_probs, legal_mass: float32 (n,).
+    """
+
+    actions: npt.NDArray[np.int64]
+    values: Tensor
+    log_probs: Tensor
+    legal_mass: Tensor
+
+
+class LLMPolicy(MaskableActorCriticPolicy):
+    """Distribution over legal actions and a value, read from one language model.
+
+    The actor is the model with LoRA adapters on a frozen base, decoded over the legal actions' texts
+    (`agents.decoding.choice`). The critic is a zero-initialised linear head on the last prompt token's hidden
+    state, outside PEFT. The reference policy is the same model without its adapters.
+
+    Observations are texts (a string, or a sequence or object array of them), or what the tokens wrapper makes of
+    them: int32 ids of shape (n, length), padded on the right with the tokenizer's pad. Action masks are
+    required wherever an action is drawn or scored: shape (n, n_actions), true = legal.
+
+    Its `state_dict` is what it learned, adapters and head; the base is addressed by name.
+
+    Args:
+        observation_space: a Text space, or a Box of token ids.
+        action_space: Discrete(n).
+        lr_schedule: the actor's learning rate by progress remaining.
+        model, lora: settings or keyword mappings of `ModelSettings` and `LoraSettings`.
+        critic_lr_multiplier: the critic's rate over the actor's.
+        weight_decay, betas: AdamW's.
+        seed: draws adapters (and the base, with random weights).
+
+    Raises:
+        MissingMaskError: a mask was left out or allows nothing.
+        ValueError: a space or a setting that is not one of the above.
+    """
+
+    def __init__(
+        self,
+        observation_space: spaces.Space[Any],
+        action_space: spaces.Space[Any],
+        lr_schedule: Schedule,
+        use_sde: bool = False,
+        *,
+        model: ModelSettings | Mapping[str, Any] | None = None,
+        lora: LoraSettings | Mapping[str, Any] | None = None,
+        critic_lr_multiplier: float = 10.0,
+        weight_decay: float = 0.0,
+        betas: tuple[float, float] = (0.9, 0.999),
+        seed: int = 0,
+        device: str = "cpu",
+    ) -> None:
+        if use_sde:
+            raise ValueError("state-dependent exploration is for continuous actions, not for language models")
+        if not isinstance(action_space, spaces.Discrete):
+            raise ValueError(f"LLMPolicy chooses among Discrete actions, got {action_space}")
+        # Skip the parent's constructor, which builds multilayer perceptrons; what it promises is below.
+        BasePolicy.__init__(self, observation_space, action_space, optimizer_class=ScaledAdamW)
+        self.model_settings = model if isinstance(model, ModelSettings) else ModelSettings(**(model or {}))
+        self.lora_settings = lora if isinstance(lora, LoraSettings) else LoraSettings(**(lora or {}))
+        self.critic_lr_multiplier = critic_lr_multiplier
+        self.weight_decay, self.betas, self.seed = weight_decay, betas, seed
+        base = load_base(self.model_settings, device, seed)
+        self.model = add_adapters(base, self.lora_settings, seed)
+        self.codec = ChatCodec(load_tokenizer(self.model_settings))
+        self.engine = TransformersEngine(self.model)
+        self.decoder = ChoiceDecoder(self.codec, self.engine)
+        self.value_head = nn.Linear(base.config.get_text_config().hidden_size, 1, device=device)
+        nn.init.zeros_(self.value_head.weight)
+        nn.init.zeros_(self.value_head.bias)
+        self.optimizer = ScaledAdamW(
+            [
+                {"params": self.adapter_parameters(), "lr_scale": 1.0},
+                {"params": list(self.value_head.parameters()), "lr_scale": critic_lr_multiplier},
+            ],
+            lr=lr_schedule(1.0),
+            betas=betas,
+            weight_decay=weight_decay,
+        )
+
+    # -- what it is made of ----------------------------------------------------------------------------------
+
+    def adapter_parameters(self) -> list[nn.Parameter]:
+        return [p for p in self.model.parameters() if p.requires_grad]
+
+    def trainable_parameters(self) -> list[nn.Parameter]:
+        return [*self.adapter_parameters(), *self.value_head.parameters()]
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Adapters and value head: what was learned, not the base model."""
+        from peft import get_peft_model_state_dict
+
+        adapters = get_peft_model_state_dict(self.model)
+        head = self.value_head.state_dict()
+        return {f"adapter.{k}": v for k, v in adapters.items()} | {f"value_head.{k}": v for k, v in head.items()}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+        """Put `state_dict()` back; with strict, the keys must be exactly the same.
+
+        Raises:
+            RuntimeError: keys that are missing or not known.
+        """
+        from peft import set_peft_model_state_dict
+
+        own, given = set(self.state_dict()), set(state_dict)
+        if strict and own != given:
+            raise RuntimeError(
+                f"this is no state of this policy: missing {sorted(own - given)[:4]}, unknown {sorted(given - own)[:4]}"
+            )
+        parts = {
+            part: {k.removeprefix(f"{part}."): v for k, v in state_dict.items() if k.startswith(f"{part}.")}
+            for part in ("adapter", "value_head")
+        }
+        set_peft_model_state_dict(self.model, parts["adapter"])
+        return self.value_head.load_state_dict(parts["value_head"], strict=strict)
+
+    def _get_constructor_parameters(self) -> dict[str, Any]:
+        return {
+            "observation_space": self.observation_space,
+            "action_space": self.action_space,
+            "lr_schedule": self._dummy_schedule,
+            "model": self.model_settings,
+            "lora": self.lora_settings,
+            "critic_lr_multiplier": self.critic_lr_multiplier,
+            "weight_decay": self.weight_decay,
+            "betas": self.betas,
+            "seed": self.seed,
+        }
+
+    def set_training_mode(self, mode: bool) -> None:
+        """Always evaluation mode: nothing here may make the same action's probability differ between passes."""
+        self.train(False)
+
+    # -- inputs ------------------------------------------------------------------------------------------------
+
+    def prompts(self, observations: Any) -> list[Tokens]:
+        """Token sequences of texts, or of right-padded token ids with their padding taken off."""
+        if isinstance(observations, str):
+            return [self.codec.encode_prompt(observations)]
+        if isinstance(observations, Tensor) or (
+            isinstance(observations, np.ndarray) and np.issubdtype(observations.dtype, np.number)
+        ):
+            rows = np.atleast_2d(np.asarray(torch.as_tensor(observations).cpu())).astype(np.int64)
+            lengths = rows.shape[1] - (rows[:, ::-1] != self.codec.pad).argmax(-1)
+            return [tuple(row[:length].tolist()) for row, length in zip(rows, lengths, strict=True)]
+        return [self.codec.encode_prompt(str(text)) for text in observations]
+
+    def legal(self, action_masks: Masks | None, rows: int) -> list[Tokens]:
+        """Legal sets, ascending, from masks of shape (rows, n_actions), true = legal."""
+        if action_masks is None:
+            raise MissingMaskError(
+                "LLMPolicy needs action_masks: shape (n, n_actions), true = legal; "
+                "gymnasium environments give them as env.unwrapped.action_masks()"
+            )
+        n = int(self.action_space.n)  # type: ignore[attr-defined]
+        masks = np.asarray(torch.as_tensor(action_masks).cpu()).astype(bool).reshape(-1, n)
+        if len(masks) != rows:
+            raise MissingMaskError(f"{rows} observations came with {len(masks)} action masks")
+        if not masks.any(-1).all():
+            empty = np.flatnonzero(~masks.any(-1)).tolist()
+            raise MissingMaskError(f"the action masks of rows {empty} allow nothing: is the episode over?")
+        return [tuple(np.flatnonzero(mask).tolist()) for mask in masks]
+
+    def obs_to_tensor(self, observation: Any) -> tuple[Any, bool]:
+        """Observations as they are, and whether there are several: texts are no tensors (SB3's verb)."""
+        if isinstance(observation, str):
+            return [observation], False
+        if isinstance(observation, np.ndarray) and observation.dtype != object:
+            return np.atleast_2d(observation), observation.ndim > 1
+        return observation, True
+
+    # -- Stable-Baselines3's verbs --------------------------------------------------------------------------------
+
+    def sample(self, observations: Any, action_masks: Masks | None, uniforms: Uniforms) -> PolicySample:
+        """Draw actions with the given noise (see `ChoiceDecoder.sample`)."""
+        prompts = self.prompts(observations)
+        drawn = self.decoder.sample(prompts, self.legal(action_masks, len(prompts)), uniforms)
+        with torch.no_grad():
+            values = self.value_of(drawn.hidden)
+        return PolicySample(drawn.actions, values, drawn.log_probs, drawn.legal_mass)
+
+    def forward(  # type: ignore[override]
+        self, obs: Any, deterministic: bool = False, action_masks: Masks | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Actions int64 (n,), values float32 (n, 1), log-probabilities float32 (n,)."""
+        prompts = self.prompts(obs)
+        if deterministic:
+            actions = self._best(prompts, self.legal(action_masks, len(prompts)))
+            values, log_probs, _ = self.evaluate_actions(obs, actions, action_masks)
+            return actions, values, log_probs
+        drawn = self.sample(obs, action_masks, lambda depth: torch.rand(len(prompts), dtype=torch.float64).numpy())
+        return torch.from_numpy(drawn.actions).to(self.engine.device), drawn.values[:, None], drawn.log_probs
+
+    def evaluate_actions(  # type: ignore[override]
+        self, obs: Any, actions: Any, action_masks: Masks | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Values float32 (n, 1), log-probabilities (n,) and entropies (n,) of given actions, differentiable."""
+        evaluation, values = self.evaluate(obs, actions, action_masks)
+        return values[:, None], evaluation.log_probs, evaluation.entropy
+
+    def evaluate(self, obs: Any, actions: Any, action_masks: Masks | None) -> tuple[ChoiceEvaluation, Tensor]:
+        """The whole evaluation of given actions, and values float32 (n,)."""
+        prompts = self.prompts(obs)
+        chosen = np.asarray(torch.as_tensor(actions).cpu()).astype(np.int64).reshape(-1).tolist()
+        evaluation = self.decoder.evaluate(prompts, self.legal(action_masks, len(prompts)), chosen)
+        return evaluation, self.value_of(evaluation.hidden)
+
+    def predict_values(self, obs: Any) -> Tensor:
+        """Values float32 (n, 1); no mask is needed, since no action is chosen."""
+        prompts = self.prompts(obs)
+        distinct = list(dict.fromkeys(prompts))
+        hidden = self.engine.read(distinct, list(range(len(distinct))), [len(p) - 1 for p in distinct])
+        where = {prompt: i for i, prompt in enumerate(distinct)}
+        return self.value_of(hidden[[where[prompt] for prompt in prompts]])[:, None]
+
+    def distribution(
+        self, observations: Any, legal: Sequence[Sequence[int]]
+    ) -> list[npt.NDArray[np.float64]]:
+        """Exact probabilities of every legal action, one float64 array a state."""
+        return self.decoder.distribution(self.prompts(observations), [tuple(actions) for actions in legal])
+
+    def get_distribution(self, obs: Any, action_masks: Masks | None = None) -> Any:
+        """Exact probabilities over all actions as a torch Categorical of shape (n, n_actions)."""
+        prompts = self.prompts(obs)
+        legal = self.legal(action_masks, len(prompts))
+        probs = torch.zeros(len(prompts), int(self.action_space.n), dtype=torch.float64)  # type: ignore[attr-defined]
+        for row, (actions, p) in enumerate(zip(legal, self.decoder.distribution(prompts, legal), strict=True)):
+            probs[row, list(actions)] = torch.from_numpy(p)
+        return torch.distributions.Categorical(probs=probs)
+
+    def _predict(  # type: ignore[override]
+        self, observation: Any, deterministic: bool = False, action_masks: Masks | None = None
+    ) -> Tensor:
+        prompts = self.prompts(observation)
+        if deterministic:
+            return self._best(prompts, self.legal(action_masks, len(prompts)))
+        return self.forward(observation, action_masks=action_masks)[0]
+
+    def _best(self, prompts: list[Tokens], legal: list[Tokens]) -> Tensor:
+        """The most probable legal actions; the lowest id where several are equally so."""
+        best = [
+            actions[int(p.argmax())]
+            for actions, p in zip(legal, self.decoder.distribution(prompts, legal), strict=True)
+        ]
+        return torch.tensor(best, dtype=torch.int64, device=self.engine.device)
+
+    def value_of(self, hidden: Tensor) -> Tensor:
+        values: Tensor = self.value_head(hidden.float()).squeeze(-1)
+        return values
+
+    @contextmanager
+    def reference(self) -> Iterator[None]:
+        """Within it the policy is the reference: adapters off, no gradients."""
+        with torch.no_grad(), self.engine.adapters_off():
+            yield

@@ -1,0 +1,344 @@
+"""Proximal policy optimisation of language models over turns, on Stable-Baselines3."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+import torch
+from gymnasium import spaces
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+from stable_baselines3.common.type_aliases import MaybeCallback, Schedule
+from stable_baselines3.common.vec_env import VecEnv
+from torch import Tensor
+
+from agents import noise
+from agents.advantages import explained_variance
+from agents.buffer import TurnBatch, TurnBuffer
+from agents.kl_control import AdaptiveKLController
+from agents.losses import clipped_policy_loss, value_loss
+from agents.metrics import Means, rollout_metrics
+from agents.policy import LLMPolicy, PolicySample
+from agents.rollout import Episode, Masks, play
+from agents.vec_env import TextVecEnv
+
+
+class LLMPPO(OnPolicyAlgorithm):
+    """PPO whose policy is a language model and whose rollout is a step of whole episodes.
+
+    A step draws the seeds of exactly `batch_size` episodes, plays all of them to the end, then makes
+    `ppo_epochs` passes over their turns. Every random number of a step is addressed by (seed, step, episode,
+    turn), so a run that stops between steps continues as if it had not.
+
+    Stable-Baselines3's callbacks, Logger, `learn`, `save`, `load`, `predict(obs, action_masks=)` and
+    sb3-contrib's maskable `evaluate_policy` work; `num_timesteps` counts decisions. sb3-contrib's MaskablePPO
+    is not the base: it assumes rectangular rollouts, numeric observations, and normalises advantages per
+    minibatch.
+
+    Args:
+        policy: `LLMPolicy` or its name.
+        env: a `TextVecEnv`, or one environment with Text observations and Discrete actions.
+        learning_rate: the actor's, a number or a function of the progress remaining (1 to 0).
+        batch_size: episodes a step.
+        mini_batch_size, gradient_accumulation_steps: turns a forward, and forwards an optimizer step; their
+            product is the optimizer batch, the last one smaller.
+        ppo_epochs: passes over a step's turns.
+        gamma, gae_lambda: discount and GAE mixing weight per turn.
+        cliprange, vf_coef, ent_coef, max_grad_norm: as in PPO.
+        kl: the control of the divergence from the reference policy (adapters off).
+        critic_warmup_steps: first steps in which only the value head learns.
+        normalize_advantage: over the rollout, per game and seat.
+        total_steps: the steps that schedules span; without it they span `learn`'s timesteps.
+        policy_kwargs: `LLMPolicy`'s keywords: names, never live models.
+        seed: of the run.
+
+    Raises:
+        ValueError: spaces or numbers outside what is said above.
+    """
+
+    policy: LLMPolicy  # type: ignore[assignment]
+    rollout_buffer: TurnBuffer  # type: ignore[assignment]
+    policy_aliases: ClassVar[dict[str, type[Any]]] = {"LLMPolicy": LLMPolicy}
+
+    def __init__(
+        self,
+        policy: str | type[LLMPolicy] = "LLMPolicy",
+        env: TextVecEnv | gym.Env[Any, Any] | None = None,
+        learning_rate: float | Schedule = 1e-5,
+        *,
+        batch_size: int = 8,
+        mini_batch_size: int = 1,
+        gradient_accumulation_steps: int = 16,
+        ppo_epochs: int = 4,
+        gamma: float = 0.99,
+        gae_lambda: float = 0.95,
+        cliprange: float = 0.2,
+        vf_coef: float = 0.1,
+        ent_coef: float = 0.0,
+        max_grad_norm: float = 1.0,
+        kl: AdaptiveKLController | None = None,
+        critic_warmup_steps: int = 0,
+        normalize_advantage: bool = True,
+        total_steps: int | None = None,
+        policy_kwargs: Mapping[str, Any] | None = None,
+        tensorboard_log: str | None = None,
+        verbose: int = 0,
+        seed: int | None = 0,
+        device: torch.device | str = "auto",
+        _init_setup_model: bool = True,
+    ) -> None:
+        for name, value in {
+            "batch_size": batch_size,
+            "mini_batch_size": mini_batch_size,
+            "gradient_accumulation_steps": gradient_accumulation_steps,
+            "ppo_epochs": ppo_epochs,
+        }.items():
+            if value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+        super().__init__(
+            policy,  # type: ignore[arg-type]
+            env,  # type: ignore[arg-type]
+            learning_rate=learning_rate,
+            n_steps=batch_size,
+            gamma=gamma,
+            gae_lambda=gae_lambda,
+            ent_coef=ent_coef,
+            vf_coef=vf_coef,
+            max_grad_norm=max_grad_norm,
+            use_sde=False,
+            sde_sample_freq=-1,
+            tensorboard_log=tensorboard_log,
+            policy_kwargs=dict(policy_kwargs or {}),
+            verbose=verbose,
+            seed=seed,
+            device=device,
+            _init_setup_model=False,
+            supported_action_spaces=(spaces.Discrete,),
+        )
+        self.batch_size, self.mini_batch_size = batch_size, mini_batch_size
+        self.gradient_accumulation_steps, self.ppo_epochs = gradient_accumulation_steps, ppo_epochs
+        self.cliprange, self.normalize_advantage = cliprange, normalize_advantage
+        self.kl = kl or AdaptiveKLController(0.2, 0.1)
+        self.critic_warmup_steps, self.total_steps = critic_warmup_steps, total_steps
+        self.step = 0
+        self.last_episode: Episode | None = None
+        if _init_setup_model:
+            self._setup_model()
+
+    @staticmethod
+    def _wrap_env(env: Any, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
+        if isinstance(env, gym.Env) and isinstance(env.observation_space, spaces.Text):
+            return TextVecEnv([lambda: Monitor(env)])
+        return BaseAlgorithm._wrap_env(env, verbose, monitor_wrapper)
+
+    def _setup_model(self) -> None:
+        self._setup_lr_schedule()
+        self.set_random_seed(self.seed)
+        self.seed = self.seed or 0
+        self.policy_kwargs = {"seed": self.seed, "device": str(self.device)} | self.policy_kwargs
+        self.policy = self.policy_class(  # type: ignore[assignment]
+            self.observation_space, self.action_space, self.lr_schedule, **self.policy_kwargs
+        )
+        n_actions = int(self.action_space.n)  # type: ignore[attr-defined]
+        self.rollout_buffer = TurnBuffer(
+            n_actions, self.gamma, self.gae_lambda, self.normalize_advantage, self.device
+        )
+
+    # -- the loop ----------------------------------------------------------------------------------------------
+
+    def learn(  # type: ignore[override]
+        self,
+        total_timesteps: int | None = None,
+        callback: MaybeCallback = None,
+        log_interval: int = 1,
+        tb_log_name: str = "LLMPPO",
+        reset_num_timesteps: bool = False,
+        progress_bar: bool = False,
+    ) -> LLMPPO:
+        """Train for `total_timesteps` more decisions, or, without them, until `total_steps` steps are done."""
+        if total_timesteps is None and self.total_steps is None:
+            raise ValueError("learn() needs total_timesteps, or total_steps in the constructor")
+        if reset_num_timesteps:
+            self.step = 0
+        limit, callback = self._setup_learn(
+            total_timesteps or 0, callback, reset_num_timesteps, tb_log_name, progress_bar
+        )
+        callback.on_training_start(locals(), globals())
+        while self.step < self.total_steps if total_timesteps is None else self.num_timesteps < limit:  # type: ignore[operator]
+            self._update_progress(total_timesteps, limit)
+            started = time.perf_counter()
+            if not self.collect_rollouts(self.env, callback):
+                break
+            collected = time.perf_counter()
+            self.train()
+            self.step += 1
+            self._log_step(collected - started, time.perf_counter() - started)
+            if self.step % log_interval == 0:
+                self.logger.dump(step=self.step)
+        callback.on_training_end()
+        return self
+
+    def _update_progress(self, total_timesteps: int | None, limit: int) -> None:
+        if self.total_steps is not None:
+            self._current_progress_remaining = max(0.0, 1.0 - self.step / self.total_steps)
+        elif total_timesteps is not None:
+            self._update_current_progress_remaining(self.num_timesteps, limit)
+
+    def collect_rollouts(self, env: Any, callback: BaseCallback, *_: Any, **__: Any) -> bool:  # type: ignore[override]
+        """Play this step's episodes into the buffer; False where a callback stopped, and nothing has changed.
+
+        Raises:
+            ValueError: the environment is no `TextVecEnv`.
+        """
+        if not isinstance(env, TextVecEnv):
+            raise ValueError(f"LLMPPO collects from a TextVecEnv, got {type(env).__name__}: wrap the environments in one")
+        callback.on_rollout_start()
+        seeds = noise.episode_seeds(self.seed or 0, self.step, self.batch_size)
+        counted = self.num_timesteps
+
+        def on_turns(turns: int) -> bool:
+            self.num_timesteps += turns
+            callback.update_locals({"self": self, "env": env})
+            return callback.on_step()
+
+        episodes = play(env, seeds, self._decide, on_turns)
+        if episodes is None:
+            self.num_timesteps = counted
+            return False
+        self._fill_buffer(episodes)
+        for name, value in rollout_metrics(episodes).items():
+            self.logger.record(f"rollout/{name}", value)
+        self.last_episode = episodes[0]
+        callback.on_rollout_end()
+        return True
+
+    def _decide(self, texts: list[str], masks: Masks, episodes: list[int], turn: int) -> PolicySample:
+        def uniforms(depth: int) -> Any:
+            return noise.action_uniforms(self.seed or 0, self.step, turn, depth, self.batch_size, episodes)
+
+        return self.policy.sample(texts, masks, uniforms)
+
+    def _fill_buffer(self, episodes: Sequence[Episode]) -> None:
+        buffer = self.rollout_buffer
+        buffer.reset()
+        cut = [e for e in episodes if e.truncated and not e.fault]
+        for episode in episodes:
+            for turn in () if episode.fault else episode.turns:
+                buffer.add(
+                    episode.index, turn.observation, turn.action, turn.action_mask, turn.reward,
+                    turn.value, turn.log_prob, episode.group,
+                )  # fmt: skip
+        if cut:
+            with torch.no_grad():
+                last_values = self.policy.predict_values([e.final_observation for e in cut]).flatten().tolist()
+            for episode, value in zip(cut, last_values, strict=True):
+                buffer.bootstrap(episode.index, value)
+        buffer.compute_returns_and_advantage()
+
+    # -- the update --------------------------------------------------------------------------------------------
+
+    def train(self) -> None:
+        """`ppo_epochs` passes over the buffer's turns, then the KL coefficient."""
+        buffer, means = self.rollout_buffer, Means()
+        if not len(buffer):
+            return  # every episode was a fault
+        self._update_learning_rate(self.policy.optimizer)
+        reference, offsets = self._reference_nodes()
+        for epoch in range(self.ppo_epochs):
+            order = noise.permutation(self.seed or 0, self.step, epoch, len(buffer))
+            size = self.mini_batch_size * self.gradient_accumulation_steps
+            for start in range(0, len(order), size):
+                self._optimizer_step(order[start : start + size], reference, offsets, means)
+        self._n_updates += self.ppo_epochs
+        self.kl.update(means["kl_ref"], len(buffer))
+        assert buffer.returns is not None
+        means.record("explained_variance", explained_variance(np.array(buffer.values), buffer.returns))
+        for name, value in means.items():
+            self.logger.record(f"train/{name}", value)
+        self.logger.record("train/kl_coef", self.kl.coefficient)
+
+    def _optimizer_step(
+        self, index: np.ndarray[Any, Any], reference: Tensor, offsets: np.ndarray[Any, Any], means: Means
+    ) -> None:
+        """One update from these turns, `mini_batch_size` at a time."""
+        self.policy.optimizer.zero_grad(set_to_none=True)
+        for batch in self._micro_batches(index):
+            weight = len(batch.index) / len(index)
+            (self._loss(batch, reference[_node_rows(offsets, batch.index)], means) * weight).backward()
+        norm = torch.nn.utils.clip_grad_norm_(self.policy.trainable_parameters(), self.max_grad_norm)
+        means.add("grad_norm", float(norm), 1)
+        self.policy.optimizer.step()
+
+    def _micro_batches(self, index: np.ndarray[Any, Any]) -> Any:
+        return self.rollout_buffer.get(self.mini_batch_size, index)
+
+    def _loss(self, batch: TurnBatch, reference: Tensor, means: Means) -> Tensor:
+        evaluation, values = self.policy.evaluate(batch.observations, batch.actions, batch.action_masks)
+        policy = clipped_policy_loss(evaluation.log_probs, batch.old_log_prob, batch.advantages, self.cliprange)
+        critic = value_loss(values, batch.returns)
+        entropy, kl = evaluation.entropy.mean(), evaluation.kl_to(reference).mean()
+        for name, value in {
+            "policy_loss": policy.loss,
+            "value_loss": critic,
+            "entropy": entropy,
+            "kl_ref": kl,
+            "approx_kl": policy.approx_kl,
+            "clip_fraction": policy.clip_fraction,
+            "exact_entropy": evaluation.exact.mean(),
+        }.items():
+            means.add(name, float(value), len(batch.index))
+        if self.step < self.critic_warmup_steps:
+            # Through a detached state: the adapters must not drift while the critic is still ignorant.
+            return self.vf_coef * value_loss(self.policy.value_of(evaluation.hidden.detach()), batch.returns)
+        return policy.loss + self.vf_coef * critic - self.ent_coef * entropy + self.kl.coefficient * kl
+
+    def _reference_nodes(self) -> tuple[Tensor, np.ndarray[Any, Any]]:
+        """The reference's log-probabilities at every node on the buffer's paths, and where each turn's begin."""
+        parts: list[Tensor] = []
+        counts = np.zeros(len(self.rollout_buffer) + 1, dtype=np.int64)
+        with self.policy.reference():
+            for batch in self.rollout_buffer.get(max(self.mini_batch_size, 256), None):
+                evaluation, _ = self.policy.evaluate(batch.observations, batch.actions, batch.action_masks)
+                counts[batch.index + 1] = np.bincount(evaluation.turns.cpu().numpy(), minlength=len(batch.index))
+                parts.append(evaluation.nodes)
+        width = max(part.shape[1] for part in parts)
+        padded = [torch.nn.functional.pad(part, (0, width - part.shape[1]), value=-torch.inf) for part in parts]
+        return torch.cat(padded), counts.cumsum()
+
+    def _log_step(self, collecting: float, whole: float) -> None:
+        self.logger.record("step", self.step)
+        self.logger.record("decisions", self.num_timesteps)
+        self.logger.record("time/decisions_per_second", len(self.rollout_buffer) / max(whole, 1e-9))
+        self.logger.record("time/collect_seconds", collecting)
+        self.logger.record("time/update_seconds", whole - collecting)
+
+    # -- Stable-Baselines3's saving ------------------------------------------------------------------------------
+
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "last_episode"]
+
+    def predict(
+        self,
+        observation: Any,
+        state: tuple[np.ndarray[Any, Any], ...] | None = None,
+        episode_start: np.ndarray[Any, Any] | None = None,
+        deterministic: bool = False,
+        action_masks: Any = None,
+    ) -> tuple[np.ndarray[Any, Any], tuple[np.ndarray[Any, Any], ...] | None]:
+        """Actions for texts (one, or several) under their masks, true = legal.
+
+        Raises:
+            MissingMaskError: without masks.
+        """
+        return self.policy.predict(observation, state, episode_start, deterministic, action_masks=action_masks)
+
+
+def _node_rows(offsets: np.ndarray[Any, Any], turns: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Rows of the reference table that hold the given turns' nodes, in the turns' order."""
+    return np.concatenate([np.arange(offsets[t], offsets[t + 1]) for t in turns])

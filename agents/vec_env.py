@@ -1,0 +1,75 @@
+"""A vector of environments with text observations, for Stable-Baselines3."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from stable_baselines3.common.vec_env import DummyVecEnv
+from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvStepReturn
+
+Step = tuple[str, float, bool, bool, dict[str, Any]]
+
+
+class TextVecEnv(DummyVecEnv):
+    """`DummyVecEnv` for Text observations: they come as an object array of strings, shape (n_envs,).
+
+    Stable-Baselines3's own vectors allocate numeric buffers by shape, which a Text space has none of. `step`
+    resets finished environments as there: `infos[i]` then belongs to the old episode, `reset_infos[i]` to the
+    new one. `reset_one` and `step_one` leave that to the caller, who can then say which task comes next.
+
+    Args:
+        env_fns: functions that each make a new environment.
+    """
+
+    def __init__(self, env_fns: Sequence[Callable[[], gym.Env[Any, Any]]]) -> None:
+        self.envs = [make() for make in env_fns]
+        if not self.envs:
+            raise ValueError("a vector needs at least one environment, got none")
+        if len({id(env.unwrapped) for env in self.envs}) != len(self.envs):
+            raise ValueError("each env_fn must make an environment of its own, but two returned the same")
+        first = self.envs[0]
+        for env in self.envs:
+            if not isinstance(env.observation_space, gym.spaces.Text):
+                raise ValueError(f"TextVecEnv takes Text observations, got {env.observation_space}")
+            if env.action_space != first.action_space:
+                raise ValueError(f"environments differ in actions: {first.action_space} and {env.action_space}")
+        VecEnv.__init__(self, len(self.envs), first.observation_space, first.action_space)
+        self.metadata = first.metadata
+        self._texts = np.full(self.num_envs, "", dtype=object)
+
+    def reset_one(self, index: int, seed: int, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+        """Begin an episode in one environment."""
+        text, info = self.envs[index].reset(seed=seed, options=options)
+        return text, info
+
+    def step_one(self, index: int, action: Any) -> Step:
+        """One step in one environment; what is over stays over until `reset_one`."""
+        text, reward, terminated, truncated, info = self.envs[index].step(action)
+        return text, float(reward), terminated, truncated, info
+
+    def reset(self) -> npt.NDArray[np.object_]:
+        for i, env in enumerate(self.envs):
+            self._texts[i], self.reset_infos[i] = env.reset(seed=self._seeds[i], options=self._options[i] or None)
+        self._reset_seeds()
+        self._reset_options()
+        return self._texts.copy()
+
+    def step_wait(self) -> VecEnvStepReturn:
+        rewards = np.zeros(self.num_envs, dtype=np.float32)
+        dones = np.zeros(self.num_envs, dtype=bool)
+        infos: list[dict[str, Any]] = []
+        for i, action in enumerate(self.actions):
+            text, rewards[i], terminated, truncated, info = self.step_one(i, action)
+            info["TimeLimit.truncated"] = truncated and not terminated
+            dones[i] = terminated or truncated
+            if dones[i]:
+                info["terminal_observation"] = text
+                text, self.reset_infos[i] = self.envs[i].reset()
+            self._texts[i] = text
+            infos.append(deepcopy(info))
+        return self._texts.copy(), rewards, dones, infos

@@ -1,0 +1,221 @@
+"""Exact evaluation of a policy in games small enough to enumerate: values without sampling.
+
+The policy is asked once, for every information state of both seats; OpenSpiel's exact algorithms do the rest.
+For games of two seats with alternating moves and at most :data:`MAX_STATES` histories (leduc_poker has 9,457,
+kuhn_poker 58; tic_tac_toe has 549,946 and is refused).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyspiel
+from numpy.typing import NDArray
+
+from game_gym.prompts import render
+from game_gym.spec import State, Variant
+from game_gym.task import TaskSet
+from task_gym.errors import ArgumentError, SizeError, check_choice
+
+#: Histories (nodes of the game tree, chance and terminal ones included) that a game may have.
+MAX_STATES = 50_000
+
+#: (texts, legal) to one float64 array of probabilities a text, aligned with its legal actions.
+Policy = Callable[[Sequence[str], Sequence[Sequence[int]]], Sequence[NDArray[np.float64]]]
+
+#: How far from 1 a policy's probabilities may sum before they are refused.
+TOLERANCE = 1e-6
+
+# What OpenSpiel's algorithms take: information state to (action, probability) pairs.
+_Table = dict[str, list[tuple[int, float]]]
+
+
+@dataclass(frozen=True, slots=True)
+class InformationState:
+    """A situation as its player knows it.
+
+    Attributes:
+        key: OpenSpiel's information state string.
+        seat: Whose turn it is.
+        text: The observation.
+        legal: Legal action ids, ascending.
+    """
+
+    key: str
+    seat: int
+    text: str
+    legal: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExactResult:
+    """Exact values, in returns; every pair is by seat (0, 1).
+
+    Attributes:
+        game: OpenSpiel name.
+        opponent: The opponent on the other seat.
+        values: Expected return of the policy from each seat.
+        best: Expected return of a best response to the opponent from each seat.
+        share: (values[0] + values[1]) / (best[0] + best[1]), the share of best response; NaN where the best
+            response earns nothing.
+        self_value: Expected return of seat 0 where the policy plays both seats.
+        exploitability: Half of what best responses to it gain, both seats together (NashConv / 2).
+        information_states: How many the policy was asked about.
+    """
+
+    game: str
+    opponent: str
+    values: tuple[float, float]
+    best: tuple[float, float]
+    share: float
+    self_value: float
+    exploitability: float
+    information_states: int
+
+
+def find_variant(
+    task_id: int | None = None, game: str | None = None, params: dict[str, Any] | None = None
+) -> Variant:
+    """The game that a task id or a name stands for, as the environment's arguments do."""
+    return TaskSet(task_id=task_id, game=game, params=params).variants[0]
+
+
+def information_states(variant: Variant, rules: bool = True) -> tuple[InformationState, ...]:
+    """Every information state in which a seat is to move, each once.
+
+    Args:
+        variant: The game.
+        rules: Whether the texts begin with the rules.
+
+    Returns:
+        In the order of a depth-first walk, which is the same everywhere.
+
+    Raises:
+        SizeError: more than two seats, simultaneous moves, or more than ``MAX_STATES`` histories.
+    """
+    _check_kind(variant)
+    found: dict[tuple[int, str], InformationState] = {}
+    visited = 0
+    waiting: list[State] = [variant.game.new_initial_state()]
+    while waiting:
+        state = waiting.pop()
+        visited += 1
+        if visited > MAX_STATES:
+            raise SizeError(
+                f"{variant.spec.name} was given, which has more than {MAX_STATES} histories; allowed: games "
+                "of at most so many, as leduc_poker and kuhn_poker"
+            )
+        if state.is_terminal():
+            continue
+        legal = state.legal_actions()
+        if not state.is_chance_node():
+            seat = state.current_player()
+            key = state.information_state_string(seat)
+            if (seat, key) not in found:
+                text = render(variant, state, seat, rules)
+                found[seat, key] = InformationState(key, seat, text, tuple(legal))
+        waiting.extend(state.child(action) for action in reversed(legal))
+    return tuple(found.values())
+
+
+def evaluate(variant: Variant, policy: Policy, opponent: str = "random", rules: bool = True) -> ExactResult:
+    """Exact value of a policy against an opponent, beside the best response's, and its exploitability.
+
+    Args:
+        variant: The game; see :func:`find_variant`.
+        policy: Called once, with each distinct observation and its legal actions.
+        opponent: "random" (uniform over legal actions) or "first" (the lowest legal id).
+        rules: Whether the observations begin with the rules.
+
+    Raises:
+        ArgumentError: an opponent that is no fixed policy, or probabilities that are none.
+        SizeError: a game that cannot be enumerated.
+    """
+    check_choice("opponent", opponent, tuple(OPPONENTS))
+    states = information_states(variant, rules)
+    asked = list(dict.fromkeys((state.text, state.legal) for state in states))
+    answers = policy([text for text, _ in asked], [list(legal) for _, legal in asked])
+    if len(answers) != len(asked):
+        raise ArgumentError(f"policy: {len(answers)} answers were given, allowed: {len(asked)}, one a text")
+    answered = {key: _checked(answer, key[1]) for key, answer in zip(asked, answers, strict=True)}
+    own: list[_Table] = [{}, {}]
+    other: list[_Table] = [{}, {}]
+    for state in states:
+        own[state.seat][state.key] = list(zip(state.legal, answered[state.text, state.legal], strict=True))
+        fixed = OPPONENTS[opponent](len(state.legal))
+        other[state.seat][state.key] = list(zip(state.legal, fixed, strict=True))
+    values = (_returns(variant, own[0], other[1])[0], _returns(variant, other[0], own[1])[1])
+    best = (_best_response(variant, 0, other[1]), _best_response(variant, 1, other[0]))
+    total = best[0] + best[1]
+    itself = _returns(variant, own[0], own[1])
+    gained = _best_response(variant, 0, own[1]) + _best_response(variant, 1, own[0]) - sum(itself)
+    return ExactResult(
+        game=variant.spec.name,
+        opponent=opponent,
+        values=values,
+        best=best,
+        share=(values[0] + values[1]) / total if total else float("nan"),
+        self_value=itself[0],
+        exploitability=gained / 2,
+        information_states=len(states),
+    )
+
+
+def uniform(texts: Sequence[str], legal: Sequence[Sequence[int]]) -> list[NDArray[np.float64]]:
+    """The policy that plays every legal action equally often."""
+    return [np.full(len(actions), 1 / len(actions)) for actions in legal]
+
+
+def greedy(policy: Policy) -> Policy:
+    """The policy that always plays the likeliest action of ``policy``, the first of equals."""
+
+    def likeliest(texts: Sequence[str], legal: Sequence[Sequence[int]]) -> list[NDArray[np.float64]]:
+        return [np.eye(len(answer))[int(np.argmax(answer))] for answer in policy(texts, legal)]
+
+    return likeliest
+
+
+#: Opponents that are fixed policies: number of legal actions to probabilities.
+OPPONENTS: dict[str, Callable[[int], list[float]]] = {
+    "random": lambda count: [1 / count] * count,
+    "first": lambda count: [1.0] + [0.0] * (count - 1),
+}
+
+
+def _check_kind(variant: Variant) -> None:
+    sequential = variant.game.get_type().dynamics == pyspiel.GameType.Dynamics.SEQUENTIAL
+    if variant.players != 2 or not sequential:
+        raise SizeError(
+            f"{variant.spec.name} was given, with {variant.players} seats and "
+            f"{'alternating' if sequential else 'simultaneous'} moves; allowed: two seats, alternating moves"
+        )
+
+
+def _checked(answer: Any, legal: tuple[int, ...]) -> list[float]:
+    """Probabilities as a list that sums to 1, or an ArgumentError."""
+    probabilities = np.asarray(answer, dtype=np.float64)
+    good = probabilities.shape == (len(legal),) and bool(np.all(probabilities >= 0))
+    if not good or abs(float(probabilities.sum()) - 1) > TOLERANCE:
+        raise ArgumentError(
+            f"policy: {answer!r} was given for legal actions {list(legal)}, allowed: {len(legal)} "
+            "probabilities of at least 0 that sum to 1"
+        )
+    rescaled: list[float] = (probabilities / probabilities.sum()).tolist()
+    return rescaled
+
+
+def _returns(variant: Variant, first: _Table, second: _Table) -> tuple[float, float]:
+    """Expected returns with one policy a seat."""
+    policies = [pyspiel.TabularPolicy(first), pyspiel.TabularPolicy(second)]
+    # Depth -1 means to the end; True, that policies are looked up by information state.
+    values = pyspiel.expected_returns(variant.game.new_initial_state(), policies, -1, True)
+    return float(values[0]), float(values[1])
+
+
+def _best_response(variant: Variant, seat: int, opponent: _Table) -> float:
+    """Expected return of a best response of ``seat`` to a policy on the other seat."""
+    solver = pyspiel.TabularBestResponse(variant.game, seat, opponent)
+    return float(solver.value_from_state(variant.game.new_initial_state()))

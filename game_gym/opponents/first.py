@@ -1,0 +1,22 @@
+"""``first``: the legal action with the lowest id."""
+
+from __future__ import annotations
+
+from task_gym.opponents import Seating, SeatView, register_opponent
+
+
+class FirstOpponent:
+    """Plays the first legal action: deterministic, for tests and for traces that can be read."""
+
+    def __init__(self, seating: Seating) -> None:
+        pass
+
+    def restart(self, seed: int) -> None:
+        """Nothing is random here."""
+
+    def act(self, view: SeatView) -> int:
+        """The lowest legal id."""
+        return view.legal_actions()[0]
+
+
+register_opponent("first", FirstOpponent)

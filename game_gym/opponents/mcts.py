@@ -1,0 +1,91 @@
+"""``mcts``: Monte-Carlo tree search with random rollouts, OpenSpiel's C++ implementation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyspiel
+
+from game_gym.spec import Budget
+from task_gym.errors import OpponentError
+from task_gym.opponents import Seating, SeatView, parse_counts, register_opponent
+
+#: Upstream's exploration constant.
+UCT_C = 1.414
+
+# Where the tree is cut back to save memory. It is never reached at these budgets (a node is about 100 bytes).
+_MEMORY_MB = 1000
+
+
+def read_budget(seating: Seating, name: str) -> Budget:
+    """The budget that an opponent's argument asks for: none means the game's own, "SIMS" one rollout each.
+
+    Two simulations are the least: the first only looks at the root, and leaves no move to choose.
+
+    Raises:
+        OpponentError: an argument that is no budget, or a game that cannot be searched.
+    """
+    kind = seating.game.get_type()
+    if kind.dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL:
+        raise OpponentError(
+            f"opponent: {name!r} was given for {seating.spec.name!r}, whose moves are simultaneous; "
+            "allowed there: 'random', 'first', 'open'"
+        )
+    if kind.reward_model != pyspiel.GameType.RewardModel.TERMINAL:
+        raise OpponentError(
+            f"opponent: {name!r} was given for {seating.spec.name!r}, which pays move by move; "
+            "allowed there: 'random', 'first', 'open'"
+        )
+    if seating.argument:
+        counts = parse_counts(seating.argument, "x", f"{name}:SIMS or {name}:SIMSxROLLOUTS", least=(2, 1))
+        return Budget(counts[0], counts[1] if len(counts) > 1 else 1)
+    budget: Budget | None = seating.spec.budget
+    if budget is None:
+        raise OpponentError(
+            f"opponent: {name!r} was given for {seating.spec.name!r}, which declares no budget; "
+            f"allowed: '{name}:SIMS' and '{name}:SIMSxROLLOUTS'"
+        )
+    return budget
+
+
+class MctsOpponent:
+    """Searches the game from the true state.
+
+    In games with hidden information it cheats, as upstream's does: it searches from the cards that were
+    dealt, its opponent's included. ``ismcts`` is the honest one.
+    """
+
+    def __init__(self, seating: Seating) -> None:
+        self._game = seating.game
+        self._budget = read_budget(seating, "mcts")
+        self._seed = 0
+        self._bot: Any = None
+
+    def restart(self, seed: int) -> None:
+        """Begin an episode from a bot root; the bot is built at its first move."""
+        self._seed, self._bot = seed, None
+
+    def act(self, view: SeatView) -> int:
+        """The move the search visited most, or proved best."""
+        if self._bot is None:
+            rollouts = pyspiel.RandomRolloutEvaluator(self._budget.rollouts, _signed(self._seed + 3))
+            self._bot = pyspiel.MCTSBot(
+                self._game,
+                rollouts,
+                UCT_C,
+                self._budget.simulations,
+                _MEMORY_MB,
+                True,  # proven wins and losses are not searched again, as upstream
+                _signed(self._seed + 4),
+                False,
+            )
+        action: int = self._bot.step(view.state)
+        return action
+
+
+def _signed(seed: int) -> int:
+    """A 32-bit seed as the C++ int of the same bits."""
+    return seed - 2**32 if seed >= 2**31 else seed
+
+
+register_opponent("mcts", MctsOpponent, usage="mcts[:SIMS[xROLLOUTS]]", takes_argument=True)

@@ -1,0 +1,24 @@
+"""``random``: every legal action equally often."""
+
+from __future__ import annotations
+
+from task_gym.opponents import Seating, SeatView, register_opponent
+from task_gym.seeding import Stream
+
+
+class UniformOpponent:
+    """Upstream's uniform bot, draw for draw: ``RandomState(root + 2).choice(legal_actions)``."""
+
+    def __init__(self, seating: Seating) -> None:
+        self._stream = Stream()
+
+    def restart(self, seed: int) -> None:
+        """Begin an episode from a bot root."""
+        self._stream.seed(seed + 2)
+
+    def act(self, view: SeatView) -> int:
+        """A uniform legal action."""
+        return self._stream.choice(view.legal_actions())
+
+
+register_opponent("random", UniformOpponent)

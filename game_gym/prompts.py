@@ -1,0 +1,68 @@
+"""What a player reads. Pure functions of a state, a seat and whether the rules are told.
+
+The layout keeps what affinetes' replies and parsers rest on: a line "Game: NAME", a line "You are Player N.",
+the state headed "Current State:", and a block headed "Legal Actions:" with lines "  ID -> NAME", closed by a
+line that begins "Your choice".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from game_gym.spec import State, Variant
+
+CLOSING = "Your choice (action ID only):"
+
+
+def render(variant: Variant, state: State, seat: int, rules: bool = True) -> str:
+    """The observation of ``seat`` at ``state``, which it is the seat's turn in.
+
+    On equal information states of the seat it is equal, whatever else differs between the states.
+    """
+    return render_turn(variant, state, seat, rules, state.legal_actions(seat))[0]
+
+
+def render_turn(
+    variant: Variant, state: State, seat: int, rules: bool, legal: Sequence[int]
+) -> tuple[str, list[str]]:
+    """The observation and the names of the legal actions, which the caller has at hand."""
+    names, block = variant.choices(state, seat, legal)
+    told = f"# Game Rules\n{variant.rules}\n\n# Current Game State\n" if rules else ""
+    text = (
+        f"{told}Game: {variant.spec.name}\nYou are Player {seat}.\n\nCurrent State:\n"
+        f"{variant.spec.describe(state, seat)}\n\nLegal Actions:\n{block}\n\n{CLOSING}"
+    )
+    return text, names
+
+
+def render_end(variant: Variant, seat: int, returns: Sequence[float], score: float, result: str) -> str:
+    """The observation after the end: the outcome, which everyone sees."""
+    listed = ", ".join(f"{value:g}" for value in returns)
+    return (
+        f"Game over: {variant.spec.name}\nYou were Player {seat}.\n\n"
+        f"Returns: {listed}\nYour score: {score:.3f}\nResult: {result}"
+    )
+
+
+class SeatView:
+    """What an opponent is shown of a state: ``task_gym.opponents.SeatView`` for games."""
+
+    __slots__ = ("_rules", "_variant", "seat", "state")
+
+    def __init__(self, variant: Variant, seat: int, rules: bool) -> None:
+        self._variant, self._rules = variant, rules
+        self.seat = seat
+        self.state: State = None
+
+    def legal_actions(self) -> list[int]:
+        """Legal action ids, ascending."""
+        legal: list[int] = self.state.legal_actions(self.seat)
+        return legal
+
+    def action_names(self) -> list[str]:
+        """Names of the legal actions."""
+        return self._variant.choices(self.state, self.seat, self.legal_actions())[0]
+
+    def text(self) -> str:
+        """The observation the environment would give this seat."""
+        return render(self._variant, self.state, self.seat, self._rules)

@@ -1,0 +1,39 @@
+"""How upstream turns one seed into a seat, chance outcomes and bots, in each of its two protocols."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SeedProtocol:
+    """One way to expand a seed.
+
+    Attributes:
+        seat: (seed, players) to the seat of the agent.
+        chance: Seed to the seed of the chance stream.
+        bot: (seed, seat, players) to the root r of the bot on that seat: a random bot draws from
+            ``RandomState(r + 2)``, a search rolls out with ``r + 3`` and searches with ``r + 4``.
+    """
+
+    seat: Callable[[int, int], int]
+    chance: Callable[[int], int]
+    bot: Callable[[int, int, int], int]
+
+
+# Reset/step. Games of more than two seats have one bot a seat here, where upstream's single bot fails.
+_OPENENV = SeedProtocol(
+    seat=lambda seed, players: seed % players,
+    chance=lambda seed: seed + 100,
+    bot=lambda seed, seat, players: seed if players == 2 else seed + seat,
+)
+
+# evaluate(): the bot on seat p starts from seed + 2 + p and adds its own 2, 3 and 4 to that.
+_EVALUATE = SeedProtocol(
+    seat=lambda seed, players: seed % 2 % players,
+    chance=lambda seed: seed,
+    bot=lambda seed, seat, players: seed + 2 + seat,
+)
+
+PROTOCOLS: dict[str, SeedProtocol] = {"openenv": _OPENENV, "evaluate": _EVALUATE}

@@ -1,0 +1,198 @@
+"""Task ids: ``game_index * 100_000_000 + config_id``, and what a set of them may draw.
+
+A task id names a game of the table (``TABLE[game_index % 22]``) and its parameters, which repeat with the
+declaration's period in the config id.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from game_gym.games import DECLARED, TABLE, find_game
+from game_gym.spec import GameSpec, Variant, load_variant
+from task_gym.errors import ArgumentError, GameError, TaskIdError
+
+#: Config ids a game index has.
+CONFIGS = 100_000_000
+
+#: Task ids are below this, so that a set of any of them can be drawn from with 64-bit integers.
+TASK_LIMIT = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is played: ``task_id`` is None where the game was named and not addressed."""
+
+    task_id: int | None
+    variant: Variant
+
+
+def encode(game: str, config: int) -> int:
+    """The smallest task id of a table game with this config id, 0 <= config < 100_000_000."""
+    if game not in TABLE:
+        raise GameError(
+            f"game: {game!r} was given, which is not in the task-id table; there: {', '.join(TABLE)}"
+        )
+    if not 0 <= config < CONFIGS:
+        raise TaskIdError(f"config id: {config!r} was given, allowed: 0 … {CONFIGS - 1}")
+    return TABLE.index(game) * CONFIGS + config
+
+
+def split(task_id: int) -> tuple[str, int]:
+    """Task id to (game name, config id), for any of the table's games."""
+    index, config = divmod(check_task_id(task_id), CONFIGS)
+    return TABLE[index % len(TABLE)], config
+
+
+def check_task_id(task_id: Any) -> int:
+    """``task_id`` as an int, or a TaskIdError."""
+    if (
+        isinstance(task_id, bool)
+        or not isinstance(task_id, (int, np.integer))
+        or not 0 <= task_id < TASK_LIMIT
+    ):
+        raise TaskIdError(f"task id: {task_id!r} was given, allowed: whole numbers 0 … {TASK_LIMIT - 1}")
+    return int(task_id)
+
+
+def decode(task_id: int) -> Task:
+    """Task id to task.
+
+    Raises:
+        TaskIdError: not a whole number in range, or of a game that has no declaration yet.
+    """
+    game, config = split(task_id)
+    return Task(int(task_id), _variant(_declaration(task_id, game), config))
+
+
+def _declaration(task_id: int, game: str) -> GameSpec:
+    if game not in DECLARED:
+        ready = ", ".join(f"{name!r} (from {encode(name, 0)})" for name in DECLARED if name in TABLE)
+        raise TaskIdError(
+            f"task id: {task_id} was given, a task of {game!r}, which has no declaration yet; "
+            f"declared: {ready}"
+        )
+    return DECLARED[game]
+
+
+@lru_cache(maxsize=1024)
+def _variant_of_period(spec: GameSpec, config: int) -> Variant:
+    return load_variant(spec, spec.params(config))
+
+
+def _variant(spec: GameSpec, config: int) -> Variant:
+    return _variant_of_period(spec, config % spec.variants)
+
+
+class TaskSet:
+    """The tasks an environment may draw; ids and ranges are kept as given and never written out.
+
+    Args:
+        task_id: One task id.
+        task_ids: A list of ids and (first, last) ranges, both ends included. Drawing is uniform over
+            the ids; one that is named twice is drawn twice as often.
+        game: An OpenSpiel game that has a declaration.
+        params: Its parameters.
+
+    Raises:
+        ArgumentError: not exactly one of ``task_id``, ``task_ids`` and ``game``; ``params`` without ``game``.
+        TaskIdError, GameError: one of them cannot be played.
+    """
+
+    def __init__(
+        self,
+        task_id: int | None = None,
+        task_ids: Sequence[int | Sequence[int]] | None = None,
+        game: str | None = None,
+        params: Mapping[str, Any] | None = None,
+    ) -> None:
+        given = {"task_id": task_id, "task_ids": task_ids, "game": game}
+        named = [name for name, value in given.items() if value is not None]
+        if len(named) != 1:
+            raise ArgumentError(
+                f"task: {', '.join(named) or 'nothing'} was given, allowed: exactly one of task_id, "
+                "task_ids and game"
+            )
+        if params is not None and game is None:
+            raise ArgumentError(f"params: {params!r} was given with {named[0]}, allowed: with game only")
+        self._fixed: Task | None = None
+        self._ranges: list[tuple[int, int]] = []
+        if game is not None:
+            self._fixed = Task(None, load_variant(find_game(game), params or {}))
+        elif task_id is not None:
+            self._fixed = decode(task_id)
+        else:
+            self._ranges = _read_ranges(task_ids)
+        # Running number of ids up to and including each range.
+        self._ends = list(accumulate(last - first + 1 for first, last in self._ranges))
+        #: Every (game, parameters) that may be drawn.
+        self.variants: tuple[Variant, ...] = self._find_variants()
+
+    def draw(self, generator: np.random.Generator) -> Task:
+        """A task, uniformly over the ids; a single task draws nothing from the generator."""
+        if self._fixed is not None:
+            return self._fixed
+        position = int(generator.integers(self._ends[-1]))
+        index = bisect_right(self._ends, position)
+        return decode(self._ranges[index][1] - (self._ends[index] - 1 - position))
+
+    def find(self, task_id: int) -> Task | None:
+        """The task of this id, or None where the set does not hold it."""
+        wanted = check_task_id(task_id)
+        if self._fixed is not None:
+            return self._fixed if self._fixed.task_id == wanted else None
+        return decode(wanted) if any(first <= wanted <= last for first, last in self._ranges) else None
+
+    def __str__(self) -> str:
+        if self._fixed is not None:
+            return "the one game named" if self._fixed.task_id is None else str(self._fixed.task_id)
+        return ", ".join(str(first) if first == last else f"{first} … {last}" for first, last in self._ranges)
+
+    def _find_variants(self) -> tuple[Variant, ...]:
+        if self._fixed is not None:
+            return (self._fixed.variant,)
+        found = (variant for first, last in self._ranges for variant in _variants_between(first, last))
+        return tuple(dict.fromkeys(found))
+
+
+def _read_ranges(task_ids: Any) -> list[tuple[int, int]]:
+    if not isinstance(task_ids, list) or not task_ids:
+        raise TaskIdError(
+            f"task_ids: {task_ids!r} was given, allowed: a non-empty list of ids and (first, last) ranges"
+        )
+    ranges = []
+    for entry in task_ids:
+        if isinstance(entry, (list, tuple)):
+            bounds = [check_task_id(bound) for bound in entry]
+            if len(bounds) != 2 or bounds[0] > bounds[1]:
+                raise TaskIdError(
+                    f"task_ids: range {entry!r} was given, allowed: (first, last) with first <= last"
+                )
+            ranges.append((bounds[0], bounds[1]))
+        else:
+            only = check_task_id(entry)
+            ranges.append((only, only))
+    if sum(last - first + 1 for first, last in ranges) > TASK_LIMIT:
+        raise TaskIdError(f"task_ids: {task_ids!r} was given, allowed: {TASK_LIMIT} ids in all")
+    return ranges
+
+
+def _variants_between(first: int, last: int) -> list[Variant]:
+    """The variants of a range, looking at no more ids than there are variants."""
+    first_index, last_index = first // CONFIGS, last // CONFIGS
+    # The table repeats after 22 indices: whole blocks beyond that add nothing.
+    whole = range(first_index + 1, min(last_index, first_index + 1 + len(TABLE)))
+    variants = []
+    for index in dict.fromkeys([first_index, *whole, last_index]):
+        low = max(first - index * CONFIGS, 0)
+        high = min(last - index * CONFIGS, CONFIGS - 1)
+        spec = _declaration(index * CONFIGS + low, TABLE[index % len(TABLE)])
+        variants += [_variant(spec, config) for config in range(low, min(high, low + spec.variants - 1) + 1)]
+    return variants

@@ -1,0 +1,55 @@
+"""Configuration: typed sections, presets, files and overrides. `resolve` puts them together."""
+
+from gamespiel.config.built import require_built
+from gamespiel.config.checks import notices, validate
+from gamespiel.config.errors import ConfigError, InvalidValueError, NotBuiltError, UnknownKeyError
+from gamespiel.config.files import (
+    DEFAULT_PRESET,
+    SAVED_NAME,
+    from_dict,
+    load,
+    preset_path,
+    presets,
+    resolve,
+    save,
+    saved_config,
+    to_dict,
+)
+from gamespiel.config.sections import (
+    Config,
+    CurriculumConfig,
+    EnvConfig,
+    LoraConfig,
+    ModelConfig,
+    PPOConfig,
+    RunConfig,
+    Stage,
+)
+
+__all__ = [
+    "DEFAULT_PRESET",
+    "SAVED_NAME",
+    "Config",
+    "ConfigError",
+    "CurriculumConfig",
+    "EnvConfig",
+    "InvalidValueError",
+    "LoraConfig",
+    "ModelConfig",
+    "NotBuiltError",
+    "PPOConfig",
+    "RunConfig",
+    "Stage",
+    "UnknownKeyError",
+    "from_dict",
+    "load",
+    "notices",
+    "preset_path",
+    "presets",
+    "require_built",
+    "resolve",
+    "save",
+    "saved_config",
+    "to_dict",
+    "validate",
+]

@@ -1,0 +1,40 @@
+"""What can be wrong with a configuration, each with a message a person can act on."""
+
+import difflib
+from collections.abc import Iterable
+
+from task_gym import errors
+from task_gym.errors import TaskGymError
+
+
+class ConfigError(TaskGymError):
+    """A configuration that cannot be used; the message names the key, the value given and what is allowed."""
+
+
+class UnknownKeyError(ConfigError):
+    """A section, key, preset or option that does not exist."""
+
+
+class InvalidValueError(ConfigError):
+    """A value of the wrong type or out of its range."""
+
+
+class NotBuiltError(ConfigError, errors.NotBuiltError):
+    """A valid configuration that asks for an engine this version does not have."""
+
+
+def unknown(kind: str, given: str, allowed: Iterable[str]) -> UnknownKeyError:
+    """An error for `given`, which is none of `allowed`: with the nearest match, or else with all of them."""
+    names = list(allowed)
+    ends = {
+        name.rpartition(".")[2]: name for name in names
+    }  # 'learning_rate' is meant as 'ppo.learning_rate'
+    near = difflib.get_close_matches(given, names, n=1)
+    near = near or [ends[end] for end in difflib.get_close_matches(given, ends, n=1)]
+    return UnknownKeyError(f"unknown {kind} {given!r}; {_hint(near, names)}")
+
+
+def _hint(near: list[str], names: list[str]) -> str:
+    if near:
+        return f"did you mean {near[0]!r}?"
+    return f"allowed: {', '.join(names)}" if len(names) <= 12 else "--help lists what there is"

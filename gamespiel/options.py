@@ -1,0 +1,38 @@
+"""What `gamespiel eval` is asked to do."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from gamespiel.config import Config, InvalidValueError
+
+AGENTS = "random, first, mcts, mcts:SIMS or mcts:SIMSxROLLOUTS"
+
+
+@dataclass(frozen=True)
+class EvalOptions:
+    """One evaluation: who plays (a checkpoint or a named agent), what, and how it is reported.
+
+    `config` is the run's own for a checkpoint, with the overrides applied; `--opponent` is in `config.env`
+    and `--seed` in `config.run`.
+    """
+
+    config: Config
+    checkpoint: Path | None = None
+    agent: str | None = None
+    num_episodes: int = 100
+    exact: bool = False
+    greedy: bool = False
+    output: Path | None = None
+
+    def __post_init__(self) -> None:
+        if (self.checkpoint is None) == (self.agent is None):
+            raise InvalidValueError("give either a checkpoint or an agent, and not both")
+        if self.agent is not None and not re.fullmatch(
+            r"random|first|mcts(:[1-9]\d*(x[1-9]\d*)?)?", self.agent
+        ):
+            raise InvalidValueError(f"--agent must be {AGENTS}, not {self.agent!r}")
+        if self.num_episodes < 1:
+            raise InvalidValueError(f"--num_episodes must be at least 1, not {self.num_episodes}")
+        if self.output is not None and self.output.suffix != ".json":
+            raise InvalidValueError(f"--output must end in .json, not {str(self.output)!r}")

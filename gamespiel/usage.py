@@ -1,0 +1,40 @@
+"""The configuration's part of the help texts, generated from the dataclasses."""
+
+import json
+import textwrap
+
+from gamespiel.config import presets
+from gamespiel.config.parse import describe
+from gamespiel.config.schema import HINTS, KEYS, SECTIONS, default_of
+
+WIDTH = 100
+
+
+def config_help() -> str:
+    """All presets, and all keys with their defaults: a line or two each."""
+    lines = [f"presets: {', '.join(presets())}", ""]
+    lines.append(
+        "configuration keys (--section.key VALUE) with their defaults, which presets and files override:"
+    )
+    for section, fields in KEYS.items():
+        lines += ["", f"  {section}: {(SECTIONS[section].__doc__ or '').strip()}"]
+        for name, field in fields.items():
+            left = f"    --{section}.{name}"
+            right = (
+                f"{field.metadata['doc']}; {describe(HINTS[section][name])} [{_inline(default_of(field))}]"
+            )
+            lines += textwrap.wrap(
+                right,
+                WIDTH,
+                initial_indent=f"{left:<38} ",
+                subsequent_indent=" " * 39,
+                break_on_hyphens=False,
+            )
+    return "\n".join(lines)
+
+
+def _inline(value: object) -> str:
+    """A default as one would type it."""
+    if isinstance(value, tuple):
+        return ",".join(str(item) for item in value)
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,1 @@
+"""What every task environment shares: spaces, named errors, seeds, opponents, replies, wrappers."""

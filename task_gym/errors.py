@@ -1,0 +1,90 @@
+"""Named errors.
+
+Every message says what was given, what is allowed and, where it helps, the nearest match.
+All are built from one string, so that a worker process can hand them to its parent unchanged.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+
+class TaskGymError(ValueError):
+    """Base of every error raised by a task environment."""
+
+
+class TaskIdError(TaskGymError):
+    """A task id, or a set of them, that does not name a task that can be played."""
+
+
+class GameError(TaskGymError):
+    """A game, or a parameter of a game, that does not exist or has no declaration."""
+
+
+class OpponentError(TaskGymError):
+    """An opponent that does not exist, or cannot play this game."""
+
+
+class ArgumentError(TaskGymError):
+    """A constructor argument outside what is allowed."""
+
+
+class OptionError(TaskGymError):
+    """A reset option that does not exist, or a value outside the declared set."""
+
+
+class SeedError(TaskGymError):
+    """A seed outside 0 … 2**32 - 201."""
+
+
+class NotBuiltError(TaskGymError):
+    """Something that is planned and named, and does not exist yet."""
+
+
+class IllegalActionError(TaskGymError):
+    """An illegal action, where the environment was asked to raise on one."""
+
+
+class EpisodeError(TaskGymError):
+    """A call outside an episode: a step before the first reset or after the end."""
+
+
+class PickleError(TaskGymError):
+    """An environment that cannot be carried to another process, or did not arrive as it left."""
+
+
+class TokenError(TaskGymError):
+    """A text that an encoder turned into too many tokens, or into ids it may not use."""
+
+
+class SizeError(TaskGymError):
+    """A game too large for what was asked of it."""
+
+
+def nearest(given: object, allowed: Iterable[object]) -> str:
+    """The closest allowed spelling as a phrase, or "" where none is close.
+
+    >>> nearest("leduc", ["leduc_poker", "hex"])
+    "; did you mean 'leduc_poker'?"
+    """
+    names = {str(name).lower(): str(name) for name in allowed}
+    close = difflib.get_close_matches(str(given).lower(), list(names), n=1, cutoff=0.5)
+    return f"; did you mean {names[close[0]]!r}?" if close else ""
+
+
+def unknown(what: str, given: Any, allowed: Iterable[object]) -> str:
+    """The message for a value outside a short list: what was given, what is allowed, the nearest match."""
+    choices = list(allowed)
+    listed = ", ".join(repr(choice) for choice in choices) if choices else "nothing"
+    return f"{what}: {given!r} was given, allowed: {listed}{nearest(given, choices)}"
+
+
+def check_choice(
+    what: str, given: Any, allowed: Iterable[Any], error: type[TaskGymError] = ArgumentError
+) -> None:
+    """Raise ``error`` unless ``given`` is one of ``allowed``."""
+    choices = list(allowed)
+    if not any(type(given) is type(choice) and given == choice for choice in choices):
+        raise error(unknown(what, given, choices))

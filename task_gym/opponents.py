@@ -1,0 +1,177 @@
+"""Opponents: the protocol they follow and the one registry they are found in.
+
+An opponent plays one seat. It is built once for a game and a seat, and restarted with a seed at the start
+of every episode; from then on what it does follows from that seed and the moves it is shown, so that an
+episode can be played again. Adding one is one file that ends in :func:`register_opponent`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from task_gym.errors import OpponentError, nearest
+
+#: The name that leaves every seat to the caller. It is played by no opponent.
+OPEN = "open"
+
+
+class SeatView(Protocol):
+    """What an opponent is shown when its seat is to move."""
+
+    @property
+    def seat(self) -> int:
+        """The seat to move, from 0."""
+
+    @property
+    def state(self) -> Any:
+        """The backend's own state. It can hold what the seat may not see: reading it is cheating."""
+
+    def legal_actions(self) -> list[int]:
+        """Legal action ids, ascending; never empty."""
+
+    def action_names(self) -> list[str]:
+        """Their names, in the same order."""
+
+    def text(self) -> str:
+        """The observation the environment would give this seat."""
+
+
+class Opponent(Protocol):
+    """Plays one seat."""
+
+    def restart(self, seed: int) -> None:
+        """Begin an episode; everything random in it follows from ``seed``."""
+
+    def act(self, view: SeatView) -> int:
+        """A legal action for ``view.seat``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seating:
+    """What an opponent is built from.
+
+    Attributes:
+        game: The backend's game object (a ``pyspiel.Game`` for games).
+        spec: The game's declaration (a ``game_gym.spec.GameSpec``).
+        seat: The seat to play.
+        argument: What followed the first ":" in the opponent's name, "" where nothing did.
+    """
+
+    game: Any
+    spec: Any
+    seat: int
+    argument: str
+
+
+Factory = Callable[[Seating], Opponent]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One registered opponent.
+
+    Attributes:
+        name: The word before the first ":".
+        factory: Builds it for a seat; raises :class:`OpponentError` for a game or argument it cannot take.
+        usage: How it is written, for error messages, as "mcts[:SIMS[xROLLOUTS]]".
+        takes_argument: Whether something may follow a ":".
+        why_not_replayable: "" where restarting with the same seed plays the same moves again; otherwise
+            the reason, which is what pickling in mid-game answers with.
+    """
+
+    name: str
+    factory: Factory
+    usage: str
+    takes_argument: bool
+    why_not_replayable: str
+
+
+_REGISTRY: dict[str, Entry] = {}
+
+
+def register_opponent(
+    name: str,
+    factory: Factory,
+    *,
+    usage: str | None = None,
+    takes_argument: bool = False,
+    why_not_replayable: str = "",
+) -> None:
+    """Add an opponent; see :class:`Entry`. Registering the same factory again changes nothing."""
+    known = _REGISTRY.get(name)
+    if name == OPEN or ":" in name or (known is not None and known.factory is not factory):
+        raise OpponentError(
+            f"opponent name {name!r} is taken or not a word; taken: {', '.join(opponent_names())}"
+        )
+    _REGISTRY[name] = Entry(name, factory, usage or name, takes_argument, why_not_replayable)
+
+
+def opponent_names() -> tuple[str, ...]:
+    """Every name that may be asked for, in alphabetical order, "open" included."""
+    return tuple(sorted([*_REGISTRY, OPEN]))
+
+
+def find_opponent(text: str) -> Entry:
+    """The entry that plays ``text``, as "random" or "mcts:100x10"; "open" has none.
+
+    Raises:
+        OpponentError: no opponent of that name, or it takes no argument.
+    """
+    name, colon, argument = text.partition(":") if isinstance(text, str) else (text, "", "")
+    entry = _REGISTRY.get(name) if isinstance(name, str) else None
+    if entry is None:
+        usages = sorted([*(known.usage for known in _REGISTRY.values()), OPEN])
+        raise OpponentError(
+            f"opponent: {text!r} was given, allowed: {', '.join(usages)}{nearest(name, opponent_names())}"
+        )
+    if colon and not argument:
+        raise OpponentError(
+            f"opponent: {text!r} was given, with nothing after the colon; write {entry.usage!r}"
+        )
+    if colon and not entry.takes_argument:
+        raise OpponentError(
+            f"opponent: {text!r} was given, but {name!r} takes no argument; write {entry.usage!r}"
+        )
+    return entry
+
+
+def make_opponent(text: str, game: Any, spec: Any, seat: int) -> Opponent:
+    """Build the opponent ``text`` names for one seat of one game."""
+    return find_opponent(text).factory(Seating(game, spec, seat, text.partition(":")[2]))
+
+
+def parse_counts(text: str, separator: str, usage: str, least: Sequence[int]) -> list[int]:
+    """Read "100x10" into [100, 10]: one or more whole numbers, the i-th at least ``least[i]``.
+
+    Raises:
+        OpponentError: anything else, saying how the opponent is written.
+    """
+    parts = text.split(separator)
+    good = len(parts) <= len(least) and all(
+        part.isascii() and part.isdigit() and len(part) <= 9 and int(part) >= low
+        for part, low in zip(parts, least, strict=False)
+    )
+    if not good:
+        raise OpponentError(
+            f"opponent argument: {text!r} was given, allowed: {usage} with whole numbers of at least "
+            f"{', '.join(str(low) for low in least)}"
+        )
+    return [int(part) for part in parts]
+
+
+__all__ = [
+    "OPEN",
+    "Entry",
+    "Factory",
+    "Opponent",
+    "OpponentError",
+    "SeatView",
+    "Seating",
+    "find_opponent",
+    "make_opponent",
+    "opponent_names",
+    "parse_counts",
+    "register_opponent",
+]

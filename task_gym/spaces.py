@@ -1,0 +1,117 @@
+"""A Gymnasium Text space that admits every Unicode character."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterator, Sequence, Set
+from typing import Any
+
+import numpy as np
+from gymnasium.error import CustomSpaceError
+from gymnasium.spaces import Text
+from gymnasium.vector.utils import create_shared_memory
+
+#: What samples are made of. Membership is wider: any character.
+PRINTABLE = string.ascii_letters + string.digits + string.punctuation + " \n♠♥♦♣│─┌┐└┘→←↑↓"
+
+#: A sample is at most this long, whatever the space admits: samples are for checks, not for reading.
+SAMPLE_LENGTH = 64
+
+_CODE_POINTS = 0x110000
+
+
+class _AllCharacters(Set[str]):
+    """Every Unicode character as a set that stores none of them."""
+
+    def __contains__(self, item: object) -> bool:
+        return isinstance(item, str) and len(item) == 1
+
+    def __iter__(self) -> Iterator[str]:
+        return map(chr, range(_CODE_POINTS))
+
+    def __len__(self) -> int:
+        return _CODE_POINTS
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _AllCharacters)
+
+    def __hash__(self) -> int:
+        return hash(_AllCharacters)
+
+    def __repr__(self) -> str:
+        return "any"
+
+
+class _CharacterList(Sequence[str]):
+    """Position is the code point."""
+
+    def __getitem__(self, index: Any) -> Any:
+        return chr(index)
+
+    def __len__(self) -> int:
+        return _CODE_POINTS
+
+
+class UnicodeText(Text):
+    """Strings of ``min_length`` to ``max_length`` characters (both inclusive), any Unicode characters.
+
+    ``contains`` looks at type and length only, so it costs the same for 4 kB as for 4 characters.
+    ``sample`` draws short printable strings. Flattening uses code points.
+
+    An AsyncVectorEnv takes it with ``shared_memory=False``, and says so otherwise.
+    """
+
+    def __init__(
+        self, max_length: int, *, min_length: int = 0, seed: int | np.random.Generator | None = None
+    ) -> None:
+        super().__init__(max_length, min_length=min_length, charset=PRINTABLE, seed=seed)
+
+    def sample(self, mask: Any = None, probability: Any = None) -> str:
+        """A printable string of at most ``max(min_length, 64)`` characters; masks are refused."""
+        if mask is not None or probability is not None:
+            raise NotImplementedError("UnicodeText.sample takes neither mask nor probability; leave both out")
+        longest = max(self.min_length, min(self.max_length, SAMPLE_LENGTH))
+        length = int(self.np_random.integers(self.min_length, longest + 1))
+        return "".join(PRINTABLE[i] for i in self.np_random.integers(len(PRINTABLE), size=length))
+
+    def contains(self, x: Any) -> bool:
+        """Whether ``x`` is a string of an allowed length."""
+        return isinstance(x, str) and self.min_length <= len(x) <= self.max_length
+
+    @property
+    def character_set(self) -> Any:
+        """Every character; a set by behaviour, with nothing stored."""
+        return _AllCharacters()
+
+    @property
+    def character_list(self) -> Any:
+        """Every character, at the position that :meth:`character_index` gives."""
+        return _CharacterList()
+
+    def character_index(self, char: str) -> np.int32:
+        """The code point."""
+        return np.int32(ord(char))
+
+    @property
+    def characters(self) -> str:
+        """What samples are made of."""
+        return PRINTABLE
+
+    def __repr__(self) -> str:
+        return f"UnicodeText({self.min_length}, {self.max_length})"
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, UnicodeText)
+            and self.min_length == other.min_length
+            and self.max_length == other.max_length
+        )
+
+
+@create_shared_memory.register(UnicodeText)
+def _refuse_shared_memory(space: UnicodeText, n: int = 1, ctx: Any = None) -> Any:
+    # Gymnasium reads shared texts once, when the vector environment is made, and returns those zeros for ever
+    # (seen in 1.4.0). An error is better than an observation of nothing.
+    raise CustomSpaceError(
+        "texts cannot be shared in memory; make the vector environment with shared_memory=False"
+    )

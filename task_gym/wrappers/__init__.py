@@ -1,0 +1,5 @@
+"""Wrappers: one effect each."""
+
+from task_gym.wrappers.tokens import TokenObservation
+
+__all__ = ["TokenObservation"]

@@ -1,0 +1,99 @@
+"""Text observations as padded token ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.utils import RecordConstructorArgs
+from numpy.typing import NDArray
+
+from task_gym.errors import ArgumentError, TokenError
+
+Tokens = NDArray[np.int32]
+
+
+class TokenObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """Replace a text observation by its token ids, int32 of shape (length,), padded on the right.
+
+    The text stays in ``info["text"]``. A Box of fixed shape is what stock vector environments and rollout
+    buffers take; ``action_masks()`` is passed through, so MaskablePPO works behind a DummyVecEnv.
+
+    Args:
+        env: An environment with text observations.
+        encode: Text to token ids, each in 0 … vocab_size - 1 and none equal to ``pad_id``.
+        length: Number of ids an observation holds.
+        vocab_size: Number of ids the encoder may use.
+        pad_id: Fills the rest. Any id that the encoder never produces for a text, in -1 … vocab_size.
+
+    Raises:
+        ArgumentError: a length or vocabulary below 1, or a padding id outside -1 … vocab_size.
+        TokenError: a text of more than ``length`` tokens, or an id that is out of range or is padding.
+    """
+
+    def __init__(
+        self,
+        env: gym.Env[str, Any],
+        encode: Callable[[str], Sequence[int]],
+        length: int,
+        vocab_size: int,
+        pad_id: int,
+    ) -> None:
+        # Not copied: the encoder can be a method of a large tokenizer.
+        RecordConstructorArgs.__init__(
+            self,
+            _disable_deepcopy=True,
+            encode=encode,
+            length=length,
+            vocab_size=vocab_size,
+            pad_id=pad_id,
+        )
+        super().__init__(env)
+        for name, value in (("length", length), ("vocab_size", vocab_size)):
+            if value < 1:
+                raise ArgumentError(f"{name}: {value!r} was given, allowed: 1 or more")
+        if not -1 <= pad_id <= vocab_size:
+            raise ArgumentError(
+                f"pad_id: {pad_id!r} was given, allowed: -1 … {vocab_size} (the vocabulary's size)"
+            )
+        self._encode, self._length, self._vocab_size, self._pad_id = encode, length, vocab_size, pad_id
+        self.observation_space = gym.spaces.Box(
+            min(0, pad_id), max(vocab_size - 1, pad_id), shape=(length,), dtype=np.int32
+        )
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Tokens, dict[str, Any]]:
+        """As the wrapped environment's, with the text moved to ``info["text"]``."""
+        text, info = self.env.reset(seed=seed, options=options)
+        return self.tokens(text), {**info, "text": text}
+
+    def step(self, action: Any) -> tuple[Tokens, Any, bool, bool, dict[str, Any]]:
+        """As the wrapped environment's, with the text moved to ``info["text"]``."""
+        text, reward, terminated, truncated, info = self.env.step(action)
+        return self.tokens(text), reward, terminated, truncated, {**info, "text": text}
+
+    def tokens(self, text: str) -> Tokens:
+        """Token ids of a text, shape (length,)."""
+        ids = np.asarray(self._encode(text), dtype=np.int64)
+        if ids.size > self._length:
+            raise TokenError(
+                f"observation of {ids.size} tokens was given, allowed: length={self._length}; it begins "
+                f"{text[:60]!r}"
+            )
+        wrong = ids[(ids < 0) | (ids >= self._vocab_size) | (ids == self._pad_id)]
+        if wrong.size:
+            raise TokenError(
+                f"token id {int(wrong[0])} was given, allowed: 0 … {self._vocab_size - 1} without the "
+                f"padding id {self._pad_id}"
+            )
+        padded = np.full(self._length, self._pad_id, dtype=np.int32)
+        padded[: ids.size] = ids
+        return padded
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """The wrapped environment's mask: bool, shape (n,), True = legal."""
+        masks: NDArray[np.bool_] = self.env.get_wrapper_attr("action_masks")()
+        return masks

@@ -1,0 +1,174 @@
+"""What is printed, on a terminal and elsewhere."""
+
+import io
+from collections.abc import Iterator
+
+import pytest
+from rich.console import Console
+
+from agents.dashboard import Dashboard, Pace, clean, duration, plain_line, shorten, sparkline, summary_table
+
+METRICS = {
+    "rollout/reward": 0.5123,
+    "rollout/success": 0.48,
+    "train/kl_ref": 0.0123,
+    "train/entropy": 0.8111,
+    "rollout/legal_mass": 0.93,
+    "time/decisions_per_second": 95.2,
+}
+
+
+class Clock:
+    """A clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Iterator[Clock]:
+    yield Clock()
+
+
+def plain(width: int = 80) -> Console:
+    return Console(file=io.StringIO(), width=width, force_terminal=False)
+
+
+def terminal() -> Console:
+    return Console(file=io.StringIO(), width=80, height=40, force_terminal=True, legacy_windows=False)
+
+
+def written(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_plain_line() -> None:
+    assert plain_line({"step": 12, **METRICS}, 100, 31.4) == (
+        "step 12/100  reward 0.512  success 0.480  kl 0.0123  entropy 0.811  legal 0.930  dec/s 95  left 0:31"
+    )
+    nothing = "step 1/9  reward -  success -  kl -  entropy -  legal -  dec/s -  left -"
+    assert plain_line({"step": 1, "rollout/reward": float("nan")}, 9, None) == nothing
+
+
+def test_plain_mode_thins_out_but_keeps_first_and_last(clock: Clock) -> None:
+    """One second a step, a line every two: 1, 3, 5, and 6 because it is the last."""
+    console = plain(width=40)
+    with Dashboard(6, console=console, every=2.0, clock=clock) as dashboard:
+        for step in range(1, 7):
+            clock.now += 1.0
+            dashboard.update({"step": step, **METRICS}, text="not shown")
+        dashboard.message("saved [bold]here[/bold]")
+    lines = written(console).splitlines()
+    assert [line.split()[1] for line in lines[:-1]] == ["1/6", "3/6", "5/6", "6/6"]
+    assert [line.split()[-1] for line in lines[:-1]] == ["0:05", "0:03", "0:01", "0:00"]
+    assert lines[-1] == "saved [bold]here[/bold]"
+    assert "\x1b" not in written(console)
+
+
+def test_terminal_mode_fits_80_columns(clock: Clock) -> None:
+    console = terminal()
+    with Dashboard(100, console=console, clock=clock) as dashboard:
+        for step in range(1, 81):
+            clock.now += 2.0
+            dashboard.update({"step": step, **METRICS, "rollout/reward": step / 100}, text="♠ " + "x" * 200)
+        view = Console(file=io.StringIO(), width=80)
+        view.print(dashboard._render())
+    lines = written(view).splitlines()
+    assert {len(line) for line in lines} == {80}
+    body = "\n".join(lines)
+    assert "step 80/100" in body and "0:40 left" in body  # 20 steps of 2 seconds
+    assert "success            48.0%" in body and "KL to base        0.0123" in body
+    assert "explained var            -" in body
+    assert "0.31 to 0.80" in body and "▁" in body and "█" in body  # the last 50 rewards fit
+    assert "♠ xxx" in body and "x… │" in body
+
+
+@pytest.mark.parametrize("error", [None, RuntimeError, KeyboardInterrupt])
+def test_the_cursor_comes_back(error: type[BaseException] | None, clock: Clock) -> None:
+    console = terminal()
+    try:
+        with Dashboard(3, console=console, clock=clock) as dashboard:
+            dashboard.update({"step": 1})
+            if error is not None:
+                raise error
+    except (RuntimeError, KeyboardInterrupt):
+        pass
+    output = written(console)
+    assert output.count("\x1b[?25l") == 1 and output.endswith("\x1b[?25h")
+
+
+def test_messages_stay_above_the_display(clock: Clock) -> None:
+    console = terminal()
+    with Dashboard(3, console=console, clock=clock) as dashboard:
+        dashboard.update({"step": 1})
+        dashboard.message("checkpoint \x1b[31mwritten")
+    assert "checkpoint written\n" in written(console)
+
+
+def test_text_stays_until_the_next_one(clock: Clock) -> None:
+    with Dashboard(3, console=terminal(), clock=clock) as dashboard:
+        dashboard.update({"step": 1}, text="game one")
+        dashboard.update({"step": 2})
+        view = plain()
+        view.print(dashboard._render())
+    assert "game one" in written(view) and "last game" in written(view)
+
+
+def test_pace_of_a_resumed_run() -> None:
+    """Steps 401 and 402 took 3 s and 5 s: 4 s a step, so 8 more steps take 32 s."""
+    pace = Pace()
+    assert pace.seconds_left(410) is None
+    pace.start(10.0)
+    pace.add(401, 13.0)
+    pace.add(402, 18.0)
+    assert pace.seconds_left(410) == 32.0
+    assert pace.seconds_left(400) == 0.0
+
+
+def test_pace_forgets() -> None:
+    """With a window of three marks, only the last two steps' times count: 1 s each."""
+    pace = Pace(window=3)
+    pace.start(0.0)
+    for step, now in enumerate((50.0, 51.0, 52.0), start=1):
+        pace.add(step, now)
+    assert pace.seconds_left(13) == 10.0
+
+
+def test_summary_table() -> None:
+    console = plain()
+    console.print(
+        summary_table(
+            {"seat 0": 0.5, "games": "200", "old": 1.0}, {"seat 0": 0.625, "games": "200", "new": 2.0}
+        )
+    )
+    rows = [line.split() for line in written(console).splitlines() if line.strip()]
+    assert rows[0] == ["before", "after", "change"]
+    assert rows[2:] == [
+        ["seat", "0", "0.500", "0.625", "+0.125"],
+        ["games", "200", "200"],
+        ["old", "1.000", "-"],
+        ["new", "-", "2.000"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(None, "-"), (float("inf"), "-"), (0.4, "0:00"), (59.6, "1:00"), (3723, "1:02:03")]
+)
+def test_duration(seconds: float | None, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_sparkline() -> None:
+    """Sevenths of the range: 0, 1/7 of it, all of it; a flat line is all low."""
+    assert sparkline([0.0, 1.0, 7.0]) == "▁▂█"
+    assert sparkline([2.0, 2.0]) == "▁▁"
+
+
+def test_text_is_made_harmless() -> None:
+    assert clean("a\x1b[2J\x1b]0;title\x07b\tc\rd\u202ee♠") == "ab  c d e♠"
+    assert shorten("\n1\n2\n3\n4\n", 3) == "…\n3\n4"
+    assert shorten("1\n2\n3", 3) == "1\n2\n3"

@@ -1,0 +1,45 @@
+"""The learning curve draws whatever was logged."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from agents.plots import learning_curve, running_mean
+
+
+def write(path: Path, rows: list[dict[str, object]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [],
+        [{"step": 1}],
+        [{"step": 1, "rollout/reward": 0.5}],
+        [{"step": 1, "rollout/reward": None}, {"step": 2, "rollout/reward": 0.5}],
+        [{"step": s, "decisions": 9 * s, "rollout/reward": s, "train/kl_coef": 0.2} for s in range(1, 60)],
+        [{"step": 1, "decisions": 5, "train/entropy": 1.0}, {"step": 2, "train/entropy": 0.5}],
+        [{"step": 1, "rollout/legal_mass": 0.5, "train/value_loss": 0.1, "train/explained_variance": -3}],
+    ],
+)
+def test_robust_to_missing_keys(rows: list[dict[str, object]], tmp_path: Path) -> None:
+    png = learning_curve(write(tmp_path / "metrics.jsonl", rows), tmp_path / "new" / "curve.png")
+    with Image.open(png) as image:
+        assert image.size == (1200, 768)
+
+
+def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
+    path = write(tmp_path / "metrics.jsonl", [{"step": 1, "rollout/reward": 0.5}])
+    path.write_text(path.read_text() + '{"step": 2, "roll')
+    learning_curve(path, tmp_path / "curve.png")
+
+
+def test_running_mean() -> None:
+    """Window 2 over 1, 3, gap, 5, 7: 1, (1+3)/2, gap, 5 alone, (5+7)/2."""
+    means = running_mean([1.0, 3.0, math.nan, 5.0, 7.0], 2)
+    assert means[:2] == [1.0, 2.0] and math.isnan(means[2]) and means[3:] == [5.0, 6.0]

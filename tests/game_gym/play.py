@@ -1,0 +1,40 @@
+"""Playing episodes in tests: one fixed rule for the agent, one record of what happened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+import game_gym  # noqa: F401  (registers the environments)
+
+DECLARED = ("leduc_poker", "kuhn_poker", "tic_tac_toe")
+LEDUC = 200_000_000
+
+
+def make(**arguments: Any) -> Any:
+    """A bare GameSpiel-v0."""
+    return gym.make("GameSpiel-v0", **arguments).unwrapped
+
+
+def pick(legal: list[int], turn: int, seed: int) -> int:
+    """The agent's rule in the recorded games."""
+    return legal[(7 * turn + seed) % len(legal)]
+
+
+def episode(env: Any, seed: int, options: dict[str, Any] | None = None) -> list[tuple[Any, ...]]:
+    """Play one episode by the rule; everything it showed, as plain data that can be compared."""
+    text, info = env.reset(seed=seed, options=options)
+    record: list[tuple[Any, ...]] = [(text, plain(info))]
+    over, turn = False, 0
+    while not over:
+        text, reward, terminated, truncated, info = env.step(pick(info["legal_actions"], turn, seed))
+        record.append((text, reward, terminated, truncated, plain(info)))
+        over, turn = terminated or truncated, turn + 1
+    return record
+
+
+def plain(info: dict[str, Any]) -> dict[str, Any]:
+    """An info with its arrays as lists."""
+    return {key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in info.items()}

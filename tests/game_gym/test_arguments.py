@@ -1,0 +1,134 @@
+"""Every constructor argument, reset option and seed outside what is allowed has a named error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+import game_gym  # noqa: F401  (registers the environments)
+from task_gym.errors import (
+    ArgumentError,
+    EpisodeError,
+    GameError,
+    NotBuiltError,
+    OpponentError,
+    OptionError,
+    SeedError,
+    TaskIdError,
+)
+from tests.game_gym.play import LEDUC, make
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"task_id": "x"}, TaskIdError, "task id: 'x' was given"),
+        ({"task_id": None}, ArgumentError, "exactly one of task_id, task_ids and game"),
+        ({"task_id": 0}, TaskIdError, "'goofspiel', which has no declaration yet"),
+        ({"task_ids": 5}, ArgumentError, "task_id, task_ids was given"),
+        ({"task_id": None, "task_ids": 5}, TaskIdError, "task_ids: 5 was given"),
+        ({"task_id": None, "game": "leduk_poker"}, GameError, "did you mean 'leduc_poker'"),
+        ({"params": {"players": 2}}, ArgumentError, "params: .* allowed: with game only"),
+        ({"opponent": "randm"}, OpponentError, "did you mean 'random'"),
+        ({"opponent": "random:3"}, OpponentError, "'random' takes no argument"),
+        ({"opponent": "mcts:0"}, OpponentError, "mcts:SIMS"),
+        ({"opponent": None}, OpponentError, "None was given"),
+        ({"opponent": "ismcts"}, NotBuiltError, "not built yet"),
+        ({"backend": "affinetes"}, NotBuiltError, "'affinetes' was given, which is not built yet"),
+        ({"backend": "locl"}, ArgumentError, "did you mean 'local'"),
+        ({"seeding": "openev"}, ArgumentError, "allowed: 'openenv', 'evaluate'; did you mean 'openenv'"),
+        ({"rules": "yes"}, ArgumentError, "rules: 'yes' was given, allowed: True, False"),
+        ({"reward": "scores"}, ArgumentError, "did you mean 'score'"),
+        ({"illegal": "raises"}, ArgumentError, "did you mean 'raise'"),
+        (
+            {"max_turns": 1},
+            ArgumentError,
+            "max_turns: 1 was given, allowed: None or a whole",
+        ),
+        ({"max_turns": 2.5}, ArgumentError, "max_turns: 2.5"),
+        ({"max_turns": True}, ArgumentError, "max_turns: True"),
+        (
+            {"render_mode": "rgb_array"},
+            ArgumentError,
+            "'rgb_array' was given, allowed: None, 'ansi'",
+        ),
+    ],
+)
+@pytest.mark.parametrize("name", ["GameSpiel-v0", "GameSpielText-v0"])
+def test_constructor(name: str, arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+    entry = gym.spec(name).entry_point
+    with pytest.raises(error, match=message):
+        gym.envs.registration.load_env_creator(entry)(**{"task_id": LEDUC, **arguments})  # type: ignore[arg-type]
+
+
+def test_errors_keep_their_name_through_make() -> None:
+    with pytest.raises(OpponentError, match="did you mean 'random'"):
+        gym.make("GameSpiel-v0", task_id=LEDUC, opponent="randm")
+
+
+def test_parse() -> None:
+    with pytest.raises(ArgumentError, match=r"parse: 'lst' was given, .*did you mean 'last'"):
+        gym.make("GameSpielText-v0", task_id=LEDUC, parse="lst")
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32 - 200, 1.0, "3", True])
+def test_seeds(seed: object) -> None:
+    env = make(task_id=LEDUC)
+    with pytest.raises(SeedError, match="allowed: whole numbers 0 … 4294967095"):
+        env.reset(seed=seed)
+    env.reset(seed=2**32 - 201)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"task": LEDUC},
+            "'task' was given, allowed: task_id, opponent; did you mean 'task_id'",
+        ),
+        ({"task_id": LEDUC + 10}, "200000010 was given, allowed: 200000000 … 200000009, 200000050"),
+        ({"task_id": 0}, "'task_id': 0 was given, allowed: 200000000"),
+        ({"task_id": "a"}, "reset option 'task_id': task id: 'a' was given"),
+        ({"task_id": None}, "None was given"),
+        ({"opponent": "fist"}, "reset option 'opponent': .*did you mean 'first'"),
+        ({"opponent": "mcts:x"}, "reset option 'opponent': .*mcts:SIMS"),
+        ({"opponent": None}, "None was given"),
+    ],
+)
+def test_options(options: dict[str, Any], message: str) -> None:
+    env = make(task_ids=[(LEDUC, LEDUC + 9), LEDUC + 50])
+    with pytest.raises(OptionError, match=message):
+        env.reset(options=options)
+
+
+def test_options_hold_for_one_episode() -> None:
+    env = make(task_ids=[(LEDUC, LEDUC + 9), LEDUC + 50])
+    _, info = env.reset(seed=1, options={"task_id": LEDUC + 50, "opponent": "first"})
+    assert (info["task_id"], info["opponent"], info["seed"]) == (LEDUC + 50, "first", 1)
+    assert env.reset(options={"opponent": "open"})[1]["opponent"] == "open"
+    assert env.reset(options={})[1]["opponent"] == "random"
+
+
+def test_a_game_by_name_has_no_task_ids() -> None:
+    with pytest.raises(OptionError, match="200000000 was given, allowed: the one game named"):
+        make(game="leduc_poker").reset(options={"task_id": LEDUC})
+
+
+def test_steps_outside_an_episode() -> None:
+    env = make(game="kuhn_poker", illegal="forfeit")
+    with pytest.raises(EpisodeError, match="outside an episode"):
+        env.step(0)
+    env.reset(seed=0)
+    env.step(9)
+    with pytest.raises(EpisodeError, match="after reset and before the end"):
+        env.step(0)
+
+
+@pytest.mark.parametrize("action", ["0", 0.0, None, [0]])
+def test_an_action_is_a_whole_number(action: object) -> None:
+    env = make(game="kuhn_poker")
+    env.reset(seed=0)
+    with pytest.raises(ArgumentError, match="allowed: a whole number"):
+        env.step(action)

@@ -1,0 +1,103 @@
+"""Games recorded upstream are played again, move for move."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyspiel
+import pytest
+
+import game_gym.opponents  # noqa: F401  (registers them)
+from game_gym.backends import LocalBackend
+from game_gym.games import DECLARED
+from game_gym.spec import GameSpec, Variant
+from game_gym.task import Task
+from tests.game_gym.play import make, pick
+
+DATA = Path(__file__).parent.parent / "data"
+GAMES: list[dict[str, Any]] = [
+    json.loads(line) for line in (DATA / "affinetes_trajectories.jsonl").read_text().splitlines()
+]
+SESSION: list[dict[str, Any]] = json.loads((DATA / "affinetes_session.json").read_text())
+
+
+def name(game: dict[str, Any]) -> str:
+    return f"{game['protocol']}-{game['opponent']}-{game['task_id']}-{game['seed']}"
+
+
+@pytest.mark.parametrize("game", [game for game in GAMES if game["game"] in DECLARED], ids=name)
+def test_recorded_game_of_a_declared_game(game: dict[str, Any]) -> None:
+    opponent = {"mcts": "mcts-python"}.get(game["opponent"], game["opponent"])
+    env = make(task_id=game["task_id"], seeding=game["protocol"], opponent=opponent)
+    _, info = env.reset(seed=game["seed"])
+    assert info["seat"] == game["seat"]
+    terminated = False
+    for turn, (count, action, *paid) in enumerate(game["turns"]):
+        assert not terminated
+        assert len(info["legal_actions"]) == count
+        assert pick(info["legal_actions"], turn, game["seed"]) == action
+        _, reward, terminated, _, info = env.step(action)
+        if paid:
+            assert info["upstream_reward"] == pytest.approx(paid[0], abs=1e-9)
+    assert terminated
+    assert reward == info["score"] == pytest.approx(game["score"], abs=1e-9)
+    assert info["history"] == game["history"]
+    assert info["returns"] == game["returns"]
+
+
+def undeclared(game: dict[str, Any]) -> Variant:
+    """A bare declaration of any OpenSpiel game: what the loop needs, and no words."""
+    params = pyspiel.load_game(game["params"]).get_parameters()
+    short = pyspiel.load_game(game["params"]).get_type().short_name
+    spec = GameSpec(short, lambda _: "", lambda state, seat: "", lambda config: {}, 1, {}, None)
+    return Variant(spec, params)
+
+
+@pytest.mark.parametrize("game", [game for game in GAMES if game["opponent"] == "random"], ids=name)
+def test_the_loop_plays_every_recorded_game(game: dict[str, Any]) -> None:
+    # All of the table's games, declared or not: chance, simultaneous moves, one to four seats, pay by move.
+    backend = LocalBackend(game["protocol"], rules=False)
+    turn = backend.start(Task(None, undeclared(game)), game["seed"], "random")
+    assert turn.seat == game["seat"]
+    for number, (count, action, *paid) in enumerate(game["turns"]):
+        assert len(turn.legal) == count
+        assert pick(turn.legal, number, game["seed"]) == action
+        turn = backend.play(action)
+        if paid:
+            assert turn.reward == pytest.approx(paid[0], abs=1e-9)
+    assert turn.ending is not None
+    assert turn.ending.score == pytest.approx(game["score"], abs=1e-9)
+    assert turn.ending.history == game["history"]
+    assert turn.ending.returns == game["returns"]
+
+
+def test_recorded_leduc_session() -> None:
+    reset, step = SESSION[:2]
+    env = make(task_id=reset["task_id"], opponent=reset["opponent"])
+    text, info = env.reset(seed=reset["seed"])
+    theirs = reset["response"]
+    assert info["seat"] == theirs["info"]["llm_player_id"]
+    # Own card and the opponent's raise agree with what upstream showed.
+    assert "Your card: J♠" in theirs["observation"] and "Your card: J♠" in text
+    assert "Round 1 betting: Raise" in theirs["observation"] and "Round 1: Player 0 raise\n" in text
+    # From the actions on, the layout is upstream's.
+    head = "Legal Actions:\n"
+    assert text.partition(head)[2] == theirs["observation"].partition(head)[2]
+    _, reward, terminated, _, info = env.step(int(step["action"]))
+    theirs = step["response"]
+    assert (terminated, reward) == (theirs["done"], theirs["reward"])
+    assert info["returns"] == [1.0, -1.0]
+    assert info["result"] == "loss"
+
+
+def test_recorded_sessions_parse_and_pay_as_ours() -> None:
+    # The recorded replies that name no action are illegal to our parser too, and cost the same.
+    from task_gym.replies import first_number
+
+    for entry in SESSION:
+        reply = entry.get("action")
+        if reply is not None and not reply.isdigit():
+            assert first_number(reply, list(range(25)), [str(a) for a in range(25)]) is None
+            assert entry["response"]["reward"] == -0.01

@@ -1,0 +1,186 @@
+"""The command line: what it hands on, and how it fails."""
+
+import subprocess
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gamespiel.cli import main, split_overrides
+from gamespiel.config import Config, from_dict, resolve, save
+from gamespiel.config.schema import DOTTED
+from gamespiel.options import EvalOptions
+from task_gym.errors import OpponentError
+
+ROOT = Path(__file__).parents[2]
+Calls = list[Any]
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
+    """Stands in for the modules that do the work; holds what they were called with."""
+    made: Calls = []
+    training, evaluation = types.ModuleType("gamespiel.training"), types.ModuleType("gamespiel.evaluation")
+    training.train = lambda config, resume=None: made.append((config, resume))  # type: ignore[attr-defined]
+    evaluation.evaluate = made.append  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "gamespiel.training", training)
+    monkeypatch.setitem(sys.modules, "gamespiel.evaluation", evaluation)
+    return made
+
+
+def test_train_without_arguments_is_the_tiny_preset(calls: Calls) -> None:
+    assert main(["train"]) == 0
+    assert calls == [(resolve("tiny"), None)]
+
+
+def test_an_override_alone_keeps_the_tiny_preset(calls: Calls) -> None:
+    main(["train", "--ppo.learning_rate", "2e-5", "--seed", "3", "--output_dir", "x"])
+    expected = [("ppo.learning_rate", "2e-5"), ("run.seed", "3"), ("run.output_dir", "x")]
+    assert calls == [(resolve("tiny", overrides=expected), None)]
+    assert calls[0][0].run.seed == 3
+
+
+def test_a_config_file_alone_starts_from_the_defaults(calls: Calls, tmp_path: Path) -> None:
+    first, second = tmp_path / "a.json", tmp_path / "b.yaml"
+    first.write_text('{"gamma": 0.5, "lam": 0.5}')
+    second.write_text("lam: 0.6")
+    main(["train", "--config", str(first), str(second), "--ppo.ent_coef=0.01"])
+    main(["train", "--config", str(first), "--config", str(second), "--ppo.ent_coef=0.01"])
+    assert calls[0] == calls[1]
+    assert calls[0][0] == from_dict({"gamma": 0.5, "lam": 0.6, "ent_coef": 0.01})
+
+
+@pytest.mark.parametrize("flag", ["--resume", "--resume_from"])
+def test_resume_takes_the_runs_own_config(flag: str, calls: Calls, tmp_path: Path) -> None:
+    config = from_dict({"gamma": 0.5, "seed": 9})
+    save(config, tmp_path / "config.yaml")
+    main(["train", flag, str(tmp_path), "--ppo.num_train_steps", "7"])
+    ((got, resume),) = calls
+    assert got == from_dict({"gamma": 0.5, "seed": 9, "num_train_steps": 7}) and resume == tmp_path
+
+
+def test_eval_of_a_checkpoint(calls: Calls, tmp_path: Path) -> None:
+    save(from_dict({"game": "leduc_poker", "gamma": 0.5}), tmp_path / "config.yaml")
+    out = tmp_path / "result.json"
+    argv = [
+        "--checkpoint",
+        str(tmp_path),
+        "--opponent",
+        "mcts:10",
+        "--exact",
+        "--output",
+        str(out),
+        "--env.rules=false",
+    ]
+    assert main(["eval", *argv]) == 0
+    config = from_dict({"game": "leduc_poker", "gamma": 0.5, "opponent": "mcts:10", "rules": False})
+    assert calls == [EvalOptions(config, checkpoint=tmp_path, exact=True, output=out)]
+
+
+def test_eval_of_an_agent(calls: Calls) -> None:
+    main(["eval", "--agent", "mcts:100", "--num_episodes", "20", "--seed", "4", "--greedy"])
+    config = resolve("tiny", overrides=[("run.seed", "4")])
+    assert calls == [EvalOptions(config, agent="mcts:100", num_episodes=20, greedy=True)]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "train --ppo.learnin_rate 1",
+            "unknown option '--ppo.learnin_rate'; did you mean '--ppo.learning_rate'?",
+        ),
+        ("train --learning_rate 1", "unknown option '--learning_rate'; did you mean '--ppo.learning_rate'?"),
+        ("train --pressets tiny", "unknown option '--pressets'; did you mean '--preset'?"),
+        ("train --preset tinny", "unknown preset 'tinny'; did you mean 'tiny'?"),
+        ("train --ppo.gamma", "option --ppo.gamma needs a value"),
+        ("train --ppo.gamma --seed 3", "option --ppo.gamma needs a value"),
+        ("train --ppo.gamma x", "--ppo.gamma must be a number, not 'x'"),
+        ("train --seed x", "--run.seed must be an integer, not 'x'"),
+        ("train --resume /no/such", "no such run or checkpoint folder: '/no/such'"),
+        (
+            "train --resume . --preset tiny",
+            "--preset cannot go with --resume: the run's own configuration holds",
+        ),
+        ("eval", "one of the arguments --checkpoint --agent is required"),
+        ("eval --agent first --checkpoint .", "argument --checkpoint: not allowed with argument --agent"),
+        (
+            "eval --agent fist",
+            "--agent must be random, first, mcts, mcts:SIMS or mcts:SIMSxROLLOUTS, not 'fist'",
+        ),
+        (
+            "eval --agent mcts:0",
+            "--agent must be random, first, mcts, mcts:SIMS or mcts:SIMSxROLLOUTS, not 'mcts:0'",
+        ),
+        ("eval --agent first --num_episodes 0", "--num_episodes must be at least 1, not 0"),
+        ("eval --agent first --output a.txt", "--output must end in .json, not 'a.txt'"),
+        ("", "the following arguments are required: COMMAND"),
+    ],
+)
+def test_errors_are_one_line_and_status_2(
+    line: str, message: str, calls: Calls, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(line.split()) == 2
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", f"gamespiel: {message}\n")
+    assert calls == []
+
+
+def test_errors_of_the_work_itself(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Named errors are one line; anything else is a defect and keeps its traceback."""
+    training = types.ModuleType("gamespiel.training")
+    errors: list[BaseException] = [
+        OpponentError("unknown\nopponent"),
+        KeyboardInterrupt(),
+        RuntimeError("defect"),
+    ]
+
+    def train(config: Config, resume: Path | None = None) -> None:
+        raise errors.pop(0)
+
+    training.train = train  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "gamespiel.training", training)
+    assert main(["train"]) == 2
+    assert capsys.readouterr().err == "gamespiel: unknown opponent\n"
+    assert main(["train"]) == 130
+    with pytest.raises(RuntimeError, match="defect"):
+        main(["train"])
+
+
+@pytest.mark.parametrize("command", [[], ["train"], ["eval"]])
+def test_help_lists_every_key_and_preset(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main([*command, "--help"])
+    text = capsys.readouterr().out
+    assert stop.value.code == 0
+    assert [name for name in DOTTED if f"--{name} " not in text] == []
+    assert "presets: qwen2.5-3b, qwen3-4b, tiny" in text
+    assert "of the adapters; a number [1e-05]" in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_overrides_are_taken_out_in_order() -> None:
+    argv = ["train", "--a.b", "-1", "--config", "x.y", "--c.d=e=f", "--seed", "1"]
+    assert split_overrides(argv) == (
+        ["train", "--config", "x.y", "--seed", "1"],
+        [("a.b", "-1"), ("c.d", "e=f")],
+    )
+
+
+@pytest.mark.parametrize("script", ["train.py", "eval.py"])
+def test_scripts_are_the_commands_and_load_no_torch(script: str) -> None:
+    code = (
+        "import runpy, sys\n"
+        f"sys.argv = [{script!r}, '--help']\n"
+        "try: runpy.run_path(sys.argv[0], run_name='__main__')\n"
+        "finally: assert not {'torch', 'transformers'} & set(sys.modules), 'heavy'\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith(f"usage: gamespiel {script.removesuffix('.py')}")

@@ -1,0 +1,47 @@
+"""Valid configurations that this version cannot run raise a named error, and are never run otherwise."""
+
+from pathlib import Path
+
+import pytest
+
+import task_gym.errors
+from gamespiel.config import Config, NotBuiltError, from_dict, load, require_built, resolve
+from gamespiel.config.built import MISSING
+from gamespiel.config.schema import DOTTED
+
+FILES = Path(__file__).parents[1] / "data" / "configs"
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"use_4bit": True}, r"model.use_4bit = True \(works today: false, with model.dtype bfloat16\)"),
+        ({"env_type": "trace"}, r"env.env_type = 'trace' \(works today: 'openspiel'\)"),
+        ({"env_mode": "docker"}, r"env.env_mode = 'docker' \(works today: 'local'\)"),
+        ({"env_mode": "url"}, "env.env_mode = 'url'"),
+        ({"use_vllm": True, "vllm_base_url": "http://h/v1"}, "env.use_vllm = True"),
+        ({"stages": [{"name": "a", "task_id_range": [0, 9]}]}, "curriculum.stages = 1 stages"),
+        ({"failure_replay_prob": 0.3}, r"curriculum.failure_replay_prob = 0.3 \(works today: 0\)"),
+    ],
+)
+def test_each_missing_engine(data: dict[str, object], message: str) -> None:
+    with pytest.raises(NotBuiltError, match=message):
+        require_built(from_dict(data))
+
+
+def test_all_are_named_at_once() -> None:
+    with pytest.raises(
+        task_gym.errors.NotBuiltError, match=r"env.env_type = .*; env.env_mode = .*; env.use_vllm"
+    ):
+        require_built(load(FILES / "trace_served.json"))
+
+
+def test_what_is_built_passes() -> None:
+    config = load(FILES / "games.json")
+    assert require_built(config) is config
+    assert require_built(resolve("tiny")).model.model_name == "tiny"
+    require_built(Config())
+
+
+def test_the_table_names_real_keys() -> None:
+    assert {row.key for row in MISSING} <= set(DOTTED)

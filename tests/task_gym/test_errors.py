@@ -1,0 +1,43 @@
+"""Named errors say what was given, what is allowed, and the nearest match."""
+
+import inspect
+import pickle
+
+import pytest
+
+from task_gym import errors
+from task_gym.errors import ArgumentError, GameError, TaskGymError, check_choice, nearest, unknown
+
+NAMED = [error for _, error in inspect.getmembers(errors, inspect.isclass) if issubclass(error, TaskGymError)]
+
+
+@pytest.mark.parametrize("error", NAMED)
+def test_errors_are_value_errors_made_of_one_string(error: type[TaskGymError]) -> None:
+    # A worker process hands an error to its parent as type and string.
+    assert issubclass(error, ValueError)
+    assert str(pickle.loads(pickle.dumps(error("why")))) == "why"
+
+
+@pytest.mark.parametrize(
+    ("given", "phrase"),
+    [
+        ("leduc", "; did you mean 'leduc_poker'?"),
+        ("LEDUC_POKER", "; did you mean 'leduc_poker'?"),
+        ("zzz", ""),
+    ],
+)
+def test_nearest(given: str, phrase: str) -> None:
+    assert nearest(given, ["leduc_poker", "hex"]) == phrase
+
+
+def test_unknown_names_all_three() -> None:
+    message = unknown("seeding", "openev", ["openenv", "evaluate"])
+    assert message == "seeding: 'openev' was given, allowed: 'openenv', 'evaluate'; did you mean 'openenv'?"
+
+
+def test_choices_are_compared_by_type_too() -> None:
+    check_choice("rules", True, (True, False))
+    with pytest.raises(ArgumentError, match="rules: 1 was given, allowed: True, False"):
+        check_choice("rules", 1, (True, False))
+    with pytest.raises(GameError):
+        check_choice("game", "b", ("a",), GameError)

@@ -1,0 +1,87 @@
+"""The registry: anyone may add an opponent, and nobody gets another than was asked for."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from task_gym import opponents
+from task_gym.errors import OpponentError
+from task_gym.opponents import (
+    Opponent,
+    Seating,
+    SeatView,
+    find_opponent,
+    make_opponent,
+    opponent_names,
+    parse_counts,
+    register_opponent,
+)
+
+
+class Fixed:
+    def __init__(self, seating: Seating) -> None:
+        self.seating = seating
+
+    def restart(self, seed: int) -> None: ...
+
+    def act(self, view: SeatView) -> int:
+        return view.legal_actions()[-1]
+
+
+def other(seating: Seating) -> Opponent:
+    return Fixed(seating)
+
+
+@pytest.fixture(autouse=True)
+def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(opponents, "_REGISTRY", {})
+    register_opponent("policy", Fixed, usage="policy:PATH", takes_argument=True, why_not_replayable="remote")
+    register_opponent("last", Fixed)
+    yield
+
+
+def test_names_include_open() -> None:
+    assert opponent_names() == ("last", "open", "policy")
+
+
+def test_what_an_opponent_is_built_from() -> None:
+    built = make_opponent("policy:a/b:c", "game", "spec", 1)
+    assert isinstance(built, Fixed)
+    assert built.seating == Seating("game", "spec", 1, "a/b:c")
+    assert find_opponent("policy:x").why_not_replayable == "remote"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("polcy:x", "'polcy:x' was given, allowed: last, open, policy:PATH; did you mean 'policy'"),
+        ("last:3", "'last' takes no argument"),
+        ("policy:", "nothing after the colon; write 'policy:PATH'"),
+        ("open", "'open' was given"),  # played by nobody
+        (None, "None was given"),
+        (3, "3 was given"),
+    ],
+)
+def test_unknown_opponents_are_named(given: str, message: str) -> None:
+    with pytest.raises(OpponentError, match=message):
+        find_opponent(given)
+
+
+def test_a_name_is_registered_once() -> None:
+    register_opponent("last", Fixed)  # the same again is no conflict
+    for name in ("last", "open", "a:b"):
+        with pytest.raises(OpponentError, match=repr(name)):
+            register_opponent(name, other)
+
+
+def test_parse_counts() -> None:
+    assert parse_counts("100x10", "x", "usage", (2, 1)) == [100, 10]
+    assert parse_counts("100", "x", "usage", (2, 1)) == [100]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "1", "1x1", "5x0", "5x", "x5", "5x5x5", "-5", "5.0", "٥", "9" * 10]
+)
+def test_bad_counts_are_named(text: str) -> None:
+    with pytest.raises(OpponentError, match="allowed: usage with whole numbers of at least 2, 1"):
+        parse_counts(text, "x", "usage", (2, 1))

@@ -1,0 +1,113 @@
+"""Reading replies: the recorded sessions, upstream's rules case by case, and no reply breaks a parser."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from task_gym.replies import first_number, last_named, strip_reasoning, whole_reply
+
+LEGAL = [1, 2, 12]
+NAMES = ["Call", "Raise", "Big Raise"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "action"),
+    [
+        ("1", 1),
+        (" 12\n", 12),
+        ("I choose 2, not 1", 2),
+        ("2.5", 2),
+        ("-1", 1),
+        ("a12b", 12),
+        ("I pick 777", None),
+        ("3 or 1", None),  # only the first number counts
+        ("Call", None),  # names are not read in reset/step
+        ("", None),
+        ("9" * 6000, None),  # longer than Python converts
+        ("0" * 6000 + "2", 2),
+    ],
+)
+def test_first_number(reply: str, action: int | None) -> None:
+    assert first_number(reply, LEGAL, NAMES) == action
+
+
+@pytest.mark.parametrize(
+    ("reply", "action"),
+    [
+        ("2", 2),
+        ("  2 \n", 2),
+        ("3", None),  # one number, and illegal: a failed try, whatever else
+        ("I take 12 over 2", 2),  # legal order, not the reply's
+        ("take x12", None),  # "x12" is one word
+        ("action 12.", 12),
+        ("call", 1),
+        ("I raise", 2),
+        ("BIG  RAISE!", 2),  # "raise" comes first in legal order
+        ("bigraise", 2),
+        ("c-a-l-l", 1),  # letters and digits alone
+        ("<think>1 or 2?</think> 12", 12),
+        ("<thinking>1</thinking>2", 2),
+        ("it was 1 </think> Raise", 2),
+        ("fold", None),
+        ("", None),
+    ],
+)
+def test_whole_reply(reply: str, action: int | None) -> None:
+    assert whole_reply(reply, LEGAL, NAMES) == action
+
+
+def test_whole_reply_ignores_names_without_letters() -> None:
+    assert whole_reply("nothing", [0, 1], ["♠", ""]) is None
+    assert whole_reply("the ♠", [0, 1], ["♠", ""]) == 0
+
+
+@pytest.mark.parametrize(
+    ("reply", "action"),
+    [
+        ("1 is bad, 12 is good", 12),
+        ("12, then 1, at last 99", 1),
+        ("<think>12</think> 2", 2),
+        ("call? no: raise", 2),
+        ("call? no: big raise", 12),  # both names end there, the longer is meant
+        ("raise? no: CALL it is", 1),
+        ("Call, but 2", 2),  # ids before names
+        ("fold 99", None),
+        ("", None),
+    ],
+)
+def test_last_named(reply: str, action: int | None) -> None:
+    assert last_named(reply, LEGAL, NAMES) == action
+
+
+@pytest.mark.parametrize(
+    ("reply", "rest"),
+    [
+        ("<think>a</think>b", "b"),
+        ("<think>a\nb</think> c <thinking>d</thinking> e", "c  e"),
+        ("a</think>b", "b"),
+        ("a</think>b</thinking>c", "c"),
+        ("<think>a", "<think>a"),
+    ],
+)
+def test_strip_reasoning(reply: str, rest: str) -> None:
+    assert strip_reasoning(reply) == rest
+
+
+ACTIONS = st.dictionaries(st.integers(0, 300), st.text(max_size=6), min_size=1, max_size=12)
+REPLIES = st.text(max_size=60) | st.from_regex(r"(<think>)?[a-c \d]*(</think>)?[\d ,.A-C]*")
+
+
+@pytest.mark.parametrize("parser", [first_number, whole_reply, last_named])
+@given(actions=ACTIONS, reply=REPLIES)
+def test_parsers_never_raise_and_never_name_an_illegal_action(parser, actions, reply) -> None:  # type: ignore[no-untyped-def]
+    legal = sorted(actions)
+    chosen = parser(reply, legal, [actions[action] for action in legal])
+    assert chosen is None or chosen in legal
+
+
+@pytest.mark.parametrize("parser", [first_number, whole_reply, last_named])
+@given(actions=ACTIONS, data=st.data())
+def test_a_legal_id_alone_is_that_action(parser, actions, data) -> None:  # type: ignore[no-untyped-def]
+    legal = sorted(actions)
+    action = data.draw(st.sampled_from(legal))
+    assert parser(f" {action}\n", legal, [actions[a] for a in legal]) == action
