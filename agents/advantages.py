@@ -10,8 +10,10 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 
-def gae(rewards: Floats, values: Floats, last_value: float, gamma: float, lam: float) -> tuple[Floats, Floats]:
-    """Generalised advantage estimates of one episode's turns (Schulman et al. 2015, arXiv:1506.02438, eq. 16).
+def gae(
+    rewards: Floats, values: Floats, last_value: float, gamma: float, lam: float
+) -> tuple[Floats, Floats]:
+    """Generalised advantage estimates of one episode's turns (Schulman et al. 2015, arXiv:1506.02438, (16)).
 
     Args:
         rewards: what each turn's action paid, float64 (turns,).
@@ -36,8 +38,8 @@ def normalize_by_group(advantages: Floats, groups: Sequence[Hashable], eps: floa
     """Zero mean and unit standard deviation within each group, shape (turns,) in and out.
 
     Seats of a zero-sum game have different expected scores, and games different scales: one normalisation
-    over all of them would teach "be the luckier seat". A group of one turn, or with one value throughout, says nothing about
-    better or worse and becomes 0.
+    over all of them would teach "be the luckier seat". A group of one turn, or with one value throughout,
+    says nothing about better or worse and becomes 0.
     """
     out = np.zeros_like(advantages)
     members: dict[Hashable, list[int]] = {}

@@ -1,8 +1,8 @@
 """A rollout buffer for episodes of different lengths, with Stable-Baselines3's verbs.
 
-`RolloutBuffer` wants a rectangle of steps by environments, numeric observations and float32 masks; language-model
-games give ragged turns, texts, and masks of thousands of actions. Here a turn is a row, masks are one bit an
-action, and an episode is whole or absent.
+`RolloutBuffer` wants a rectangle of steps by environments, numeric observations and float32 masks;
+language-model games give ragged turns, texts, and masks of thousands of actions. Here a turn is a row, masks
+are one bit an action, and an episode is whole or absent.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ class TurnBatch(NamedTuple):
     """A minibatch of turns; b turns.
 
     index: int64 (b,), positions in the buffer. observations: b texts. actions: int64 (b,).
-    action_masks: bool (b, n_actions), true = legal. old_values, old_log_prob, advantages, returns: float32 (b,).
+    action_masks: bool (b, n_actions), true = legal.
+    old_values, old_log_prob, advantages, returns: float32 (b,).
     """
 
-    index: npt.NDArray[np.int64]
+    index: npt.NDArray[np.int64]  # type: ignore[assignment]  # hides tuple.index, which nobody calls
     observations: list[str]
     actions: npt.NDArray[np.int64]
     action_masks: npt.NDArray[np.bool_]
@@ -100,7 +101,9 @@ class TurnBuffer:
         if mask.shape != (self.n_actions,):
             raise ValueError(f"the action mask has shape {mask.shape}, expected ({self.n_actions},)")
         if not mask[action]:
-            raise ValueError(f"action {action} is not legal under its mask: {np.flatnonzero(mask).tolist()} are")
+            raise ValueError(
+                f"action {action} is not legal under its mask: {np.flatnonzero(mask).tolist()} are"
+            )
         self._episodes.setdefault(episode, _Episode(group)).turns.append(len(self.actions))
         self.observations.append(observation)
         self.actions.append(int(action))

@@ -9,15 +9,17 @@ from torch import Tensor
 
 
 class PolicyLoss(NamedTuple):
-    """loss: scalar. clip_fraction: share of turns outside the trust region. approx_kl: KL(old || new), nats."""
+    """loss: scalar. clip_fraction: share of turns outside the trust region. approx_kl: KL(old || new)."""
 
     loss: Tensor
     clip_fraction: Tensor
     approx_kl: Tensor
 
 
-def clipped_policy_loss(log_prob: Tensor, old_log_prob: Tensor, advantages: Tensor, cliprange: float) -> PolicyLoss:
-    """−min(r A, clip(r, 1 − ε, 1 + ε) A), averaged over turns (Schulman et al. 2017, arXiv:1707.06347, eq. 7).
+def clipped_policy_loss(
+    log_prob: Tensor, old_log_prob: Tensor, advantages: Tensor, cliprange: float
+) -> PolicyLoss:
+    """−min(r A, clip(r, 1 − ε, 1 + ε) A), over turns (Schulman et al. 2017, arXiv:1707.06347, eq. 7).
 
     The divergence is the low-variance estimator (r − 1) − log r (Schulman, "Approximating KL divergence").
     """

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,7 @@ class LoraSettings:
     """
 
     r: int = 16
-    lora_alpha: int = 32
+    lora_alpha: float = 32
     target_modules: Sequence[str] = ALL_LINEAR
 
 
@@ -91,7 +93,8 @@ def load_base(settings: ModelSettings, device: torch.device | str, seed: int) ->
             model = AutoModelForCausalLM.from_config(config)
         model = model.to(torch.get_default_dtype() if dtype == "auto" else dtype)
     else:
-        model = AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
+        with _quiet(settings.model_name == "tiny"):
+            model = AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
     model.requires_grad_(False)
     return model.to(device).eval()
 
@@ -102,5 +105,29 @@ def add_adapters(base: Any, settings: LoraSettings, seed: int) -> Any:
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        settings_ = {**asdict(settings), "target_modules": list(settings.target_modules)}
-        return get_peft_model(base, LoraConfig(task_type="CAUSAL_LM", lora_dropout=0.0, **settings_))
+        config = LoraConfig(
+            task_type="CAUSAL_LM",
+            lora_dropout=0.0,
+            r=settings.r,
+            lora_alpha=settings.lora_alpha,  # type: ignore[arg-type]  # PEFT divides by r: any number does
+            target_modules=list(settings.target_modules),
+        )
+        with warnings.catch_warnings():
+            # PEFT asks transformers for an attribute that transformers has renamed.
+            warnings.filterwarnings("ignore", message=".*is_gradient_checkpointing", category=FutureWarning)
+            return get_peft_model(base, config)
+
+
+@contextmanager
+def _quiet(quiet: bool) -> Iterator[None]:
+    """Without the loading bar, which for the shipped model would be over before it is read."""
+    from transformers.utils import logging
+
+    if not quiet or not logging.is_progress_bar_enabled():
+        yield
+        return
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.enable_progress_bar()

@@ -16,12 +16,18 @@ EPISODE_SEEDS = 2**32 - 200  # upstream adds small offsets to a seed, and numpy 
 
 
 class Stream(IntEnum):
-    """Keeps the uses of one seed apart."""
+    """Keeps the uses of one seed apart.
+
+    Each use has its own: SeedSequence fills short keys up with zeros, so keys of one stream must not differ
+    by trailing zeros alone.
+    """
 
     TASKS = 0
     ACTIONS = 1
     SHUFFLE = 2
-    EVALUATION = 3
+    EVALUATION_TASKS = 3
+    EVALUATION_ACTIONS = 4
+    BASELINE = 5
 
 
 def _generator(seed: int, *key: int) -> np.random.Generator:
@@ -35,7 +41,13 @@ def episode_seeds(seed: int, step: int, episodes: int, stream: Stream = Stream.T
 
 
 def action_uniforms(
-    seed: int, step: int, turn: int, depth: int, batch: int, episodes: Sequence[int], stream: Stream = Stream.ACTIONS
+    seed: int,
+    step: int,
+    turn: int,
+    depth: int,
+    batch: int,
+    episodes: Sequence[int],
+    stream: Stream = Stream.ACTIONS,
 ) -> npt.NDArray[np.float64]:
     """Uniforms in [0, 1) of the depth-th decision in turn `turn` of the given episodes, shape (episodes,)."""
     row: npt.NDArray[np.float64] = _generator(seed, stream, step, turn, depth).random(batch)[list(episodes)]

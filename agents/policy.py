@@ -48,8 +48,8 @@ class LLMPolicy(MaskableActorCriticPolicy):
     (`agents.decoding.choice`). The critic is a zero-initialised linear head on the last prompt token's hidden
     state, outside PEFT. The reference policy is the same model without its adapters.
 
-    Observations are texts (a string, or a sequence or object array of them), or what the tokens wrapper makes of
-    them: int32 ids of shape (n, length), padded on the right with the tokenizer's pad. Action masks are
+    Observations are texts (a string, or a sequence or object array of them), or what the tokens wrapper makes
+    of them: int32 ids of shape (n, length), padded on the right with the tokenizer's pad. Action masks are
     required wherever an action is drawn or scored: shape (n, n_actions), true = legal.
 
     Its `state_dict` is what it learned, adapters and head; the base is addressed by name.
@@ -87,6 +87,11 @@ class LLMPolicy(MaskableActorCriticPolicy):
             raise ValueError("state-dependent exploration is for continuous actions, not for language models")
         if not isinstance(action_space, spaces.Discrete):
             raise ValueError(f"LLMPolicy chooses among Discrete actions, got {action_space}")
+        if not _holds_texts(observation_space):
+            raise ValueError(
+                "LLMPolicy reads texts (a Text space) or token ids (a Box of integers of shape (length,)), "
+                f"got {observation_space}"
+            )
         # Skip the parent's constructor, which builds multilayer perceptrons; what it promises is below.
         BasePolicy.__init__(self, observation_space, action_space, optimizer_class=ScaledAdamW)
         self.model_settings = model if isinstance(model, ModelSettings) else ModelSettings(**(model or {}))
@@ -111,7 +116,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
             weight_decay=weight_decay,
         )
 
-    # -- what it is made of ----------------------------------------------------------------------------------
+    # -- what it is made of ------------------------------------------------------------------------------
 
     def adapter_parameters(self) -> list[nn.Parameter]:
         return [p for p in self.model.parameters() if p.requires_grad]
@@ -119,15 +124,20 @@ class LLMPolicy(MaskableActorCriticPolicy):
     def trainable_parameters(self) -> list[nn.Parameter]:
         return [*self.adapter_parameters(), *self.value_head.parameters()]
 
-    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:  # type: ignore[override]
         """Adapters and value head: what was learned, not the base model."""
         from peft import get_peft_model_state_dict
 
-        adapters = get_peft_model_state_dict(self.model)
+        # Without the flag PEFT asks the model hub, at every call, whether the vocabulary was resized.
+        adapters = get_peft_model_state_dict(self.model, save_embedding_layers=False)
         head = self.value_head.state_dict()
-        return {f"adapter.{k}": v for k, v in adapters.items()} | {f"value_head.{k}": v for k, v in head.items()}
+        return {f"adapter.{k}": v for k, v in adapters.items()} | {
+            f"value_head.{k}": v for k, v in head.items()
+        }
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> Any:
         """Put `state_dict()` back; with strict, the keys must be exactly the same.
 
         Raises:
@@ -138,7 +148,8 @@ class LLMPolicy(MaskableActorCriticPolicy):
         own, given = set(self.state_dict()), set(state_dict)
         if strict and own != given:
             raise RuntimeError(
-                f"this is no state of this policy: missing {sorted(own - given)[:4]}, unknown {sorted(given - own)[:4]}"
+                f"this is no state of this policy: missing {sorted(own - given)[:4]}, "
+                f"unknown {sorted(given - own)[:4]}"
             )
         parts = {
             part: {k.removeprefix(f"{part}."): v for k, v in state_dict.items() if k.startswith(f"{part}.")}
@@ -161,10 +172,10 @@ class LLMPolicy(MaskableActorCriticPolicy):
         }
 
     def set_training_mode(self, mode: bool) -> None:
-        """Always evaluation mode: nothing here may make the same action's probability differ between passes."""
+        """Always evaluation mode: nothing may make an action's probability differ between passes."""
         self.train(False)
 
-    # -- inputs ------------------------------------------------------------------------------------------------
+    # -- inputs ------------------------------------------------------------------------------------------
 
     def prompts(self, observations: Any) -> list[Tokens]:
         """Token sequences of texts, or of right-padded token ids with their padding taken off."""
@@ -174,7 +185,10 @@ class LLMPolicy(MaskableActorCriticPolicy):
             isinstance(observations, np.ndarray) and np.issubdtype(observations.dtype, np.number)
         ):
             rows = np.atleast_2d(np.asarray(torch.as_tensor(observations).cpu())).astype(np.int64)
-            lengths = rows.shape[1] - (rows[:, ::-1] != self.codec.pad).argmax(-1)
+            filled = rows != self.codec.pad
+            if not filled.any(-1).all():
+                raise ValueError(f"rows {np.flatnonzero(~filled.any(-1)).tolist()} hold nothing but padding")
+            lengths = rows.shape[1] - filled[:, ::-1].argmax(-1)
             return [tuple(row[:length].tolist()) for row, length in zip(rows, lengths, strict=True)]
         return [self.codec.encode_prompt(str(text)) for text in observations]
 
@@ -186,9 +200,12 @@ class LLMPolicy(MaskableActorCriticPolicy):
                 "gymnasium environments give them as env.unwrapped.action_masks()"
             )
         n = int(self.action_space.n)  # type: ignore[attr-defined]
-        masks = np.asarray(torch.as_tensor(action_masks).cpu()).astype(bool).reshape(-1, n)
-        if len(masks) != rows:
-            raise MissingMaskError(f"{rows} observations came with {len(masks)} action masks")
+        masks = np.atleast_2d(np.asarray(torch.as_tensor(action_masks).cpu()).astype(bool))
+        if masks.shape != (rows, n):
+            raise MissingMaskError(
+                f"action masks of shape {masks.shape} came with {rows} observations and {n} actions, "
+                f"expected {(rows, n)}"
+            )
         if not masks.any(-1).all():
             empty = np.flatnonzero(~masks.any(-1)).tolist()
             raise MissingMaskError(f"the action masks of rows {empty} allow nothing: is the episode over?")
@@ -198,11 +215,11 @@ class LLMPolicy(MaskableActorCriticPolicy):
         """Observations as they are, and whether there are several: texts are no tensors (SB3's verb)."""
         if isinstance(observation, str):
             return [observation], False
-        if isinstance(observation, np.ndarray) and observation.dtype != object:
+        if isinstance(observation, np.ndarray) and np.issubdtype(observation.dtype, np.number):
             return np.atleast_2d(observation), observation.ndim > 1
         return observation, True
 
-    # -- Stable-Baselines3's verbs --------------------------------------------------------------------------------
+    # -- Stable-Baselines3's verbs -----------------------------------------------------------------------
 
     def sample(self, observations: Any, action_masks: Masks | None, uniforms: Uniforms) -> PolicySample:
         """Draw actions with the given noise (see `ChoiceDecoder.sample`)."""
@@ -212,7 +229,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
             values = self.value_of(drawn.hidden)
         return PolicySample(drawn.actions, values, drawn.log_probs, drawn.legal_mass)
 
-    def forward(  # type: ignore[override]
+    def forward(
         self, obs: Any, deterministic: bool = False, action_masks: Masks | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Actions int64 (n,), values float32 (n, 1), log-probabilities float32 (n,)."""
@@ -221,13 +238,15 @@ class LLMPolicy(MaskableActorCriticPolicy):
             actions = self._best(prompts, self.legal(action_masks, len(prompts)))
             values, log_probs, _ = self.evaluate_actions(obs, actions, action_masks)
             return actions, values, log_probs
-        drawn = self.sample(obs, action_masks, lambda depth: torch.rand(len(prompts), dtype=torch.float64).numpy())
+        drawn = self.sample(
+            obs, action_masks, lambda depth: torch.rand(len(prompts), dtype=torch.float64).numpy()
+        )
         return torch.from_numpy(drawn.actions).to(self.engine.device), drawn.values[:, None], drawn.log_probs
 
-    def evaluate_actions(  # type: ignore[override]
+    def evaluate_actions(
         self, obs: Any, actions: Any, action_masks: Masks | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Values float32 (n, 1), log-probabilities (n,) and entropies (n,) of given actions, differentiable."""
+        """Values float32 (n, 1), log-probabilities and entropies (n,) of given actions, differentiable."""
         evaluation, values = self.evaluate(obs, actions, action_masks)
         return values[:, None], evaluation.log_probs, evaluation.entropy
 
@@ -257,11 +276,13 @@ class LLMPolicy(MaskableActorCriticPolicy):
         prompts = self.prompts(obs)
         legal = self.legal(action_masks, len(prompts))
         probs = torch.zeros(len(prompts), int(self.action_space.n), dtype=torch.float64)  # type: ignore[attr-defined]
-        for row, (actions, p) in enumerate(zip(legal, self.decoder.distribution(prompts, legal), strict=True)):
+        for row, (actions, p) in enumerate(
+            zip(legal, self.decoder.distribution(prompts, legal), strict=True)
+        ):
             probs[row, list(actions)] = torch.from_numpy(p)
         return torch.distributions.Categorical(probs=probs)
 
-    def _predict(  # type: ignore[override]
+    def _predict(
         self, observation: Any, deterministic: bool = False, action_masks: Masks | None = None
     ) -> Tensor:
         prompts = self.prompts(observation)
@@ -286,3 +307,10 @@ class LLMPolicy(MaskableActorCriticPolicy):
         """Within it the policy is the reference: adapters off, no gradients."""
         with torch.no_grad(), self.engine.adapters_off():
             yield
+
+
+def _holds_texts(space: spaces.Space[Any]) -> bool:
+    token_ids = (
+        isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.integer) and len(space.shape) == 1
+    )
+    return token_ids or isinstance(space, spaces.Text)

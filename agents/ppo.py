@@ -15,6 +15,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.type_aliases import MaybeCallback, Schedule
+from stable_baselines3.common.utils import FloatSchedule
 from stable_baselines3.common.vec_env import VecEnv
 from torch import Tensor
 
@@ -50,7 +51,8 @@ class LLMPPO(OnPolicyAlgorithm):
             product is the optimizer batch, the last one smaller.
         ppo_epochs: passes over a step's turns.
         gamma, gae_lambda: discount and GAE mixing weight per turn.
-        cliprange, vf_coef, ent_coef, max_grad_norm: as in PPO.
+        cliprange, vf_coef, max_grad_norm: as in PPO; actor's and critic's gradients are clipped apart.
+        ent_coef: weight of the entropy bonus, a number or a function of the progress remaining.
         kl: the control of the divergence from the reference policy (adapters off).
         critic_warmup_steps: first steps in which only the value head learns.
         normalize_advantage: over the rollout, per game and seat.
@@ -80,7 +82,7 @@ class LLMPPO(OnPolicyAlgorithm):
         gae_lambda: float = 0.95,
         cliprange: float = 0.2,
         vf_coef: float = 0.1,
-        ent_coef: float = 0.0,
+        ent_coef: float | Schedule = 0.0,
         max_grad_norm: float = 1.0,
         kl: AdaptiveKLController | None = None,
         critic_warmup_steps: int = 0,
@@ -108,7 +110,7 @@ class LLMPPO(OnPolicyAlgorithm):
             n_steps=batch_size,
             gamma=gamma,
             gae_lambda=gae_lambda,
-            ent_coef=ent_coef,
+            ent_coef=0.0,
             vf_coef=vf_coef,
             max_grad_norm=max_grad_norm,
             use_sde=False,
@@ -124,9 +126,11 @@ class LLMPPO(OnPolicyAlgorithm):
         self.batch_size, self.mini_batch_size = batch_size, mini_batch_size
         self.gradient_accumulation_steps, self.ppo_epochs = gradient_accumulation_steps, ppo_epochs
         self.cliprange, self.normalize_advantage = cliprange, normalize_advantage
+        self.entropy_schedule = FloatSchedule(ent_coef)
         self.kl = kl or AdaptiveKLController(0.2, 0.1)
         self.critic_warmup_steps, self.total_steps = critic_warmup_steps, total_steps
         self.step = 0
+        self.seconds = 0.0
         self.last_episode: Episode | None = None
         if _init_setup_model:
             self._setup_model()
@@ -141,8 +145,10 @@ class LLMPPO(OnPolicyAlgorithm):
         self._setup_lr_schedule()
         self.set_random_seed(self.seed)
         self.seed = self.seed or 0
-        self.policy_kwargs = {"seed": self.seed, "device": str(self.device)} | self.policy_kwargs
-        self.policy = self.policy_class(  # type: ignore[assignment]
+        defaults: dict[str, Any] = {"seed": self.seed, "device": str(self.device)}
+        self.policy_kwargs = defaults | self.policy_kwargs
+        make_policy: type[LLMPolicy] = self.policy_class  # type: ignore[assignment]
+        self.policy = make_policy(
             self.observation_space, self.action_space, self.lr_schedule, **self.policy_kwargs
         )
         n_actions = int(self.action_space.n)  # type: ignore[attr-defined]
@@ -152,7 +158,7 @@ class LLMPPO(OnPolicyAlgorithm):
 
     # -- the loop ----------------------------------------------------------------------------------------------
 
-    def learn(  # type: ignore[override]
+    def learn(
         self,
         total_timesteps: int | None = None,
         callback: MaybeCallback = None,
@@ -190,14 +196,16 @@ class LLMPPO(OnPolicyAlgorithm):
         elif total_timesteps is not None:
             self._update_current_progress_remaining(self.num_timesteps, limit)
 
-    def collect_rollouts(self, env: Any, callback: BaseCallback, *_: Any, **__: Any) -> bool:  # type: ignore[override]
+    def collect_rollouts(self, env: Any, callback: BaseCallback) -> bool:  # type: ignore[override]
         """Play this step's episodes into the buffer; False where a callback stopped, and nothing has changed.
 
         Raises:
             ValueError: the environment is no `TextVecEnv`.
         """
         if not isinstance(env, TextVecEnv):
-            raise ValueError(f"LLMPPO collects from a TextVecEnv, got {type(env).__name__}: wrap the environments in one")
+            raise ValueError(
+                f"LLMPPO collects from a TextVecEnv, got {type(env).__name__}: wrap the environments in one"
+            )
         callback.on_rollout_start()
         seeds = noise.episode_seeds(self.seed or 0, self.step, self.batch_size)
         counted = self.num_timesteps
@@ -236,7 +244,9 @@ class LLMPPO(OnPolicyAlgorithm):
                 )  # fmt: skip
         if cut:
             with torch.no_grad():
-                last_values = self.policy.predict_values([e.final_observation for e in cut]).flatten().tolist()
+                last_values = (
+                    self.policy.predict_values([e.final_observation for e in cut]).flatten().tolist()
+                )
             for episode, value in zip(cut, last_values, strict=True):
                 buffer.bootstrap(episode.index, value)
         buffer.compute_returns_and_advantage()
@@ -249,6 +259,7 @@ class LLMPPO(OnPolicyAlgorithm):
         if not len(buffer):
             return  # every episode was a fault
         self._update_learning_rate(self.policy.optimizer)
+        self.ent_coef = self.entropy_schedule(self._current_progress_remaining)
         reference, offsets = self._reference_nodes()
         for epoch in range(self.ppo_epochs):
             order = noise.permutation(self.seed or 0, self.step, epoch, len(buffer))
@@ -271,8 +282,10 @@ class LLMPPO(OnPolicyAlgorithm):
         for batch in self._micro_batches(index):
             weight = len(batch.index) / len(index)
             (self._loss(batch, reference[_node_rows(offsets, batch.index)], means) * weight).backward()
-        norm = torch.nn.utils.clip_grad_norm_(self.policy.trainable_parameters(), self.max_grad_norm)
-        means.add("grad_norm", float(norm), 1)
+        for name, group in zip(("actor", "critic"), self.policy.optimizer.param_groups, strict=True):
+            # Apart, or the critic's gradient, which dwarfs the actor's at first, would scale the actor's away.
+            norm = torch.nn.utils.clip_grad_norm_(group["params"], self.max_grad_norm)
+            means.add(f"{name}_grad_norm", float(norm), 1)
         self.policy.optimizer.step()
 
     def _micro_batches(self, index: np.ndarray[Any, Any]) -> Any:
@@ -280,7 +293,9 @@ class LLMPPO(OnPolicyAlgorithm):
 
     def _loss(self, batch: TurnBatch, reference: Tensor, means: Means) -> Tensor:
         evaluation, values = self.policy.evaluate(batch.observations, batch.actions, batch.action_masks)
-        policy = clipped_policy_loss(evaluation.log_probs, batch.old_log_prob, batch.advantages, self.cliprange)
+        policy = clipped_policy_loss(
+            evaluation.log_probs, batch.old_log_prob, batch.advantages, self.cliprange
+        )
         critic = value_loss(values, batch.returns)
         entropy, kl = evaluation.entropy.mean(), evaluation.kl_to(reference).mean()
         for name, value in {
@@ -292,7 +307,7 @@ class LLMPPO(OnPolicyAlgorithm):
             "clip_fraction": policy.clip_fraction,
             "exact_entropy": evaluation.exact.mean(),
         }.items():
-            means.add(name, float(value), len(batch.index))
+            means.add(name, float(value.detach() if isinstance(value, Tensor) else value), len(batch.index))
         if self.step < self.critic_warmup_steps:
             # Through a detached state: the adapters must not drift while the critic is still ignorant.
             return self.vf_coef * value_loss(self.policy.value_of(evaluation.hidden.detach()), batch.returns)
@@ -305,14 +320,20 @@ class LLMPPO(OnPolicyAlgorithm):
         with self.policy.reference():
             for batch in self.rollout_buffer.get(max(self.mini_batch_size, 256), None):
                 evaluation, _ = self.policy.evaluate(batch.observations, batch.actions, batch.action_masks)
-                counts[batch.index + 1] = np.bincount(evaluation.turns.cpu().numpy(), minlength=len(batch.index))
+                counts[batch.index + 1] = np.bincount(
+                    evaluation.turns.cpu().numpy(), minlength=len(batch.index)
+                )
                 parts.append(evaluation.nodes)
         width = max(part.shape[1] for part in parts)
-        padded = [torch.nn.functional.pad(part, (0, width - part.shape[1]), value=-torch.inf) for part in parts]
+        padded = [
+            torch.nn.functional.pad(part, (0, width - part.shape[1]), value=-torch.inf) for part in parts
+        ]
         return torch.cat(padded), counts.cumsum()
 
     def _log_step(self, collecting: float, whole: float) -> None:
+        self.seconds += whole
         self.logger.record("step", self.step)
+        self.logger.record("seconds", self.seconds)
         self.logger.record("decisions", self.num_timesteps)
         self.logger.record("time/decisions_per_second", len(self.rollout_buffer) / max(whole, 1e-9))
         self.logger.record("time/collect_seconds", collecting)
@@ -336,7 +357,9 @@ class LLMPPO(OnPolicyAlgorithm):
         Raises:
             MissingMaskError: without masks.
         """
-        return self.policy.predict(observation, state, episode_start, deterministic, action_masks=action_masks)
+        return self.policy.predict(
+            observation, state, episode_start, deterministic, action_masks=action_masks
+        )
 
 
 def _node_rows(offsets: np.ndarray[Any, Any], turns: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

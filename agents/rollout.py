@@ -37,6 +37,7 @@ class Episode:
 
     info: the last step's info, where the environment says how it ended.
     final_observation: what the environment showed after the last action.
+    truncated: cut from outside, not over. illegal: actions the environment refused.
     """
 
     index: int
@@ -45,6 +46,7 @@ class Episode:
     turns: list[Turn] = field(default_factory=list)
     final_observation: str = ""
     truncated: bool = False
+    illegal: int = 0
 
     @property
     def fault(self) -> bool:
@@ -60,8 +62,15 @@ class Episode:
     def total_reward(self) -> float:
         return sum(turn.reward for turn in self.turns)
 
+    def transcript(self) -> str:
+        """The last decision as it was shown, what was answered, and what came of it."""
+        last = self.turns[-1]
+        return f"{last.observation} {last.action}\n\n{self.final_observation}"
 
-def play(env: TextVecEnv, seeds: Sequence[int], decide: Decide, on_turns: Callable[[int], bool]) -> list[Episode] | None:
+
+def play(
+    env: TextVecEnv, seeds: Sequence[int], decide: Decide, on_turns: Callable[[int], bool]
+) -> list[Episode] | None:
     """Play one episode a seed; episode i runs in environment i mod n_envs.
 
     Environments work in waves: a wave's episodes take their turns together, so which turns share a forward is
@@ -96,11 +105,14 @@ def _play_wave(
         masks = np.stack(env.env_method(EXPECTED_METHOD_NAME, indices=live)).astype(bool)
         shown = [texts[slot] for slot in live]
         drawn = decide(shown, masks, [wave[slot].index for slot in live], turn)
-        values, log_probs, mass = (t.cpu().tolist() for t in (drawn.values, drawn.log_probs, drawn.legal_mass))
+        values, log_probs, mass = (
+            t.cpu().tolist() for t in (drawn.values, drawn.log_probs, drawn.legal_mass)
+        )
         still = []
         for i, slot in enumerate(live):
             episode, action = wave[slot], int(drawn.actions[i])
             texts[slot], reward, terminated, truncated, episode.info = env.step_one(slot, action)
+            episode.illegal += "error" in episode.info
             episode.turns.append(Turn(shown[i], masks[i], action, values[i], log_probs[i], mass[i], reward))
             if terminated or truncated:
                 episode.final_observation, episode.truncated = texts[slot], truncated and not terminated

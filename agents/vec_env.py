@@ -37,12 +37,16 @@ class TextVecEnv(DummyVecEnv):
             if not isinstance(env.observation_space, gym.spaces.Text):
                 raise ValueError(f"TextVecEnv takes Text observations, got {env.observation_space}")
             if env.action_space != first.action_space:
-                raise ValueError(f"environments differ in actions: {first.action_space} and {env.action_space}")
+                raise ValueError(
+                    f"environments differ in actions: {first.action_space} and {env.action_space}"
+                )
         VecEnv.__init__(self, len(self.envs), first.observation_space, first.action_space)
         self.metadata = first.metadata
         self._texts = np.full(self.num_envs, "", dtype=object)
 
-    def reset_one(self, index: int, seed: int, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+    def reset_one(
+        self, index: int, seed: int, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
         """Begin an episode in one environment."""
         text, info = self.envs[index].reset(seed=seed, options=options)
         return text, info
@@ -54,7 +58,9 @@ class TextVecEnv(DummyVecEnv):
 
     def reset(self) -> npt.NDArray[np.object_]:
         for i, env in enumerate(self.envs):
-            self._texts[i], self.reset_infos[i] = env.reset(seed=self._seeds[i], options=self._options[i] or None)
+            self._texts[i], self.reset_infos[i] = env.reset(
+                seed=self._seeds[i], options=self._options[i] or None
+            )
         self._reset_seeds()
         self._reset_options()
         return self._texts.copy()

@@ -14,7 +14,7 @@ import game_gym.opponents  # noqa: F401  (registers the games' own opponents)
 from game_gym.backends import Turn, make_backend
 from game_gym.checks import check_max_turns, check_opponent, check_seed, find_task, read_options
 from game_gym.protocols import PROTOCOLS
-from game_gym.spec import State
+from game_gym.spec import State, Variant
 from game_gym.task import Task, TaskSet
 from task_gym.errors import ArgumentError, EpisodeError, IllegalActionError, PickleError, check_choice
 from task_gym.opponents import OPEN, find_opponent
@@ -127,6 +127,11 @@ class GameSpielEnv(gym.Env[str, Any]):
     def state(self) -> State:
         """The live ``pyspiel.State``; None before the first reset."""
         return self._backend.state
+
+    @property
+    def variant(self) -> Variant:
+        """The game being played, with its parameters; the first declared one before the first reset."""
+        return self._tasks.variants[0] if self._task is None else self._task.variant
 
     def action_masks(self) -> NDArray[np.bool_]:
         """The mask: bool, shape (n,), True = legal; all False before the first reset and after the end."""

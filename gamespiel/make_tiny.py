@@ -39,7 +39,7 @@ class Recipe:
     """How the model is made; `hidden_size` and the rest are Qwen3's own names."""
 
     seed: int = 0
-    episodes_per_game: int = 4000
+    episodes_per_game: int = 20000
     vocab_size: int = 640
     hidden_size: int = 64
     intermediate_size: int = 192
@@ -47,7 +47,7 @@ class Recipe:
     num_attention_heads: int = 4
     num_key_value_heads: int = 2
     head_dim: int = 16
-    steps: int = 3000
+    steps: int = 1500
     batch_size: int = 64
     learning_rate: float = 3e-3
 
@@ -98,7 +98,8 @@ def make_tokenizer(texts: Sequence[str], vocab_size: int) -> Any:
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    return PreTrainedTokenizerFast(
+    wrap: Any = PreTrainedTokenizerFast
+    return wrap(
         tokenizer_object=tokenizer,
         pad_token=PAD,
         eos_token=END,

@@ -31,7 +31,8 @@ class ChoiceSample(NamedTuple):
     """What sampling found, one row a state; n rows.
 
     actions: int64 (n,). log_probs: float32 (n,), of the sampled action among the legal ones.
-    legal_mass: float32 (n,), the unmasked model's mass on legal children, multiplied along the sampled path.
+    legal_mass: float32 (n,), the unmasked model's mass on legal children, multiplied over the branching nodes
+        of the sampled path: what is forced is not read, so it counts as 1.
     hidden: (n, hidden_size), the last prompt token's hidden states, for the critic.
     """
 
@@ -122,11 +123,14 @@ class ChoiceDecoder:
 
         Args:
             prompts: n token sequences. legal: n ascending, non-empty legal sets.
-            uniforms: `uniforms(depth)` gives n numbers in [0, 1), float64: the noise of the depth-th decision.
+            uniforms: `uniforms(depth)` gives n numbers in [0, 1), float64, the noise of the depth-th
+                decision. It is asked once for each group of rows that shares a forward, which takes its own.
         """
         n = len(prompts)
         states, prompt_index = _Index[tuple[int, tuple[int, ...]]](), _Index[Tokens]()
-        state_of = [states((prompt_index(prompt), actions)) for prompt, actions in zip(prompts, legal, strict=True)]
+        state_of = [
+            states((prompt_index(prompt), actions)) for prompt, actions in zip(prompts, legal, strict=True)
+        ]
         walk = _Walk(n, self.engine.device)
         hidden: list[Tensor | None] = [None] * len(prompt_index.items)
         rows_of: dict[int, list[int]] = {}
@@ -135,7 +139,7 @@ class ChoiceDecoder:
         for chunk in self.engine.chunks(prompt_index.items):
             rows = sorted(row for prompt in chunk for row in rows_of[prompt])
             tries = {row: self.trie(states.items[state_of[row]][1]) for row in rows}
-            deep = any(len(trie.nodes) > 1 for trie in tries.values())
+            deep = any(node.prefix for trie in tries.values() for node in trie.nodes[-1:])
             last, prefix = self.engine.prefill([prompt_index.items[p] for p in chunk], cache=deep)
             local = {prompt: i for i, prompt in enumerate(chunk)}
             for prompt, i in local.items():
@@ -224,7 +228,9 @@ class ChoiceDecoder:
         entropies = -(p * log_probs.masked_fill(~torch.isfinite(log_probs), 0.0)).sum(-1)
         index = torch.tensor(read_of, dtype=torch.long, device=device)
         nodes = log_probs[index]
-        picked = nodes[torch.arange(len(chosen), device=device), torch.tensor(chosen, dtype=torch.long, device=device)]
+        picked = nodes[
+            torch.arange(len(chosen), device=device), torch.tensor(chosen, dtype=torch.long, device=device)
+        ]
         zeros = torch.zeros(len(exact), device=device)
         return ChoiceEvaluation(
             log_probs=zeros.index_add(0, turns, picked),
@@ -248,7 +254,13 @@ class ChoiceDecoder:
         for prompt, allowed in zip(prompts, legal, strict=True):
             where.append(
                 [
-                    reads(_Read(sequences((*prompt, *node.prefix)), len(prompt) + len(node.prefix) - 1, node.children))
+                    reads(
+                        _Read(
+                            sequences((*prompt, *node.prefix)),
+                            len(prompt) + len(node.prefix) - 1,
+                            node.children,
+                        )
+                    )
                     for node in self.trie(allowed).nodes
                 ]
             )
@@ -257,7 +269,9 @@ class ChoiceDecoder:
             log_probs, _ = self._children(states, [read.children for read in reads.items])
             table = log_probs.double().cpu().numpy()
         return [
-            _normalised([sum(table[at[c.node], c.child] for c in self.trie(allowed).paths[a]) for a in allowed])
+            _normalised(
+                [sum(table[at[c.node], c.child] for c in self.trie(allowed).paths[a]) for a in allowed]
+            )
             for allowed, at in zip(legal, where, strict=True)
         ]
 
@@ -266,8 +280,12 @@ class ChoiceDecoder:
     ) -> tuple[Tensor, Tensor]:
         """Hidden states of the reads, and of the anchors (one a turn), each distinct place read once."""
         places = _Index[tuple[int, int]]()
-        at = [places((read.sequence, read.position)) for read in reads] + [places(anchor) for anchor in anchors]
-        states = self.engine.read(sequences, [row for row, _ in places.items], [pos for _, pos in places.items])
+        at = [places((read.sequence, read.position)) for read in reads] + [
+            places(anchor) for anchor in anchors
+        ]
+        states = self.engine.read(
+            sequences, [row for row, _ in places.items], [pos for _, pos in places.items]
+        )
         states = states[torch.tensor(at, dtype=torch.long, device=states.device)]
         return states[: len(reads)], states[len(reads) :]
 
@@ -296,7 +314,12 @@ class _Walk:
         self.legal_mass = torch.ones(n, device=device)
 
     def take(
-        self, rows: list[int], where: list[int], chosen: npt.NDArray[np.int64], log_probs: Tensor, mass: Tensor
+        self,
+        rows: list[int],
+        where: list[int],
+        chosen: npt.NDArray[np.int64],
+        log_probs: Tensor,
+        mass: Tensor,
     ) -> None:
         device = log_probs.device
         at = torch.tensor(where, device=device)
@@ -307,9 +330,17 @@ class _Walk:
 def _inverse_cdf(
     log_probs: Tensor, where: Sequence[int], uniforms: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.int64]:
-    """The child at which the cumulative probability first exceeds the uniform; never one of probability 0."""
+    """The child at which the cumulative probability first exceeds the uniform; never one of probability 0.
+
+    Raises:
+        FloatingPointError: probabilities that are not numbers.
+    """
     p = log_probs.double().exp().cpu().numpy()
     cumulative = p.cumsum(-1)
+    if not np.isfinite(cumulative[:, -1]).all():
+        raise FloatingPointError(
+            "the model's logits are not finite: its weights or activations have overflowed"
+        )
     below = cumulative[where] <= uniforms[:, None] * cumulative[where][:, -1:]
     # Rounding can leave the total at the uniform itself: the last child with any mass takes the rest.
     last = p.shape[1] - 1 - (p > 0)[:, ::-1].argmax(-1)

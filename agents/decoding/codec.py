@@ -19,8 +19,9 @@ class ChatCodec:
 
     A prompt is the chat template around one user message, with the generation prompt; an answer is the
     action's text closed by the end-of-turn token. Both are tokenised apart, which is the same as together
-    only where the tokenizer splits at the seam and gives each digit its own token: asserted here, once, since
-    every prompt ends with the same generation prompt (Qwen's tokenizers pass).
+    only where the tokenizer splits at the seam. That is asserted for digits at once, each of which must be a
+    token of its own (Qwen's tokenizers pass), and for an action's text when it is first encoded; one prompt
+    stands for all, since all end with the same generation prompt.
 
     Raises:
         TokenBoundaryError: the tokenizer merges digits, merges across the seam, or has no end-of-turn token.
@@ -35,6 +36,8 @@ class ChatCodec:
         self.pad: int = self.end_of_turn if tokenizer.pad_token_id is None else tokenizer.pad_token_id
         self.encode_prompt: Callable[[str], tuple[int, ...]] = lru_cache(PROMPTS_CACHED)(self._encode_prompt)
         self.encode_action: Callable[[int], tuple[int, ...]] = lru_cache(PROMPTS_CACHED)(self._encode_action)
+        self._probe_text = self.prompt_text("x")
+        self._probe = self._encode(self._probe_text)
         self._check_boundaries()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -60,21 +63,27 @@ class ChatCodec:
         return self._encode(self.prompt_text(text))
 
     def _encode_action(self, action: int) -> tuple[int, ...]:
-        return (*self._encode(self.action_text(action)), self.end_of_turn)
+        text = self.action_text(action)
+        tokens = self._encode(text)
+        self._check_seam(text, tokens)
+        return (*tokens, self.end_of_turn)
 
     def _check_boundaries(self) -> None:
-        prompt_text = self.prompt_text("x")
-        prompt = self._encode(prompt_text)
         single = {digit: self._encode(digit) for digit in DIGITS}
         split = [digit for digit, tokens in single.items() if len(tokens) != 1]
         if split:
-            raise TokenBoundaryError(f"digits {split} are not one token each in {self.tokenizer.name_or_path!r}")
+            raise TokenBoundaryError(
+                f"digits {split} are not one token each in {self.tokenizer.name_or_path!r}"
+            )
         for digit in DIGITS:
             for answer in (digit, f"1{digit}", f"{digit}00", f"20{digit}8"):
-                apart = prompt + tuple(single[d][0] for d in answer)
-                if self._encode(prompt_text + answer) != apart:
-                    raise TokenBoundaryError(
-                        f"{self.tokenizer.name_or_path!r} tokenises {answer!r} after a prompt otherwise than digit by "
-                        "digit, so the tokens scored would not be the tokens read; use a tokenizer that "
-                        "splits digits (Qwen, Llama, SmolLM)"
-                    )
+                self._check_seam(answer, tuple(single[d][0] for d in answer))
+
+    def _check_seam(self, answer: str, tokens: tuple[int, ...]) -> None:
+        together = self._encode(self._probe_text + answer)
+        if together != self._probe + tokens:
+            raise TokenBoundaryError(
+                f"{self.tokenizer.name_or_path!r} tokenises {answer!r} after a prompt otherwise than as "
+                f"{list(tokens)}, so the tokens scored would not be the tokens read: both together are "
+                f"{list(together)}; use a tokenizer that splits digits and at line ends (Qwen, SmolLM)"
+            )

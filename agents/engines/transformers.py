@@ -34,7 +34,7 @@ class TransformersEngine:
         self.tokens_per_forward = tokens_per_forward
         base = model.get_base_model() if hasattr(model, "get_base_model") else model
         self.decoder: nn.Module = base.get_decoder()
-        self.head: nn.Module = base.get_output_embeddings()
+        self.head: nn.Linear = base.get_output_embeddings()
 
     @property
     def device(self) -> torch.device:
@@ -47,17 +47,21 @@ class TransformersEngine:
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Next-token logits in float32, shape (k, vocab), from hidden states of shape (k, hidden)."""
-        return self.head(hidden.to(self.head.weight.dtype)).float()
+        logits: Tensor = self.head(hidden.to(self.head.weight.dtype))
+        return logits.float()
 
-    def read(self, sequences: Sequence[tuple[int, ...]], rows: Sequence[int], positions: Sequence[int]) -> Tensor:
-        """Hidden states at (row, position) pairs, shape (k, hidden); differentiable where gradients are on."""
+    def read(
+        self, sequences: Sequence[tuple[int, ...]], rows: Sequence[int], positions: Sequence[int]
+    ) -> Tensor:
+        """Hidden states at (row, position) pairs, shape (k, hidden); differentiable with gradients on."""
         wanted: dict[int, list[int]] = {}
         for k, row in enumerate(rows):
             wanted.setdefault(row, []).append(k)
         order: list[int] = []
         parts: list[Tensor] = []
         for chunk in self.chunks(sequences):
-            states = self.decoder(input_ids=self._padded([sequences[row] for row in chunk])).last_hidden_state
+            ids = self._padded([sequences[row] for row in chunk])
+            states = self.decoder(input_ids=ids, use_cache=False).last_hidden_state
             local = [(i, k) for i, row in enumerate(chunk) for k in wanted.get(row, ())]
             at_row = torch.tensor([i for i, _ in local], device=states.device)
             at_position = torch.tensor([positions[k] for _, k in local], device=states.device)

@@ -194,7 +194,7 @@ def test_greedy_takes_the_likeliest_and_the_first_of_equals() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"game": "tic_tac_toe"}, "tic_tac_toe was given, which has more than 50000 histories"),
+        ({"game": "tic_tac_toe"}, "tic_tac_toe was given, which has more than 50,000 histories"),
         ({"game": "kuhn_poker", "params": {"players": 3}}, "kuhn_poker was given, with 3 seats"),
     ],
 )

@@ -1,0 +1,141 @@
+"""What a run needs to go on as if it had never stopped.
+
+A checkpoint is a folder `checkpoints/step-N` of the run, written whole or not at all:
+
+- `adapter/`: the adapters in PEFT's own format, for anything that reads PEFT,
+- `value_head.safetensors`: the critic,
+- `optimizer.pt`: AdamW's state,
+- `state.json`: counters and the KL coefficient.
+
+There is no generator to save: every random number is addressed by seed, step, episode and turn
+(`agents.noise`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from agents.policy import LLMPolicy
+from task_gym.errors import TaskGymError
+
+if TYPE_CHECKING:
+    from agents.ppo import LLMPPO
+
+FOLDER = "checkpoints"
+UNREADABLE = (OSError, EOFError, RuntimeError, ValueError, SafetensorError, pickle.UnpicklingError)
+"""What reading a file raises that is missing, torn or of another model."""
+_NAME = re.compile(r"step-(\d+)")
+
+
+class CheckpointError(TaskGymError):
+    """A folder that holds no checkpoint, or one of another model."""
+
+
+def save(model: LLMPPO, run: Path) -> Path:
+    """Write the state between two steps into the run's folder; the checkpoint's own folder is returned."""
+    target = run / FOLDER / f"step-{model.step:06d}"
+    partial = target.with_name(f".{target.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    # Without the flag PEFT asks the model hub whether the vocabulary was resized.
+    model.policy.model.save_pretrained(str(partial / "adapter"), save_embedding_layers=False)
+    save_file(model.policy.value_head.state_dict(), partial / "value_head.safetensors")
+    torch.save(model.policy.optimizer.state_dict(), partial / "optimizer.pt")
+    state = {
+        "step": model.step,
+        "num_timesteps": model.num_timesteps,
+        "n_updates": model._n_updates,
+        "kl_coefficient": model.kl.coefficient,
+        "seconds": model.seconds,
+    }
+    (partial / "state.json").write_text(json.dumps(state, indent=2) + "\n")
+    shutil.rmtree(target, ignore_errors=True)  # a step that was resumed with other settings
+    os.replace(partial, target)
+    return target
+
+
+def find(run: Path) -> Path:
+    """The checkpoint that a path means: itself (made absolute: its run is two above), or a run's newest.
+
+    Raises:
+        CheckpointError: there is none.
+    """
+    if (run / "state.json").is_file():
+        return run.resolve()
+    kept = checkpoints(run)
+    if not kept:
+        raise CheckpointError(
+            f"checkpoint: {str(run)!r} was given, which holds none; allowed: a run's folder with "
+            f"{FOLDER}/step-N in it, or such a folder itself"
+        )
+    return kept[-1]
+
+
+def checkpoints(run: Path) -> list[Path]:
+    """A run's checkpoints, oldest first; half-written ones are none."""
+    found = [path for path in (run / FOLDER).glob("step-*") if _NAME.fullmatch(path.name)]
+    return sorted(found, key=lambda path: int(path.name.removeprefix("step-")))
+
+
+def prune(run: Path, keep: int) -> None:
+    """Remove all but the newest `keep` checkpoints."""
+    for old in checkpoints(run)[:-keep]:
+        shutil.rmtree(old)
+
+
+def load_policy(policy: LLMPolicy, checkpoint: Path) -> None:
+    """Put a checkpoint's adapters and value head into a policy of the same model and LoRA settings.
+
+    Raises:
+        CheckpointError: files that are missing, or made for another model.
+    """
+    try:
+        adapters = load_file(checkpoint / "adapter" / "adapter_model.safetensors")
+        head = load_file(checkpoint / "value_head.safetensors")
+        policy.load_state_dict(
+            {f"adapter.{k}": v for k, v in adapters.items()} | {f"value_head.{k}": v for k, v in head.items()}
+        )
+    except UNREADABLE as error:
+        raise CheckpointError(f"checkpoint: {str(checkpoint)!r} does not fit this policy: {error}") from error
+
+
+def load(model: LLMPPO, checkpoint: Path) -> None:
+    """Continue from a checkpoint: weights, optimizer, counters and KL coefficient.
+
+    Raises:
+        CheckpointError: as `load_policy`.
+    """
+    load_policy(model.policy, checkpoint)
+    try:
+        state: dict[str, Any] = json.loads((checkpoint / "state.json").read_text())
+        moments = torch.load(checkpoint / "optimizer.pt", map_location="cpu", weights_only=True)
+        model.policy.optimizer.load_state_dict(moments)
+    except UNREADABLE as error:
+        raise CheckpointError(f"checkpoint: {str(checkpoint)!r} cannot be continued: {error}") from error
+    model.step, model.num_timesteps = state["step"], state["num_timesteps"]
+    model._n_updates, model.seconds = state["n_updates"], state["seconds"]
+    model.kl.coefficient = state["kl_coefficient"]
+
+
+def require_newest(checkpoint: Path) -> None:
+    """A run goes on from its newest checkpoint only, or later ones and their metrics would be lost.
+
+    Raises:
+        CheckpointError: there are later ones beside it.
+    """
+    newest = checkpoints(checkpoint.parent.parent)[-1:]
+    if newest and newest[0].name != checkpoint.name:
+        raise CheckpointError(
+            f"checkpoint: {str(checkpoint)!r} was given, but {newest[0].name} lies beside it and would be "
+            "overtaken; resume from that one, or move the later ones away first"
+        )

@@ -1,0 +1,113 @@
+"""Playing to measure: the same loop for a trained policy and for a baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from agents.noise import Stream, action_uniforms, episode_seeds
+from agents.policy import LLMPolicy, PolicySample
+from agents.rollout import Decide, Episode, Masks, play
+from agents.stats import Interval, mean_interval, wilson
+from agents.vec_env import TextVecEnv
+
+PROBES = 64
+"""Seeds looked at to learn which seats there are: of 4 equally likely ones none stays hidden."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a set of episodes says.
+
+    episodes: those that count. faults: backend failures, left out. score: mean, in [0, 1], and its 95% normal
+    interval. success: share of scores above 0.5 with its 95% Wilson interval. returns: the seat's own, None
+    where the environment gives none. illegal_rate: illegal actions per action. length: turns an episode.
+    """
+
+    episodes: int
+    faults: int
+    score: Interval
+    success: Interval
+    returns: Interval | None
+    illegal_rate: float
+    length: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
+
+
+def measure(episodes: Sequence[Episode]) -> Measured | None:
+    """Sum up episodes; None where every one was a fault."""
+    played = [episode for episode in episodes if not episode.fault]
+    if not played:
+        return None
+    turns = sum(len(episode.turns) for episode in played)
+    # A cut game has score 0, and so has one whose environment names no score but its reward.
+    scores = [float(episode.info.get("score", episode.total_reward)) for episode in played]
+    returns = [e.info["returns"][e.info["seat"]] for e in played if "returns" in e.info]
+    return Measured(
+        episodes=len(played),
+        faults=len(episodes) - len(played),
+        score=mean_interval(scores),
+        success=wilson(
+            sum(bool(e.info.get("success", s > 0.5)) for e, s in zip(played, scores, strict=True)),
+            len(played),
+        ),
+        returns=mean_interval(returns) if len(returns) == len(played) else None,
+        illegal_rate=sum(episode.illegal for episode in played) / max(1, turns),
+        length=turns / len(played),
+    )
+
+
+def balanced_seeds(env: TextVecEnv, per_seat: int, seed: int) -> list[int]:
+    """Episode seeds that give every seat of the environment `per_seat` episodes, in the order drawn."""
+    stream = episode_seeds(seed, 0, PROBES, Stream.EVALUATION_TASKS)
+    seats = {_seat(env, probe) for probe in stream}
+    quota, chosen, block = dict.fromkeys(seats, per_seat), [], 0
+    while any(quota.values()):
+        for candidate in stream:
+            seat = _seat(env, candidate)
+            if quota.get(seat, 0):
+                quota[seat] -= 1
+                chosen.append(candidate)
+        block += 1
+        stream = episode_seeds(seed, block, PROBES, Stream.EVALUATION_TASKS)
+    return chosen
+
+
+def _seat(env: TextVecEnv, seed: int) -> Any:
+    return env.reset_one(0, seed)[1].get("seat")
+
+
+def play_seeds(env: TextVecEnv, decide: Decide, seeds: Sequence[int]) -> list[Episode]:
+    """One episode a seed, to the end."""
+    episodes = play(env, seeds, decide, lambda turns: True)
+    assert episodes is not None
+    return episodes
+
+
+def by_seat(episodes: Iterable[Episode]) -> dict[Any, list[Episode]]:
+    """Episodes by the seat that was played, lowest first."""
+    seats: dict[Any, list[Episode]] = {}
+    for episode in episodes:
+        seats.setdefault(episode.info.get("seat"), []).append(episode)
+    return dict(sorted(seats.items(), key=lambda item: (item[0] is None, item[0])))
+
+
+def policy_agent(policy: LLMPolicy, seed: int, episodes: int, *, greedy: bool = False) -> Decide:
+    """The policy as an agent: at temperature 1, or always its most probable action."""
+
+    def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> PolicySample:
+        if greedy:
+            actions, values, log_probs = policy.forward(texts, deterministic=True, action_masks=masks)
+            return PolicySample(
+                actions.cpu().numpy(), values[:, 0].detach(), log_probs.detach(), log_probs.detach().exp()
+            )
+
+        def uniforms(depth: int) -> Any:
+            return action_uniforms(seed, 0, turn, depth, episodes, indices, Stream.EVALUATION_ACTIONS)
+
+        return policy.sample(texts, masks, uniforms)
+
+    return decide

@@ -1,0 +1,26 @@
+"""Numbers that change over a run, as functions of the progress remaining (1 at the start, 0 at the end)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+from task_gym.errors import check_choice
+
+Schedule = Callable[[float], float]
+
+SHAPES: Mapping[str, Schedule] = {
+    "constant": lambda remaining: 1.0,
+    "linear": lambda remaining: remaining,
+    "cosine": lambda remaining: 0.5 - 0.5 * math.cos(math.pi * remaining),
+}
+
+
+def schedule(shape: str, initial: float) -> Schedule:
+    """`initial` times a shape of SHAPES, by name.
+
+    Raises:
+        ArgumentError: an unknown name.
+    """
+    check_choice("schedule", shape, tuple(SHAPES))
+    return lambda remaining: initial * SHAPES[shape](remaining)

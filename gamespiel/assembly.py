@@ -1,0 +1,146 @@
+"""From a configuration to the objects that run: environments, policy, algorithm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import gymnasium as gym
+import torch
+
+import gamespiel  # noqa: F401  (registers the environments)
+from agents.kl_control import AdaptiveKLController
+from agents.models import LoraSettings, ModelSettings
+from agents.policy import LLMPolicy
+from agents.ppo import LLMPPO
+from agents.schedules import schedule
+from agents.vec_env import TextVecEnv
+from game_gym.task import CONFIGS
+from gamespiel.config import Config, InvalidValueError
+from gamespiel.config.sections import EnvConfig
+
+ENVIRONMENTS_AT_ONCE = 1024
+"""More episodes than this are played in waves; an environment costs tens of kilobytes."""
+
+
+def env_arguments(config: EnvConfig) -> dict[str, Any]:
+    """What the environment section means to `gym.make`.
+
+    Raises:
+        InvalidValueError: nothing in it chooses a game.
+    """
+    arguments: dict[str, Any] = {
+        "opponent": config.opponent,
+        "seeding": config.seeding,
+        "rules": config.rules,
+        "reward": config.reward,
+        "illegal": config.illegal,
+        "max_turns": config.max_turns,
+    }
+    if config.task_id is not None:
+        return arguments | {"task_id": config.task_id}
+    if config.game is not None:
+        return arguments | {"game": config.game, "params": config.params or None}
+    if config.allowed_game_indices:
+        ranges = [(i * CONFIGS, (i + 1) * CONFIGS - 1) for i in config.allowed_game_indices]
+        return arguments | {"task_ids": ranges}
+    if config.task_ids:
+        return arguments | {"task_ids": list(config.task_ids)}
+    raise InvalidValueError(
+        "the env section chooses no game: give one of task_id, task_ids, game and allowed_game_indices, "
+        "or start from a preset with --preset"
+    )
+
+
+def make_envs(config: EnvConfig, count: int) -> TextVecEnv:
+    """`count` copies of the configured environment, at most `ENVIRONMENTS_AT_ONCE`."""
+    arguments = env_arguments(config)
+
+    def make() -> gym.Env[Any, Any]:
+        # Gymnasium's checker looks at every step of every copy; the environments pass it in the tests.
+        return gym.make("GameSpiel-v0", disable_env_checker=True, **arguments)
+
+    return TextVecEnv([make] * min(count, ENVIRONMENTS_AT_ONCE))
+
+
+def device_of(config: Config) -> torch.device:
+    """The device that `run.device` names; `auto` is the first GPU, or the CPU where there is none.
+
+    Raises:
+        InvalidValueError: no device of that name is here.
+    """
+    name = config.run.device
+    try:
+        device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name)
+    except RuntimeError:
+        device = torch.device("meta")
+    if device.type not in ("cpu", "cuda"):
+        raise InvalidValueError(f"run.device must be auto, cpu, cuda or cuda:N, not {name!r}")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        found = torch.cuda.device_count()
+        raise InvalidValueError(f"run.device is {name!r}, but torch finds {found or 'no'} GPU here")
+    return device
+
+
+def policy_settings(config: Config) -> dict[str, Any]:
+    """`LLMPolicy`'s keywords; `lora_dropout` is not among them, see `agents.models.LoraSettings`."""
+    return {
+        "model": ModelSettings(config.model.model_name, config.model.dtype, config.model.random_weights),
+        "lora": LoraSettings(config.lora.r, config.lora.lora_alpha, tuple(config.lora.target_modules)),
+        "critic_lr_multiplier": config.ppo.critic_lr_multiplier,
+        "seed": config.run.seed,
+    }
+
+
+def make_policy(config: Config, env: TextVecEnv) -> LLMPolicy:
+    """The policy alone, for evaluation."""
+    with _loading(config):
+        return LLMPolicy(
+            env.observation_space,
+            env.action_space,
+            lambda remaining: config.ppo.learning_rate,
+            device=str(device_of(config)),
+            **policy_settings(config),
+        )
+
+
+def make_algorithm(config: Config) -> LLMPPO:
+    """Environments, policy and algorithm, before their first step."""
+    ppo = config.ppo
+    envs = make_envs(config.env, ppo.batch_size)
+    with _loading(config):
+        return LLMPPO(
+            LLMPolicy,
+            envs,
+            schedule(ppo.lr_schedule, ppo.learning_rate),
+            batch_size=ppo.batch_size,
+            mini_batch_size=ppo.mini_batch_size,
+            gradient_accumulation_steps=ppo.gradient_accumulation_steps,
+            ppo_epochs=ppo.ppo_epochs,
+            gamma=ppo.gamma,
+            gae_lambda=ppo.lam,
+            cliprange=ppo.cliprange,
+            vf_coef=ppo.vf_coef,
+            ent_coef=schedule(ppo.ent_schedule, ppo.ent_coef),
+            max_grad_norm=ppo.max_grad_norm,
+            kl=AdaptiveKLController(
+                ppo.init_kl_coef, ppo.target_kl, ppo.kl_horizon if ppo.adaptive_kl else None
+            ),
+            critic_warmup_steps=ppo.critic_warmup_steps,
+            normalize_advantage=ppo.normalize_advantage,
+            total_steps=ppo.num_train_steps,
+            policy_kwargs=policy_settings(config),
+            seed=config.run.seed,
+            device=device_of(config),
+        )
+
+
+@contextmanager
+def _loading(config: Config) -> Iterator[None]:
+    """Within it a model that is not there is an error about `model.model_name`."""
+    try:
+        yield
+    except OSError as error:
+        name = config.model.model_name
+        raise InvalidValueError(f"model.model_name {name!r} cannot be loaded: {error}") from error

@@ -1,0 +1,48 @@
+"""Agents that are no language model: the games' own opponents, playing the agent's seat."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from agents.noise import Stream, episode_seeds
+from agents.policy import PolicySample
+from agents.rollout import Decide, Masks
+from agents.vec_env import TextVecEnv
+from game_gym.prompts import SeatView
+from task_gym.opponents import Opponent, make_opponent
+
+
+def baseline_agent(name: str, env: TextVecEnv, seed: int, episodes: int) -> Decide:
+    """An opponent by name (`random`, `first`, `mcts:100`, ...) as an agent in local environments.
+
+    It is built anew for each episode's game and seat, and seeded by (seed, episode). A searcher reads the
+    true state, as the opponent of that name does.
+
+    Raises:
+        OpponentError: a name that no opponent has, or a game it cannot play (at its first move).
+    """
+    seeds = episode_seeds(seed, 0, episodes, Stream.BASELINE)
+    playing: dict[int, tuple[Opponent, SeatView]] = {}
+
+    def begin(episode: int, local: Any) -> tuple[Opponent, SeatView]:
+        view = SeatView(local.variant, local.state.current_player(), rules=True)
+        opponent = make_opponent(name, local.variant.game, local.variant.spec, view.seat)
+        opponent.restart(seeds[episode])
+        return opponent, view
+
+    def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> PolicySample:
+        actions = []
+        for episode in indices:
+            local: Any = env.envs[episode % env.num_envs].unwrapped
+            if turn == 0:
+                playing[episode] = begin(episode, local)
+            opponent, view = playing[episode]
+            view.state = local.state
+            actions.append(opponent.act(view))
+        zeros = torch.zeros(len(indices))
+        return PolicySample(np.array(actions, dtype=np.int64), zeros, zeros, torch.ones(len(indices)))
+
+    return decide

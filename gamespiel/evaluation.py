@@ -1,0 +1,105 @@
+"""`gamespiel eval`: how good is a checkpoint, or a baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+
+from agents import checkpoint
+from agents.evaluation import Measured, balanced_seeds, by_seat, measure, play_seeds, policy_agent
+from agents.policy import LLMPolicy
+from agents.rollout import Decide
+from agents.vec_env import TextVecEnv
+from gamespiel import exact
+from gamespiel.assembly import make_envs, make_policy
+from gamespiel.baselines import baseline_agent
+from gamespiel.config import Config, InvalidValueError, require_built, to_dict
+from gamespiel.options import EvalOptions
+from gamespiel.report import exact_table, sampled_table, write_json
+
+
+def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, Any]:
+    """Play or solve, print a table, write JSON; the results are returned as plain data.
+
+    Raises:
+        TaskGymError: a checkpoint, agent, opponent or game that cannot be evaluated as asked.
+    """
+    console = console or Console()
+    config = require_built(options.config)
+    if config.env.opponent == "open":
+        raise InvalidValueError(
+            "evaluation needs an opponent to play against; 'open' leaves every seat to the agent"
+        )
+    if options.greedy and options.agent:
+        raise InvalidValueError(f"--greedy is for a checkpoint: {options.agent!r} has no probabilities")
+    if config.run.num_threads is not None:
+        torch.set_num_threads(config.run.num_threads)
+    results: dict[str, Any] = {
+        "agent": options.agent or str(options.checkpoint),
+        "greedy": options.greedy,
+        "seed": config.run.seed,
+        "env": to_dict(config)["env"],
+    }
+    envs = make_envs(config.env, 2 * options.num_episodes)
+    policy = _trained(options, config, envs) if options.checkpoint else None
+    if options.exact:
+        name = options.agent or ""
+        comparison = exact.of_policy(policy, config.env) if policy else exact.of_agent(name, config.env)
+        console.print(exact_table(comparison))
+        results["exact"] = comparison.to_dict()
+    else:
+        rows = sample(config, envs, policy, options.agent, options.num_episodes, greedy=options.greedy)
+        console.print(sampled_table(f"{_player(options)} against {config.env.opponent}", rows))
+        results["sampled"] = {name: row.to_dict() for name, row in rows.items()}
+    path = write_json(results, options.output or _default_output(options))
+    console.print(f"written to {path}", soft_wrap=True)
+    return results
+
+
+def sample(
+    config: Config,
+    envs: TextVecEnv,
+    policy: LLMPolicy | None,
+    agent: str | None,
+    per_seat: int,
+    *,
+    greedy: bool = False,
+) -> Mapping[str, Measured]:
+    """`per_seat` games from each seat: one measurement a seat, and "all"."""
+    seed = config.run.seed
+    seeds = balanced_seeds(envs, per_seat, seed)
+    decide: Decide
+    if policy is not None:
+        decide = policy_agent(policy, seed, len(seeds), greedy=greedy)
+    else:
+        decide = baseline_agent(agent or "random", envs, seed, len(seeds))
+    episodes = play_seeds(envs, decide, seeds)
+    groups = {f"seat {seat}": own for seat, own in by_seat(episodes).items()} | {"all": episodes}
+    measured = {name: measure(own) for name, own in groups.items()}
+    return {name: m for name, m in measured.items() if m is not None}
+
+
+def _trained(options: EvalOptions, config: Config, envs: TextVecEnv) -> LLMPolicy:
+    assert options.checkpoint is not None
+    policy = make_policy(config, envs)
+    checkpoint.load_policy(policy, checkpoint.find(options.checkpoint))
+    return policy
+
+
+def _player(options: EvalOptions) -> str:
+    who = options.agent or str(options.checkpoint)
+    return f"{who}, greedy" if options.greedy else who
+
+
+def _default_output(options: EvalOptions) -> Path:
+    kind = "exact" if options.exact else "sampled"
+    opponent = options.config.env.opponent.replace(":", "-").replace("/", "-")
+    if options.checkpoint is not None:
+        greedy = "-greedy" if options.greedy and not options.exact else ""
+        return options.checkpoint / f"eval-{kind}-{opponent}{greedy}.json"
+    assert options.agent is not None
+    return Path("runs") / f"eval-{options.agent.replace(':', '-')}-{kind}-{opponent}.json"

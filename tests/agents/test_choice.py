@@ -1,0 +1,372 @@
+"""The distribution over legal actions, against one computed from the whole model's logits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from agents.decoding import ChoiceEvaluation
+from agents.policy import LLMPolicy
+from tests.agents.toys import make_policy
+
+Legal = tuple[int, ...]
+HUNDREDS: Legal = tuple(range(0, 600, 2))
+SETS: list[Legal] = [(0, 1, 2), (1, 2, 12, 123), (7,), (10, 15), (5, 50, 55, 500), HUNDREDS]
+TEXTS = ["x", "seat 0\nlegal 1 12", "seat 1\nround 2\npot 7\nlegal 1 2 12 123", "y", "z z", "a longer state\n" * 4]
+
+
+@pytest.fixture(scope="module")
+def policy() -> LLMPolicy:
+    return make_policy(n_actions=600, adapters=0.1)
+
+
+def whole_tree(
+    policy: LLMPolicy, text: str, legal: Sequence[int], masked: bool = True
+) -> tuple[Tensor, Tensor]:
+    """Each legal action's log-probability, and the log of the legal mass on its path, by brute force.
+
+    Every answer is written out as text behind the prompt and read whole by the model, head included. At each of
+    its tokens the legal ones are those with which an answer that began alike goes on.
+    """
+    tokenizer, end = policy.codec.tokenizer, "<|im_end|>"
+    prompt = f"<|im_start|>user\n{text}<|im_end|>\n<|im_start|>assistant\n"
+    start = len(tokenizer(prompt, add_special_tokens=False)["input_ids"])
+    rows = [tokenizer(f"{prompt}{action}{end}", add_special_tokens=False)["input_ids"] for action in legal]
+    answers = [tuple(row[start:]) for row in rows]
+    longest = max(map(len, rows))
+    padded = torch.tensor([row + [0] * (longest - len(row)) for row in rows])
+    attended = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows])
+    logits = policy.model(input_ids=padded, attention_mask=attended).logits
+    log_probs, masses = [], []
+    for i, answer in enumerate(answers):
+        log_prob, mass = torch.zeros(()), torch.zeros(())
+        for depth in range(len(answer)):
+            next_tokens = sorted({a[depth] for a in answers if a[:depth] == answer[:depth]})
+            if len(next_tokens) > 1:
+                unmasked = logits[i, start - 1 + depth].log_softmax(-1)
+                log_prob = log_prob + unmasked[answer[depth]] - unmasked[next_tokens].logsumexp(-1)
+                mass = mass + unmasked[next_tokens].logsumexp(-1)
+        log_probs.append(log_prob)
+        masses.append(mass)
+    return torch.stack(log_probs), torch.stack(masses)
+
+
+@contextmanager
+def forwards(policy: LLMPolicy) -> Iterator[list[tuple[int, ...]]]:
+    """The shapes of the token arrays that the decoder reads meanwhile."""
+    shapes: list[tuple[int, ...]] = []
+
+    def hook(module: Any, args: Any, kwargs: Any) -> None:
+        shapes.append(tuple(kwargs["input_ids"].shape))
+
+    handle = policy.engine.decoder.register_forward_pre_hook(hook, with_kwargs=True)
+    try:
+        yield shapes
+    finally:
+        handle.remove()
+
+
+def prompts_of(policy: LLMPolicy, texts: Sequence[str]) -> list[tuple[int, ...]]:
+    return [policy.codec.encode_prompt(text) for text in texts]
+
+
+def evaluate_all(policy: LLMPolicy, text: str, legal: Legal) -> ChoiceEvaluation:
+    """Every legal action of one state."""
+    return policy.decoder.evaluate(prompts_of(policy, [text]) * len(legal), [legal] * len(legal), legal)
+
+
+# -- what an action's probability is ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("legal", SETS, ids=lambda legal: f"{len(legal)} ids to {legal[-1]}")
+def test_probabilities_are_those_of_brute_force(policy: LLMPolicy, legal: Legal) -> None:
+    with torch.no_grad():
+        expected, _ = whole_tree(policy, "seat 0", legal)
+        scored = evaluate_all(policy, "seat 0", legal)
+    (p,) = policy.decoder.distribution(prompts_of(policy, ["seat 0"]), [legal])
+    assert np.allclose(p, expected.exp(), atol=1e-5)
+    assert torch.allclose(scored.log_probs, expected, atol=1e-4)
+    assert p.sum() == pytest.approx(1.0, abs=1e-12)
+    assert scored.log_probs.exp().sum() == pytest.approx(1.0, abs=1e-5)
+    assert np.allclose(scored.log_probs.numpy(), np.log(p), atol=1e-4)
+    assert list(scored.exact) == [legal in [(0, 1, 2), (7,), (10, 15)]] * len(legal)
+
+
+def test_a_batch_of_different_states(policy: LLMPolicy) -> None:
+    """Prompts of different lengths and legal sets of different shapes, together and one by one."""
+    prompts = prompts_of(policy, TEXTS)
+    together = policy.decoder.distribution(prompts, SETS)
+    for i, (text, legal) in enumerate(zip(TEXTS, SETS, strict=True)):
+        with torch.no_grad():
+            expected, _ = whole_tree(policy, text, legal)
+        assert np.allclose(together[i], expected.exp(), atol=1e-5)
+        (alone,) = policy.decoder.distribution([prompts[i]], [legal])
+        assert np.allclose(together[i], alone, atol=1e-6)
+
+
+def test_adapters_change_it(policy: LLMPolicy) -> None:
+    """Guards the tests above: with adapters that do nothing they would say nothing about adapters."""
+    (p,) = policy.decoder.distribution(prompts_of(policy, ["seat 0"]), [(0, 1, 2)])
+    with policy.reference():
+        (q,) = policy.decoder.distribution(prompts_of(policy, ["seat 0"]), [(0, 1, 2)])
+    assert np.abs(p - q).max() > 0.05
+
+
+def test_an_illegal_action_is_refused(policy: LLMPolicy) -> None:
+    with pytest.raises(ValueError, match=r"action 12 is not legal: the legal actions are \[1, 2\]"):
+        policy.decoder.evaluate(prompts_of(policy, ["x"]), [(1, 2)], [12])
+
+
+# -- sampling --------------------------------------------------------------------------------------------------
+
+
+def test_sampling_and_scoring_agree(policy: LLMPolicy) -> None:
+    """The sampler continues from cached keys and values, the scorer reads prompt and answer whole."""
+    rng = np.random.default_rng(0)
+    rows = [(i, j) for i in range(len(TEXTS)) for j in range(len(SETS))] * 3
+    prompts, legal = prompts_of(policy, [TEXTS[i] for i, _ in rows]), [SETS[j] for _, j in rows]
+    drawn = policy.decoder.sample(prompts, legal, lambda depth: rng.random(len(rows)))
+    assert all(action in allowed for action, allowed in zip(drawn.actions, legal, strict=True))
+    with torch.no_grad():
+        scored = policy.decoder.evaluate(prompts, legal, drawn.actions.tolist())
+    assert torch.allclose(drawn.log_probs, scored.log_probs, atol=1e-5)
+    assert torch.allclose(drawn.hidden, scored.hidden, atol=1e-5)
+    assert drawn.log_probs.dtype == torch.float32 and drawn.actions.dtype == np.int64
+
+
+def test_legal_mass_is_what_the_unmasked_model_gives(policy: LLMPolicy) -> None:
+    """Multiplied over the path's branching nodes; a single legal action has none, so 1."""
+    rng = np.random.default_rng(1)
+    drawn = policy.decoder.sample(prompts_of(policy, TEXTS), SETS, lambda depth: rng.random(len(SETS)))
+    for i, (text, legal) in enumerate(zip(TEXTS, SETS, strict=True)):
+        with torch.no_grad():
+            _, masses = whole_tree(policy, text, legal)
+        assert float(drawn.legal_mass[i]) == pytest.approx(
+            float(masses[legal.index(int(drawn.actions[i]))].exp()), abs=1e-5
+        )
+    assert drawn.legal_mass[2] == 1.0 and float(drawn.legal_mass[1]) < 1.0
+
+
+def test_one_decision_divides_the_unit_interval(policy: LLMPolicy) -> None:
+    """With u = (i + 1/2) / N an action of probability p is drawn N p times, give or take its interval's ends."""
+    n, legal = 1000, (0, 1, 2)
+    prompts = prompts_of(policy, ["x"])
+    (p,) = policy.decoder.distribution(prompts, [legal])
+    drawn = policy.decoder.sample(prompts * n, [legal] * n, lambda depth: (np.arange(n) + 0.5) / n)
+    assert np.abs(np.bincount(drawn.actions, minlength=3) - n * p).max() <= 1
+    assert (np.diff(drawn.actions) >= 0).all()  # ascending with the uniform
+
+
+def test_samples_follow_the_distribution(policy: LLMPolicy) -> None:
+    """Chi-square of 6 actions over three levels: 5 degrees of freedom, 20.5 at one in a thousand."""
+    n, legal = 4000, (1, 2, 12, 15, 120, 123)
+    prompts = prompts_of(policy, ["x"])
+    (p,) = policy.decoder.distribution(prompts, [legal])
+    rng = np.random.default_rng(2)
+    noise = [rng.random(n) for _ in range(3)]
+    drawn = policy.decoder.sample(prompts * n, [legal] * n, lambda depth: noise[depth])
+    counts = np.array([(drawn.actions == action).sum() for action in legal])
+    assert counts.sum() == n
+    assert ((counts - n * p) ** 2 / (n * p)).sum() < 20.5
+
+
+def test_the_ends_of_the_unit_interval(policy: LLMPolicy) -> None:
+    """The lowest uniform takes the first child, the highest the last of a node's own (never its padding)."""
+    legal: list[Legal] = [(1, 2), (0, 1, 2, 3, 4)]
+    prompts = prompts_of(policy, ["x", "y"])
+    for uniform, expected in ((0.0, [1, 0]), (np.nextafter(1.0, 0.0), [2, 4])):
+        drawn = policy.decoder.sample(prompts, legal, lambda depth, u=uniform: np.full(2, u))
+        assert drawn.actions.tolist() == expected
+
+
+def test_weights_that_overflowed_are_an_error() -> None:
+    broken = make_policy(n_actions=3)
+    next(iter(broken.adapter_parameters())).data.fill_(torch.nan)
+    with pytest.raises(FloatingPointError, match="logits are not finite"):
+        broken.decoder.sample(prompts_of(broken, ["x"]), [(0, 1)], lambda depth: np.zeros(1))
+
+
+# -- what it costs ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("legal", "expected"),
+    [
+        ((7,), 1),  # nothing to decide: the prompt, for the critic
+        (HUNDREDS[:5], 1),  # 0 2 4 6 8: one decision, at the prompt's last position
+        (tuple(range(1, 10)), 1),
+        ((1, 12), 2),  # a forced "1", then end of turn or "2"
+        ((120, 123), 2),  # a forced "12" is read with what follows it, not token by token
+        ((1, 12, 123), 3),
+    ],
+    ids=str,
+)
+def test_forwards_of_a_sample(policy: LLMPolicy, legal: Legal, expected: int) -> None:
+    with forwards(policy) as shapes:
+        drawn = policy.decoder.sample(
+            prompts_of(policy, ["x"]), [legal], lambda depth: np.full(1, np.nextafter(1.0, 0.0))
+        )
+    # The highest uniform takes the highest token: the largest id here, since the end of turn comes before digits.
+    assert drawn.actions.tolist() == [legal[-1]]
+    assert len(shapes) == expected
+
+
+def test_forwards_do_not_grow_with_the_legal_set(policy: LLMPolicy) -> None:
+    """300 ids of up to three digits: the prompt, and one step for each further digit or end."""
+    with forwards(policy) as shapes:
+        policy.decoder.sample(prompts_of(policy, ["x"]), [HUNDREDS], lambda depth: np.full(1, 0.3))
+    assert 2 <= len(shapes) <= 4 and all(rows == 1 for rows, _ in shapes)
+
+
+def test_repeated_states_are_read_once(policy: LLMPolicy) -> None:
+    n = 50
+    prompts = prompts_of(policy, ["x", "seat 0"]) * n
+    with forwards(policy) as shapes:
+        drawn = policy.decoder.sample(prompts, [(0, 1, 2)] * 2 * n, lambda depth: np.linspace(0, 0.99, 2 * n))
+        policy.decoder.evaluate(prompts, [(0, 1, 2)] * 2 * n, drawn.actions.tolist())
+    assert [rows for rows, _ in shapes] == [2, 2]
+
+
+def test_actions_that_begin_alike_share_a_read(policy: LLMPolicy) -> None:
+    """50 walks from one prompt through "1": its continuation is read once a level, not 50 times."""
+    legal = (1, 12, 15)
+    with forwards(policy) as shapes:
+        policy.decoder.sample(
+            prompts_of(policy, ["x"]) * 50, [legal] * 50, lambda depth: np.linspace(0, 0.99, 50)
+        )
+    assert [rows for rows, _ in shapes] == [1, 1]
+
+
+@pytest.mark.parametrize("tokens", [1, 64, 16_384])
+def test_the_token_budget_only_splits_the_work(policy: LLMPolicy, tokens: int) -> None:
+    """The same noise gives the same actions and numbers in one forward, in several and one by one."""
+    n = len(SETS)
+    noise = [np.random.default_rng(depth).random(n) for depth in range(4)]
+    prompts = prompts_of(policy, TEXTS)
+    alone = [
+        policy.decoder.sample([prompts[i]], [SETS[i]], lambda depth, i=i: noise[depth][[i]]) for i in range(n)
+    ]
+    policy.engine.tokens_per_forward = tokens
+    try:
+        drawn = policy.decoder.sample(prompts, SETS, lambda depth: noise[depth])
+        with torch.no_grad():
+            scored = policy.decoder.evaluate(prompts, SETS, drawn.actions.tolist())
+        tables = policy.decoder.distribution(prompts, SETS)
+    finally:
+        policy.engine.tokens_per_forward = 16_384
+    assert drawn.actions.tolist() == [int(one.actions[0]) for one in alone]
+    for name in ("log_probs", "legal_mass", "hidden"):
+        assert torch.allclose(getattr(drawn, name), torch.cat([getattr(one, name) for one in alone]), atol=1e-5)
+    assert torch.allclose(scored.log_probs, drawn.log_probs, atol=1e-5)
+    for i, table in enumerate(tables):
+        assert np.log(table[SETS[i].index(int(drawn.actions[i]))]) == pytest.approx(
+            float(drawn.log_probs[i]), abs=1e-5
+        )
+
+
+def test_the_order_of_a_batch_does_not_matter(policy: LLMPolicy) -> None:
+    actions = [legal[-1] for legal in SETS]
+    prompts = prompts_of(policy, TEXTS)
+    order = [3, 0, 5, 2, 4, 1]
+    with torch.no_grad():
+        plain = policy.decoder.evaluate(prompts, SETS, actions)
+        mixed = policy.decoder.evaluate(
+            [prompts[i] for i in order], [SETS[i] for i in order], [actions[i] for i in order]
+        )
+    for name in ("log_probs", "entropy", "hidden"):
+        assert torch.allclose(getattr(plain, name)[order], getattr(mixed, name), atol=1e-5)
+
+
+# -- entropy and divergence ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("legal", SETS, ids=lambda legal: f"{len(legal)} ids to {legal[-1]}")
+def test_entropy_and_divergence_are_right_on_average(policy: LLMPolicy, legal: Legal) -> None:
+    """Weighted by the policy itself the paths' sums are the whole: Σ p(a) h(a) = −Σ p ln p, and so for the KL.
+
+    With one branching node (or none) every action's own sum is already the whole.
+    """
+    prompts = prompts_of(policy, ["seat 0"])
+    with torch.no_grad():
+        scored = evaluate_all(policy, "seat 0", legal)
+    (p,) = policy.decoder.distribution(prompts, [legal])
+    with policy.reference():
+        (q,) = policy.decoder.distribution(prompts, [legal])
+        reference = evaluate_all(policy, "seat 0", legal)
+    entropy, divergence = -(p * np.log(p)).sum(), (p * np.log(p / q)).sum()
+    paths_entropy, paths_divergence = scored.entropy.numpy(), scored.kl_to(reference).numpy()
+    assert (p * paths_entropy).sum() == pytest.approx(entropy, abs=1e-5)
+    assert (p * paths_divergence).sum() == pytest.approx(divergence, abs=1e-5)
+    if len(legal) > 1:
+        assert entropy > 0.01 and divergence > 0.01  # not trivially so
+    if scored.exact[0]:
+        assert np.allclose(paths_entropy, entropy, atol=1e-5)
+        assert np.allclose(paths_divergence, divergence, atol=1e-5)
+    else:
+        assert np.ptp(paths_entropy) > 0.01 and np.ptp(paths_divergence) > 0.01
+
+
+def test_divergence_from_itself_is_zero(policy: LLMPolicy) -> None:
+    with torch.no_grad():
+        scored = evaluate_all(policy, "x", (1, 2, 12, 123))
+    assert torch.equal(scored.kl_to(scored), torch.zeros(4))
+
+
+def test_reference_rows_may_be_wider(policy: LLMPolicy) -> None:
+    """A table of a whole rollout is padded to its widest node, a minibatch to its own."""
+    with torch.no_grad():
+        scored = evaluate_all(policy, "x", (1, 2, 12))
+    with policy.reference():
+        narrow = evaluate_all(policy, "x", (1, 2, 12)).nodes
+    wide = torch.nn.functional.pad(narrow, (0, 7), value=-torch.inf)
+    assert torch.equal(scored.kl_to(wide), scored.kl_to(narrow))
+    assert torch.isfinite(scored.kl_to(wide)).all()
+
+
+def test_nodes_of_a_turn_follow_its_path(policy: LLMPolicy) -> None:
+    """12 among 1, 2, 12, 123 passes three branching nodes, 2 passes one, the single 7 none."""
+    legal = (1, 2, 12, 123)
+    with torch.no_grad():
+        scored = policy.decoder.evaluate(
+            prompts_of(policy, ["x"] * 3), [legal, (7,), legal], [12, 7, 2]
+        )
+    assert scored.turns.tolist() == [0, 0, 0, 2] and scored.nodes.shape == (4, 2)
+    assert scored.log_probs[1] == 0 and scored.entropy[1] == 0
+    assert torch.allclose(scored.nodes.exp().sum(-1), torch.ones(4))
+
+
+# -- gradients -------------------------------------------------------------------------------------------------
+
+
+def gradients(policy: LLMPolicy, loss: Tensor) -> list[Tensor]:
+    found = torch.autograd.grad(loss, policy.adapter_parameters(), allow_unused=True)
+    return [g for g in found if g is not None]
+
+
+def test_gradients_are_those_of_brute_force(policy: LLMPolicy) -> None:
+    legal = (1, 2, 12, 123)
+    expected = gradients(policy, whole_tree(policy, "seat 0", legal)[0].sum())
+    scored = gradients(policy, evaluate_all(policy, "seat 0", legal).log_probs.sum())
+    assert len(expected) == len(scored) > 0
+    for a, b in zip(expected, scored, strict=True):
+        assert torch.allclose(a, b, atol=1e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize("what", ["log_probs", "entropy", "kl"])
+def test_gradients_are_finite_where_nodes_are_padded(policy: LLMPolicy, what: str) -> None:
+    """Two children beside ten: the eight that are missing are −inf, and −inf · 0 is NaN."""
+    legal: list[Legal] = [(1, 2), tuple(range(10))]
+    prompts = prompts_of(policy, ["x", "y"])
+    with policy.reference():
+        reference = policy.decoder.evaluate(prompts, legal, [1, 9])
+    scored = policy.decoder.evaluate(prompts, legal, [1, 9])
+    loss = scored.kl_to(reference) if what == "kl" else getattr(scored, what)
+    assert torch.isinf(scored.nodes).any()
+    found = gradients(policy, loss.sum())
+    assert found and all(torch.isfinite(g).all() for g in found) and any(g.abs().max() > 0 for g in found)

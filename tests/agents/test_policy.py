@@ -1,0 +1,337 @@
+"""The language model as a policy: its inputs, what it learned, and numbers that do not depend on the pass."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+
+from agents.policy import LLMPolicy, MissingMaskError
+from agents.rollout import Turn
+from task_gym.wrappers import TokenObservation
+from tests.agents.toys import N_ACTIONS, TEXT, Stairs, collect, make_policy, make_ppo, masks_of, randomise
+
+TEXTS = ["x", "seat 0\nlegal 1 12", "y\n" * 5]
+LEGAL: list[tuple[int, ...]] = [(0, 1, 2), (1, 12, 123), (7,)]
+
+
+@pytest.fixture(scope="module")
+def policy() -> LLMPolicy:
+    return make_policy(adapters=0.1)
+
+
+# -- spaces and masks --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        spaces.Box(0.0, 1.0, (8,)),
+        spaces.Box(0, 255, (8, 8), np.uint8),
+        spaces.Dict({"text": TEXT}),
+        spaces.Discrete(3),
+    ],
+    ids=lambda space: type(space).__name__,
+)
+def test_observations_are_texts_or_token_ids(space: spaces.Space[Any]) -> None:
+    with pytest.raises(ValueError, match="reads texts .* or token ids"):
+        LLMPolicy(space, spaces.Discrete(3), lambda _: 1e-3)
+
+
+def test_actions_are_discrete() -> None:
+    with pytest.raises(ValueError, match="chooses among Discrete actions, got MultiDiscrete"):
+        LLMPolicy(TEXT, spaces.MultiDiscrete([2, 2]), lambda _: 1e-3)
+    with pytest.raises(ValueError, match="state-dependent exploration"):
+        LLMPolicy(TEXT, spaces.Discrete(3), lambda _: 1e-3, use_sde=True)
+
+
+@pytest.mark.parametrize(
+    ("masks", "message"),
+    [
+        (None, "needs action_masks"),
+        (masks_of([(0,), (), (1,)]), r"rows \[1\] allow nothing"),
+        (masks_of(LEGAL[:2]), r"shape \(2, 124\) came with 3 observations and 124 actions, expected \(3, 124\)"),
+        (masks_of(LEGAL)[:, :100], r"shape \(3, 100\) came with 3 observations"),
+        (masks_of(LEGAL * 2).reshape(3, 248), r"shape \(3, 248\) came with 3 observations"),
+        (masks_of(LEGAL).ravel(), r"shape \(1, 372\) came with 3 observations"),
+    ],
+    ids=["none", "empty", "too few", "too narrow", "too wide", "flat"],
+)
+def test_what_is_legal_is_never_guessed(policy: LLMPolicy, masks: Any, message: str) -> None:
+    for call in (
+        lambda: policy.predict(np.array(TEXTS, dtype=object), action_masks=masks),
+        lambda: policy.forward(TEXTS, action_masks=masks),
+        lambda: policy.forward(TEXTS, deterministic=True, action_masks=masks),
+        lambda: policy.evaluate_actions(TEXTS, [0, 1, 7], masks),
+        lambda: policy.get_distribution(TEXTS, masks),
+    ):
+        with pytest.raises(MissingMaskError, match=message):
+            call()
+
+
+@pytest.mark.parametrize("kind", [bool, np.int8, np.float32, torch.tensor, list])
+def test_masks_of_any_kind(policy: LLMPolicy, kind: Any) -> None:
+    masks = masks_of(LEGAL)
+    given = masks.tolist() if kind is list else kind(masks) if kind is torch.tensor else masks.astype(kind)
+    assert policy.legal(given, 3) == LEGAL
+
+
+# -- what was learned ----------------------------------------------------------------------------------------------
+
+
+def test_the_state_is_adapters_and_head() -> None:
+    """Two layers of seven linear maps, A and B each; weight and bias of the head; nothing of the base."""
+    state = make_policy().state_dict()
+    adapters = [key for key in state if key.startswith("adapter.")]
+    assert len(adapters) == 2 * 7 * 2 and all("lora_" in key for key in adapters)
+    assert set(state) - set(adapters) == {"value_head.weight", "value_head.bias"}
+
+
+def test_the_state_goes_round(tmp_path: Path) -> None:
+    first, second = make_policy(adapters=0.1), make_policy(seed=1)
+    first.value_head.weight.data.fill_(0.5)
+    masks = masks_of(LEGAL)
+    assert not torch.equal(first.get_distribution(TEXTS, masks).probs, second.get_distribution(TEXTS, masks).probs)
+    torch.save(first.state_dict(), tmp_path / "state.pt")
+    second.load_state_dict(torch.load(tmp_path / "state.pt"))
+    assert all(torch.equal(v, second.state_dict()[k]) for k, v in first.state_dict().items())
+    assert torch.equal(first.get_distribution(TEXTS, masks).probs, second.get_distribution(TEXTS, masks).probs)
+    assert torch.equal(first.predict_values(TEXTS), second.predict_values(TEXTS))
+
+
+def test_another_state_is_refused(policy: LLMPolicy) -> None:
+    state = policy.state_dict()
+    lacking = {k: v for k, v in state.items() if k != "value_head.bias"}
+    with pytest.raises(RuntimeError, match=r"missing \['value_head.bias'\], unknown \[\]"):
+        policy.load_state_dict(lacking)
+    with pytest.raises(RuntimeError, match=r"missing \[\], unknown \['base.weight'\]"):
+        policy.load_state_dict(state | {"base.weight": torch.zeros(1)})
+    with pytest.raises(RuntimeError, match="size mismatch"):
+        policy.load_state_dict(make_policy(lora={"r": 2}).state_dict())
+
+
+def test_taking_the_state_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PEFT would look up the base model's configuration, on the hub where it came from there."""
+    import peft.utils.save_and_load
+
+    def looked_up(*args: Any) -> None:
+        raise AssertionError("asked the model hub")
+
+    policy = make_policy()
+    policy.model.peft_config["default"].base_model_name_or_path = "someone/some-model"
+    monkeypatch.setattr(peft.utils.save_and_load, "check_file_exists_on_hf_hub", looked_up)
+    policy.load_state_dict(policy.state_dict())
+
+
+def test_saved_by_stable_baselines(tmp_path: Path) -> None:
+    policy = make_policy(adapters=0.1, critic_lr_multiplier=3.0)
+    policy.save(str(tmp_path / "policy.pt"))
+    loaded = LLMPolicy.load(str(tmp_path / "policy.pt"), device="cpu")
+    masks = masks_of(LEGAL)
+    assert torch.equal(policy.get_distribution(TEXTS, masks).probs, loaded.get_distribution(TEXTS, masks).probs)
+    assert loaded.optimizer.param_groups[1]["lr_scale"] == 3.0
+
+
+def test_the_seed_draws_the_adapters() -> None:
+    a, b, c = (make_policy(seed=seed).state_dict() for seed in (0, 0, 1))
+    key = next(key for key in a if "lora_A" in key)
+    assert torch.equal(a[key], b[key]) and not torch.equal(a[key], c[key])
+
+
+def test_making_a_policy_leaves_global_randomness_alone() -> None:
+    torch.manual_seed(3)
+    expected = torch.rand(1)
+    torch.manual_seed(3)
+    make_policy(model={"random_weights": True})
+    head = torch.rand(1)
+    torch.manual_seed(3)
+    make_policy()
+    assert torch.equal(torch.rand(1), head)  # the base's and the adapters' draws are their own
+    del expected
+
+
+def test_only_adapters_and_head_learn(policy: LLMPolicy) -> None:
+    names = [name for name, parameter in policy.model.named_parameters() if parameter.requires_grad]
+    assert len(names) == 28 and all("lora_" in name for name in names)
+    trainable = {id(p) for p in policy.trainable_parameters()}
+    assert trainable == {id(p) for group in policy.optimizer.param_groups for p in group["params"]}
+    assert not any(id(p) in {id(q) for q in policy.model.parameters()} for p in policy.value_head.parameters())
+
+
+# -- value and reference --------------------------------------------------------------------------------------------
+
+
+def test_values_begin_at_zero_and_are_one_a_row(policy: LLMPolicy) -> None:
+    values = policy.predict_values(TEXTS)
+    assert values.shape == (3, 1) and torch.equal(values, torch.zeros(3, 1))
+
+
+def test_values_are_the_head_on_the_prompts_last_state() -> None:
+    policy = make_policy(adapters=0.1)
+    torch.nn.init.normal_(policy.value_head.weight, generator=torch.Generator().manual_seed(0))
+    policy.value_head.bias.data.fill_(0.25)
+    masks = masks_of(LEGAL)
+    expected = []
+    for text in TEXTS:
+        ids = torch.tensor([policy.codec.encode_prompt(text)])
+        hidden = policy.model(input_ids=ids, output_hidden_states=True).hidden_states[-1][0, -1]
+        expected.append(float(hidden @ policy.value_head.weight[0]) + 0.25)
+    with torch.no_grad():
+        for values in (
+            policy.predict_values(TEXTS),
+            policy.forward(TEXTS, action_masks=masks)[1],
+            policy.evaluate_actions(TEXTS, [0, 12, 7], masks)[0],
+            policy.sample(TEXTS, masks, lambda depth: np.zeros(3)).values[:, None],
+        ):
+            assert np.allclose(values[:, 0].numpy(), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("adapters", [0.0, 0.1])
+def test_the_reference_is_the_base_without_adapters(adapters: float) -> None:
+    from transformers import AutoModelForCausalLM
+
+    from agents.models import TINY
+
+    policy = make_policy(adapters=adapters)
+    base = AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32)
+    legal = (0, 1, 2)
+    ids = torch.tensor([policy.codec.encode_prompt("x")])
+    children = [policy.codec.encode_action(action)[0] for action in legal]
+    with torch.no_grad():
+        expected = base(input_ids=ids).logits[0, -1, children].softmax(-1)
+    with policy.reference():
+        (reference,) = policy.distribution("x", [legal])
+        assert not policy.evaluate_actions(["x"], [0], masks_of([legal]))[1].requires_grad
+    (own,) = policy.distribution("x", [legal])
+    assert np.allclose(reference, expected, atol=1e-6)
+    assert np.allclose(own, expected, atol=1e-6) == (adapters == 0.0)
+    # Adapters are on again, and learn.
+    assert all(p.requires_grad for group in policy.optimizer.param_groups for p in group["params"])
+
+
+# -- the same number in every pass ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("adapters", [0.0, 0.1])
+def test_the_ratio_is_one_before_the_first_update(adapters: float) -> None:
+    """Minibatches of 5 and 64 turns against rollouts of at most 4: other company, other padding, no cache."""
+    model = make_ppo(batch_size=12, adapters=adapters)
+    assert collect(model)
+    assert len({mask.sum() for mask in model.rollout_buffer.action_masks(np.arange(len(model.rollout_buffer)))}) > 3
+    for size in (1, 5, 64):
+        model.policy.set_training_mode(True)
+        for batch in model.rollout_buffer.get(size):
+            scored, values = model.policy.evaluate(batch.observations, batch.actions, batch.action_masks)
+            assert (scored.log_probs - batch.old_log_prob).abs().max() < 1e-5
+            assert torch.allclose(values, batch.old_values, atol=1e-5)
+
+
+def test_nothing_switches_dropout_on() -> None:
+    policy = make_policy()
+    policy.set_training_mode(True)
+    assert not any(module.training for module in policy.modules())
+    assert not any(isinstance(m, torch.nn.Dropout) and m.p > 0 for m in policy.modules())
+
+
+def test_sampled_and_evaluated_alike_through_the_sb3_verbs(policy: LLMPolicy) -> None:
+    masks = masks_of(LEGAL * 5)
+    torch.manual_seed(0)
+    actions, values, log_probs = policy.forward(TEXTS * 5, action_masks=masks)
+    again, scored, entropy = policy.evaluate_actions(TEXTS * 5, actions, torch.tensor(masks))
+    assert actions.dtype == torch.int64 and actions.shape == log_probs.shape == entropy.shape == (15,)
+    assert values.shape == again.shape == (15, 1)
+    assert torch.allclose(log_probs, scored, atol=1e-5)
+
+
+# -- observations ---------------------------------------------------------------------------------------------------
+
+
+def tokens_env(policy: LLMPolicy) -> TokenObservation:
+    size = len(policy.codec.tokenizer)
+    return TokenObservation(Stairs(), policy.codec.encode_prompt, 128, size, policy.codec.pad)
+
+
+def test_token_ids_are_the_same_observation(policy: LLMPolicy) -> None:
+    env = tokens_env(policy)
+    ids = np.stack([env.tokens(text) for text in TEXTS])
+    assert policy.prompts(ids) == policy.prompts(torch.tensor(ids)) == policy.prompts(TEXTS)
+    masks = masks_of(LEGAL)
+    probs = policy.get_distribution(TEXTS, masks).probs
+    assert torch.equal(policy.get_distribution(torch.tensor(ids), masks).probs, probs)
+    assert torch.equal(policy.get_distribution(torch.tensor(ids).float(), masks).probs, probs)
+    reader = LLMPolicy(env.observation_space, spaces.Discrete(N_ACTIONS), lambda _: 1e-3, lora={"r": 4})
+    randomise(reader, 0.1)
+    assert torch.equal(reader.get_distribution(ids, masks).probs, probs)
+
+
+def test_ids_of_padding_alone_are_an_error(policy: LLMPolicy) -> None:
+    with pytest.raises(ValueError, match=r"rows \[1\] hold nothing but padding"):
+        policy.prompts(np.array([[5, policy.codec.pad], [policy.codec.pad] * 2]))
+
+
+def test_predict_for_one_and_for_several(policy: LLMPolicy) -> None:
+    masks = masks_of(LEGAL)
+    one, _ = policy.predict("x", deterministic=True, action_masks=masks[0])
+    assert one.shape == () and one in LEGAL[0]
+    ids = tokens_env(policy).tokens("x")
+    assert policy.predict(ids, deterministic=True, action_masks=masks[0])[0] == one
+    for several in (np.array(TEXTS, dtype=object), np.array(TEXTS), TEXTS):
+        actions, _ = policy.predict(several, deterministic=True, action_masks=masks)
+        assert actions.shape == (3,) and actions[0] == one
+    assert policy.predict(ids[None], deterministic=True, action_masks=masks[:1])[0].shape == (1,)
+
+
+def test_the_best_action_is_the_most_probable(policy: LLMPolicy) -> None:
+    """Of the whole action, not greedily token by token."""
+    legal = [(1, 12, 15, 2), (0, 1, 2), (7,), (10, 100, 120)]
+    texts = ["a", "b", "c", "d"]
+    best = [actions[int(p.argmax())] for actions, p in zip(legal, policy.distribution(texts, legal), strict=True)]
+    masks = masks_of(legal)
+    assert policy.predict(texts, deterministic=True, action_masks=masks)[0].tolist() == best
+    actions, _, log_probs = policy.forward(texts, deterministic=True, action_masks=masks)
+    assert actions.tolist() == best
+    probs = policy.get_distribution(texts, masks).probs
+    assert np.allclose(log_probs.detach().exp(), probs[range(4), best], atol=1e-5)
+
+
+def test_the_distribution_over_all_actions(policy: LLMPolicy) -> None:
+    masks = masks_of(LEGAL)
+    probs = policy.get_distribution(TEXTS, masks).probs
+    assert probs.shape == (3, N_ACTIONS)
+    assert np.array_equal(probs.numpy() > 0, masks)
+    assert torch.allclose(probs.sum(-1), torch.ones(3, dtype=torch.float64))
+
+
+# -- half precision -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_precision_masks_in_single(dtype: str) -> None:
+    """−1e8 is −inf in float16, and −inf · 0 in a gradient NaN: nodes of two and of ten children together."""
+    policy = make_policy(adapters=0.1, model={"dtype": dtype})
+    assert {p.dtype for p in policy.model.parameters() if not p.requires_grad} == {getattr(torch, dtype)}
+    assert {p.dtype for p in policy.trainable_parameters()} == {torch.float32}
+    legal = [(1, 2), tuple(range(10)), (1, 12, 123)]
+    masks = masks_of(legal)
+    with policy.reference():
+        reference, _ = policy.evaluate(TEXTS, [1, 9, 12], masks)
+    scored, values = policy.evaluate(TEXTS, [1, 9, 12], masks)
+    assert scored.log_probs.dtype == scored.entropy.dtype == values.dtype == torch.float32
+    (scored.log_probs + scored.entropy + scored.kl_to(reference) + values).sum().backward()
+    found = [p.grad for p in policy.trainable_parameters() if p.grad is not None]
+    assert len(found) >= 28 and all(torch.isfinite(g).all() for g in found)
+    for p in policy.distribution(TEXTS, legal):
+        assert p.sum() == pytest.approx(1.0, abs=1e-9) and (p > 0).all()
+
+
+def test_a_turn_holds_plain_numbers() -> None:
+    """A rollout keeps no graph and no tensor."""
+    model = make_ppo(batch_size=2)
+    collect(model)
+    assert model.last_episode is not None
+    for turn in model.last_episode.turns:
+        assert isinstance(turn, Turn) and all(type(x) is float for x in (turn.value, turn.log_prob, turn.reward))

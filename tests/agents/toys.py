@@ -1,0 +1,184 @@
+"""Small environments, and policies on the embedded model, for the tests of the learning room."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from gymnasium import spaces
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import KVWriter, Logger
+
+from agents.policy import LLMPolicy
+from agents.ppo import LLMPPO
+from agents.vec_env import TextVecEnv
+
+TEXT = spaces.Text(max_length=400, min_length=0, charset=string.printable)
+IDS = (0, 1, 2, 12, 15, 120, 123)  # 1, 12 and 123 begin one another
+N_ACTIONS = 124
+
+
+class Stairs(gym.Env[str, int]):
+    """Two to four turns of legal sets drawn from IDS; taking the lowest legal id in every turn pays 1.
+
+    Args:
+        max_turns: cuts longer episodes. fault: whether the backend fails in a seed's second turn.
+    """
+
+    observation_space = TEXT
+    action_space = spaces.Discrete(N_ACTIONS)
+
+    def __init__(
+        self, max_turns: int | None = None, fault: Callable[[int], bool] = lambda seed: False
+    ) -> None:
+        self.max_turns, self.fault = max_turns, fault
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.seed = int(self.np_random.integers(2**31)) if seed is None else seed
+        self.rng = np.random.default_rng(self.seed)
+        self.length, self.turn, self.lowest = 2 + int(self.rng.integers(3)), 0, 0
+        self.played: list[int] = []
+        self._draw()
+        return self._text(), self._info()
+
+    def _draw(self) -> None:
+        count = int(self.rng.integers(1, len(IDS) + 1))
+        self.legal = sorted(self.rng.choice(IDS, size=count, replace=False).tolist())
+
+    def _text(self) -> str:
+        return f"seat {self.seed % 2}\nplayed {'.' * self.turn}{self.played[-1:]}\nlegal {self.legal}"
+
+    def _info(self) -> dict[str, Any]:
+        return {"game": "stairs", "seat": self.seed % 2, "turn": self.turn}
+
+    def step(self, action: int) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        assert action in self.legal, f"{action} is illegal"
+        self.lowest += action == self.legal[0]
+        self.played.append(int(action))
+        self.turn += 1
+        self._draw()
+        fault = self.fault(self.seed) and self.turn == 2
+        over = self.turn == self.length and not fault
+        cut = self.turn == self.max_turns and not over
+        info = self._info() | ({"result": "fault"} if fault else {})
+        return self._text(), float(over and self.lowest == self.length), over, cut or fault, info
+
+    def action_masks(self) -> np.ndarray[Any, Any]:
+        mask = np.zeros(N_ACTIONS, dtype=bool)
+        mask[self.legal] = True
+        return mask
+
+
+class Bandit(gym.Env[str, int]):
+    """One turn; of the legal actions 0 and 1 the second pays 1, and 2 is illegal."""
+
+    observation_space = TEXT
+    action_space = spaces.Discrete(3)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        super().reset(seed=seed)
+        return "choose 0 or 1", {"game": "bandit", "seat": 0}
+
+    def step(self, action: int) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        assert action in (0, 1), f"{action} is illegal"
+        return "over", float(action == 1), True, False, {"game": "bandit", "seat": 0}
+
+    def action_masks(self) -> np.ndarray[Any, Any]:
+        return np.array([True, True, False])
+
+
+def make_policy(n_actions: int = N_ACTIONS, adapters: float = 0.0, **kwargs: Any) -> LLMPolicy:
+    """A policy on the embedded model; `adapters` is the spread of its LoRA B, which is 0 at initialisation."""
+    policy = LLMPolicy(TEXT, spaces.Discrete(n_actions), lambda _: 1e-3, **{"lora": {"r": 4}} | kwargs)
+    randomise(policy, adapters)
+    return policy
+
+
+def randomise(policy: LLMPolicy, spread: float, seed: int = 0) -> None:
+    """Move LoRA B away from 0, where it would hide dropout, padding and mask errors."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in policy.model.named_parameters():
+            if "lora_B" in name:
+                parameter.copy_(torch.randn(parameter.shape, generator=generator) * spread)
+
+
+def masks_of(legal: list[tuple[int, ...]], n_actions: int = N_ACTIONS) -> np.ndarray[Any, Any]:
+    """Masks of legal sets, bool (len(legal), n_actions)."""
+    masks = np.zeros((len(legal), n_actions), dtype=bool)
+    for row, actions in enumerate(legal):
+        masks[row, list(actions)] = True
+    return masks
+
+
+class Rows(KVWriter):
+    """Keeps what was logged."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+
+    def write(self, key_values: dict[str, Any], key_excluded: dict[str, Any], step: int = 0) -> None:
+        self.rows.append(dict(key_values))
+
+    def close(self) -> None:
+        pass
+
+
+class Quiet(BaseCallback):
+    """Goes on for `rounds` calls, for ever without."""
+
+    def __init__(self, rounds: int | None = None) -> None:
+        super().__init__()
+        self.rounds = rounds
+        self.heard: list[str] = []
+
+    def _on_training_start(self) -> None:
+        self.heard.append("training start")
+
+    def _on_rollout_start(self) -> None:
+        self.heard.append("rollout start")
+
+    def _on_step(self) -> bool:
+        self.heard.append("step")
+        return self.rounds is None or self.n_calls < self.rounds
+
+    def _on_rollout_end(self) -> None:
+        self.heard.append("rollout end")
+
+    def _on_training_end(self) -> None:
+        self.heard.append("training end")
+
+
+def make_ppo(
+    make_env: Callable[[], gym.Env[Any, Any]] = Stairs, envs: int = 4, adapters: float = 0.0, **kwargs: Any
+) -> LLMPPO:
+    """A learner on the embedded model, its log kept in memory."""
+    given = {"learning_rate": 1e-3, "mini_batch_size": 16, "gradient_accumulation_steps": 1} | kwargs
+    lora = {"policy_kwargs": {"lora": {"r": 4}}}
+    model = LLMPPO("LLMPolicy", TextVecEnv([make_env] * envs), device="cpu", **lora | given)
+    randomise(model.policy, adapters)
+    model.set_logger(Logger(None, [Rows()]))
+    return model
+
+
+def collect(model: LLMPPO, callback: Quiet | None = None) -> bool:
+    """One step's episodes into the model's buffer."""
+    callback = callback or Quiet()
+    callback.init_callback(model)
+    return model.collect_rollouts(model.env, callback)
+
+
+def rows_of(model: LLMPPO) -> list[dict[str, Any]]:
+    """What the model has logged."""
+    (writer,) = model.logger.output_formats
+    assert isinstance(writer, Rows)
+    return writer.rows
