@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+SPREAD_FLOOR = 0.05  # in units of the reward; scores run from 0 to 1
 
 
 def gae(
@@ -34,12 +35,15 @@ def gae(
     return advantages, advantages + values
 
 
-def normalize_by_group(advantages: Floats, groups: Sequence[Hashable], eps: float = 1e-8) -> Floats:
+def normalize_by_group(advantages: Floats, groups: Sequence[Hashable], floor: float = SPREAD_FLOOR) -> Floats:
     """Zero mean and unit standard deviation within each group, shape (turns,) in and out.
 
     Seats of a zero-sum game have different expected scores, and games different scales: one normalisation
     over all of them would teach "be the luckier seat". A group of one turn, or with one value throughout,
     says nothing about better or worse and becomes 0.
+
+    A deviation below `floor` counts as `floor`: once every episode is won what is left is the critic's error,
+    and blown up to unit deviation it unlearns what won them.
     """
     out = np.zeros_like(advantages)
     members: dict[Hashable, list[int]] = {}
@@ -47,7 +51,7 @@ def normalize_by_group(advantages: Floats, groups: Sequence[Hashable], eps: floa
         members.setdefault(group, []).append(index)
     for indices in members.values():
         own = advantages[indices]
-        out[indices] = (own - own.mean()) / (own.std() + eps)
+        out[indices] = (own - own.mean()) / max(float(own.std()), floor)
     return out
 
 

@@ -104,6 +104,7 @@ class TurnBuffer:
             raise ValueError(
                 f"action {action} is not legal under its mask: {np.flatnonzero(mask).tolist()} are"
             )
+        self.advantages = self.returns = None  # of before this turn
         self._episodes.setdefault(episode, _Episode(group)).turns.append(len(self.actions))
         self.observations.append(observation)
         self.actions.append(int(action))

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import torch
+
 from agents.noise import Stream, action_uniforms, episode_seeds
 from agents.policy import LLMPolicy, PolicySample
 from agents.rollout import Decide, Episode, Masks, play
@@ -101,9 +103,8 @@ def policy_agent(policy: LLMPolicy, seed: int, episodes: int, *, greedy: bool = 
     def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> PolicySample:
         if greedy:
             actions, values, log_probs = policy.forward(texts, deterministic=True, action_masks=masks)
-            return PolicySample(
-                actions.cpu().numpy(), values[:, 0].detach(), log_probs.detach(), log_probs.detach().exp()
-            )
+            unknown = torch.full_like(log_probs, torch.nan)  # the mass is read off paths that are sampled
+            return PolicySample(actions.cpu().numpy(), values[:, 0].detach(), log_probs.detach(), unknown)
 
         def uniforms(depth: int) -> Any:
             return action_uniforms(seed, 0, turn, depth, episodes, indices, Stream.EVALUATION_ACTIONS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -30,7 +31,12 @@ class AdaptiveKLController:
 
         The relative error is clipped to ±0.2, and a step longer than the horizon counts as one horizon, so
         that one update changes the coefficient by a fifth at most.
+
+        Raises:
+            FloatingPointError: a divergence that is not a finite number.
         """
+        if not math.isfinite(kl):
+            raise FloatingPointError(f"the divergence from the reference is {kl}: the update has diverged")
         if self.horizon is None:
             return
         error = min(max(kl / self.target - 1.0, -0.2), 0.2)

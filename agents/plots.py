@@ -12,7 +12,7 @@ PANELS: tuple[tuple[str, Sequence[tuple[str, str]], Sequence[tuple[str, str]]], 
     (
         "Score",
         [("rollout/reward", "reward"), ("rollout/success", "success rate")],
-        [],
+        [("eval/share", "share of best")],
     ),
     (
         "KL",
@@ -38,8 +38,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73")  # Okabe and Ito: told apart by colo
 def learning_curve(metrics_path: str | os.PathLike[str], png_path: str | os.PathLike[str]) -> Path:
     """Draws four panels against decisions (or steps, if some row lacks its decisions) into `png_path`.
 
-    Metrics that were not logged are left out, and null is a gap. A faint line is the value, a strong one its
-    running mean over a twentieth of the rows.
+    Metrics that were not logged are left out, and null is a gap, but for `eval/` metrics, which are measured
+    now and then only. A faint line is the value, a strong one its running mean over a twentieth of the rows.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # slow to import; needs no display
     from matplotlib.figure import Figure
@@ -94,6 +94,12 @@ def _draw(
     for (metric, label), colour in zip(metrics, colours, strict=False):
         y = [float(row[metric]) if _number(row.get(metric)) else math.nan for row in rows]
         if all(math.isnan(value) for value in y):
+            continue
+        if metric.startswith("eval/"):  # measured now and then: points, joined
+            known = [(at, value) for at, value in zip(x, y, strict=True) if not math.isnan(value)]
+            handles += axes.plot(
+                *zip(*known, strict=True), color=colour, linewidth=1.2, marker=".", label=label
+            )
             continue
         window = max(1, len(rows) // 20)
         if window > 1:

@@ -103,7 +103,8 @@ class LLMPolicy(MaskableActorCriticPolicy):
         self.codec = ChatCodec(load_tokenizer(self.model_settings))
         self.engine = TransformersEngine(self.model)
         self.decoder = ChoiceDecoder(self.codec, self.engine)
-        self.value_head = nn.Linear(base.config.get_text_config().hidden_size, 1, device=device)
+        hidden_size = base.config.get_text_config().hidden_size
+        self.value_head = nn.utils.skip_init(nn.Linear, hidden_size, 1, device=device)
         nn.init.zeros_(self.value_head.weight)
         nn.init.zeros_(self.value_head.bias)
         self.optimizer = ScaledAdamW(
@@ -116,7 +117,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
             weight_decay=weight_decay,
         )
 
-    # -- what it is made of ------------------------------------------------------------------------------
+    # -- what it is made of --------------------------------------------------------------------------------
 
     def adapter_parameters(self) -> list[nn.Parameter]:
         return [p for p in self.model.parameters() if p.requires_grad]
@@ -175,7 +176,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         """Always evaluation mode: nothing may make an action's probability differ between passes."""
         self.train(False)
 
-    # -- inputs ------------------------------------------------------------------------------------------
+    # -- inputs --------------------------------------------------------------------------------------------
 
     def prompts(self, observations: Any) -> list[Tokens]:
         """Token sequences of texts, or of right-padded token ids with their padding taken off."""
@@ -219,7 +220,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
             return np.atleast_2d(observation), observation.ndim > 1
         return observation, True
 
-    # -- Stable-Baselines3's verbs -----------------------------------------------------------------------
+    # -- Stable-Baselines3's verbs -------------------------------------------------------------------------
 
     def sample(self, observations: Any, action_masks: Masks | None, uniforms: Uniforms) -> PolicySample:
         """Draw actions with the given noise (see `ChoiceDecoder.sample`)."""

@@ -145,18 +145,16 @@ class LLMPPO(OnPolicyAlgorithm):
         self._setup_lr_schedule()
         self.set_random_seed(self.seed)
         self.seed = self.seed or 0
-        defaults: dict[str, Any] = {"seed": self.seed, "device": str(self.device)}
-        self.policy_kwargs = defaults | self.policy_kwargs
+        # What the caller gave stays as it was given: `load` compares it.
+        keywords: dict[str, Any] = {"seed": self.seed} | self.policy_kwargs | {"device": str(self.device)}
         make_policy: type[LLMPolicy] = self.policy_class  # type: ignore[assignment]
-        self.policy = make_policy(
-            self.observation_space, self.action_space, self.lr_schedule, **self.policy_kwargs
-        )
+        self.policy = make_policy(self.observation_space, self.action_space, self.lr_schedule, **keywords)
         n_actions = int(self.action_space.n)  # type: ignore[attr-defined]
         self.rollout_buffer = TurnBuffer(
             n_actions, self.gamma, self.gae_lambda, self.normalize_advantage, self.device
         )
 
-    # -- the loop ----------------------------------------------------------------------------------------------
+    # -- the loop ------------------------------------------------------------------------------------------
 
     def learn(
         self,
@@ -167,7 +165,15 @@ class LLMPPO(OnPolicyAlgorithm):
         reset_num_timesteps: bool = False,
         progress_bar: bool = False,
     ) -> LLMPPO:
-        """Train for `total_timesteps` more decisions, or, without them, until `total_steps` steps are done."""
+        """Train for `total_timesteps` more decisions, or, without them, to `total_steps` steps in all.
+
+        Unlike elsewhere in Stable-Baselines3, counters go on by default: a step's number addresses its random
+        numbers, and beginning again at 0 would draw the same tasks and actions a second time.
+
+        Raises:
+            ValueError: neither says how long.
+            FloatingPointError, RuntimeError: the model's logits or gradients are not finite.
+        """
         if total_timesteps is None and self.total_steps is None:
             raise ValueError("learn() needs total_timesteps, or total_steps in the constructor")
         if reset_num_timesteps:
@@ -251,7 +257,7 @@ class LLMPPO(OnPolicyAlgorithm):
                 buffer.bootstrap(episode.index, value)
         buffer.compute_returns_and_advantage()
 
-    # -- the update --------------------------------------------------------------------------------------------
+    # -- the update ----------------------------------------------------------------------------------------
 
     def train(self) -> None:
         """`ppo_epochs` passes over the buffer's turns, then the KL coefficient."""
@@ -283,8 +289,10 @@ class LLMPPO(OnPolicyAlgorithm):
             weight = len(batch.index) / len(index)
             (self._loss(batch, reference[_node_rows(offsets, batch.index)], means) * weight).backward()
         for name, group in zip(("actor", "critic"), self.policy.optimizer.param_groups, strict=True):
-            # Apart, or the critic's gradient, which dwarfs the actor's at first, would scale the actor's away.
-            norm = torch.nn.utils.clip_grad_norm_(group["params"], self.max_grad_norm)
+            # Apart, or the critic's gradient, which dwarfs the actor's at first, would scale that away.
+            norm = torch.nn.utils.clip_grad_norm_(
+                group["params"], self.max_grad_norm, error_if_nonfinite=True
+            )
             means.add(f"{name}_grad_norm", float(norm), 1)
         self.policy.optimizer.step()
 
@@ -292,7 +300,9 @@ class LLMPPO(OnPolicyAlgorithm):
         return self.rollout_buffer.get(self.mini_batch_size, index)
 
     def _loss(self, batch: TurnBatch, reference: Tensor, means: Means) -> Tensor:
-        evaluation, values = self.policy.evaluate(batch.observations, batch.actions, batch.action_masks)
+        critic_only = self.step < self.critic_warmup_steps
+        with torch.set_grad_enabled(not critic_only):
+            evaluation, values = self.policy.evaluate(batch.observations, batch.actions, batch.action_masks)
         policy = clipped_policy_loss(
             evaluation.log_probs, batch.old_log_prob, batch.advantages, self.cliprange
         )
@@ -308,13 +318,13 @@ class LLMPPO(OnPolicyAlgorithm):
             "exact_entropy": evaluation.exact.mean(),
         }.items():
             means.add(name, float(value.detach() if isinstance(value, Tensor) else value), len(batch.index))
-        if self.step < self.critic_warmup_steps:
-            # Through a detached state: the adapters must not drift while the critic is still ignorant.
-            return self.vf_coef * value_loss(self.policy.value_of(evaluation.hidden.detach()), batch.returns)
+        if critic_only:
+            # From a state without history: the adapters must not drift while the critic is still ignorant.
+            return self.vf_coef * value_loss(self.policy.value_of(evaluation.hidden), batch.returns)
         return policy.loss + self.vf_coef * critic - self.ent_coef * entropy + self.kl.coefficient * kl
 
     def _reference_nodes(self) -> tuple[Tensor, np.ndarray[Any, Any]]:
-        """The reference's log-probabilities at every node on the buffer's paths, and where each turn's begin."""
+        """The reference's log-probabilities at all nodes on the turns' paths, and where each turn's begin."""
         parts: list[Tensor] = []
         counts = np.zeros(len(self.rollout_buffer) + 1, dtype=np.int64)
         with self.policy.reference():
@@ -339,7 +349,7 @@ class LLMPPO(OnPolicyAlgorithm):
         self.logger.record("time/collect_seconds", collecting)
         self.logger.record("time/update_seconds", whole - collecting)
 
-    # -- Stable-Baselines3's saving ------------------------------------------------------------------------------
+    # -- Stable-Baselines3's saving ------------------------------------------------------------------------
 
     def _excluded_save_params(self) -> list[str]:
         return [*super()._excluded_save_params(), "last_episode"]

@@ -64,6 +64,8 @@ class Episode:
 
     def transcript(self) -> str:
         """The last decision as it was shown, what was answered, and what came of it."""
+        if not self.turns:
+            return self.final_observation
         last = self.turns[-1]
         return f"{last.observation} {last.action}\n\n{self.final_observation}"
 
@@ -93,6 +95,10 @@ def play(
     return episodes
 
 
+def _masks(env: TextVecEnv, slots: list[int]) -> Masks:
+    return np.stack(env.env_method(EXPECTED_METHOD_NAME, indices=slots)).astype(bool)
+
+
 def _play_wave(
     env: TextVecEnv, wave: list[Episode], decide: Decide, on_turns: Callable[[int], bool]
 ) -> Iterator[bool]:
@@ -100,9 +106,10 @@ def _play_wave(
     for slot, episode in enumerate(wave):
         texts[slot], episode.info = env.reset_one(slot, episode.seed)
     turn = 0
-    live = list(range(len(wave)))
+    # A game can be over, or a backend fail, before the first turn: there is nothing to decide then.
+    live = [slot for slot in range(len(wave)) if _masks(env, [slot]).any()]
     while live:
-        masks = np.stack(env.env_method(EXPECTED_METHOD_NAME, indices=live)).astype(bool)
+        masks = _masks(env, live)
         shown = [texts[slot] for slot in live]
         drawn = decide(shown, masks, [wave[slot].index for slot in live], turn)
         values, log_probs, mass = (

@@ -30,7 +30,8 @@ def wilson(successes: int, trials: int) -> Interval:
     p, z2 = successes / trials, Z95**2
     centre = (p + z2 / (2 * trials)) / (1 + z2 / trials)
     half = Z95 * math.sqrt(p * (1 - p) / trials + z2 / (4 * trials**2)) / (1 + z2 / trials)
-    return Interval(p, max(0.0, centre - half), min(1.0, centre + half))
+    # At 0 and 1 one bound is p itself, which rounding could put on the other side of it.
+    return Interval(p, max(0.0, min(p, centre - half)), min(1.0, max(p, centre + half)))
 
 
 def mean_interval(values: Sequence[float]) -> Interval:

@@ -85,8 +85,9 @@ def sample(
 
 def _trained(options: EvalOptions, config: Config, envs: TextVecEnv) -> LLMPolicy:
     assert options.checkpoint is not None
+    found = checkpoint.find(options.checkpoint)  # before the model is loaded, which can take minutes
     policy = make_policy(config, envs)
-    checkpoint.load_policy(policy, checkpoint.find(options.checkpoint))
+    checkpoint.load_policy(policy, found)
     return policy
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from agents.policy import LLMPolicy
 from game_gym import exact
@@ -39,14 +43,23 @@ def of_policy(policy: LLMPolicy, env: EnvConfig) -> ExactComparison:
         ArgumentError: an opponent whose policy is not known exactly.
         InvalidValueError: games that env.max_turns cuts.
     """
-    variant = _variant(env)
+    variant, own = _variant(env), _asked_once(policy.distribution)
 
     def value(answer: Policy) -> ExactResult:
         return exact.evaluate(variant, answer, env.opponent, env.rules)
 
     with policy.reference():
         untrained = value(policy.distribution)
-    return ExactComparison(value(policy.distribution), value(exact.greedy(policy.distribution)), untrained)
+    return ExactComparison(value(own), value(exact.greedy(own)), untrained)
+
+
+def share(policy: LLMPolicy, env: EnvConfig) -> float:
+    """The share of best response alone, at temperature 1.
+
+    Raises:
+        TaskGymError: as `of_policy`.
+    """
+    return exact.evaluate(_variant(env), policy.distribution, env.opponent, env.rules).share
 
 
 def of_agent(name: str, env: EnvConfig) -> ExactComparison:
@@ -75,6 +88,18 @@ def is_enumerable(env: EnvConfig) -> bool:
     except SizeError:
         return False
     return True
+
+
+def _asked_once(policy: Policy) -> Policy:
+    """`policy`, with its answers kept: of one game, every evaluation asks the same."""
+    kept: list[Sequence[NDArray[np.float64]]] = []
+
+    def answer(texts: Sequence[str], legal: Sequence[Sequence[int]]) -> Sequence[NDArray[np.float64]]:
+        if not kept:
+            kept.append(policy(texts, legal))
+        return kept[0]
+
+    return answer
 
 
 def _variant(env: EnvConfig) -> Any:

@@ -132,7 +132,7 @@ def make_model(recipe: Recipe, tokenizer: Any) -> Any:
 
 
 def pretrain(model: Any, tokenizer: Any, games: Sequence[Sequence[Shown]], recipe: Recipe) -> float:
-    """Next-token training on prompt + random legal answer, games in equal parts; the last 100 steps' mean loss."""
+    """Train on prompts and random legal answers, games in equal parts; the last 100 steps' mean loss."""
     from agents.decoding import ChatCodec
 
     codec = ChatCodec(tokenizer)

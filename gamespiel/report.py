@@ -20,15 +20,19 @@ from gamespiel.exact import ExactComparison
 
 def sampled_table(title: str, rows: Mapping[str, Measured]) -> Table:
     """A row a seat and one for all of them."""
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("", "games", "score", "success (95% Wilson)", "return", "illegal", "turns"):
+    # Narrow enough for 80 columns.
+    table = Table(
+        title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0)
+    )
+    for name in ("", "games", "score", "success", "95% Wilson", "return", "illegal", "turns"):
         table.add_column(name, justify="left" if not name else "right")
     for name, m in rows.items():
         table.add_row(
             name,
             str(m.episodes) + (f" (+{m.faults} faults)" if m.faults else ""),
             _plus_minus(m.score, 3),
-            f"{m.success.mean:.1%} ({m.success.low:.1%} to {m.success.high:.1%})",
+            f"{m.success.mean:.1%}",
+            f"{100 * m.success.low:.1f}–{100 * m.success.high:.1f}",
             "-" if m.returns is None else _plus_minus(m.returns, 2),
             f"{m.illegal_rate:.1%}",
             f"{m.length:.2f}",

@@ -203,11 +203,15 @@ def _interruptible() -> Iterator[_Stop]:
 
 
 class _BetweenSteps(BaseCallback):
-    """Checkpoints between steps, and stops when asked to: an unfinished step leaves no trace."""
+    """What happens between steps: checkpoints, exact evaluations, and the stop when asked to.
+
+    A step that was stopped half way leaves no trace.
+    """
 
     def __init__(self, folder: Path, config: Config, stop: _Stop) -> None:
         super().__init__()
-        self._folder, self._run, self._stop = folder, config.run, stop
+        self._folder, self._run, self._env, self._stop = folder, config.run, config.env, stop
+        self._exact_every = config.run.exact_every if exact.is_enumerable(config.env) else 0
         self._saved = -1
 
     def _on_training_start(self) -> None:
@@ -216,6 +220,9 @@ class _BetweenSteps(BaseCallback):
     def _on_rollout_start(self) -> None:
         if self._model.step % self._run.checkpoint_every == 0:
             self._save()
+        if self._exact_every and self._model.step % self._exact_every == 0:
+            # In the row of the step that it comes before, which the next dump writes.
+            self.logger.record("eval/share", exact.share(self._model.policy, self._env))
 
     def _on_step(self) -> bool:
         return not self._stop.asked
@@ -241,13 +248,16 @@ class _Display(KVWriter):
 
     def __init__(self, dashboard: Dashboard, model: LLMPPO) -> None:
         self._dashboard, self._model = dashboard, model
+        self._share: dict[str, float] = {}
 
     def write(
         self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0
     ) -> None:
         metrics = {key: float(value) for key, value in key_values.items() if isinstance(value, int | float)}
+        if "eval/share" in metrics:
+            self._share["eval/share"] = metrics["eval/share"]  # shown until the next one
         episode = self._model.last_episode
-        self._dashboard.update(metrics, episode.transcript() if episode is not None else None)
+        self._dashboard.update(self._share | metrics, episode.transcript() if episode is not None else None)
 
     def close(self) -> None:
         """Nothing to close: the dashboard is the caller's."""

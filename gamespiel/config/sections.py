@@ -124,6 +124,7 @@ class RunConfig:
     checkpoint_every: int = key(500, "steps", at_least=1)
     keep_checkpoints: int = key(3, "older ones are removed", at_least=1)
     eval_games: int = key(200, "games a seat before and after training (0: none)", at_least=0)
+    exact_every: int = key(0, "steps between exact evaluations, in games small enough (0: none)", at_least=0)
     device: str = key("auto", "auto, cpu, cuda, cuda:1, ...")
     num_threads: int | None = key(None, "CPU threads (null: torch decides)", at_least=1)
 

@@ -18,7 +18,14 @@ from tests.agents.toys import make_policy
 Legal = tuple[int, ...]
 HUNDREDS: Legal = tuple(range(0, 600, 2))
 SETS: list[Legal] = [(0, 1, 2), (1, 2, 12, 123), (7,), (10, 15), (5, 50, 55, 500), HUNDREDS]
-TEXTS = ["x", "seat 0\nlegal 1 12", "seat 1\nround 2\npot 7\nlegal 1 2 12 123", "y", "z z", "a longer state\n" * 4]
+TEXTS = [
+    "x",
+    "seat 0\nlegal 1 12",
+    "seat 1\nround 2\npot 7\nlegal 1 2 12 123",
+    "y",
+    "z z",
+    "a longer state\n" * 4,
+]
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +38,8 @@ def whole_tree(
 ) -> tuple[Tensor, Tensor]:
     """Each legal action's log-probability, and the log of the legal mass on its path, by brute force.
 
-    Every answer is written out as text behind the prompt and read whole by the model, head included. At each of
-    its tokens the legal ones are those with which an answer that began alike goes on.
+    Every answer is written out as text behind the prompt and read whole by the model, head included. At each
+    of its tokens the legal ones are those with which an answer that began alike goes on.
     """
     tokenizer, end = policy.codec.tokenizer, "<|im_end|>"
     prompt = f"<|im_start|>user\n{text}<|im_end|>\n<|im_start|>assistant\n"
@@ -81,7 +88,7 @@ def evaluate_all(policy: LLMPolicy, text: str, legal: Legal) -> ChoiceEvaluation
     return policy.decoder.evaluate(prompts_of(policy, [text]) * len(legal), [legal] * len(legal), legal)
 
 
-# -- what an action's probability is ---------------------------------------------------------------------------
+# -- what an action's probability is -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("legal", SETS, ids=lambda legal: f"{len(legal)} ids to {legal[-1]}")
@@ -123,7 +130,7 @@ def test_an_illegal_action_is_refused(policy: LLMPolicy) -> None:
         policy.decoder.evaluate(prompts_of(policy, ["x"]), [(1, 2)], [12])
 
 
-# -- sampling --------------------------------------------------------------------------------------------------
+# -- sampling ------------------------------------------------------------------------------------------------
 
 
 def test_sampling_and_scoring_agree(policy: LLMPolicy) -> None:
@@ -154,7 +161,7 @@ def test_legal_mass_is_what_the_unmasked_model_gives(policy: LLMPolicy) -> None:
 
 
 def test_one_decision_divides_the_unit_interval(policy: LLMPolicy) -> None:
-    """With u = (i + 1/2) / N an action of probability p is drawn N p times, give or take its interval's ends."""
+    """With u = (i + 1/2) / N an action of probability p is drawn N p times, but for its ends."""
     n, legal = 1000, (0, 1, 2)
     prompts = prompts_of(policy, ["x"])
     (p,) = policy.decoder.distribution(prompts, [legal])
@@ -177,10 +184,13 @@ def test_samples_follow_the_distribution(policy: LLMPolicy) -> None:
 
 
 def test_the_ends_of_the_unit_interval(policy: LLMPolicy) -> None:
-    """The lowest uniform takes the first child, the highest the last of a node's own (never its padding)."""
+    """The lowest uniform takes the first child, the highest, and what rounds to 1, the last of a node's own.
+
+    Never its padding: the narrower node is padded to the wider one's five children.
+    """
     legal: list[Legal] = [(1, 2), (0, 1, 2, 3, 4)]
     prompts = prompts_of(policy, ["x", "y"])
-    for uniform, expected in ((0.0, [1, 0]), (np.nextafter(1.0, 0.0), [2, 4])):
+    for uniform, expected in ((0.0, [1, 0]), (np.nextafter(1.0, 0.0), [2, 4]), (1.0, [2, 4])):
         drawn = policy.decoder.sample(prompts, legal, lambda depth, u=uniform: np.full(2, u))
         assert drawn.actions.tolist() == expected
 
@@ -192,7 +202,7 @@ def test_weights_that_overflowed_are_an_error() -> None:
         broken.decoder.sample(prompts_of(broken, ["x"]), [(0, 1)], lambda depth: np.zeros(1))
 
 
-# -- what it costs ---------------------------------------------------------------------------------------------
+# -- what it costs -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -212,7 +222,7 @@ def test_forwards_of_a_sample(policy: LLMPolicy, legal: Legal, expected: int) ->
         drawn = policy.decoder.sample(
             prompts_of(policy, ["x"]), [legal], lambda depth: np.full(1, np.nextafter(1.0, 0.0))
         )
-    # The highest uniform takes the highest token: the largest id here, since the end of turn comes before digits.
+    # The highest uniform takes the highest token, so the largest id: digits come after the end of turn.
     assert drawn.actions.tolist() == [legal[-1]]
     assert len(shapes) == expected
 
@@ -262,7 +272,9 @@ def test_the_token_budget_only_splits_the_work(policy: LLMPolicy, tokens: int) -
         policy.engine.tokens_per_forward = 16_384
     assert drawn.actions.tolist() == [int(one.actions[0]) for one in alone]
     for name in ("log_probs", "legal_mass", "hidden"):
-        assert torch.allclose(getattr(drawn, name), torch.cat([getattr(one, name) for one in alone]), atol=1e-5)
+        assert torch.allclose(
+            getattr(drawn, name), torch.cat([getattr(one, name) for one in alone]), atol=1e-5
+        )
     assert torch.allclose(scored.log_probs, drawn.log_probs, atol=1e-5)
     for i, table in enumerate(tables):
         assert np.log(table[SETS[i].index(int(drawn.actions[i]))]) == pytest.approx(
@@ -283,12 +295,12 @@ def test_the_order_of_a_batch_does_not_matter(policy: LLMPolicy) -> None:
         assert torch.allclose(getattr(plain, name)[order], getattr(mixed, name), atol=1e-5)
 
 
-# -- entropy and divergence ------------------------------------------------------------------------------------
+# -- entropy and divergence ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("legal", SETS, ids=lambda legal: f"{len(legal)} ids to {legal[-1]}")
 def test_entropy_and_divergence_are_right_on_average(policy: LLMPolicy, legal: Legal) -> None:
-    """Weighted by the policy itself the paths' sums are the whole: Σ p(a) h(a) = −Σ p ln p, and so for the KL.
+    """Weighted by the policy itself the paths' sums are the whole: Σ p(a) h(a) = −Σ p ln p; so too the KL.
 
     With one branching node (or none) every action's own sum is already the whole.
     """
@@ -333,15 +345,13 @@ def test_nodes_of_a_turn_follow_its_path(policy: LLMPolicy) -> None:
     """12 among 1, 2, 12, 123 passes three branching nodes, 2 passes one, the single 7 none."""
     legal = (1, 2, 12, 123)
     with torch.no_grad():
-        scored = policy.decoder.evaluate(
-            prompts_of(policy, ["x"] * 3), [legal, (7,), legal], [12, 7, 2]
-        )
+        scored = policy.decoder.evaluate(prompts_of(policy, ["x"] * 3), [legal, (7,), legal], [12, 7, 2])
     assert scored.turns.tolist() == [0, 0, 0, 2] and scored.nodes.shape == (4, 2)
     assert scored.log_probs[1] == 0 and scored.entropy[1] == 0
     assert torch.allclose(scored.nodes.exp().sum(-1), torch.ones(4))
 
 
-# -- gradients -------------------------------------------------------------------------------------------------
+# -- gradients -----------------------------------------------------------------------------------------------
 
 
 def gradients(policy: LLMPolicy, loss: Tensor) -> list[Tensor]:

@@ -57,7 +57,9 @@ def test_apart_and_together_are_the_same_tokens(action: int) -> None:
 
 
 def test_a_template_is_told_not_to_think() -> None:
-    thinks = TEMPLATE + "{% if enable_thinking is defined and not enable_thinking %}<think></think>{% endif %}"
+    thinks = (
+        TEMPLATE + "{% if enable_thinking is defined and not enable_thinking %}<think></think>{% endif %}"
+    )
     assert ChatCodec(tokenizer(template=thinks)).prompt_text("x").endswith("assistant\n<think></think>")
 
 
@@ -107,4 +109,6 @@ def test_action_texts_of_ones_own_are_checked_too() -> None:
 def test_pickles() -> None:
     codec = ChatCodec(load_tokenizer(ModelSettings()))
     copy = pickle.loads(pickle.dumps(codec))
-    assert copy.encode_prompt("x") == codec.encode_prompt("x") and copy.encode_action(12) == codec.encode_action(12)
+    assert copy.encode_prompt("x") == codec.encode_prompt("x") and copy.encode_action(
+        12
+    ) == codec.encode_action(12)

@@ -13,9 +13,12 @@ from gymnasium import spaces
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter, Logger
 
+from agents.decoding import ChatCodec
+from agents.models import ModelSettings, load_tokenizer
 from agents.policy import LLMPolicy
 from agents.ppo import LLMPPO
 from agents.vec_env import TextVecEnv
+from task_gym.wrappers import TokenObservation
 
 TEXT = spaces.Text(max_length=400, min_length=0, charset=string.printable)
 IDS = (0, 1, 2, 12, 15, 120, 123)  # 1, 12 and 123 begin one another
@@ -77,10 +80,13 @@ class Stairs(gym.Env[str, int]):
 
 
 class Bandit(gym.Env[str, int]):
-    """One turn; of the legal actions 0 and 1 the second pays 1, and 2 is illegal."""
+    """One turn; of the legal actions 0 and 1 one pays 1, and 2 is illegal."""
 
     observation_space = TEXT
     action_space = spaces.Discrete(3)
+
+    def __init__(self, pays: int = 1) -> None:
+        self.pays = pays
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -90,14 +96,31 @@ class Bandit(gym.Env[str, int]):
 
     def step(self, action: int) -> tuple[str, float, bool, bool, dict[str, Any]]:
         assert action in (0, 1), f"{action} is illegal"
-        return "over", float(action == 1), True, False, {"game": "bandit", "seat": 0}
+        return "over", float(action == self.pays), True, False, {"game": "bandit", "seat": 0}
 
     def action_masks(self) -> np.ndarray[Any, Any]:
         return np.array([True, True, False])
 
 
+class Signs(Bandit):
+    """The same, but a sign in the text says which of the two pays: who does not read it earns a half."""
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        _, info = super().reset(seed=seed)
+        self.pays = int(self.np_random.integers(2))
+        return f"choose 0 or 1\nsign {'left' if self.pays == 0 else 'right'}", info
+
+
+def as_tokens(env: gym.Env[str, Any]) -> TokenObservation:
+    """Token ids as the embedded model's prompts have them."""
+    codec = ChatCodec(load_tokenizer(ModelSettings()))
+    return TokenObservation(env, codec.encode_prompt, 96, len(codec.tokenizer), codec.pad)
+
+
 def make_policy(n_actions: int = N_ACTIONS, adapters: float = 0.0, **kwargs: Any) -> LLMPolicy:
-    """A policy on the embedded model; `adapters` is the spread of its LoRA B, which is 0 at initialisation."""
+    """A policy on the embedded model; `adapters` is the spread of its LoRA B, which begins at 0."""
     policy = LLMPolicy(TEXT, spaces.Discrete(n_actions), lambda _: 1e-3, **{"lora": {"r": 4}} | kwargs)
     randomise(policy, adapters)
     return policy

@@ -1,0 +1,181 @@
+"""Checkpoints: whole or not at all, and the same learner again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from agents import checkpoint
+from agents.checkpoint import CheckpointError
+from agents.models import TINY
+from agents.ppo import LLMPPO
+from tests.agents.toys import Bandit, make_policy, make_ppo
+
+
+def learner(steps: int = 0, **kwargs: object) -> LLMPPO:
+    """A learner on the bandit after `steps` steps: optimizer and adapters are no longer as they were made."""
+    model = make_ppo(Bandit, batch_size=8, ppo_epochs=2, total_steps=max(steps, 1), **kwargs)
+    return model.learn() if steps else model
+
+
+@pytest.fixture(scope="module")
+def trained() -> LLMPPO:
+    return learner(steps=2)
+
+
+def state_of(model: LLMPPO) -> dict[str, torch.Tensor]:
+    """Everything that is learned or remembered between steps, by name."""
+    moments = model.policy.optimizer.state_dict()["state"]
+    return model.policy.state_dict() | {
+        f"optimizer.{i}.{name}": value for i, own in moments.items() for name, value in own.items()
+    }
+
+
+def counters_of(model: LLMPPO) -> tuple[object, ...]:
+    return model.step, model.num_timesteps, model._n_updates, model.seconds, model.kl.coefficient
+
+
+def test_a_new_learner_becomes_the_saved_one(trained: LLMPPO, tmp_path: Path) -> None:
+    folder = checkpoint.save(trained, tmp_path)
+    assert folder == tmp_path / "checkpoints" / "step-000002"
+    # A bandit's episode is one decision, a step is eight of them, each visited in two epochs.
+    assert counters_of(trained)[:3] == (2, 16, 4)
+    copy = learner(seed=1)
+    assert not torch.equal(copy.policy.value_head.weight, trained.policy.value_head.weight)
+    checkpoint.load(copy, folder)
+    assert counters_of(copy) == counters_of(trained)
+    saved, loaded = state_of(trained), state_of(copy)
+    assert saved.keys() == loaded.keys() and any(name.startswith("optimizer.") for name in saved)
+    assert [name for name in saved if not torch.equal(saved[name], loaded[name])] == []
+    rates = [group["lr_scale"] for group in copy.policy.optimizer.param_groups]
+    assert rates == [group["lr_scale"] for group in trained.policy.optimizer.param_groups]
+
+
+def test_what_is_half_written_is_no_checkpoint(
+    trained: LLMPPO, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class KilledError(Exception):
+        pass
+
+    def killed(*args: object) -> None:
+        raise KilledError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("agents.checkpoint.torch.save", killed)
+        with pytest.raises(KilledError):
+            checkpoint.save(trained, tmp_path)
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == [".step-000002.partial"]
+    assert checkpoint.checkpoints(tmp_path) == []
+    with pytest.raises(CheckpointError, match="which holds none"):
+        checkpoint.find(tmp_path)
+    # The next attempt clears up, and replaces a checkpoint of the same step.
+    for _ in range(2):
+        checkpoint.save(trained, tmp_path)
+        assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-000002"]
+
+
+def fake(run: Path, *steps: int) -> list[Path]:
+    """Folders that look like checkpoints from outside."""
+    made = []
+    for step in steps:
+        folder = run / "checkpoints" / f"step-{step:06d}"
+        folder.mkdir(parents=True)
+        (folder / "state.json").write_text(json.dumps({"step": step}))
+        made.append(folder)
+    return made
+
+
+def test_checkpoints_are_ordered_by_number_not_by_name(tmp_path: Path) -> None:
+    """Step 1,000,000 has a digit more than the names are padded to, and sorts before 999,999 as text."""
+    late, early, first = fake(tmp_path, 1_000_000, 999_999, 7)
+    (tmp_path / "checkpoints" / "step-best").mkdir()
+    (tmp_path / "checkpoints" / ".step-1000001.partial").mkdir()
+    assert checkpoint.checkpoints(tmp_path) == [first, early, late]
+    assert checkpoint.find(tmp_path) == late
+    assert checkpoint.find(early) == early
+
+
+def test_prune_keeps_the_newest(tmp_path: Path) -> None:
+    made = fake(tmp_path, 1, 2, 3, 4)
+    checkpoint.prune(tmp_path, 5)
+    assert checkpoint.checkpoints(tmp_path) == made
+    checkpoint.prune(tmp_path, 2)
+    assert checkpoint.checkpoints(tmp_path) == made[2:]
+
+
+def test_a_checkpoint_named_from_inside_still_knows_its_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder,) = fake(tmp_path, 3)
+    monkeypatch.chdir(folder)
+    assert checkpoint.find(Path(".")).parent.parent == tmp_path.resolve()
+
+
+def test_only_the_newest_goes_on(tmp_path: Path) -> None:
+    early, late = fake(tmp_path, 1, 2)
+    checkpoint.require_newest(late)
+    with pytest.raises(CheckpointError, match="step-000002 lies beside it and would be overtaken"):
+        checkpoint.require_newest(early)
+
+
+@pytest.mark.parametrize("name", ["no/such/folder", "."])
+def test_a_folder_without_checkpoints_is_named(name: str, tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="was given, which holds none; allowed: a run's folder"):
+        checkpoint.find(tmp_path / name)
+
+
+def test_the_adapters_load_with_plain_peft(tmp_path: Path) -> None:
+    """No code of this project between the folder and the logits."""
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM
+
+    model = make_ppo(Bandit, adapters=0.5)
+    folder = checkpoint.save(model, tmp_path)
+    ids = torch.arange(12, 60)[None]
+    with torch.no_grad():
+        ours = model.policy.model(input_ids=ids).logits
+        base = AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32)
+        plain = base(input_ids=ids).logits
+        theirs = PeftModel.from_pretrained(base, folder / "adapter")(input_ids=ids).logits
+    assert torch.equal(theirs, ours)
+    assert not torch.allclose(plain, ours, atol=0.1)  # the adapters do something
+
+
+def test_a_checkpoint_of_another_model_is_an_error(trained: LLMPPO, tmp_path: Path) -> None:
+    folder = checkpoint.save(trained, tmp_path)
+    for lora in ({"r": 8}, {"r": 4, "target_modules": ("q_proj",)}):
+        with pytest.raises(CheckpointError, match="does not fit this policy"):
+            checkpoint.load_policy(make_policy(3, lora=lora), folder)
+
+
+@pytest.mark.parametrize(
+    "name", ["adapter/adapter_model.safetensors", "value_head.safetensors", "optimizer.pt", "state.json"]
+)
+@pytest.mark.parametrize("damage", ["missing", "torn"])
+def test_a_damaged_checkpoint_is_an_error(name: str, damage: str, trained: LLMPPO, tmp_path: Path) -> None:
+    folder = checkpoint.save(trained, tmp_path)
+    content = (folder / name).read_bytes()
+    (folder / name).unlink()
+    if damage == "torn":
+        (folder / name).write_bytes(content[: len(content) // 2])
+    before = counters_of(trained)
+    with pytest.raises(CheckpointError, match=r"does not fit this policy|cannot be continued"):
+        checkpoint.load(trained, folder)
+    assert counters_of(trained) == before
+    shutil.rmtree(folder)
+
+
+def test_saving_asks_no_network(trained: LLMPPO, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PEFT would ask the hub about a base that is named like a hub model."""
+
+    def ask(*args: object, **kwargs: object) -> None:
+        raise AssertionError(f"asked the model hub about {args}")
+
+    monkeypatch.setattr("peft.utils.save_and_load.check_file_exists_on_hf_hub", ask)
+    config = trained.policy.model.peft_config["default"]
+    monkeypatch.setattr(config, "base_model_name_or_path", "some/model")
+    checkpoint.save(trained, tmp_path)

@@ -1,0 +1,143 @@
+"""Measuring: what is counted, and that the same question has one answer."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+from agents.evaluation import balanced_seeds, by_seat, measure, play_seeds, policy_agent
+from agents.policy import PolicySample
+from agents.rollout import Episode, Masks, Turn
+from agents.stats import Z95, wilson
+from agents.vec_env import TextVecEnv
+from tests.agents.toys import Bandit, Stairs, make_policy
+
+
+def episode(index: int, turns: int = 1, illegal: int = 0, reward: float = 0.0, **info: Any) -> Episode:
+    """One that is over, its reward paid in the last turn."""
+    mask = np.array([True])
+    played = [Turn("", mask, 0, 0.0, 0.0, 1.0, 0.0) for _ in range(turns)]
+    played[-1].reward = reward
+    return Episode(index, index, info, played, illegal=illegal)
+
+
+def test_measures_by_hand() -> None:
+    measured = measure(
+        [
+            episode(0, turns=2, score=1.0, success=True, seat=0, returns=[3.0, -3.0]),
+            episode(1, turns=3, illegal=1, score=0.25, success=False, seat=1, returns=[1.0, -1.0]),
+            episode(2, turns=1, score=0.25, success=False, seat=1, returns=[2.0, -2.0]),
+            episode(3, turns=9, illegal=9, result="fault", score=None),
+        ]
+    )
+    assert measured is not None
+    assert (measured.episodes, measured.faults) == (3, 1)
+    # Scores 1, 1/4, 1/4: mean 1/2, variance (1/4 + 1/16 + 1/16) / 2 = 3/16, error sqrt(3/16 / 3) = 1/4.
+    assert measured.score == pytest.approx((0.5, 0.5 - Z95 / 4, 0.5 + Z95 / 4))
+    assert measured.success == wilson(1, 3)
+    # The seat's own returns: 3, -1, -2, of mean 0 and variance (9 + 1 + 4) / 2 = 7.
+    error = Z95 * math.sqrt(7 / 3)
+    assert measured.returns == pytest.approx((0.0, -error, error))
+    assert measured.illegal_rate == 1 / 6 and measured.length == 2
+    assert measured.to_dict()["success"] == list(wilson(1, 3))
+
+
+def test_an_environment_without_scores_is_measured_by_its_reward() -> None:
+    measured = measure([episode(0, reward=1.0), episode(1, reward=0.5)])
+    assert measured is not None and measured.returns is None
+    assert measured.score.mean == 0.75
+    assert measured.success == wilson(1, 2)  # a half is no success
+
+
+def test_nothing_but_faults_measures_nothing() -> None:
+    assert measure([episode(0, result="fault")]) is None
+
+
+def test_seats_get_equally_many_episodes_in_the_order_drawn() -> None:
+    env = TextVecEnv([Stairs] * 2)
+    seeds = balanced_seeds(env, 40, seed=5)
+    seats = [env.reset_one(0, seed)[1]["seat"] for seed in seeds]
+    assert (seats.count(0), seats.count(1)) == (40, 40)
+    assert len(set(seeds)) == 80
+    assert balanced_seeds(env, 40, seed=5) == seeds
+    assert set(balanced_seeds(env, 40, seed=6)).isdisjoint(seeds)
+
+
+def test_an_environment_with_one_seat_gets_its_episodes_there() -> None:
+    assert len(balanced_seeds(TextVecEnv([Bandit]), 70, seed=0)) == 70  # more than one block of probes
+
+
+def test_by_seat_is_sorted_and_knows_seatless_games() -> None:
+    episodes = [episode(0, seat=1), episode(1), episode(2, seat=0), episode(3, seat=1)]
+    assert {seat: [e.index for e in own] for seat, own in by_seat(episodes).items()} == {
+        0: [2],
+        1: [0, 3],
+        None: [1],
+    }
+    assert list(by_seat(episodes)) == [0, 1, None]
+
+
+def test_the_answer_depends_on_neither_the_number_of_environments_nor_the_time() -> None:
+    policy = make_policy(adapters=0.3)
+    played = []
+    for count in (12, 12, 5):  # 5: three waves
+        env = TextVecEnv([Stairs] * count)
+        torch.manual_seed(count)
+        seeds = balanced_seeds(env, 6, seed=3)
+        episodes = play_seeds(env, policy_agent(policy, 3, len(seeds)), seeds)
+        played.append([[turn.action for turn in e.turns] for e in episodes])
+    assert played[0] == played[1] == played[2]
+    assert len({tuple(actions) for actions in played[0]}) > 3
+    env = TextVecEnv([Stairs] * 12)
+    other = play_seeds(env, policy_agent(policy, 4, 12), balanced_seeds(env, 6, seed=3))
+    assert [[turn.action for turn in e.turns] for e in other] != played[0]
+
+
+def test_greedy_takes_the_most_probable_action() -> None:
+    policy = make_policy(adapters=0.3)
+    env = TextVecEnv([Stairs] * 6)
+    agent = policy_agent(policy, 0, 6, greedy=True)
+    seen: list[tuple[list[str], Masks, PolicySample]] = []
+
+    def watched(texts: list[str], masks: Masks, indices: list[int], turn: int) -> PolicySample:
+        drawn = agent(texts, masks, indices, turn)
+        seen.append((texts, masks, drawn))
+        return drawn
+
+    play_seeds(env, watched, list(range(6)))
+    for texts, masks, drawn in seen:
+        legal = [np.flatnonzero(mask).tolist() for mask in masks]
+        expected = [
+            actions[int(p.argmax())]
+            for actions, p in zip(legal, policy.distribution(texts, legal), strict=True)
+        ]
+        assert drawn.actions.tolist() == expected
+        assert not drawn.values.requires_grad and not drawn.log_probs.requires_grad
+
+
+class Counting(gym.Wrapper[str, int, str, int]):
+    """Counts the episodes that were played to their first step."""
+
+    begun = 0
+
+    def reset(self, **kwargs: Any) -> tuple[str, dict[str, Any]]:
+        self.fresh = True
+        return super().reset(**kwargs)
+
+    def step(self, action: int) -> Any:
+        Counting.begun += self.fresh
+        self.fresh = False
+        return super().step(action)
+
+
+def test_every_seed_is_played_once() -> None:
+    env = TextVecEnv([lambda: Counting(Bandit())] * 3)
+    Counting.begun = 0
+    seeds = balanced_seeds(env, 7, seed=0)
+    episodes = play_seeds(env, policy_agent(make_policy(3), 0, 7), seeds)
+    assert Counting.begun == 7 and [e.seed for e in episodes] == seeds

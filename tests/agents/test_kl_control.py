@@ -1,0 +1,49 @@
+"""The coefficient of the divergence, worked out by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from agents.kl_control import AdaptiveKLController
+
+
+@pytest.mark.parametrize(
+    ("kl", "turns", "expected"),
+    [
+        (0.1, 500, 0.2),  # on target
+        (0.11, 500, 0.2 * (1 + 0.1 * 0.5)),  # a tenth above, for half a horizon
+        (0.095, 1000, 0.2 * (1 - 0.05)),  # a twentieth below, for a horizon
+        (5.0, 1000, 0.2 * 1.2),  # far above counts as a fifth
+        (0.0, 1000, 0.2 * 0.8),  # and far below
+        (5.0, 50_000, 0.2 * 1.2),  # a step of 50 horizons counts as one
+        (0.0, 50_000, 0.2 * 0.8),  # so it never turns negative
+    ],
+)
+def test_an_update(kl: float, turns: int, expected: float) -> None:
+    control = AdaptiveKLController(coefficient=0.2, target=0.1, horizon=1000)
+    control.update(kl, turns)
+    assert control.coefficient == pytest.approx(expected)
+
+
+def test_without_a_horizon_it_is_fixed() -> None:
+    control = AdaptiveKLController(0.2, 0.1, horizon=None)
+    control.update(5.0, 1000)
+    assert control.coefficient == 0.2
+
+
+@pytest.mark.parametrize(
+    ("coefficient", "target", "horizon"), [(-0.1, 0.1, 10), (0.1, 0.0, 10), (0.1, 0.1, 0), (0.1, -1.0, None)]
+)
+def test_what_is_refused(coefficient: float, target: float, horizon: int | None) -> None:
+    with pytest.raises(ValueError, match=f"got {coefficient}, {target}, {horizon}"):
+        AdaptiveKLController(coefficient, target, horizon)
+
+
+def test_a_divergence_that_is_no_number_is_an_error() -> None:
+    """It would make the coefficient, and with it every later loss, NaN."""
+    control = AdaptiveKLController(0.2, 0.1)
+    with pytest.raises(FloatingPointError, match="divergence from the reference is nan"):
+        control.update(math.nan, 10)
+    assert control.coefficient == 0.2

@@ -1,0 +1,56 @@
+"""The policy learns: with our trainer, and inside stock MaskablePPO."""
+
+from __future__ import annotations
+
+import numpy as np
+from sb3_contrib import MaskablePPO
+from sb3_contrib.common.maskable.evaluation import evaluate_policy
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import DummyVecEnv
+
+from agents.kl_control import AdaptiveKLController
+from agents.policy import LLMPolicy
+from tests.agents.toys import Bandit, Signs, as_tokens, make_policy, make_ppo, rows_of
+
+FREE = AdaptiveKLController(0.0, 0.1, horizon=None)
+
+
+def test_reading_the_sign_that_says_what_pays() -> None:
+    """Half of the episodes pay whatever the untrained model prefers; after learning more than nine in ten do.
+
+    And go on doing so: when all are won, nothing is left to learn, and it must not be unlearned.
+    """
+    model = make_ppo(Signs, envs=64, batch_size=64, mini_batch_size=64, kl=FREE)
+    model.learn(40 * 64)
+    rewards = [row["rollout/reward"] for row in rows_of(model)]
+    assert 0.3 < rewards[0] < 0.7
+    assert np.mean(rewards[8:12]) > 0.9
+    assert min(rewards[20:]) > 0.9
+
+
+def test_choices_of_several_tokens_and_turns() -> None:
+    """Stairs pays for the lowest legal id in every turn; ids begin one another, credit must reach back."""
+    model = make_ppo(
+        envs=64, batch_size=48, learning_rate=2e-3, mini_batch_size=128, ppo_epochs=2, gamma=1.0, kl=FREE
+    )
+    model.learn(8 * 48 * 3)
+    rewards = [row["rollout/reward"] for row in rows_of(model)]
+    assert np.mean(rewards[-2:]) > np.mean(rewards[:2]) + 0.3
+
+
+def test_inside_stock_maskable_ppo() -> None:
+    """Behind the tokens wrapper, with its buffer, its masks and its loss; what the model likes less pays."""
+    (likes,) = make_policy(3).distribution("choose 0 or 1", [(0, 1)])
+    pays = int(likes.argmin())
+    env = DummyVecEnv([lambda: as_tokens(Bandit(pays))] * 8)
+    model = MaskablePPO(
+        LLMPolicy, env, 2e-3, n_steps=8, batch_size=64, n_epochs=4, device="cpu", seed=0,
+        policy_kwargs={"lora": {"r": 4}},
+    )  # fmt: skip
+    before, _ = evaluate_policy(model, env, n_eval_episodes=64, deterministic=False, warn=False)
+    model.learn(15 * 64)
+    after, _ = evaluate_policy(
+        model, Monitor(as_tokens(Bandit(pays))), n_eval_episodes=64, deterministic=False
+    )
+    assert before < 0.7 and after > 0.9
+    assert model.policy.optimizer.effective_rates() == [2e-3, 2e-2]

@@ -1,0 +1,65 @@
+"""Base models by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from agents.models import TINY, LoraSettings, ModelSettings, add_adapters, load_base, resolve
+
+
+def test_names() -> None:
+    assert resolve("tiny") == resolve(str(TINY)) == str(TINY)
+    assert resolve("Qwen/Qwen3-4B") == "Qwen/Qwen3-4B"  # a name on the hub
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("tinny", "is unknown; did you mean 'tiny'"),
+        ("Tiny", "is unknown; did you mean 'tiny'"),
+        ("./nowhere", "is not a folder"),
+        ("/no/such/model", "is not a folder"),
+        ("a/b/c", "is not a folder"),
+    ],
+)
+def test_names_that_are_none(name: str, message: str) -> None:
+    with pytest.raises(FileNotFoundError, match=message):
+        resolve(name)
+
+
+def test_a_folder_without_a_model(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"is a folder without a config\.json"):
+        resolve(str(tmp_path))
+
+
+def test_the_base_is_frozen_and_in_evaluation_mode() -> None:
+    base = load_base(ModelSettings(), "cpu", seed=0)
+    assert not any(p.requires_grad for p in base.parameters()) and not base.training
+    assert {p.dtype for p in base.parameters()} == {torch.float32}
+
+
+def test_an_unknown_dtype() -> None:
+    with pytest.raises(
+        ValueError, match="dtype 'int4' is unknown; allowed: auto, float32, bfloat16, float16"
+    ):
+        load_base(ModelSettings(dtype="int4"), "cpu", seed=0)
+
+
+def test_random_weights_are_the_seeds() -> None:
+    settings = ModelSettings(random_weights=True)
+    a, b, c = (load_base(settings, "cpu", seed).get_input_embeddings().weight for seed in (0, 0, 1))
+    assert torch.equal(a, b) and not torch.equal(a, c)
+    assert not torch.equal(a, load_base(ModelSettings(), "cpu", 0).get_input_embeddings().weight)
+
+
+def test_adapters_begin_as_the_identity() -> None:
+    ids = torch.tensor([[18, 19, 20, 30]])
+    with torch.no_grad():
+        expected = load_base(ModelSettings(), "cpu", 0)(input_ids=ids).logits
+        model = add_adapters(load_base(ModelSettings(), "cpu", 0), LoraSettings(r=2, lora_alpha=4), seed=0)
+        assert torch.equal(model(input_ids=ids).logits, expected)
+    config = model.peft_config["default"]
+    assert (config.r, config.lora_alpha, config.lora_dropout) == (2, 4, 0.0)

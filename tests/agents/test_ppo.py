@@ -1,0 +1,347 @@
+"""PPO over whole episodes: what an update is made of, what survives saving, and Stable-Baselines3's tools."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from sb3_contrib.common.maskable.evaluation import evaluate_policy
+from stable_baselines3.common.callbacks import CheckpointCallback
+from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import DummyVecEnv
+
+from agents.advantages import normalize_by_group
+from agents.kl_control import AdaptiveKLController
+from agents.models import TINY
+from agents.noise import permutation
+from agents.policy import LLMPolicy, MissingMaskError
+from agents.ppo import LLMPPO
+from agents.vec_env import TextVecEnv
+from tests.agents.toys import Bandit, Quiet, Stairs, as_tokens, collect, make_ppo, masks_of, rows_of
+
+TEXTS = ["x", "seat 0\nlegal 1 12", "y\n" * 5]
+MASKS = masks_of([(0, 1, 2), (1, 12, 123), (7,)])
+
+
+def state(model: LLMPPO) -> dict[str, torch.Tensor]:
+    return {key: value.clone() for key, value in model.policy.state_dict().items()}
+
+
+def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor], part: str = "") -> bool:
+    return all(torch.equal(a[key], b[key]) for key in a if key.startswith(part))
+
+
+# -- an update -----------------------------------------------------------------------------------------------
+
+
+def test_the_optimizer_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forwards of 5 turns, a step every 2 of them, what is left in the last; two passes, each turn once."""
+    model = make_ppo(batch_size=10, mini_batch_size=5, gradient_accumulation_steps=2, ppo_epochs=2)
+    model.step = 3
+    assert collect(model)
+    seen: list[Any] = []
+    evaluate, step = model.policy.evaluate, model.policy.optimizer.step
+
+    def record(observations: Any, *args: Any) -> Any:
+        if torch.is_grad_enabled():  # the reference is read without
+            seen.append(list(observations))
+        return evaluate(observations, *args)
+
+    monkeypatch.setattr(model.policy, "evaluate", record)
+    monkeypatch.setattr(model.policy.optimizer, "step", lambda: (seen.append("step"), step()))
+    model.train()
+    n = len(model.rollout_buffer)
+    assert n > 10 and n % 10 % 5  # two steps at least, and something left over
+    expected: list[Any] = []
+    for start in range(0, n, 10):
+        batch = min(10, n - start)
+        expected += [min(5, batch - taken) for taken in range(0, batch, 5)] + ["step"]
+    assert [x if x == "step" else len(x) for x in seen] == expected * 2
+    turns = [text for x in seen if x != "step" for text in x]
+    order = [turn for epoch in (0, 1) for turn in permutation(0, 3, epoch, n)]
+    assert turns == [model.rollout_buffer.observations[turn] for turn in order]
+
+
+def gradients(mini: int, accumulation: int) -> list[torch.Tensor]:
+    model = make_ppo(
+        batch_size=8, adapters=0.05, mini_batch_size=mini, gradient_accumulation_steps=accumulation,
+        ppo_epochs=1, max_grad_norm=1e9, ent_coef=0.1, vf_coef=0.5,
+    )  # fmt: skip
+    assert collect(model)
+    assert (
+        len(model.rollout_buffer) <= mini * accumulation
+    )  # one optimizer step: its gradient stays to be seen
+    model.train()
+    return [p.grad for p in model.policy.trainable_parameters() if p.grad is not None]
+
+
+def test_accumulated_gradients_are_those_of_one_batch() -> None:
+    whole = gradients(64, 1)
+    assert len(whole) == 30
+    for mini, accumulation in ((5, 13), (1, 64)):
+        for a, b in zip(whole, gradients(mini, accumulation), strict=True):
+            assert torch.allclose(a, b, atol=1e-6, rtol=1e-4)
+
+
+def test_advantages_are_normalised_over_the_rollout_per_seat() -> None:
+    model, plain = (make_ppo(batch_size=12, normalize_advantage=flag) for flag in (True, False))
+    assert collect(model) and collect(plain)
+    seats = [text[:6] for text in model.rollout_buffer.observations]
+    assert set(seats) == {"seat 0", "seat 1"}
+    assert plain.rollout_buffer.advantages is not None
+    expected = normalize_by_group(plain.rollout_buffer.advantages, seats)
+    assert model.rollout_buffer.advantages == pytest.approx(expected)
+
+
+def test_critic_warmup_leaves_the_actor_alone() -> None:
+    model = make_ppo(Bandit, batch_size=8, critic_warmup_steps=1, adapters=0.05)
+    before = state(model)
+    model.learn(8)
+    warm = state(model)
+    assert same(before, warm, "adapter") and not same(before, warm, "value_head")
+    model.learn(8)
+    assert not same(warm, state(model), "adapter")
+
+
+@pytest.mark.parametrize(("target", "expected"), [(1e-6, 0.3 * 1.2), (1e6, 0.3 * 0.8)])
+def test_the_kl_coefficient_moves(target: float, expected: float) -> None:
+    """Adapters that are no identity diverge from the base: far above a millionth, far below a million."""
+    model = make_ppo(batch_size=8, kl=AdaptiveKLController(0.3, target, horizon=1), adapters=0.05)
+    model.learn(1)
+    assert model.kl.coefficient == pytest.approx(expected)
+    (row,) = rows_of(model)
+    assert row["train/kl_coef"] == model.kl.coefficient and row["train/kl_ref"] > 1e-3
+
+
+def test_a_heavy_divergence_pulls_back_to_the_reference() -> None:
+    """The critic's loss is off and next to nothing is paid, so the KL alone moves the adapters."""
+    model = make_ppo(
+        batch_size=8, adapters=0.05, learning_rate=3e-3, vf_coef=0.0,
+        kl=AdaptiveKLController(1.0, 1.0, horizon=None), gamma=0.0, ppo_epochs=2,
+    )  # fmt: skip
+    model.learn(120)
+    found = [row["train/kl_ref"] for row in rows_of(model)]
+    assert found[-1] < 0.5 * found[0]
+
+
+def test_the_entropy_bonus_and_its_schedule() -> None:
+    """With nothing else in the loss two actions become equally likely, ln 2 nats; at weight 0 it is off."""
+    free = {"vf_coef": 0.0, "cliprange": 1e-9, "kl": AdaptiveKLController(0.0, 0.1, None)}
+    model = make_ppo(
+        Bandit, envs=16, batch_size=16, ent_coef=lambda left: 100 * (left > 0.5), total_steps=20, **free
+    )
+    model.learn()
+    found = [row["train/entropy"] for row in rows_of(model)]
+    assert found[0] < 0.6 and found[9] == pytest.approx(np.log(2), abs=0.02)
+    assert model.ent_coef == 0
+
+
+def test_schedules_span_the_steps() -> None:
+    """With 4 steps a linear rate is 4/4, 3/4, 2/4, 1/4 of its start, the critic's ten times that."""
+    rates = []
+
+    class Rates(Quiet):
+        def _on_rollout_start(self) -> None:
+            optimizer = self.model.policy.optimizer
+            rates.append(optimizer.effective_rates())
+
+    model = make_ppo(
+        Bandit, batch_size=2, learning_rate=lambda left: 1e-3 * left, total_steps=4, ppo_epochs=1
+    )
+    model.learn(callback=Rates())
+    rates = [*rates[1:], model.policy.optimizer.effective_rates()]
+    assert np.allclose(rates, [[1e-3 * left, 1e-2 * left] for left in (1.0, 0.75, 0.5, 0.25)])
+    assert model.step == 4 and [row["step"] for row in rows_of(model)] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    "name", ["batch_size", "mini_batch_size", "gradient_accumulation_steps", "ppo_epochs"]
+)
+def test_sizes_below_one_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
+        make_ppo(**{name: 0})
+
+
+def test_what_it_cannot_learn_from_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"learn\(\) needs total_timesteps, or total_steps"):
+        make_ppo().learn()
+    vector = DummyVecEnv([lambda: as_tokens(Bandit())])
+    model = LLMPPO("LLMPolicy", vector, policy_kwargs={"lora": {"r": 2}}, device="cpu")
+    with pytest.raises(ValueError, match="collects from a TextVecEnv, got DummyVecEnv"):
+        model.learn(4)
+
+
+# -- stopping and going on -----------------------------------------------------------------------------------
+
+
+def learner(**kwargs: Any) -> LLMPPO:
+    return make_ppo(
+        batch_size=6, ppo_epochs=2, total_steps=4, learning_rate=lambda left: 3e-3 * left,
+        kl=AdaptiveKLController(0.2, 0.01, horizon=30), **kwargs,
+    )  # fmt: skip
+
+
+def test_going_on_is_the_same_as_never_having_stopped() -> None:
+    """Four steps in one go against two, everything copied into a learner of its own, and two more."""
+    whole = learner()
+    whole.learn()
+    first = learner()
+    first.learn(callback=Until(2))
+    assert first.step == 2
+    second = learner(envs=4)
+    second.policy.load_state_dict(copy.deepcopy(first.policy.state_dict()))
+    second.policy.optimizer.load_state_dict(copy.deepcopy(first.policy.optimizer.state_dict()))
+    second.kl, second.step = copy.deepcopy(first.kl), first.step
+    second.num_timesteps = first.num_timesteps
+    torch.manual_seed(999)  # global generators have no part in it
+    np.random.seed(999)
+    second.learn()
+    assert second.step == whole.step == 4 and second.num_timesteps == whole.num_timesteps
+    assert same(whole.policy.state_dict(), second.policy.state_dict())
+    assert whole.kl == second.kl and whole.kl.coefficient != 0.2
+    moments = [m.policy.optimizer.state_dict()["state"] for m in (whole, second)]
+    assert all(torch.equal(moments[0][i][k], moments[1][i][k]) for i in moments[0] for k in moments[0][i])
+    timeless = [
+        {k: v for k, v in row.items() if "second" not in k} for row in rows_of(whole)[2:] + rows_of(second)
+    ]
+    assert timeless[:2] == timeless[2:]
+
+
+class Until(Quiet):
+    """Stops in the middle of a step, once so many are done."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__()
+        self.steps = steps
+
+    def _on_step(self) -> bool:
+        return self.model.step < self.steps  # type: ignore[attr-defined]
+
+
+def test_the_seed_is_the_run() -> None:
+    """The same twice; other episodes and other adapters with another seed."""
+    a, b, c = (make_ppo(batch_size=4, seed=seed) for seed in (0, 0, 1))
+    for model in (a, b, c):
+        model.learn(1)
+    assert same(state(a), state(b)) and not same(state(a), state(c), "adapter")
+    assert a.rollout_buffer.observations == b.rollout_buffer.observations != c.rollout_buffer.observations
+
+
+def test_the_number_of_environments_does_not_change_a_step() -> None:
+    models = [make_ppo(batch_size=6, envs=envs) for envs in (1, 4, 6)]
+    for model in models:
+        assert collect(model)
+    first, *others = models
+    for model in others:
+        assert model.rollout_buffer.observations == first.rollout_buffer.observations
+        assert model.rollout_buffer.actions == first.rollout_buffer.actions
+
+
+# -- Stable-Baselines3's tools -------------------------------------------------------------------------------
+
+
+def test_callbacks_hear_what_they_expect() -> None:
+    quiet = Quiet()
+    model = make_ppo(Bandit, envs=4, batch_size=8)
+    model.learn(16, callback=quiet)
+    step = ["rollout start", "step", "step", "rollout end"]  # two waves of four one-turn episodes
+    assert quiet.heard == ["training start", *step, *step, "training end"]
+    assert model.num_timesteps == quiet.num_timesteps == 16 and model.step == 2
+
+
+def test_a_callback_that_stops() -> None:
+    quiet = Quiet(rounds=3)
+    model = make_ppo(Bandit, envs=4, batch_size=8)
+    model.learn(800, callback=quiet)
+    assert model.step == 1 and model.num_timesteps == 8 and len(rows_of(model)) == 1
+    assert quiet.heard[-2:] == ["step", "training end"]
+
+
+def test_what_is_logged() -> None:
+    model = make_ppo(batch_size=6)
+    model.learn(1)
+    (row,) = rows_of(model)
+    expected = {"step", "decisions", "rollout/reward", "rollout/legal_mass", "rollout/faults"}
+    expected |= {f"train/{name}" for name in ("policy_loss", "value_loss", "entropy", "kl_ref", "kl_coef")}
+    expected |= {f"train/{name}" for name in ("approx_kl", "clip_fraction", "learning_rate", "exact_entropy")}
+    assert expected <= set(row)
+    assert row["decisions"] == model.num_timesteps == len(model.rollout_buffer)
+    assert all(np.isfinite(value) for key, value in row.items() if key != "train/explained_variance")
+    assert 0 < row["train/exact_entropy"] < 1  # of Stairs' legal sets some have one branching node
+
+
+def test_the_checkpoint_callback(tmp_path: Path) -> None:
+    make_ppo(Bandit, envs=4, batch_size=8).learn(16, callback=CheckpointCallback(2, str(tmp_path)))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["rl_model_16_steps.zip", "rl_model_8_steps.zip"]
+
+
+def test_save_and_load(tmp_path: Path) -> None:
+    policy_kwargs = {"lora": {"r": 2}, "critic_lr_multiplier": 7.0}
+    model = make_ppo(batch_size=4, policy_kwargs=policy_kwargs, kl=AdaptiveKLController(0.2, 0.1, 20))
+    model.learn(1)
+    model.save(tmp_path / "model.zip")
+    # Adapters of rank 2, a head and their Adam moments; the base stays where it is.
+    assert (tmp_path / "model.zip").stat().st_size < (TINY / "model.safetensors").stat().st_size / 2
+    loaded = LLMPPO.load(tmp_path / "model.zip", env=TextVecEnv([Stairs] * 4), device="cpu")
+    assert same(state(model), state(loaded))
+    assert torch.equal(
+        model.policy.get_distribution(TEXTS, MASKS).probs, loaded.policy.get_distribution(TEXTS, MASKS).probs
+    )
+    assert [group["lr_scale"] for group in loaded.policy.optimizer.param_groups] == [1.0, 7.0]
+    assert loaded.kl == model.kl and loaded.kl is not model.kl
+    assert (loaded.step, loaded.num_timesteps, loaded.batch_size) == (1, model.num_timesteps, 4)
+    for one in (model, loaded):
+        one.learn(1)
+    assert same(state(model), state(loaded))  # trained on, they stay the same
+
+
+def test_load_without_an_environment_predicts(tmp_path: Path) -> None:
+    model = make_ppo(adapters=0.1)
+    model.save(tmp_path / "model")
+    loaded = LLMPPO.load(tmp_path / "model", device="cpu")
+    assert np.array_equal(
+        model.predict(TEXTS, deterministic=True, action_masks=MASKS)[0],
+        loaded.predict(TEXTS, deterministic=True, action_masks=MASKS)[0],
+    )
+
+
+def test_predict() -> None:
+    model = make_ppo(adapters=0.1)
+    actions, hidden = model.predict(np.array(TEXTS, dtype=object), action_masks=MASKS)
+    assert actions.shape == (3,) and hidden is None
+    assert all(MASKS[row, action] for row, action in enumerate(actions))
+    one, _ = model.predict("x", action_masks=MASKS[0], deterministic=True)
+    assert one.shape == () and MASKS[0, one]
+    with pytest.raises(MissingMaskError):
+        model.predict("x")
+
+
+def test_the_maskable_evaluator() -> None:
+    """A policy that always plays 1 earns 1 in every episode; texts and token ids alike."""
+    model = make_ppo(Bandit)
+    model.policy._best = lambda prompts, legal: torch.tensor([max(actions) for actions in legal])  # type: ignore[method-assign]
+    env = TextVecEnv([lambda: Monitor(Bandit())] * 2)
+    assert evaluate_policy(model, env, n_eval_episodes=6) == (1.0, 0.0)
+    assert evaluate_policy(model, Monitor(as_tokens(Bandit())), n_eval_episodes=3) == (1.0, 0.0)
+    rewards, lengths = evaluate_policy(
+        make_ppo(),
+        TextVecEnv([lambda: Monitor(Stairs())] * 2),
+        n_eval_episodes=4,
+        return_episode_rewards=True,
+    )
+    assert len(rewards) == len(lengths) == 4 and set(lengths) <= {2, 3, 4}
+
+
+def test_one_environment_is_wrapped() -> None:
+    model = LLMPPO(LLMPolicy, Stairs(), batch_size=2, policy_kwargs={"lora": {"r": 2}}, device="cpu")
+    assert isinstance(model.env, TextVecEnv) and model.env.num_envs == 1
+    assert model.env.env_is_wrapped(Monitor) == [True]
+    assert isinstance(model.observation_space, spaces.Text)
+    model.set_logger(Logger(None, []))
+    assert collect(model)

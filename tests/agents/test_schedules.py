@@ -1,0 +1,42 @@
+"""Schedules at their ends and in the middle."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.schedules import SHAPES, schedule
+from task_gym.errors import ArgumentError
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        # At 1, 3/4, 1/2, 1/4 and 0 remaining, of 8.
+        ("constant", (8, 8, 8, 8, 8)),
+        ("linear", (8, 6, 4, 2, 0)),
+        # 4 - 4 cos(pi r): cos(pi) = -1, cos(3 pi / 4) = -1/sqrt 2, 0, 1/sqrt 2, 1.
+        ("cosine", (8, 4 + 4 / math.sqrt(2), 4, 4 - 4 / math.sqrt(2), 0)),
+    ],
+)
+def test_by_hand(shape: str, expected: tuple[float, ...]) -> None:
+    values = schedule(shape, 8.0)
+    assert [values(remaining) for remaining in (1, 0.75, 0.5, 0.25, 0)] == pytest.approx(expected, abs=1e-12)
+
+
+@given(st.sampled_from(sorted(SHAPES)), st.floats(1e-6, 1e3), st.floats(0, 1), st.floats(0, 1))
+def test_every_shape_begins_at_the_initial_value_and_never_rises(
+    shape: str, initial: float, one: float, other: float
+) -> None:
+    values = schedule(shape, initial)
+    early, late = max(one, other), min(one, other)
+    assert values(1.0) == initial
+    assert 0 <= values(late) <= values(early) * (1 + 1e-12) <= initial * (1 + 1e-9)
+
+
+def test_an_unknown_shape_is_named() -> None:
+    with pytest.raises(ArgumentError, match="'linaer' was given, allowed: .*did you mean 'linear'"):
+        schedule("linaer", 1.0)

@@ -1,0 +1,76 @@
+"""Intervals against what can be worked out on paper."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.stats import Z95, mean_interval, wilson
+
+Z2 = Z95**2
+
+
+def test_z_is_the_normal_quantile() -> None:
+    # P(|Z| <= z) = erf(z / sqrt 2) = 0.95.
+    assert math.erf(Z95 / math.sqrt(2)) == pytest.approx(0.95, abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("successes", "expected"),
+    [
+        # The bounds p solve (phat - p)^2 = z^2 p (1 - p) / n. With n = 10:
+        # phat = 0: p^2 = z^2 p (1 - p) / 10, so p = 0 or p = z^2 / (10 + z^2) = 3.84146 / 13.84146 = 0.27753.
+        (0, (0.0, 0.0, Z2 / (10 + Z2))),
+        # phat = 1, its mirror image: 1 or 10 / (10 + z^2) = 0.72247.
+        (10, (1.0, 10 / (10 + Z2), 1.0)),
+        # phat = 1/2, around 1/2 by symmetry: d^2 = z^2 (1/4 - d^2) / 10, so d = z / (2 sqrt(10 + z^2)) = 0.26341.
+        (5, (0.5, 0.5 - Z95 / (2 * math.sqrt(10 + Z2)), 0.5 + Z95 / (2 * math.sqrt(10 + Z2)))),
+    ],
+)
+def test_wilson_by_hand(successes: int, expected: tuple[float, float, float]) -> None:
+    assert wilson(successes, 10) == pytest.approx(expected, abs=1e-12)
+
+
+def test_wilson_in_digits() -> None:
+    assert wilson(0, 10).high == pytest.approx(0.27753, abs=5e-6)
+    assert wilson(5, 10).low == pytest.approx(0.23659, abs=5e-6)
+
+
+@given(st.data())
+def test_wilson_contains_the_proportion_and_stays_in_the_unit_interval(data: st.DataObject) -> None:
+    trials = data.draw(st.integers(1, 10**6))
+    successes = data.draw(st.integers(0, trials))
+    mean, low, high = wilson(successes, trials)
+    assert mean == successes / trials
+    assert 0 <= low <= mean <= high <= 1 and low < high
+    mirrored = wilson(trials - successes, trials)
+    assert (mirrored.low, mirrored.high) == pytest.approx((1 - high, 1 - low), abs=1e-12)
+
+
+@pytest.mark.parametrize(("successes", "trials"), [(0, 0), (-1, 10), (11, 10)])
+def test_what_is_no_proportion_is_refused(successes: int, trials: int) -> None:
+    with pytest.raises(ValueError, match=f"got {successes}, {trials}"):
+        wilson(successes, trials)
+
+
+def test_mean_interval_by_hand() -> None:
+    # 1, 2, 3, 4: mean 5/2, variance (9/4 + 1/4 + 1/4 + 9/4) / 3 = 5/3, standard error sqrt(5/3 / 4).
+    error = Z95 * math.sqrt(5 / 12)
+    assert mean_interval([1, 2, 3, 4]) == pytest.approx((2.5, 2.5 - error, 2.5 + error), abs=1e-12)
+    assert mean_interval([0.5, 0.5]) == (0.5, 0.5, 0.5)
+
+
+def test_one_value_says_nothing_about_its_spread() -> None:
+    assert mean_interval([3.0]) == (3.0, -math.inf, math.inf)
+    with pytest.raises(ValueError, match="at least one value"):
+        mean_interval([])
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=50))
+def test_mean_interval_is_around_its_mean(values: list[float]) -> None:
+    mean, low, high = mean_interval(values)
+    assert low <= mean <= high
+    assert min(values) - 1e-6 <= mean <= max(values) + 1e-6

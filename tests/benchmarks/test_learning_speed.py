@@ -1,0 +1,86 @@
+"""The benchmark's parts, and a run of it that is far too short to learn anything."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from benchmarks import learning_speed
+from benchmarks.learning_speed import Point, first_reaching, make_tensor_env, summary, tensors_by_text
+
+
+def test_the_first_point_that_reaches_a_threshold() -> None:
+    points = [Point(0, 0.0, 0.1), Point(10, 1.0, 0.86), Point(20, 2.0, 0.84), Point(30, 3.004, 0.91)]
+    assert first_reaching(points, 0.85) == points[1]
+    assert first_reaching(points, 0.95) is None
+    assert summary(7, points) == {
+        "seed": 7,
+        "decisions_to": {"0.85": 10, "0.90": 30, "0.95": None},
+        "seconds_to": {"0.85": 1.0, "0.90": 3.0, "0.95": None},
+        "final_share": 0.91,
+        "best_share": 0.91,
+        "curve": [[0, 0.0, 0.1], [10, 1.0, 0.86], [20, 2.0, 0.84], [30, 3.0, 0.91]],
+    }
+
+
+def test_reaching_at_the_start_is_reaching() -> None:
+    """Zero decisions are a number, not the lack of one."""
+    assert summary(0, [Point(0, 0.0, 1.0)])["decisions_to"]["0.95"] == 0
+
+
+def test_every_text_has_the_tensor_that_its_player_would_see() -> None:
+    tensors = tensors_by_text()
+    assert len(tensors) == 936  # leduc_poker's information states
+    texts = gym.make("GameSpiel-v0", task_id=learning_speed.TASK_ID, rules=False)
+    env = make_tensor_env()
+    rng = np.random.default_rng(0)
+    for seed in range(20):
+        text, info = texts.reset(seed=seed)
+        tensor, _ = env.reset(seed=seed)
+        over = False
+        while not over:
+            assert tensor.dtype == np.float32 and tensor in env.observation_space
+            assert np.array_equal(tensors[text], tensor)
+            action = rng.choice(info["legal_actions"])
+            text, _, over, _, info = texts.step(action)
+            tensor, *_ = env.step(action)
+        assert tensor in env.observation_space  # also after the end
+
+
+def test_the_perceptron_is_worth_what_it_plays() -> None:
+    """With its output layer at zero it is uniform, and uniform against uniform is worth 0."""
+    from sb3_contrib import MaskablePPO
+    from stable_baselines3.common.vec_env import DummyVecEnv
+
+    model = MaskablePPO("MlpPolicy", DummyVecEnv([make_tensor_env]), device="cpu", seed=0)
+    share = learning_speed.mlp_share(tensors_by_text())
+    assert share(model) != pytest.approx(0, abs=1e-9)
+    model.policy.action_net.weight.data.zero_()
+    model.policy.action_net.bias.data.zero_()
+    assert share(model) == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.slow
+def test_a_short_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results = learning_speed.main(["--decisions", "1000", "--out", str(tmp_path / "new"), "--threads", "1"])
+    printed = capsys.readouterr().out.splitlines()
+    assert (
+        json.loads(printed[-1]) == results == json.loads((tmp_path / "new/learning_speed.json").read_text())
+    )
+    assert list(results["learners"]) == ["mlp", "tiny", "random_weights"]
+    assert set(results["machine"]) == {"cpu", "cores", "threads", "python", "torch", "date"}
+    for key, learner in results["learners"].items():
+        (run,) = learner["runs"]
+        (first, *_, last) = run["curve"]
+        # One rollout of 16 x 128 decisions, or one step of 1,024 games of one to four decisions.
+        assert len(run["curve"]) == 2 and first[0] == 0 and 1024 <= last[0] <= 4096
+        assert key != "mlp" or last[0] == 16 * 128
+        assert first[1] == pytest.approx(0, abs=0.5) and last[1] > 0
+        assert abs(first[2]) < 0.1  # nobody knows anything yet
+        assert sum(line.startswith(f"{key}, seed 0:") for line in printed) == 2
+    assert imread(tmp_path / "new" / "learning_speed.png").std() > 0

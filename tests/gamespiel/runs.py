@@ -1,0 +1,100 @@
+"""Runs small enough for tests, and what makes two of them the same."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from safetensors.torch import load_file
+
+from agents import checkpoint
+from agents.loggers import read_rows
+from gamespiel.config import Config, resolve
+from gamespiel.training import train
+
+ROOT = Path(__file__).parents[2]
+STEPS = 12
+SMALL = {
+    "env.task_id": "null",
+    "env.game": "kuhn_poker",
+    "ppo.batch_size": "6",
+    "ppo.mini_batch_size": "5",
+    "ppo.gradient_accumulation_steps": "2",
+    "ppo.ppo_epochs": "2",
+    "ppo.num_train_steps": str(STEPS),
+    "run.seed": "3",
+    "run.eval_games": "3",
+    "run.checkpoint_every": "1",
+    "run.keep_checkpoints": "100",
+    "run.device": "cpu",
+    "run.num_threads": "1",
+}
+"""The tiny preset in a second, on a game of twelve information states; the last minibatch is a ragged one."""
+
+
+def small(folder: Path, **more: str) -> Config:
+    """The small configuration, with overrides as `run__seed="4"`."""
+    overrides = SMALL | {"run.output_dir": str(folder)}
+    overrides |= {name.replace("__", "."): value for name, value in more.items()}
+    return resolve("tiny", overrides=overrides.items())
+
+
+def command(script: str, *arguments: str) -> list[str]:
+    """A script at the root, run as a user would."""
+    return [sys.executable, str(ROOT / script), *arguments]
+
+
+def train_command(folder: Path, **more: str) -> list[str]:
+    """`python train.py` with the small configuration."""
+    overrides = SMALL | {"run.output_dir": str(folder)}
+    overrides |= {name.replace("__", "."): value for name, value in more.items()}
+    return command("train.py", *(part for key, value in overrides.items() for part in (f"--{key}", value)))
+
+
+def quiet() -> Console:
+    return Console(file=io.StringIO(), width=120)
+
+
+def train_quietly(config: Config, resume: Path | None = None) -> Path:
+    return train(config, resume, quiet())
+
+
+def steps_of(run: Path) -> list[int]:
+    """The steps that a run has checkpoints of."""
+    return [int(path.name.removeprefix("step-")) for path in checkpoint.checkpoints(run)]
+
+
+def rows_of(run: Path) -> list[dict[str, Any]]:
+    """A run's metrics without what depends on the clock."""
+    timing = re.compile(r"time/.*|seconds")
+    return [
+        {key: value for key, value in row.items() if not timing.fullmatch(key)}
+        for row in read_rows(run / "metrics.jsonl")
+    ]
+
+
+def assert_same_run(run: Path, other: Path) -> None:
+    """Bit for bit: adapters, value head, optimizer, counters, every metric, and the table at the end."""
+    newest, others = checkpoint.find(run), checkpoint.find(other)
+    assert newest.name == others.name
+    for name in ("adapter/adapter_model.safetensors", "value_head.safetensors"):
+        own, theirs = load_file(newest / name), load_file(others / name)
+        assert own.keys() == theirs.keys()
+        assert [key for key in own if not torch.equal(own[key], theirs[key])] == []
+    moments, theirs = (torch.load(folder / "optimizer.pt") for folder in (newest, others))
+    assert moments["param_groups"] == theirs["param_groups"]
+    assert moments["state"].keys() == theirs["state"].keys()
+    for index, state in moments["state"].items():
+        assert all(torch.equal(value, theirs["state"][index][name]) for name, value in state.items())
+    counters = [json.loads((folder / "state.json").read_text()) for folder in (newest, others)]
+    for counted in counters:
+        assert counted.pop("seconds") > 0
+    assert counters[0] == counters[1]
+    assert rows_of(run) == rows_of(other)
+    assert (run / "summary.json").read_text() == (other / "summary.json").read_text()

@@ -1,0 +1,269 @@
+"""`gamespiel eval`: baselines and checkpoints, by play and exactly."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.evaluation import balanced_seeds, by_seat, play_seeds
+from agents.models import TINY
+from gamespiel import exact
+from gamespiel.assembly import make_envs
+from gamespiel.baselines import baseline_agent
+from gamespiel.config import Config, InvalidValueError, NotBuiltError, resolve, save, saved_config, to_dict
+from gamespiel.evaluation import evaluate
+from gamespiel.options import EvalOptions
+from task_gym.errors import ArgumentError, SizeError, TaskGymError
+from tests.gamespiel.runs import quiet, small
+
+KUHN = [("env.task_id", "null"), ("env.game", "kuhn_poker")]
+TIC_TAC_TOE = [("env.task_id", "null"), ("env.game", "tic_tac_toe")]
+
+
+def config(*overrides: tuple[str, str]) -> Config:
+    return resolve("tiny", overrides=[("run.device", "cpu"), *overrides])
+
+
+def run(folder: Path, given: Config, **options: Any) -> dict[str, Any]:
+    """The results, after a check that what is returned is what is written."""
+    output = folder / "result.json"
+    results = evaluate(EvalOptions(config=given, output=output, **options), quiet())
+    written: dict[str, Any] = json.loads(output.read_text())
+    assert written == json.loads(json.dumps(results).replace("NaN", "null"))
+    return written
+
+
+# -- by play -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("agent", ["first", "random", "mcts:20"])
+@pytest.mark.parametrize("game", [[], KUHN, TIC_TAC_TOE], ids=["leduc", "kuhn", "tic_tac_toe"])
+def test_every_seat_gets_its_games_and_twice_is_the_same(
+    agent: str, game: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    given = config(*game)
+    results = run(tmp_path, given, agent=agent, num_episodes=6)
+    sampled = results["sampled"]
+    assert {name: row["episodes"] for name, row in sampled.items()} == {"seat 0": 6, "seat 1": 6, "all": 12}
+    assert all(row["faults"] == 0 and row["illegal_rate"] == 0 for row in sampled.values())
+    # Everybody's mean is the mean of the seats, which have equally many games.
+    for name in ("score", "success", "returns"):
+        seats = [sampled[seat][name][0] for seat in ("seat 0", "seat 1")]
+        assert sampled["all"][name][0] == pytest.approx(sum(seats) / 2)
+    assert run(tmp_path, given, agent=agent, num_episodes=6) == results
+
+
+def test_another_seed_plays_other_games(tmp_path: Path) -> None:
+    one = run(tmp_path, config(), agent="random", num_episodes=10)
+    two = run(tmp_path, config(("run.seed", "1")), agent="random", num_episodes=10)
+    assert one["sampled"] != two["sampled"] and (one["seed"], two["seed"]) == (0, 1)
+
+
+def test_first_in_kuhn_poker_by_hand(tmp_path: Path) -> None:
+    """`first` always passes. Against uniform play, from either seat:
+
+    The opponent bets with 1/2, at once or after our pass, and we fold: -1. It passes with 1/2, and the cards
+    decide: +1 or -1, equally often over the deals. So a game pays -1 with 1/2 + 1/4 = 3/4 and +1 with 1/4:
+    mean -1/2, variance 1 - 1/4 = 3/4. In scores, (return + 2) / 4: 1/4 or 3/4, mean 3/8; a success is 1/4.
+    Turns: from seat 0 one, and a second after a bet: 3/2; from seat 1 always one.
+    """
+    solved = run(tmp_path, config(*KUHN), agent="first", exact=True)["exact"]["policy"]
+    assert solved["values"] == pytest.approx([-1 / 2, -1 / 2])
+    assert solved["share"] == pytest.approx(
+        -1 / (1 / 2 + 5 / 12)
+    )  # best responses: see test_exact of game_gym
+
+    games = 1000
+    sampled = run(tmp_path, config(*KUHN), agent="first", num_episodes=games)["sampled"]
+    error = math.sqrt(3 / 4 / games)
+    for name in ("seat 0", "seat 1"):
+        mean, low, high = sampled[name]["returns"]
+        assert low < -1 / 2 < high
+        # The interval is as wide as the variance says: 1.96 errors to a side.
+        assert (high - low) / 2 == pytest.approx(1.96 * error, rel=0.1)
+        score = sampled[name]["score"]
+        assert score == pytest.approx([(bound + 2) / 4 for bound in (mean, low, high)])
+        assert sampled[name]["success"][1] < 1 / 4 < sampled[name]["success"][2]
+    assert sampled["seat 0"]["length"] == pytest.approx(3 / 2, abs=4 * math.sqrt(1 / 4 / games))
+    assert sampled["seat 1"]["length"] == 1
+
+
+def test_mcts_beats_random_at_tic_tac_toe(tmp_path: Path) -> None:
+    """A search that sees two moves ahead takes wins and stops losses: it loses next to nothing."""
+    results = run(tmp_path, config(*TIC_TAC_TOE), agent="mcts:100x5", num_episodes=20)
+    assert results["sampled"]["all"]["score"][0] > 0.9
+
+
+def test_a_baseline_plays_as_the_opponent_of_its_name(tmp_path: Path) -> None:
+    """`first` against `first` in kuhn poker: nobody bets, so one turn from each seat, and no searching."""
+    envs = make_envs(config(*KUHN, ("env.opponent", "first")).env, 8)
+    seeds = balanced_seeds(envs, 10, seed=1)
+    episodes = play_seeds(envs, baseline_agent("first", envs, 1, len(seeds)), seeds)
+    assert {seat: len(own) for seat, own in by_seat(episodes).items()} == {0: 10, 1: 10}
+    assert all([turn.action for turn in episode.turns] == [0] for episode in episodes)
+    assert {abs(episode.info["returns"][0]) for episode in episodes} == {1.0}
+
+
+# -- exactly -----------------------------------------------------------------------------------------------
+
+
+def test_random_in_leduc_poker_has_no_share(tmp_path: Path) -> None:
+    """Both play uniformly, from either seat: the game is zero-sum, so the two values cancel."""
+    solved = run(tmp_path, config(), agent="random", exact=True)["exact"]
+    assert sum(solved["policy"]["values"]) == pytest.approx(0, abs=1e-12)
+    assert solved["policy"]["share"] == pytest.approx(0, abs=1e-12)
+    assert solved["policy"]["best"] == pytest.approx([2.0875, 2.6597], abs=1e-4)
+    assert solved["untrained"] is None
+
+
+def test_exact_values_agree_with_play(tmp_path: Path) -> None:
+    """Within four standard errors; `first` in leduc poker folds to nothing and raises nothing."""
+    solved = run(tmp_path, config(), agent="first", exact=True)["exact"]["policy"]
+    sampled = run(tmp_path, config(), agent="first", num_episodes=300)["sampled"]
+    for seat in (0, 1):
+        mean, low, high = sampled[f"seat {seat}"]["returns"]
+        assert abs(solved["values"][seat] - mean) <= 4 * max(high - low, 1e-9) / (2 * 1.96)
+
+
+@pytest.mark.parametrize(
+    ("agent", "overrides", "error", "message"),
+    [
+        ("mcts:20", [], InvalidValueError, "known exactly: random, first or a checkpoint, not 'mcts:20'"),
+        (
+            "random",
+            [("env.opponent", "mcts:20")],
+            ArgumentError,
+            "'mcts:20' was given, allowed: 'random', 'f",
+        ),
+        ("random", TIC_TAC_TOE, SizeError, "tic_tac_toe was given, which has more than 50,000 histories"),
+        (
+            "random",
+            [("env.task_id", "null"), ("env.task_ids", "[[200000000, 200000009]]")],
+            SizeError,
+            "exact evaluation takes one game: give env.task_id or env.game",
+        ),
+        ("random", [("env.max_turns", "2")], InvalidValueError, "env.max_turns must be null, not 2"),
+    ],
+)
+def test_what_cannot_be_solved_is_refused(
+    agent: str, overrides: list[tuple[str, str]], error: type[TaskGymError], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=message):
+        run(tmp_path, config(*overrides), agent=agent, exact=True)
+    assert not (tmp_path / "result.json").exists()
+    assert agent == "mcts:20" or not exact.is_enumerable(config(*overrides).env)
+
+
+def test_what_can_be_solved_is_known() -> None:
+    for overrides in ([], KUHN, [("env.opponent", "first")]):
+        assert exact.is_enumerable(config(*overrides).env)
+
+
+# -- checkpoints -------------------------------------------------------------------------------------------
+
+
+def test_a_checkpoint_by_play(finished: Path, tmp_path: Path) -> None:
+    given = saved_config(finished)
+    results = run(tmp_path, given, checkpoint=finished, num_episodes=5)
+    assert {name: row["episodes"] for name, row in results["sampled"].items()} == {
+        "seat 0": 5,
+        "seat 1": 5,
+        "all": 10,
+    }
+    assert results["agent"] == str(finished) and results["env"] == json.loads(
+        json.dumps(to_dict(given)["env"])
+    )
+    assert run(tmp_path, given, checkpoint=finished, num_episodes=5) == results
+    # The newest checkpoint is what a run means; the run's own measure after training used as many games.
+    newest = finished / "checkpoints" / "step-000012"
+    assert run(tmp_path, given, checkpoint=newest, num_episodes=5)["sampled"] == results["sampled"]
+    after = json.loads((finished / "summary.json").read_text())["after"]
+    three = run(tmp_path, given, checkpoint=finished, num_episodes=3)["sampled"]["all"]
+    assert (three["score"][0], three["returns"][0]) == (after["score"], after["return"])
+
+
+def test_a_checkpoint_exactly(finished: Path, tmp_path: Path) -> None:
+    given, summary = saved_config(finished), json.loads((finished / "summary.json").read_text())
+    solved = run(tmp_path, given, checkpoint=finished, exact=True)["exact"]
+    assert solved["policy"]["share"] == summary["after"]["share of best response"]
+    assert solved["greedy"]["share"] == summary["after"]["share, greedy"]
+    # Without its adapters it is the model that training began with, whose adapters were the identity.
+    assert solved["untrained"]["share"] == pytest.approx(
+        summary["before"]["share of best response"], abs=1e-6
+    )
+    start = run(tmp_path, given, checkpoint=finished / "checkpoints" / "step-000000", exact=True)["exact"]
+    assert start["policy"]["share"] == summary["before"]["share of best response"]
+
+
+def test_greedy_plays_as_its_exact_value_says(finished: Path, tmp_path: Path) -> None:
+    given = saved_config(finished)
+    greedy = run(tmp_path, given, checkpoint=finished, num_episodes=200, greedy=True)
+    solved = run(tmp_path, given, checkpoint=finished, exact=True)["exact"]["greedy"]
+    assert greedy["greedy"] is True
+    for seat in (0, 1):
+        mean, low, high = greedy["sampled"][f"seat {seat}"]["returns"]
+        assert abs(solved["values"][seat] - mean) <= 4 * max(high - low, 1e-9) / (2 * 1.96)
+
+
+def test_results_go_beside_the_checkpoint_unless_told_otherwise(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(finished, copy)
+    given = saved_config(copy)
+    for options in ({}, {"greedy": True}, {"exact": True}):
+        evaluate(EvalOptions(config=given, checkpoint=copy, num_episodes=1, **options), quiet())
+    assert {path.name for path in copy.glob("eval-*")} == {
+        "eval-sampled-random.json",
+        "eval-sampled-random-greedy.json",
+        "eval-exact-random.json",
+    }
+    monkeypatch.chdir(tmp_path)
+    against = config(*TIC_TAC_TOE, ("env.opponent", "mcts:5"))
+    evaluate(EvalOptions(config=against, agent="first", num_episodes=1), quiet())
+    assert (tmp_path / "runs" / "eval-first-sampled-mcts-5.json").is_file()
+
+
+# -- what is refused ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("overrides", "options", "error", "message"),
+    [
+        ([("env.opponent", "open")], {}, InvalidValueError, "'open' leaves every seat to the agent"),
+        ([("env.task_id", "null")], {}, InvalidValueError, "chooses no game"),
+        ([("env.env_mode", "url")], {}, NotBuiltError, "env.env_mode = 'url'"),
+        ([], {"greedy": True}, InvalidValueError, "--greedy is for a checkpoint"),
+        (
+            [("model.model_name", "/no/where")],
+            {"agent": None, "checkpoint": TINY},
+            TaskGymError,
+            "which holds none",
+        ),
+    ],
+)
+def test_named_errors(
+    overrides: list[tuple[str, str]],
+    options: dict[str, Any],
+    error: type[TaskGymError],
+    message: str,
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(error, match=message):
+        run(tmp_path, config(*overrides), **{"agent": "first", **options})
+
+
+def test_a_run_of_another_shape_is_refused(finished: Path, tmp_path: Path) -> None:
+    other = resolve(base=saved_config(finished), overrides=[("lora.r", "8")])
+    with pytest.raises(TaskGymError, match="does not fit this policy"):
+        run(tmp_path, other, checkpoint=finished, num_episodes=1)
+
+
+def test_the_configuration_of_a_run_is_what_evaluation_starts_from(tmp_path: Path) -> None:
+    save(small(tmp_path), tmp_path / "config.yaml")
+    assert saved_config(tmp_path) == small(tmp_path)

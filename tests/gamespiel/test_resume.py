@@ -1,0 +1,174 @@
+"""A run that is stopped, however, goes on as if it had not been."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from agents import checkpoint
+from agents.checkpoint import CheckpointError
+from agents.loggers import read_rows
+from gamespiel import training
+from gamespiel.config import InvalidValueError, saved_config
+from tests.gamespiel.runs import (
+    ROOT,
+    STEPS,
+    assert_same_run,
+    command,
+    quiet,
+    rows_of,
+    small,
+    steps_of,
+    train_command,
+    train_quietly,
+)
+
+
+def resume(run: Path) -> Path:
+    return train_quietly(saved_config(run), resume=run)
+
+
+@pytest.mark.parametrize("step", [0, 5, STEPS - 1])
+def test_from_any_step_bit_for_bit(step: int, finished: Path, tmp_path: Path) -> None:
+    """As after a kill that came when later rows were written and their checkpoint was not."""
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    for later in checkpoint.checkpoints(run)[step + 1 :]:
+        shutil.rmtree(later)
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 13, "train/kl')  # a line that the kill interrupted
+    assert resume(run) == run
+    assert_same_run(run, finished)
+
+
+def test_ctrl_c_stops_after_the_last_whole_step(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A real signal, sent when the fourth step is shown: the fifth is begun, dropped, and played again."""
+    write = training._Display.write
+
+    def interrupting(self: training._Display, *args: object) -> None:
+        write(self, *args)  # type: ignore[arg-type]
+        if self._model.step == 4:
+            signal.raise_signal(signal.SIGINT)
+
+    console, run = quiet(), tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(training._Display, "write", interrupting)
+        with pytest.raises(KeyboardInterrupt):
+            training.train(small(run, run__checkpoint_every="100"), console=console)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert f"stopped after step 4 of {STEPS}" in console.file.getvalue()  # type: ignore[attr-defined]
+    assert steps_of(run) == [0, 4]
+    assert rows_of(run) == rows_of(finished)[:4]
+    resume(run)
+    assert_same_run(run, finished)
+
+
+def test_a_second_ctrl_c_stops_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupting(self: training._Display, *args: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(training._Display, "write", interrupting)
+    with pytest.raises(KeyboardInterrupt):
+        train_quietly(small(tmp_path / "run", run__eval_games="0"))
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert steps_of(tmp_path / "run") == [0]  # not even the checkpoint of the first step
+
+
+def test_a_finished_run_has_nothing_left_to_do(finished: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    resume(run)
+    assert_same_run(run, finished)
+
+
+def test_an_older_checkpoint_does_not_overtake_later_ones(finished: Path) -> None:
+    with pytest.raises(CheckpointError, match="step-000012 lies beside it and would be overtaken"):
+        train_quietly(saved_config(finished), resume=finished / "checkpoints" / "step-000003")
+
+
+def test_a_resumed_run_stays_in_its_folder(finished: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "moved"
+    shutil.copytree(finished, moved)
+    resume(moved)  # its configuration still names the old folder
+    assert saved_config(moved).run.output_dir == str(moved)
+    elsewhere = small(tmp_path / "elsewhere")
+    with pytest.raises(InvalidValueError, match="elsewhere'.*a resumed run stays in"):
+        train_quietly(elsewhere, resume=moved)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def start(run: Path, until: int, **more: str) -> subprocess.Popen[str]:
+    """`python train.py` in a process of its own, returned when it has logged `until` steps."""
+    process = subprocess.Popen(
+        train_command(run, **more), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    metrics = run / "metrics.jsonl"
+    deadline = time.monotonic() + 120
+    while not metrics.exists() or metrics.read_text().count("\n") < until:
+        assert process.poll() is None and time.monotonic() < deadline, process.communicate()[0]
+        time.sleep(0.002)
+    return process
+
+
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, str]:
+    """A run stopped by SIGINT to its process: its folder, the exit status and what was printed."""
+    run = tmp_path_factory.mktemp("interrupted") / "run"
+    process = start(run, until=2, run__checkpoint_every="100")
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    return run, process.returncode, output
+
+
+@pytest.mark.slow
+def test_sigint_leaves_a_usable_checkpoint_and_says_so(
+    interrupted: tuple[Path, int, str], finished: Path
+) -> None:
+    run, status, output = interrupted
+    (first, stopped) = steps_of(run)
+    assert status == 130  # 128 + SIGINT, as of a shell command that Ctrl-C ended
+    assert first == 0 and 2 <= stopped < STEPS
+    assert f"stopped after step {stopped} of {STEPS}" in output and "gamespiel: interrupted" in output
+    assert "Traceback" not in output
+    assert rows_of(run) == rows_of(finished)[:stopped]
+
+
+@pytest.mark.slow
+def test_the_command_line_goes_on_and_evaluates(
+    interrupted: tuple[Path, int, str], finished: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(interrupted[0], run)
+    subprocess.run(command("train.py", "--resume", str(run)), cwd=ROOT, check=True, capture_output=True)
+    assert_same_run(run, finished)
+    result = subprocess.run(
+        command("eval.py", "--checkpoint", str(run), "--num_episodes", "5"),
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert "against random" in result.stdout and (run / "eval-sampled-random.json").is_file()
+
+
+@pytest.mark.slow
+def test_sigkill_loses_no_more_than_the_steps_since_the_checkpoint(finished: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    process = start(run, until=5, run__checkpoint_every="3")
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    logged, kept = len(read_rows(run / "metrics.jsonl")), steps_of(run)[-1]
+    assert kept in (3, 6, 9) and logged >= kept
+    assert rows_of(run) == rows_of(finished)[:logged]
+    resume(run)
+    assert_same_run(run, finished)

@@ -1,0 +1,156 @@
+"""What a run writes, and what it refuses to begin."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+from matplotlib.image import imread
+
+from agents import checkpoint
+from gamespiel.config import Config, InvalidValueError, NotBuiltError, load, resolve
+from gamespiel.training import train
+from task_gym.errors import GameError, OpponentError, TaskGymError
+from tests.gamespiel.runs import STEPS, quiet, rows_of, small, steps_of, train_quietly
+
+
+def test_a_runs_folder(finished: Path) -> None:
+    assert {path.name for path in finished.iterdir()} == {
+        "config.yaml",
+        "metrics.jsonl",
+        "checkpoints",
+        "learning_curve.png",
+        "summary.json",
+    }
+    assert load(finished / "config.yaml") == small(finished)
+    assert steps_of(finished) == list(range(STEPS + 1))  # the one of step 0 is there from the start
+    assert {path.name for path in checkpoint.find(finished).iterdir()} == {
+        "adapter",
+        "value_head.safetensors",
+        "optimizer.pt",
+        "state.json",
+    }
+    picture = imread(finished / "learning_curve.png")
+    assert picture.ndim == 3 and picture.std() > 0
+
+
+def test_metrics_have_a_row_a_step(finished: Path) -> None:
+    rows = rows_of(finished)
+    assert [row["step"] for row in rows] == list(range(1, STEPS + 1))
+    assert all(row["rollout/episodes"] == 6 and row["rollout/faults"] == 0 for row in rows)
+    turns = [round(row["rollout/turns"] * 6) for row in rows]  # mean turns of six episodes
+    assert [row["decisions"] for row in rows] == [sum(turns[: i + 1]) for i in range(STEPS)]
+    # The preset's rate falls linearly from 2e-3: in step i (from 0), 12 - i twelfths remain.
+    rate = resolve("tiny").ppo.learning_rate
+    expected = [rate * (STEPS - i) / STEPS for i in range(STEPS)]
+    assert [row["train/learning_rate"] for row in rows] == pytest.approx(expected)
+
+
+def test_the_summary_has_before_and_after(finished: Path) -> None:
+    summary = json.loads((finished / "summary.json").read_text())
+    assert summary["step"] == STEPS and summary["decisions"] == rows_of(finished)[-1]["decisions"]
+    measures = {
+        "share of best response", "share, greedy", "exact return, seat 0", "exact return, seat 1",
+        "score", "success rate", "return", "illegal rate",
+    }  # fmt: skip
+    assert set(summary["before"]) == set(summary["after"]) == measures
+    for row in (summary["before"], summary["after"]):
+        # Best responses to a uniform opponent are worth 1/2 and 5/12 (worked out in the tests of game_gym).
+        value = row["exact return, seat 0"] + row["exact return, seat 1"]
+        assert row["share of best response"] == pytest.approx(value / (1 / 2 + 5 / 12))
+        assert row["illegal rate"] == 0
+    # The untrained model imitates uniformly random play, and uniform against uniform is worth 0.
+    assert abs(summary["before"]["share of best response"]) < 0.05
+    assert summary["before"] != summary["after"]
+
+
+def test_the_tables_and_what_to_do_next_are_printed(tmp_path: Path) -> None:
+    console = quiet()
+    lora = {"lora__lora_dropout": "0.1", "ppo__num_train_steps": "1", "run__eval_games": "0"}
+    folder = train(small(tmp_path / "run", **lora), console=console)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "lora.lora_dropout = 0.1 is applied nowhere" in text
+    assert f"run folder: {folder}" in text
+    assert f"python eval.py --checkpoint {folder} --exact" in text
+    assert "share of best response" in text and "success rate" not in text  # no games, no sampled measures
+
+
+def test_checkpoints_are_written_when_asked_and_old_ones_removed(tmp_path: Path) -> None:
+    every = {"run__checkpoint_every": "2", "run__keep_checkpoints": "2", "run__eval_games": "0"}
+    run = train_quietly(small(tmp_path / "run", ppo__num_train_steps="5", **every))
+    assert steps_of(run) == [4, 5]  # 0, 2, 4 and the last
+
+
+def test_a_run_without_a_folder_gets_a_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = small(tmp_path, ppo__num_train_steps="1", run__eval_games="0")
+    run = train_quietly(dataclasses.replace(config, run=dataclasses.replace(config.run, output_dir=None)))
+    assert run.parent == Path("runs")
+    assert run.name.startswith("kuhn_poker-") and run.name.endswith("-seed3")
+    assert load(run / "config.yaml").run.output_dir == str(run)
+
+
+def refused(config: Config, error: type[TaskGymError], message: str) -> None:
+    folder = Path(str(config.run.output_dir))
+    with pytest.raises(error, match=message):
+        train_quietly(config)
+    assert not (folder / "config.yaml").exists() and steps_of(folder) == []
+
+
+@pytest.mark.parametrize(
+    ("override", "error", "message"),
+    [
+        ({"env__opponent": "open"}, InvalidValueError, "'open' leaves every seat to the caller"),
+        ({"env__opponent": "mctz"}, OpponentError, "'mctz' was given, .*did you mean 'mcts'"),
+        ({"env__game": "null"}, InvalidValueError, "chooses no game: give one of task_id"),
+        ({"env__game": "kuhn_pokr"}, GameError, "'kuhn_pokr' was given, .*did you mean 'kuhn_poker'"),
+        (
+            {"run__device": "gpu"},
+            InvalidValueError,
+            "run.device must be auto, cpu, cuda or cuda:N, not 'gpu'",
+        ),
+        ({"run__device": "meta"}, InvalidValueError, "run.device must be auto, .* not 'meta'"),
+        ({"run__device": "cuda:99"}, InvalidValueError, "run.device is 'cuda:99', but torch finds"),
+        (
+            {"model__model_name": "tinny"},
+            InvalidValueError,
+            "'tinny' cannot be loaded: .*did you mean 'tiny'",
+        ),
+        ({"model__model_name": "/no/where"}, InvalidValueError, "'/no/where' cannot be loaded"),
+        ({"model__use_4bit": "true"}, NotBuiltError, "model.use_4bit = True"),
+        ({"env__env_mode": "docker"}, NotBuiltError, "env.env_mode = 'docker'"),
+        ({"curriculum__failure_replay_prob": "0.5"}, NotBuiltError, "curriculum.failure_replay_prob = 0.5"),
+    ],
+)
+def test_named_errors(
+    override: dict[str, str], error: type[TaskGymError], message: str, tmp_path: Path
+) -> None:
+    refused(small(tmp_path / "run", **override), error, message)
+
+
+def test_an_output_dir_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("")
+    with pytest.raises(InvalidValueError, match=r"run.output_dir .*run': File exists"):
+        train_quietly(small(tmp_path / "run"))
+
+
+def test_an_output_dir_that_holds_a_run_is_left_alone(finished: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in finished.rglob("*")}
+    with pytest.raises(InvalidValueError, match="already holds a run: go on with --resume"):
+        train_quietly(small(finished))
+    assert {path: path.stat().st_mtime_ns for path in finished.rglob("*")} == before
+
+
+def test_the_game_may_be_any_of_the_four_keys(tmp_path: Path) -> None:
+    from gamespiel.assembly import env_arguments
+
+    none = small(tmp_path, env__game="null").env
+    assert env_arguments(dataclasses.replace(none, task_id=200000000))["task_id"] == 200000000
+    assert env_arguments(dataclasses.replace(none, task_ids=(7, (9, 11))))["task_ids"] == [7, (9, 11)]
+    # A game index is a hundred million task ids, ends included.
+    by_index = env_arguments(dataclasses.replace(none, allowed_game_indices=(0, 2)))
+    assert by_index["task_ids"] == [(0, 99_999_999), (200_000_000, 299_999_999)]
+    named = env_arguments(dataclasses.replace(none, game="kuhn_poker", params={"players": 3}))
+    assert (named["game"], named["params"]) == ("kuhn_poker", {"players": 3})
