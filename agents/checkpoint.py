@@ -5,7 +5,7 @@ A checkpoint is a folder `checkpoints/step-N` of the run, written whole or not a
 - `adapter/`: the adapters in PEFT's own format, for anything that reads PEFT,
 - `value_head.safetensors`: the critic,
 - `optimizer.pt`: AdamW's state,
-- `state.json`: counters and the KL coefficient.
+- `state.json`: counters, the KL coefficient, and which base model it belongs to.
 
 There is no generator to save: every random number is addressed by seed, step, episode and turn
 (`agents.noise`).
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from agents.ppo import LLMPPO
 
 FOLDER = "checkpoints"
-UNREADABLE = (OSError, EOFError, RuntimeError, ValueError, SafetensorError, pickle.UnpicklingError)
+UNREADABLE = (OSError, EOFError, KeyError, RuntimeError, ValueError, SafetensorError, pickle.UnpicklingError)
 """What reading a file raises that is missing, torn or of another model."""
 _NAME = re.compile(r"step-(\d+)")
 
@@ -57,6 +57,7 @@ def save(model: LLMPPO, run: Path) -> Path:
         "n_updates": model._n_updates,
         "kl_coefficient": model.kl.coefficient,
         "seconds": model.seconds,
+        "base": _base(model.policy),
     }
     (partial / "state.json").write_text(json.dumps(state, indent=2) + "\n")
     shutil.rmtree(target, ignore_errors=True)  # a step that was resumed with other settings
@@ -100,6 +101,9 @@ def load_policy(policy: LLMPolicy, checkpoint: Path) -> None:
         CheckpointError: files that are missing, or made for another model.
     """
     try:
+        trained_on = json.loads((checkpoint / "state.json").read_text())["base"]
+        if trained_on != _base(policy):
+            raise ValueError(f"it was trained on {trained_on}, this policy is {_base(policy)}")
         adapters = load_file(checkpoint / "adapter" / "adapter_model.safetensors")
         head = load_file(checkpoint / "value_head.safetensors")
         policy.load_state_dict(
@@ -107,6 +111,13 @@ def load_policy(policy: LLMPolicy, checkpoint: Path) -> None:
         )
     except UNREADABLE as error:
         raise CheckpointError(f"checkpoint: {str(checkpoint)!r} does not fit this policy: {error}") from error
+
+
+def _base(policy: LLMPolicy) -> dict[str, Any]:
+    """What adapters are worthless without: the base model, and for random weights the seed that drew it."""
+    settings = policy.model_settings
+    drawn = {"random_weights": True, "seed": policy.seed} if settings.random_weights else {}
+    return {"model_name": settings.model_name, **drawn, "hidden_size": policy.value_head.in_features}
 
 
 def load(model: LLMPPO, checkpoint: Path) -> None:

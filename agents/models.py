@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
+
+from task_gym.errors import TaskGymError, nearest
 
 TINY = Path(__file__).parent / "tiny"
 ALL_LINEAR = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
@@ -47,62 +50,77 @@ class ModelSettings:
     random_weights: bool = False
 
 
+class ModelError(TaskGymError):
+    """A base model that cannot be loaded, or adapters that it has no place for."""
+
+
 def resolve(model_name: str) -> str:
     """The folder or hub name to load from.
 
     Raises:
-        FileNotFoundError: something that looks like a path and is not a folder with a `config.json`.
+        ModelError: something that looks like a path and is not a folder with a `config.json`.
     """
     if model_name == "tiny":
         return str(TINY)
     path = Path(model_name).expanduser()
     if path.is_dir():
         if not (path / "config.json").is_file():
-            raise FileNotFoundError(f"model_name {model_name!r} is a folder without a config.json")
+            raise ModelError(f"model_name {model_name!r} is a folder without a config.json")
         return str(path)
     if model_name.startswith(("/", ".", "~")) or model_name.count("/") > 1:
-        raise FileNotFoundError(f"model_name {model_name!r} is not a folder")
+        raise ModelError(f"model_name {model_name!r} is not a folder")
     if "/" not in model_name and difflib.get_close_matches(model_name.lower(), ["tiny"], n=1):
-        raise FileNotFoundError(f"model_name {model_name!r} is unknown; did you mean 'tiny'?")
+        raise ModelError(f"model_name {model_name!r} is unknown; did you mean 'tiny'?")
     return model_name
 
 
 def load_tokenizer(settings: ModelSettings) -> Any:
     from transformers import AutoTokenizer
 
-    return AutoTokenizer.from_pretrained(resolve(settings.model_name))
+    with _loading(settings.model_name):
+        return AutoTokenizer.from_pretrained(resolve(settings.model_name))
 
 
 def load_base(settings: ModelSettings, device: torch.device | str, seed: int) -> Any:
     """The frozen base model in evaluation mode.
 
     Raises:
-        ValueError: an unknown dtype.
+        ModelError: an unknown dtype, or a model that is not there.
     """
     from transformers import AutoConfig, AutoModelForCausalLM
 
     if settings.dtype != "auto" and settings.dtype not in DTYPES:
-        raise ValueError(f"dtype {settings.dtype!r} is unknown; allowed: auto, {', '.join(DTYPES)}")
+        raise ModelError(f"dtype {settings.dtype!r} is unknown; allowed: auto, {', '.join(DTYPES)}")
     on_cpu = torch.device(device).type == "cpu"
     dtype: Any = DTYPES.get(settings.dtype, torch.float32 if on_cpu else "auto")
     source = resolve(settings.model_name)
-    if settings.random_weights:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+    with _loading(settings.model_name), torch.random.fork_rng(devices=[]):
+        if settings.random_weights:
             config = AutoConfig.from_pretrained(source)
+            torch.manual_seed(seed)
             model = AutoModelForCausalLM.from_config(config)
-        model = model.to(torch.get_default_dtype() if dtype == "auto" else dtype)
-    else:
-        with _quiet(settings.model_name == "tiny"):
+            model = model.to(torch.get_default_dtype() if dtype == "auto" else dtype)
+        else:
             model = AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
     model.requires_grad_(False)
     return model.to(device).eval()
 
 
 def add_adapters(base: Any, settings: LoraSettings, seed: int) -> Any:
-    """The PEFT model around `base`: trainable float32 adapters, the identity at first (B = 0)."""
+    """The PEFT model around `base`: trainable float32 adapters, the identity at first (B = 0).
+
+    Raises:
+        ModelError: a target module that the model does not have; PEFT itself passes over such a one.
+    """
     from peft import LoraConfig, get_peft_model
 
+    modules = {name.rsplit(".", 1)[-1] for name, m in base.named_modules() if isinstance(m, nn.Linear)}
+    for target in settings.target_modules:
+        if target.rsplit(".", 1)[-1] not in modules:
+            raise ModelError(
+                f"target_modules: {target!r} was given, the model has: {', '.join(sorted(modules))}"
+                f"{nearest(target, sorted(modules))}"
+            )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         config = LoraConfig(
@@ -119,15 +137,17 @@ def add_adapters(base: Any, settings: LoraSettings, seed: int) -> Any:
 
 
 @contextmanager
-def _quiet(quiet: bool) -> Iterator[None]:
-    """Without the loading bar, which for the shipped model would be over before it is read."""
+def _loading(model_name: str) -> Iterator[None]:
+    """Within it a model that is not there is a named error, and `tiny` shows no bar of its loading."""
     from transformers.utils import logging
 
-    if not quiet or not logging.is_progress_bar_enabled():
-        yield
-        return
-    logging.disable_progress_bar()
+    quiet = model_name == "tiny" and logging.is_progress_bar_enabled()
+    if quiet:
+        logging.disable_progress_bar()
     try:
         yield
+    except OSError as error:
+        raise ModelError(f"model_name {model_name!r} cannot be loaded: {error}") from error
     finally:
-        logging.enable_progress_bar()
+        if quiet:
+            logging.enable_progress_bar()

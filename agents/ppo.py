@@ -184,6 +184,7 @@ class LLMPPO(OnPolicyAlgorithm):
         callback.on_training_start(locals(), globals())
         while self.step < self.total_steps if total_timesteps is None else self.num_timesteps < limit:  # type: ignore[operator]
             self._update_progress(total_timesteps, limit)
+            callback.on_rollout_start()  # before the clock: checkpoints and evaluations happen there
             started = time.perf_counter()
             if not self.collect_rollouts(self.env, callback):
                 break
@@ -212,7 +213,6 @@ class LLMPPO(OnPolicyAlgorithm):
             raise ValueError(
                 f"LLMPPO collects from a TextVecEnv, got {type(env).__name__}: wrap the environments in one"
             )
-        callback.on_rollout_start()
         seeds = noise.episode_seeds(self.seed or 0, self.step, self.batch_size)
         counted = self.num_timesteps
 

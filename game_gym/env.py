@@ -133,6 +133,11 @@ class GameSpielEnv(gym.Env[str, Any]):
         """The game being played, with its parameters; the first declared one before the first reset."""
         return self._tasks.variants[0] if self._task is None else self._task.variant
 
+    @property
+    def seat(self) -> int | None:
+        """The seat that the caller plays now, as ``info["seat"]``; None before the first reset."""
+        return None if self._turn is None else self._turn.seat
+
     def action_masks(self) -> NDArray[np.bool_]:
         """The mask: bool, shape (n,), True = legal; all False before the first reset and after the end."""
         mask = np.zeros(self._actions, dtype=np.bool_)

@@ -105,8 +105,9 @@ def information_states(variant: Variant, rules: bool = True) -> tuple[Informatio
         visited += 1
         if visited > MAX_STATES:
             raise SizeError(
-                f"{variant.spec.name} was given, which has more than {MAX_STATES:,} histories (episodes of up to "
-                f"{variant.game.max_game_length()} moves among {variant.game.num_distinct_actions()} actions); "
+                f"{variant.spec.name} was given, which has more than {MAX_STATES:,} histories (episodes of "
+                f"up to {variant.game.max_game_length()} moves among "
+                f"{variant.game.num_distinct_actions()} actions); "
                 "allowed: games of at most so many, as leduc_poker with 9,457 and kuhn_poker with 58"
             )
         if state.is_terminal():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import gymnasium as gym
@@ -95,52 +93,38 @@ def policy_settings(config: Config) -> dict[str, Any]:
 
 def make_policy(config: Config, env: TextVecEnv) -> LLMPolicy:
     """The policy alone, for evaluation."""
-    with _loading(config):
-        return LLMPolicy(
-            env.observation_space,
-            env.action_space,
-            lambda remaining: config.ppo.learning_rate,
-            device=str(device_of(config)),
-            **policy_settings(config),
-        )
+    return LLMPolicy(
+        env.observation_space,
+        env.action_space,
+        lambda remaining: config.ppo.learning_rate,
+        device=str(device_of(config)),
+        **policy_settings(config),
+    )
 
 
 def make_algorithm(config: Config) -> LLMPPO:
     """Environments, policy and algorithm, before their first step."""
     ppo = config.ppo
     envs = make_envs(config.env, ppo.batch_size)
-    with _loading(config):
-        return LLMPPO(
-            LLMPolicy,
-            envs,
-            schedule(ppo.lr_schedule, ppo.learning_rate),
-            batch_size=ppo.batch_size,
-            mini_batch_size=ppo.mini_batch_size,
-            gradient_accumulation_steps=ppo.gradient_accumulation_steps,
-            ppo_epochs=ppo.ppo_epochs,
-            gamma=ppo.gamma,
-            gae_lambda=ppo.lam,
-            cliprange=ppo.cliprange,
-            vf_coef=ppo.vf_coef,
-            ent_coef=schedule(ppo.ent_schedule, ppo.ent_coef),
-            max_grad_norm=ppo.max_grad_norm,
-            kl=AdaptiveKLController(
-                ppo.init_kl_coef, ppo.target_kl, ppo.kl_horizon if ppo.adaptive_kl else None
-            ),
-            critic_warmup_steps=ppo.critic_warmup_steps,
-            normalize_advantage=ppo.normalize_advantage,
-            total_steps=ppo.num_train_steps,
-            policy_kwargs=policy_settings(config),
-            seed=config.run.seed,
-            device=device_of(config),
-        )
-
-
-@contextmanager
-def _loading(config: Config) -> Iterator[None]:
-    """Within it a model that is not there is an error about `model.model_name`."""
-    try:
-        yield
-    except OSError as error:
-        name = config.model.model_name
-        raise InvalidValueError(f"model.model_name {name!r} cannot be loaded: {error}") from error
+    return LLMPPO(
+        LLMPolicy,
+        envs,
+        schedule(ppo.lr_schedule, ppo.learning_rate),
+        batch_size=ppo.batch_size,
+        mini_batch_size=ppo.mini_batch_size,
+        gradient_accumulation_steps=ppo.gradient_accumulation_steps,
+        ppo_epochs=ppo.ppo_epochs,
+        gamma=ppo.gamma,
+        gae_lambda=ppo.lam,
+        cliprange=ppo.cliprange,
+        vf_coef=ppo.vf_coef,
+        ent_coef=schedule(ppo.ent_schedule, ppo.ent_coef),
+        max_grad_norm=ppo.max_grad_norm,
+        kl=AdaptiveKLController(ppo.init_kl_coef, ppo.target_kl, ppo.kl_horizon if ppo.adaptive_kl else None),
+        critic_warmup_steps=ppo.critic_warmup_steps,
+        normalize_advantage=ppo.normalize_advantage,
+        total_steps=ppo.num_train_steps,
+        policy_kwargs=policy_settings(config),
+        seed=config.run.seed,
+        device=device_of(config),
+    )

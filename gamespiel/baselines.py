@@ -28,7 +28,7 @@ def baseline_agent(name: str, env: TextVecEnv, seed: int, episodes: int) -> Deci
     playing: dict[int, tuple[Opponent, SeatView]] = {}
 
     def begin(episode: int, local: Any) -> tuple[Opponent, SeatView]:
-        view = SeatView(local.variant, local.state.current_player(), rules=True)
+        view = SeatView(local.variant, local.seat, rules=True)
         opponent = make_opponent(name, local.variant.game, local.variant.spec, view.seat)
         opponent.restart(seeds[episode])
         return opponent, view

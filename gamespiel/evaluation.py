@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from agents.vec_env import TextVecEnv
 from gamespiel import exact
 from gamespiel.assembly import make_envs, make_policy
 from gamespiel.baselines import baseline_agent
-from gamespiel.config import Config, InvalidValueError, require_built, to_dict
+from gamespiel.config import Config, InvalidValueError, require_built, saved_config, to_dict
 from gamespiel.options import EvalOptions
 from gamespiel.report import exact_table, sampled_table, write_json
 
@@ -86,7 +87,9 @@ def sample(
 def _trained(options: EvalOptions, config: Config, envs: TextVecEnv) -> LLMPolicy:
     assert options.checkpoint is not None
     found = checkpoint.find(options.checkpoint)  # before the model is loaded, which can take minutes
-    policy = make_policy(config, envs)
+    # --seed is the games'; random base weights are still those of the run's own seed.
+    trained = dataclasses.replace(config.run, seed=saved_config(found).run.seed)
+    policy = make_policy(dataclasses.replace(config, run=trained), envs)
     checkpoint.load_policy(policy, found)
     return policy
 

@@ -179,3 +179,11 @@ def test_saving_asks_no_network(trained: LLMPPO, tmp_path: Path, monkeypatch: py
     config = trained.policy.model.peft_config["default"]
     monkeypatch.setattr(config, "base_model_name_or_path", "some/model")
     checkpoint.save(trained, tmp_path)
+
+
+def test_adapters_of_another_base_are_refused(trained: LLMPPO, tmp_path: Path) -> None:
+    # The same shapes throughout, so that nothing but the record can tell.
+    folder = checkpoint.save(trained, tmp_path)
+    other = learner(policy_kwargs={"lora": {"r": 4}, "model": {"random_weights": True}})
+    with pytest.raises(CheckpointError, match="it was trained on .*'tiny'.*random_weights"):
+        checkpoint.load_policy(other.policy, folder)

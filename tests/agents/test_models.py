@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from agents.models import TINY, LoraSettings, ModelSettings, add_adapters, load_base, resolve
+from agents.models import TINY, LoraSettings, ModelError, ModelSettings, add_adapters, load_base, resolve
 
 
 def test_names() -> None:
@@ -26,12 +26,12 @@ def test_names() -> None:
     ],
 )
 def test_names_that_are_none(name: str, message: str) -> None:
-    with pytest.raises(FileNotFoundError, match=message):
+    with pytest.raises(ModelError, match=message):
         resolve(name)
 
 
 def test_a_folder_without_a_model(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"is a folder without a config\.json"):
+    with pytest.raises(ModelError, match=r"is a folder without a config\.json"):
         resolve(str(tmp_path))
 
 
@@ -43,7 +43,7 @@ def test_the_base_is_frozen_and_in_evaluation_mode() -> None:
 
 def test_an_unknown_dtype() -> None:
     with pytest.raises(
-        ValueError, match="dtype 'int4' is unknown; allowed: auto, float32, bfloat16, float16"
+        ModelError, match="dtype 'int4' is unknown; allowed: auto, float32, bfloat16, float16"
     ):
         load_base(ModelSettings(dtype="int4"), "cpu", seed=0)
 
@@ -63,3 +63,13 @@ def test_adapters_begin_as_the_identity() -> None:
         assert torch.equal(model(input_ids=ids).logits, expected)
     config = model.peft_config["default"]
     assert (config.r, config.lora_alpha, config.lora_dropout) == (2, 4, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("targets", "message"),
+    [(("q_proj", "v_prj"), "'v_prj' was given.*did you mean 'v_proj'"), (("nope",), "'nope'")],
+)
+def test_a_target_that_is_no_module(targets: tuple[str, ...], message: str) -> None:
+    base = load_base(ModelSettings(), "cpu", seed=0)
+    with pytest.raises(ModelError, match=message):
+        add_adapters(base, LoraSettings(target_modules=targets), seed=0)

@@ -38,5 +38,5 @@ def test_every_shape_begins_at_the_initial_value_and_never_rises(
 
 
 def test_an_unknown_shape_is_named() -> None:
-    with pytest.raises(ArgumentError, match="'linaer' was given, allowed: .*did you mean 'linear'"):
+    with pytest.raises(ArgumentError, match=r"'linaer' was given, allowed: .*did you mean 'linear'"):
         schedule("linaer", 1.0)

@@ -26,7 +26,7 @@ def test_z_is_the_normal_quantile() -> None:
         (0, (0.0, 0.0, Z2 / (10 + Z2))),
         # phat = 1, its mirror image: 1 or 10 / (10 + z^2) = 0.72247.
         (10, (1.0, 10 / (10 + Z2), 1.0)),
-        # phat = 1/2, around 1/2 by symmetry: d^2 = z^2 (1/4 - d^2) / 10, so d = z / (2 sqrt(10 + z^2)) = 0.26341.
+        # phat = 1/2, symmetric: d^2 = z^2 (1/4 - d^2) / 10, so d = z / (2 sqrt(10 + z^2)) = 0.26341.
         (5, (0.5, 0.5 - Z95 / (2 * math.sqrt(10 + Z2)), 0.5 + Z95 / (2 * math.sqrt(10 + Z2)))),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
@@ -11,7 +12,14 @@ import pytest
 from matplotlib.image import imread
 
 from benchmarks import learning_speed
-from benchmarks.learning_speed import Point, first_reaching, make_tensor_env, summary, tensors_by_text
+from benchmarks.learning_speed import (
+    Curve,
+    Point,
+    first_reaching,
+    make_tensor_env,
+    summary,
+    tensors_by_text,
+)
 
 
 def test_the_first_point_that_reaches_a_threshold() -> None:
@@ -31,6 +39,33 @@ def test_the_first_point_that_reaches_a_threshold() -> None:
 def test_reaching_at_the_start_is_reaching() -> None:
     """Zero decisions are a number, not the lack of one."""
     assert summary(0, [Point(0, 0.0, 1.0)])["decisions_to"]["0.95"] == 0
+
+
+def test_the_clock_stands_still_during_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rollouts of 40 decisions and 5 seconds, evaluations of 100 seconds at every 60 decisions or more."""
+    now = 0.0
+    monkeypatch.setattr(learning_speed.time, "perf_counter", lambda: now)
+
+    def share(model: SimpleNamespace) -> float:
+        nonlocal now
+        now += 100
+        return model.num_timesteps / 1000
+
+    model = SimpleNamespace(num_timesteps=0, logger=None, get_env=lambda: None)
+    curve = Curve("x", share, decisions=160, every=60)
+    curve.init_callback(model)  # type: ignore[arg-type]
+    curve.on_training_start({}, {})
+    rollouts = 0
+    while True:
+        curve.on_rollout_start()
+        if not curve.on_step():
+            break
+        model.num_timesteps += 40
+        now += 5
+        rollouts += 1
+    curve.on_training_end()
+    assert rollouts == 4  # the fifth would begin at 160
+    assert curve.points == [Point(0, 0, 0), Point(80, 10, 0.08), Point(160, 20, 0.16)]
 
 
 def test_every_text_has_the_tensor_that_its_player_would_see() -> None:

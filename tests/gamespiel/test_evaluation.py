@@ -19,7 +19,7 @@ from gamespiel.config import Config, InvalidValueError, NotBuiltError, resolve, 
 from gamespiel.evaluation import evaluate
 from gamespiel.options import EvalOptions
 from task_gym.errors import ArgumentError, SizeError, TaskGymError
-from tests.gamespiel.runs import quiet, small
+from tests.gamespiel.runs import quiet, small, train_quietly
 
 KUHN = [("env.task_id", "null"), ("env.game", "kuhn_poker")]
 TIC_TAC_TOE = [("env.task_id", "null"), ("env.game", "tic_tac_toe")]
@@ -267,3 +267,12 @@ def test_a_run_of_another_shape_is_refused(finished: Path, tmp_path: Path) -> No
 def test_the_configuration_of_a_run_is_what_evaluation_starts_from(tmp_path: Path) -> None:
     save(small(tmp_path), tmp_path / "config.yaml")
     assert saved_config(tmp_path) == small(tmp_path)
+
+
+def test_a_seed_for_the_games_leaves_random_base_weights_alone(tmp_path: Path) -> None:
+    run = train_quietly(small(tmp_path / "run", model__random_weights="true", ppo__num_train_steps="1"))
+    config = resolve(base=saved_config(run), overrides=[("run.seed", "9")])
+    options = EvalOptions(config, checkpoint=run, num_episodes=5, exact=True, output=tmp_path / "out.json")
+    measured = evaluate(options, quiet())["exact"]["policy"]["values"]
+    summary = json.loads((run / "summary.json").read_text())["after"]
+    assert measured[0] == pytest.approx(summary["exact return, seat 0"], abs=1e-6)

@@ -101,7 +101,7 @@ def test_a_resumed_run_stays_in_its_folder(finished: Path, tmp_path: Path) -> No
     resume(moved)  # its configuration still names the old folder
     assert saved_config(moved).run.output_dir == str(moved)
     elsewhere = small(tmp_path / "elsewhere")
-    with pytest.raises(InvalidValueError, match="elsewhere'.*a resumed run stays in"):
+    with pytest.raises(InvalidValueError, match=r"elsewhere'.*a resumed run stays in"):
         train_quietly(elsewhere, resume=moved)
     assert not (tmp_path / "elsewhere").exists()
 

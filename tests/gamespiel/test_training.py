@@ -10,6 +10,7 @@ import pytest
 from matplotlib.image import imread
 
 from agents import checkpoint
+from agents.models import ModelError
 from gamespiel.config import Config, InvalidValueError, NotBuiltError, load, resolve
 from gamespiel.training import train
 from task_gym.errors import GameError, OpponentError, TaskGymError
@@ -115,10 +116,10 @@ def refused(config: Config, error: type[TaskGymError], message: str) -> None:
         ({"run__device": "cuda:99"}, InvalidValueError, "run.device is 'cuda:99', but torch finds"),
         (
             {"model__model_name": "tinny"},
-            InvalidValueError,
-            "'tinny' cannot be loaded: .*did you mean 'tiny'",
+            ModelError,
+            "'tinny' is unknown; did you mean 'tiny'",
         ),
-        ({"model__model_name": "/no/where"}, InvalidValueError, "'/no/where' cannot be loaded"),
+        ({"model__model_name": "/no/where"}, ModelError, "'/no/where' is not a folder"),
         ({"model__use_4bit": "true"}, NotBuiltError, "model.use_4bit = True"),
         ({"env__env_mode": "docker"}, NotBuiltError, "env.env_mode = 'docker'"),
         ({"curriculum__failure_replay_prob": "0.5"}, NotBuiltError, "curriculum.failure_replay_prob = 0.5"),
