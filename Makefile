@@ -15,7 +15,7 @@ help:
 
 setup: $(STAMP)
 
-# torch by itself and first, at its pin: a newer one must never be considered, it is gigabytes.
+# torch by itself and first, at its pin, so that nothing else decides which one is installed.
 $(STAMP): setup.py setup.cfg pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit(1)' || { \
 	    echo "GameSpiel needs Python 3.11 or newer; '$(PYTHON)' is not." \

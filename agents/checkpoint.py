@@ -114,10 +114,11 @@ def load_policy(policy: LLMPolicy, checkpoint: Path) -> None:
 
 
 def _base(policy: LLMPolicy) -> dict[str, Any]:
-    """What adapters are worthless without: the base model, and for random weights the seed that drew it."""
+    """What adapters mean nothing without: their scale, and the base model (random weights: their seed)."""
     settings = policy.model_settings
     drawn = {"random_weights": True, "seed": policy.seed} if settings.random_weights else {}
-    return {"model_name": settings.model_name, **drawn, "hidden_size": policy.value_head.in_features}
+    lora = {"r": policy.lora_settings.r, "lora_alpha": policy.lora_settings.lora_alpha}
+    return {"model_name": settings.model_name, **drawn, **lora}
 
 
 def load(model: LLMPPO, checkpoint: Path) -> None:
@@ -130,12 +131,16 @@ def load(model: LLMPPO, checkpoint: Path) -> None:
     try:
         state: dict[str, Any] = json.loads((checkpoint / "state.json").read_text())
         moments = torch.load(checkpoint / "optimizer.pt", map_location="cpu", weights_only=True)
+        scales = [group["lr_scale"] for group in model.policy.optimizer.param_groups]
         model.policy.optimizer.load_state_dict(moments)
+        for group, scale in zip(model.policy.optimizer.param_groups, scales, strict=True):
+            group["lr_scale"] = scale  # a setting, not a state: the resumed run may have been given another
     except UNREADABLE as error:
         raise CheckpointError(f"checkpoint: {str(checkpoint)!r} cannot be continued: {error}") from error
     model.step, model.num_timesteps = state["step"], state["num_timesteps"]
     model._n_updates, model.seconds = state["n_updates"], state["seconds"]
-    model.kl.coefficient = state["kl_coefficient"]
+    if model.kl.horizon is not None:  # without control it is a setting
+        model.kl.coefficient = state["kl_coefficient"]
 
 
 def require_newest(checkpoint: Path) -> None:

@@ -62,14 +62,20 @@ def measure(episodes: Sequence[Episode]) -> Measured | None:
     )
 
 
-def balanced_seeds(env: TextVecEnv, per_seat: int, seed: int) -> list[int]:
-    """Episode seeds that give every seat of the environment `per_seat` episodes, in the order drawn."""
+def balanced_seeds(
+    env: TextVecEnv, per_seat: int, seed: int, options: dict[str, Any] | None = None
+) -> list[int]:
+    """Episode seeds that give every seat of the environment `per_seat` episodes, in the order drawn.
+
+    `options` are those of the resets that ask for a seed's seat: a cheap opponent, where seats do not depend
+    on who it is.
+    """
     stream = episode_seeds(seed, 0, PROBES, Stream.EVALUATION_TASKS)
-    seats = {_seat(env, probe) for probe in stream}
+    seats = {_seat(env, probe, options) for probe in stream}
     quota, chosen, block = dict.fromkeys(seats, per_seat), [], 0
     while any(quota.values()):
         for candidate in stream:
-            seat = _seat(env, candidate)
+            seat = _seat(env, candidate, options)
             if quota.get(seat, 0):
                 quota[seat] -= 1
                 chosen.append(candidate)
@@ -78,8 +84,8 @@ def balanced_seeds(env: TextVecEnv, per_seat: int, seed: int) -> list[int]:
     return chosen
 
 
-def _seat(env: TextVecEnv, seed: int) -> Any:
-    return env.reset_one(0, seed)[1].get("seat")
+def _seat(env: TextVecEnv, seed: int, options: dict[str, Any] | None) -> Any:
+    return env.reset_one(0, seed, options)[1].get("seat")
 
 
 def play_seeds(env: TextVecEnv, decide: Decide, seeds: Sequence[int]) -> list[Episode]:
@@ -102,9 +108,10 @@ def policy_agent(policy: LLMPolicy, seed: int, episodes: int, *, greedy: bool = 
 
     def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> PolicySample:
         if greedy:
-            actions, values, log_probs = policy.forward(texts, deterministic=True, action_masks=masks)
+            with torch.no_grad():
+                actions, values, log_probs = policy.forward(texts, deterministic=True, action_masks=masks)
             unknown = torch.full_like(log_probs, torch.nan)  # the mass is read off paths that are sampled
-            return PolicySample(actions.cpu().numpy(), values[:, 0].detach(), log_probs.detach(), unknown)
+            return PolicySample(actions.cpu().numpy(), values[:, 0], log_probs, unknown)
 
         def uniforms(depth: int) -> Any:
             return action_uniforms(seed, 0, turn, depth, episodes, indices, Stream.EVALUATION_ACTIONS)

@@ -264,7 +264,8 @@ class LLMPolicy(MaskableActorCriticPolicy):
         distinct = list(dict.fromkeys(prompts))
         hidden = self.engine.read(distinct, list(range(len(distinct))), [len(p) - 1 for p in distinct])
         where = {prompt: i for i, prompt in enumerate(distinct)}
-        return self.value_of(hidden[[where[prompt] for prompt in prompts]])[:, None]
+        index = torch.tensor([where[prompt] for prompt in prompts], device=hidden.device)
+        return self.value_of(hidden.index_select(0, index))[:, None]
 
     def distribution(
         self, observations: Any, legal: Sequence[Sequence[int]]

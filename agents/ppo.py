@@ -178,6 +178,9 @@ class LLMPPO(OnPolicyAlgorithm):
             raise ValueError("learn() needs total_timesteps, or total_steps in the constructor")
         if reset_num_timesteps:
             self.step = 0
+        if self._last_obs is None:
+            # Or every environment would be reset once in vain: seeds are this class's own to give.
+            self._last_obs = np.empty(0, dtype=object)
         limit, callback = self._setup_learn(
             total_timesteps or 0, callback, reset_num_timesteps, tb_log_name, progress_bar
         )

@@ -139,7 +139,9 @@ class GameSpielEnv(gym.Env[str, Any]):
         return None if self._turn is None else self._turn.seat
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """The mask: bool, shape (n,), True = legal; all False before the first reset and after the end."""
+        """The mask: bool, shape (n,), True = legal; all False before the first reset and after
+        the end; a cut by ``max_turns`` keeps the mask of the position it cut.
+        """
         mask = np.zeros(self._actions, dtype=np.bool_)
         if self._turn is not None:
             mask[self._turn.legal] = True

@@ -1,4 +1,4 @@
-"""GameSpiel: games and code tracing as Gymnasium environments, and PPO for language models that play them.
+"""GameSpiel: games as Gymnasium environments, and PPO for language models that play them.
 
 Importing it registers every environment; it loads no learning library.
 """

@@ -72,7 +72,7 @@ def sample(
 ) -> Mapping[str, Measured]:
     """`per_seat` games from each seat: one measurement a seat, and "all"."""
     seed = config.run.seed
-    seeds = balanced_seeds(envs, per_seat, seed)
+    seeds = balanced_seeds(envs, per_seat, seed, {"opponent": "first"})
     decide: Decide
     if policy is not None:
         decide = policy_agent(policy, seed, len(seeds), greedy=greedy)

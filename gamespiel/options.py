@@ -32,6 +32,10 @@ class EvalOptions:
             r"random|first|mcts(:[1-9]\d*(x[1-9]\d*)?)?", self.agent
         ):
             raise InvalidValueError(f"--agent must be {AGENTS}, not {self.agent!r}")
+        if self.exact and self.greedy:
+            raise InvalidValueError(
+                "--exact shows the greedy policy beside the sampled one: leave --greedy out"
+            )
         if self.num_episodes < 1:
             raise InvalidValueError(f"--num_episodes must be at least 1, not {self.num_episodes}")
         if self.output is not None and self.output.suffix != ".json":

@@ -227,14 +227,14 @@ class ChoiceDecoder:
         p = log_probs.exp()
         entropies = -(p * log_probs.masked_fill(~torch.isfinite(log_probs), 0.0)).sum(-1)
         index = torch.tensor(read_of, dtype=torch.long, device=device)
-        nodes = log_probs[index]
+        nodes = log_probs.index_select(0, index)
         picked = nodes[
             torch.arange(len(chosen), device=device), torch.tensor(chosen, dtype=torch.long, device=device)
         ]
         zeros = torch.zeros(len(exact), device=device)
         return ChoiceEvaluation(
             log_probs=zeros.index_add(0, turns, picked),
-            entropy=zeros.index_add(0, turns, entropies[index]),
+            entropy=zeros.index_add(0, turns, entropies.index_select(0, index)),
             hidden=prompt_states,
             nodes=nodes,
             turns=turns,
@@ -286,7 +286,9 @@ class ChoiceDecoder:
         states = self.engine.read(
             sequences, [row for row, _ in places.items], [pos for _, pos in places.items]
         )
-        states = states[torch.tensor(at, dtype=torch.long, device=states.device)]
+        # index_select, here and below: with many threads, plain indexing adds up the gradients of repeats
+        # in any order, and two runs would differ.
+        states = states.index_select(0, torch.tensor(at, dtype=torch.long, device=states.device))
         return states[: len(reads)], states[len(reads) :]
 
     def _children(self, states: Tensor, children: Sequence[Tokens]) -> tuple[Tensor, Tensor]:

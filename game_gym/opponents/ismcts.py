@@ -12,4 +12,4 @@ def _make(seating: Seating) -> Opponent:
     )
 
 
-register_opponent("ismcts", _make, usage="ismcts[:SIMS]", takes_argument=True)
+register_opponent("ismcts", _make, usage="ismcts[:SIMS] (not built yet)", takes_argument=True)

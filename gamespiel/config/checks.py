@@ -4,7 +4,7 @@ from gamespiel.config.errors import ConfigError, InvalidValueError
 from gamespiel.config.layers import GAME_CHOICE
 from gamespiel.config.parse import check_range
 from gamespiel.config.schema import KEYS
-from gamespiel.config.sections import Config, TaskRange
+from gamespiel.config.sections import Config, PPOConfig, TaskRange
 
 
 def validate(config: Config) -> Config:
@@ -61,4 +61,9 @@ def notices(config: Config) -> list[str]:
         found.append("model.use_nested_quant = true has no effect without model.use_4bit.")
     if config.env.vllm_base_url is not None and not config.env.use_vllm:
         found.append(f"env.vllm_base_url = {config.env.vllm_base_url} is not used: env.use_vllm is false.")
+    if config.ppo.temperature != PPOConfig().temperature:
+        found.append(
+            f"ppo.temperature = {config.ppo.temperature} has no effect: it is of text replies, and games "
+            "choose among legal actions at temperature 1."
+        )
     return found

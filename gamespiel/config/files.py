@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,9 @@ def save(config: Config, path: str | Path) -> Path:
         text = json.dumps(to_dict(config), indent=2, ensure_ascii=False) + "\n"
     else:
         text = write_yaml(to_dict(config))
-    path.write_text(text, encoding="utf-8")
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, path)  # a kill leaves the old file or the new one
     return path
 
 
@@ -95,8 +98,11 @@ def saved_config(folder: str | Path) -> Config:
         raise ConfigError(f"no such run or checkpoint folder: {str(folder)!r}")
     here = folder.resolve()
     for candidate in (here, *list(here.parents)[:2]):
-        if (candidate / SAVED_NAME).is_file():
-            return load(candidate / SAVED_NAME)
+        saved = candidate / SAVED_NAME
+        if saved.is_file():
+            if not saved.read_text(encoding="utf-8").strip():
+                raise ConfigError(f"config file {str(saved)!r} is empty: it is no run's")
+            return load(saved)
     raise ConfigError(f"{str(folder)!r} is not a run: it holds no {SAVED_NAME}, nor do the two folders above")
 
 

@@ -70,7 +70,7 @@ class PPOConfig:
     max_grad_norm: float = key(1.0, "actor's and critic's gradients are each clipped to this", above=0)
     critic_warmup_steps: int = key(0, "first steps that train the critic alone", at_least=0)
     lr_schedule: Literal["constant", "linear", "cosine"] = key("constant", "of the learning rate")
-    temperature: float = key(0.7, "of text replies and evaluation", above=0)
+    temperature: float = key(0.7, "of text replies; games choose at temperature 1", above=0)
     normalize_advantage: bool = key(True, "to mean 0 and deviation 1")
 
 
@@ -85,12 +85,12 @@ class EnvConfig:
     game: str | None = key(None, "an OpenSpiel game by name")
     params: dict[str, GameParam] = key({}, "the game's parameters")  # noqa: RUF009
     allowed_game_indices: tuple[int, ...] = key((), "games by index (modulo 22)", at_least=0)
-    opponent: str = key("random", "random, first, mcts, mcts:SIMS, ismcts, ...")
+    opponent: str = key("random", "random, first, mcts, mcts:SIMS, mcts:SIMSxROLLOUTS, mcts-python")
     seeding: Literal["openenv", "evaluate"] = key("openenv", "the protocol that expands a seed")
     rules: bool = key(True, "put the rules into each prompt")
     reward: Literal["score", "upstream"] = key("score", "what an episode pays")
     illegal: Literal["penalize", "forfeit", "raise"] = key("penalize", "what an illegal action does")
-    max_turns: int | None = key(None, "cut an episode after so many turns", at_least=1)
+    max_turns: int | None = key(None, "cut an episode after so many turns", at_least=2)
     use_vllm: bool = key(False, "sample from a vLLM server")
     vllm_base_url: str | None = key(None, "where that server is")
 

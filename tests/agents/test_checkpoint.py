@@ -185,5 +185,5 @@ def test_adapters_of_another_base_are_refused(trained: LLMPPO, tmp_path: Path) -
     # The same shapes throughout, so that nothing but the record can tell.
     folder = checkpoint.save(trained, tmp_path)
     other = learner(policy_kwargs={"lora": {"r": 4}, "model": {"random_weights": True}})
-    with pytest.raises(CheckpointError, match="it was trained on .*'tiny'.*random_weights"):
+    with pytest.raises(CheckpointError, match=r"it was trained on .*'tiny'.*random_weights"):
         checkpoint.load_policy(other.policy, folder)

@@ -10,6 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from agents import checkpoint
 from agents.checkpoint import CheckpointError
@@ -172,3 +174,16 @@ def test_sigkill_loses_no_more_than_the_steps_since_the_checkpoint(finished: Pat
     assert rows_of(run) == rows_of(finished)[:logged]
     resume(run)
     assert_same_run(run, finished)
+
+
+@pytest.mark.slow
+def test_two_threads_add_up_in_one_order(tmp_path: Path) -> None:
+    """Gradients of prompts that repeat are summed; large sums are where threads would race."""
+    learned = []
+    for name in ("first", "second"):
+        big = {"ppo__batch_size": "1024", "ppo__mini_batch_size": "2048", "ppo__num_train_steps": "2"}
+        leduc = {"env__game": "leduc_poker", "run__num_threads": "2", "run__eval_games": "0"}
+        subprocess.run(train_command(tmp_path / name, **big, **leduc), check=True, stdout=subprocess.DEVNULL)
+        learned.append(load_file(checkpoint.find(tmp_path / name) / "adapter" / "adapter_model.safetensors"))
+    first, second = learned
+    assert [name for name in first if not torch.equal(first[name], second[name])] == []
