@@ -1,6 +1,7 @@
 """The command line. It only parses: `training.train` and `evaluation.evaluate` do the work."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,6 +20,9 @@ Overrides = list[tuple[str, str]]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command; returns the exit status: 0, 2 for what the caller can mend, 130 when interrupted."""
+    # Read by OpenMP when torch is imported, which is later. Threads that spin while they wait for one another
+    # make small models several times slower as soon as anything else runs on the machine.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         tokens, overrides = split_overrides(sys.argv[1:] if argv is None else argv)
         args, extra = build_parser().parse_known_args(tokens)
