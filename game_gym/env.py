@@ -56,10 +56,16 @@ class GameSpielEnv(gym.Env[str, Any]):
     ``terminated`` when the game is over or given up; ``truncated`` when ``max_turns`` cut a game that could
     have gone on. A cut keeps the text and the mask of the position that it cut.
 
+    A game may be over before the caller's first turn: in euchre, where the partner of a player who goes alone
+    sits out, and in some of the games outside the table. ``reset`` then returns the closing text, a mask of
+    zeros and everything that ``info`` has at the end (``upstream_reward`` is the score), and ``step`` raises
+    EpisodeError: look for ``"result"`` in the info of ``reset``.
+
     Args:
         task_id: One task id. Exactly one of ``task_id``, ``task_ids`` and ``game`` is given.
         task_ids: A list of ids and (first, last) ranges, ends included; each reset draws one.
-        game: An OpenSpiel game by name, with ``params``.
+        game: An OpenSpiel game by name, with ``params``: one that is declared here, or any other that
+            OpenSpiel loads, told in its own strings.
         params: Parameters of ``game``.
         opponent: "random", "mcts", "mcts:SIMS", "mcts:SIMSxROLLOUTS", "mcts-python", "first", or "open",
             which leaves every seat to the caller: each turn is the turn of ``info["seat"]``, and reward and
@@ -168,8 +174,13 @@ class GameSpielEnv(gym.Env[str, Any]):
         self._begin(task, seed, opponent)
         if self.render_mode == "human":
             self.render()
-        assert self._turn is not None
-        return self._turn.text, self._info(self._turn)
+        turn = self._turn
+        assert turn is not None
+        info = self._info(turn)
+        if turn.ending is not None:  # before the caller's first turn
+            info["upstream_reward"] = turn.reward
+            info.update(turn.ending.info())
+        return turn.text, info
 
     def step(self, action: Any) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Make a move; ``action`` is a whole number."""

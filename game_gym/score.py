@@ -20,7 +20,8 @@ def seat_score(returns: Sequence[float], seat: int, zero_sum: bool, low: float, 
     """
     own = returns[seat]
     if zero_sum or len(returns) == 1:
-        return (own - low) / (high - low) if high > low else 0.5
+        # Bounded, because some games state bounds that play can pass (2048: a few points more than its best).
+        return min(max((own - low) / (high - low), 0.0), 1.0) if high > low else 0.5
     ahead = sum(other > own for other in returns)
     if len(returns) > 2:
         return 1.0 - ahead / (len(returns) - 1)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -43,6 +48,7 @@ class GameSpec:
         allowed: Parameters that the rules and the description know, each with its allowed values.
         budget: What the opponent "mcts" spends; None where the game cannot be searched.
         fixed_names: Whether an action's name depends on seat and id alone, so that names can be kept.
+        typed: Parameters for which ``allowed`` gives one value, whose type is all that is asked for.
     """
 
     name: str
@@ -53,6 +59,7 @@ class GameSpec:
     allowed: Mapping[str, tuple[Any, ...]]
     budget: Budget | None
     fixed_names: bool = False
+    typed: frozenset[str] = frozenset()
 
 
 class Variant:
@@ -66,12 +73,17 @@ class Variant:
         zero_sum: Whether the returns always sum to zero.
         low, high: The least and the greatest possible return.
         pays_moves: Whether the game pays move by move and not at the end only.
+
+    Raises:
+        GameError: OpenSpiel refuses the parameters, or the game is of a kind that cannot be played here.
     """
 
     def __init__(self, spec: GameSpec, params: Params) -> None:
         self.spec = spec
-        self.game: Game = pyspiel.load_game(spec.name, dict(params))
+        self.game: Game = load_quietly(spec.name, params)
         kind = self.game.get_type()
+        _check_kind(spec.name, kind)
+        _check_plays(spec.name, self.game)
         self.players: int = self.game.num_players()
         self.actions: int = self.game.num_distinct_actions()
         self.zero_sum: bool = kind.utility == pyspiel.GameType.Utility.ZERO_SUM
@@ -80,6 +92,8 @@ class Variant:
         self.pays_moves: bool = kind.reward_model == pyspiel.GameType.RewardModel.REWARDS
         #: The full parameter set, defaults included.
         self.params: dict[str, Any] = self.game.get_parameters()
+        if not spec.typed:  # some games report only what was given; else a default may be a placeholder
+            self.params = {**kind.parameter_specification, **self.params}
         #: The rules in words.
         self.rules: str = spec.rules(self.params)
         self._choices: dict[tuple[int, ...], tuple[list[str], str]] = {}
@@ -115,11 +129,90 @@ def load_variant(spec: GameSpec, params: Params) -> Variant:
     for name, value in params.items():
         if name not in spec.allowed:
             raise GameError(unknown(f"parameter of {spec.name}", name, spec.allowed))
-        if not any(type(value) is type(choice) and value == choice for choice in spec.allowed[name]):
-            raise GameError(unknown(f"{spec.name} parameter {name!r}", value, spec.allowed[name]))
-    return _load(spec, tuple(sorted(params.items())))
+        _check_value(spec, name, value)
+    # JSON keeps the types that OpenSpiel's parameters have, and can be hashed where a game is a parameter.
+    return _load(spec, json.dumps(dict(params), sort_keys=True))
+
+
+def _check_value(spec: GameSpec, name: str, value: Any) -> None:
+    choices = spec.allowed[name]
+    if name in spec.typed:
+        if type(value) is not type(choices[0]):
+            raise GameError(
+                f"{spec.name} parameter {name!r}: {value!r} was given, "
+                f"allowed: a value of type {type(choices[0]).__name__}"
+            )
+    elif not any(type(value) is type(choice) and value == choice for choice in choices):
+        raise GameError(unknown(f"{spec.name} parameter {name!r}", value, choices))
 
 
 @lru_cache(maxsize=256)
-def _load(spec: GameSpec, params: tuple[tuple[str, Any], ...]) -> Variant:
-    return Variant(spec, dict(params))
+def _load(spec: GameSpec, params: str) -> Variant:
+    return Variant(spec, json.loads(params))
+
+
+def load_quietly(name: str, params: Params) -> Game:
+    """OpenSpiel's game; what it prints while loading (known issues, the text of errors) is dropped.
+
+    Raises:
+        GameError: OpenSpiel refuses the parameters.
+    """
+    try:
+        with _no_stderr():
+            game = pyspiel.load_game(name, dict(params))
+            game.new_initial_state()  # where some games look at their parameters first
+            return game
+    except (
+        RuntimeError,
+        LookupError,
+        TypeError,
+        ValueError,
+        MemoryError,
+    ) as error:  # SpielError is a RuntimeError
+        # On one line, without OpenSpiel's source file and line number, which stand first.
+        reason = " ".join(re.sub(r"^/\S+:\d+ ", "", str(error)).split())
+        raise GameError(
+            f"{name} parameters: {dict(params)!r} was given, which OpenSpiel refuses: {reason}"
+        ) from error
+
+
+@contextmanager
+def _no_stderr() -> Iterator[None]:
+    """Drop what C++ writes to file descriptor 2, where the process has one."""
+    sys.stderr.flush()
+    try:
+        kept = os.dup(2)
+    except OSError:
+        yield
+        return
+    try:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _check_kind(name: str, kind: Any) -> None:
+    if kind.dynamics == pyspiel.GameType.Dynamics.MEAN_FIELD:
+        raise GameError(
+            f"game: {name!r} was given, a mean-field game, where a player faces a distribution; "
+            "allowed: games with alternating or simultaneous moves"
+        )
+    if kind.chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC:
+        raise GameError(
+            f"game: {name!r} was given, which draws its own chance, so that it cannot be played again from "
+            "its address; allowed: games whose chance is drawn from outside"
+        )
+
+
+def _check_plays(name: str, game: Game) -> None:
+    state = game.new_initial_state()
+    try:
+        with _no_stderr():
+            state.legal_actions()
+    except RuntimeError as error:
+        raise GameError(
+            f"game: {name!r} was given, which does not number its actions; allowed: games that do"
+        ) from error

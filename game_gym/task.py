@@ -98,7 +98,7 @@ class TaskSet:
         task_id: One task id.
         task_ids: A list of ids and (first, last) ranges, both ends included. Drawing is uniform over
             the ids; one that is named twice is drawn twice as often.
-        game: An OpenSpiel game that has a declaration.
+        game: An OpenSpiel game by name.
         params: Its parameters.
 
     Raises:

@@ -2,9 +2,35 @@
 
 from __future__ import annotations
 
-from game_gym.games import kuhn_poker, leduc_poker, tic_tac_toe
+from game_gym.games import (
+    amazons,
+    backgammon,
+    blackjack,
+    bridge,
+    checkers,
+    chess,
+    clobber,
+    dots_and_boxes,
+    euchre,
+    game_2048,
+    gin_rummy,
+    go,
+    goofspiel,
+    hearts,
+    hex,
+    kuhn_poker,
+    leduc_poker,
+    liars_dice,
+    othello,
+    oware,
+    phantom_ttt,
+    quoridor,
+    solitaire,
+    tic_tac_toe,
+)
+from game_gym.games.generic import generic_spec
 from game_gym.spec import GameSpec
-from task_gym.errors import GameError, unknown
+from task_gym.errors import GameError, nearest
 
 #: Position is the task-id index. Frozen: task ids that people hold point into it, so the order never changes
 #: and nothing is added (a longer table would renumber every id above it).
@@ -35,15 +61,41 @@ TABLE: tuple[str, ...] = (
 
 #: Every declaration by OpenSpiel name. Games outside the table are reached with ``game=``.
 DECLARED: dict[str, GameSpec] = {
-    module.SPEC.name: module.SPEC for module in (leduc_poker, kuhn_poker, tic_tac_toe)
+    module.SPEC.name: module.SPEC
+    for module in (
+        leduc_poker,
+        kuhn_poker,
+        tic_tac_toe,
+        blackjack,
+        phantom_ttt,
+        game_2048,
+        solitaire,
+        bridge,
+        amazons,
+        oware,
+        goofspiel,
+        liars_dice,
+        gin_rummy,
+        othello,
+        backgammon,
+        hex,
+        clobber,
+        hearts,
+        euchre,
+        dots_and_boxes,
+        go,
+        chess,
+        checkers,
+        quoridor,
+    )
 }
 
 
 def find_game(name: str) -> GameSpec:
-    """The declaration of a game.
+    """The declaration of a game, or one made from what OpenSpiel says of it.
 
     Raises:
-        GameError: OpenSpiel has no such game, or it has no declaration yet; the message says which do.
+        GameError: OpenSpiel has no such game.
     """
     spec = DECLARED.get(name) if isinstance(name, str) else None
     if spec is not None:
@@ -51,10 +103,11 @@ def find_game(name: str) -> GameSpec:
     # Imported here: listing OpenSpiel's games takes longer than everything else in this file.
     import pyspiel
 
-    if name in TABLE or name in pyspiel.registered_names():
-        raise GameError(f"game: {name!r} was given, which has no declaration yet; declared: {_declared()}")
-    raise GameError(unknown("game", name, DECLARED))
-
-
-def _declared() -> str:
-    return ", ".join(repr(name) for name in DECLARED)
+    names = pyspiel.registered_names()
+    if name in names:
+        return generic_spec(name)
+    listed = ", ".join(repr(known) for known in DECLARED)
+    raise GameError(
+        f"game: {name!r} was given, allowed: OpenSpiel's {len(names)} games, of which these are declared: "
+        f"{listed}{nearest(name, names)}"
+    )

@@ -1,20 +1,31 @@
-"""Golden transcripts: every word of a few games of every declared game.
+"""Golden transcripts: what the games of every declaration say, word for word.
 
-``python -m tests.game_gym.golden`` writes them anew. Look at the difference before keeping it: a changed
-transcript is a changed environment.
+``python -m tests.game_gym.golden [GAME ...]`` writes them anew, all of them or those named. Look at the
+difference before keeping it: a changed transcript is a changed environment.
+
+The small games' transcripts are whole. The others' have, for every variant and both protocols, the rules, the
+first turns and the last, and a digest of all turns; one item a line.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import sys
 from pathlib import Path
+from typing import Any
 
 from game_gym.games import DECLARED
+from game_gym.spec import load_variant
+from tests.game_gym.play import DECLARED as SMALL
 from tests.game_gym.play import episode, make
 
 FOLDER = Path(__file__).parent.parent / "data" / "golden"
 
 SEEDS = (0, 1, 7)
+
+#: Turns shown of a long game, before the last.
+SHOWN = 3
 
 
 def path(game: str) -> Path:
@@ -22,6 +33,10 @@ def path(game: str) -> Path:
 
 
 def transcript(game: str) -> str:
+    return whole(game) if game in SMALL else shortened(game)
+
+
+def whole(game: str) -> str:
     """Both protocols, with rules and without, as indented JSON."""
     games = [
         {
@@ -37,9 +52,30 @@ def transcript(game: str) -> str:
     return json.dumps(games, ensure_ascii=False, indent=1) + "\n"
 
 
+def shortened(game: str) -> str:
+    """Every variant, a game a protocol, as JSON with one item a line."""
+    spec = DECLARED[game]
+    items: list[Any] = []
+    for config in range(spec.variants):
+        params = spec.params(config)
+        items.append({"params": params, "rules": load_variant(spec, params).rules})
+        for seed, seeding in enumerate(("openenv", "evaluate"), start=config):
+            record = episode(make(game=game, params=params, seeding=seeding, rules=False), seed)
+            for entry in record:
+                del entry[-1]["action_mask"]  # legal_actions says the same, shorter
+            digest = hashlib.sha256(line(record).encode()).hexdigest()
+            items.append({"seeding": seeding, "seed": seed, "turns": len(record), "sha256": digest})
+            items += record[:SHOWN] + record[max(SHOWN, len(record) - 1) :]
+    return "[\n" + ",\n".join(line(item) for item in items) + "\n]\n"
+
+
+def line(item: Any) -> str:
+    return json.dumps(item, ensure_ascii=False)
+
+
 def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for game in DECLARED:
+    for game in sys.argv[1:] or DECLARED:
         path(game).write_text(transcript(game), encoding="utf-8")
 
 

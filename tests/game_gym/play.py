@@ -27,7 +27,7 @@ def episode(env: Any, seed: int, options: dict[str, Any] | None = None) -> list[
     """Play one episode by the rule; everything it showed, as plain data that can be compared."""
     text, info = env.reset(seed=seed, options=options)
     record: list[tuple[Any, ...]] = [(text, plain(info))]
-    over, turn = False, 0
+    over, turn = not info["legal_actions"], 0  # a game may be over before the first turn
     while not over:
         text, reward, terminated, truncated, info = env.step(pick(info["legal_actions"], turn, seed))
         record.append((text, reward, terminated, truncated, plain(info)))

@@ -26,7 +26,7 @@ from tests.game_gym.play import LEDUC, make
     [
         ({"task_id": "x"}, TaskIdError, "task id: 'x' was given"),
         ({"task_id": None}, ArgumentError, "exactly one of task_id, task_ids and game"),
-        ({"task_id": 0}, TaskIdError, "'goofspiel', which has no declaration yet"),
+        ({"task_id": -1}, TaskIdError, "task id: -1 was given"),
         ({"task_ids": 5}, ArgumentError, "task_id, task_ids was given"),
         ({"task_id": None, "task_ids": 5}, TaskIdError, "task_ids: 5 was given"),
         ({"task_id": None, "game": "leduk_poker"}, GameError, "did you mean 'leduc_poker'"),

@@ -13,13 +13,14 @@ from game_gym.games import DECLARED, find_game
 from game_gym.prompts import render
 from game_gym.spec import load_variant
 from task_gym.errors import GameError
+from tests.game_gym.play import DECLARED as SMALL
 
+# Small enough that random play meets the same information state often.
 VARIANTS = [
     (name, {key: value})
-    for name, spec in DECLARED.items()
-    for key, values in (spec.allowed or {"": (None,)}).items()
+    for name in SMALL
+    for key, values in DECLARED[name].allowed.items()
     for value in values
-    if key
 ] + [("tic_tac_toe", {})]
 
 
@@ -77,15 +78,12 @@ def test_names_are_kept_only_where_they_are_fixed(name: str, params: Any) -> Non
 def test_declarations_are_whole(name: str) -> None:
     spec = DECLARED[name]
     assert spec.name == name
-    params = {key: values[0] for key, values in spec.allowed.items()}
+    params = spec.params(0)
     rules = spec.rules(load_variant(spec, params).params)
-    assert 200 < len(rules) < 2000
+    assert 200 < len(rules) < 6000
     assert rules == rules.strip()
     assert spec.variants >= 1
     assert all(spec.params(c) == spec.params(c + spec.variants) for c in range(2 * spec.variants))
-    # A game that rolls its own dice could not be replayed from an address.
-    kind = load_variant(spec, params).game.get_type()
-    assert kind.chance_mode != pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC
     # Every config's parameters are ones that game= could name too.
     assert all(load_variant(spec, spec.params(c)).spec is spec for c in range(spec.variants))
 
@@ -97,10 +95,44 @@ def test_a_variant_is_loaded_once() -> None:
 
 
 def test_find_game_knows_openspiels_names() -> None:
-    for name in ("chess", "breakthrough"):
-        assert name in pyspiel.registered_names()
-        with pytest.raises(GameError, match="no declaration yet"):
-            find_game(name)
+    assert "breakthrough" in pyspiel.registered_names()
+    assert find_game("breakthrough") is find_game("breakthrough")
     with pytest.raises(GameError, match="did you mean 'kuhn_poker'"):
         find_game("kun_poker")
     assert games.find_game("kuhn_poker") is DECLARED["kuhn_poker"]
+
+
+# Upstream's table: how often parameters repeat, parameters of config id 1, simulations and rollouts.
+UPSTREAM: dict[str, tuple[int, dict[str, Any], tuple[int, int] | None]] = {
+    "goofspiel": (5, {"players": 2, "num_cards": 10, "points_order": "random"}, None),
+    "liars_dice": (1, {"players": 2, "numdice": 5}, (3000, 200)),
+    "leduc_poker": (1, {"players": 2}, (3000, 200)),
+    "gin_rummy": (9, {"hand_size": 7, "knock_card": 9}, (500, 10)),
+    "othello": (1, {}, (1000, 20)),
+    "backgammon": (1, {}, (600, 15)),
+    "hex": (4, {"board_size": 7}, (1000, 50)),
+    "clobber": (3, {"rows": 6, "columns": 6}, (1500, 100)),
+    "hearts": (8, {"pass_cards": True, "jd_bonus": False, "avoid_all_tricks_bonus": False}, (500, 50)),
+    "euchre": (4, {"allow_lone_defender": True, "stick_the_dealer": False}, (1000, 100)),
+    "dots_and_boxes": (3, {"num_rows": 4, "num_cols": 4}, (1200, 100)),
+    "go": (2, {"board_size": 7, "komi": 7.5}, (300, 30)),
+    "chess": (1, {}, (200, 20)),
+    "checkers": (1, {}, (500, 50)),
+    "quoridor": (4, {"board_size": 7, "wall_count": 10}, (800, 80)),
+    "blackjack": (1, {}, None),
+    "phantom_ttt": (2, {"obstype": "reveal-numturns"}, (3000, 150)),
+    "2048": (1, {}, None),
+    "solitaire": (1, {}, None),
+    "bridge": (3, {"dealer_vul": True, "non_dealer_vul": False}, (200, 30)),  # our choice
+    "amazons": (3, {"board_size": 8}, (200, 20)),
+    "oware": (3, {"num_seeds_per_house": 3}, (300, 30)),
+}
+
+
+@pytest.mark.parametrize("name", games.TABLE)
+def test_variants_and_budgets_are_upstreams(name: str) -> None:
+    spec = DECLARED[name]
+    period, params, budget = UPSTREAM[name]
+    found = spec.budget and (spec.budget.simulations, spec.budget.rollouts)
+    assert (spec.variants, spec.params(1), found) == (period, params, budget)
+    assert len({tuple(spec.params(config).items()) for config in range(period)}) == period

@@ -14,6 +14,7 @@ from game_gym.score import forfeit_returns, outcome, seat_score
         ([0, 0], True, -1, 1, [0.5, 0.5]),
         ([30], False, 0, 120, [0.25]),
         ([7], False, 7, 7, [0.5]),  # no range to scale by
+        ([130], False, 0, 120, [1]),  # bounds that are none: 2048 can pay more than it states
         ([3, 2], False, 0, 9, [1, 0]),
         ([2, 2], False, 0, 9, [0.5, 0.5]),
         ([4, 9, 1, 6], False, 0, 9, [1 / 3, 1, 0, 2 / 3]),

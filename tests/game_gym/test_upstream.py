@@ -27,6 +27,10 @@ def name(game: dict[str, Any]) -> str:
     return f"{game['protocol']}-{game['opponent']}-{game['task_id']}-{game['seed']}"
 
 
+def test_every_recorded_game_is_declared() -> None:
+    assert {game["game"] for game in GAMES} <= set(DECLARED)
+
+
 @pytest.mark.parametrize("game", [game for game in GAMES if game["game"] in DECLARED], ids=name)
 def test_recorded_game_of_a_declared_game(game: dict[str, Any]) -> None:
     opponent = {"mcts": "mcts-python"}.get(game["opponent"], game["opponent"])

@@ -1,0 +1,165 @@
+"""Every declared game in every variant is played to the end many times, and keeps the contract."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from game_gym.games import DECLARED, TABLE
+from game_gym.task import CONFIGS
+from tests.game_gym.play import make, plain
+
+VARIANTS = [(name, config) for name, spec in DECLARED.items() for config in range(spec.variants)]
+
+# Bridge solves every deal, which takes a good part of a second: one variant of it is enough for some checks.
+BRIEF = [
+    pytest.param(name, config, marks=[pytest.mark.slow] if name == "bridge" and config else [])
+    for name, config in VARIANTS
+]
+
+#: Games of a variant, here and in the slow test.
+FEW, MANY = 3, 25
+
+
+def build(name: str, config: int, **arguments: Any) -> Any:
+    return make(game=name, params=DECLARED[name].params(config), **arguments)
+
+
+@pytest.mark.parametrize(("name", "config"), BRIEF)
+def test_the_checker_passes_without_a_warning(name: str, config: int) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(build(name, config, rules=False))
+
+
+@pytest.mark.parametrize(("name", "config"), VARIANTS)
+def test_random_games(name: str, config: int, capfd: pytest.CaptureFixture[str]) -> None:
+    play_games(build(name, config), 1 if name == "bridge" else FEW)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(("name", "config"), VARIANTS)
+def test_open_seats(name: str, config: int, capfd: pytest.CaptureFixture[str]) -> None:
+    play_games(build(name, config, opponent="open", rules=False, seeding="evaluate"), 1)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "config"), VARIANTS)
+def test_many_random_games(name: str, config: int, capfd: pytest.CaptureFixture[str]) -> None:
+    play_games(build(name, config, seeding="evaluate"), MANY)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(("name", "config"), BRIEF)
+def test_a_copy_made_in_mid_game_continues_identically(name: str, config: int) -> None:
+    env, rng = build(name, config, rules=False), random.Random(config)
+    _, info = env.reset(seed=config)
+    over = "result" in info
+    for _ in range(rng.randint(1, 12)):
+        if not over:
+            _, _, over, _, info = env.step(rng.choice(info["legal_actions"]))
+    twin = pickle.loads(pickle.dumps(env))
+    for _ in range(12):
+        if not over:
+            action = rng.choice(info["legal_actions"])
+            *record, info = env.step(action)
+            *again, copied = twin.step(action)
+            assert again == record and plain(copied) == plain(info)
+            over = record[2]
+    assert twin.reset()[0] == env.reset()[0]
+
+
+def play_games(env: Any, games: int) -> None:
+    """Random games to the end; every turn is checked."""
+    rng = random.Random(games)
+    for seed in range(games):
+        texts: dict[tuple[Any, ...], str] = {}
+        text, info = env.reset(seed=seed)
+        check_address(env, info, seed)
+        over, turns = "result" in info, 0
+        reward = info.get("score", 0.0)
+        while not over:
+            check_turn(env, text, info, texts)
+            action = rng.choice(info["legal_actions"])
+            text, reward, over, truncated, info = env.step(action)
+            turns += 1
+            assert truncated is False and isinstance(over, bool)
+            assert info["turn"] == turns
+            assert over or reward == 0
+        check_end(env, text, reward, info)
+
+
+def check_address(env: Any, info: dict[str, Any], seed: int) -> None:
+    assert (info["task_id"], info["seed"], info["turn"]) == (None, seed, 0)
+    assert info["game"] == env.variant.spec.name
+
+
+def check_turn(env: Any, text: str, info: dict[str, Any], texts: dict[tuple[Any, ...], str]) -> None:
+    """Text, mask, legal actions and names of a turn, against the live state."""
+    state, seat, legal = env.state, info["seat"], info["legal_actions"]
+    assert legal and legal == state.legal_actions(seat) == sorted(set(legal))
+    assert info["action_mask"].dtype == np.int8 and info["action_mask"].shape == (env.action_space.n,)
+    assert np.flatnonzero(info["action_mask"]).tolist() == legal
+    assert np.array_equal(env.action_masks(), info["action_mask"].astype(bool))
+    assert env.action_space.contains(legal[-1])
+    names = [state.action_to_string(seat, action) for action in legal]
+    assert info["admissible_commands"] == names
+    assert text in env.observation_space
+    block = "\n".join(f"  {action} -> {name}" for action, name in zip(legal, names, strict=True))
+    assert text.endswith(f"\n\nLegal Actions:\n{block}\n\nYour choice (action ID only):")
+    assert f"\nYou are Player {seat}.\n\nCurrent State:\n" in text
+    # Readable as lines: no stray blanks or control characters.
+    assert "\x1b" not in text and "\r" not in text and "\t" not in text
+    if env.variant.game.get_type().provides_information_state_string:
+        # The legal actions too: euchre's string is the same while a defender decides whether to go alone.
+        key = (seat, state.information_state_string(seat), tuple(legal))
+        assert texts.setdefault(key, text) == text
+
+
+def check_end(env: Any, text: str, reward: float, info: dict[str, Any]) -> None:
+    assert text in env.observation_space and text.startswith(f"Game over: {info['game']}\n")
+    assert not info["action_mask"].any() and info["legal_actions"] == info["admissible_commands"] == []
+    assert env.state.is_terminal() and info["history"] == env.state.history()
+    assert info["returns"] == env.state.returns()
+    assert 0 <= info["score"] == reward == info["upstream_reward"] <= 1
+    assert info["scores"][info["seat"]] == info["score"]
+    assert info["success"] == (info["score"] > 0.5)
+    assert info["result"] in ("win", "draw", "loss")
+
+
+def test_one_environment_over_the_whole_table() -> None:
+    env = make(task_ids=[(0, 22 * CONFIGS - 1)], rules=False)
+    assert len(env._tasks.variants) == sum(DECLARED[name].variants for name in TABLE)
+    rng, seen = random.Random(0), set()
+    _, info = env.reset(seed=0)
+    for _ in range(60):
+        seen.add(info["game"])
+        assert info["action_mask"].shape == (env.action_space.n,)
+        if "result" not in info:
+            text, *_, info = env.step(rng.choice(info["legal_actions"]))
+            assert text in env.observation_space
+        _, info = env.reset()
+    assert len(seen) > 15
+
+
+@pytest.mark.parametrize("name", [name for name, spec in DECLARED.items() if spec.budget is not None])
+def test_search_plays_wherever_a_budget_is_declared(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    env, rng = build(name, 0, opponent="mcts:4x1", rules=False), random.Random(0)
+    _, info = env.reset(seed=1)
+    over = "result" in info
+    for _ in range(6):
+        if not over:
+            _, _, over, _, info = env.step(rng.choice(info["legal_actions"]))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_budgets_are_declared_where_search_can_play() -> None:
+    without = {name for name, spec in DECLARED.items() if spec.budget is None}
+    assert without == {"goofspiel", "blackjack", "2048", "solitaire"}

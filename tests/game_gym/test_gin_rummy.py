@@ -1,0 +1,252 @@
+"""Gin rummy: words against the game, and nothing hidden told."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+from game_gym.games.gin_rummy import RANKS, SPEC, SUITS, card, describe
+from game_gym.prompts import render
+from game_gym.spec import Variant, load_variant
+
+UPCARD, STOCK, PASS, KNOCK = 52, 53, 54, 55
+
+
+def number(name: str) -> int:
+    return SUITS.index(name[1]) * 13 + RANKS.index(name[0])
+
+
+def value(name: str) -> int:
+    return min(RANKS.index(name[0]) + 1, 10)
+
+
+def melds(hand: list[str]) -> list[set[str]]:
+    """Every meld of at most 5 cards, from the words of the rules."""
+    found = [
+        set(same)
+        for rank in RANKS
+        for size in (3, 4)
+        for same in combinations([name for name in hand if name[0] == rank], size)
+    ]
+    for suit in SUITS:
+        for size in (3, 4, 5):
+            runs = [{rank + suit for rank in RANKS[low : low + size]} for low in range(14 - size)]
+            found += [run for run in runs if run <= set(hand)]
+    return found
+
+
+def leftovers(hand: set[str], choices: list[set[str]]) -> Iterator[set[str]]:
+    """What some disjoint melds leave of a hand."""
+    yield hand
+    for index, meld in enumerate(choices):
+        if meld <= hand:
+            yield from leftovers(hand - meld, choices[index + 1 :])
+
+
+def shown_deadwood(hand: list[str], discards: bool) -> set[int]:
+    """The melds of highest value leave the least; of equal ones OpenSpiel takes any."""
+    rests = list(leftovers(set(hand), melds(hand)))
+    least = min(sum(map(value, rest)) for rest in rests)
+    return {
+        least - (max(map(value, rest), default=0) if discards else 0)
+        for rest in rests
+        if sum(map(value, rest)) == least
+    }
+
+
+def fields(text: str) -> dict[str, str]:
+    return dict(line.split(": ", 1) for line in text.split("\n"))
+
+
+def states(variant: Variant, plays: int, seed: int = 0) -> Iterator[Any]:
+    """All states of random games in which players mostly keep what melds, knock and lay where they may."""
+    rng = random.Random(seed)
+    for _ in range(plays):
+        state = variant.game.new_initial_state()
+        while not state.is_terminal():
+            legal = state.legal_actions()
+            if state.is_chance_node():
+                state.apply_action(rng.choice(legal))
+                continue
+            yield state
+            laying = [action for action in legal if action > KNOCK]
+            if KNOCK in legal and rng.random() < 0.7:
+                state.apply_action(KNOCK)
+            elif legal != [PASS] and laying and rng.random() < 0.8:
+                state.apply_action(rng.choice(laying))
+            elif STOCK in legal and rng.random() < 0.6:
+                state.apply_action(STOCK)
+            elif legal[0] < UPCARD and PASS not in legal and rng.random() < 0.85:
+                seat = state.current_player()
+                state.apply_action(min(legal, key=lambda action: least_after(state, action, seat)))
+            else:
+                state.apply_action(rng.choice(legal))
+        yield state
+
+
+def least_after(state: Any, action: int, seat: int) -> int:
+    least: int = state.child(action).deadwood()[seat]
+    return least
+
+
+@pytest.mark.parametrize("params", [SPEC.params(0), SPEC.params(8), {"oklahoma": True}])
+def test_the_rules_told_are_the_rules_played(params: dict[str, Any]) -> None:
+    variant = load_variant(SPEC, params)
+    knocks = draws = 0
+    first = ""  # the upcard that a game starts with
+    for state in states(variant, 20):
+        if state.is_terminal():
+            knocks += any(state.knocked())
+            draws += not any(state.knocked())
+            assert state.returns()[0] == pytest.approx(result(state))
+            continue
+        seat = state.current_player()
+        told = fields(describe(state, seat))
+        hand = told["Your hand"].removeprefix("none").split()
+        assert hand == [card(held) for held in sorted(map(number, hand))]
+        if told["Turns"] == "none":
+            first = told["Upcard"]
+        limit = variant.params["knock_card"]
+        if variant.params["oklahoma"]:
+            limit = value(first) if first[0] != "A" else 0
+        assert told["Knock limit"] == str(limit)
+        legal, phase = state.legal_actions(), told["Phase"]
+        shown = int(told["Your deadwood"])
+        full = len(hand) == variant.params["hand_size"] + 1
+        if any(state.knocked()):
+            assert shown == sum(map(value, hand))
+        else:
+            assert shown in shown_deadwood(hand, full)
+        if phase == "draw":
+            assert legal == [UPCARD, STOCK]
+        elif phase == "discard" and not any(state.knocked()):
+            assert legal == sorted(map(number, hand)) + [KNOCK] * (shown <= limit)
+        elif phase == "last upcard":
+            least = min(shown_deadwood([*hand, told["Upcard"]], True))
+            assert KNOCK in legal if least <= limit else legal == [PASS]
+            assert told["Stock"] == "2 cards"
+    assert knocks > 3 and draws + knocks == 20
+
+
+def result(state: Any) -> float:
+    """Player 0's return, from what was not laid at the end."""
+    if not any(state.knocked()):
+        return 0.0
+    knocker = state.knocked().index(True)
+    left = [sum(value(card(held)) for held in hand) for hand in state.hands()]
+    gain = left[1 - knocker] - left[knocker] + 25 * (left[knocker] == 0)
+    gain -= 25 * (gain < 0)
+    return gain if knocker == 0 else -gain
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_what_is_hidden_is_not_told(seed: int) -> None:
+    variant = load_variant(SPEC, SPEC.params(seed))
+    rng, changed = random.Random(seed), 0
+    for state in states(variant, 8, seed):
+        if not state.is_terminal():
+            for seat in range(2):
+                other = state.resample_from_infostate(seat, rng.random)
+                assert describe(other, seat) == describe(state, seat)
+                if seat == state.current_player():
+                    assert render(variant, other, seat) == render(variant, state, seat)
+                changed += other.hands() != state.hands()
+    assert changed > 100
+
+
+def test_the_text_is_the_information_state() -> None:
+    variant = load_variant(SPEC, {"hand_size": 7})
+    texts: dict[str, str] = {}
+    for state in states(variant, 8):
+        if not state.is_terminal():
+            seat = state.current_player()
+            information = f"{seat} {state.information_state_string(seat)}"
+            assert texts.setdefault(information, describe(state, seat)) == describe(state, seat)
+    assert len(set(texts.values())) == len(texts) > 100
+
+
+def deal(params: dict[str, Any], *cards: str) -> Any:
+    """The hands of Player 0 and Player 1, then the upcard."""
+    state = load_variant(SPEC, params).game.new_initial_state()
+    for name in " ".join(cards).split():
+        state.apply_action(number(name))
+    return state
+
+
+HANDS = ("5s 6s 7s Ac Ad Ah Ks", "8s 9s Ts 4d 6h 9h Kd", "2c")
+
+
+def act(state: Any, *names: str) -> None:
+    for name in names:
+        seat = state.current_player()
+        legal = state.legal_actions()
+        if state.is_chance_node():
+            state.apply_action(number(name))
+        else:
+            found = [action for action in legal if state.action_to_string(seat, action).endswith(f": {name}")]
+            state.apply_action(found[0])
+
+
+def test_a_description_in_full() -> None:
+    state = deal({"hand_size": 7}, *HANDS)
+    act(state, "Pass", "Draw upcard", "4d", "Draw stock", "3h")
+    # Left of 5s6s7s and AcAdAh are Ks and 3h; the dearer one can be discarded. 52 - 15 dealt - 1 drawn.
+    assert describe(state, 0) == (
+        "Phase: discard\nKnock limit: 10\nYour hand: 5s 6s 7s Ks Ac Ad Ah 3h\nYour deadwood: 3\n"
+        "Player 1's known cards: 2c\nUpcard: none\nStock: 36 cards\nOut of play: 4d\n"
+        "Turns: you pass, Player 1 ^2c -4d, you +3h"
+    )
+    assert describe(state, 1).split("\n")[-1] == "Turns: Player 0 pass, you ^2c -4d, Player 0 +?"
+
+
+def test_a_knock_to_its_end() -> None:
+    state = deal({"hand_size": 7}, *HANDS)
+    act(state, "Draw upcard", "Knock")
+    assert fields(describe(state, 0))["Phase"] == "discard"
+    act(state, "Ks")
+    assert fields(describe(state, 0))["Phase"] == "lay melds"
+    act(state, "5s6s7s", "AcAdAh", "Pass", "8s", "9s")
+    # A run takes two cards an end, so Ts, 4d, 6h, 9h and Kd are left: 10 + 4 + 6 + 9 + 10.
+    assert describe(state, 1) == (
+        "Phase: lay off\nKnock limit: 10\nYour hand: Ts 4d Kd 6h 9h\nYour deadwood: 39\n"
+        "Player 0's known cards: 2c\nUpcard: none\nStock: 37 cards\nOut of play: Ks\n"
+        "Turns: Player 0 ^2c knock -Ks\nPlayer 0's melds: 5s6s7s AcAdAh\nYour melds: none\nLaid off: 8s 9s"
+    )
+    assert state.legal_actions() == [PASS]
+    act(state, "Pass")
+    assert fields(describe(state, 1))["Phase"] == "lay melds"
+    act(state, "Pass")
+    assert state.returns() == [37.0, -37.0]  # less the 2 that the knocker kept
+
+
+def test_taking_back_the_same_card_twice_ends_the_hand() -> None:
+    state = deal({"hand_size": 7}, *HANDS)
+    act(state, "Draw upcard", "2c", "Draw upcard")
+    assert not state.is_terminal()
+    act(state, "2c")
+    assert state.is_terminal() and state.returns() == [0.0, 0.0]
+
+
+def test_fifty_upcards_end_the_hand() -> None:
+    state = deal({"hand_size": 7}, *HANDS)
+    act(state, "Draw upcard")
+    taken = 0
+    while not state.is_terminal():
+        # Discard the card held longest, so that nothing is taken straight back.
+        state.apply_action(state.hands()[state.current_player()][0])
+        state.apply_action(UPCARD)
+        taken += 1
+    assert taken == 50 and state.returns() == [0.0, 0.0]
+
+
+def test_task_parameters() -> None:
+    assert SPEC.params(0) == SPEC.params(9) == {"hand_size": 7, "knock_card": 10}
+    assert SPEC.params(4) == {"hand_size": 8, "knock_card": 9}
+    assert SPEC.params(8) == {"hand_size": 9, "knock_card": 8}
+    for oklahoma in (False, True):
+        rules = load_variant(SPEC, {"hand_size": 10, "oklahoma": oklahoma}).rules
+        assert len(rules) < 2000 and ("first upcard (with" in rules) == oklahoma
