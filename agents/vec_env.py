@@ -22,6 +22,9 @@ class TextVecEnv(DummyVecEnv):
     resets finished environments as there: `infos[i]` then belongs to the old episode, `reset_infos[i]` to the
     new one. `reset_one` and `step_one` leave that to the caller, who can then say which task comes next.
 
+    A game can be over before the agent's first turn. Stable-Baselines3 has no place for an episode without
+    steps, so `reset` and `step` pass over those and draw again; `reset_one` shows them.
+
     Args:
         env_fns: functions that each make a new environment.
     """
@@ -58,9 +61,7 @@ class TextVecEnv(DummyVecEnv):
 
     def reset(self) -> npt.NDArray[np.object_]:
         for i, env in enumerate(self.envs):
-            self._texts[i], self.reset_infos[i] = env.reset(
-                seed=self._seeds[i], options=self._options[i] or None
-            )
+            self._begin(i, env.reset(seed=self._seeds[i], options=self._options[i] or None))
         self._reset_seeds()
         self._reset_options()
         return self._texts.copy()
@@ -75,7 +76,15 @@ class TextVecEnv(DummyVecEnv):
             dones[i] = terminated or truncated
             if dones[i]:
                 info["terminal_observation"] = text
-                text, self.reset_infos[i] = self.envs[i].reset()
-            self._texts[i] = text
+                self._begin(i, self.envs[i].reset())
+            else:
+                self._texts[i] = text
             infos.append(deepcopy(info))
         return self._texts.copy(), rewards, dones, infos
+
+    def _begin(self, index: int, begun: tuple[str, dict[str, Any]]) -> None:
+        """Show an episode's first state, or, where it is over already, another episode's."""
+        env = self.envs[index]
+        while "result" in begun[1]:
+            begun = env.reset()
+        self._texts[index], self.reset_infos[index] = begun

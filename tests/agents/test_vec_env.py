@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -104,3 +106,23 @@ def test_what_is_refused() -> None:
         TextVecEnv([lambda: gym.make("CartPole-v1")])
     with pytest.raises(ValueError, match=r"differ in actions: Discrete\(3\) and Discrete\(124\)"):
         TextVecEnv([Bandit, Stairs])
+
+
+def test_an_episode_that_is_over_at_once_is_passed_over_or_shown() -> None:
+    class Sometimes(Stairs):
+        """Over before the first turn in every episode but each third."""
+
+        begun = 0
+
+        def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[str, dict[str, Any]]:
+            text, info = super().reset(seed=seed, options=options)
+            self.begun += 1
+            over = self.begun % 3 != 0
+            return ("over", {**info, "result": "win", "score": 1.0}) if over else (text, info)
+
+    env = TextVecEnv([Sometimes])
+    assert env.reset_one(0, seed=5)[0] == "over"
+    assert (
+        env.reset()[0] != "over" and "result" not in env.reset_infos[0]
+    )  # the second is over, the third is not
+    assert env.envs[0].begun == 3  # type: ignore[attr-defined]
