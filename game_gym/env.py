@@ -27,6 +27,9 @@ ILLEGAL_REWARD = -0.01
 #: Illegal actions in a row that give the game up.
 STRIKES = 3
 
+#: Results of games that were not played to an end.
+CUT_SHORT = ("cut", "fault")
+
 #: Characters an observation may have.
 OBSERVATION_LENGTH = 65536
 
@@ -46,7 +49,7 @@ class GameSpielEnv(gym.Env[str, Any]):
     ``admissible_commands`` (their names), ``task_id`` (None where the game was named), ``seed``, ``game``,
     ``seat``, ``opponent``, ``turn`` (legal moves made). After a step: ``upstream_reward``. After an illegal
     action: ``error``, with ``type`` and ``message``. At the end: ``score``, ``scores`` (one a seat),
-    ``success``, ``returns`` (one a seat), ``result`` ("win", "draw", "loss", "cut"), ``history``.
+    ``success``, ``returns`` (one a seat), ``result`` ("win", "draw", "loss", "cut", "fault"), ``history``.
 
     ## Rewards
     0 until the end, then the score; an illegal action -0.01. With ``reward="upstream"``, what affinetes'
@@ -54,7 +57,8 @@ class GameSpielEnv(gym.Env[str, Any]):
 
     ## End
     ``terminated`` when the game is over or given up; ``truncated`` when ``max_turns`` cut a game that could
-    have gone on. A cut keeps the text and the mask of the position that it cut.
+    have gone on. A cut keeps the text and the mask of the position that it cut. Also where OpenSpiel leaves a
+    game without a legal move and without an end: a "fault", with score None and reward 0.
 
     A game may be over before the caller's first turn: in euchre, where the partner of a player who goes alone
     sits out, and in some of the games outside the table. ``reset`` then returns the closing text, a mask of
@@ -219,13 +223,13 @@ class GameSpielEnv(gym.Env[str, Any]):
         self._turn = turn = self._backend.play(action)
         ending, truncated = turn.ending, False
         if ending is None and self._moves == self._max_turns:
-            ending, truncated = self._backend.cut(), True
+            ending = self._backend.cut()
         self._over = ending is not None
         info = self._info(turn)
         info["upstream_reward"] = turn.reward
         reward = 0.0
         if ending is not None:
-            reward = ending.score
+            reward, truncated = ending.score or 0.0, ending.result in CUT_SHORT
             info.update(ending.info())
         if self._reward == "upstream":
             reward = turn.reward

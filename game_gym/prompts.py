@@ -35,12 +35,15 @@ def render_turn(
     return text, names
 
 
-def render_end(variant: Variant, seat: int, returns: Sequence[float], score: float, result: str) -> str:
+def render_end(
+    variant: Variant, seat: int, returns: Sequence[float], score: float | None, result: str
+) -> str:
     """The observation after the end: the outcome, which everyone sees."""
+    told = "none" if score is None else f"{score:.3f}"
     listed = ", ".join(f"{value:g}" for value in returns)
     return (
         f"Game over: {variant.spec.name}\nYou were Player {seat}.\n\n"
-        f"Returns: {listed}\nYour score: {score:.3f}\nResult: {result}"
+        f"Returns: {listed}\nYour score: {told}\nResult: {result}"
     )
 
 

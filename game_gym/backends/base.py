@@ -14,14 +14,14 @@ class Ending:
     """How an episode ended, for the seat of its last turn.
 
     Attributes:
-        score: In [0, 1].
+        score: In [0, 1]; None after a fault, which is nobody's doing.
         scores: One a seat.
         returns: One a seat.
         result: "win", "draw", "loss", "cut" or "fault".
         history: Every action of the game, chance and opponents included.
     """
 
-    score: float
+    score: float | None
     scores: list[float]
     returns: list[float]
     result: str
@@ -32,7 +32,7 @@ class Ending:
         return {
             "score": self.score,
             "scores": self.scores,
-            "success": self.score > SUCCESS,
+            "success": self.score is not None and self.score > SUCCESS,
             "returns": self.returns,
             "result": self.result,
             "history": self.history,

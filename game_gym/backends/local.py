@@ -122,11 +122,29 @@ class LocalBackend:
                     return self._turn(legal)
                 self._apply_joint(pyspiel.INVALID_ACTION)
             elif bots and player != self._seat:
-                state.apply_action(bots[player].act(views[player]))
+                try:
+                    action = bots[player].act(views[player])
+                except Exception:
+                    if state.legal_actions():
+                        raise
+                    return self._stuck()
+                state.apply_action(action)
             else:
                 self._seat = player
-                return self._turn(state.legal_actions(player))
+                legal = state.legal_actions(player)
+                return self._turn(legal) if legal else self._stuck()
         return self._over()
+
+    def _stuck(self) -> Turn:
+        """A game that OpenSpiel left without a legal move and without an end: a fault.
+
+        Known of gin_rummy with hands of eight: a knock with three melds of three leaves no card to discard.
+        """
+        variant, state = self._table.variant, self.state
+        returns = state.returns()
+        text = render_end(variant, self._seat, returns, None, "fault")
+        ending = Ending(None, [0.0] * variant.players, returns, "fault", state.history())
+        return Turn(self._seat, text, [], [], 0.0, ending)
 
     def _turn(self, legal: list[int]) -> Turn:
         variant, seat = self._table.variant, self._seat

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from game_gym.env import GameSpielEnv
 from game_gym.games.gin_rummy import RANKS, SPEC, SUITS, card, describe
 from game_gym.prompts import render
 from game_gym.spec import Variant, load_variant
@@ -250,3 +251,43 @@ def test_task_parameters() -> None:
     for oklahoma in (False, True):
         rules = load_variant(SPEC, {"hand_size": 10, "oklahoma": oklahoma}).rules
         assert len(rules) < 2000 and ("first upcard (with" in rules) == oklahoma
+
+
+class Knocker:
+    """A bot that knocks, and then has nothing to choose from."""
+
+    def restart(self, seed: int) -> None:
+        pass
+
+    def act(self, view: Any) -> int:
+        return {view.state.action_to_string(a).split()[-1]: a for a in view.legal_actions()}["Knock"]
+
+
+@pytest.mark.parametrize("seat", [0, 1])
+def test_a_game_left_without_a_move_is_a_fault(seat: int) -> None:
+    """Nine cards that are three melds of three: after the knock, no discard keeps the deadwood at 0.
+
+    OpenSpiel then has no legal action and no end, whether the knock was the agent's (seat 0) or the bot's.
+    """
+    env = GameSpielEnv(game="gin_rummy", params={"hand_size": 8, "knock_card": 10}, opponent="first")
+    env.reset(seed=seat)  # the seat is the seed's, modulo 2
+    backend: Any = env._backend
+    state = env.variant.game.new_initial_state()
+    for name in "Ks Kc Kd Qs Qc Qd Js Jc As 2s 4s 5d 6c 8d 9c Ah Jd".split():  # noqa: SIM905
+        outcomes = [a for a, _ in state.chance_outcomes()]
+        state.apply_action(next(a for a in outcomes if name in state.action_to_string(-1, a)))
+    state.apply_action(next(a for a in state.legal_actions() if "upcard" in state.action_to_string(a)))
+    backend.state = state
+    for view in backend._table.views:
+        view.state = state
+    if seat == 0:
+        env._turn = backend._next_turn()
+        knock = Knocker().act(backend._table.views[0])
+        _, reward, terminated, truncated, info = env.step(knock)
+        assert (reward, terminated, truncated) == (0.0, False, True)
+        assert (info["result"], info["score"], info["success"]) == ("fault", None, False)
+        assert info["legal_actions"] == [] and not info["action_mask"].any()
+    else:
+        backend._table.bots[0] = Knocker()
+        ending = backend._next_turn().ending
+        assert (ending.result, ending.score) == ("fault", None)
