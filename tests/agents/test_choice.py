@@ -380,3 +380,16 @@ def test_gradients_are_finite_where_nodes_are_padded(policy: LLMPolicy, what: st
     assert torch.isinf(scored.nodes).any()
     found = gradients(policy, loss.sum())
     assert found and all(torch.isfinite(g).all() for g in found) and any(g.abs().max() > 0 for g in found)
+
+
+def test_logits_are_taken_only_where_something_is_decided(
+    policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A vocabulary's worth of logits at every token would be most of the memory of a large model."""
+    rows = []
+    whole = policy.engine.logits
+    monkeypatch.setattr(policy.engine, "logits", lambda states: rows.append(len(states)) or whole(states))
+    prompts = policy.prompts(["one state", "another", "another"])
+    # 1 and 12: the root is forced ("1"), then end-of-turn or "2". 0 and 2: the root. 5 alone: nothing.
+    policy.decoder.evaluate(prompts, [(1, 12), (0, 2), (5,)], [12, 0, 5])
+    assert rows == [2]
