@@ -29,6 +29,9 @@ from agents.policy import LLMPolicy, PolicySample
 from agents.rollout import Episode, Masks, play
 from agents.vec_env import TextVecEnv
 
+REFERENCE_BATCH = 256
+"""Turns scored together without gradients, where the update's own batches are smaller."""
+
 
 class LLMPPO(OnPolicyAlgorithm):
     """PPO whose policy is a language model and whose rollout is a step of whole episodes.
@@ -288,7 +291,7 @@ class LLMPPO(OnPolicyAlgorithm):
     ) -> None:
         """One update from these turns, `mini_batch_size` at a time."""
         self.policy.optimizer.zero_grad(set_to_none=True)
-        for batch in self._micro_batches(index):
+        for batch in self.rollout_buffer.get(self.mini_batch_size, index):
             weight = len(batch.index) / len(index)
             (self._loss(batch, reference[_node_rows(offsets, batch.index)], means) * weight).backward()
         for name, group in zip(("actor", "critic"), self.policy.optimizer.param_groups, strict=True):
@@ -298,9 +301,6 @@ class LLMPPO(OnPolicyAlgorithm):
             )
             means.add(f"{name}_grad_norm", float(norm), 1)
         self.policy.optimizer.step()
-
-    def _micro_batches(self, index: np.ndarray[Any, Any]) -> Any:
-        return self.rollout_buffer.get(self.mini_batch_size, index)
 
     def _loss(self, batch: TurnBatch, reference: Tensor, means: Means) -> Tensor:
         critic_only = self.step < self.critic_warmup_steps
@@ -331,7 +331,7 @@ class LLMPPO(OnPolicyAlgorithm):
         parts: list[Tensor] = []
         counts = np.zeros(len(self.rollout_buffer) + 1, dtype=np.int64)
         with self.policy.reference():
-            for batch in self.rollout_buffer.get(max(self.mini_batch_size, 256), None):
+            for batch in self.rollout_buffer.get(max(self.mini_batch_size, REFERENCE_BATCH)):
                 evaluation, _ = self.policy.evaluate(batch.observations, batch.actions, batch.action_masks)
                 counts[batch.index + 1] = np.bincount(
                     evaluation.turns.cpu().numpy(), minlength=len(batch.index)

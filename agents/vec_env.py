@@ -12,6 +12,9 @@ import numpy.typing as npt
 from stable_baselines3.common.vec_env import DummyVecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvStepReturn
 
+MOST_PASSED_OVER = 1000
+"""Episodes in a row that may be over at once: a tenth of euchre's are, all of a backend's that is down."""
+
 Step = tuple[str, float, bool, bool, dict[str, Any]]
 
 
@@ -84,7 +87,13 @@ class TextVecEnv(DummyVecEnv):
 
     def _begin(self, index: int, begun: tuple[str, dict[str, Any]]) -> None:
         """Show an episode's first state, or, where it is over already, another episode's."""
-        env = self.envs[index]
+        env, passed_over = self.envs[index], 0
         while "result" in begun[1]:
+            passed_over += 1
+            if passed_over >= MOST_PASSED_OVER:
+                raise RuntimeError(
+                    f"{passed_over} episodes in a row were over before the first turn, the last one with "
+                    f"result {begun[1]['result']!r}: expected some in which there is something to decide"
+                )
             begun = env.reset()
         self._texts[index], self.reset_infos[index] = begun

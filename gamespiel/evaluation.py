@@ -45,7 +45,7 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
         "seed": config.run.seed,
         "env": to_dict(config)["env"],
     }
-    envs = make_envs(config.env, 2 * options.num_episodes)
+    envs = make_envs(config.env, 1 if options.exact else 2 * options.num_episodes)
     policy = _trained(options, config, envs) if options.checkpoint else None
     if options.exact:
         name = options.agent or ""

@@ -136,11 +136,13 @@ def _describe(model: LLMPPO) -> str:
 
 
 def _before(config: Config, model: LLMPPO, folder: Path, *, resumed: bool) -> dict[str, float | str]:
-    """The untrained policy's measures; a resumed run's are on disk."""
+    """The untrained policy's measures; a resumed run's are on disk, or, where that was removed, unknown."""
     path = folder / SUMMARY
     if resumed and path.exists():
         stored: dict[str, float | str] = json.loads(path.read_text())["before"]
         return stored
+    if model.step:
+        return {}
     rows = measures(config, model)
     write_json({"before": rows}, path)
     return rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from game_gym.games.boards import column_letter
 from game_gym.spec import Budget, GameSpec, Params, State
 
 # OpenSpiel's marks for men and kings, in letters that no label has.
@@ -16,7 +17,7 @@ _QUIET = 40
 def rules(params: Params) -> str:
     """The rules that OpenSpiel's checkers plays."""
     rows, columns = params["rows"], params["columns"]
-    last = chr(ord("a") + columns - 1)
+    last = column_letter(columns - 1)
     return (
         f"Checkers on {rows} rows (1 at the bottom) and {columns} columns (a to {last}); empty squares are "
         "dots. Player 0 has the men o on the three lowest rows, moving up, and moves first. Player 1 has "

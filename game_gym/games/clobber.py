@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from game_gym.games.boards import column_letter
 from game_gym.spec import Budget, GameSpec, Params, State
 
 _PIECES = "ox"
@@ -10,8 +11,9 @@ _PIECES = "ox"
 def rules(params: Params) -> str:
     """The rules that OpenSpiel's clobber plays."""
     rows, columns = params["rows"], params["columns"]
+    last = column_letter(columns - 1)
     return (
-        f"Clobber on a board of {columns} columns (a to {_letter(columns - 1)}, from the left) and {rows} "
+        f"Clobber on a board of {columns} columns (a to {last}, from the left) and {rows} "
         f"rows (1 to {rows}, from the bottom). At the start every cell is filled, o and x alternating as on "
         "a chessboard, with o on a1. Player 0 has o and moves first, Player 1 has x; turns alternate.\n"
         "A move takes one of your pieces to the cell directly above, below, left or right of it, which must "
@@ -30,10 +32,6 @@ def describe(state: State, seat: int) -> str:
     width = len(letters.strip())
     board = [f"{row[:-width]} {' '.join(row[-width:])}" for row in [*rows, letters]]
     return "\n".join([f"Your pieces: {_PIECES[seat]}", *board])
-
-
-def _letter(column: int) -> str:
-    return chr(ord("a") + column)
 
 
 SPEC = GameSpec(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from game_gym.games.boards import column_letter
 from game_gym.spec import Budget, GameSpec, Params, State
 
 _STONES = "xo"
@@ -11,7 +12,7 @@ _EDGES = ("top and bottom", "left and right")
 def rules(params: Params) -> str:
     """The rules that OpenSpiel's hex plays."""
     size = params["board_size"]
-    last = _letter(size - 1)
+    last = column_letter(size - 1)
     swap = (
         "Instead of a first stone, Player 1 may swap: the x on the board is taken off and an o is put on the "
         "cell with its column and row exchanged (b1 becomes a2); then Player 0 moves.\n"
@@ -39,12 +40,8 @@ def describe(state: State, seat: int) -> str:
     rows = state.observation_string(seat).split("\n")
     # Each row is indented by one more space, to the right of its number.
     board = [f"{number:<2} {row.rstrip()}" for number, row in enumerate(rows, 1)]
-    columns = " ".join(_letter(column) for column in range(len(rows)))
+    columns = " ".join(column_letter(column) for column in range(len(rows)))
     return "\n".join([f"Your stones: {_STONES[seat]}, to connect {_EDGES[seat]}", f"   {columns}", *board])
-
-
-def _letter(column: int) -> str:
-    return chr(ord("a") + column)
 
 
 SPEC = GameSpec(

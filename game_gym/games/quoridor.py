@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from game_gym.games.boards import column_letter
 from game_gym.spec import Budget, GameSpec, Params, State
 
 # Pawns in OpenSpiel's drawing, and here.
@@ -12,8 +13,8 @@ _PAWNS = ("O", "@")
 def rules(params: Params) -> str:
     """The rules that OpenSpiel's quoridor plays with two players."""
     size = params["board_size"]
-    last = chr(ord("a") + size - 1)
-    before = chr(ord("a") + size - 2)
+    last = column_letter(size - 1)
+    before = column_letter(size - 2)
     return (
         f"Quoridor on {size} columns (a to {last}) and {size} rows (1 at the top). Player 0's pawn O "
         f"starts in the middle of row {size} and has to reach row 1; Player 1's pawn @ starts in the "
@@ -50,7 +51,7 @@ def describe(state: State, seat: int) -> str:
             f"Opponent: {_PAWNS[other]} at {pawns[other]}, goal row {goals[other]}, walls left "
             f"{walls[other]}",
             f"Moves made: {made} of {4 * size * size}",
-            "   " + " ".join(chr(ord("a") + column) for column in range(size)),
+            "   " + " ".join(column_letter(column) for column in range(size)),
             *(
                 f"{'' if line % 2 else line // 2 + 1:>2} {_squeeze(row)}".rstrip()
                 for line, row in enumerate(squares)
@@ -62,7 +63,7 @@ def describe(state: State, seat: int) -> str:
 def _find(rows: list[str], mark: str) -> str:
     for number, row in enumerate(rows, 1):
         if mark in row:
-            return f"{chr(ord('a') + row.index(mark) // 4)}{number}"
+            return f"{column_letter(row.index(mark) // 4)}{number}"
     raise RuntimeError(f"quoridor's board shows no pawn {mark!r}")
 
 

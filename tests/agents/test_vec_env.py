@@ -126,3 +126,13 @@ def test_an_episode_that_is_over_at_once_is_passed_over_or_shown() -> None:
         env.reset()[0] != "over" and "result" not in env.reset_infos[0]
     )  # the second is over, the third is not
     assert env.envs[0].begun == 3  # type: ignore[attr-defined]
+
+
+def test_a_backend_that_is_down_does_not_hang() -> None:
+    class Down(Stairs):
+        def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[str, dict[str, Any]]:
+            text, info = super().reset(seed=seed, options=options)
+            return text, {**info, "result": "fault", "score": None}
+
+    with pytest.raises(RuntimeError, match=r"1000 episodes in a row .* result 'fault'"):
+        TextVecEnv([Down]).reset()

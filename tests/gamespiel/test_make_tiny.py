@@ -17,9 +17,12 @@ from gamespiel.make_tiny import GAMES, Recipe, make, random_play
 LONGEST_PROMPT = 128
 
 
-@pytest.mark.parametrize("game", GAMES)
-def test_prompts_are_short_and_the_answers_known(game: str) -> None:
-    """What the model was made for: its games' states in few tokens, all mass on what is legal."""
+@pytest.mark.parametrize(("game", "mass"), zip(GAMES, (0.99, 0.99, 0.95), strict=True))
+def test_prompts_are_short_and_the_answers_known(game: str, mass: float) -> None:
+    """What the model was made for: its games' states in few tokens, nearly all mass on what is legal.
+
+    Poker has three answers, tic-tac-toe nine whose legal ones change from state to state.
+    """
     states = random_play(game, episodes=40, seed=12345)
     codec = ChatCodec(load_tokenizer(ModelSettings()))
     prompts = [codec.encode_prompt(state.text) for state in states]
@@ -28,7 +31,7 @@ def test_prompts_are_short_and_the_answers_known(game: str) -> None:
     drawn = decoder.sample(
         prompts, [state.legal for state in states], lambda depth: torch.rand(len(states)).double().numpy()
     )
-    assert float(drawn.legal_mass.mean()) > 0.95  # untrained on answers it would be about 0
+    assert float(drawn.legal_mass.mean()) > mass
 
 
 def test_it_knows_no_strategy() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -187,3 +188,13 @@ def test_two_threads_add_up_in_one_order(tmp_path: Path) -> None:
         learned.append(load_file(checkpoint.find(tmp_path / name) / "adapter" / "adapter_model.safetensors"))
     first, second = learned
     assert [name for name in first if not torch.equal(first[name], second[name])] == []
+
+
+def test_without_the_summary_how_it_began_is_unknown(finished: Path, tmp_path: Path) -> None:
+    """A trained policy's measures must not pass for the untrained one's."""
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    (run / "summary.json").unlink()
+    resume(run)
+    summary = json.loads((run / "summary.json").read_text())
+    assert summary["before"] == {} and summary["after"]["score"] > 0
