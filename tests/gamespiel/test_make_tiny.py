@@ -17,7 +17,7 @@ from gamespiel.make_tiny import GAMES, Recipe, make, random_play
 LONGEST_PROMPT = 128
 
 
-@pytest.mark.parametrize(("game", "mass"), zip(GAMES, (0.99, 0.99, 0.95), strict=True))
+@pytest.mark.parametrize(("game", "mass"), [*zip(GAMES, (0.99, 0.99, 0.95), strict=True)])
 def test_prompts_are_short_and_the_answers_known(game: str, mass: float) -> None:
     """What the model was made for: its games' states in few tokens, nearly all mass on what is legal.
 
