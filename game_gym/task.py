@@ -6,11 +6,9 @@ declaration's period in the config id.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -18,6 +16,7 @@ import numpy as np
 from game_gym.games import DECLARED, TABLE, find_game
 from game_gym.spec import GameSpec, Variant, load_variant
 from task_gym.errors import ArgumentError, GameError, TaskIdError
+from task_gym.ids import IdRanges, check_task_id
 
 #: Config ids a game index has.
 CONFIGS = 100_000_000
@@ -47,19 +46,8 @@ def encode(game: str, config: int) -> int:
 
 def split(task_id: int) -> tuple[str, int]:
     """Task id to (game name, config id), for any of the table's games."""
-    index, config = divmod(check_task_id(task_id), CONFIGS)
+    index, config = divmod(check_task_id(task_id, TASK_LIMIT), CONFIGS)
     return TABLE[index % len(TABLE)], config
-
-
-def check_task_id(task_id: Any) -> int:
-    """``task_id`` as an int, or a TaskIdError."""
-    if (
-        isinstance(task_id, bool)
-        or not isinstance(task_id, (int, np.integer))
-        or not 0 <= task_id < TASK_LIMIT
-    ):
-        raise TaskIdError(f"task id: {task_id!r} was given, allowed: whole numbers 0 … {TASK_LIMIT - 1}")
-    return int(task_id)
 
 
 def decode(task_id: int) -> Task:
@@ -122,66 +110,37 @@ class TaskSet:
             )
         if params is not None and game is None:
             raise ArgumentError(f"params: {params!r} was given with {named[0]}, allowed: with game only")
-        self._fixed: Task | None = None
-        self._ranges: list[tuple[int, int]] = []
+        self._named: Task | IdRanges
         if game is not None:
-            self._fixed = Task(None, load_variant(find_game(game), params or {}))
+            self._named = Task(None, load_variant(find_game(game), params or {}))
         elif task_id is not None:
-            self._fixed = decode(task_id)
+            self._named = decode(task_id)
         else:
-            self._ranges = _read_ranges(task_ids)
-        # Running number of ids up to and including each range.
-        self._ends = list(accumulate(last - first + 1 for first, last in self._ranges))
+            self._named = IdRanges(task_ids, TASK_LIMIT)
         #: Every (game, parameters) that may be drawn.
         self.variants: tuple[Variant, ...] = self._find_variants()
 
     def draw(self, generator: np.random.Generator) -> Task:
         """A task, uniformly over the ids; a single task draws nothing from the generator."""
-        if self._fixed is not None:
-            return self._fixed
-        position = int(generator.integers(self._ends[-1]))
-        index = bisect_right(self._ends, position)
-        return decode(self._ranges[index][1] - (self._ends[index] - 1 - position))
+        named = self._named
+        return named if isinstance(named, Task) else decode(named.draw(generator))
 
     def find(self, task_id: int) -> Task | None:
         """The task of this id, or None where the set does not hold it."""
-        wanted = check_task_id(task_id)
-        if self._fixed is not None:
-            return self._fixed if self._fixed.task_id == wanted else None
-        return decode(wanted) if any(first <= wanted <= last for first, last in self._ranges) else None
+        if isinstance(self._named, Task):
+            return self._named if self._named.task_id == check_task_id(task_id, TASK_LIMIT) else None
+        return decode(task_id) if task_id in self._named else None
 
     def __str__(self) -> str:
-        if self._fixed is not None:
-            return "the one game named" if self._fixed.task_id is None else str(self._fixed.task_id)
-        return ", ".join(str(first) if first == last else f"{first} … {last}" for first, last in self._ranges)
+        if isinstance(self._named, Task):
+            return "the one game named" if self._named.task_id is None else str(self._named.task_id)
+        return str(self._named)
 
     def _find_variants(self) -> tuple[Variant, ...]:
-        if self._fixed is not None:
-            return (self._fixed.variant,)
-        found = (variant for first, last in self._ranges for variant in _variants_between(first, last))
+        if isinstance(self._named, Task):
+            return (self._named.variant,)
+        found = (variant for first, last in self._named.ranges for variant in _variants_between(first, last))
         return tuple(dict.fromkeys(found))
-
-
-def _read_ranges(task_ids: Any) -> list[tuple[int, int]]:
-    if not isinstance(task_ids, list) or not task_ids:
-        raise TaskIdError(
-            f"task_ids: {task_ids!r} was given, allowed: a non-empty list of ids and (first, last) ranges"
-        )
-    ranges = []
-    for entry in task_ids:
-        if isinstance(entry, (list, tuple)):
-            bounds = [check_task_id(bound) for bound in entry]
-            if len(bounds) != 2 or bounds[0] > bounds[1]:
-                raise TaskIdError(
-                    f"task_ids: range {entry!r} was given, allowed: (first, last) with first <= last"
-                )
-            ranges.append((bounds[0], bounds[1]))
-        else:
-            only = check_task_id(entry)
-            ranges.append((only, only))
-    if sum(last - first + 1 for first, last in ranges) > TASK_LIMIT:
-        raise TaskIdError(f"task_ids: {task_ids!r} was given, allowed: {TASK_LIMIT} ids in all")
-    return ranges
 
 
 def _variants_between(first: int, last: int) -> list[Variant]:

@@ -1,0 +1,102 @@
+"""Sets of task ids, kept as ranges and never written out."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from task_gym.errors import TaskIdError
+
+
+def check_task_id(task_id: Any, limit: int) -> int:
+    """``task_id`` as an int, or a TaskIdError unless it is a whole number in 0 … limit - 1."""
+    if isinstance(task_id, bool) or not isinstance(task_id, (int, np.integer)) or not 0 <= task_id < limit:
+        raise TaskIdError(f"task id: {task_id!r} was given, allowed: whole numbers 0 … {limit - 1}")
+    return int(task_id)
+
+
+class IdRanges:
+    """Task ids as a list of ids and (first, last) ranges, both ends included.
+
+    Drawing is uniform over the ids; one that is named twice is drawn twice as often.
+
+    Args:
+        task_ids: The list.
+        limit: Ids are below this.
+        modulus, residues: Of the ids named, only those whose remainder by ``modulus`` is among ``residues``
+            (ascending, each in 0 … modulus - 1) belong to the set. By default all do.
+
+    Raises:
+        TaskIdError: no list of ids and ranges, or none of the ids named has a wanted remainder.
+    """
+
+    def __init__(
+        self, task_ids: Any, limit: int, *, modulus: int = 1, residues: Sequence[int] = (0,)
+    ) -> None:
+        self._limit, self._modulus, self._residues = limit, modulus, residues
+        #: As given, in order; an id by itself is a range of one.
+        self.ranges: list[tuple[int, int]] = _read_ranges(task_ids, limit)
+        # Running number of members up to and including each range.
+        self._ends = list(
+            accumulate(self._below(last + 1) - self._below(first) for first, last in self.ranges)
+        )
+        #: How many ids the set holds.
+        self.size = self._ends[-1]
+        if not self.size:
+            raise TaskIdError(f"task_ids: {self} was given, which holds no id of the kind asked for")
+        if self.size > limit:
+            raise TaskIdError(f"task_ids: {task_ids!r} was given, allowed: {limit} ids in all")
+
+    def draw(self, generator: np.random.Generator) -> int:
+        """One of the ids, uniformly."""
+        return self[int(generator.integers(self.size))]
+
+    def __getitem__(self, position: int) -> int:
+        """The id at a position, 0 … size - 1, in the order given."""
+        if not 0 <= position < self.size:
+            raise IndexError(position)
+        index = bisect_right(self._ends, position)
+        before = self._ends[index - 1] if index else 0
+        block, rank = divmod(self._below(self.ranges[index][0]) + position - before, len(self._residues))
+        return block * self._modulus + self._residues[rank]
+
+    def __iter__(self) -> Iterator[int]:
+        return map(self.__getitem__, range(self.size))
+
+    def __contains__(self, task_id: Any) -> bool:
+        wanted = check_task_id(task_id, self._limit)
+        return wanted % self._modulus in self._residues and any(
+            first <= wanted <= last for first, last in self.ranges
+        )
+
+    def __str__(self) -> str:
+        return ", ".join(str(first) if first == last else f"{first} … {last}" for first, last in self.ranges)
+
+    def _below(self, task_id: int) -> int:
+        """How many ids of the kind asked for are less than this one."""
+        block, remainder = divmod(task_id, self._modulus)
+        return block * len(self._residues) + bisect_left(self._residues, remainder)
+
+
+def _read_ranges(task_ids: Any, limit: int) -> list[tuple[int, int]]:
+    if not isinstance(task_ids, list) or not task_ids:
+        raise TaskIdError(
+            f"task_ids: {task_ids!r} was given, allowed: a non-empty list of ids and (first, last) ranges"
+        )
+    ranges = []
+    for entry in task_ids:
+        if isinstance(entry, (list, tuple)):
+            bounds = [check_task_id(bound, limit) for bound in entry]
+            if len(bounds) != 2 or bounds[0] > bounds[1]:
+                raise TaskIdError(
+                    f"task_ids: range {entry!r} was given, allowed: (first, last) with first <= last"
+                )
+            ranges.append((bounds[0], bounds[1]))
+        else:
+            only = check_task_id(entry, limit)
+            ranges.append((only, only))
+    return ranges
