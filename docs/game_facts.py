@@ -1,0 +1,166 @@
+"""Facts about a declared game: what OpenSpiel states, what opponents answer, what short random play shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import pyspiel
+
+from game_gym.env import GameSpielEnv
+from game_gym.games import DECLARED, TABLE, find_game
+from game_gym.prompts import render
+from game_gym.spec import GameSpec, Variant, load_variant
+from task_gym.errors import GameError, NotBuiltError, OpponentError
+from task_gym.opponents import make_opponent
+from task_gym.seeding import Stream
+
+#: Seeds of the random games played of each variant.
+SEEDS = range(12)
+
+#: Others for some: perfect play of a bridge deal is worked out when it is dealt, which can take seconds.
+QUICK_SEEDS = {"bridge": range(2, 6)}
+
+#: Opponents that search. The registry says which games each of them can play.
+SEARCHERS = ("mcts", "ismcts")
+
+#: OpenSpiel's games that are written in Python, there only where something has imported them.
+_PYTHON_GAMES = ("python_", "chat_game")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What random play of one variant showed.
+
+    Attributes:
+        decisions: Decisions of the agent, one number a game.
+        prompts: Characters of each observation with something to decide, without rules.
+    """
+
+    decisions: tuple[int, ...]
+    prompts: tuple[int, ...]
+
+
+def names() -> list[str]:
+    """Every declared game: the table's in its order, then the others."""
+    return [*TABLE, *(name for name in DECLARED if name not in TABLE)]
+
+
+def variants(spec: GameSpec) -> list[Variant]:
+    """A loaded game for each config id up to the period."""
+    return [load_variant(spec, spec.params(config)) for config in range(spec.variants)]
+
+
+def param_names(spec: GameSpec) -> list[str]:
+    """The parameters that task ids set, in any config."""
+    return list(dict.fromkeys(key for config in range(spec.variants) for key in spec.params(config)))
+
+
+@lru_cache(maxsize=256)
+def sample(name: str, config: int) -> Sample:
+    """Play one config against "random", the agent uniform too; the same every time.
+
+    The seats take turns, since the seeds are consecutive, and the agent draws from ``RandomState(seed)``.
+    """
+    env = GameSpielEnv(game=name, params=DECLARED[name].params(config), rules=False)
+    agent = Stream()
+    decisions, prompts = [], []
+    for seed in QUICK_SEEDS.get(name, SEEDS):
+        text, info = env.reset(seed=seed)
+        agent.seed(seed)
+        while "result" not in info:
+            prompts.append(len(text))
+            text, _, _, _, info = env.step(agent.choice(info["legal_actions"]))
+        decisions.append(info["turn"])
+    return Sample(tuple(decisions), tuple(prompts))
+
+
+@lru_cache(maxsize=256)
+def opening(name: str, config: int) -> tuple[str, str]:
+    """The first observation of seed 0, without rules and with them."""
+    env = GameSpielEnv(game=name, params=DECLARED[name].params(config), rules=False)
+    text, info = env.reset(seed=0)
+    return text, render(env.variant, env.state, info["seat"])
+
+
+def kind(game: Any) -> list[str]:
+    """Information, chance and simultaneous moves, in words."""
+    stated = game.get_type()
+    is_open = stated.information == pyspiel.GameType.Information.PERFECT_INFORMATION
+    words = ["perfect" if is_open else "hidden"]
+    if stated.chance_mode != pyspiel.GameType.ChanceMode.DETERMINISTIC:
+        words.append("chance")
+    if stated.dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS:
+        words.append("simultaneous")
+    return words
+
+
+def score_rule(variant: Variant) -> str:
+    """Which of ``game_gym.score``'s rules turns returns into a score."""
+    if variant.zero_sum or variant.players == 1:
+        return "scaled"
+    return "rank" if variant.players > 2 else "comparison"
+
+
+def searchers(variant: Variant) -> list[str]:
+    """The searching opponents that can play this game; none where nobody sits opposite."""
+    return [name for name in SEARCHERS if variant.players > 1 and plays(name, variant)]
+
+
+def plays(opponent: str, variant: Variant) -> bool:
+    """Whether this opponent takes a seat in this game, at the budget that the game declares."""
+    try:
+        make_opponent(opponent, variant.game, variant.spec, seat=0)
+    except (OpponentError, NotBuiltError):
+        return False
+    return True
+
+
+def is_built(opponent: str) -> bool:
+    """Whether this opponent is more than a name."""
+    leduc = variants(DECLARED["leduc_poker"])[0]
+    try:
+        make_opponent(opponent, leduc.game, leduc.spec, seat=0)
+    except NotBuiltError:
+        return False
+    return True
+
+
+def other_games() -> dict[str, list[str]]:
+    """OpenSpiel's games without a declaration: headings to names, those that are refused last."""
+    groups: dict[str, list[str]] = {heading: [] for heading in (*_PLAYED, *_REFUSED.values())}
+    for name in pyspiel.registered_names():
+        if name not in DECLARED and not name.startswith(_PYTHON_GAMES):
+            groups[_heading(name)].append(name)
+    return groups
+
+
+_PLAYED = (
+    "One seat",
+    "Two seats, perfect information",
+    "Two seats, hidden information",
+    "Three seats and more",
+    "Simultaneous moves",
+)
+
+#: What the error says, and what the page does.
+_REFUSED = {
+    "which OpenSpiel refuses": "Refused without `params`: a game to wrap, a file, a length",
+    "a mean-field game": "Refused, a mean-field game, where a player faces a distribution",
+    "draws its own chance": "Refused, draws its own chance, and cannot be played again from its address",
+    "does not number its actions": "Refused, does not number its actions",
+}
+
+
+def _heading(name: str) -> str:
+    try:
+        variant = load_variant(find_game(name), {})
+    except GameError as error:
+        return next(heading for reason, heading in _REFUSED.items() if reason in str(error))
+    kinds = kind(variant.game)
+    if "simultaneous" in kinds:
+        return _PLAYED[4]
+    if variant.players == 2:
+        return _PLAYED[1 if "perfect" in kinds else 2]
+    return _PLAYED[0 if variant.players == 1 else 3]

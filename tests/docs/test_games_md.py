@@ -1,0 +1,261 @@
+"""docs/games.md is what its generator makes, and what it says in words holds."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import random
+import re
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyspiel
+import pytest
+
+from docs import game_facts, generate_games
+from docs.generate_games import PAGE, shorten, table
+from game_gym.games import DECLARED, TABLE
+from game_gym.protocols import PROTOCOLS
+from game_gym.score import seat_score
+from game_gym.task import TaskSet, decode
+from task_gym.errors import GameError
+from tests.game_gym.play import make, pick
+
+TEXT = PAGE.read_text(encoding="utf-8")
+
+
+def headings() -> list[tuple[int, str]]:
+    """Line number and text of every heading; solitaire's columns begin with # too, in code blocks."""
+    found, inside = [], False
+    for number, line in enumerate(TEXT.split("\n")):
+        inside ^= line.startswith("```")
+        if line.startswith("#") and not inside:
+            found.append((number, line))
+    return found
+
+
+def section(heading: str) -> str:
+    """The text between a heading and the next of its level or above."""
+    start = next(number for number, line in headings() if line == heading)
+    level = heading.count("#")
+    after = [number for number, line in headings() if number > start and line.count("#") <= level]
+    return "\n".join(TEXT.split("\n")[start + 1 : min(after, default=None)])
+
+
+def test_the_page_is_current() -> None:
+    assert generate_games.page() == TEXT, "write it anew with: python -m docs.generate_games"
+
+
+def test_it_says_that_it_is_generated_and_how() -> None:
+    assert "`python -m docs.generate_games`" in TEXT.split("\n")[0]
+
+
+def test_every_declared_game_has_a_section_with_its_rules_and_an_observation() -> None:
+    others = [name for name in DECLARED if name not in TABLE]
+    assert [line[4:] for _, line in headings() if line.startswith("### ")] == [*TABLE, *others]
+    for name, spec in DECLARED.items():
+        text = section(f"### {name}")
+        rules, example = re.findall(r"```text\n(.*?)\n```", text, re.S)
+        assert rules.split() == game_facts.variants(spec)[0].rules.split()
+        assert example.startswith(f"Game: {name}\nYou are Player ")
+        # One row a variant under two lines of heading.
+        assert len(re.findall(r"^\|", text, re.M)) == 2 + spec.variants
+
+
+def test_the_examples_print_what_is_shown() -> None:
+    examples = re.findall(r"```python\n(.*?)```\n\nprints\n\n```text\n(.*?)```", TEXT, re.S)
+    assert len(examples) == TEXT.count("```python") == 3
+    for code, shown in examples:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, "docs/games.md", "exec"), {})
+        assert printed.getvalue() == shown
+
+
+def test_links_lead_somewhere() -> None:
+    words = [line.lstrip("# ").lower() for _, line in headings()]
+    anchors = {re.sub(r"[^\w -]", "", heading).replace(" ", "-") for heading in words}
+    links = re.findall(r"\]\(([^)]+)\)", re.sub(r"```.*?```", "", TEXT, flags=re.S))
+    assert len(links) > 3 * len(DECLARED)
+    for link in links:
+        inside = link.startswith("#")
+        assert link[1:] in anchors if inside else (PAGE.parent / link).is_file(), link
+
+
+def test_tables_are_whole() -> None:
+    lines = re.sub(r"```.*?```", "", TEXT, flags=re.S).split("\n")
+    rows = [line.strip() for line in lines if line.startswith("|")]
+    assert rows and all(row.endswith("|") for row in rows)
+    for above, below in pairwise(lines):
+        if above.startswith("|") and below.startswith("|"):
+            assert len(re.findall(r"(?<!\\)\|", above)) == len(re.findall(r"(?<!\\)\|", below))
+    assert table(["a"], [["x|y"]]) == "| a |\n| --- |\n| x\\|y |"
+
+
+def test_a_long_list_of_actions_is_cut_short() -> None:
+    def observation(count: int) -> str:
+        return "S\n\nLegal Actions:\n" + "\n".join(f"  {n} -> m{n}" for n in range(count)) + "\n\nYour choice"
+
+    assert shorten(observation(10)) == observation(10)
+    # Eight, a line for what is left out, and the last: of 12, three are left out.
+    assert shorten(observation(12)).split("\n")[3:13] == [
+        *(f"  {n} -> m{n}" for n in range(8)),
+        "  … 3 more",
+        "  11 -> m11",
+    ]
+
+
+def test_ids_of_the_table_are_where_it_says() -> None:
+    rows = re.findall(r"^\| (\d+) \| ([\d_]+) \| \[(\w+)\]", section("## Find a game"), re.M)
+    assert len(rows) == len(TABLE) == 22
+    for index, first, name in rows:
+        assert int(first) == int(index) * 100_000_000
+        assert decode(int(first)).variant.spec.name == name
+        # 22 * 100_000_000 further on it is the same game.
+        assert decode(int(first) + 2_200_000_000).variant is decode(int(first)).variant
+
+
+def test_the_table_of_seeds_is_the_protocols() -> None:
+    lines = [line.split("|") for line in section("## Seeds").split("\n") if line.startswith("|")]
+    row = {cells[1].strip(): cells[2:4] for cells in lines}
+    for column, name in enumerate(("openenv", "evaluate")):
+        protocol = PROTOCOLS[name]
+        for s, n in ((7, 2), (7, 4), (10, 4), (3, 1)):
+            told = row["your seat"][column].replace("mod", "%")
+            assert protocol.seat(s, n) == eval(told, {"s": s, "n": n})
+            random_state = re.fullmatch(r"`RandomState\((.*)\)`", row["stream of chance"][column].strip())
+            assert random_state and protocol.chance(s) == eval(random_state[1], {"s": s})
+        assert row[""][column].strip() == f'`seeding="{name}"`'
+    assert [PROTOCOLS["openenv"].bot(7, p, 2) for p in (0, 1)] == [7, 7]
+    assert [PROTOCOLS["openenv"].bot(7, p, 4) for p in range(4)] == [7, 8, 9, 10]
+    assert [PROTOCOLS["evaluate"].bot(7, p, 4) for p in range(4)] == [9, 10, 11, 12]
+
+
+def test_the_scores_worked_out() -> None:
+    assert "(5 + 13) / 26 = 0.692" in TEXT
+    assert seat_score([5, -5], 0, True, -13, 13) == pytest.approx(0.692, abs=5e-4)
+    assert "(420 + 7600) / 15200 = 0.528" in TEXT
+    assert seat_score([420, -420] * 2, 0, True, -7600, 7600) == pytest.approx(0.528, abs=5e-4)
+    assert "success in 2048 is a return above 10,240" in TEXT
+    assert seat_score([10_240], 0, False, 0, decode(1_700_000_000).variant.high) == 0.5
+
+
+def test_the_rewards_that_upstream_pays() -> None:
+    # Points move by move in 2048, the score alone at the end, nothing before it elsewhere.
+    env = make(task_id=1_700_000_000)
+    _, info = env.reset(seed=0)
+    paid = []
+    while "result" not in info:
+        _, _, _, _, info = env.step(pick(info["legal_actions"], info["turn"], 0))
+        paid.append(info["upstream_reward"])
+    assert sum(paid[:-1]) > 0 and paid[-1] == info["score"]
+    env = make(task_id=400_000_000)
+    _, info = env.reset(seed=0)
+    assert env.step(-1)[4]["upstream_reward"] == -0.01
+    while "result" not in info:
+        _, _, _, _, info = env.step(info["legal_actions"][0])
+        assert info["upstream_reward"] == info.get("score", 0)
+
+
+def test_bridge_deals_the_same_cards_in_all_variants_and_its_table_holds() -> None:
+    deals = []
+    for config in range(3):
+        env = make(task_id=1_900_000_000 + config, seeding="evaluate", opponent="open")
+        env.reset(seed=2)
+        deals.append(env.state.history()[:52])
+        params = env.variant.params
+        assert re.search(
+            rf"^\| {config} \| .* \| {params['dealer_vul']} \| {params['non_dealer_vul']} \|",
+            section("## Where upstream goes wrong"),
+            re.M,
+        )
+    assert deals[0] == deals[1] == deals[2]
+
+
+def test_hearts_with_and_without_passing_is_one_game() -> None:
+    env = make(task_ids=[(800_000_000, 800_000_007)], rules=False)
+    for even in range(800_000_000, 800_000_008, 2):
+        for seed in range(4):
+            games = [_play(env, seed, task_id) for task_id in (even, even + 1)]
+            assert games[0] == games[1]
+    # 52 cards after the direction of the pass: three in four deals begin with passing.
+    assert {history[0] for history in (_play(env, seed, 800_000_000) for seed in range(20))} == {0, 1, 2, 3}
+
+
+def _play(env: Any, seed: int, task_id: int) -> list[int]:
+    _, info = env.reset(seed=seed, options={"task_id": task_id})
+    while "result" not in info:
+        _, _, _, _, info = env.step(pick(info["legal_actions"], info["turn"], seed))
+    history: list[int] = info["history"]
+    return history
+
+
+def test_oware_refuses_its_1001st_move() -> None:
+    """Players who capture as little as they can, and end nothing, play on for ever.
+
+    With max_turns=499 that is not reached: seat 1's 499th decision is move 998, the answer to it move 999.
+    """
+    state = pyspiel.load_game("oware", {"num_seeds_per_house": 5}).new_initial_state()
+    rng = random.Random(0)
+    while len(state.history()) < 1000:
+        choices = [
+            (child, action) for action in state.legal_actions() if not _ends(child := state.child(action))
+        ]
+        state.apply_action(min(choices, key=lambda choice: (_captured(choice[0]), rng.random()))[1])
+    assert not state.is_terminal()
+    with pytest.raises(RuntimeError, match="kMaxGameLength = 1000"):
+        state.apply_action(state.legal_actions()[0])
+
+
+def _ends(state: Any) -> bool:
+    return bool(state.is_terminal())
+
+
+def _captured(state: Any) -> int:
+    return sum(int(count) for count in state.observation_string(0).split("|")[1].split())
+
+
+def test_goofspiel_has_a_decision_less_than_cards() -> None:
+    for config, cards in enumerate((8, 10, 12, 14, 16)):
+        assert set(game_facts.sample("goofspiel", config).decisions) == {cards - 1}
+
+
+def test_the_other_games_are_told_once_and_rightly() -> None:
+    groups = re.findall(r"^- \*\*(.*?)\*\* \((\d+)\): (.*)$", section("## Other games of OpenSpiel"), re.M)
+    listed: dict[str, str] = {}
+    for heading, count, names in groups:
+        found = re.findall(r"`(\w+)`", names)
+        assert len(found) == int(count)
+        listed.update(dict.fromkeys(found, heading))
+    assert sum(int(count) for _, count, _ in groups) == len(listed)
+    registered = {
+        name for name in pyspiel.registered_names() if not name.startswith(("python_", "chat_game"))
+    }
+    assert set(listed) == registered - set(DECLARED)
+    assert listed["breakthrough"] == "Two seats, perfect information"
+    assert listed["matching_pennies_3p"] == "Simultaneous moves"
+    assert "mean-field" in listed["mfg_garnet"] and "own chance" in listed["tarok"]
+
+
+@pytest.mark.parametrize("name", ["normal_form_extensive_game", "restricted_nash_response"])
+def test_games_that_params_do_not_help(name: str) -> None:
+    with pytest.raises(GameError, match="Missing parameter game"):
+        TaskSet(game=name, params={"game": {"name": "kuhn_poker"}})
+
+
+def test_statistics_are_worked_out() -> None:
+    """Tic-tac-toe: seats take turns, and a full board has five moves of the first and four of the second."""
+    some = game_facts.sample("tic_tac_toe", 0)
+    assert len(some.decisions) == 12 and len(some.prompts) == sum(some.decisions)
+    assert all(3 <= count <= 5 - seed % 2 for seed, count in enumerate(some.decisions))
+    bare, told = game_facts.opening("tic_tac_toe", 0)
+    assert told.endswith(bare) and DECLARED["tic_tac_toe"].rules({}) in told
+    assert (
+        np.median([1, 2]) == 1.5 and generate_games._spread([1, 2]) == "1 (1–2)"
+    )  # the lower of two medians
+
+
+def test_euchre_can_be_over_before_the_first_turn() -> None:
+    # It happens in the page's own games, where it counts as no decision.
+    assert min(count for config in range(4) for count in game_facts.sample("euchre", config).decisions) == 0
