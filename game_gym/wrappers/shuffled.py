@@ -48,11 +48,11 @@ class ShuffledActions(LayoutWrapper):
     games that have no declaration, are left as they are.
 
     Args:
-        env: GameSpiel-v0, in any ``render_mode`` but "human", which prints the game's own ids.
+        env: GameSpiel-v0. Render mode "ansi" shows labels; mode "human" prints the game's own ids, because
+            it is the environment inside that prints.
 
     Raises:
-        ArgumentError: another environment or render mode; GameSpielText-v0 reads replies by the game's own
-            ids.
+        ArgumentError: another environment; GameSpielText-v0 reads replies by the game's own ids.
         LayoutError: a wrapper inside changed the end of the text.
     """
 
@@ -63,11 +63,6 @@ class ShuffledActions(LayoutWrapper):
             raise ArgumentError(
                 f"ShuffledActions: an environment with actions in {env.action_space} was given, allowed: "
                 "Discrete actions (GameSpiel-v0)"
-            )
-        if env.render_mode == "human":
-            raise ArgumentError(
-                "ShuffledActions: an environment with render_mode='human' was given, which prints the game's "
-                "own ids; allowed: None, 'ansi'"
             )
         self._size = int(env.action_space.n)
         #: Label by id and id by label, for every id of the action space; ids until the first reset.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Any
 
 import gymnasium as gym
@@ -27,9 +26,9 @@ class MaskedWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 class TurnWrapper(MaskedWrapper):
     """A wrapper that changes what is seen of a turn, in reset and in step alike."""
 
-    @abstractmethod
     def show(self, observation: Any, info: Info) -> tuple[Any, Info]:
         """The observation and the info of this turn, from the wrapped environment's."""
+        raise NotImplementedError
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
         """As the wrapped environment's, shown by this wrapper."""
