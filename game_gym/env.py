@@ -16,7 +16,14 @@ from game_gym.checks import check_max_turns, check_opponent, check_seed, find_ta
 from game_gym.protocols import PROTOCOLS
 from game_gym.spec import State, Variant
 from game_gym.task import Task, TaskSet
-from task_gym.errors import ArgumentError, EpisodeError, IllegalActionError, PickleError, check_choice
+from task_gym.errors import (
+    ArgumentError,
+    EpisodeError,
+    IllegalActionError,
+    PickleError,
+    check_choice,
+    illegal_action,
+)
 from task_gym.opponents import OPEN, find_opponent
 from task_gym.seeding import SEED_LIMIT
 from task_gym.spaces import UnicodeText
@@ -122,6 +129,8 @@ class GameSpielEnv(gym.Env[str, Any]):
         self.render_mode = render_mode
         #: Which of upstream's protocols expands the seed.
         self.seeding = seeding
+        #: Whether every observation begins with the rules.
+        self.rules = rules
         self._actions = max(variant.actions for variant in self._tasks.variants)
         self.observation_space = UnicodeText(OBSERVATION_LENGTH)
         self.action_space = gym.spaces.Discrete(self._actions)
@@ -142,6 +151,11 @@ class GameSpielEnv(gym.Env[str, Any]):
     def variant(self) -> Variant:
         """The game being played, with its parameters; the first declared one before the first reset."""
         return self._tasks.variants[0] if self._task is None else self._task.variant
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """Every game, with its parameters, that may be drawn."""
+        return self._tasks.variants
 
     @property
     def seat(self) -> int | None:
@@ -240,9 +254,7 @@ class GameSpielEnv(gym.Env[str, Any]):
     def _step_illegal(
         self, turn: Turn, action: int, complaint: str | None
     ) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        listed = ", ".join(str(legal) for legal in turn.legal[:10])
-        more = f" and {len(turn.legal) - 10} more" if len(turn.legal) > 10 else ""
-        message = f"{complaint or f'action: {action} was given'}, legal: {listed}{more}"
+        message = illegal_action(complaint or f"action: {action} was given", turn.legal)
         if self._illegal == "raise":
             raise IllegalActionError(message)
         self._given.append(action)

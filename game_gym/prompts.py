@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from game_gym.spec import State, Variant
+from game_gym.spec import State, Variant, choice_lines
+from task_gym.errors import LayoutError
 
 CLOSING = "Your choice (action ID only):"
 
@@ -27,12 +28,62 @@ def render_turn(
 ) -> tuple[str, list[str]]:
     """The observation and the names of the legal actions, which the caller has at hand."""
     names, block = variant.choices(state, seat, legal)
-    told = f"# Game Rules\n{variant.rules}\n\n# Current Game State\n" if rules else ""
+    told = _told(variant) if rules else ""
     text = (
         f"{told}Game: {variant.spec.name}\nYou are Player {seat}.\n\nCurrent State:\n"
-        f"{variant.spec.describe(state, seat)}\n\nLegal Actions:\n{block}\n\n{CLOSING}"
+        f"{variant.spec.describe(state, seat)}{_asked(block)}"
     )
     return text, names
+
+
+def _told(variant: Variant) -> str:
+    """What stands before the line "Game: NAME" where the rules are told."""
+    return f"# Game Rules\n{variant.rules}\n\n# Current Game State\n"
+
+
+def _asked(block: str) -> str:
+    """What stands after the state: the legal actions' lines, and what to answer."""
+    return f"\n\nLegal Actions:\n{block}\n\n{CLOSING}"
+
+
+def without_rules(text: str, variant: Variant) -> str:
+    """The observation of a turn that was told with the rules, without them.
+
+    Raises:
+        LayoutError: the text does not begin with the rules of this variant.
+    """
+    told = _told(variant)
+    if not text.startswith(told):
+        raise LayoutError(
+            f"observation: a text that begins {text[:60]!r} was given, allowed: one that begins with the "
+            f"rules of {variant.spec.name}"
+        )
+    return text[len(told) :]
+
+
+def without_choices(text: str, legal: Sequence[int], names: Sequence[str]) -> str:
+    """The observation of a turn up to the end of its state: without the legal actions and what to answer.
+
+    Args:
+        text: The observation.
+        legal: The ids that it lists, in its order.
+        names: Their names.
+
+    Raises:
+        LayoutError: the text does not end with these actions.
+    """
+    asked = _asked(choice_lines(legal, names))
+    if not text.endswith(asked):
+        raise LayoutError(
+            f"observation: a text that ends {text[-60:]!r} was given, allowed: one that ends with the list "
+            f"of legal actions, as {asked[-60:]!r}"
+        )
+    return text[: -len(asked)]
+
+
+def with_choices(text: str, legal: Sequence[int], names: Sequence[str]) -> str:
+    """What :func:`without_choices` left, with these legal actions and what to answer."""
+    return text + _asked(choice_lines(legal, names))
 
 
 def render_end(

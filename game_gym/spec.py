@@ -49,6 +49,7 @@ class GameSpec:
         budget: What the opponent "mcts" spends; None where the game cannot be searched.
         fixed_names: Whether an action's name depends on seat and id alone, so that names can be kept.
         typed: Parameters for which ``allowed`` gives one value, whose type is all that is asked for.
+        numbered_names: Whether every action's name begins with its id and " - ", as "12 - 24/22 13/11".
     """
 
     name: str
@@ -60,6 +61,7 @@ class GameSpec:
     budget: Budget | None
     fixed_names: bool = False
     typed: frozenset[str] = frozenset()
+    numbered_names: bool = False
 
 
 class Variant:
@@ -117,7 +119,12 @@ class Variant:
 
 def _choices(state: State, seat: int, legal: Sequence[int]) -> tuple[list[str], str]:
     names = [state.action_to_string(seat, action) for action in legal]
-    return names, "\n".join(f"  {action} -> {name}" for action, name in zip(legal, names, strict=True))
+    return names, choice_lines(legal, names)
+
+
+def choice_lines(legal: Sequence[int], names: Sequence[str]) -> str:
+    """Lines "  ID -> NAME" joined by newlines, in the order given."""
+    return "\n".join(f"  {action} -> {name}" for action, name in zip(legal, names, strict=True))
 
 
 def load_variant(spec: GameSpec, params: Params) -> Variant:

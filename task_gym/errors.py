@@ -7,7 +7,7 @@ All are built from one string, so that a worker process can hand them to its par
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 
@@ -59,6 +59,10 @@ class TokenError(TaskGymError):
     """A text that an encoder turned into too many tokens, or into ids it may not use."""
 
 
+class LayoutError(TaskGymError):
+    """An observation that is not laid out as what reads it expects."""
+
+
 class SizeError(TaskGymError):
     """A game too large for what was asked of it."""
 
@@ -79,6 +83,17 @@ def unknown(what: str, given: Any, allowed: Iterable[object]) -> str:
     choices = list(allowed)
     listed = ", ".join(repr(choice) for choice in choices) if choices else "nothing"
     return f"{what}: {given!r} was given, allowed: {listed}{nearest(given, choices)}"
+
+
+def illegal_action(given: str, legal: Sequence[int]) -> str:
+    """The message for an illegal action: what was given, and the first ten legal ids.
+
+    >>> illegal_action("action: 7 was given", [0, 2])
+    'action: 7 was given, legal: 0, 2'
+    """
+    listed = ", ".join(str(action) for action in legal[:10])
+    more = f" and {len(legal) - 10} more" if len(legal) > 10 else ""
+    return f"{given}, legal: {listed}{more}"
 
 
 def check_choice(

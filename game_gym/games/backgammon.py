@@ -85,4 +85,5 @@ SPEC = GameSpec(
     # Not hyper_backgammon: OpenSpiel waits for 15 checkers there too, so nobody ever wins.
     allowed={"scoring_type": ("winloss_scoring", "enable_gammons", "full_scoring")},
     budget=Budget(600, 15),
+    numbered_names=True,
 )

@@ -1,5 +1,8 @@
 """Wrappers: one effect each."""
 
+from task_gym.wrappers.chat import ChatObservation
+from task_gym.wrappers.dictionary import DictObservation
 from task_gym.wrappers.tokens import TokenObservation
+from task_gym.wrappers.zero_centred import ZeroCentredReward
 
-__all__ = ["TokenObservation"]
+__all__ = ["ChatObservation", "DictObservation", "TokenObservation", "ZeroCentredReward"]

@@ -11,11 +11,12 @@ from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
 from task_gym.errors import ArgumentError, TokenError
+from task_gym.wrappers.base import Info, TurnWrapper, check_text
 
 Tokens = NDArray[np.int32]
 
 
-class TokenObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+class TokenObservation(TurnWrapper):
     """Replace a text observation by its token ids, int32 of shape (length,), padded on the right.
 
     The text stays in ``info["text"]``. A Box of fixed shape is what stock vector environments and rollout
@@ -29,7 +30,8 @@ class TokenObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         pad_id: Fills the rest. Any id that the encoder never produces for a text, in -1 … vocab_size.
 
     Raises:
-        ArgumentError: a length or vocabulary below 1, or a padding id outside -1 … vocab_size.
+        ArgumentError: a length or vocabulary below 1, a padding id outside -1 … vocab_size, or an
+            environment whose observations are no texts.
         TokenError: a text of more than ``length`` tokens, or an id that is out of range or is padding.
     """
 
@@ -51,6 +53,7 @@ class TokenObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             pad_id=pad_id,
         )
         super().__init__(env)
+        check_text(self)
         for name, value in (("length", length), ("vocab_size", vocab_size)):
             if value < 1:
                 raise ArgumentError(f"{name}: {value!r} was given, allowed: 1 or more")
@@ -63,17 +66,9 @@ class TokenObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             min(0, pad_id), max(vocab_size - 1, pad_id), shape=(length,), dtype=np.int32
         )
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Tokens, dict[str, Any]]:
-        """As the wrapped environment's, with the text moved to ``info["text"]``."""
-        text, info = self.env.reset(seed=seed, options=options)
-        return self.tokens(text), {**info, "text": text}
-
-    def step(self, action: Any) -> tuple[Tokens, Any, bool, bool, dict[str, Any]]:
-        """As the wrapped environment's, with the text moved to ``info["text"]``."""
-        text, reward, terminated, truncated, info = self.env.step(action)
-        return self.tokens(text), reward, terminated, truncated, {**info, "text": text}
+    def show(self, observation: str, info: Info) -> tuple[Tokens, Info]:
+        """The token ids, and the info with the text."""
+        return self.tokens(observation), {**info, "text": observation}
 
     def tokens(self, text: str) -> Tokens:
         """Token ids of a text, shape (length,)."""
@@ -92,8 +87,3 @@ class TokenObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         padded = np.full(self._length, self._pad_id, dtype=np.int32)
         padded[: ids.size] = ids
         return padded
-
-    def action_masks(self) -> NDArray[np.bool_]:
-        """The wrapped environment's mask: bool, shape (n,), True = legal."""
-        masks: NDArray[np.bool_] = self.env.get_wrapper_attr("action_masks")()
-        return masks

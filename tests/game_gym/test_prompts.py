@@ -1,10 +1,21 @@
 """The layout that replies and parsers rest on."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from game_gym.games import find_game
-from game_gym.prompts import SeatView, render, render_end
+from game_gym.prompts import (
+    SeatView,
+    render,
+    render_end,
+    render_turn,
+    with_choices,
+    without_choices,
+    without_rules,
+)
 from game_gym.spec import load_variant
+from task_gym.errors import LayoutError
 from tests.game_gym.play import DECLARED, make
 
 KUHN = load_variant(find_game("kuhn_poker"), {"players": 2})
@@ -55,3 +66,39 @@ def test_a_seat_view_shows_what_the_environment_would() -> None:
     assert view.text() == render(KUHN, state, 0)
     assert view.legal_actions() == [0, 1]
     assert view.action_names() == ["Pass", "Bet"]
+
+
+def test_a_turn_is_taken_apart_as_it_was_put_together() -> None:
+    state = KUHN.game.new_initial_state()
+    for action in (1, 2, 0):
+        state.apply_action(action)
+    text, names = render_turn(KUHN, state, 1, True, [0, 1])
+    plain = render(KUHN, state, 1, rules=False)
+    assert without_rules(text, KUHN) == plain
+    head = (
+        "Game: kuhn_poker\nYou are Player 1.\n\nCurrent State:\nYour card: K\nBetting: Player 0 pass\nPot: 2"
+    )
+    assert without_choices(plain, [0, 1], names) == head
+    assert with_choices(head, [0, 1], names) == plain
+
+
+@given(st.text(), st.dictionaries(st.integers(0, 99), st.text(), min_size=1))
+def test_the_list_is_found_whatever_state_and_names_hold(state: str, named: dict[int, str]) -> None:
+    legal, names = list(named), list(named.values())
+    assert without_choices(with_choices(state, legal, names), legal, names) == state
+    # Also where the state itself ends like a list.
+    doubled = with_choices(with_choices(state, legal, names), legal, names)
+    assert without_choices(doubled, legal, names) == with_choices(state, legal, names)
+
+
+def test_what_is_laid_out_otherwise_is_an_error() -> None:
+    state = KUHN.game.new_initial_state()
+    for action in (1, 2):
+        state.apply_action(action)
+    text = render(KUHN, state, 0, rules=False)
+    with pytest.raises(LayoutError, match=r"begins 'Game: kuhn_poker.*allowed: .* the rules of kuhn_poker"):
+        without_rules(text, KUHN)
+    with pytest.raises(
+        LayoutError, match=r"ends .*1 -> Bet.*allowed: .* list of legal actions, as .*1 -> Fold"
+    ):
+        without_choices(text, [0, 1], ["Pass", "Fold"])

@@ -82,3 +82,11 @@ def test_ids_out_of_range_or_equal_to_padding_are_refused(start: str, given: int
 def test_bad_arguments_are_named(change: dict[str, int], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         TokenObservation(Letters(), encode, **{"length": 4, "vocab_size": 26, "pad_id": 26, **change})
+
+
+def test_what_is_no_text_is_refused() -> None:
+    inner = TokenObservation(Letters(), encode, length=4, vocab_size=26, pad_id=26)
+    with pytest.raises(
+        ArgumentError, match=r"TokenObservation: .*Box.* was given, allowed: text observations"
+    ):
+        TokenObservation(inner, encode, length=4, vocab_size=26, pad_id=26)

@@ -1,0 +1,49 @@
+"""What the games' wrappers share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+
+from game_gym.env import GameSpielEnv
+from task_gym.errors import ArgumentError
+from task_gym.wrappers.base import Info, TurnWrapper, check_text
+
+
+def game_env(wrapper: gym.Wrapper[Any, Any, Any, Any]) -> GameSpielEnv:
+    """The game under all wrappers; an ArgumentError where there is none."""
+    env = wrapper.unwrapped
+    if not isinstance(env, GameSpielEnv):
+        raise ArgumentError(
+            f"{wrapper.class_name()}: {env} was given, allowed: GameSpiel-v0 and GameSpielText-v0"
+        )
+    return env
+
+
+class LayoutWrapper(TurnWrapper):
+    """A wrapper that tells a turn in another layout.
+
+    Closing texts stay as they are. ``render()`` in mode "ansi" returns the text as told here; mode "human"
+    prints the environment's own.
+    """
+
+    def __init__(self, env: gym.Env[str, Any]) -> None:
+        super().__init__(env)
+        check_text(self)
+        self._game = game_env(self)
+        self._text = ""
+
+    def tell(self, text: str, info: Info) -> str:
+        """The text of a turn, in which there is something to choose."""
+        raise NotImplementedError
+
+    def show(self, observation: str, info: Info) -> tuple[str, Info]:
+        """The text in this layout; the info as it is."""
+        # A cut keeps its position's text and legal actions; every other end has a closing text and none.
+        self._text = self.tell(observation, info) if info["legal_actions"] else observation
+        return self._text, info
+
+    def render(self) -> Any:
+        """The current observation as told here ("ansi"), else what the environment renders."""
+        return self._text if self.render_mode == "ansi" else self.env.render()

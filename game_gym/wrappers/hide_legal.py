@@ -1,0 +1,33 @@
+"""Legal actions left untold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+from gymnasium.utils import RecordConstructorArgs
+
+from game_gym.prompts import CLOSING, without_choices
+from game_gym.wrappers.base import LayoutWrapper
+from task_gym.wrappers.base import Info
+
+
+class HideLegalActions(LayoutWrapper):
+    """Leave the list of legal actions out of the text.
+
+    What to answer is still said, and mask and info hold the legal actions as before. Wrappers that rewrite
+    the list, as ShuffledActions does, go inside this one.
+
+    Raises:
+        ArgumentError: an environment that is no game, or whose observations are no texts.
+        LayoutError: a wrapper inside changed the end of the text.
+    """
+
+    def __init__(self, env: gym.Env[str, Any]) -> None:
+        RecordConstructorArgs.__init__(self)
+        super().__init__(env)
+
+    def tell(self, text: str, info: Info) -> str:
+        """The text without the block of legal actions."""
+        state = without_choices(text, info["legal_actions"], info["admissible_commands"])
+        return f"{state}\n\n{CLOSING}"

@@ -1,0 +1,123 @@
+"""Action ids that mean something else in each episode."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.utils import RecordConstructorArgs
+from numpy.typing import NDArray
+
+from game_gym.prompts import with_choices, without_choices
+from game_gym.wrappers.base import LayoutWrapper
+from task_gym.errors import ArgumentError, IllegalActionError, illegal_action
+from task_gym.wrappers.base import Info
+
+#: Keeps the labels' stream apart from whatever else begins with an episode's seed.
+_STREAM = 0x1ABE15
+
+
+def shuffled_labels(seed: int, actions: int) -> NDArray[np.int64]:
+    """The labels of an episode: a permutation of 0 … actions - 1, in which position is the game's own id.
+
+    It depends on its arguments alone, in any process and release: NumPy keeps what a seeded bit generator
+    puts out, while its Generator's ``permutation`` may change.
+    """
+    keys = np.random.PCG64([seed, _STREAM]).random_raw(actions)
+    return np.argsort(keys, kind="stable")
+
+
+class ShuffledActions(LayoutWrapper):
+    """Give the actions other ids in each episode, so that an id is worth reading and not worth learning.
+
+    The list in the text, ``legal_actions``, ``admissible_commands``, ``action_mask``, ``action_masks()``, the
+    message of an illegal action and the action of ``step`` all speak in labels, and lists are in ascending
+    label. ``history`` keeps OpenSpiel's ids, and so does the environment inside: ask the wrapper, and not
+    ``env.unwrapped``, for masks.
+
+    The labels are a permutation of all the ids of the game that is played, drawn from ``info["seed"]``
+    (:func:`shuffled_labels`). Of all the ids, and not of the legal ones, so that a label means one action
+    throughout an episode and labels say nothing of how many actions are legal; of the game's, and not of
+    every id of an action space that larger games share, so that an address has the same labels whatever
+    else the environment may draw. Ids beyond the game's are never legal and stay as they are.
+
+    The text of a declared game speaks of actions by name, so that only its list holds ids; where the names
+    begin with ids, as in backgammon, they begin with labels here. OpenSpiel's own strings, which tell the
+    games that have no declaration, are left as they are.
+
+    Args:
+        env: GameSpiel-v0. Render mode "ansi" shows labels; mode "human" prints the game's own ids, because
+            it is the environment inside that prints.
+
+    Raises:
+        ArgumentError: another environment; GameSpielText-v0 reads replies by the game's own ids.
+        LayoutError: a wrapper inside changed the end of the text.
+    """
+
+    def __init__(self, env: gym.Env[str, Any]) -> None:
+        RecordConstructorArgs.__init__(self)
+        super().__init__(env)
+        if not isinstance(env.action_space, gym.spaces.Discrete):
+            raise ArgumentError(
+                f"ShuffledActions: an environment with actions in {env.action_space} was given, allowed: "
+                "Discrete actions (GameSpiel-v0)"
+            )
+        self._size = int(env.action_space.n)
+        #: Label by id and id by label, for every id of the action space; ids until the first reset.
+        self._labels = self._ids = np.arange(self._size)
+        #: Labels of the legal actions, ascending, and their names in the same order.
+        self._legal: list[int] = []
+        self._names: list[str] = []
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """The mask by label: bool, shape (n,), True = legal."""
+        return super().action_masks()[self._ids]
+
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[str, Info]:
+        """Begin an episode, with its labels."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        actions = self._game.variant.actions
+        self._labels = np.arange(self._size)
+        self._labels[:actions] = shuffled_labels(info["seed"], actions)
+        self._ids = np.argsort(self._labels)
+        return self.show(observation, info)
+
+    def step(self, action: Any) -> tuple[str, Any, bool, bool, Info]:
+        """Make the move that has this label."""
+        try:
+            label = index(action)
+        except TypeError:
+            return super().step(action)  # which names the error
+        own = int(self._ids[label]) if 0 <= label < self._size else label
+        given, legal = f"action: {label} was given", self._legal
+        try:
+            result = super().step(own)
+        except IllegalActionError:
+            raise IllegalActionError(illegal_action(given, legal)) from None
+        if "error" in result[-1]:
+            result[-1]["error"]["message"] = illegal_action(given, legal)
+        return result
+
+    def show(self, observation: str, info: Info) -> tuple[str, Info]:
+        """Text and info in labels."""
+        ids, names = info["legal_actions"], info["admissible_commands"]
+        labels = self._labels[ids].tolist()
+        if self._game.variant.spec.numbered_names:
+            rests = [name[len(str(own)) :] for own, name in zip(ids, names, strict=True)]
+            names = [f"{label}{rest}" for label, rest in zip(labels, rests, strict=True)]
+        shown = sorted(zip(labels, names, strict=True))
+        self._legal, self._names = [label for label, _ in shown], [name for _, name in shown]
+        text, info = super().show(observation, info)
+        relabelled = {
+            "action_mask": info["action_mask"][self._ids],
+            "legal_actions": self._legal.copy(),
+            "admissible_commands": self._names.copy(),
+        }
+        return text, {**info, **relabelled}
+
+    def tell(self, text: str, info: Info) -> str:
+        """The text with its list in labels."""
+        state = without_choices(text, info["legal_actions"], info["admissible_commands"])
+        return with_choices(state, self._legal, self._names)

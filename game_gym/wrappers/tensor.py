@@ -1,0 +1,82 @@
+"""The game's own tensor in place of the text."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.utils import RecordConstructorArgs
+from numpy.typing import NDArray
+
+from game_gym.spec import Variant
+from game_gym.wrappers.base import game_env
+from task_gym.errors import ArgumentError, GameError
+from task_gym.wrappers.base import Info, TurnWrapper, check_text
+
+Tensor = NDArray[np.float32]
+
+#: What OpenSpiel calls the two, the one that is preferred first.
+_KINDS = ("information_state_tensor", "observation_tensor")
+
+
+class TensorObservation(TurnWrapper):
+    """Replace the text by OpenSpiel's tensor for the seat to move, float32.
+
+    It is the information state tensor where the game has one, because that holds all that the seat has seen,
+    as the text does; else the observation tensor, which in games where everything is open is the position.
+    Where the text is the closing one, the tensor is all zeros: there is nothing left to choose, and a game
+    that was given up has no position of its own end. The text stays in ``info["text"]``.
+
+    Args:
+        env: GameSpiel-v0 or GameSpielText-v0.
+        flat: Whether the tensor has one dimension; else the game's own shape, as (9, 5, 5) in hex.
+
+    Raises:
+        ArgumentError: an environment that is no game or whose observations are no texts, or that draws from
+            variants whose tensors differ in kind or shape.
+        GameError: a game that has no tensor.
+    """
+
+    def __init__(self, env: gym.Env[str, Any], flat: bool = True) -> None:
+        RecordConstructorArgs.__init__(self, flat=flat)
+        super().__init__(env)
+        check_text(self)
+        self._game = game_env(self)
+        first, *others = self._game.variants
+        self._kind, shape = kind, own = _tensor(first)
+        for variant in others:
+            if _tensor(variant) != (kind, own):
+                raise ArgumentError(
+                    f"TensorObservation: an environment was given whose tensors differ: {_told(first)}, "
+                    f"{_told(variant)}; allowed: variants that have the same"
+                )
+        self._shape = (math.prod(shape),) if flat else shape
+        # Counts and points are in some of them, so that only the number format bounds them all.
+        limits = np.finfo(np.float32)
+        self.observation_space = gym.spaces.Box(limits.min, limits.max, shape=self._shape, dtype=np.float32)
+
+    def show(self, observation: str, info: Info) -> tuple[Tensor, Info]:
+        """The tensor of the seat to move, and the info with the text."""
+        info = {**info, "text": observation}
+        if not info["legal_actions"]:
+            return np.zeros(self._shape, dtype=np.float32), info
+        values = getattr(self._game.state, self._kind)(info["seat"])
+        return np.array(values, dtype=np.float32).reshape(self._shape), info
+
+
+def _tensor(variant: Variant) -> tuple[str, tuple[int, ...]]:
+    """Kind and shape of the tensor that a game is seen by."""
+    for kind in _KINDS:
+        if getattr(variant.game.get_type(), f"provides_{kind}"):
+            return kind, tuple(getattr(variant.game, f"{kind}_shape")())
+    raise GameError(
+        f"game: {variant.spec.name!r} was given, for which OpenSpiel has no tensor; allowed: games with an "
+        "information state tensor or an observation tensor"
+    )
+
+
+def _told(variant: Variant) -> str:
+    kind, shape = _tensor(variant)
+    return f"{variant.game} has an {kind} of shape {shape}"

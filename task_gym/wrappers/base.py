@@ -1,0 +1,60 @@
+"""What the wrappers share: the mask passed through, and one place that sees every turn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.utils import RecordConstructorArgs
+from numpy.typing import NDArray
+
+from task_gym.errors import ArgumentError
+
+Info = dict[str, Any]
+
+
+class MaskedWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """A wrapper with the mask at hand. Each records its arguments, so that ``env.spec`` makes it again."""
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """The wrapped environment's mask: bool, shape (n,), True = legal."""
+        masks: NDArray[np.bool_] = self.env.get_wrapper_attr("action_masks")()
+        return masks
+
+
+class TurnWrapper(MaskedWrapper):
+    """A wrapper that changes what is seen of a turn, in reset and in step alike."""
+
+    def show(self, observation: Any, info: Info) -> tuple[Any, Info]:
+        """The observation and the info of this turn, from the wrapped environment's."""
+        raise NotImplementedError
+
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
+        """As the wrapped environment's, shown by this wrapper."""
+        return self.show(*self.env.reset(seed=seed, options=options))
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, Info]:
+        """As the wrapped environment's, shown by this wrapper."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        observation, info = self.show(observation, info)
+        return observation, reward, terminated, truncated, info
+
+
+def check_text(wrapper: gym.Wrapper[Any, Any, Any, Any]) -> None:
+    """Raise ArgumentError unless what is wrapped has text observations."""
+    space = wrapper.env.observation_space
+    if not isinstance(space, gym.spaces.Text):
+        raise ArgumentError(
+            f"{wrapper.class_name()}: an environment with observations in {space} was given, allowed: text "
+            "observations (wrappers that replace the text go outside those that read it)"
+        )
+
+
+def check_mask(wrapper: gym.Wrapper[Any, Any, Any, Any]) -> None:
+    """Raise ArgumentError unless what is wrapped says which actions are legal."""
+    if not hasattr(wrapper.unwrapped, "action_masks"):
+        raise ArgumentError(
+            f"{wrapper.class_name()}: an environment without action_masks() was given, {wrapper.unwrapped}; "
+            "allowed: one that masks its actions"
+        )

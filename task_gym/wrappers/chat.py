@@ -1,0 +1,138 @@
+"""The episode as a conversation."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Hashable
+from operator import index
+from string import ascii_lowercase
+from typing import Any
+
+import gymnasium as gym
+from gymnasium.utils import RecordConstructorArgs
+
+from task_gym.errors import ArgumentError, TokenError
+from task_gym.spaces import UnicodeText
+from task_gym.wrappers.base import Info, TurnWrapper, check_text
+
+Message = dict[str, str]
+Chat = tuple[Message, ...]
+
+#: Characters a message may have: more than any observation or reply has.
+MESSAGE_LENGTH = 1 << 21
+
+
+class ChatObservation(TurnWrapper):
+    """Replace a text observation by the conversation so far, as a chat template takes it.
+
+    A tuple of ``{"role", "content"}``: the system message, where there is one; for each earlier turn of this
+    episode the user's message (what was seen) and the assistant's (what was answered: the action's id, or the
+    reply where the environment takes text); last the user's message of this turn. The text of this turn alone
+    stays in ``info["text"]``.
+
+    An illegal action is part of the conversation: it is an answer like any other, and the user's next message
+    is ``info["error"]["message"]``, an empty line and the observation.
+
+    With open seats every seat has its own conversation: the observation is that of ``info["seat"]`` and holds
+    what this seat saw and answered.
+
+    Args:
+        env: An environment with text observations.
+        system: The system message; None for no such message.
+        turns: Earlier turns that are shown at most, the latest; 0 for this turn alone, None for all.
+        budget: Tokens that the conversation may have. Turns are left out whole, the oldest first, until it
+            fits; the system message and this turn always stay.
+        count: Conversation to its number of tokens, with whatever a chat template adds to it. It must not
+            grow when the oldest turn is left out. Given with ``budget`` and only then.
+
+    Raises:
+        ArgumentError: a number below what is allowed, one of ``budget`` and ``count`` without the other, or
+            an environment whose observations are no texts.
+        TokenError: the system message and this turn alone have more tokens than the budget.
+    """
+
+    def __init__(
+        self,
+        env: gym.Env[str, Any],
+        system: str | None = None,
+        turns: int | None = None,
+        budget: int | None = None,
+        count: Callable[[Chat], int] | None = None,
+    ) -> None:
+        # Not copied: what counts can hold a large tokenizer.
+        RecordConstructorArgs.__init__(
+            self, _disable_deepcopy=True, system=system, turns=turns, budget=budget, count=count
+        )
+        super().__init__(env)
+        check_text(self)
+        for name, value, least in (("turns", turns, 0), ("budget", budget, 1)):
+            if value is not None and value < least:
+                raise ArgumentError(f"{name}: {value!r} was given, allowed: None, {least} or more")
+        if (budget is None) != (count is None):
+            given, missing = ("budget", "count") if count is None else ("count", "budget")
+            raise ArgumentError(f"{given}: it was given without {missing}, allowed: both or neither")
+        self._head: tuple[tuple[str, str], ...] = () if system is None else (("system", system),)
+        self._window, self._budget, self._count = turns, budget, count
+        #: What each seat saw and answered, in order.
+        self._turns: dict[Hashable, list[tuple[str, str]]] = {}
+        self._asked: tuple[Hashable, str] = (None, "")
+        self.observation_space = gym.spaces.Sequence(
+            gym.spaces.Dict(
+                {
+                    "role": gym.spaces.Text(9, min_length=4, charset=ascii_lowercase),
+                    "content": UnicodeText(MESSAGE_LENGTH),
+                }
+            )
+        )
+
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Chat, Info]:
+        """Begin an episode and a conversation."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._turns = {}
+        return self.show(observation, info)
+
+    def step(self, action: Any) -> tuple[Chat, Any, bool, bool, Info]:
+        """As the wrapped environment's; the action is the answer to what was shown last."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        seat, question = self._asked
+        self._turns.setdefault(seat, []).append((question, _answer(action)))
+        chat, info = self.show(observation, info)
+        return chat, reward, terminated, truncated, info
+
+    def show(self, observation: str, info: Info) -> tuple[Chat, Info]:
+        """The conversation of the seat to move, and the info with the text."""
+        error = info.get("error")
+        question = observation if error is None else f"{error['message']}\n\n{observation}"
+        seat = info.get("seat")
+        self._asked = (seat, question)
+        earlier = self._turns.get(seat, [])
+        if self._window is not None:
+            earlier = earlier[max(len(earlier) - self._window, 0) :]
+        return self._fit(earlier, question), {**info, "text": observation}
+
+    def _fit(self, earlier: list[tuple[str, str]], question: str) -> Chat:
+        """The longest conversation that fits the budget."""
+        count, budget = self._count, self._budget
+        if count is None or budget is None:
+            return self._chat(earlier, question)
+        dropped = bisect_left(
+            range(len(earlier) + 1), True, key=lambda n: count(self._chat(earlier[n:], question)) <= budget
+        )
+        if dropped > len(earlier):
+            least = count(self._chat([], question))
+            raise TokenError(
+                f"observation of {least} tokens, system message included, was given, allowed: "
+                f"budget={budget}; it begins {question[:60]!r}"
+            )
+        return self._chat(earlier[dropped:], question)
+
+    def _chat(self, earlier: list[tuple[str, str]], question: str) -> Chat:
+        said = [message for turn in earlier for message in zip(("user", "assistant"), turn, strict=True)]
+        # New dictionaries each time: who keeps an observation may change it.
+        return tuple(
+            {"role": role, "content": content} for role, content in (*self._head, *said, ("user", question))
+        )
+
+
+def _answer(action: Any) -> str:
+    return action if isinstance(action, str) else str(index(action))

@@ -1,0 +1,213 @@
+"""Every wrapper, and some on top of each other: what Gymnasium and its users expect of all of them."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import pickle
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env, data_equivalence
+
+import game_gym  # noqa: F401  (registers the environments)
+from game_gym.wrappers import (
+    HideLegalActions,
+    RawReturns,
+    ShuffledActions,
+    TensorObservation,
+    UpstreamLayout,
+)
+from task_gym.wrappers import ChatObservation, DictObservation, TokenObservation, ZeroCentredReward
+from tests.game_gym.play import pick
+
+Wrap = Callable[[Any], Any]
+
+
+def encode(text: str) -> list[int]:
+    return list(text.encode())
+
+
+def words(chat: Any) -> int:
+    return sum(len(message["content"].split()) for message in chat)
+
+
+def tokens(env: Any) -> Any:
+    return TokenObservation(env, encode, 4096, 256, 256)
+
+
+def chat(env: Any) -> Any:
+    return ChatObservation(env, system="Play.", turns=3, budget=1000, count=words)
+
+
+ONE: dict[str, Wrap] = {
+    "dict": DictObservation,
+    "chat": chat,
+    "tokens": tokens,
+    "zero-centred": ZeroCentredReward,
+    "tensor": TensorObservation,
+    "upstream layout": UpstreamLayout,
+    "hidden": HideLegalActions,
+    "shuffled": ShuffledActions,
+    "raw": RawReturns,
+}
+SEVERAL: dict[str, Wrap] = {
+    "dict of shuffled chat": lambda env: DictObservation(chat(UpstreamLayout(ShuffledActions(env)))),
+    "dict of shuffled tensor": lambda env: DictObservation(TensorObservation(ShuffledActions(env))),
+    "dict of tokens, nothing told twice": lambda env: DictObservation(
+        tokens(HideLegalActions(UpstreamLayout(ZeroCentredReward(env))))
+    ),
+    "raw over all that tell": lambda env: RawReturns(UpstreamLayout(HideLegalActions(ShuffledActions(env)))),
+    "shuffled over raw": lambda env: ShuffledActions(UpstreamLayout(RawReturns(env))),
+}
+ALL = {**ONE, **SEVERAL}
+#: Those that take replies as text too.
+REPLIES = {name: wrap for name, wrap in ONE.items() if name != "shuffled"}
+
+every = pytest.mark.parametrize("wrap", ALL.values(), ids=ALL)
+
+
+def record(env: Any, seed: int, episodes: int = 2) -> list[Any]:
+    """What some episodes show; the environment's own seeds after the first."""
+    shown: list[Any] = []
+    for number in range(episodes):
+        observation, info = env.reset(seed=None if number else seed)
+        shown.append((observation, info))
+        shown += finish(env, info)
+    return shown
+
+
+def finish(env: Any, info: dict[str, Any]) -> list[Any]:
+    """What is shown up to the end, from a turn on."""
+    shown: list[Any] = []
+    over, turns = "result" in info, 0
+    while not over:
+        step = env.step(pick(info["legal_actions"], turns, 3))
+        assert step[0] in env.observation_space
+        shown.append(step)
+        info, over, turns = step[-1], step[2] or step[3], turns + 1
+    return shown
+
+
+@every
+@pytest.mark.parametrize("arguments", [{}, {"opponent": "open", "max_turns": 3, "render_mode": "ansi"}])
+def test_the_checker_passes_without_a_warning(wrap: Wrap, arguments: dict[str, Any]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # Gymnasium asks whether a wrapper was meant to be checked.
+        warnings.filterwarnings("ignore", message=".*different from the unwrapped version")
+        check_env(wrap(gym.make("GameSpiel-v0", game="leduc_poker", **arguments).unwrapped))
+
+
+@pytest.mark.parametrize("wrap", REPLIES.values(), ids=REPLIES)
+def test_the_checker_passes_where_replies_are_text(wrap: Wrap) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=".*different from the unwrapped version")
+        check_env(wrap(gym.make("GameSpielText-v0", game="kuhn_poker").unwrapped))
+
+
+@every
+def test_the_mask_is_the_infos(wrap: Wrap) -> None:
+    env = wrap(gym.make("GameSpiel-v0", game="leduc_poker"))
+    for seed in range(5):
+        _, info = env.reset(seed=seed)
+        over = False
+        while not over:
+            assert np.flatnonzero(env.action_masks()).tolist() == info["legal_actions"]
+            assert np.array_equal(env.get_wrapper_attr("action_masks")(), info["action_mask"].astype(bool))
+            *_, over, _, info = env.step(info["legal_actions"][-1])
+        assert not env.action_masks().any()
+
+
+@every
+def test_the_spec_makes_it_again(wrap: Wrap) -> None:
+    env = wrap(gym.make("GameSpiel-v0", game="leduc_poker", opponent="first"))
+    twin = gym.make(env.spec)
+    assert str(twin) == str(env) and twin.spec == env.spec
+    assert twin.observation_space == env.observation_space
+    assert data_equivalence(record(twin, 5), record(env, 5), exact=True)
+
+
+@every
+@pytest.mark.parametrize("clone", [lambda env: pickle.loads(pickle.dumps(env)), copy.deepcopy])
+def test_a_copy_made_in_mid_game_continues_identically(wrap: Wrap, clone: Any) -> None:
+    env = wrap(gym.make("GameSpiel-v0", game="leduc_poker"))
+    for seed in range(6):
+        _, info = env.reset(seed=seed)
+        env.step(99)
+        *_, info = env.step(info["legal_actions"][-1])
+        twin = clone(env)
+        assert data_equivalence(finish(twin, info), finish(env, info), exact=True)
+        assert data_equivalence(record(twin, 9), record(env, 9), exact=True)
+
+
+@every
+def test_an_episode_that_is_over_at_reset(wrap: Wrap) -> None:
+    env = wrap(gym.make("GameSpiel-v0", game="nim", params={"pile_sizes": "1"}))
+    observation, info = env.reset(seed=1)
+    assert observation in env.observation_space
+    assert info["result"] == "win" and info["legal_actions"] == [] and not env.action_masks().any()
+
+
+@every
+def test_reset_options_reach_the_game(wrap: Wrap) -> None:
+    env = wrap(gym.make("GameSpiel-v0", task_ids=[(200_000_000, 200_000_009)]))
+    _, info = env.reset(seed=1, options={"task_id": 200_000_007, "opponent": "first"})
+    assert (info["task_id"], info["opponent"], info["seed"]) == (200_000_007, "first", 1)
+
+
+@every
+def test_a_vector_of_them_plays_the_same_games(wrap: Wrap) -> None:
+    def build() -> Any:
+        return wrap(gym.make("game_gym:GameSpiel-v0", game="kuhn_poker"))
+
+    with contextlib.closing(gym.vector.SyncVectorEnv([build] * 3)) as vector:
+        observations, infos = vector.reset(seed=[4, 5, 6])
+        alone = [build() for _ in range(3)]
+        starts = [env.reset(seed=seed) for env, seed in zip(alone, (4, 5, 6), strict=True)]
+        check_batch(vector, observations, [observation for observation, _ in starts])
+        actions = [info["legal_actions"][-1] for _, info in starts]
+        assert [np.flatnonzero(mask)[-1] for mask in infos["action_mask"]] == actions
+        observations, rewards, terminated, *_ = vector.step(np.array(actions))
+        steps = [env.step(action) for env, action in zip(alone, actions, strict=True)]
+        check_batch(vector, observations, [step[0] for step in steps])
+        assert rewards.tolist() == [step[1] for step in steps]
+        assert terminated.tolist() == [step[2] for step in steps]
+
+
+def check_batch(vector: Any, batch: Any, observations: list[Any]) -> None:
+    rows = gym.vector.utils.iterate(vector.observation_space, batch)
+    assert data_equivalence(list(rows), observations, exact=True)
+
+
+@pytest.mark.parametrize("name", ["chat", "shuffled", "dict of shuffled tensor", "dict of shuffled chat"])
+def test_other_processes_play_the_same_games(name: str) -> None:
+    def build() -> Any:
+        return ALL[name](gym.make("game_gym:GameSpiel-v0", game="leduc_poker"))
+
+    with contextlib.closing(gym.vector.AsyncVectorEnv([build] * 2, shared_memory=False)) as vector:
+        observations, _ = vector.reset(seed=[4, 5])
+        check_batch(vector, observations, [build().reset(seed=seed)[0] for seed in (4, 5)])
+
+
+def test_maskable_ppo_takes_the_tensor_and_the_mask() -> None:
+    pytest.importorskip("sb3_contrib")
+    from sb3_contrib import MaskablePPO
+    from stable_baselines3.common.vec_env import DummyVecEnv
+
+    def build() -> Any:
+        # An illegal move would raise: the relabelled masks are all that keeps the learner legal.
+        env = gym.make("GameSpiel-v0", game="tic_tac_toe", rules=False, illegal="raise")
+        return DictObservation(TensorObservation(ShuffledActions(RawReturns(env))))
+
+    vector = DummyVecEnv([build, build])
+    model = MaskablePPO(
+        "MultiInputPolicy", vector, n_steps=32, batch_size=32, n_epochs=1, seed=0, device="cpu"
+    )
+    model.learn(128)
+    assert model.num_timesteps == 128

@@ -1,0 +1,201 @@
+"""ChatObservation: the episode as a conversation."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from task_gym.errors import ArgumentError, TokenError
+from task_gym.spaces import UnicodeText
+from task_gym.wrappers import ChatObservation, DictObservation
+from task_gym.wrappers.chat import Chat
+from tests.task_gym.scripts import Script, turn
+
+
+def contents(chat: Chat) -> list[str]:
+    """The conversation in short, as "u:text"."""
+    return [f"{message['role'][0]}:{message['content']}" for message in chat]
+
+
+def words(chat: Chat) -> int:
+    return sum(len(message["content"].split()) for message in chat)
+
+
+LONG = [turn(text) for text in "abcde"]
+
+
+def play(env: Any, *actions: Any) -> list[str]:
+    """The last conversation after these actions."""
+    chat, _ = env.reset()
+    for action in actions:
+        chat, *_ = env.step(action)
+    return contents(chat)
+
+
+def test_the_whole_conversation() -> None:
+    env = ChatObservation(Script(*LONG), system="Be brief.")
+    chat, info = env.reset(seed=0)
+    assert chat == ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "a"})
+    assert info["text"] == "a"
+    chat, *_, info = env.step(4)
+    assert chat == (
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": "4"},
+        {"role": "user", "content": "b"},
+    )
+    assert info["text"] == "b" and info["action_mask"].sum() == 5
+    assert env.action_masks().sum() == 5
+
+
+def test_without_a_system_message_and_a_new_episode_begins_anew() -> None:
+    env = ChatObservation(Script(*LONG))
+    assert play(env, 4, np.int64(2)) == ["u:a", "a:4", "u:b", "a:2", "u:c"]
+    assert play(env, 6) == ["u:a", "a:6", "u:b"]
+
+
+@pytest.mark.parametrize(
+    ("turns", "shown"),
+    [
+        (0, ["s:S", "u:d"]),
+        (1, ["s:S", "u:c", "a:4", "u:d"]),
+        (2, ["s:S", "u:b", "a:2", "u:c", "a:4", "u:d"]),
+        (9, ["s:S", "u:a", "a:0", "u:b", "a:2", "u:c", "a:4", "u:d"]),
+    ],
+)
+def test_the_window_holds_the_latest_turns(turns: int, shown: list[str]) -> None:
+    assert play(ChatObservation(Script(*LONG), system="S", turns=turns), 0, 2, 4) == shown
+
+
+@pytest.mark.parametrize(
+    ("budget", "shown"),
+    [
+        # Words: 2 of the system message, 1 of this turn, 2 for each turn before it.
+        (9, ["s:S S", "u:a", "a:0", "u:b", "a:2", "u:c", "a:4", "u:d"]),
+        (8, ["s:S S", "u:b", "a:2", "u:c", "a:4", "u:d"]),
+        (7, ["s:S S", "u:b", "a:2", "u:c", "a:4", "u:d"]),
+        (6, ["s:S S", "u:c", "a:4", "u:d"]),
+        (4, ["s:S S", "u:d"]),
+        (3, ["s:S S", "u:d"]),
+    ],
+)
+def test_the_oldest_turns_are_left_out_until_it_fits(budget: int, shown: list[str]) -> None:
+    env = ChatObservation(Script(*LONG), system="S S", budget=budget, count=words)
+    assert play(env, 0, 2, 4) == shown
+
+
+def test_window_and_budget_together() -> None:
+    env = ChatObservation(Script(*LONG), turns=2, budget=4, count=words)
+    assert play(env, 0, 2, 4) == ["u:c", "a:4", "u:d"]
+
+
+def test_a_turn_that_alone_exceeds_the_budget_is_an_error() -> None:
+    env = ChatObservation(Script(turn("one two"), turn("one two three")), system="S", budget=3, count=words)
+    assert play(env) == ["s:S", "u:one two"]
+    with pytest.raises(
+        TokenError, match=r"observation of 4 tokens, .* allowed: budget=3; it begins 'one two th"
+    ):
+        env.step(0)
+
+
+@given(
+    sizes=st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), max_size=8),
+    last=st.integers(1, 9),
+    budget=st.integers(9, 60),
+)
+def test_what_is_shown_is_the_longest_end_that_fits(
+    sizes: list[tuple[int, int]], last: int, budget: int
+) -> None:
+    steps = [turn("w " * size) for size, _ in sizes] + [turn("w " * last)]
+    script = Script(*steps)
+    script.action_space = gym.spaces.Text(100)
+    env = ChatObservation(script, budget=budget, count=words)
+    shown = play(env, *("w " * size for _, size in sizes))
+    fitting = [
+        kept for kept in range(len(sizes) + 1) if last + sum(map(sum, sizes[len(sizes) - kept :])) <= budget
+    ]
+    assert len(shown) == 2 * max(fitting) + 1
+    assert shown == play(ChatObservation(script), *("w " * size for _, size in sizes))[-len(shown) :]
+
+
+def test_an_illegal_action_and_what_was_said_of_it_belong_to_the_conversation() -> None:
+    error = {"type": "invalid_action", "message": "action: 7 was given, legal: 0, 2"}
+    env = ChatObservation(Script(turn("a"), turn("a", -0.01, error=error), turn("b")))
+    assert play(env, 7, 2) == [
+        "u:a",
+        "a:7",
+        "u:action: 7 was given, legal: 0, 2\n\na",
+        "a:2",
+        "u:b",
+    ]
+    env.reset()
+    assert env.step(7)[-1]["text"] == "a"
+
+
+def test_an_action_that_raises_is_not_said() -> None:
+    class Strict(Script):
+        def step(self, action: Any) -> Any:
+            if action % 2:
+                raise ValueError("odd")
+            return super().step(action)
+
+    env = ChatObservation(Strict(*LONG))
+    env.reset()
+    with pytest.raises(ValueError, match="odd"):
+        env.step(1)
+    assert contents(env.step(2)[0]) == ["u:a", "a:2", "u:b"]
+
+
+def test_every_seat_has_its_own_conversation() -> None:
+    steps = [turn("a", seat=0), turn("b", seat=1), turn("c", seat=0), turn("d", seat=1), turn("e", seat=1)]
+    env = ChatObservation(Script(*steps), turns=1)
+    assert play(env, 2) == ["u:b"]
+    assert play(env, 2, 4) == ["u:a", "a:2", "u:c"]
+    assert play(env, 2, 4, 6) == ["u:b", "a:4", "u:d"]
+    assert play(env, 2, 4, 6, 8) == ["u:d", "a:8", "u:e"]
+
+
+def test_a_reply_is_said_word_for_word() -> None:
+    script = Script(*LONG)
+    script.action_space = UnicodeText(100)
+    assert play(ChatObservation(script), " I raise: 2 ") == ["u:a", "a: I raise: 2 ", "u:b"]
+
+
+def test_observations_are_in_the_space_and_stay_as_they_were() -> None:
+    env = ChatObservation(Script(*LONG), system="♠")
+    first, _ = env.reset()
+    kept = copy.deepcopy(first)
+    second, *_ = env.step(0)
+    second[1]["content"] = "changed by whoever holds it"
+    third, *_ = env.step(0)
+    assert first == kept and third[1]["content"] == "a"
+    space = env.observation_space
+    assert first in space and second in space and third in space
+    assert all(space.sample() in space for _ in range(20))
+    assert list(third) not in space and ({"role": "user"},) not in space
+    assert DictObservation(env).reset()[0] in DictObservation(env).observation_space
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"turns": -1}, "turns: -1 was given, allowed: None, 0 or more"),
+        ({"budget": 0, "count": words}, "budget: 0 was given, allowed: None, 1 or more"),
+        ({"budget": 5}, "budget: it was given without count, allowed: both or neither"),
+        ({"count": words}, "count: it was given without budget"),
+    ],
+)
+def test_bad_arguments_are_named(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        ChatObservation(Script(*LONG), **arguments)
+
+
+def test_what_is_no_text_is_refused() -> None:
+    with pytest.raises(ArgumentError, match=r"ChatObservation: .*Dict.* was given, allowed: text observ"):
+        ChatObservation(DictObservation(Script(*LONG)))
