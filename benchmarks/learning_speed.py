@@ -31,6 +31,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from agents.ppo import LLMPPO
 from game_gym import exact
+from game_gym.wrappers import TensorObservation
 from gamespiel.assembly import make_algorithm
 from gamespiel.config import resolve
 
@@ -102,27 +103,6 @@ class Curve(BaseCallback):
 
 
 # -- a perceptron on the game's tensor ---------------------------------------------------------------------
-
-
-class TensorObservation(gym.Wrapper[Any, Any, Any, Any]):
-    """Shows OpenSpiel's information state tensor of the agent's seat instead of the text."""
-
-    def __init__(self, env: gym.Env[Any, Any]) -> None:
-        super().__init__(env)
-        length = env.unwrapped.variant.game.information_state_tensor_size()  # type: ignore[attr-defined]
-        self.observation_space = gym.spaces.Box(-np.inf, np.inf, (length,), np.float32)
-
-    def reset(self, **kwargs: Any) -> tuple[NDArray[np.float32], dict[str, Any]]:
-        _, info = self.env.reset(**kwargs)
-        return self._tensor(info["seat"]), info
-
-    def step(self, action: Any) -> tuple[NDArray[np.float32], Any, bool, bool, dict[str, Any]]:
-        _, reward, terminated, truncated, info = self.env.step(action)
-        return self._tensor(info["seat"]), reward, terminated, truncated, info
-
-    def _tensor(self, seat: int) -> NDArray[np.float32]:
-        state = self.env.unwrapped.state  # type: ignore[attr-defined]
-        return np.array(state.information_state_tensor(seat), dtype=np.float32)
 
 
 def make_tensor_env() -> TensorObservation:
