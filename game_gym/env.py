@@ -74,7 +74,7 @@ class GameSpielEnv(gym.Env[str, Any]):
         params: Parameters of ``game``.
         opponent: "random", "first", a search, or "open", which leaves every seat to the caller: each turn is
             the turn of ``info["seat"]``, and reward and score are those of the seat that moved last. Searches
-            are "mcts" and "mcts-python", which read hidden cards; each takes a
+            are "mcts" and "mcts-python", which read hidden cards, and "ismcts", which does not; each takes a
             budget, as "mcts:SIMS" or "mcts:SIMSxROLLOUTS". In games of simultaneous moves "random" plays in
             their place, and ``info["opponent"]`` says so.
         backend: "local".

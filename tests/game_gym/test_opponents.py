@@ -113,7 +113,7 @@ def test_games_that_cannot_be_searched_are_named(game: str, message: str, name: 
         build(name, spec=variant.spec, game=variant.game)
 
 
-SEARCHES = ("mcts", "mcts:4x1", "mcts-python:4")
+SEARCHES = ("mcts", "mcts:4x1", "mcts-python:4", "ismcts", "ismcts:4")
 
 
 @pytest.mark.parametrize("search", SEARCHES)
@@ -150,7 +150,7 @@ def test_a_search_takes_the_whole_table() -> None:
         assert env.reset(seed=1, options={"task_id": index * CONFIGS})[1]["opponent"] == playing
 
 
-@pytest.mark.parametrize("search", ["mcts:1", "mcts-python:4x0"])
+@pytest.mark.parametrize("search", ["mcts:1", "mcts-python:4x0", "ismcts:many"])
 def test_a_budget_that_cannot_be_read_is_refused_where_random_would_play(search: str) -> None:
     name = search.partition(":")[0]
     with pytest.raises(OpponentError, match=f"allowed: {name}:SIMS or {name}:SIMSxROLLOUTS"):
