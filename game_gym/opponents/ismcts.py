@@ -35,8 +35,9 @@ class IsmctsOpponent:
 
     Its limits: it takes nothing that others did for evidence of what they hold, supposes that they search as
     it does, and does not bluff on purpose; with hidden cards it settles on one move where a mixture is best.
-    It plays where OpenSpiel draws worlds soundly (:mod:`game_gym.worlds`). In bridge a world takes a
-    good part of a second, since every deal is solved: give it a small budget there.
+    It plays where OpenSpiel draws worlds soundly (:mod:`game_gym.worlds`), and takes a few times as long as
+    ``mcts`` with the same budget. In bridge a world takes a good part of a second, as every deal is solved:
+    give it a small budget there.
     """
 
     def __init__(self, seating: Seating) -> None:
@@ -152,7 +153,10 @@ class _Tree:
 
 
 def _play_out(state: State, rng: random.Random) -> list[float]:
-    """Uniform moves, and chance by its probabilities, to the end or to where OpenSpiel knows no move."""
+    """Uniform moves, and chance by its probabilities, to the end or to where OpenSpiel knows no move.
+
+    OpenSpiel's own rollouts end the process there (gin_rummy with hands of eight; see ``LocalBackend``).
+    """
     while not state.is_terminal():
         if state.is_chance_node():
             state.apply_action(_chance(state, rng))
