@@ -8,7 +8,7 @@ import numpy as np
 
 from game_gym.task import Task, TaskSet
 from task_gym.errors import ArgumentError, OptionError, SeedError, TaskGymError, nearest
-from task_gym.opponents import OPEN, find_opponent, make_opponent
+from task_gym.opponents import OPEN, find_opponent, make_opponent, playing_name
 from task_gym.seeding import SEED_LIMIT
 
 #: What ``reset(options=...)`` may hold.
@@ -38,7 +38,7 @@ def check_opponent(opponent: Any, tasks: TaskSet) -> None:
         return
     find_opponent(opponent)
     for variant in (variant for variant in tasks.variants if variant.players > 1):
-        make_opponent(opponent, variant.game, variant.spec, seat=0)
+        make_opponent(playing_name(opponent, variant.game), variant.game, variant.spec, seat=0)
 
 
 def read_options(options: dict[str, Any] | None, tasks: TaskSet, opponent: str) -> tuple[Task | None, str]:

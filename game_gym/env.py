@@ -24,7 +24,7 @@ from task_gym.errors import (
     check_choice,
     illegal_action,
 )
-from task_gym.opponents import OPEN, find_opponent
+from task_gym.opponents import OPEN, find_opponent, playing_name
 from task_gym.seeding import SEED_LIMIT
 from task_gym.spaces import UnicodeText
 
@@ -54,9 +54,10 @@ class GameSpielEnv(gym.Env[str, Any]):
     ## Info
     Always: ``action_mask`` (int8, shape (n,), 1 = legal, all zeros only after the end), ``legal_actions``,
     ``admissible_commands`` (their names), ``task_id`` (None where the game was named), ``seed``, ``game``,
-    ``seat``, ``opponent``, ``turn`` (legal moves made). After a step: ``upstream_reward``. After an illegal
-    action: ``error``, with ``type`` and ``message``. At the end: ``score``, ``scores`` (one a seat),
-    ``success``, ``returns`` (one a seat), ``result`` ("win", "draw", "loss", "cut", "fault"), ``history``.
+    ``seat``, ``opponent`` (who really plays), ``turn`` (legal moves made). After a step: ``upstream_reward``.
+    After an illegal action: ``error``, with ``type`` and ``message``. At the end: ``score``, ``scores`` (one
+    a seat), ``success``, ``returns`` (one a seat), ``result`` ("win", "draw", "loss", "cut", "fault"),
+    ``history``.
 
     ## Rewards
     0 until the end, then the score; an illegal action -0.01. With ``reward="upstream"``, what affinetes'
@@ -78,9 +79,11 @@ class GameSpielEnv(gym.Env[str, Any]):
         game: An OpenSpiel game by name, with ``params``: one that is declared here, or any other that
             OpenSpiel loads, told in its own strings.
         params: Parameters of ``game``.
-        opponent: "random", "mcts", "mcts:SIMS", "mcts:SIMSxROLLOUTS", "mcts-python", "first", or "open",
-            which leaves every seat to the caller: each turn is the turn of ``info["seat"]``, and reward and
-            score are those of the seat that moved last.
+        opponent: "random", "first", a search, or "open", which leaves every seat to the caller: each turn is
+            the turn of ``info["seat"]``, and reward and score are those of the seat that moved last. Searches
+            are "mcts" and "mcts-python", which read hidden cards, and "ismcts", which does not; each takes a
+            budget, as "mcts:SIMS" or "mcts:SIMSxROLLOUTS". In games of simultaneous moves "random" plays in
+            their place, and ``info["opponent"]`` says so.
         backend: "local".
         seeding: "openenv" or "evaluate": which of upstream's protocols expands the seed.
         rules: Whether every observation begins with the rules.
@@ -138,7 +141,8 @@ class GameSpielEnv(gym.Env[str, Any]):
         self._over = True
         self._seed = self._moves = self._strikes = 0
         self._task: Task | None = None
-        self._playing = opponent
+        #: The opponent that the address names, and the one that plays in its place or itself.
+        self._asked = self._playing = opponent
         #: Every action given this episode, illegal ones included: what a copy replays.
         self._given: list[int] = []
 
@@ -219,7 +223,8 @@ class GameSpielEnv(gym.Env[str, Any]):
     def _begin(self, task: Task, seed: int, opponent: str) -> None:
         self._over, self._turn = True, None  # stays so if the opponent refuses the game
         turn = self._backend.start(task, seed, opponent)
-        self._task, self._seed, self._playing = task, seed, opponent
+        self._task, self._seed, self._asked = task, seed, opponent
+        self._playing = playing_name(opponent, task.variant.game) if task.variant.players > 1 else opponent
         self._moves = self._strikes = 0
         self._given = []
         self._turn, self._over = turn, turn.ending is not None
@@ -296,13 +301,13 @@ class GameSpielEnv(gym.Env[str, Any]):
         Raises:
             PickleError: in mid-game against an opponent that would not play the same moves again.
         """
-        reason = "" if self._playing == OPEN else find_opponent(self._playing).why_not_replayable
+        reason = "" if self._asked == OPEN else find_opponent(self._asked).why_not_replayable
         if reason and not self._over:
-            raise PickleError(f"opponent {self._playing!r} cannot be carried in mid-game: {reason}")
+            raise PickleError(f"opponent {self._asked!r} cannot be carried in mid-game: {reason}")
         episode = None
         if self._task is not None and self._turn is not None and not reason:
             history = self.state.history()
-            episode = (self._task.task_id, self._seed, self._playing, self._given, history)
+            episode = (self._task.task_id, self._seed, self._asked, self._given, history)
         return {
             "arguments": self._arguments,
             "episode": episode,

@@ -18,8 +18,9 @@ from task_gym.opponents import Opponent, make_opponent
 def baseline_agent(name: str, env: TextVecEnv, seed: int, episodes: int) -> Decide:
     """An opponent by name (`random`, `first`, `mcts:100`, ...) as an agent in local environments.
 
-    It is built anew for each episode's game and seat, and seeded by (seed, episode). A searcher reads the
-    true state, as the opponent of that name does.
+    It is built anew for each episode's game and seat, and seeded by (seed, episode). `mcts` reads the true
+    state, as the opponent of that name does. No other plays in its place: where players move at once a
+    search is refused.
 
     Raises:
         OpponentError: a name that no opponent has, or a game it cannot play (at its first move).

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gamespiel.config import Config, InvalidValueError
 
-AGENTS = "random, first, mcts, mcts:SIMS or mcts:SIMSxROLLOUTS"
+AGENTS = "random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS]"
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class EvalOptions:
         if (self.checkpoint is None) == (self.agent is None):
             raise InvalidValueError("give either a checkpoint or an agent, and not both")
         if self.agent is not None and not re.fullmatch(
-            r"random|first|mcts(:[1-9]\d*(x[1-9]\d*)?)?", self.agent
+            r"random|first|(is)?mcts(:[1-9]\d*(x[1-9]\d*)?)?", self.agent
         ):
             raise InvalidValueError(f"--agent must be {AGENTS}, not {self.agent!r}")
         if self.exact and self.greedy:

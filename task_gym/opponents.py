@@ -79,6 +79,9 @@ class Entry:
         takes_argument: Whether something may follow a ":".
         why_not_replayable: "" where restarting with the same seed plays the same moves again; otherwise
             the reason, which is what pickling in mid-game answers with.
+        stand_in: (game, argument) to the name of the opponent that plays in this one's place in that game, ""
+            where it plays itself; raises :class:`OpponentError` for an argument it cannot read. None where
+            it plays itself in every game.
     """
 
     name: str
@@ -86,6 +89,7 @@ class Entry:
     usage: str
     takes_argument: bool
     why_not_replayable: str
+    stand_in: Callable[[Any, str], str] | None
 
 
 _REGISTRY: dict[str, Entry] = {}
@@ -98,6 +102,7 @@ def register_opponent(
     usage: str | None = None,
     takes_argument: bool = False,
     why_not_replayable: str = "",
+    stand_in: Callable[[Any, str], str] | None = None,
 ) -> None:
     """Add an opponent; see :class:`Entry`. Registering the same factory again changes nothing."""
     known = _REGISTRY.get(name)
@@ -105,7 +110,7 @@ def register_opponent(
         raise OpponentError(
             f"opponent name {name!r} is taken or not a word; taken: {', '.join(opponent_names())}"
         )
-    _REGISTRY[name] = Entry(name, factory, usage or name, takes_argument, why_not_replayable)
+    _REGISTRY[name] = Entry(name, factory, usage or name, takes_argument, why_not_replayable, stand_in)
 
 
 def opponent_names() -> tuple[str, ...]:
@@ -135,6 +140,18 @@ def find_opponent(text: str) -> Entry:
             f"opponent: {text!r} was given, but {name!r} takes no argument; write {entry.usage!r}"
         )
     return entry
+
+
+def playing_name(text: str, game: Any) -> str:
+    """Who plays a game of several seats where ``text`` was asked for: ``text`` itself, or its stand-in.
+
+    Raises:
+        OpponentError: no opponent of that name, or an argument that it cannot take.
+    """
+    if text == OPEN:
+        return OPEN
+    stand_in = find_opponent(text).stand_in
+    return (stand_in is not None and stand_in(game, text.partition(":")[2])) or text
 
 
 def make_opponent(text: str, game: Any, spec: Any, seat: int) -> Opponent:
@@ -173,5 +190,6 @@ __all__ = [
     "make_opponent",
     "opponent_names",
     "parse_counts",
+    "playing_name",
     "register_opponent",
 ]

@@ -14,7 +14,7 @@ from game_gym.protocols import PROTOCOLS
 from game_gym.score import forfeit_returns, outcome, seat_score
 from game_gym.spec import State, Variant
 from game_gym.task import Task
-from task_gym.opponents import OPEN, Opponent, make_opponent
+from task_gym.opponents import OPEN, Opponent, make_opponent, playing_name
 from task_gym.seeding import Stream
 
 CHANCE: int = int(pyspiel.PlayerId.CHANCE)
@@ -102,7 +102,8 @@ class LocalBackend:
         seats = range(variant.players)
         bots = []
         if opponent != OPEN and variant.players > 1:
-            bots = [make_opponent(opponent, variant.game, variant.spec, seat) for seat in seats]
+            playing = playing_name(opponent, variant.game)
+            bots = [make_opponent(playing, variant.game, variant.spec, seat) for seat in seats]
         table = _Table(variant, bots, [SeatView(variant, seat, self._rules) for seat in seats])
         if len(self._tables) >= _TABLES:
             self._tables.clear()

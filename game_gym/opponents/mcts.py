@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyspiel
 
-from game_gym.spec import Budget
+from game_gym.spec import Budget, Game
 from task_gym.errors import OpponentError
 from task_gym.opponents import Seating, SeatView, parse_counts, register_opponent
 
@@ -20,11 +21,21 @@ _MEMORY_MB = 1000
 def read_budget(seating: Seating, name: str) -> Budget:
     """The budget that an opponent's argument asks for: none means the game's own, "SIMS" one rollout each.
 
-    Two simulations are the least: the first only looks at the root, and leaves no move to choose.
-
     Raises:
         OpponentError: an argument that is no budget, or a game that cannot be searched.
     """
+    check_search(seating, name)
+    budget: Budget | None = parse_budget(seating.argument, name) or seating.spec.budget
+    if budget is None:
+        raise OpponentError(
+            f"opponent: {name!r} was given for {seating.spec.name!r}, which declares no budget; "
+            f"allowed: '{name}:SIMS' and '{name}:SIMSxROLLOUTS'"
+        )
+    return budget
+
+
+def check_search(seating: Seating, name: str) -> None:
+    """Raise an OpponentError unless players move one at a time and are paid at the end."""
     kind = seating.game.get_type()
     if kind.dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL:
         raise OpponentError(
@@ -36,23 +47,39 @@ def read_budget(seating: Seating, name: str) -> Budget:
             f"opponent: {name!r} was given for {seating.spec.name!r}, which pays move by move; "
             "allowed there: 'random', 'first', 'open'"
         )
-    if seating.argument:
-        counts = parse_counts(seating.argument, "x", f"{name}:SIMS or {name}:SIMSxROLLOUTS", least=(2, 1))
-        return Budget(counts[0], counts[1] if len(counts) > 1 else 1)
-    budget: Budget | None = seating.spec.budget
-    if budget is None:
-        raise OpponentError(
-            f"opponent: {name!r} was given for {seating.spec.name!r}, which declares no budget; "
-            f"allowed: '{name}:SIMS' and '{name}:SIMSxROLLOUTS'"
-        )
-    return budget
+
+
+def parse_budget(argument: str, name: str) -> Budget | None:
+    """Read "SIMS" or "SIMSxROLLOUTS"; None for "".
+
+    Two simulations are the least: MCTS's first only looks at the root, and leaves no move to choose.
+
+    Raises:
+        OpponentError: anything else.
+    """
+    if not argument:
+        return None
+    counts = parse_counts(argument, "x", f"{name}:SIMS or {name}:SIMSxROLLOUTS", least=(2, 1))
+    return Budget(counts[0], counts[1] if len(counts) > 1 else 1)
+
+
+def random_where_simultaneous(name: str) -> Callable[[Game, str], str]:
+    """The stand-in of a search: "random" in games of simultaneous moves, as upstream has it."""
+
+    def stand_in(game: Game, argument: str) -> str:
+        parse_budget(argument, name)  # what cannot be read is refused there too
+        sequential = game.get_type().dynamics == pyspiel.GameType.Dynamics.SEQUENTIAL
+        return "" if sequential else "random"
+
+    return stand_in
 
 
 class MctsOpponent:
     """Searches the game from the true state.
 
     In games with hidden information it cheats, as upstream's does: it searches from the cards that were
-    dealt, its opponent's included. ``ismcts`` is the honest one.
+    dealt, its opponent's included. ``ismcts`` is the honest one. In games of simultaneous moves environments
+    have ``random`` play in its place, as upstream does, and say so.
     """
 
     def __init__(self, seating: Seating) -> None:
@@ -88,4 +115,10 @@ def _signed(seed: int) -> int:
     return seed - 2**32 if seed >= 2**31 else seed
 
 
-register_opponent("mcts", MctsOpponent, usage="mcts[:SIMS[xROLLOUTS]]", takes_argument=True)
+register_opponent(
+    "mcts",
+    MctsOpponent,
+    usage="mcts[:SIMS[xROLLOUTS]]",
+    takes_argument=True,
+    stand_in=random_where_simultaneous("mcts"),
+)

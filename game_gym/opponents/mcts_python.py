@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from game_gym.opponents.mcts import UCT_C, read_budget
+from game_gym.opponents.mcts import UCT_C, random_where_simultaneous, read_budget
 from game_gym.spec import State
 from task_gym.opponents import Seating, SeatView, register_opponent
 from task_gym.seeding import Stream
@@ -71,5 +71,9 @@ class PythonMctsOpponent:
 
 
 register_opponent(
-    "mcts-python", PythonMctsOpponent, usage="mcts-python[:SIMS[xROLLOUTS]]", takes_argument=True
+    "mcts-python",
+    PythonMctsOpponent,
+    usage="mcts-python[:SIMS[xROLLOUTS]]",
+    takes_argument=True,
+    stand_in=random_where_simultaneous("mcts-python"),
 )

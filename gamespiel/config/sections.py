@@ -85,7 +85,7 @@ class EnvConfig:
     game: str | None = key(None, "an OpenSpiel game by name")
     params: dict[str, GameParam] = key({}, "the game's parameters")  # noqa: RUF009
     allowed_game_indices: tuple[int, ...] = key((), "games by index (modulo 22)", at_least=0)
-    opponent: str = key("random", "random, first, mcts, mcts:SIMS, mcts:SIMSxROLLOUTS, mcts-python")
+    opponent: str = key("random", "random, first, or mcts, ismcts, mcts-python, also with :SIMS[xROLLOUTS]")
     seeding: Literal["openenv", "evaluate"] = key("openenv", "the protocol that expands a seed")
     rules: bool = key(True, "put the rules into each prompt")
     reward: Literal["score", "upstream"] = key("score", "what an episode pays")

@@ -35,7 +35,7 @@ from tests.game_gym.play import LEDUC, make
         ({"opponent": "random:3"}, OpponentError, "'random' takes no argument"),
         ({"opponent": "mcts:0"}, OpponentError, "mcts:SIMS"),
         ({"opponent": None}, OpponentError, "None was given"),
-        ({"opponent": "ismcts"}, NotBuiltError, "not built yet"),
+        ({"opponent": "ismct"}, OpponentError, "did you mean 'ismcts'"),
         ({"backend": "affinetes"}, NotBuiltError, "'affinetes' was given, which is not built yet"),
         ({"backend": "locl"}, ArgumentError, "did you mean 'local'"),
         ({"seeding": "openev"}, ArgumentError, "allowed: 'openenv', 'evaluate'; did you mean 'openenv'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from game_gym.opponents.mcts import read_budget
 from game_gym.opponents.mcts_python import UpstreamRollouts
 from game_gym.prompts import SeatView
 from game_gym.spec import Budget, GameSpec, Variant, load_variant
-from task_gym.errors import NotBuiltError, OpponentError
-from task_gym.opponents import Seating, make_opponent, opponent_names
+from game_gym.task import CONFIGS
+from task_gym.errors import OpponentError, OptionError
+from task_gym.opponents import Seating, make_opponent, opponent_names, playing_name
 from task_gym.seeding import Stream
 from tests.game_gym.play import episode, make
 
@@ -111,9 +113,58 @@ def test_games_that_cannot_be_searched_are_named(game: str, message: str, name: 
         build(name, spec=variant.spec, game=variant.game)
 
 
-def test_ismcts_says_that_it_is_not_built() -> None:
-    with pytest.raises(NotBuiltError, match="'ismcts' was given, which is not built yet"):
-        make(game="leduc_poker", opponent="ismcts:100")
+SEARCHES = ("mcts", "mcts:4x1", "mcts-python:4", "ismcts", "ismcts:4")
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("seeding", ["openenv", "evaluate"])
+def test_random_plays_for_a_search_where_moves_are_simultaneous(search: str, seeding: str) -> None:
+    # Byte for byte, and info says who played: "random", which was not asked for.
+    for game, params in (("goofspiel", {"num_cards": 8, "points_order": "random"}), ("matrix_rps", {})):
+        arguments = {"game": game, "params": params, "seeding": seeding}
+        ours, randoms = make(opponent=search, **arguments), make(opponent="random", **arguments)
+        for seed in range(3):
+            played = episode(ours, seed)
+            assert played == episode(randoms, seed)
+            assert {turn[-1]["opponent"] for turn in played} == {"random"}
+
+
+def test_the_address_keeps_the_search_that_was_asked_for() -> None:
+    # Task 0 is goofspiel, 200000000 leduc: the search plays the one and not the other.
+    env = make(task_ids=[0, 200_000_000], opponent="mcts:8x1")
+    for task_id, playing in ((0, "random"), (200_000_000, "mcts:8x1")):
+        _, info = env.reset(seed=5, options={"task_id": task_id})
+        assert info["opponent"] == playing
+        twin = pickle.loads(pickle.dumps(env))
+        assert twin.step(info["legal_actions"][0])[-1]["opponent"] == playing
+        assert twin.reset(seed=5, options={"task_id": 200_000_000})[1]["opponent"] == "mcts:8x1"
+    _, info = env.reset(seed=5, options={"task_id": 0, "opponent": "mcts-python:4"})
+    assert info["opponent"] == "random"
+    assert env.reset(seed=5, options={"task_id": 0, "opponent": "first"})[1]["opponent"] == "first"
+    assert env.reset(seed=5, options={"task_id": 0, "opponent": "open"})[1]["opponent"] == "open"
+
+
+def test_a_search_takes_the_whole_table() -> None:
+    env = make(task_ids=[(0, 22 * CONFIGS - 1)], opponent="mcts:2x1", rules=False)
+    for index, playing in ((0, "random"), (2, "mcts:2x1"), (6, "mcts:2x1")):
+        assert env.reset(seed=1, options={"task_id": index * CONFIGS})[1]["opponent"] == playing
+
+
+@pytest.mark.parametrize("search", ["mcts:1", "mcts-python:4x0", "ismcts:many"])
+def test_a_budget_that_cannot_be_read_is_refused_where_random_would_play(search: str) -> None:
+    name = search.partition(":")[0]
+    with pytest.raises(OpponentError, match=f"allowed: {name}:SIMS or {name}:SIMSxROLLOUTS"):
+        make(task_id=0, opponent=search)
+    with pytest.raises(OptionError, match=f"reset option 'opponent': .*allowed: {name}:SIMS"):
+        make(task_id=0).reset(options={"opponent": search})
+
+
+def test_stand_ins() -> None:
+    simultaneous, turns = bare("goofspiel").game, TIC_TAC_TOE.game
+    for search in SEARCHES:
+        assert (playing_name(search, simultaneous), playing_name(search, turns)) == ("random", search)
+    for other in ("random", "first", "open"):
+        assert playing_name(other, simultaneous) == other
 
 
 def test_rollouts_average_returns() -> None:

@@ -108,11 +108,11 @@ def test_eval_of_an_agent(calls: Calls) -> None:
         ("eval --agent first --checkpoint .", "argument --checkpoint: not allowed with argument --agent"),
         (
             "eval --agent fist",
-            "--agent must be random, first, mcts, mcts:SIMS or mcts:SIMSxROLLOUTS, not 'fist'",
+            "--agent must be random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS], not 'fist'",
         ),
         (
             "eval --agent mcts:0",
-            "--agent must be random, first, mcts, mcts:SIMS or mcts:SIMSxROLLOUTS, not 'mcts:0'",
+            "--agent must be random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS], not 'mcts:0'",
         ),
         ("eval --agent first --num_episodes 0", "--num_episodes must be at least 1, not 0"),
         ("eval --agent first --output a.txt", "--output must end in .json, not 'a.txt'"),

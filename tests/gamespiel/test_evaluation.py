@@ -93,6 +93,11 @@ def test_first_in_kuhn_poker_by_hand(tmp_path: Path) -> None:
     assert sampled["seat 1"]["length"] == 1
 
 
+def test_the_honest_search_is_an_agent_too(tmp_path: Path) -> None:
+    row = run(tmp_path, config(), agent="ismcts:20", num_episodes=6)["sampled"]["all"]
+    assert (row["episodes"], row["faults"], row["illegal_rate"]) == (12, 0, 0)
+
+
 def test_mcts_beats_random_at_tic_tac_toe(tmp_path: Path) -> None:
     """A search that sees two moves ahead takes wins and stops losses: it loses next to nothing."""
     results = run(tmp_path, config(*TIC_TAC_TOE), agent="mcts:100x5", num_episodes=20)

@@ -14,6 +14,7 @@ from task_gym.opponents import (
     make_opponent,
     opponent_names,
     parse_counts,
+    playing_name,
     register_opponent,
 )
 
@@ -72,6 +73,18 @@ def test_a_name_is_registered_once() -> None:
     for name in ("last", "open", "a:b"):
         with pytest.raises(OpponentError, match=repr(name)):
             register_opponent(name, other)
+
+
+def test_another_may_stand_in() -> None:
+    def stand_in(game: str, argument: str) -> str:
+        return f"last{argument}" if game == "flat" else ""
+
+    register_opponent("deep", Fixed, takes_argument=True, stand_in=stand_in)
+    assert [playing_name(text, "flat") for text in ("deep", "deep:3")] == ["last", "last3"]
+    assert [playing_name(text, "flat") for text in ("last", "open")] == ["last", "open"]
+    assert playing_name("deep:3", "steep") == "deep:3"
+    with pytest.raises(OpponentError, match="'dep' was given"):
+        playing_name("dep", "flat")
 
 
 def test_parse_counts() -> None:
