@@ -70,8 +70,9 @@ class GameSpielEnv(gym.Env[str, Any]):
 
     A game may be over before the caller's first turn: in euchre, where the partner of a player who goes alone
     sits out, and in some of the games outside the table. ``reset`` then returns the closing text, a mask of
-    zeros and everything that ``info`` has at the end (``upstream_reward`` is the score), and ``step`` raises
-    EpisodeError: look for ``"result"`` in the info of ``reset``.
+    zeros and everything that ``info`` has at the end (``upstream_reward`` is the score): look there for
+    ``"result"``. Vector environments do not look, so one step may follow; whatever its action, it says the
+    same.
 
     Args:
         task_id: One task id. Exactly one of ``task_id``, ``task_ids`` and ``game`` is given.
@@ -227,19 +228,21 @@ class GameSpielEnv(gym.Env[str, Any]):
         self._playing = playing_name(opponent, task.variant.game) if task.variant.players > 1 else opponent
         self._moves = self._strikes = 0
         self._given = []
-        self._turn, self._over = turn, turn.ending is not None
+        self._turn, self._over = turn, False
 
     def _step(self, action: int, complaint: str | None) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """One step; ``complaint`` says why a reply named no action, where one was read."""
         turn = self._turn
         if turn is None or self._over:
             raise EpisodeError("step was called outside an episode; allowed: after reset and before the end")
-        if action not in turn.legal:
+        undecided = turn.ending is None  # else the game was over at its reset
+        if undecided and action not in turn.legal:
             return self._step_illegal(turn, action, complaint)
         self._given.append(action)
-        self._strikes = 0
-        self._moves += 1
-        self._turn = turn = self._backend.play(action)
+        if undecided:
+            self._strikes = 0
+            self._moves += 1
+            self._turn = turn = self._backend.play(action)
         ending, truncated = turn.ending, False
         if ending is None and self._moves == self._max_turns:
             ending = self._backend.cut()

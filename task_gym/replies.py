@@ -38,7 +38,9 @@ def whole_reply(reply: str, legal: Sequence[int], names: Sequence[str]) -> int |
 
     Reasoning stripped; a reply that is one number is that action, legal or not; else the first action, in
     legal order, whose id stands in the reply as a whole word; else the first whose name stands in it with
-    case ignored, or does so with everything but letters and digits removed.
+    case ignored, or does so with everything but letters and digits removed. Of a name of symbols alone
+    nothing is left then, which stands in every reply: such an action is taken for any reply that names none
+    before it. No game of the table has such names.
     """
     reply = strip_reasoning(reply)
     if _DIGITS.fullmatch(reply):
@@ -50,9 +52,7 @@ def whole_reply(reply: str, legal: Sequence[int], names: Sequence[str]) -> int |
     lowered = reply.lower()
     squeezed = _SYMBOLS.sub("", lowered)
     for action, name in zip(legal, names, strict=True):
-        plain = _SYMBOLS.sub("", name.lower())
-        # A name of symbols alone would squeeze to "", which stands in every reply.
-        if (name and name.lower() in lowered) or (plain and plain in squeezed):
+        if name.lower() in lowered or _SYMBOLS.sub("", name.lower()) in squeezed:
             return action
     return None
 

@@ -23,12 +23,14 @@ def pick(legal: list[int], turn: int, seed: int) -> int:
     return legal[(7 * turn + seed) % len(legal)]
 
 
-def episode(env: Any, seed: int, options: dict[str, Any] | None = None) -> list[tuple[Any, ...]]:
-    """Play one episode by the rule; everything it showed, as plain data that can be compared."""
+def episode(
+    env: Any, seed: int, options: dict[str, Any] | None = None, longest: int | None = None
+) -> list[tuple[Any, ...]]:
+    """Play one episode by the rule, or ``longest`` turns of it; all it showed, as plain data to compare."""
     text, info = env.reset(seed=seed, options=options)
     record: list[tuple[Any, ...]] = [(text, plain(info))]
     over, turn = not info["legal_actions"], 0  # a game may be over before the first turn
-    while not over:
+    while not over and turn != longest:
         text, reward, terminated, truncated, info = env.step(pick(info["legal_actions"], turn, seed))
         record.append((text, reward, terminated, truncated, plain(info)))
         over, turn = terminated or truncated, turn + 1

@@ -46,15 +46,3 @@ def test_the_rules_told_are_the_rules_played() -> None:
         mine, theirs = count(own)[0], count(dealer)[0]
         beaten = mine > 21 or mine < theirs <= 21
         assert state.returns() == [-1.0 if beaten else 0.0 if mine == theirs else 1.0]
-
-
-def test_the_hidden_card_is_not_told() -> None:
-    rng, changed = random.Random(1), 0
-    for _ in range(200):
-        state = GAME.new_initial_state()
-        while state.is_chance_node():
-            state.apply_action(rng.choice(state.legal_actions()))
-        other = state.resample_from_infostate(0, rng.random)
-        changed += other.history() != state.history()
-        assert describe(other, 0) == describe(state, 0)
-    assert changed > 100

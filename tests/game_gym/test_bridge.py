@@ -94,21 +94,6 @@ def test_a_description_in_full() -> None:
     assert describe(dealt().clone(), 0).split("\n")[2::5] == ["Vulnerable: none", "Auction: none"]
 
 
-def test_what_others_hold_is_not_told() -> None:
-    state = dealt().clone()
-    for call in (FIRST, PASS):
-        state.apply_action(call)
-    cards = [card for seat, card in enumerate(DEAL) if seat % 4 != 2]
-    random.Random(1).shuffle(cards)
-    other = load_variant(find_game("bridge"), {}).game.new_initial_state()
-    for turn in range(52):
-        other.apply_action(DEAL[turn] if turn % 4 == 2 else cards.pop())
-    for call in (FIRST, PASS):
-        other.apply_action(call)
-    assert other.information_state_string(2) == state.information_state_string(2)
-    assert describe(other, 2) == describe(state, 2) and other.history() != state.history()
-
-
 @pytest.mark.parametrize(("config", "told"), [(0, "None"), (1, "N/S"), (2, "All"), (3, "None")])
 def test_variants_are_who_is_vulnerable(config: int, told: str) -> None:
     spec = find_game("bridge")

@@ -23,8 +23,15 @@ BRIEF = [
     for name, config in VARIANTS
 ]
 
-#: Games of a variant, here and in the slow test.
-FEW, MANY = 3, 25
+#: Games of a variant, every day and in the slow test. Bridge has fewer: there they are those of all variants.
+FEW, MANY = 3, 100
+
+#: What an info holds at every turn, and what it has more at the end.
+ALWAYS = {
+    *("action_mask", "legal_actions", "admissible_commands"),
+    *("task_id", "seed", "game", "seat", "opponent", "turn"),
+}
+AT_THE_END = {"score", "scores", "success", "returns", "result", "history"}
 
 
 def build(name: str, config: int, **arguments: Any) -> Any:
@@ -53,7 +60,9 @@ def test_open_seats(name: str, config: int, capfd: pytest.CaptureFixture[str]) -
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "config"), VARIANTS)
 def test_many_random_games(name: str, config: int, capfd: pytest.CaptureFixture[str]) -> None:
-    play_games(build(name, config, seeding="evaluate"), MANY)
+    games = MANY // DECLARED[name].variants if name == "bridge" else MANY
+    for seeding in ("openenv", "evaluate"):  # the first has the caller in every seat, the second in two
+        play_games(build(name, config, seeding=seeding), -(-games // 2))
     assert capfd.readouterr() == ("", "")
 
 
@@ -79,8 +88,8 @@ def test_a_copy_made_in_mid_game_continues_identically(name: str, config: int) -
 def play_games(env: Any, games: int) -> None:
     """Random games to the end; every turn is checked."""
     rng = random.Random(games)
+    texts: dict[tuple[Any, ...], str] = {}
     for seed in range(games):
-        texts: dict[tuple[Any, ...], str] = {}
         text, info = env.reset(seed=seed)
         check_address(env, info, seed)
         over, turns = "result" in info, 0
@@ -104,6 +113,7 @@ def check_address(env: Any, info: dict[str, Any], seed: int) -> None:
 def check_turn(env: Any, text: str, info: dict[str, Any], texts: dict[tuple[Any, ...], str]) -> None:
     """Text, mask, legal actions and names of a turn, against the live state."""
     state, seat, legal = env.state, info["seat"], info["legal_actions"]
+    assert info.keys() == ALWAYS | ({"upstream_reward"} if info["turn"] else set())  # nothing that tells more
     assert legal and legal == state.legal_actions(seat) == sorted(set(legal))
     assert info["action_mask"].dtype == np.int8 and info["action_mask"].shape == (env.action_space.n,)
     assert np.flatnonzero(info["action_mask"]).tolist() == legal
@@ -111,6 +121,8 @@ def check_turn(env: Any, text: str, info: dict[str, Any], texts: dict[tuple[Any,
     assert env.action_space.contains(legal[-1])
     names = [state.action_to_string(seat, action) for action in legal]
     assert info["admissible_commands"] == names
+    if env.variant.spec.name in DECLARED:  # upstream reads names without their symbols
+        assert all(any(letter.isalnum() for letter in name) for name in names)
     assert text in env.observation_space
     block = "\n".join(f"  {action} -> {name}" for action, name in zip(legal, names, strict=True))
     assert text.endswith(f"\n\nLegal Actions:\n{block}\n\nYour choice (action ID only):")
@@ -125,6 +137,7 @@ def check_turn(env: Any, text: str, info: dict[str, Any], texts: dict[tuple[Any,
 
 def check_end(env: Any, text: str, reward: float, info: dict[str, Any]) -> None:
     assert text in env.observation_space and text.startswith(f"Game over: {info['game']}\n")
+    assert info.keys() == ALWAYS | AT_THE_END | {"upstream_reward"}
     assert not info["action_mask"].any() and info["legal_actions"] == info["admissible_commands"] == []
     assert env.state.is_terminal() and info["history"] == env.state.history()
     assert info["returns"] == env.state.returns()

@@ -9,18 +9,57 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from game_gym.games import DECLARED as GAMES
 from tests.game_gym.play import DECLARED, LEDUC, episode, make
 
 ROOT = Path(__file__).parent.parent.parent
 
+VARIANTS = [(name, config) for name, spec in GAMES.items() for config in range(spec.variants)]
 
-def digest() -> str:
-    """A hash of games of every kind."""
-    played = [
+SEARCHED = [name for name, spec in GAMES.items() if spec.budget is not None]
+
+#: Turns of the longer games that are looked at.
+TURNS = 10
+
+
+def build(name: str, config: int, **arguments: Any) -> Any:
+    return make(game=name, params=GAMES[name].params(config), **arguments)
+
+
+def digests() -> dict[str, str]:
+    """A hash for every variant of every game, and one for games of every kind."""
+    return {f"{name} {config}": digest(openings(name, config)) for name, config in VARIANTS} | {
+        "every kind": digest(small_games())
+    }
+
+
+def digest(played: Any) -> str:
+    return hashlib.sha256(json.dumps(played).encode()).hexdigest()
+
+
+def openings(name: str, config: int) -> list[Any]:
+    """First turns: against a random opponent by both protocols, in the first variant also in other ways.
+
+    Not so in bridge, which solves every deal.
+    """
+    kinds = [("openenv", "random"), ("evaluate", "random")]
+    if config == 0 and name != "bridge":
+        kinds.append(("openenv", "open"))
+        kinds += [("evaluate", search) for search in ("mcts:2x1", "mcts-python:2x1") if name in SEARCHED]
+    return [
+        episode(build(name, config, seeding=seeding, opponent=opponent), seed, longest=TURNS)
+        for seed, (seeding, opponent) in enumerate(kinds, start=config)
+    ]
+
+
+def small_games() -> list[Any]:
+    """Whole games of the small ones, and draws from a set of tasks."""
+    played: list[Any] = [
         episode(make(game=game, seeding=seeding, opponent=opponent), seed)
         for game in DECLARED
         for seeding in ("openenv", "evaluate")
@@ -29,45 +68,56 @@ def digest() -> str:
     ]
     env = make(task_ids=[(LEDUC, LEDUC + 999)])
     env.reset(seed=7)
-    played += [[env.reset()[0]] for _ in range(5)]
-    return hashlib.sha256(json.dumps(played).encode()).hexdigest()
+    return played + [env.reset()[0] for _ in range(5)]
 
 
 def test_two_processes_play_the_same_bytes() -> None:
-    script = "from tests.game_gym.test_determinism import digest; print(digest())"
-    seen = {
-        subprocess.run(
-            [sys.executable, "-c", script],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.strip()
-        for hash_seed in ("1", "2")
-    }
-    assert seen == {digest()}
+    script = "import json; from tests.game_gym.test_determinism import digests; print(json.dumps(digests()))"
+    # Another order of sets and dictionaries of strings than here.
+    hash_seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
+    child = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    theirs, ours = json.loads(child.stdout), digests()
+    assert theirs == ours
+    assert len(set(ours.values())) == len(VARIANTS) + 1  # no two play the same
 
 
-@pytest.mark.parametrize("opponent", ["random", "mcts:30x2", "mcts-python:10x2"])
-def test_stray_random_numbers_change_nothing(opponent: str) -> None:
-    def play(stray: bool) -> list[str]:
-        env = make(game="leduc_poker", opponent=opponent)
-        texts = []
-        for seed in range(5):
-            text, info = env.reset(seed=seed)
-            over = False
-            while not over:
-                texts.append(text)
-                if stray:
-                    np.random.seed(seed)
-                    np.random.rand(3)
-                    random.seed(seed)
-                text, _, over, _, info = env.step(info["legal_actions"][-1])
-            texts.append(text)
-        return texts
+STRAY = (
+    [(name, config, "random", TURNS) for name, config in VARIANTS]
+    + [(name, 0, opponent, 4) for name in SEARCHED for opponent in ("mcts:2x1", "mcts-python:2x1")]
+    + [("leduc_poker", 0, opponent, None) for opponent in ("mcts:30x2", "mcts-python:10x2")]
+)
 
-    assert play(stray=True) == play(stray=False)
+
+@pytest.mark.parametrize(("name", "config", "opponent", "longest"), STRAY)
+def test_stray_random_numbers_change_nothing(
+    name: str, config: int, opponent: str, longest: int | None
+) -> None:
+    def play(scatter: Any) -> list[Any]:
+        env = build(name, config, opponent=opponent)
+        real = env.step
+
+        def step(action: int) -> Any:
+            scatter()
+            return real(action)
+
+        env.step = step
+        seeds = range(1 if name == "bridge" else 3)
+        return [(scatter(), episode(env, seed, longest=longest)) for seed in seeds]
+
+    def scatter() -> None:
+        np.random.seed(random.randrange(9))
+        np.random.rand(3)
+        random.random()
+        random.seed(5)
+
+    assert play(scatter) == play(lambda: None)
 
 
 def test_an_episode_does_not_depend_on_those_before_it() -> None:

@@ -170,53 +170,6 @@ def check_words(text: str, ours: Euchre) -> None:
     assert lines["Current trick"] == ("none" if len(cards) == len(takers) else cards[-1])
 
 
-def test_observation_does_not_change_with_what_is_hidden() -> None:
-    # Deal again what the seat has not seen: other hands and, unless the seat is the dealer, the discard.
-    game = load_variant(find_game("euchre"), {}).game
-    rng, changed = random.Random(1), 0
-    for _ in range(150):
-        state = game.new_initial_state()
-        while not state.is_terminal():
-            if not state.is_chance_node():
-                seat = state.current_player()
-                other = dealt_again(state, seat, rng)
-                changed += other.history() != state.history()
-                assert other.information_state_string(seat) == state.information_state_string(seat)
-                assert describe(other, seat) == describe(state, seat)
-            state.apply_action(rng.choice(state.legal_actions()))
-    assert changed > 300
-
-
-def dealt_again(state: Any, seat: int, rng: random.Random) -> Any:
-    """The same public history over another deal that gives ``seat`` the same cards; or the state itself."""
-    history = state.history()
-    dealer, own = history[0], [i for i in range(1, 21) if (history[0] + i - 1) % 4 == seat]
-    players = [move.player for move in state.full_history()]
-    ordered = any(24 < bid < 29 for bid in history[22:26])
-    discard = next((i for i in range(22, len(history)) if history[i] < 24), None) if ordered else None
-    hidden = None if discard is None or players[discard] == seat else discard
-    played = {a for i, a in enumerate(history) if i > 21 and a < 24 and i != discard}
-    free = [i for i in range(1, 21) if i not in own and history[i] not in played]
-    pool = [c for c in range(24) if c not in {history[i] for i in range(1, 22)} - {history[i] for i in free}]
-    for _ in range(20):
-        new = list(history)
-        for i, card in zip(free, rng.sample(pool, len(free)), strict=True):
-            new[i] = card
-        if hidden is not None:
-            held = [new[i] for i in range(1, 21) if (dealer + i - 1) % 4 == dealer and new[i] not in played]
-            if not held:
-                continue
-            new[hidden] = rng.choice(held)
-        other = state.get_game().new_initial_state()
-        for action in new:
-            if action not in other.legal_actions():
-                break
-            other.apply_action(action)
-        else:
-            return other
-    return state
-
-
 def test_a_description_in_full() -> None:
     # Dealer 3, so cards go to 3, 0, 1, 2 in turn: Player 0 gets 1, 5, 9, 13, 17 (the diamonds 9 to K). The
     # upcard is 20 (the ace of clubs). All pass; Player 0 names diamonds and plays with the partner.

@@ -60,15 +60,39 @@ def test_three_bad_replies_forfeit() -> None:
     assert [env.step("pass")[2] for _ in range(3)] == [False, False, True]
 
 
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.text(max_size=20) | st.from_regex(r"[0-3 a-c]{1,4}"), max_size=12), st.booleans())
-def test_no_reply_breaks_it(replies: list[str], last: bool) -> None:
-    env = text_env(parse="last" if last else "upstream", seeding="evaluate")
-    env.reset(seed=len(replies))
+# Anything; numbers, some of them legal; reasoning, bits of names and numbers.
+REPLIES = (
+    st.text(max_size=20)
+    | st.integers(-1, 120).map(str)
+    | st.from_regex(r"(<think>)?[a-z0-9 (),♠←-]{0,12}(</think(ing)?>)?[A-Za-z0-9 ,♥]{0,12}", fullmatch=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("seeding", "parse"), [("openenv", "upstream"), ("evaluate", "upstream"), ("openenv", "last")]
+)
+@pytest.mark.parametrize("game", ["leduc_poker", "gin_rummy", "hex", "hearts", "solitaire", "chess"])
+@settings(max_examples=25, deadline=None)
+@given(replies=st.lists(REPLIES, max_size=12))
+def test_a_reply_is_a_legal_move_or_an_illegal_action(
+    game: str, seeding: str, parse: str, replies: list[str]
+) -> None:
+    # Open seats: every move of the history after the first turn is chance's or a reply's.
+    env = text_env(task_id=None, game=game, seeding=seeding, parse=parse, opponent="open", rules=False)
+    text, info = env.reset(seed=len(replies))
     for reply in replies:
         assert reply in env.action_space
-        if env.step(reply)[2]:
+        before, legal, turn = env.state.history(), info["legal_actions"], info["turn"]
+        again, reward, over, truncated, info = env.step(reply)
+        if "error" in info:
+            assert env.state.history() == before and info["turn"] == turn and reward == -0.01
+            assert over or (again == text and info["legal_actions"] == legal)
+        else:
+            assert env.state.history()[len(before)] in legal and info["turn"] == turn + 1
+        assert truncated is False
+        if over:
             break
+        text = again
 
 
 def test_errors() -> None:

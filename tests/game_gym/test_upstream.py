@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import pyspiel
 import pytest
 
@@ -21,6 +22,7 @@ GAMES: list[dict[str, Any]] = [
     json.loads(line) for line in (DATA / "affinetes_trajectories.jsonl").read_text().splitlines()
 ]
 SESSION: list[dict[str, Any]] = json.loads((DATA / "affinetes_session.json").read_text())
+HEAD = "Legal Actions:\n"
 
 
 def name(game: dict[str, Any]) -> str:
@@ -87,8 +89,7 @@ def test_recorded_leduc_session() -> None:
     assert "Your card: J♠" in theirs["observation"] and "Your card: J♠" in text
     assert "Round 1 betting: Raise" in theirs["observation"] and "Round 1: Player 0 raise\n" in text
     # From the actions on, the layout is upstream's.
-    head = "Legal Actions:\n"
-    assert text.partition(head)[2] == theirs["observation"].partition(head)[2]
+    assert text.partition(HEAD)[2] == theirs["observation"].partition(HEAD)[2]
     _, reward, terminated, _, info = env.step(int(step["action"]))
     theirs = step["response"]
     assert (terminated, reward) == (theirs["done"], theirs["reward"])
@@ -96,12 +97,21 @@ def test_recorded_leduc_session() -> None:
     assert info["result"] == "loss"
 
 
-def test_recorded_sessions_parse_and_pay_as_ours() -> None:
-    # The recorded replies that name no action are illegal to our parser too, and cost the same.
-    from task_gym.replies import first_number
-
+def test_recorded_sessions_read_and_pay_as_ours() -> None:
+    # The recorded replies, given to the same tasks: the same legal actions, rewards, errors and ends.
+    env: Any = None
     for entry in SESSION:
-        reply = entry.get("action")
-        if reply is not None and not reply.isdigit():
-            assert first_number(reply, list(range(25)), [str(a) for a in range(25)]) is None
-            assert entry["response"]["reward"] == -0.01
+        theirs = entry["response"]
+        if entry["call"] == "reset":
+            env = gym.make("GameSpielText-v0", task_id=entry["task_id"], opponent=entry["opponent"])
+            text, info = env.reset(seed=entry["seed"])
+        else:
+            text, reward, terminated, truncated, info = env.step(entry["action"])
+            assert reward == pytest.approx(theirs["reward"])
+            assert (terminated, truncated) == (theirs["done"], theirs["truncated"])
+        assert ("error" in info) == ("error" in theirs["info"])
+        if "error" in info:
+            assert info["error"]["type"] == theirs["info"]["error"]["type"]
+        elif not theirs["done"]:
+            assert text.partition(HEAD)[2] == theirs["observation"].partition(HEAD)[2] != ""
+    assert sum("error" in entry["response"]["info"] for entry in SESSION) == 2

@@ -1,5 +1,7 @@
 """Reading replies: the recorded sessions, upstream's rules case by case, and no reply breaks a parser."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,9 +58,17 @@ def test_whole_reply(reply: str, action: int | None) -> None:
     assert whole_reply(reply, LEGAL, NAMES) == action
 
 
-def test_whole_reply_ignores_names_without_letters() -> None:
-    assert whole_reply("nothing", [0, 1], ["♠", ""]) is None
-    assert whole_reply("the ♠", [0, 1], ["♠", ""]) == 0
+def test_a_name_of_symbols_alone_stands_in_every_reply() -> None:
+    # Upstream's rule to the letter: without its symbols the name is "", and that is part of any reply.
+    names = ["Call", "♠", "Raise"]
+    assert whole_reply("nothing", LEGAL, names) == 2
+    assert whole_reply("", LEGAL, names) == 2
+    assert whole_reply("raise", LEGAL, names) == 2  # it comes before in legal order
+    assert whole_reply("call", LEGAL, names) == 1
+    assert whole_reply("12", LEGAL, names) == 12  # ids before names
+    assert whole_reply("3", LEGAL, names) is None  # one number, and illegal
+    assert last_named("nothing", LEGAL, names) is None
+    assert last_named("the ♠", LEGAL, names) == 2
 
 
 @pytest.mark.parametrize(
@@ -103,6 +113,34 @@ def test_parsers_never_raise_and_never_name_an_illegal_action(parser, actions, r
     legal = sorted(actions)
     chosen = parser(reply, legal, [actions[action] for action in legal])
     assert chosen is None or chosen in legal
+
+
+@given(actions=ACTIONS, reply=REPLIES)
+def test_upstreams_rules_to_the_letter(actions: dict[int, str], reply: str) -> None:
+    legal = sorted(actions)
+    names = [actions[action] for action in legal]
+
+    def first() -> int | None:
+        run = re.search(r"\d+", reply)
+        return int(run.group()) if run and int(run.group()) in legal else None
+
+    def whole() -> int | None:
+        bare = strip_reasoning(reply)
+        if re.fullmatch(r"\d+", bare):
+            return int(bare) if int(bare) in legal else None
+        for action in legal:
+            if re.search(rf"\b{action}\b", bare):
+                return action
+        for action, name in zip(legal, names, strict=True):
+            if name.lower() in bare.lower() or squeezed(name) in squeezed(bare):
+                return action
+        return None
+
+    def squeezed(text: str) -> str:
+        return "".join(letter for letter in text.lower() if letter.isalnum())
+
+    assert first_number(reply, legal, names) == first()
+    assert whole_reply(reply, legal, names) == whole()
 
 
 @pytest.mark.parametrize("parser", [first_number, whole_reply, last_named])
