@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from game_gym.task import Task, TaskSet
-from task_gym.errors import ArgumentError, OptionError, SeedError, TaskGymError, nearest
+from task_gym.errors import ArgumentError, OptionError, TaskGymError, nearest
 from task_gym.opponents import OPEN, find_opponent, make_opponent, playing_name
-from task_gym.seeding import SEED_LIMIT
 
 #: What ``reset(options=...)`` may hold.
 OPTIONS = ("task_id", "opponent")
-
-
-def check_seed(seed: Any) -> int:
-    """A seed as an int, or a SeedError."""
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < SEED_LIMIT:
-        raise SeedError(f"seed: {seed!r} was given, allowed: whole numbers 0 … {SEED_LIMIT - 1}")
-    return int(seed)
 
 
 def check_max_turns(max_turns: Any) -> None:

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 import game_gym.opponents  # noqa: F401  (registers the games' own opponents)
 from game_gym.backends import Turn, make_backend
-from game_gym.checks import check_max_turns, check_opponent, check_seed, find_task, read_options
+from game_gym.checks import check_max_turns, check_opponent, find_task, read_options
 from game_gym.protocols import PROTOCOLS
 from game_gym.spec import State, Variant
 from game_gym.task import Task, TaskSet
+from task_gym.contract import ILLEGAL_REWARD, STRIKES
 from task_gym.errors import (
     ArgumentError,
     EpisodeError,
@@ -25,14 +26,8 @@ from task_gym.errors import (
     illegal_action,
 )
 from task_gym.opponents import OPEN, find_opponent, playing_name
-from task_gym.seeding import SEED_LIMIT
+from task_gym.seeding import SEED_LIMIT, check_seed
 from task_gym.spaces import UnicodeText
-
-#: What an illegal action costs.
-ILLEGAL_REWARD = -0.01
-
-#: Illegal actions in a row that give the game up.
-STRIKES = 3
 
 #: Results of games that were not played to an end.
 CUT_SHORT = ("cut", "fault")

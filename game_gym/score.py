@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-#: A score above this is a success.
-SUCCESS = 0.5
+from task_gym.contract import SUCCESS
 
 
 def seat_score(returns: Sequence[float], seat: int, zero_sum: bool, low: float, high: float) -> float:

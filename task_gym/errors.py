@@ -63,6 +63,14 @@ class LayoutError(TaskGymError):
     """An observation that is not laid out as what reads it expects."""
 
 
+class SourceError(TaskGymError):
+    """Programs that cannot be had: a file, a data set or a row that is not there or not as it should be."""
+
+
+class AdmissionError(TaskGymError):
+    """A program that no sound question can be asked about."""
+
+
 class SizeError(TaskGymError):
     """A game too large for what was asked of it."""
 

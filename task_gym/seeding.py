@@ -12,14 +12,23 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+
+from task_gym.errors import SeedError
 
 T = TypeVar("T")
 
 #: Seeds are drawn below this, so that what a protocol adds to one (100 at most, and a seat) fits 32 bits.
 SEED_LIMIT = 2**32 - 200
+
+
+def check_seed(seed: Any) -> int:
+    """A seed as an int, or a SeedError."""
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < SEED_LIMIT:
+        raise SeedError(f"seed: {seed!r} was given, allowed: whole numbers 0 … {SEED_LIMIT - 1}")
+    return int(seed)
 
 
 class Stream:

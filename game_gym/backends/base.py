@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from game_gym.score import SUCCESS
 from game_gym.task import Task
+from task_gym.contract import SUCCESS
 
 
 @dataclass(slots=True)

@@ -1,0 +1,10 @@
+"""Numbers that every task environment keeps to."""
+
+#: A score above this is a success.
+SUCCESS = 0.5
+
+#: What an illegal action costs.
+ILLEGAL_REWARD = -0.01
+
+#: Illegal actions in a row that give an episode up.
+STRIKES = 3

@@ -1,0 +1,133 @@
+"""Traces made on this machine: programs drawn, prints put in, truths found by running them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from task_gym.errors import AdmissionError, ProgramError
+from trace_gym.admission import HASH_SEEDS, LIMITS, Verdict, judge, judge_own
+from trace_gym.choices import LEAST, false_outputs
+from trace_gym.inject import inject
+from trace_gym.programs.base import Program
+from trace_gym.programs.sources import BuiltinSource, open_source
+from trace_gym.sandbox import Sandbox
+
+#: Traces kept; one takes a few kilobytes, and up to a good part of a second to make.
+_KEPT = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A program to trace, with what it prints.
+
+    Attributes:
+        source: The program as it is shown, debug prints included.
+        stdin: What it reads.
+        truth: Its standard output.
+        family, level: The builtin programs'; None where the source has none.
+        row: The row of the data set; None where there are none.
+        replaced: Programs that the task id meant first and that were not admitted.
+        sandbox: The protection in force when programs were run.
+        false: False outputs, where they were asked for.
+    """
+
+    source: str
+    stdin: str
+    truth: str
+    family: str | None
+    level: int | None
+    row: int | None
+    replaced: int
+    sandbox: str
+    false: tuple[str, ...] = ()
+
+
+class LocalBackend:
+    """Makes traces and keeps those it made last.
+
+    Args:
+        source: "builtin", "hub" or a path.
+        injector: "safe", where a program that is not admitted gives way to the next one, or "affine", where
+            the program is upstream's own or an error.
+        options: Whether false outputs are wanted too; a program for which there are fewer than three is then
+            not admitted.
+    """
+
+    def __init__(self, source: str, injector: str, options: bool) -> None:
+        self._source, self._injector, self._options = open_source(source), injector, options
+        self._trusted = isinstance(self._source, BuiltinSource)
+        self._kept: OrderedDict[int, Trace] = OrderedDict()
+        self._sandbox: Sandbox | None = None
+
+    def load(self, task_id: int) -> Trace:
+        """The trace of a task id.
+
+        Raises:
+            AdmissionError: an unsound program where it may not be replaced, or nothing but unsound ones.
+            SourceError: a row that is not as it should be.
+        """
+        known = self._kept.pop(task_id, None)
+        if known is None:
+            known = self._make(task_id)
+            if len(self._kept) >= _KEPT:
+                self._kept.popitem(last=False)
+        self._kept[task_id] = known
+        return known
+
+    def _make(self, task_id: int) -> Trace:
+        first = ""
+        for replaced, (program, row) in enumerate(self._source.candidates(task_id)):
+            made = self._admit(task_id, program, row, replaced)
+            if isinstance(made, Trace):
+                return made
+            where = f"task id: {task_id}" + ("" if row is None else f" (row {row})")
+            if self._injector == "affine":
+                raise AdmissionError(
+                    f"{where} was given, whose program is unsound: {made}; allowed: other task ids, or "
+                    "injector='safe', which takes the next sound program"
+                )
+            first = first or f"{where} was given, whose program is unsound: {made}"
+        raise AdmissionError(f"{first}; so are those that could stand in for it")
+
+    def _admit(self, task_id: int, program: Program, row: int | None, replaced: int) -> Trace | str:
+        """The trace of a program, or why it is not admitted."""
+        try:
+            shown = inject(program.source, task_id, self._injector)
+        except ProgramError as error:
+            return f"no prints can be put into it: {error}"
+        verdict = self._judge(shown, program.stdin)
+        if verdict.reason:
+            return verdict.reason
+        false: list[str] = []
+        protection = verdict.sandbox
+        if self._options:
+            false = false_outputs(shown, program.stdin, verdict.truth, task_id, self._confined())
+            protection = self._confined().level
+            if len(false) < LEAST - 1:
+                return f"its mutants print {len(false)} plausible false outputs; {LEAST - 1} are needed"
+        return Trace(
+            source=shown,
+            stdin=program.stdin,
+            truth=verdict.truth,
+            family=program.family or None,
+            level=program.level or None,
+            row=row,
+            replaced=replaced,
+            sandbox=protection,
+            false=tuple(false),
+        )
+
+    def _judge(self, source: str, stdin: str) -> Verdict:
+        return judge_own(source, stdin) if self._trusted else judge(source, stdin, self._confined())
+
+    def _confined(self) -> Sandbox:
+        """The sandbox, started when it is first needed."""
+        if self._sandbox is None:
+            self._sandbox = Sandbox(HASH_SEEDS, limits=LIMITS)
+        return self._sandbox
+
+    def close(self) -> None:
+        """End the sandbox's workers; they start again when needed."""
+        if self._sandbox is not None:
+            self._sandbox.close()

@@ -1,0 +1,106 @@
+"""CodeTraceChoice-v0: pick a program's output among plausible false ones."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from task_gym.contract import ILLEGAL_REWARD, STRIKES
+from task_gym.errors import ArgumentError, IllegalActionError, check_choice, illegal_action
+from trace_gym.backends import Trace
+from trace_gym.choices import OPTIONS
+from trace_gym.env import Step, TraceEnv
+from trace_gym.programs.draws import Draws
+from trace_gym.prompts import render_choice
+from trace_gym.score import SCORINGS, scores
+
+#: Keeps the order's stream apart from whatever else begins with an episode's seed.
+_STREAM = 0x0DE4
+
+
+class CodeTraceChoiceEnv(TraceEnv):
+    """Pick the true output of a program among up to seven false ones, in one step.
+
+    The false ones are what mutants of the program print: programs with one or two things wrong, as an integer
+    one off, another operator, or a branch not taken. They differ from the truth and from each other by more
+    than white space and case, are between half and twice as long, and stand in an order drawn from the seed.
+    A program for which there are fewer than three of them is not admitted.
+
+    ## Observation space
+    A string: what to do, the program, what it reads, the outputs by number, and what to answer.
+
+    ## Action space
+    ``Discrete(8)``: the number of an output.
+
+    ## Info
+    As for ``CodeTrace-v0``, and ``action_mask`` (int8, shape (8,), 1 = legal, all zeros only after the end),
+    ``legal_actions``, ``admissible_commands`` (the outputs); at the end ``scores`` are those of the output
+    that was picked.
+
+    ## Rewards
+    The score of the picked output that ``scoring`` names. An action that is no option: -0.01, and the third in
+    a row gives up.
+
+    Args:
+        illegal: "penalize" (the third in a row gives up, with score 0), "forfeit" (the first does) or "raise".
+        **arguments: As for ``CodeTrace-v0``.
+    """
+
+    _false_outputs = True
+
+    def __init__(self, *positional: Any, illegal: str = "penalize", **arguments: Any) -> None:
+        check_choice("illegal", illegal, ("penalize", "forfeit", "raise"))
+        super().__init__(*positional, **arguments)
+        self._arguments["illegal"] = illegal
+        self._illegal = illegal
+        self.action_space = gym.spaces.Discrete(OPTIONS)
+        self._outputs: list[str] = []
+        self._strikes = 0
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """The mask: bool, shape (8,), True = legal; all False before the first reset and after the end."""
+        return np.arange(OPTIONS) < (0 if self._over else len(self._outputs))
+
+    def _begin(self, trace: Trace) -> str:
+        self._outputs = Draws(self._seed << 32 | _STREAM).shuffled([trace.truth, *trace.false])
+        self._strikes = 0
+        return render_choice(trace.source, trace.stdin, self._outputs)
+
+    def step(self, action: Any) -> Step:
+        """Pick an output; ``action`` is a whole number."""
+        trace = self._playing()
+        try:
+            number = index(action)
+        except TypeError as error:
+            raise ArgumentError(f"action: {action!r} was given, allowed: a whole number") from error
+        if not 0 <= number < len(self._outputs):
+            return self._refuse(number)
+        self._given.append(number)
+        by_scoring = scores(trace.truth, self._outputs[number])
+        score = by_scoring[self._scoring]
+        return self._end(score, by_scoring, score)
+
+    def _refuse(self, number: int) -> Step:
+        message = illegal_action(f"action: {number} was given", range(len(self._outputs)))
+        if self._illegal == "raise":
+            raise IllegalActionError(message)
+        self._given.append(number)
+        self._strikes += 1
+        error = {"upstream_reward": ILLEGAL_REWARD, "error": {"type": "invalid_action", "message": message}}
+        if self._strikes < (STRIKES if self._illegal == "penalize" else 1):
+            return self._go_on(self._text, ILLEGAL_REWARD, error)
+        return self._end(0.0, dict.fromkeys(SCORINGS, 0.0), ILLEGAL_REWARD, error)
+
+    def _info(self) -> dict[str, Any]:
+        legal = [] if self._over else list(range(len(self._outputs)))
+        return {
+            **super()._info(),
+            "turn": len(self._given) - self._strikes,
+            "action_mask": self.action_masks().astype(np.int8),
+            "legal_actions": legal,
+            "admissible_commands": [self._outputs[number] for number in legal],
+        }

@@ -1,0 +1,290 @@
+"""What the environments share, and CodeTrace-v0: predict what a program prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+
+from task_gym.contract import SUCCESS
+from task_gym.errors import (
+    ArgumentError,
+    EpisodeError,
+    OptionError,
+    TaskGymError,
+    check_choice,
+    nearest,
+)
+from task_gym.seeding import SEED_LIMIT, check_seed
+from task_gym.spaces import UnicodeText
+from trace_gym.backends import Trace, make_backend
+from trace_gym.inject import STYLES
+from trace_gym.prompts import render_end, render_task
+from trace_gym.score import SCORINGS, scores
+from trace_gym.task import TaskSet
+
+#: Characters an observation and a reply may have.
+OBSERVATION_LENGTH, REPLY_LENGTH = 1 << 20, 1 << 20
+
+#: What ``reset(options=...)`` may hold.
+OPTIONS = ("task_id",)
+
+#: What ``info["game"]`` says.
+GAME = "code_trace"
+
+Step = tuple[str, float, bool, bool, dict[str, Any]]
+
+
+class TraceEnv(gym.Env[str, Any]):
+    """A program to trace: task, seed, info and lifecycle; how it is asked is up to the environment."""
+
+    # render_fps is required by Gymnasium's checker of every environment that renders.
+    metadata = {"render_modes": ["ansi", "human"], "render_fps": 4}  # noqa: RUF012  (Gymnasium's attribute)
+
+    #: Whether false outputs are needed.
+    _false_outputs = False
+
+    def __init__(
+        self,
+        task_id: int | None = None,
+        task_ids: Sequence[int | Sequence[int]] | None = None,
+        source: str = "builtin",
+        level: int | None = None,
+        family: str | None = None,
+        injector: str = "safe",
+        scoring: str = "affine",
+        backend: str = "local",
+        render_mode: str | None = None,
+    ) -> None:
+        self._arguments: dict[str, Any] = {
+            "task_id": task_id, "task_ids": task_ids, "source": source, "level": level, "family": family,
+            "injector": injector, "scoring": scoring, "backend": backend, "render_mode": render_mode,
+        }  # fmt: skip
+        check_choice("injector", injector, STYLES)
+        check_choice("scoring", scoring, SCORINGS)
+        check_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
+        self._backend = make_backend(backend, source, injector, self._false_outputs)
+        self._tasks = TaskSet(task_id, task_ids, source, level, family)
+        self._scoring = scoring
+        self.render_mode = render_mode
+        self.observation_space = UnicodeText(OBSERVATION_LENGTH)
+        self._trace: Trace | None = None
+        self._task_id = self._seed = 0
+        self._text = ""
+        self._over = True
+        #: Every action of this episode: what a copy replays.
+        self._given: list[Any] = []
+
+    @property
+    def trace(self) -> Trace | None:
+        """The program being traced, with its truth; None before the first reset."""
+        return self._trace
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        """Begin an episode.
+
+        Args:
+            seed: Played itself, 0 … 2**32 - 201; None draws one from the environment's generator.
+            options: "task_id" (of the declared set), for this episode only.
+        """
+        task_id = self._read_options(options)
+        if seed is not None:
+            seed = check_seed(seed)
+            super().reset(seed=seed)
+        if task_id is None:
+            task_id = self._tasks.draw(self.np_random)
+        if seed is None:
+            seed = int(self.np_random.random() * SEED_LIMIT)
+        self._start(task_id, seed)
+        if self.render_mode == "human":
+            self.render()
+        return self._text, self._info()
+
+    def render(self) -> Any:
+        """The current observation: returned ("ansi") or printed ("human")."""
+        if self.render_mode == "human":
+            print(self._text)
+            return None
+        return self._text if self.render_mode == "ansi" else super().render()
+
+    def close(self) -> None:
+        """End the processes that programs are run in."""
+        self._backend.close()
+
+    def _begin(self, trace: Trace) -> str:
+        """Make ready for an episode; the first observation."""
+        raise NotImplementedError
+
+    def _start(self, task_id: int, seed: int) -> None:
+        self._over = True  # stays so if there is no such trace
+        trace = self._backend.load(task_id)
+        self._trace, self._task_id, self._seed = trace, task_id, seed
+        self._given = []
+        self._text = self._begin(trace)
+        self._over = False
+
+    def _playing(self) -> Trace:
+        """The trace of an episode that is under way, or an EpisodeError."""
+        if self._over or self._trace is None:
+            raise EpisodeError("step was called outside an episode; allowed: after reset and before the end")
+        return self._trace
+
+    def _go_on(self, text: str, reward: float, more: dict[str, Any] | None = None) -> Step:
+        """A step that does not end the episode."""
+        self._text = text
+        if self.render_mode == "human":
+            self.render()
+        return text, reward, False, False, {**self._info(), "upstream_reward": reward, **(more or {})}
+
+    def _end(
+        self, score: float, by_scoring: dict[str, float], reward: float, more: dict[str, Any] | None = None
+    ) -> Step:
+        """The step that ends the episode.
+
+        Args:
+            score: The episode's.
+            by_scoring: All the scores, by name.
+            reward: What this step pays.
+            more: What else ``info`` is to hold.
+        """
+        assert self._trace is not None
+        self._over = True
+        self._text = render_end(self._trace.truth, score)
+        if self.render_mode == "human":
+            self.render()
+        ending = {
+            "upstream_reward": by_scoring["affine"],
+            "score": score,
+            "scores": by_scoring,
+            "success": score > SUCCESS,
+            "returns": [score],
+            "result": "win" if score > SUCCESS else "draw" if score == SUCCESS else "loss",
+            "history": self._given.copy(),
+            "truth": self._trace.truth,
+        }
+        return self._text, reward, True, False, {**self._info(), **ending, **(more or {})}
+
+    def _info(self) -> dict[str, Any]:
+        trace = self._trace
+        assert trace is not None
+        return {
+            "task_id": self._task_id,
+            "seed": self._seed,
+            "game": GAME,
+            "seat": 0,
+            "opponent": "none",
+            "turn": len(self._given),
+            "family": trace.family,
+            "level": trace.level,
+            "row": trace.row,
+            "replaced": trace.replaced,
+            "sandbox": trace.sandbox,
+        }
+
+    def _read_options(self, options: dict[str, Any] | None) -> int | None:
+        for name in options or {}:
+            if name not in OPTIONS:
+                raise OptionError(
+                    f"reset option {name!r} was given, allowed: {', '.join(OPTIONS)}{nearest(name, OPTIONS)}"
+                )
+        if not options:
+            return None
+        task_id = options["task_id"]
+        try:
+            known = task_id in self._tasks
+        except TaskGymError as error:
+            raise OptionError(f"reset option 'task_id': {error}") from error
+        if not known:
+            raise OptionError(f"reset option 'task_id': {task_id!r} was given, allowed: {self._tasks}")
+        return int(task_id)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Arguments, address and the actions so far: what a copy is replayed from."""
+        episode = None if self._trace is None else (self._task_id, self._seed, self._given)
+        return {
+            "arguments": self._arguments,
+            "episode": episode,
+            "spec": self.spec,
+            "generator": (self._np_random, self._np_random_seed),
+            "spaces": (self.observation_space, self.action_space),
+        }
+
+    def __setstate__(self, carried: dict[str, Any]) -> None:
+        self.__init__(**carried["arguments"])  # type: ignore[misc]
+        self.spec = carried["spec"]
+        self.observation_space, self.action_space = carried["spaces"]
+        if carried["episode"] is not None:
+            task_id, seed, given = carried["episode"]
+            shown, self.render_mode = self.render_mode, None  # what was printed once is not printed again
+            self._start(task_id, seed)
+            for action in given:
+                self.step(action)
+            self.render_mode = shown
+        self._np_random, self._np_random_seed = carried["generator"]
+
+
+class CodeTraceEnv(TraceEnv):
+    """Predict exactly what a program prints, in one step.
+
+    ## Observation space
+    A string: what to do, the program with its debug prints, what it reads, and how to answer. After the step,
+    the true output.
+
+    ## Action space
+    Text: a reply. Reasoning tags and a code fence around the output are taken off; an empty reply is allowed.
+
+    ## Info
+    Always: ``task_id``, ``seed``, ``game`` ("code_trace"), ``seat`` (0), ``opponent`` ("none"), ``turn``
+    (answers given), ``family`` and ``level`` (of builtin programs, else None), ``row`` (of a data set, else
+    None), ``replaced`` (programs passed over because no sound question can be asked about them), ``sandbox``
+    (the protection in which programs were run: one of ``trace_gym.sandbox.LEVELS``, or "in-process" where only
+    the generator's own program was). At the end: ``score``, ``scores`` (by name, see ``trace_gym.score``),
+    ``success``, ``returns``, ``result`` ("win", "draw", "loss"), ``history``, ``truth``, ``upstream_reward``
+    (the score "affine").
+
+    ## Rewards
+    The score that ``scoring`` names, in [0, 1].
+
+    Args:
+        task_id: One task id, 0 … 10**11 - 1. At most one of ``task_id`` and ``task_ids`` is given; every id
+            may be drawn if neither is.
+        task_ids: A list of ids and (first, last) ranges, ends included; each reset draws one.
+        source: "builtin" (made to order, nothing to download), "hub" (affinetes' data set, through
+            ``datasets``), or the path of a JSONL or Parquet file with the columns ``program`` and ``inputs``.
+        level: 1 … 10: only builtin programs of this level are drawn.
+        family: The same for a family.
+        injector: "safe": debug prints only where nothing can go wrong, and a program that is not admitted is
+            replaced by the next. "affine": upstream's own injection, and an AdmissionError where the program
+            is unsound.
+        scoring: "affine" (upstream's), "exact" or "lines".
+        backend: "local".
+        render_mode: "ansi" (``render()`` returns the observation) or "human" (every observation is printed).
+
+    Raises:
+        TaskGymError: a named subclass for each argument, reset option or seed outside what is allowed.
+    """
+
+    def __init__(self, *positional: Any, **arguments: Any) -> None:
+        super().__init__(*positional, **arguments)
+        self.action_space = UnicodeText(REPLY_LENGTH)
+
+    def _begin(self, trace: Trace) -> str:
+        return render_task(trace.source, trace.stdin)
+
+    def step(self, action: Any) -> Step:
+        """Give the predicted output."""
+        trace, reply = self._playing(), check_reply(action)
+        self._given.append(reply)
+        by_scoring = scores(trace.truth, reply)
+        score = by_scoring[self._scoring]
+        return self._end(score, by_scoring, score)
+
+
+def check_reply(action: Any) -> str:
+    """A reply as text, or an ArgumentError."""
+    if not isinstance(action, str):
+        raise ArgumentError(f"action: {action!r} was given, allowed: a reply as text")
+    return action

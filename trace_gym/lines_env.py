@@ -1,0 +1,63 @@
+"""CodeTraceLines-v0: predict a program's output line by line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from task_gym.spaces import UnicodeText
+from trace_gym.backends import Trace
+from trace_gym.env import REPLY_LENGTH, Step, TraceEnv, check_reply
+from trace_gym.prompts import render_line
+from trace_gym.score import line_is_right, scores
+
+
+class CodeTraceLinesEnv(TraceEnv):
+    """Predict what a program prints, one line a step; each line is shown after it was answered.
+
+    ## Observation space
+    A string: what to do, the program, what it reads, the true lines so far, and what to answer.
+
+    ## Action space
+    Text: a reply. Reasoning tags and a code fence are taken off; white space at the line's end does not count.
+
+    ## Info
+    As for ``CodeTrace-v0``; ``turn`` is the number of lines answered, and ``line`` (after a step) says
+    whether the line was right. ``scores`` are those of all the answers as one output.
+
+    ## Rewards
+    1/n for each right line of n, so that the episode's return is its score: the share of right lines, where
+    ``scoring`` is left at "lines". With another, each step pays 0 and the last one the score of all the
+    answers as one output.
+
+    Args:
+        scoring: "lines", "affine" or "exact".
+        **arguments: As for ``CodeTrace-v0``.
+    """
+
+    def __init__(self, *positional: Any, scoring: str = "lines", **arguments: Any) -> None:
+        super().__init__(*positional, scoring=scoring, **arguments)
+        self.action_space = UnicodeText(REPLY_LENGTH)
+        self._lines: list[str] = []
+        self._right = 0
+
+    def _begin(self, trace: Trace) -> str:
+        self._lines = trace.truth.removesuffix("\n").split("\n")
+        self._right = 0
+        return render_line(trace.source, trace.stdin, [])
+
+    def step(self, action: Any) -> Step:
+        """Give the next line."""
+        trace, reply = self._playing(), check_reply(action)
+        right = line_is_right(self._lines[len(self._given)], reply)
+        self._given.append(reply)
+        self._right += right
+        by_line = self._scoring == "lines"
+        reward = right / len(self._lines) if by_line else 0.0
+        if len(self._given) < len(self._lines):
+            shown = self._lines[: len(self._given)]
+            return self._go_on(render_line(trace.source, trace.stdin, shown), reward, {"line": right})
+        by_scoring = scores(trace.truth, "\n".join(self._given))
+        if by_line:
+            return self._end(self._right / len(self._lines), by_scoring, reward, {"line": right})
+        score = by_scoring[self._scoring]
+        return self._end(score, by_scoring, score, {"line": right})

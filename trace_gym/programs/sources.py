@@ -1,0 +1,183 @@
+"""Where programs come from: made to order, or the rows of a data set."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from task_gym.errors import ArgumentError, SourceError, nearest
+from trace_gym.programs.base import Program
+
+#: affinetes' data set, and the revision of it that a task id means here.
+HUB_DATASET = "satpalsr/rl-python"
+HUB_REVISION = "main"
+
+#: Task ids are below this, whatever the source.
+TASKS = 10**11
+
+#: Programs looked at, at most, for one that can be asked about.
+MOST_LOOKED_AT = 1000
+
+_COLUMNS = ("program", "inputs")
+
+
+class Candidate(NamedTuple):
+    """A program that a task id may mean, and the row it stands in; None where there are no rows."""
+
+    program: Program
+    row: int | None
+
+
+class Source(Protocol):
+    """Task ids to programs."""
+
+    def candidates(self, task_id: int) -> Iterator[Candidate]:
+        """The task id's own program first, then those that stand in for it, in an order of its own."""
+
+
+class BuiltinSource:
+    """The programs of :mod:`trace_gym.programs.builtin`; others of the same family and level stand in."""
+
+    def candidates(self, task_id: int) -> Iterator[Candidate]:
+        """See :class:`Source`."""
+        # Imported here: the generator's families take longer to load than a row to read.
+        from trace_gym.programs.builtin import CELLS, generate
+
+        for k in range(MOST_LOOKED_AT):
+            yield Candidate(generate((task_id + k * CELLS) % TASKS), None)
+
+
+class RowSource:
+    """Rows of a data set with the columns ``program`` and ``inputs``; a task id is row ``task_id mod size``.
+
+    The rows that follow stand in for it.
+
+    Args:
+        rows: Each with both columns; ``inputs`` is a text, a list of lines, or None for nothing.
+        name: What error messages call it.
+    """
+
+    def __init__(self, rows: Sequence[Any], name: str) -> None:
+        if not len(rows):
+            raise SourceError(f"source: {name} was given, which has no rows")
+        self._rows, self._name = rows, name
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def candidates(self, task_id: int) -> Iterator[Candidate]:
+        """See :class:`Source`."""
+        size = len(self._rows)
+        for k in range(min(size, MOST_LOOKED_AT)):
+            row = (task_id + k) % size
+            yield Candidate(self._program(row), row)
+
+    def _program(self, row: int) -> Program:
+        values = self._rows[row]
+        program, inputs = values["program"], values["inputs"]
+        if isinstance(inputs, list) and all(isinstance(line, str) for line in inputs):
+            inputs = "\n".join(inputs)
+        if not isinstance(program, str) or not isinstance(inputs, str | None):
+            raise SourceError(
+                f"source: row {row} of {self._name} was given with program {program!r:.60} and inputs "
+                f"{inputs!r:.60}; allowed: texts (inputs also a list of lines, or null)"
+            )
+        return Program(program, inputs or "", "", 0)
+
+
+def open_source(source: str) -> Source:
+    """ "builtin", "hub", or the path of a JSONL or Parquet file; the same object each time.
+
+    Raises:
+        ArgumentError: something else.
+        SourceError: rows that cannot be had.
+    """
+    if not isinstance(source, str):
+        raise ArgumentError(f"source: {source!r} was given, allowed: 'builtin', 'hub' or a path as text")
+    return _open(source)
+
+
+@lru_cache(maxsize=16)
+def _open(source: str) -> Source:
+    if source == "builtin":
+        return BuiltinSource()
+    if source == "hub":
+        return RowSource(_hub_rows(), f"the hub's {HUB_DATASET}")
+    path = Path(source)
+    readers = {".jsonl": _read_jsonl, ".parquet": _read_parquet}
+    if path.suffix not in readers:
+        raise ArgumentError(
+            f"source: {source!r} was given, allowed: 'builtin', 'hub', or a path that ends in .jsonl or "
+            f".parquet{nearest(source, ('builtin', 'hub'))}"
+        )
+    if not path.is_file():
+        raise SourceError(f"source: {source!r} was given, and there is no such file")
+    return RowSource(readers[path.suffix](path), source)
+
+
+def _read_jsonl(path: Path) -> list[dict[str, Any]]:
+    rows = []
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                try:
+                    row = json.loads(line)
+                except ValueError as error:
+                    raise SourceError(f"source: line {number} of {path} is no JSON: {error}") from error
+                _check_columns(row if isinstance(row, dict) else (), f"line {number} of {path}")
+                rows.append(row)
+    return rows
+
+
+def _read_parquet(path: Path) -> list[dict[str, Any]]:
+    try:
+        from pyarrow import ArrowInvalid, parquet
+    except ImportError as error:
+        raise SourceError(
+            f"source: {path} was given, and reading Parquet needs pyarrow: pip install 'gamespiel[hub]'"
+        ) from error
+    try:
+        table = parquet.read_table(path)
+    except ArrowInvalid as error:
+        raise SourceError(f"source: {path} cannot be read as Parquet: {error}") from error
+    _check_columns(table.column_names, str(path))
+    rows: list[dict[str, Any]] = table.select(list(_COLUMNS)).to_pylist()
+    return rows
+
+
+def _hub_rows() -> Any:
+    try:
+        import datasets
+    except ImportError as error:
+        raise SourceError(
+            "source: 'hub' was given, which needs the datasets library: pip install 'gamespiel[hub]'; or "
+            "use source='builtin', or the path of a JSONL or Parquet file"
+        ) from error
+    try:
+        rows = datasets.load_dataset(HUB_DATASET, split="train", revision=HUB_REVISION)
+    except Exception as error:  # a dozen kinds, of four libraries
+        raise SourceError(
+            f"source: 'hub' was given, and {HUB_DATASET} at revision {HUB_REVISION} cannot be had "
+            f"({type(error).__name__}: {error}). Connect to the hub once, so that its cache holds the data "
+            "set; or use source='builtin', or the path of a JSONL or Parquet file with the columns program "
+            "and inputs"
+        ) from error
+    _check_columns(rows.column_names, f"the hub's {HUB_DATASET}")
+    return rows
+
+
+def _check_columns(columns: Any, where: str) -> None:
+    missing = [name for name in _COLUMNS if name not in columns]
+    if missing:
+        raise SourceError(
+            f"source: {where} has no column {missing[0]!r}; it has: {', '.join(map(str, columns)) or 'none'}"
+        )
+
+
+def first_candidates(source: Source, task_id: int, count: int) -> list[Candidate]:
+    """The first of a task id's candidates."""
+    return list(islice(source.candidates(task_id), count))

@@ -1,0 +1,52 @@
+"""What is asked. Pure functions of a program, what it reads and what was answered so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+CLOSING = "Your choice (action ID only):"
+
+
+def render_task(source: str, stdin: str) -> str:
+    """The observation of CodeTrace-v0."""
+    return (
+        "Predict exactly what this Python program prints to its standard output.\n\n"
+        f"{_program(source, stdin)}\n\nAnswer with the output alone, without explanation."
+    )
+
+
+def render_choice(source: str, stdin: str, outputs: Sequence[str]) -> str:
+    """The observation of CodeTraceChoice-v0: outputs are numbered from 0."""
+    listed = "\n".join(f"{_headed(f'Output {number}', output)}" for number, output in enumerate(outputs))
+    ids = "\n".join(f"  {number} -> Output {number}" for number in range(len(outputs)))
+    return (
+        "One of these outputs is what this Python program prints to its standard output.\n\n"
+        f"{_program(source, stdin)}\n\n{listed}\n\nLegal Actions:\n{ids}\n\n{CLOSING}"
+    )
+
+
+def render_line(source: str, stdin: str, shown: Sequence[str]) -> str:
+    """The observation of CodeTraceLines-v0: the true lines so far are shown."""
+    so_far = _headed("Output so far", "\n".join(shown)) if shown else "Output so far: nothing"
+    return (
+        "Predict line by line what this Python program prints to its standard output.\n\n"
+        f"{_program(source, stdin)}\n\n{so_far}\n\nAnswer with line {len(shown) + 1} alone."
+    )
+
+
+def render_end(truth: str, score: float) -> str:
+    """The observation after the end."""
+    return f"{_headed('True output', truth)}\n\nYour score: {score:.3f}"
+
+
+def _program(source: str, stdin: str) -> str:
+    read = _headed("Standard input", stdin) if stdin else "Standard input: nothing"
+    return f"{_headed('Program', source, 'python')}\n\n{read}"
+
+
+def _headed(title: str, text: str, language: str = "") -> str:
+    """A text in a fence longer than any run of backquotes in it, so that nothing in it can end it."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{title}:\n{fence}{language}\n{text}{'' if text.endswith(chr(10)) else chr(10)}{fence}"

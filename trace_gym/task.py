@@ -1,0 +1,63 @@
+"""Task ids, and the set of them that an environment draws from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from task_gym.errors import ArgumentError
+from task_gym.ids import IdRanges, check_task_id
+from trace_gym.programs.builtin.tasks import CELLS, cells
+from trace_gym.programs.sources import TASKS
+
+
+class TaskSet:
+    """The tasks an environment may draw; ids and ranges are kept as given and never written out.
+
+    Args:
+        task_id: One task id. At most one of ``task_id`` and ``task_ids`` is given; all ids if neither is.
+        task_ids: A list of ids and (first, last) ranges, both ends included.
+        source: Where programs come from.
+        level: Only ids of this level, 1 … 10 (builtin programs).
+        family: Only ids of this family (builtin programs).
+
+    Raises:
+        ArgumentError: both given, no such level or family, or one of these with another source.
+        TaskIdError: ids out of range, or none of the level and family asked for.
+    """
+
+    def __init__(
+        self,
+        task_id: int | None = None,
+        task_ids: Sequence[int | Sequence[int]] | None = None,
+        source: str = "builtin",
+        level: int | None = None,
+        family: str | None = None,
+    ) -> None:
+        if task_id is not None and task_ids is not None:
+            raise ArgumentError("task: task_id and task_ids were given, allowed: at most one of them")
+        if source != "builtin" and not level is family is None:
+            raise ArgumentError(
+                f"level, family: {level!r} and {family!r} were given with source {source!r}, "
+                "allowed: with source 'builtin' only, whose programs have levels and families"
+            )
+        named = [(0, TASKS - 1)] if task_id is None and task_ids is None else task_ids or [task_id]
+        wanted = cells(level, family)
+        if len(wanted) == CELLS:
+            self._ids = IdRanges(named, TASKS)
+        else:
+            self._ids = IdRanges(named, TASKS, modulus=CELLS, residues=wanted)
+        self._kind = ", ".join(
+            f"{name} {value}" for name, value in (("level", level), ("family", family)) if value is not None
+        )
+
+    def draw(self, generator: np.random.Generator) -> int:
+        """A task id, uniformly; a single one draws nothing from the generator."""
+        return self._ids[0] if self._ids.size == 1 else self._ids.draw(generator)
+
+    def __contains__(self, task_id: int) -> bool:
+        return check_task_id(task_id, TASKS) in self._ids
+
+    def __str__(self) -> str:
+        return f"{self._ids}{f' of {self._kind}' if self._kind else ''}"
