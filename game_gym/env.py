@@ -17,6 +17,7 @@ from game_gym.protocols import PROTOCOLS
 from game_gym.spec import State, Variant
 from game_gym.task import Task, TaskSet
 from task_gym.errors import ArgumentError, EpisodeError, IllegalActionError, PickleError, check_choice
+from task_gym.lazy_generator import LazyGeneratorEnv
 from task_gym.opponents import OPEN, find_opponent
 from task_gym.seeding import SEED_LIMIT
 from task_gym.spaces import UnicodeText
@@ -30,11 +31,14 @@ STRIKES = 3
 #: Results of games that were not played to an end.
 CUT_SHORT = ("cut", "fault")
 
+# A dtype, where NumPy would look one up for the type on every call.
+_INT8 = np.dtype(np.int8)
+
 #: Characters an observation may have.
 OBSERVATION_LENGTH = 65536
 
 
-class GameSpielEnv(gym.Env[str, Any]):
+class GameSpielEnv(LazyGeneratorEnv[str, Any]):
     """A game against an opponent, told in words.
 
     ## Observation space
@@ -171,7 +175,7 @@ class GameSpielEnv(gym.Env[str, Any]):
             seed = check_seed(seed)
             super().reset(seed=seed)
         if task is None:
-            task = self._tasks.draw(self.np_random)
+            task = self._tasks.only or self._tasks.draw(self.np_random)
         if seed is None:
             # Eight times as fast as integers(), and as even: 53 random bits for 32.
             seed = int(self.np_random.random() * SEED_LIMIT)
@@ -267,7 +271,7 @@ class GameSpielEnv(gym.Env[str, Any]):
         for action in turn.legal:
             mask[action] = 1
         return {
-            "action_mask": np.frombuffer(mask, dtype=np.int8),
+            "action_mask": np.frombuffer(mask, _INT8),
             "legal_actions": turn.legal.copy(),
             "admissible_commands": turn.names.copy(),
             "task_id": self._task.task_id,

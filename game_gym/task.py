@@ -122,12 +122,13 @@ class TaskSet:
             )
         if params is not None and game is None:
             raise ArgumentError(f"params: {params!r} was given with {named[0]}, allowed: with game only")
-        self._fixed: Task | None = None
+        #: The one task, where there is but one to draw.
+        self.only: Task | None = None
         self._ranges: list[tuple[int, int]] = []
         if game is not None:
-            self._fixed = Task(None, load_variant(find_game(game), params or {}))
+            self.only = Task(None, load_variant(find_game(game), params or {}))
         elif task_id is not None:
-            self._fixed = decode(task_id)
+            self.only = decode(task_id)
         else:
             self._ranges = _read_ranges(task_ids)
         # Running number of ids up to and including each range.
@@ -137,8 +138,8 @@ class TaskSet:
 
     def draw(self, generator: np.random.Generator) -> Task:
         """A task, uniformly over the ids; a single task draws nothing from the generator."""
-        if self._fixed is not None:
-            return self._fixed
+        if self.only is not None:
+            return self.only
         position = int(generator.integers(self._ends[-1]))
         index = bisect_right(self._ends, position)
         return decode(self._ranges[index][1] - (self._ends[index] - 1 - position))
@@ -146,18 +147,18 @@ class TaskSet:
     def find(self, task_id: int) -> Task | None:
         """The task of this id, or None where the set does not hold it."""
         wanted = check_task_id(task_id)
-        if self._fixed is not None:
-            return self._fixed if self._fixed.task_id == wanted else None
+        if self.only is not None:
+            return self.only if self.only.task_id == wanted else None
         return decode(wanted) if any(first <= wanted <= last for first, last in self._ranges) else None
 
     def __str__(self) -> str:
-        if self._fixed is not None:
-            return "the one game named" if self._fixed.task_id is None else str(self._fixed.task_id)
+        if self.only is not None:
+            return "the one game named" if self.only.task_id is None else str(self.only.task_id)
         return ", ".join(str(first) if first == last else f"{first} … {last}" for first, last in self._ranges)
 
     def _find_variants(self) -> tuple[Variant, ...]:
-        if self._fixed is not None:
-            return (self._fixed.variant,)
+        if self.only is not None:
+            return (self.only.variant,)
         found = (variant for first, last in self._ranges for variant in _variants_between(first, last))
         return tuple(dict.fromkeys(found))
 
