@@ -132,7 +132,7 @@ class LocalBackend:
                 state.apply_action(action)
             else:
                 self._seat = player
-                legal = state.legal_actions(player)
+                legal = state.legal_actions()
                 return self._turn(legal) if legal else self._stuck()
         return self._over()
 
