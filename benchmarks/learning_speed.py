@@ -11,10 +11,7 @@ Ends in one line of JSON, which is also written to `learning_speed.json`, with t
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
-import os
-import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -30,6 +27,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from agents.ppo import LLMPPO
+from benchmarks.machine import machine
 from game_gym import exact
 from game_gym.wrappers import TensorObservation
 from gamespiel.assembly import make_algorithm
@@ -248,20 +246,6 @@ def summary(seed: int, points: Sequence[Point]) -> dict[str, Any]:
     }
 
 
-def machine() -> dict[str, Any]:
-    """Where the seconds were measured."""
-    info = Path("/proc/cpuinfo")
-    names = [line for line in info.read_text().splitlines() if "model name" in line] if info.exists() else []
-    return {
-        "cpu": names[0].partition(":")[2].strip() if names else platform.processor() or platform.machine(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "threads": torch.get_num_threads(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-    }
-
-
 def draw(results: Mapping[str, Any], path: Path) -> Path:
     """Share of best response against decisions and against seconds, a line a run."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -326,7 +310,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
 
     results: dict[str, Any] = {
         "benchmark": "learning_speed",
-        "machine": machine(),
+        "machine": machine() | {"threads": torch.get_num_threads(), "torch": torch.__version__},
         "task_id": TASK_ID,
         "opponent": OPPONENT,
         "decisions": given.decisions,

@@ -25,6 +25,7 @@ from task_gym.errors import (
     check_choice,
     illegal_action,
 )
+from task_gym.lazy_generator import LazyGeneratorEnv
 from task_gym.opponents import OPEN, find_opponent, playing_name
 from task_gym.seeding import SEED_LIMIT, check_seed
 from task_gym.spaces import UnicodeText
@@ -32,11 +33,14 @@ from task_gym.spaces import UnicodeText
 #: Results of games that were not played to an end.
 CUT_SHORT = ("cut", "fault")
 
+# A dtype, where NumPy would look one up for the type on every call.
+_INT8 = np.dtype(np.int8)
+
 #: Characters an observation may have.
 OBSERVATION_LENGTH = 65536
 
 
-class GameSpielEnv(gym.Env[str, Any]):
+class GameSpielEnv(LazyGeneratorEnv[str, Any]):
     """A game against an opponent, told in words.
 
     ## Observation space
@@ -185,7 +189,7 @@ class GameSpielEnv(gym.Env[str, Any]):
             seed = check_seed(seed)
             super().reset(seed=seed)
         if task is None:
-            task = self._tasks.draw(self.np_random)
+            task = self._tasks.only or self._tasks.draw(self.np_random)
         if seed is None:
             # Eight times as fast as integers(), and as even: 53 random bits for 32.
             seed = int(self.np_random.random() * SEED_LIMIT)
@@ -282,7 +286,7 @@ class GameSpielEnv(gym.Env[str, Any]):
         for action in turn.legal:
             mask[action] = 1
         return {
-            "action_mask": np.frombuffer(mask, dtype=np.int8),
+            "action_mask": np.frombuffer(mask, _INT8),
             "legal_actions": turn.legal.copy(),
             "admissible_commands": turn.names.copy(),
             "task_id": self._task.task_id,

@@ -21,9 +21,6 @@ Game = Any
 State = Any
 Params = Mapping[str, Any]
 
-#: Legal-action blocks kept per variant and seat; above this the cache starts over.
-_CACHED_CHOICES = 4096
-
 
 @dataclass(frozen=True, slots=True)
 class Budget:
@@ -98,7 +95,9 @@ class Variant:
             self.params = {**kind.parameter_specification, **self.params}
         #: The rules in words.
         self.rules: str = spec.rules(self.params)
-        self._choices: dict[tuple[int, ...], tuple[list[str], str]] = {}
+        # Where names are fixed: each seat's names and lines by action id, as far as they were asked for.
+        self._names: list[dict[int, str]] = [{} for _ in range(self.players)]
+        self._lines: list[dict[int, str]] = [{} for _ in range(self.players)]
 
     def choices(self, state: State, seat: int, legal: Sequence[int]) -> tuple[list[str], str]:
         """Names of the legal actions and the prompt's block of them.
@@ -107,24 +106,21 @@ class Variant:
             names (a new list, in the order of ``legal``) and lines "  ID -> NAME" joined by newlines.
         """
         if not self.spec.fixed_names:
-            return _choices(state, seat, legal)
-        key = (seat, *legal)
-        known = self._choices.get(key)
-        if known is None:
-            if len(self._choices) >= _CACHED_CHOICES:
-                self._choices.clear()
-            known = self._choices[key] = _choices(state, seat, legal)
-        return known[0].copy(), known[1]
-
-
-def _choices(state: State, seat: int, legal: Sequence[int]) -> tuple[list[str], str]:
-    names = [state.action_to_string(seat, action) for action in legal]
-    return names, choice_lines(legal, names)
+            listed = [state.action_to_string(seat, action) for action in legal]
+            return listed, choice_lines(legal, listed)
+        names, lines = self._names[seat], self._lines[seat]
+        try:
+            return list(map(names.__getitem__, legal)), "\n".join(map(lines.__getitem__, legal))
+        except KeyError:
+            for action in legal:
+                names[action] = name = state.action_to_string(seat, action)
+                lines[action] = choice_lines([action], [name])
+            return self.choices(state, seat, legal)
 
 
 def choice_lines(legal: Sequence[int], names: Sequence[str]) -> str:
     """Lines "  ID -> NAME" joined by newlines, in the order given."""
-    return "\n".join(f"  {action} -> {name}" for action, name in zip(legal, names, strict=True))
+    return "\n".join([f"  {action} -> {name}" for action, name in zip(legal, names, strict=True)])
 
 
 def load_variant(spec: GameSpec, params: Params) -> Variant:

@@ -117,6 +117,8 @@ class TaskSet:
             self._named = decode(task_id)
         else:
             self._named = IdRanges(task_ids, TASK_LIMIT)
+        #: The one task, where there is but one to draw.
+        self.only: Task | None = self._named if isinstance(self._named, Task) else None
         #: Every (game, parameters) that may be drawn.
         self.variants: tuple[Variant, ...] = self._find_variants()
 

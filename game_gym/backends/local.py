@@ -75,9 +75,9 @@ class LocalBackend:
 
     def play(self, action: int) -> Turn:
         """Make a legal move and play up to the caller's next turn."""
-        state = self.state
-        if state.current_player() != SIMULTANEOUS:
-            state.apply_action(action)
+        if self.state.current_player() != SIMULTANEOUS:
+            if not self._apply(action):
+                return self._stuck()
         elif self._table.bots:
             self._apply_joint(action)
         else:
@@ -129,17 +129,27 @@ class LocalBackend:
                     if state.legal_actions():
                         raise
                     return self._stuck()
-                state.apply_action(action)
+                if not self._apply(action):
+                    return self._stuck()
             else:
                 self._seat = player
-                legal = state.legal_actions(player)
+                legal = state.legal_actions()
                 return self._turn(legal) if legal else self._stuck()
         return self._over()
 
-    def _stuck(self) -> Turn:
-        """A game that OpenSpiel left without a legal move and without an end: a fault.
+    def _apply(self, action: int) -> bool:
+        """Make a legal move; whether OpenSpiel took it."""
+        try:
+            self.state.apply_action(action)
+        except pyspiel.SpielError:
+            return False
+        return True
 
-        Known of gin_rummy with hands of eight: a knock with three melds of three leaves no card to discard.
+    def _stuck(self) -> Turn:
+        """A game that OpenSpiel left without an end, and without a legal move that it takes: a fault.
+
+        Known of gin_rummy with hands of eight, where a knock with three melds of three leaves no card to
+        discard, and of oware, which refuses its 1001st move.
         """
         variant, state = self._table.variant, self.state
         returns = state.returns()

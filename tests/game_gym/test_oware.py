@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
 from game_gym.games import find_game
 from game_gym.games.oware import describe
 from game_gym.spec import load_variant
+from tests.game_gym.play import make
 
 
 class Oware:
@@ -99,3 +101,24 @@ def test_a_description_in_full() -> None:
 def test_variants_are_seeds_a_house() -> None:
     spec = find_game("oware")
     assert [spec.params(c)["num_seeds_per_house"] for c in range(4)] == [4, 3, 5, 4]
+
+
+def test_a_game_that_never_ends_is_a_fault() -> None:
+    """OpenSpiel refuses oware's 1001st move. Players who capture as little as they can get there."""
+    env = make(game="oware", params={"num_seeds_per_house": 5}, opponent="open", rules=False)
+    env.reset(seed=0)
+    rng = random.Random(0)
+    for _ in range(1000):
+        children = [(env.state.child(action), action) for action in env.state.legal_actions()]
+        going_on = [(child, action) for child, action in children if not child.is_terminal()]
+        _, action = min(going_on, key=lambda pair: (captured(pair[0]), rng.random()))
+        *_, terminated, truncated, info = env.step(action)
+        assert not (terminated or truncated)
+    text, reward, terminated, truncated, info = env.step(info["legal_actions"][0])
+    assert (reward, terminated, truncated) == (0, False, True)
+    assert (info["result"], info["score"], len(info["history"])) == ("fault", None, 1000)
+    assert "Result: fault" in text
+
+
+def captured(state: Any) -> int:
+    return sum(int(count) for count in state.observation_string(0).split("|")[1].split())

@@ -1,0 +1,389 @@
+"""How fast are the environments: `python -m benchmarks.env_speed`.
+
+Decisions of the agent a second, in one process and one thread, every side drawing uniformly, of
+
+- `bare`: a plain loop over pyspiel that shows the same strings and masks, drawn from the same streams,
+- `raw`: GameSpiel-v0 without wrappers, `rules=False`, seeded once,
+- `gym_make`: the same as `gym.make` returns it,
+- `reseeded`: the same as `raw`, with `reset(seed=)` at every episode,
+- `rl_environment`: OpenSpiel's own, which shows tensors,
+- `shimmy`: Shimmy's PettingZoo environment, which shows tensors; where it is installed.
+
+The first four play the same games, and what `bare` and `raw` show is compared to the byte before anything is
+timed. They take turns in short rounds; a ratio is the median over the rounds, of CPU time.
+
+Below that, where the time of `raw` goes, and with `--search` what a move of `mcts` and `mcts-python` costs.
+
+Ends in one line of JSON, which is also written to a file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+from open_spiel.python import rl_environment
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.loops import (
+    RecordingAgent,
+    UniformAgent,
+    look_away,
+    play_bare,
+    play_environment,
+    play_reseeded,
+    play_rl_environment,
+    play_shimmy,
+)
+from benchmarks.machine import machine
+from benchmarks.searches import SEARCHED, SEARCHES, measure_search
+from game_gym.backends import Turn
+from game_gym.games import DECLARED, TABLE
+from game_gym.prompts import render_turn
+from game_gym.spec import State, Variant, load_variant
+from game_gym.task import encode
+
+HEADLINE = ("leduc_poker", "othello", "chess")
+ORDER = (*HEADLINE, *(name for name in TABLE if name not in HEADLINE))
+RESULTS = Path(__file__).parent / "results" / "env_speed.json"
+
+#: Contenders that play exactly the games that `bare`, the first of them, plays.
+SAME_GAMES = ("bare", "raw", "gym_make", "reseeded")
+
+#: Rounds of a game, and the least of one whose episodes are longer than a round (bridge: its deal is solved).
+ROUNDS, FEW_ROUNDS = 40, 5
+
+#: Episodes compared to the byte before a game is timed.
+CHECKED = 3
+
+#: Decisions over which the parts of one are timed, and how often.
+PROFILED, LAPS = 500, 9
+
+#: CPU seconds of a search beyond which its cost is scaled up from fewer simulations.
+SEARCH_LIMIT = 15.0
+
+Play = Callable[[int, int, UniformAgent], int]
+"""(first seed, episodes, agent) -> decisions."""
+
+Position = tuple[State, int, list[int]]
+"""A state, the agent's seat, its legal actions."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """One contender's turn; a round of games that left nothing to decide counts as one decision."""
+
+    decisions: int
+    cpu: float
+    wall: float
+
+
+# -- the contenders ----------------------------------------------------------------------------------------
+
+
+def find_variant(name: str) -> Variant:
+    """Config 0 of a table game."""
+    return load_variant(DECLARED[name], DECLARED[name].params(0))
+
+
+def make_env(name: str) -> gym.Env[Any, Any]:
+    """The environment as ``gym.make`` returns it."""
+    return gym.make("GameSpiel-v0", task_id=encode(name, 0), opponent="random", rules=False)
+
+
+def contenders(name: str) -> dict[str, Play]:
+    """All that can play here, by key."""
+    variant, wrapped = find_variant(name), make_env(name)
+    plays: dict[str, Play] = {
+        "bare": partial(play_bare, variant),
+        "raw": partial(play_environment, wrapped.unwrapped),
+        "gym_make": partial(play_environment, wrapped),
+        "reseeded": partial(play_reseeded, wrapped.unwrapped),
+        "rl_environment": partial(play_rl_environment, rl_environment.Environment(variant.game)),
+    }
+    if installed("shimmy") is not None:
+        from shimmy import OpenSpielCompatibilityV0
+
+        # It loads its game anew at every reset, from the name.
+        shimmy = OpenSpielCompatibilityV0(game_name=name, config=DECLARED[name].params(0))
+        plays["shimmy"] = partial(play_shimmy, shimmy)
+    return plays
+
+
+def installed(package: str) -> str | None:
+    """The version of a package, None where it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def check_same(name: str, episodes: int) -> int:
+    """Play the same games bare and in the environment.
+
+    Returns:
+        The number of decisions, at each of which both showed the same text, mask and actions.
+
+    Raises:
+        ValueError: they differ, so that their times would be of different things.
+    """
+    bare, env = RecordingAgent(0), RecordingAgent(0)
+    play_bare(find_variant(name), 0, episodes, bare)
+    play_environment(make_env(name).unwrapped, 0, episodes, env)
+    if bare.seen != env.seen:
+        same = [one == other for one, other in zip(bare.seen, env.seen, strict=False)]
+        where = same.index(False) if False in same else len(same)
+        raise ValueError(f"{name}: the bare loop and the environment differ, first at decision {where}")
+    return len(bare.seen)
+
+
+# -- the clock ---------------------------------------------------------------------------------------------
+
+
+def time_round(play: Play, seed: int, episodes: int) -> Round:
+    agent = UniformAgent(seed)
+    wall, cpu = time.perf_counter(), time.process_time()
+    decisions = play(seed, episodes, agent)
+    return Round(max(1, decisions), time.process_time() - cpu, time.perf_counter() - wall)
+
+
+def episodes_in(play: Play, seconds: float) -> int:
+    """How many episodes take about so many CPU seconds; at least one."""
+    episodes = 1
+    while (spent := time_round(play, 0, episodes).cpu) < seconds / 2:
+        episodes *= 2
+    return max(1, round(episodes * seconds / spent))
+
+
+def measure(plays: Mapping[str, Play], seconds: float) -> dict[str, list[Round]]:
+    """Rounds of every contender, about ``seconds`` each in all; who begins changes from round to round."""
+    keys = list(plays)
+    episodes = {key: episodes_in(plays[key], seconds / ROUNDS) for key in keys if key not in SAME_GAMES[1:]}
+    spent = time_round(plays["bare"], 0, episodes["bare"]).cpu
+    taken: dict[str, list[Round]] = {key: [] for key in keys}
+    for number in range(min(ROUNDS, max(FEW_ROUNDS, round(seconds / spent)))):
+        # Some descriptions are kept: who came first would make them for all who play the same games.
+        time_round(plays["bare"], number, episodes["bare"])
+        first = number % len(keys)
+        for key in keys[first:] + keys[:first]:
+            count = episodes["bare" if key in SAME_GAMES else key]
+            taken[key].append(time_round(plays[key], number, count))
+    return taken
+
+
+def summary(taken: Mapping[str, Sequence[Round]]) -> dict[str, Any]:
+    """One game's rounds as plain data: decisions, rates, and ratios of rates taken round by round."""
+
+    def ratio(key: str, other: str) -> float:
+        return median(
+            (own.decisions / own.cpu) / (its.decisions / its.cpu)
+            for own, its in zip(taken[key], taken[other], strict=True)
+        )
+
+    return {
+        "decisions": {key: sum(r.decisions for r in rounds) for key, rounds in taken.items()},
+        "per_cpu_second": {key: median(r.decisions / r.cpu for r in rounds) for key, rounds in taken.items()},
+        "per_second": {key: median(r.decisions / r.wall for r in rounds) for key, rounds in taken.items()},
+        "over_bare": {key: ratio(key, "bare") for key in SAME_GAMES[1:]},
+        "raw_over": {key: ratio("raw", key) for key in taken if key not in SAME_GAMES},
+    }
+
+
+def median(values: Iterable[float]) -> float:
+    """The median, to four digits: there is no more in it."""
+    return float(f"{statistics.median(values):.4g}")
+
+
+# -- where the time goes -----------------------------------------------------------------------------------
+
+#: The parts of a decision of `raw`.
+PARTS = ("game", "describe", "choices", "layout", "info", "rest")
+
+
+def profile(name: str, decisions: int) -> dict[str, float]:
+    """CPU microseconds of a decision of `raw`: "total", and each of ``PARTS``.
+
+    "game" is the bare loop with nothing shown: chance, opponents and moves. The next four are timed one by
+    one over the positions of these games: the state in words, the actions' names and lines, the text put
+    together, the mask and the rest of ``info``. "rest" is what they leave of the total: resets, ends of
+    games, checks and calls. It can come out below zero, for alone a part meets other things in the caches.
+    """
+    variant, env = find_variant(name), make_env(name).unwrapped
+    describe, choices = variant.spec.describe, variant.choices
+    info = env._info  # type: ignore[attr-defined]
+    positions, episodes = record_positions(variant, decisions)
+    turns = [
+        Turn(seat, "", legal, choices(state, seat, legal)[0], 0.0, None) for state, seat, legal in positions
+    ]
+    works: dict[str, Callable[[], Any]] = {
+        "total": lambda: play_environment(env, 0, episodes, UniformAgent(0)),
+        "game": lambda: play_bare(variant, 0, episodes, UniformAgent(0), look_away),
+        "describe": lambda: [describe(state, seat) for state, seat, _ in positions],
+        "choices": lambda: [choices(state, seat, legal) for state, seat, legal in positions],
+        "layout": lambda: [
+            render_turn(variant, state, seat, False, legal) for state, seat, legal in positions
+        ],
+        "info": lambda: [info(turn) for turn in turns],
+    }
+    laps = [{part: cpu_seconds(work) for part, work in works.items()} for _ in range(LAPS)]
+    spent = {part: statistics.median(lap[part] for lap in laps) / len(positions) * 1e6 for part in works}
+    spent["layout"] -= spent["describe"] + spent["choices"]
+    spent["rest"] = spent["total"] - sum(spent[part] for part in PARTS if part != "rest")
+    return {part: round(microseconds, 2) for part, microseconds in spent.items()}
+
+
+def record_positions(variant: Variant, decisions: int) -> tuple[list[Position], int]:
+    """Positions in which the agent decides, at least so many, and the episodes they come from."""
+    positions: list[Position] = []
+
+    def remember(variant: Variant, state: State, seat: int, legal: list[int]) -> tuple[str, Any]:
+        positions.append((state.clone(), seat, legal))
+        return "", None
+
+    episodes = 1
+    while play_bare(variant, 0, episodes, UniformAgent(0), remember) < decisions:
+        positions.clear()
+        episodes *= 2
+    return positions, episodes
+
+
+def cpu_seconds(work: Callable[[], Any]) -> float:
+    begun = time.process_time()
+    work()
+    return time.process_time() - begun
+
+
+# -- the run -----------------------------------------------------------------------------------------------
+
+
+def print_rates(console: Console, games: Mapping[str, Any], overall: Mapping[str, Any]) -> None:
+    others = list(dict.fromkeys(key for one in games.values() for key in one["raw_over"]))
+    table = Table(title="Decisions a CPU second, and ratios", title_justify="left")
+    table.add_column("game")
+    for heading in ("bare", "raw", *(f"{key} / bare" for key in SAME_GAMES[1:])):
+        table.add_column(heading, justify="right")
+    for key in others:
+        table.add_column(f"raw / {key}", justify="right")
+    for name, one in games.items():
+        rates = [f"{one['per_cpu_second'][key]:,.0f}" for key in ("bare", "raw")]
+        shares = [f"{share:.2f}" for share in one["over_bare"].values()]
+        table.add_row(name, *rates, *shares, *(f"{one['raw_over'][key]:.1f}" for key in others))
+    table.add_section()
+    for name in ("least", "median"):
+        shares = [f"{overall[key][name]:.2f}" for key in SAME_GAMES[1:]]
+        table.add_row(name, "", "", *shares, *(f"{overall[key][name]:.1f}" for key in others))
+    console.print(table)
+    if installed("shimmy") is None:
+        console.print("shimmy: not installed (pip install shimmy pettingzoo)")
+
+
+def print_profiles(console: Console, profiles: Mapping[str, Mapping[str, float]]) -> None:
+    table = Table(title="Where the time of `raw` goes, a decision", title_justify="left")
+    table.add_column("game")
+    for heading in ("µs", *PARTS):
+        table.add_column(heading, justify="right")
+    for name, spent in profiles.items():
+        shares = [f"{spent[part] / spent['total']:.0%}" for part in PARTS]
+        table.add_row(name, f"{spent['total']:.1f}", *shares)
+    console.print(table)
+
+
+def print_searches(console: Console, searches: Mapping[str, Any]) -> None:
+    table = Table(title="CPU seconds of a game's first move", title_justify="left")
+    table.add_column("game")
+    for heading in ("budget", *SEARCHES, "ratio"):
+        table.add_column(heading, justify="right")
+    for name, one in searches.items():
+        told = [f"{'~' if one[key]['extrapolated'] else ''}{one[key]['seconds']:,.3g}" for key in SEARCHES]
+        table.add_row(name, one["budget"], *told, f"{one['ratio']:,.3g}")
+    console.print(table)
+    console.print("~ scaled up in proportion from fewer simulations")
+
+
+def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.env_speed",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--games", nargs="+", default=ORDER, choices=TABLE, metavar="GAME", help="of the task-id table [all]"
+    )
+    parser.add_argument("--seconds", type=float, default=1.0, help="CPU time of a contender and game [1]")
+    parser.add_argument("--search", action="store_true", help="measure the search opponents too (minutes)")
+    parser.add_argument("--output", type=Path, default=RESULTS, metavar="FILE", help=f"[{RESULTS.name}]")
+    given = parser.parse_args(argv)
+    console = Console(width=120)
+
+    games, profiles, searches = {}, {}, {}
+    for name in given.games:
+        decisions = check_same(name, CHECKED)
+        print(f"{name}: {decisions} decisions alike", flush=True)
+        games[name] = summary(measure(contenders(name), given.seconds))
+        if name in HEADLINE:
+            profiles[name] = profile(name, PROFILED)
+    overall = overview(games)
+    print_rates(console, games, overall)
+    if profiles:
+        print_profiles(console, profiles)
+    if given.search:
+        for name in given.games:
+            if name in SEARCHED:
+                print(f"{name}: searching", flush=True)
+                searches[name] = compare_searches(name, SEARCH_LIMIT)
+        print_searches(console, searches)
+
+    packages = {
+        name: installed(name) for name in ("gymnasium", "open-spiel", "numpy", "shimmy", "pettingzoo")
+    }
+    results = {
+        "benchmark": "env_speed",
+        "machine": machine() | packages,
+        "opponent": "random",
+        "rules": False,
+        "seconds": given.seconds,
+        "games": games,
+        "overall": overall,
+        "profile": profiles,
+        "search": searches,
+    }
+    text = json.dumps(results, allow_nan=False)
+    given.output.parent.mkdir(parents=True, exist_ok=True)
+    given.output.write_text(text + "\n", encoding="utf-8")
+    print(text)
+    return json.loads(text)
+
+
+def overview(games: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """The least and the median of every ratio over the games."""
+    ratios: dict[str, list[float]] = {}
+    for one in games.values():
+        for key, ratio in (one["over_bare"] | one["raw_over"]).items():
+            ratios.setdefault(key, []).append(ratio)
+    return {key: {"least": min(own), "median": median(own)} for key, own in ratios.items()}
+
+
+def compare_searches(name: str, limit: float) -> dict[str, Any]:
+    """A search's costs as plain data, and how many times as long the one in Python takes."""
+    budget = DECLARED[name].budget
+    assert budget is not None
+    costs = {key: measure_search(key, name, limit) for key in SEARCHES}
+    return {
+        "budget": f"{budget.simulations}x{budget.rollouts}",
+        **{key: asdict(cost) for key, cost in costs.items()},
+        "ratio": float(f"{costs['mcts-python'].seconds / costs['mcts'].seconds:.4g}"),
+    }
+
+
+if __name__ == "__main__":
+    main()
