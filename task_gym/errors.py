@@ -75,6 +75,10 @@ class SizeError(TaskGymError):
     """A game too large for what was asked of it."""
 
 
+class ProgramError(TaskGymError):
+    """A text that is not a program, or a program that cannot be worked on."""
+
+
 def nearest(given: object, allowed: Iterable[object]) -> str:
     """The closest allowed spelling as a phrase, or "" where none is close.
 

@@ -23,8 +23,12 @@ _LONGEST_ID = 18
 
 def strip_reasoning(reply: str) -> str:
     """Remove ``<think>`` and ``<thinking>`` blocks; after a lone closing tag keep what follows it."""
-    reply = _THINKING.sub("", reply)
-    return _CLOSING.split(reply)[-1].strip()
+    return cut_reasoning(reply).strip()
+
+
+def cut_reasoning(reply: str) -> str:
+    """:func:`strip_reasoning` that leaves the white space around the rest: a text in which it counts."""
+    return _CLOSING.split(_THINKING.sub("", reply))[-1]
 
 
 def first_number(reply: str, legal: Sequence[int], names: Sequence[str]) -> int | None:

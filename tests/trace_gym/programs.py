@@ -1,0 +1,71 @@
+"""Running programs with and without debug prints, and taking the prints out of their text again."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from trace_gym.inject import inject, unchanged
+from trace_gym.inject.prints import is_debug_print
+from trace_gym.source import parse
+
+_LINE = re.compile(r"(?:\r\n|\r|\n)[ \t]*print\('__DBG_\d+__', [^\r\n]*")
+
+
+def run(source: str, folder: Path, stdin: str = "") -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a program in a fresh interpreter. For programs of our own only."""
+    file = folder / "program.py"
+    file.write_bytes(source.encode())
+    # Not -E: the hash seed must be the same in every run.
+    done = subprocess.run(
+        [sys.executable, "-S", "-X", "utf8", "-W", "ignore", str(file)],
+        input=stdin.encode(),
+        capture_output=True,
+        env={"PYTHONHASHSEED": "0"},
+        timeout=60,
+        check=False,
+    )
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def without_prints(source: str) -> str:
+    """An injected text with the lines of its debug prints taken out."""
+    return _LINE.sub("", source)
+
+
+def same_tree(injected: str, source: str) -> bool:
+    """Whether two programs have the same syntax tree, the debug prints of the first left out."""
+
+    class Remove(ast.NodeTransformer):
+        def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+            return None if is_debug_print(node) else node
+
+    return ast.dump(Remove().visit(parse(injected))) == ast.dump(parse(source))
+
+
+def check_injections(
+    programs: Iterable[tuple[str, str]], folder: Path, seeds: Iterable[int] = (0, 1, 2), most: int = 6
+) -> int:
+    """Assert that safe injection leaves (source, stdin) programs as they are; how many prints it put in.
+
+    The text is the same to the byte without the prints, the program ends as it did, and its output without
+    what the prints wrote is the same.
+    """
+    prints = 0
+    for source, stdin in programs:
+        code, out, error = run(source, folder, stdin)
+        for seed in seeds:
+            injected = inject(source, seed, most=most)
+            assert without_prints(injected) == source
+            assert same_tree(injected, source)
+            prints += injected.count("__DBG_")
+            if injected != source:
+                code_2, out_2, error_2 = run(injected, folder, stdin)
+                assert code_2 == code, error_2
+                assert unchanged(out, out_2)
+                assert bool(error) == bool(error_2)
+    return prints

@@ -1,0 +1,52 @@
+"""Upstream's injection against recorded ones. They were made on a Python that writes programs as 3.11
+does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from task_gym.errors import ArgumentError, ProgramError
+from trace_gym.inject import inject
+
+_DATA = Path(__file__).parents[1] / "data" / "affinetes_injections.jsonl"
+_RECORDS = [record for record in map(json.loads, _DATA.read_text().splitlines()) if "injected" in record]
+
+
+def test_there_are_75_recorded_injections() -> None:
+    assert len(_RECORDS) == 75
+
+
+@pytest.mark.parametrize("record", _RECORDS, ids=range(len(_RECORDS)))
+def test_injection_is_upstreams(record: dict[str, str | int]) -> None:
+    assert inject(str(record["source"]), int(record["seed"]), style="affine") == record["injected"]
+
+
+def test_no_print_where_none_is_asked_for() -> None:
+    # Layout and comments are upstream's loss, not the prints'.
+    assert inject("x=1 # one\n", 0, style="affine", most=0) == "x = 1"
+
+
+def test_a_fence_need_not_be_closed() -> None:
+    assert inject("```py\nprint(2)\n", 0, style="affine") == "print(2)"
+
+
+def test_most_is_a_bound() -> None:
+    source = "x = 1\n" * 100
+    assert inject(source, 0, style="affine").count("__DBG_") == 6
+    assert inject(source, 0, style="affine", most=9).count("__DBG_") == 9
+
+
+def test_what_cannot_be_injected_is_a_named_error() -> None:
+    with pytest.raises(ProgramError, match="too deeply"):
+        inject("-" * 20_000 + "1", 0, style="affine")
+    with pytest.raises(ProgramError, match="not text"):
+        inject("x = '\ud800'", 0, style="affine")
+    with pytest.raises(
+        ArgumentError, match="'affine2' was given, allowed: 'safe', 'affine'; did you mean 'affine'"
+    ):
+        inject("x = 1", 0, style="affine2")
+    with pytest.raises(ArgumentError, match="-1 was given"):
+        inject("x = 1", 0, most=-1)

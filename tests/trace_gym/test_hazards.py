@@ -1,0 +1,160 @@
+"""Programs that would notice a debug print get none, those that only look like them do."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from pathlib import Path
+
+import pytest
+
+from tests.trace_gym.programs import check_injections, run
+from trace_gym.inject import inject, refusal, unchanged
+from trace_gym.inject.closed import closed_scopes
+from trace_gym.inject.hazards import STARS
+from trace_gym.inject.prints import USED
+from trace_gym.inject.safe import place
+from trace_gym.source import Source
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("print('a', end='')", "not end the line"),
+        ("print('a', **{'end': ''})", "not end the line"),
+        ("p = print; p('a', end='')", "not end the line"),
+        ("from functools import partial\npartial(print, end='')('a')", "not end the line"),
+        ("input('n? ')", "prompt"),
+        ("ask = input\nask('n? ')", "prompt"),
+        ("list(map(input, ['n? ']))", "prompt"),
+        ("import sys\nsys.stdout.write('a')", "stdout"),
+        ("from sys import stdout as out", "stdout"),
+        ("import sys\ngetattr(sys, 'stdout').write('a')", "stdout"),
+        ("import contextlib\nwith contextlib.redirect_stdout(None): pass", "redirect_stdout"),
+        ("import os\nos.write(1, b'a')", "os.write"),
+        ("from os import write", "os"),
+        ("open(1, 'w')", "output as a file"),
+        ("open('/dev/stdout', 'w')", "/dev/stdout"),
+        ("eval('1')", "eval"),
+        ("globals()['x']", "globals"),
+        ("import builtins", "builtins"),
+        ("import __main__", "__main__"),
+        ("from rich import *", "rich"),
+        ("import sys\nsys.modules[__name__]", "modules"),
+        ("import inspect", "inspect"),
+        ("import os.path, traceback", "traceback"),
+        ("from concurrent.futures import ThreadPoolExecutor", "concurrent"),
+        ("open(__file__)", "__file__"),
+        ("f = lambda: 0\nf.__code__", "__code__"),
+        ("import sys\nsys._getframe()", "_getframe"),
+        ("import os\nos.fork()", "fork"),
+        ("class A:\n    def __del__(self): pass", "__del__"),
+        ("class M(type): pass", "metaclass"),
+        ("class A(metaclass=lambda *a: None): pass", "metaclass"),
+        ("try: pass\nexcept RecursionError: pass", "RecursionError"),
+        ("y = '__DBG_3__'", "__DBG_"),
+    ],
+)  # fmt: skip
+def test_a_program_that_would_notice_is_refused(line: str, why: str) -> None:
+    source = f"x = 1\n{line}\nif x:\n    x = 2\n"
+    assert why in str(refusal(source))
+    assert all(inject(source, seed) == source for seed in range(10))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "print('a', end='\\n')",
+        "print('a', 'b', sep='', file=None, flush=True)",
+        "def f(start, end): return end\nf(start=1, end=2)",
+        "print(*map(str, [1, 2]))",
+        "list(map(print, 'ab'))",
+        "system = modules = code = stdout = kill = 1",
+        "import sys\nsys.setrecursionlimit(5000)",
+        "from math import *",
+        "from abc import ABC, ABCMeta, abstractmethod\nclass A(metaclass=ABCMeta): pass",
+        "class A(Exception): pass",
+        "import os\nos.getcwd()",
+        "'stdout'",
+        "if __name__ == '__main__': x = 3",
+    ],
+)
+def test_a_program_that_would_not_is_free(line: str, tmp_path: Path) -> None:
+    source = f"x = 1\n{line}\nif x:\n    x = 2\n"
+    assert refusal(source) is None
+    assert check_injections([(source, "")], tmp_path, seeds=range(3), most=9) > 0
+
+
+@pytest.mark.parametrize("module", sorted(STARS))
+def test_the_modules_taken_for_harmless_bind_no_name_that_prints_use(module: str) -> None:
+    names = vars(importlib.import_module(module))
+    public = names.get("__all__", [name for name in names if not name.startswith("_")])
+    assert not USED & set(public)
+
+
+@pytest.mark.parametrize(
+    ("source", "functions"),
+    [
+        # The names of the functions that may hold prints, "module" for the module.
+        ("x = 1\ndef f(a): b = a", "module f"),
+        ("type = 1\ndef f(a): b = a", ""),
+        ("x = 1\ndef f(type): b = type\ndef g(a): b = a", "module g"),
+        ("x = 1\ndef f(a):\n    def g(c): repr = c\n    def h(c): pass\n    return a", "module f h"),
+        (
+            "x = 1\ndef f(int):\n    def g(c): pass\n    class A:\n        def h(c): pass\n    return a",
+            "module",
+        ),
+        ("class A:\n    type = 1\n    def print(self): x = 1\n    def f(a): b = a", "module print f"),
+        ("class A:\n    global bool\n    bool = 1\n    def f(a): b = a", ""),
+        ("def f(a):\n    global str\n    str = a", ""),
+        ("def f(a):\n    float = 1\n    def g():\n        nonlocal float", "module"),
+        ("from x import y as print", ""),
+        ("from x import print as y", "module"),
+        ("import print.y", ""),
+        ("try: pass\nexcept ValueError as type: pass", ""),
+        ("match 1:\n    case {'a': [1 as str, *_], **x}: pass", ""),
+        ("match 1:\n    case {'a': 1, **str}: pass", ""),
+        ("for int in []: pass", ""),
+        ("x = (type := 1)", ""),
+        ("x = lambda type: type", "module"),
+        ("del repr", ""),
+    ],
+)
+def test_no_prints_where_their_own_names_may_mean_something_else(source: str, functions: str) -> None:
+    tree = Source(source).tree
+    closed = closed_scopes(tree)
+    scopes = [node for node in ast.walk(tree) if isinstance(node, (ast.Module, ast.FunctionDef))]
+    free = ["module" if isinstance(node, ast.Module) else node.name for node in scopes if node not in closed]
+    assert sorted(free) == sorted(functions.split())
+
+
+_TEXT_OF = "class A:\n    def __str__(self):\n        y = 1\n        return 'a'\nx = A()\n"
+
+
+@pytest.mark.parametrize(
+    "line", ["print('x', x)", "print(*[1, x])", "list(map(print, [1], [x]))", "import pprint"]
+)
+def test_no_prints_in_functions_that_may_be_called_in_mid_line(line: str, tmp_path: Path) -> None:
+    source = _TEXT_OF + line + "\n"
+    assert check_injections([(source, "")], tmp_path, seeds=range(6), most=9) > 0
+    assert all("    print('__DBG" not in inject(source, seed, most=9) for seed in range(20))
+
+
+@pytest.mark.parametrize(
+    "line", ["print(x)", "print(f'{x} {x}', 1, f'{x}', str(x), len('a'))", "print('a', ', '.join([str(x)]))"]
+)
+def test_prints_in_functions_that_are_called_before_the_line(line: str, tmp_path: Path) -> None:
+    source = _TEXT_OF + line + "\n"
+    assert check_injections([(source, "")], tmp_path, seeds=range(6), most=9) > 0
+    assert any("    print('__DBG" in inject(source, seed, most=9) for seed in range(20))
+
+
+def test_a_print_in_mid_line_would_not_be_a_line_of_its_own(tmp_path: Path) -> None:
+    # Why the rules above: without them this is what happens.
+    source = _TEXT_OF + "print('x', x)\n"
+    injected = next(
+        text for seed in range(20) if "    print('__DBG" in (text := place(Source(source), seed, most=1))
+    )
+    out = run(injected, tmp_path)[1]
+    assert out.splitlines()[0].startswith("x __DBG_0__ ")
+    assert unchanged("x a\n", out)

@@ -1,0 +1,182 @@
+"""Mutants: every one of small programs by hand, and what holds for all of them."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from task_gym.errors import ArgumentError, ProgramError
+from tests.trace_gym.programs import run, same_tree, without_prints
+from trace_gym.inject import inject
+from trace_gym.mutate import KINDS, mutants
+from trace_gym.source import compiles
+
+
+def _all(source: str) -> dict[str, set[str]]:
+    """Every mutant, by kind."""
+    found: dict[str, set[str]] = {kind: set() for kind in KINDS}
+    for mutant in mutants(source, 0, 10**6):
+        found[mutant.kind].add(mutant.source)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("source", "off_by_one", "operator", "skip"),
+    [
+        ("x = 5", ["x = 4", "x = 6"], [], []),
+        ("x = 0", ["x = 1"], [], []),
+        ("x = 0x10", ["x = 15", "x = 17"], [], []),
+        ("x = True, 1.5, '7', b'7', None, 10_000_000_000_000_000_000", [], [], []),
+        ("range(n)", ["range(n - 1)", "range(n + 1)"], [], []),
+        ("range(*a)", [], [], []),
+        ("range((a if b else c), len(d), e)",
+         ["range(((a if b else c) - 1), len(d), e)", "range(((a if b else c) + 1), len(d), e)",
+          "range((a if b else c), len(d) - 1, e)", "range((a if b else c), len(d) + 1, e)"], [],
+         ["range((a if (not (b)) else c), len(d), e)"]),
+        ("a < b", ["a <= b"], ["a > b"], []),
+        ("a<=b", ["a<b"], ["a>=b"], []),
+        ("(a) > (# >\n b) >= c", ["(a) >= (# >\n b) >= c", "(a) > (# >\n b) > c"],
+         ["(a) < (# >\n b) >= c", "(a) > (# >\n b) <= c"], []),
+        ("a == b != c", [], ["a != b != c", "a == b == c"], []),
+        ("a in b", [], ["a  not in b"], []),
+        ("a not \\\n in b", [], ["a  in b"], []),
+        ("a is b", [], ["a  is not b"], []),
+        ("a is not b", [], ["a  is b"], []),
+        ("a + b - c", [], ["a - b - c", "a + b + c"], []),
+        ("(a * b) // c", [], ["(a + b) // c", "(a // b) // c", "(a * b) * c"], []),
+        ("a % b", [], ["a // b"], []),
+        ("a ** b / c", [], ["a * b / c", "a ** b * c"], []),
+        ("a << b >> c", [], ["a >> b >> c", "a << b << c"], []),
+        ("a & b | c ^ d", [], ["a | b | c ^ d", "a & b & c ^ d", "a & b | c | d"], []),
+        ("a @ b", [], [], []),
+        ("'a' + b + [c] * d", [], [], []),
+        ("x += a", [], ["x -= a"], []),
+        ("x[y] //= a", [], ["x[y] *= a"], []),
+        ("x += 'a'", [], [], []),
+        ("a and b and c or d", [], ["a or b and c or d", "a and b or c or d", "a and b and c and d"], []),
+        ("min(all(a))", [], ["max(all(a))", "min(any(a))"], []),
+        ("a.min(b)", [], [], []),
+        ("if a:\n  b\nelif(c):\n  d", [], [],
+         ["if (not (a)):\n  b\nelif(c):\n  d", "if ((a) and False):\n  b\nelif(c):\n  d",
+          "if ((a) or True):\n  b\nelif(c):\n  d", "if a:\n  b\nelif((not (c))):\n  d",
+          "if a:\n  b\nelif(((c) and False)):\n  d", "if a:\n  b\nelif(((c) or True)):\n  d"]),
+        ("if __name__ == '__main__':\n  f()", [], [], []),
+        ("while a: b", [], [], ["while ((a) and False): b"]),
+        ("a if-b else c", [], [], ["a if(not (-b)) else c"]),
+        ("for a in b, c: d", [], [], ["for a in [*(b, c)][1:]: d", "for a in [*(b, c)][:-1]: d"]),
+        ("[a for a in b if c]", [], [],
+         ["[a for a in [*(b)][1:] if c]", "[a for a in [*(b)][:-1] if c]", "[a for a in b if (not (c))]"]),
+        ("for a in b:\n  break", [], [],
+         ["for a in [*(b)][1:]:\n  break", "for a in [*(b)][:-1]:\n  break", "for a in b:\n  continue",
+          "for a in b:\n  pass"]),
+        ("while a: continue", [], [],
+         ["while ((a) and False): continue", "while a: break", "while a: pass"]),
+        # What is left alone.
+        ("f'{a + 1:{b}}'", [], [], []),
+        ("def f(a: 1 | b, c: 3) -> 2: pass\nx: 4 = y", [], [], []),
+        ("@f(1)\nclass A: pass", [], [], []),
+        ("match a:\n  case 1 | 2: pass", [], [], []),
+        ("print('__DBG_0__', 1 + x)", [], [], []),
+        ("é = 'ü'; x = 5", ["é = 'ü'; x = 4", "é = 'ü'; x = 6"], [], []),
+    ],
+)  # fmt: skip
+def test_every_mutant_of_a_small_program(
+    source: str, off_by_one: list[str], operator: list[str], skip: list[str]
+) -> None:
+    assert _all(source) == {"off_by_one": set(off_by_one), "operator": set(operator), "skip": set(skip)}
+
+
+_PROGRAM = '''
+def score(words, limit=3):
+    """Sum of lengths up to a limit: 12 is not a number here."""
+    total = 0
+    for i, word in enumerate(words):
+        if len(word) > limit and word != "stop":
+            total += len(word) * (i + 1)
+        elif word == "end":
+            break
+    return total
+
+n = int(input())
+words = [input() for _ in range(n)]
+for limit in range(1, n):
+    print(limit, score(words, limit), max(0, n - limit))
+'''
+
+
+def test_no_two_are_alike_and_each_differs_in_one_place() -> None:
+    found = mutants(_PROGRAM, 3, 10**6)
+    assert len({mutant.source for mutant in found} | {_PROGRAM}) == len(found) + 1
+    for mutant in found:
+        assert compiles(mutant.source)
+        matcher = difflib.SequenceMatcher(
+            None, _PROGRAM.splitlines(), mutant.source.splitlines(), autojunk=False
+        )
+        changes = [code for code in matcher.get_opcodes() if code[0] != "equal"]
+        assert [code[0] for code in changes] == ["replace"] and changes[0][2] - changes[0][1] == 1
+
+
+def test_kinds_come_in_turn() -> None:
+    every = Counter(mutant.kind for mutant in mutants(_PROGRAM, 0, 10**6))
+    assert min(every.values()) >= 4
+    for seed in range(20):
+        assert set(Counter(mutant.kind for mutant in mutants(_PROGRAM, seed, 12)).values()) == {4}
+
+
+def test_the_seed_alone_decides_and_fewer_are_the_first_of_more() -> None:
+    for seed in range(5):
+        many = mutants(_PROGRAM, seed, 30)
+        assert mutants(_PROGRAM, seed, 30) == many
+        assert mutants(_PROGRAM, seed, 7) == many[:7]
+    assert len({tuple(mutants(_PROGRAM, seed, 6)) for seed in range(20)}) == 20
+    # Every edit of the first kind comes first for some seed.
+    firsts = {mutants(_PROGRAM, seed, 1)[0] for seed in range(400)}
+    assert firsts == {mutant for mutant in mutants(_PROGRAM, 0, 10**6) if mutant.kind == KINDS[0]}
+
+
+def test_mutants_are_the_same_everywhere() -> None:
+    # random.Random(0).random() begins 0.844, 0.758: of "<=" (sorted: at 2), "4" and "6" (at 6), number
+    # int(0.844 * 3) = 2 comes first, then of the other two number int(0.758 * 2) = 1.
+    assert [mutant.source for mutant in mutants("x < 5\n", 0, 9) if mutant.kind == "off_by_one"] == [
+        "x < 6\n",
+        "x < 4\n",
+        "x <= 5\n",
+    ]
+
+    # Read off Python 3.11, 3.12 and 3.13, which agree; it changes with the program above.
+    texts = [mutant.source for seed in range(9) for mutant in mutants(_PROGRAM, seed, 9)]
+    assert hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16] == "746d097399fd7541"
+
+
+def test_debug_prints_are_left_alone() -> None:
+    injected = inject(_PROGRAM, 1)
+    assert "__DBG_" in injected
+    prints = [line for line in injected.splitlines() if "__DBG_" in line]
+    for mutant in mutants(injected, 0, 10**6):
+        assert [line for line in mutant.source.splitlines() if "__DBG_" in line] == prints
+        assert not same_tree(mutant.source, without_prints(injected))
+
+
+def test_many_mutants_run_and_print_something_else(tmp_path: Path) -> None:
+    # By hand: with the words below, the program prints three lines.
+    stdin = "4\nalpha\nbe\nstop\ngamma\n"
+    # limit 1: alpha 5*1 + be 2*2 + gamma 5*4 = 29; limits 2 and 3: 25, without "be".
+    truth = "1 29 3\n2 25 2\n3 25 1\n"
+    assert run(_PROGRAM, tmp_path, stdin)[:2] == (0, truth)
+    outputs = [run(mutant.source, tmp_path, stdin)[:2] for mutant in mutants(_PROGRAM, 5, 24)]
+    wrong = {out for code, out in outputs if code == 0 and out != truth}
+    assert len(wrong) >= 7
+
+
+def test_what_cannot_be_mutated_is_a_named_error() -> None:
+    with pytest.raises(ProgramError, match="not Python"):
+        mutants("x = (", 0, 1)
+    with pytest.raises(ProgramError, match="too deeply"):
+        mutants("x = " + "(" * 100 + "1" + ")" * 100 + " + 1" * 2000, 0, 1)
+    with pytest.raises(ArgumentError, match="-1 was given"):
+        mutants("x = 1", 0, -1)
+    assert mutants("", 0, 5) == mutants("x", 0, 5) == mutants("x = 1", 0, 0) == []

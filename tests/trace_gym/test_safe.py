@@ -1,0 +1,243 @@
+"""Safe injection: the text it writes, the text it leaves alone, and what the programs print."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.trace_gym.programs import check_injections, run, without_prints
+from trace_gym.inject import inject, strip_debug, unchanged
+from trace_gym.inject.prints import is_debug_print
+from trace_gym.source import Source
+
+#: Programs whose text is easy to get wrong. Each has a place for a print.
+TEXTS = {
+    "comments": "# one\nx = 1  # two\n# three\n\ny = x\n  # four\nprint(x + y)\n# five",
+    "no final newline": "x = 1",
+    "only a comment after": "x = 1 # c",
+    "crlf": "x = 1\r\nif x:\r\n    y = 2\r\nprint(x)\r\n",
+    "cr": "x = 1\rif x:\r    y = 2\rprint(x)\r",
+    "mixed line ends": "x = 1\r\nif x:\n    y = 2\r    z = 3\nprint(x)",
+    "tabs": "def f(a):\n\tb = a\n\tif b:\n\t\tc = b\n\t\treturn c\nprint(f(1))\n",
+    "tabs and blanks": "if True:\n    \tx = 1\n    \tif x:\n    \t    y = 2\n    \tprint(x, y)\n",
+    "form feeds": "x = 1\n\x0c\nif x:\n\x0c    y = 2\n    z = 3\n\x0cprint(x, y, z)\n",
+    "form feed before else": "\x0cif 0:\n    x = 1\nelse:\n    x = 2\nprint(x)\n",
+    "form feed before elif": "\x0cif 0:\n    x = 1\nelif 1:\n    x = 2\n    y = x\nprint(x)\n",
+    "unicode line ends": "x = 'a\x0b\x0c\x1c\x85\u2028b' # \u2029\ny = 1\nprint(len(x))\n",
+    "wide characters": "é = 'ü' ; x = '日本'\nprint(é + x)\n",
+    "normalised names": "\ufb01 = 3\nprint(fi)\n",
+    "multi-line string": "x = '''a\n    b = 1\nc'''\nprint(x)\n",
+    "multi-line string, then another": "x = '''a\nb'''; y = 2\nprint(x, y)\n",
+    "multi-line call": "x = max(\n    1,\n  2 # c\n)\nprint(x)\n",
+    "semicolons": "x = 1; y = 2; z = 3;\nprint(x); w = 4 ; # c\n",
+    "semicolon in a suite": "def f():\n    x = 1; return x\nprint(f()); y = 2\n",
+    "one-line suites": "if 1: x = 1\nelse: x = 2\nfor i in 1, 2: x = i; y = i\nwhile 0: z = 1\nprint(x)\n",
+    "one-line suite at the end": "for i in range(2):\n    if i: x = i",
+    "continued suite": "if 1: \\\n    x = 1\ny = 2\nprint(x)\n",
+    "continuations": "x = 1 + \\\n    2\ny = \\\n  x\nprint(y)\n",
+    "continuation into nothing": "x = 1 \\\n\ny = 2\nprint(y)\n",
+    "continuation first": "if 1:\n  \\\n  x = 1\n  print(x)\ny = 3\n",
+    "decorators": (
+        "def d(f):\n    g = f\n    return g\n@d\n@d\ndef h(a):\n    b = a\n    return b\nprint(h(1))\n"
+    ),
+    "docstring and future": '"""Doc.\n\ny = 1\n"""\nfrom __future__ import division\nx: int = 1\nprint(x)\n',
+    "encoding line": "#!/usr/bin/python\n# -*- coding: utf-8 -*-\nx = 'é'\nprint(x)\n",
+    "else and elif": (
+        "x = 3\nif x == 1:\n    y = 1\nelif x == 2:\n    y = 2\nelse:\n    if x:\n        y = 3\nprint(y)\n"
+    ),
+    "else with one if": (
+        "x = 0\nif x:\n    pass\nelse:\n    if x:\n        pass\n    elif 1:\n        y = 1\nprint(x)\n"
+    ),
+    "match": (
+        "def f(p):\n    match p:\n        case [a, *b] if a:\n            c = a\n"
+        "        case {'k': d, **e}:\n"
+        "            c = d\n        case 1 | 2 as g: c = g\n        case _:\n            c = 0\n"
+        "    return c\n"
+        "print(f([1]), f({'k': 3}), f(2), f(None))\n"
+    ),
+    "try": (
+        "for i in range(3):\n    try:\n        x = 1 // i\n        if i == 2:\n            break\n"
+        "    except ZeroDivisionError as e:\n        x = str(e)\n    else:\n        y = i\n"
+        "    finally:\n        z = i\n"
+        "else:\n    w = 1\nprint(x, z)\n"
+    ),
+    "except star": (
+        "try:\n    raise ExceptionGroup('g', [ValueError(1)])\nexcept* ValueError as g:\n    x = 1\n"
+        "print(x)\n"
+    ),
+    "loops with else": (
+        "for i in range(2):\n    x = i\nelse:\n    y = 1\nwhile x:\n    x -= 1\nelse:\n    y += 1\nprint(y)\n"
+    ),
+    "global and nonlocal": (
+        "x = 1\ndef f():\n    global x\n    x = 2\n    y = 3\n    def g(z):\n        nonlocal y\n"
+        "        y += z\n"
+        "        return y\n    return g(4)\nprint(f(), x)\n"
+    ),
+    "global del": "x = 1\ndef f():\n    global x\n    del x\nf()\ny = 2\nprint(y)\n",
+    "nonlocal del": (
+        "def f():\n    x = 1\n    def g():\n        nonlocal x\n        del x\n    g()\n    y = 2\n"
+        "    return y\nprint(f())\n"
+    ),
+    "del": "x = y = z = 1\ndel x, (y,)\nz = 2\nprint(z)\n",
+    "except unbinds": "e = 1\ntry:\n    1 / 0\nexcept ZeroDivisionError as e:\n    x = 2\ny = 3\nprint(x)\n",
+    "walrus": "if (n := 3) > 2:\n    x = [m := i for i in range(n)]\ny = n\nprint(m, x, y)\n",
+    "comprehension": (
+        "x = [i for i in range(3) if (lambda q: q)(i)]\nprint(x, {k: v for k, v in zip(x, x)})\n"
+    ),
+    "lambda": "f = lambda a, *b, c=1: a + c\nx = f(1)\nprint(x)\n",
+    "class body": (
+        "class A:\n    x = 1\n    if x:\n        y = 2\n"
+        "    def print(self, type, /, *args, str=3, **kw):\n        z = 4\n"
+        "        return z\n    def get(self):\n        v = self.x\n        return v\n    __w = 5\n"
+        "    def private(self, __p):\n        __q = __p\n        return __q\n"
+        "print(A().get(), A.y, A().private(1))\n"
+    ),
+    "async": (
+        "import asyncio\nasync def f(n):\n    x = n\n    async def g():\n"
+        "        for i in range(x):\n            y = i\n"
+        "            yield y\n    async for z in g():\n        x = z\n    return x\n"
+        "print(asyncio.run(f(3)))\n"
+    ),
+    "generator": (
+        "def g(n):\n    k = 0\n    while k < n:\n        k += 1\n        yield k\nprint('a', *g(3))\n"
+        "x = sum(g(4))\nprint(x)\n"
+    ),
+    "with": (
+        "from contextlib import suppress\ndef f():\n    with suppress(ValueError) as a:\n"
+        "        x = int('z')\n        y = 1\n"
+        "        return y\n    z = 2\n    return z\nprint(f())\n"
+    ),
+    "return everywhere": (
+        "def f(a):\n    if a:\n        b = 1\n        return b\n        c = 2\n    else:\n"
+        "        raise ValueError\n    d = 3\nprint(f(1))\n"
+    ),
+    "while true": (
+        "def f():\n    i = 0\n    while True:\n        i += 1\n        if i > 3:\n            r = i\n"
+        "            break\n    s = r\n    return s\nprint(f())\n"
+    ),
+    "finally returns": (
+        "def f():\n    x = 0\n    for i in range(3):\n        try:\n            return 1\n"
+        "        finally:\n            y = i\n            continue\n    return x\nprint(f())\n"
+    ),
+    "own types": (
+        "class S(str):\n    def __repr__(self):\n        print('side effect')\n        return 'S'\n"
+        "class N(int):\n    pass\n"
+        "class P:\n    @property\n    def __class__(self):\n        print('looked')\n        return int\n"
+        "x = S('a')\ny = N(3)\nz = P()\nprint(y + 1)\n"
+    ),
+    "exit": "import sys\nx = 1\nif x:\n    sys.exit(3)\ny = 2\n",
+    "exception": "x = 1\ny = x / 0\nz = 2\n",
+    "input": "n = int(input())\nt = 0\nfor line in iter(input, 'end'):\n    t += int(line)\nprint(n, t)\n",
+}
+
+STDIN = "2\n3\n4\nend\n"
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_program_is_left_as_it_is(name: str, tmp_path: Path) -> None:
+    assert check_injections([(TEXTS[name], STDIN)], tmp_path, seeds=range(4), most=50) > 0
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="the syntax is of Python 3.12")
+def test_type_parameters_are_no_variables(tmp_path: Path) -> None:
+    source = (
+        "type L[T] = list[T]\ndef f[T](a: T) -> T:\n    b = a\n    return b\nclass C[U]: pass\nz = f(1)\n"
+    )
+    assert check_injections([(source, "")], tmp_path) > 0
+    shadowed = "class C[print]:\n    def f(self, a):\n        b = a\n        return b\nx = C().f(1)\n"
+    assert inject(shadowed, 0) == shadowed
+
+
+def test_a_worked_example() -> None:
+    # random.Random(2).random() begins 0.956, 0.948, 0.057, 0.085, 0.835, 0.736, 0.670. After x: 0.956, so
+    # no print. After y: 0.948, none. After z: 0.057 < 0.6; of 3 names 1 + int(0.085 * 3) = 1 is shown, namely
+    # number int(0.835 * 3) = 2 of x, y, z. After w: 0.736, none; after v: 0.670, none.
+    source = "x = 1\ny = 2\nz = 3\nw = 4\nv = 5\n"
+    shown = "repr(z) if type(z) in (int, float, str, bool, type(None)) else type(z).__name__"
+    assert inject(source, 2) == source.replace("z = 3\n", f"z = 3\nprint('__DBG_0__', {shown})\n")
+
+
+def test_the_text_is_the_same_on_every_python() -> None:
+    # Read off Python 3.11, 3.12 and 3.13, which agree; it changes with the programs above.
+    texts = [inject(source, seed, most=9) for source in TEXTS.values() for seed in range(9)]
+    assert hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16] == "e152c453f429f32e"
+
+
+def _shown(injected: str) -> list[list[str]]:
+    """The names of each print, in order."""
+    prints = [line for line in injected.splitlines() if "__DBG_" in line]
+    return [re.findall(r"type\((\w+)\)\.__name__", line) for line in prints]
+
+
+def test_chances_and_choices_are_upstreams() -> None:
+    seeds = range(4000)
+    # Four standard deviations of a share of 4000 draws: 4 * sqrt(p(1-p)/4000) = 0.031 for both chances.
+    assignments = sum("__DBG_" in inject("x = 1", seed) for seed in seeds) / len(seeds)
+    assert abs(assignments - 0.6) < 0.031
+    branches = sum("__DBG_" in inject("def f(x):\n    if x:\n        pass", seed) for seed in seeds) / len(
+        seeds
+    )
+    assert abs(branches - 0.4) < 0.031
+
+    source = "def f(a, b, c, d):\n    d = 1\n"
+    prints = [tuple(names) for seed in seeds for names in _shown(inject(source, seed))]
+    assert all(len(set(names)) == len(names) for names in prints)
+    sizes = Counter(map(len, prints))
+    # About 2400 prints; 4 * sqrt((1/3)(2/3)/2400) = 0.039. Of 4 names, those shown first are 1/4 each: 0.036.
+    assert set(sizes) == {1, 2, 3}
+    assert all(abs(count / len(prints) - 1 / 3) < 0.039 for count in sizes.values())
+    firsts = Counter(names[0] for names in prints)
+    assert all(abs(firsts[name] / len(prints) - 1 / 4) < 0.036 for name in "abcd")
+    # Every choice of three in every order: 24 of them among about 800 prints.
+    assert len({names for names in prints if len(names) == 3}) == 24
+
+
+def test_prints_are_at_most_as_many_as_asked_for_and_numbered_from_0() -> None:
+    source = "x = 1\n" * 50
+    for most in (0, 1, 6, 20):
+        injected = inject(source, 3, most=most)
+        assert re.findall(r"__DBG_\d+__", injected) == [f"__DBG_{index}__" for index in range(most)]
+
+
+def test_what_is_shown_is_the_repr_or_the_name_of_the_type(tmp_path: Path) -> None:
+    source = "def f(a, b, c, d, e, g, h):\n    a = a\nf(1, 0.5, 'q\\n', True, None, [1], range)\n"
+    wanted = {"a": "1", "b": "0.5", "c": "'q\\n'", "d": "True", "e": "None", "g": "list", "h": "type"}
+    seen = set()
+    for seed in range(12):
+        injected = inject(source, seed)
+        for names in _shown(injected):
+            line = "__DBG_0__ " + " ".join(wanted[name] for name in names)
+            assert run(injected, tmp_path)[1].splitlines() == [line]
+            seen.update(names)
+    assert seen == set(wanted)
+
+
+def test_output_with_the_prints_taken_out_is_compared_as_a_whole() -> None:
+    assert strip_debug("a\n__DBG_0__ 1 'x'\nb\n__DBG_12__ list\n") == "a\nb\n"
+    # A print in the middle of a line, as style "affine" may put one.
+    assert strip_debug("n? __DBG_0__ 3\n4\n") == "n? 4\n"
+    assert strip_debug("__DBG_x__ 1\n") == "__DBG_x__ 1\n"
+    assert unchanged("a\n", "a\n__DBG_0__ 1\n") and not unchanged("a\n", "a\nb\n__DBG_0__ 1\n")
+
+
+def test_the_comparison_sees_what_the_text_does_not_tell(tmp_path: Path) -> None:
+    # An int of 5001 digits has no repr, so the print fails where the program did not.
+    source = "try:\n    x = 10 ** 5000\n    print('fine')\nexcept ValueError:\n    print('caught')\n"
+    injected = next(text for text in (inject(source, seed) for seed in range(20)) if text != source)
+    outputs = [run(text, tmp_path)[1] for text in (source, injected)]
+    assert outputs == ["fine\n", "caught\n"]
+    assert not unchanged(*outputs)
+
+
+def test_prints_are_told_from_statements_like_them() -> None:
+    source = "x = 1\nprint('__DBG', x)\nprint()\nprint(x)\nlog('__DBG_0__')\n"
+    assert not any(is_debug_print(node) for node in Source(source).tree.body)
+    for style in ("safe", "affine"):
+        tree = Source(inject("x = 1\nif x:\n    x = 2\n", 1, style=style, most=9)).tree
+        assert sum(is_debug_print(node) for node in tree.body) > 0
+    assert without_prints(inject("x = 1", 1)) == "x = 1"

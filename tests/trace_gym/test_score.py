@@ -1,0 +1,141 @@
+"""Cleaning and scores: recorded ones, cases by hand, and what holds for all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trace_gym.score import SCORINGS, clean, is_scorable, scores
+
+_DATA = Path(__file__).parents[1] / "data" / "affinetes_injections.jsonl"
+_RECORDS = [record for record in map(json.loads, _DATA.read_text().splitlines()) if "cleaned" in record]
+
+_LINE = st.text(st.sampled_from("ab ").filter(str), max_size=3) | st.sampled_from(
+    ["__DBG_0__ 1", "__DBG_0__ 2", "__DBG_1__ 'a'"]
+)
+_OUTPUT = st.lists(_LINE, max_size=6).map("\n".join)
+
+
+def test_there_are_9_recorded_replies() -> None:
+    assert len(_RECORDS) == 9
+
+
+@pytest.mark.parametrize("record", _RECORDS)
+def test_cleaning_and_score_are_upstreams(record: dict[str, str | float]) -> None:
+    reply = str(record["reply"])
+    assert clean(reply) == record["cleaned"]
+    assert scores(str(record["expected"]), reply)["affine"] == record["score"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "cleaned"),
+    [
+        ("<think>```\na\n```</think>b", "b"),
+        ("<thinking>a</think>b</thinking>c", "c"),  # a lone closing tag would be left
+        ("a</think>b</think>c", "c"),
+        ("say ```py\n  a\n\n``` and ```\nb\n```", "a"),
+        ("```\nnever closed", "```\nnever closed"),
+        ("a ```b``` c", "a ```b``` c"),  # no lines inside
+    ],
+)
+def test_cleaning_by_hand(reply: str, cleaned: str) -> None:
+    assert clean(reply) == cleaned
+
+
+@pytest.mark.parametrize(
+    ("truth", "reply", "affine", "exact"),
+    [
+        ("a\nb\n", "a\nb", 1, 1),
+        ("a\nb\n", "a \r\nb\t\n\n", 1, 1),
+        ("a\nb\n", "a\rb", 1, 1),
+        ("a\nb\n", "\n\na\nb", 1, 1),
+        ("  a\n b\n", "```\n  a\n b\n```", 1, 1),  # the first line's indentation is part of the output
+        ("  a\n b\n", "</think>\n\n  a\n b", 1, 1),
+        ("  a\n b\n", "a\n b", 1, 0),
+        ("a\n\nb\n", "a\nb", 1, 0),
+        ("1 23", "12 3", 1, 0),
+        ("True", "true", 1, 0),
+        ("a\x0cb", "a\x0cb", 1, 1),
+        ("a", "b", 0, 0),
+        ("", "", 1, 0),  # upstream's fault; no truth of ours
+        (" \n", "", 1, 0),
+    ],
+)
+def test_affine_and_exact_by_hand(truth: str, reply: str, affine: float, exact: float) -> None:
+    found = scores(truth, reply)
+    assert (found["affine"], found["exact"]) == (affine, exact)
+    assert (found["lines"] == 1) == exact
+
+
+@pytest.mark.parametrize(
+    ("truth", "reply", "share"),
+    [
+        # No debug lines: the common prefix over the longer of both.
+        ("a\nb\nc\nd", "a\nb\nx\nd", 2 / 4),
+        ("a\nb", "a\nb\nc", 2 / 3),
+        ("a\nb\nc", "a", 1 / 3),
+        ("a", "x\na", 0),
+        ("a", "", 0),
+        ("a\n\nb", "a\n\nc", 2 / 3),
+        ("a\nb", "a\n__DBG_0__ 1", 1 / 2),  # the truth has none, so they count as any other line
+        # With debug lines: the mean of 1 of 4 lines and 1 of 2 debug lines.
+        ("a\n__DBG_0__ 1\nb\n__DBG_1__ 2", "a\n__DBG_0__ 3\nb\n__DBG_1__ 2", (1 / 4 + 1 / 2) / 2),
+        # One left out, the others right: 1 of 4 lines, 2 of 3 debug lines.
+        ("__DBG_0__ 1\n__DBG_1__ 1\n__DBG_0__ 2\nz", "__DBG_0__ 1\n__DBG_0__ 2\nz", (1 / 4 + 2 / 3) / 2),
+        # The same tag again: the second of the truth is not the first of the reply. 0 of 2, and 0 of 2.
+        ("__DBG_0__ 1\n__DBG_0__ 2", "__DBG_0__ 2", 0),
+        # Debug lines that are made up count against: 1 of 3, and 1 of 3.
+        ("__DBG_0__ 1", "__DBG_0__ 1\n__DBG_1__ 1\n__DBG_1__ 1", (1 / 3 + 1 / 3) / 2),
+        # Printed into a line that the program had begun: a debug line all the same.
+        ("n? __DBG_0__ 3\na", "n? __DBG_0__ 3\nb", (1 / 2 + 1) / 2),
+    ],
+)
+def test_lines_by_hand(truth: str, reply: str, share: float) -> None:
+    assert scores(truth, reply)["lines"] == pytest.approx(share)
+
+
+@given(_OUTPUT, _OUTPUT)
+def test_scores_lie_between_0_and_1_and_lines_is_1_where_exact_is(truth: str, reply: str) -> None:
+    found = scores(truth, reply)
+    assert tuple(found) == SCORINGS
+    assert all(0 <= score <= 1 for score in found.values())
+    assert found["affine"] in (0, 1) and found["exact"] in (0, 1)
+    assert (found["lines"] == 1) == (found["exact"] == 1)
+    assert found["affine"] >= found["exact"]
+
+
+@given(
+    _OUTPUT,
+    st.sampled_from(
+        ["{}", "```\n{}\n```", "<think>no</think>{}", "so\n```text\n{}```\n", "x</think>\n\n{}\n"]
+    ),
+)
+def test_the_truth_scores_1_however_it_is_wrapped(truth: str, wrapping: str) -> None:
+    assert is_scorable(truth) == bool(truth.strip())
+    if truth.strip():
+        assert set(scores(truth, wrapping.format(truth)).values()) == {1.0}
+
+
+@given(st.lists(_LINE.filter(str.strip), min_size=1, max_size=6), st.integers(0, 5))
+def test_more_of_the_truth_is_never_worth_less(lines: list[str], cut: int) -> None:
+    truth = "\n".join(lines)
+    shares = [scores(truth, "\n".join(lines[:count]))["lines"] for count in range(len(lines) + 1)]
+    assert shares == sorted(shares)
+
+
+@pytest.mark.parametrize("truth", ["", " \n", "a </think> b", "a\n```\nb\n```", "<think>a</think>"])
+def test_a_truth_that_cannot_be_told_by_a_reply_is_not_scorable(truth: str) -> None:
+    assert not is_scorable(truth)
+
+
+_PIECES = st.sampled_from(["```", "<think>", "</think>", "</thinking>", "\n", " ", "a"])
+
+
+@given(st.lists(_PIECES, max_size=12).map("".join))
+def test_any_text_may_be_a_reply(reply: str) -> None:
+    assert clean(reply) == clean(reply).strip()
+    assert 0 <= scores("a\n", reply)["lines"] <= 1

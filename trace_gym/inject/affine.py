@@ -1,0 +1,118 @@
+"""Upstream's injection, to the letter: what affinetes makes of a program and a seed.
+
+The result is ``ast.unparse``'s, so comments and layout are lost, and versions of Python may write the same
+program differently: this is upstream's own text on the running Python. Upstream shows names that may be
+unbound and prints in the middle of a line; :mod:`trace_gym.inject.safe` does neither.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+from collections.abc import Iterable
+
+from trace_gym.inject.prints import AFTER_ASSIGNMENT, AFTER_IF, MOST_NAMES, tag
+from trace_gym.source import parse, too_deep_is_an_error
+
+_FENCE = "```"
+_SHOWN = "repr({0}) if isinstance({0}, (int, float, str, bool, type(None))) else type({0}).__name__"
+
+
+def inject_affine(source: str, seed: int, most: int) -> str:
+    """Upstream's text for a source; a source that is not Python comes back under a comment that says so.
+
+    Raises:
+        ProgramError: The program is nested too deeply, or not text that Python can read.
+    """
+    source = _unfenced(source.strip())
+    try:
+        tree = parse(source)
+    except SyntaxError as error:
+        return f"# Syntax Error in source: {error}\n{source}"
+    with too_deep_is_an_error():
+        tree.body = _Injector(random.Random(seed), most).body(tree.body)
+        return ast.unparse(tree)
+
+
+def _unfenced(source: str) -> str:
+    """Without the first line and the closing fence, where the source begins with a fence."""
+    if not source.startswith(_FENCE):
+        return source
+    return source.partition("\n")[2].removesuffix(_FENCE).strip()
+
+
+class _Injector:
+    """One pass over a program; draws come in the order of the statements, nested ones first."""
+
+    def __init__(self, rng: random.Random, most: int) -> None:
+        self._rng = rng
+        self._most = most
+        self._count = 0
+        self._scopes: list[list[str]] = [[]]
+
+    def body(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        """A body that receives prints: its statements, with prints after some of them."""
+        result: list[ast.stmt] = []
+        for statement in statements:
+            self._scopes[-1].extend(_bound(statement))
+            self._inside(statement)
+            result.append(statement)
+            chance = _chance(statement)
+            if chance and self._count < self._most and self._rng.random() < chance:
+                live = list(dict.fromkeys(name for scope in self._scopes for name in scope))
+                if live:
+                    result.append(self._print(live))
+        return result
+
+    def _inside(self, node: ast.AST) -> None:
+        """Process, in place, the bodies nested in a statement."""
+        match node:
+            case ast.FunctionDef():
+                self._scopes.append([argument.arg for argument in node.args.args])
+                node.body = self.body(node.body)
+                self._scopes.pop()
+            case ast.For() | ast.If():
+                node.body = self.body(node.body)
+                node.orelse = self.body(node.orelse)
+            case _:
+                # while, try, with, class, match, async: only what is nested in their bodies receives prints.
+                for child in ast.iter_child_nodes(node):
+                    if isinstance(child, (ast.stmt, ast.excepthandler, ast.match_case)):
+                        self._inside(child)
+
+    def _print(self, live: list[str]) -> ast.stmt:
+        names = self._rng.sample(live, self._rng.randint(1, min(MOST_NAMES, len(live))))
+        shown = [repr(tag(self._count)), *(_SHOWN.format(name) for name in names)]
+        self._count += 1
+        return ast.parse(f"print({', '.join(shown)})").body[0]
+
+
+def _chance(statement: ast.stmt) -> float:
+    match statement:
+        case ast.Assign() | ast.AugAssign():
+            return AFTER_ASSIGNMENT
+        case ast.If():
+            return AFTER_IF
+        case _:
+            return 0.0
+
+
+def _bound(statement: ast.stmt) -> Iterable[str]:
+    """The names that count as bound by a statement, in order."""
+    match statement:
+        case ast.Assign(targets=targets):
+            return [name for target in targets for name in _names(target)]
+        case ast.AugAssign(target=target) | ast.For(target=target):
+            return _names(target)
+        case _:
+            return []
+
+
+def _names(target: ast.expr) -> list[str]:
+    match target:
+        case ast.Name(id=name):
+            return [name]
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            return [name for part in parts for name in _names(part)]
+        case _:
+            return []

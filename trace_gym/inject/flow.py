@@ -1,0 +1,224 @@
+"""Where a debug print may stand and what it may show: definite assignment, told from the text alone.
+
+A name is *certainly bound* at a point if every way there that the program could take binds it, in the same
+scope, and nothing in the whole program can unbind it. Where the analysis does not know, it takes a name for
+unbound: bound in a loop, after it (it may run no round); in a ``try``, in its handlers and its ``finally``
+(it may fail at once); in a ``with``, after it (it may swallow an exception). Names that only ``:=``, an
+import, a ``def`` or a ``class`` binds are not shown. A point after ``return``, ``raise``, ``break`` or
+``continue`` is never reached, and neither is one after a ``while True`` without a ``break``.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from trace_gym.inject.prints import AFTER_ASSIGNMENT, AFTER_IF
+from trace_gym.source import Source
+
+#: Names certainly bound at a point, in the order in which they were bound.
+Names = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A place for a debug print.
+
+    Attributes:
+        statement: The print goes after this statement,
+        first: into the suite that begins with this one.
+        bound: The names it may show, at least one.
+        chance: How likely it is to be chosen.
+    """
+
+    statement: ast.stmt
+    first: ast.stmt
+    bound: Names
+    chance: float
+
+
+@dataclass(slots=True)
+class _Scope:
+    """What the walk keeps for one module, class or function.
+
+    Attributes:
+        is_open: Whether prints may stand in it.
+        breaks: For each loop around the current statement, innermost last, the names bound at each ``break``.
+    """
+
+    is_open: bool
+    breaks: list[list[Names]] = field(default_factory=list)
+
+
+def points(source: Source, closed: Collection[ast.AST] = ()) -> list[Point]:
+    """Every point of a program, in the order of the text, but those in the scopes of ``closed``."""
+    walk = _Walk(source, closed)
+    walk.suite(source.tree.body, (), _Scope(source.tree not in closed))
+    return walk.points
+
+
+class _Walk:
+    """Follows the ways through a program.
+
+    Methods take the names bound before and return those bound after, None where the end is not reached.
+    """
+
+    def __init__(self, source: Source, closed: Collection[ast.AST]) -> None:
+        self._source = source
+        self._closed = closed
+        self._unbound = frozenset(_unbound_somewhere(source.tree))
+        self.points: list[Point] = []
+
+    def suite(self, body: list[ast.stmt], bound: Names, scope: _Scope) -> Names | None:
+        """Statements one after the other, with a point after some of them."""
+        for statement in body:
+            after = self._statement(statement, bound, scope)
+            if after is None:
+                return None
+            bound = after
+            chance = _chance(statement)
+            if scope.is_open and bound and chance:
+                self.points.append(Point(statement, body[0], bound, chance))
+        return bound
+
+    def _statement(self, node: ast.stmt, bound: Names, scope: _Scope) -> Names | None:
+        match node:
+            case ast.Return() | ast.Raise() | ast.Continue():
+                return None
+            case ast.Break():
+                scope.breaks[-1].append(bound)
+                return None
+            case ast.Assign(targets=targets):
+                return self._with_targets(bound, targets)
+            case ast.AugAssign(target=target):
+                return self._with_targets(bound, [target])
+            case ast.AnnAssign(target=target, value=ast.expr()):
+                return self._with_targets(bound, [target])
+            case ast.If():
+                return self._if(node, bound, scope)
+            case ast.For() | ast.AsyncFor():
+                return self._loop(node, self._with_targets(bound, [node.target]), bound, scope)
+            case ast.While(test=test):
+                is_endless = isinstance(test, ast.Constant) and bool(test.value)
+                return self._loop(node, bound, None if is_endless else bound, scope)
+            case ast.Try() | ast.TryStar():
+                return self._try(node, bound, scope)
+            case ast.With() | ast.AsyncWith():
+                targets = [item.optional_vars for item in node.items if item.optional_vars is not None]
+                self.suite(node.body, self._with_targets(bound, targets), scope)
+                return bound
+            case ast.Match():
+                return self._match(node, bound, scope)
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                self.suite(node.body, self._with(parameters(node.args), ()), _Scope(node not in self._closed))
+                return bound
+            case ast.ClassDef():
+                # Never open: a metaclass decides what reading a name means there.
+                self.suite(node.body, (), _Scope(False))
+                return bound
+            case _:
+                return bound
+
+    def _if(self, node: ast.If, bound: Names, scope: _Scope) -> Names | None:
+        then = self.suite(node.body, bound, scope)
+        match node.orelse:
+            case [ast.If() as inner] if self._source.text.startswith("elif", self._source.start(inner)):
+                # Not a suite of its own: after it the print would stand after the whole chain.
+                return _meet([then, self._statement(inner, bound, scope)])
+            case orelse:
+                return _meet([then, self.suite(orelse, bound, scope)])
+
+    def _loop(
+        self,
+        node: ast.For | ast.AsyncFor | ast.While,
+        inside: Names,
+        exhausted: Names | None,
+        scope: _Scope,
+    ) -> Names | None:
+        """A loop whose rounds begin with ``inside``; where no ``break`` ends it, ``exhausted`` is left."""
+        scope.breaks.append([])
+        self.suite(node.body, inside, scope)
+        breaks = scope.breaks.pop()
+        after = None if exhausted is None else self.suite(node.orelse, exhausted, scope)
+        return _meet([after, *breaks])
+
+    def _try(self, node: ast.Try | ast.TryStar, bound: Names, scope: _Scope) -> Names | None:
+        tried = self.suite(node.body, bound, scope)
+        ends = [self.suite(handler.body, bound, scope) for handler in node.handlers]
+        ends.append(None if tried is None else self.suite(node.orelse, tried, scope))
+        end = _meet(ends)
+        closed = self.suite(node.finalbody, bound, scope)
+        return None if end is None or closed is None else self._with(closed, end)
+
+    def _match(self, node: ast.Match, bound: Names, scope: _Scope) -> Names | None:
+        ends: list[Names | None] = []
+        for case in node.cases:
+            ends.append(self.suite(case.body, self._with(captures(case.pattern), bound), scope))
+        match node.cases[-1]:
+            case ast.match_case(pattern=ast.MatchAs(pattern=None), guard=None):
+                pass  # the last case takes what is left
+            case _:
+                ends.append(bound)
+        return _meet(ends)
+
+    def _with_targets(self, bound: Names, targets: Iterable[ast.expr]) -> Names:
+        return self._with((name for target in targets for name in _names(target)), bound)
+
+    def _with(self, names: Iterable[str], bound: Names) -> Names:
+        """The bound names with more after them, except those that something in the program unbinds."""
+        return tuple(dict.fromkeys([*bound, *(name for name in names if name not in self._unbound)]))
+
+
+def _chance(statement: ast.stmt) -> float:
+    match statement:
+        case ast.Assign() | ast.AugAssign() | ast.AnnAssign(value=ast.expr()):
+            return AFTER_ASSIGNMENT
+        case ast.If():
+            return AFTER_IF
+        case _:
+            return 0.0
+
+
+def _meet(ways: Iterable[Names | None]) -> Names | None:
+    """What is bound where several ways meet; None if none of them gets there."""
+    reached = [way for way in ways if way is not None]
+    if not reached:
+        return None
+    return tuple(name for name in reached[0] if all(name in way for way in reached))
+
+
+def _names(target: ast.expr) -> Iterator[str]:
+    match target:
+        case ast.Name(id=name):
+            yield name
+        case ast.Starred(value=inner):
+            yield from _names(inner)
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            for part in parts:
+                yield from _names(part)
+
+
+def parameters(arguments: ast.arguments) -> list[str]:
+    """The names of a function's parameters, in order."""
+    positional = [*arguments.posonlyargs, *arguments.args]
+    every = [*positional, arguments.vararg, *arguments.kwonlyargs, arguments.kwarg]
+    return [parameter.arg for parameter in every if parameter is not None]
+
+
+def captures(pattern: ast.pattern) -> Iterator[str]:
+    """The names that a pattern binds where it matches; each way through a ``|`` binds the same."""
+    for node in ast.walk(pattern):
+        match node:
+            case (
+                ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name))
+            ):
+                yield name
+
+
+def _unbound_somewhere(tree: ast.Module) -> Iterator[str]:
+    """The names that a ``del``, or the end of an ``except … as``, unbinds in any scope of the program."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Del()) | ast.ExceptHandler(name=str(name)):
+                yield name

@@ -1,0 +1,165 @@
+"""What in a program could notice a debug print, or be disturbed by one, told from the text alone.
+
+A print is harmless where it is a line of its own in the output, and where nothing looks at the program's
+text, frames or output. The rules here are coarse on purpose: a word is enough. They do not see everything: an
+int of more than 4300 digits has no ``repr``, a recursion may be one call short of its limit, a library may
+print half a line on its own. So whoever admits a program also compares its outputs, with
+:func:`trace_gym.inject.unchanged`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trace_gym.inject.prints import PREFIX
+from trace_gym.source import Source
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+#: Modules whose ``*`` binds nothing that a print uses.
+STARS = _words("""
+    bisect cmath collections copy datetime decimal fractions functools heapq itertools math operator queue
+    random re statistics string time typing
+""")
+
+# Modules that run, read or watch programs, do several things at once, share the output, or see objects die.
+_MODULES = _words("""
+    __main__ _thread bdb builtins cProfile cmd code codeop concurrent ctypes curses dis doctest faulthandler
+    gc importlib inspect linecache multiprocessing pdb pkgutil profile pty py_compile resource runpy signal
+    subprocess symtable test threading tokenize trace traceback tracemalloc unittest weakref
+""")
+
+# Names through which a program reaches others that its text does not show, its own text, or its limits.
+_NAMES = _words("""
+    __builtins__ __cached__ __file__ __import__ __loader__ __spec__ breakpoint compile eval exec globals
+    locals vars MemoryError RecursionError
+""")
+
+# Members, of whatever object, that do the like: for output, for processes and threads (which share or drop
+# what is not yet written), for frames and code, for memory and the death of objects.
+_MEMBERS = _words("""
+    stdout __stdout__ redirect_stdout displayhook __displayhook__ fdopen dup dup2 closerange prweek
+    fork forkpty posix_spawn posix_spawnp system popen _exit abort kill killpg to_thread run_in_executor
+    _getframe _current_frames settrace setprofile monitoring modules argv orig_argv lineno co_code
+    f_back f_builtins f_code f_globals f_lasti f_lineno f_locals f_trace gi_frame cr_frame ag_frame
+    tb_frame tb_lasti tb_lineno tb_next __traceback__ __code__ __globals__ __builtins__
+    getrefcount getallocatedblocks set_int_max_str_digits __del__
+""")
+
+# Members of ``os`` whose names are too common to be ruled out elsewhere.
+_OS_MEMBERS = _words("close write writev")
+
+# With one of these in a program, the name of a member may stand in a string.
+_BY_NAME = _words("getattr setattr delattr attrgetter methodcaller __dict__ __getattribute__")
+
+_METACLASSES = _words("type ABCMeta EnumMeta EnumType")
+
+
+def hazard(program: Source) -> str | None:
+    """Why no debug print may stand in a program, in words; None where no rule objects."""
+    if PREFIX in program.text:
+        return f"it holds {PREFIX}"
+    tree = program.tree
+    handed = handed_on(tree)
+    if "input" in handed:
+        return "it hands on input, which may be given a prompt"
+    found = members(tree) & _MEMBERS
+    if found:
+        return f"it mentions {min(found)}"
+    return next((why for node in ast.walk(tree) for why in _hazards(node, "print" in handed)), None)
+
+
+def members(tree: ast.Module) -> frozenset[str]:
+    """Every name by which a program reads, imports or defines a member of something."""
+    found: set[str] = set()
+    strings: set[str] = set()
+    by_name = False
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(attr=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                found.add(name)
+            case ast.alias(name=name):
+                found.update(name.split("."))
+            case ast.Name(id=name):
+                by_name = by_name or name in _BY_NAME
+                if name.startswith("__"):  # __str__ = ... in a class body
+                    found.add(name)
+            case ast.Constant(value=str(text)):
+                strings.add(text)
+    return frozenset(found | strings if by_name or found & _BY_NAME else found)
+
+
+def handed_on(tree: ast.Module) -> frozenset[str]:
+    """The names that are read, but not to be called at once; ``iter(f, end)`` calls f as ``f()``."""
+    called: set[ast.AST] = set()
+    read: list[ast.Name] = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id="iter") as callee, args=[first, _]):
+                called |= {callee, first}
+            case ast.Call(func=callee):
+                called.add(callee)
+            case ast.Name(ctx=ast.Load()):
+                read.append(node)
+    return frozenset(name.id for name in read if name not in called)
+
+
+def _hazards(node: ast.AST, print_handed_on: bool) -> Iterator[str]:
+    """What speaks against prints in a program that has this node."""
+    match node:
+        case ast.Name(id=name) if name in _NAMES:
+            yield f"it mentions {name}"
+        case ast.Call(func=ast.Name(id="input"), args=args, keywords=keywords) if args or keywords:
+            yield "it gives input() a prompt, which does not end its line"
+        case ast.Call(func=callee, keywords=keywords) if print_handed_on or _last_name(callee) == "print":
+            if not all(map(_ends_line, keywords)):
+                yield "it may call print with an end that does not end the line"
+        case ast.Call(func=ast.Name(id="open"), args=[ast.Constant(value=1), *_]):
+            yield "it opens its output as a file"
+        case ast.Constant(value=str(text)) if text.startswith(("/dev/", "/proc/")):
+            yield f"it mentions {text}"
+        case ast.Attribute(value=ast.Name(id="os"), attr=member) if member in _OS_MEMBERS:
+            yield f"it mentions os.{member}"
+        case ast.ClassDef(name=name, bases=bases, keywords=keywords) if _is_meta(bases, keywords):
+            yield f"class {name} is a metaclass or has one"
+        case ast.Import(names=aliases):
+            yield from (f"it imports {alias.name}" for alias in aliases if _is_hazardous(alias.name))
+        case ast.ImportFrom(module=module, names=aliases):
+            names = {alias.name for alias in aliases}
+            if _is_hazardous(module or "") or (module == "os" and names & _OS_MEMBERS):
+                yield f"it imports from {module}"
+            if "*" in names and module not in STARS:
+                yield f"it imports * from {module or 'a package'}"
+
+
+def _ends_line(keyword: ast.keyword) -> bool:
+    """Whether a call of ``print`` with this keyword still ends its line; with ``**`` it may not."""
+    match keyword:
+        case ast.keyword(arg="end", value=ast.Constant(value=end)):
+            return end is None or (isinstance(end, str) and end.endswith("\n"))
+        case _:
+            return keyword.arg not in ("end", None)
+
+
+def _is_hazardous(module: str) -> bool:
+    return module.partition(".")[0] in _MODULES
+
+
+def _is_meta(bases: list[ast.expr], keywords: list[ast.keyword]) -> bool:
+    """Whether a class may decide what its ``==`` or its ``__name__`` does."""
+    chosen = [key.value for key in keywords if key.arg in ("metaclass", None)]
+    return any(_last_name(value) != "ABCMeta" for value in chosen) or any(
+        _last_name(base) in _METACLASSES for base in bases
+    )
+
+
+def _last_name(node: ast.expr) -> str | None:
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case _:
+            return None

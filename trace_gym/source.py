@@ -1,0 +1,126 @@
+"""Programs as text with positions: where in the text a node of the syntax tree begins and ends."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from task_gym.errors import ProgramError
+
+# What Python takes for the end of a line; str.splitlines would also break at form feeds and others.
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+def parse(text: str) -> ast.Module:
+    """``ast.parse`` without the warnings that a program may raise.
+
+    Raises:
+        SyntaxError: The text is not Python.
+        ProgramError: The program is nested too deeply, or the text is not one that Python can read.
+    """
+    try:
+        with too_deep_is_an_error(), _silence():
+            return ast.parse(text)
+    except ValueError as error:  # lone surrogates; null bytes, in older releases
+        raise ProgramError(f"the program is not text that Python can read: {error}") from error
+
+
+def compiles(text: str) -> bool:
+    """Whether a text is a program, as far as can be told without running it."""
+    try:
+        with _silence():
+            compile(text, "<program>", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+@contextmanager
+def too_deep_is_an_error() -> Iterator[None]:
+    """Working on a program that is nested too deeply for it raises :class:`ProgramError`."""
+    try:
+        yield
+    except (RecursionError, MemoryError) as error:
+        raise ProgramError("the program is nested too deeply to be worked on") from error
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+class Source:
+    """A program: its text, its syntax tree, and the way from one to the other.
+
+    Attributes:
+        text: The program, unchanged.
+        tree: Its syntax tree.
+
+    Raises:
+        ProgramError: The text is not a program that this Python can read.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        try:
+            self.tree = parse(text)
+        except SyntaxError as error:
+            raise ProgramError(f"the program is not Python: {error.msg}, line {error.lineno}") from error
+        ends = list(_LINE_END.finditer(text))
+        self._starts = [0, *(match.end() for match in ends)]
+        self._ends = [*(match.start() for match in ends), len(text)]
+        self._newline = ends[0].group() if ends else "\n"
+
+    def start(self, node: ast.expr | ast.stmt) -> int:
+        """The index in the text of a node's first character."""
+        return self._index(node.lineno, node.col_offset)
+
+    def end(self, node: ast.expr | ast.stmt) -> int:
+        """The index in the text after a node's last character."""
+        return self._index(*_last(node))
+
+    def of(self, node: ast.expr | ast.stmt) -> str:
+        """A node's own text, without the parentheses around it."""
+        return self.text[self.start(node) : self.end(node)]
+
+    def before(self, node: ast.expr | ast.stmt) -> str:
+        """What stands before a node on its first line."""
+        return self.text[self._starts[node.lineno - 1] : self.start(node)]
+
+    def after(self, node: ast.expr | ast.stmt) -> str:
+        """What stands after a node on its last line, the line end not counted."""
+        return self.text[self.end(node) : self.line_end(node)]
+
+    def line_end(self, node: ast.expr | ast.stmt) -> int:
+        """The index after the last character of a node's last line, the line end not counted."""
+        return self._ends[_last(node)[0] - 1]
+
+    def newline(self, node: ast.expr | ast.stmt) -> str:
+        """How a node's last line ends; where it is the text's last and does not, how the first line ends."""
+        line = _last(node)[0]
+        return (
+            self.text[self._ends[line - 1] : self._starts[line]]
+            if line < len(self._starts)
+            else self._newline
+        )
+
+    def is_continued(self, node: ast.stmt) -> bool:
+        """Whether the line before a statement's first ends in a backslash, and so may run on into it."""
+        return node.lineno > 1 and self.text.endswith("\\", 0, self._ends[node.lineno - 2])
+
+    def _index(self, line: int, column: int) -> int:
+        """Columns of the syntax tree count bytes of UTF-8."""
+        start, end = self._starts[line - 1], self._ends[line - 1]
+        text = self.text[start:end]
+        return start + (column if text.isascii() else len(text.encode()[:column].decode()))
+
+
+def _last(node: ast.expr | ast.stmt) -> tuple[int, int]:
+    """Line (from 1) and column (in bytes) of a node's end."""
+    assert node.end_lineno is not None and node.end_col_offset is not None  # ast.parse sets them
+    return node.end_lineno, node.end_col_offset
