@@ -71,6 +71,10 @@ class AdmissionError(TaskGymError):
     """A program that no sound question can be asked about."""
 
 
+class SandboxError(TaskGymError):
+    """Protection from a program that this machine, or the system on it, does not offer."""
+
+
 class SizeError(TaskGymError):
     """A game too large for what was asked of it."""
 

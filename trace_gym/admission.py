@@ -1,17 +1,18 @@
 """Which programs a sound question can be asked about.
 
-A program is admitted if, run under two different hash seeds, it gave the same output both times, wrote nothing
-to its standard error, and ended with exit code 0; if its output is something, at most :data:`MOST_OUTPUT` bytes
-and such that it scores 1 as a reply; and if it executes at most :data:`MOST_LINES` lines, which are counted.
-Time decides nothing, except that a run which does not end is given up: so what is admitted does not depend on
-how fast a machine is.
+A program is admitted if, run under two different hash seeds, it gave the same output both times, wrote
+nothing to its standard error, and ended with exit code 0; if its output is something, at most
+:data:`MOST_OUTPUT` bytes and such that it scores 1 as a reply; and if it executes at most :data:`MOST_LINES`
+lines, which are counted. Time decides nothing, except that a run which does not end is given up: so what is
+admitted does not depend on how fast a machine is.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trace_gym.measure import LIMITED, execute, limited
+from trace_gym.limited import LIMITED, limited
+from trace_gym.measure import execute
 from trace_gym.sandbox import Job, Limits, Result, Sandbox
 from trace_gym.score import is_scorable
 

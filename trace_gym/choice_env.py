@@ -42,11 +42,12 @@ class CodeTraceChoiceEnv(TraceEnv):
     that was picked.
 
     ## Rewards
-    The score of the picked output that ``scoring`` names. An action that is no option: -0.01, and the third in
-    a row gives up.
+    The score of the picked output that ``scoring`` names. An action that is no option: -0.01, and the third
+    in a row gives up.
 
     Args:
-        illegal: "penalize" (the third in a row gives up, with score 0), "forfeit" (the first does) or "raise".
+        illegal: "penalize" (the third in a row gives up, with score 0), "forfeit" (the first does) or
+            "raise".
         **arguments: As for ``CodeTrace-v0``.
     """
 

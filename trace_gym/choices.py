@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trace_gym.measure import limited
+from trace_gym.limited import limited
 from trace_gym.mutate import mutants
 from trace_gym.programs.draws import Draws
 from trace_gym.sandbox import Job, Sandbox

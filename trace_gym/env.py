@@ -240,8 +240,8 @@ class CodeTraceEnv(TraceEnv):
     Always: ``task_id``, ``seed``, ``game`` ("code_trace"), ``seat`` (0), ``opponent`` ("none"), ``turn``
     (answers given), ``family`` and ``level`` (of builtin programs, else None), ``row`` (of a data set, else
     None), ``replaced`` (programs passed over because no sound question can be asked about them), ``sandbox``
-    (the protection in which programs were run: one of ``trace_gym.sandbox.LEVELS``, or "in-process" where only
-    the generator's own program was). At the end: ``score``, ``scores`` (by name, see ``trace_gym.score``),
+    (the protection in which programs were run: one of ``trace_gym.sandbox.LEVELS``, or "in-process" where
+    only the generator's own program was). At the end: ``score``, ``scores`` (by name, see ``trace_gym.score``),
     ``success``, ``returns``, ``result`` ("win", "draw", "loss"), ``history``, ``truth``, ``upstream_reward``
     (the score "affine").
 

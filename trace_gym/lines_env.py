@@ -18,7 +18,7 @@ class CodeTraceLinesEnv(TraceEnv):
     A string: what to do, the program, what it reads, the true lines so far, and what to answer.
 
     ## Action space
-    Text: a reply. Reasoning tags and a code fence are taken off; white space at the line's end does not count.
+    Text: a reply. Reasoning tags and a code fence are taken off; white space at its end does not count.
 
     ## Info
     As for ``CodeTrace-v0``; ``turn`` is the number of lines answered, and ``line`` (after a step) says
@@ -34,8 +34,8 @@ class CodeTraceLinesEnv(TraceEnv):
         **arguments: As for ``CodeTrace-v0``.
     """
 
-    def __init__(self, *positional: Any, scoring: str = "lines", **arguments: Any) -> None:
-        super().__init__(*positional, scoring=scoring, **arguments)
+    def __init__(self, *positional: Any, **arguments: Any) -> None:
+        super().__init__(*positional, **{"scoring": "lines", **arguments})
         self.action_space = UnicodeText(REPLY_LENGTH)
         self._lines: list[str] = []
         self._right = 0

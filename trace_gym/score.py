@@ -45,7 +45,7 @@ def scores(truth: str, reply: str) -> dict[str, float]:
     """
     true, given = _lines(truth), _lines(_said(reply))
     return {
-        "affine": float(_squeezed(truth) == _squeezed(clean(reply))),
+        "affine": float(squeeze(truth) == squeeze(clean(reply))),
         "exact": float(bool(true) and true == given),
         "lines": _lines_score(true, given),
     }
@@ -59,6 +59,11 @@ def is_scorable(truth: str) -> bool:
     return all(score == 1.0 for score in scores(truth, truth).values())
 
 
+def line_is_right(line: str, reply: str) -> bool:
+    """Whether a reply is this line of an output; white space at its end does not count."""
+    return _said(reply).strip("\r\n").rstrip() == line.rstrip()
+
+
 def _said(reply: str) -> str:
     """:func:`clean`, but with the white space at both ends: an output may begin with some."""
     reply = cut_reasoning(reply)
@@ -66,7 +71,8 @@ def _said(reply: str) -> str:
     return reply if match is None else match.group(1)
 
 
-def _squeezed(text: str) -> str:
+def squeeze(text: str) -> str:
+    """What ``affine`` compares: a text without white space, in lower case."""
     return "".join(text.split()).lower()
 
 

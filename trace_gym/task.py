@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from task_gym.errors import ArgumentError
 from task_gym.ids import IdRanges, check_task_id
-from trace_gym.programs.builtin.tasks import CELLS, cells
+from trace_gym.programs.builtin.tasks import CELLS, TaskIds
 from trace_gym.programs.sources import TASKS
 
 
@@ -37,13 +38,13 @@ class TaskSet:
     ) -> None:
         if task_id is not None and task_ids is not None:
             raise ArgumentError("task: task_id and task_ids were given, allowed: at most one of them")
-        if source != "builtin" and not level is family is None:
+        if source != "builtin" and (level is not None or family is not None):
             raise ArgumentError(
                 f"level, family: {level!r} and {family!r} were given with source {source!r}, "
                 "allowed: with source 'builtin' only, whose programs have levels and families"
             )
-        named = [(0, TASKS - 1)] if task_id is None and task_ids is None else task_ids or [task_id]
-        wanted = cells(level, family)
+        named: Any = [task_id] if task_id is not None else [(0, TASKS - 1)] if task_ids is None else task_ids
+        wanted = TaskIds(level, family).cells
         if len(wanted) == CELLS:
             self._ids = IdRanges(named, TASKS)
         else:
