@@ -249,7 +249,8 @@ def pretrain(model: Any, codec: Any, games: Sequence[Sequence[Shown]], recipe: R
         optimizer.param_groups[0]["lr"] = recipe.learning_rate * warm * (0.5 + 0.5 * math.cos(math.pi * done))
         prompt, answer = losses_of(model, next(stream), codec.pad, recipe)
         optimizer.zero_grad()
-        (prompt + answer).backward()
+        loss: Any = prompt + answer  # Any: torch leaves backward untyped
+        loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         losses.append((float(prompt.detach()), float(answer.detach())))
