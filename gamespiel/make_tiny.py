@@ -1,8 +1,9 @@
 """Make the embedded model: `python -m gamespiel.make_tiny`.
 
-A small Qwen3 with its own tokenizer, trained from nothing on the prompts of uniformly random play, each
-answered by a uniformly random legal action. It learns the prompts' language and which answers are legal; what
-it has seen holds no strategy, since every legal answer was equally likely and no outcome was ever shown.
+A small Qwen3 with its own tokenizer, trained from nothing on the prompts of uniformly random play in every
+declared game and variant, each answered by a uniformly random legal action. It learns the prompts' language
+and which answers are legal; what it has seen holds no strategy, since every legal answer was equally likely
+and no outcome was ever shown.
 
 The same command on the same versions makes the same files.
 """
@@ -13,7 +14,8 @@ import argparse
 import json
 import math
 import random
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,8 +24,9 @@ import gymnasium as gym
 import torch
 
 from agents.models import TINY
+from game_gym.games import DECLARED
 
-GAMES = ("leduc_poker", "kuhn_poker", "tic_tac_toe")
+GAMES = tuple(DECLARED)
 PAD, START, END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 # ChatML as Qwen writes it; the variable enable_thinking that Qwen3 knows has nothing to switch off here.
 CHAT_TEMPLATE = (
@@ -33,22 +36,38 @@ CHAT_TEMPLATE = (
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 )
 
+#: Positions the model is said to have. Rotary embeddings hold nothing a position, so they cost nothing; the
+#: longest prompts, backgammon's doubles with hundreds of moves, have some five thousand tokens.
+POSITIONS = 8192
+
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the model is made; `hidden_size` and the rest are Qwen3's own names."""
+    """How the model is made; `hidden_size` and the rest are Qwen3's own names.
+
+    states_per_game: Distinct states of random play kept of each game, over all its variants.
+    tokenizer_states: Of these, how many the tokenizer is made from: few, or small games would hardly count.
+    episodes_per_game: Games after which a game that has fewer states is left at that.
+    longest_row: Longer prompts, in tokens, are left out of training.
+    batch_tokens: Padded tokens a step; short prompts share it among many rows.
+    prompt_share: Of the positions of prompts, how many the loss takes.
+    """
 
     seed: int = 0
-    episodes_per_game: int = 20000
-    vocab_size: int = 640
+    states_per_game: int = 3000
+    tokenizer_states: int = 900
+    episodes_per_game: int = 15000
+    vocab_size: int = 1536
     hidden_size: int = 64
     intermediate_size: int = 192
     num_hidden_layers: int = 2
     num_attention_heads: int = 4
     num_key_value_heads: int = 2
     head_dim: int = 16
-    steps: int = 1500
-    batch_size: int = 64
+    steps: int = 6000
+    longest_row: int = 700
+    batch_tokens: int = 4096
+    prompt_share: float = 0.25
     learning_rate: float = 3e-3
 
 
@@ -60,19 +79,45 @@ class Shown:
     legal: tuple[int, ...]
 
 
-def random_play(game: str, episodes: int, seed: int) -> list[Shown]:
-    """The distinct states of random play in which every seat is shown its prompt."""
-    env = gym.make("GameSpiel-v0", game=game, opponent="open", rules=False)
+@dataclass(frozen=True)
+class Row:
+    """A prompt and one of its legal answers, in tokens.
+
+    chances: For each token of the answer, the tokens that could have stood there after those before it, and
+        how often each would: exactly, over all the legal answers, each as likely as any other.
+    """
+
+    prompt: tuple[int, ...]
+    answer: tuple[int, ...]
+    chances: tuple[Mapping[int, float], ...]
+
+    def __len__(self) -> int:
+        return len(self.prompt) + len(self.answer)
+
+
+def random_play(game: str, states: int, episodes: int, seed: int) -> list[Shown]:
+    """Distinct states of random play in which every seat is shown its prompt, a variant after another.
+
+    It ends with the episode in which `states` of them are reached, and after `episodes` in any case.
+    """
+    spec = DECLARED[game]
+    envs = [
+        gym.make("GameSpiel-v0", game=game, params=spec.params(config), opponent="open", rules=False)
+        for config in range(spec.variants)
+    ]
     rng = random.Random(seed)
     seen: dict[Shown, None] = {}
     for episode in range(episodes):
-        text, info = env.reset(seed=episode)
-        done = False
+        env = envs[episode % len(envs)]
+        text, info = env.reset(seed=rng.randrange(2**31))
+        done = "result" in info
         while not done:
             legal = tuple(info["legal_actions"])
             seen.setdefault(Shown(text, legal))
             text, _, terminated, truncated, info = env.step(rng.choice(legal))
             done = terminated or truncated
+        if len(seen) >= states:
+            break
     return list(seen)
 
 
@@ -104,7 +149,7 @@ def make_tokenizer(texts: Sequence[str], vocab_size: int) -> Any:
         pad_token=PAD,
         eos_token=END,
         chat_template=CHAT_TEMPLATE,
-        model_max_length=512,
+        model_max_length=POSITIONS,
     )
 
 
@@ -121,7 +166,7 @@ def make_model(recipe: Recipe, tokenizer: Any) -> Any:
             num_attention_heads=recipe.num_attention_heads,
             num_key_value_heads=recipe.num_key_value_heads,
             head_dim=recipe.head_dim,
-            max_position_embeddings=512,
+            max_position_embeddings=POSITIONS,
             tie_word_embeddings=True,
             rope_parameters={"rope_type": "default", "rope_theta": 10_000.0},
             bos_token_id=None,
@@ -131,64 +176,121 @@ def make_model(recipe: Recipe, tokenizer: Any) -> Any:
     )
 
 
-def pretrain(model: Any, tokenizer: Any, games: Sequence[Sequence[Shown]], recipe: Recipe) -> float:
-    """Train on prompts and random legal answers, games in equal parts; the last 100 steps' mean loss."""
-    from agents.decoding import ChatCodec
+def draw_row(shown: Shown, codec: Any, rng: random.Random) -> Row:
+    """A state with a random legal answer."""
+    answers = [codec.encode_action(action) for action in shown.legal]
+    answer = rng.choice(answers)
+    chances = []
+    for depth, token in enumerate(answer):
+        counts = Counter(other[depth] for other in answers)
+        chances.append({key: count / len(answers) for key, count in counts.items()})
+        answers = [other for other in answers if other[depth] == token]
+    return Row(codec.encode_prompt(shown.text), answer, tuple(chances))
 
-    codec = ChatCodec(tokenizer)
+
+def rows(games: Sequence[Sequence[Shown]], codec: Any, recipe: Recipe, rng: random.Random) -> Iterator[Row]:
+    """Random states of the games in turn; without those that are too long."""
+    while True:
+        for states in games:
+            row = draw_row(rng.choice(states), codec, rng)
+            if len(row) <= recipe.longest_row:
+                yield row
+
+
+def batches(stream: Iterator[Row], recipe: Recipe, rng: random.Random) -> Iterator[list[Row]]:
+    """Rows of like length together, as many as `batch_tokens` hold, in random order of length."""
+    while True:
+        pool = sorted((next(stream) for _ in range(20 * len(GAMES))), key=len)
+        cut: list[list[Row]] = [[]]
+        for row in pool:
+            if cut[-1] and (len(cut[-1]) + 1) * len(row) > recipe.batch_tokens:
+                cut.append([])
+            cut[-1].append(row)
+        rng.shuffle(cut)
+        yield from cut
+
+
+def losses_of(
+    model: Any, batch: Sequence[Row], pad: int, recipe: Recipe
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Of prompts and of answers.
+
+    Of prompts the mean cross-entropy of the next token, at some of the positions. Of answers the mean
+    divergence from what a uniform player would say, at all of them: 0 where exactly the legal answers are
+    left and equally likely.
+    """
+    width = max(map(len, batch))
+    ids = torch.tensor([[*row.prompt, *row.answer, *(pad,) * (width - len(row))] for row in batch])
+    begins = torch.tensor([[len(row.prompt)] for row in batch])
+    ends = torch.tensor([[len(row)] for row in batch])
+    position = torch.arange(1, width)
+    in_answer = (position >= begins) & (position < ends)
+    in_prompt = (position < begins) & (torch.rand(len(batch), width - 1) < recipe.prompt_share)
+    hidden, following = model.model(input_ids=ids).last_hidden_state[:, :-1], ids[:, 1:]
+    prompts = torch.nn.functional.cross_entropy(model.lm_head(hidden[in_prompt]), following[in_prompt])
+    said = torch.log_softmax(model.lm_head(hidden[in_answer]), dim=-1)
+    uniform = torch.zeros_like(said)
+    for position_target, chances in zip(uniform, (c for row in batch for c in row.chances), strict=True):
+        position_target[list(chances)] = torch.tensor(list(chances.values()))
+    answers = torch.nn.functional.kl_div(said, uniform, reduction="batchmean")
+    return prompts, answers
+
+
+def pretrain(model: Any, codec: Any, games: Sequence[Sequence[Shown]], recipe: Recipe) -> dict[str, float]:
+    """Train on prompts and what may be answered; the mean losses of the last 100 steps."""
     rng = random.Random(recipe.seed)
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=recipe.learning_rate, betas=(0.9, 0.98), weight_decay=0.01
     )
+    stream = batches(rows(games, codec, recipe, rng), recipe, rng)
     losses = []
     for step in range(recipe.steps):
         warm, done = min(1.0, (step + 1) / 100), step / recipe.steps
         optimizer.param_groups[0]["lr"] = recipe.learning_rate * warm * (0.5 + 0.5 * math.cos(math.pi * done))
-        shown = [rng.choice(games[i % len(games)]) for i in range(recipe.batch_size)]
-        rows = [codec.encode_prompt(s.text) + codec.encode_action(rng.choice(s.legal)) for s in shown]
-        width = max(map(len, rows))
-        ids = torch.tensor([[*row, *(codec.pad,) * (width - len(row))] for row in rows])
-        labels = torch.tensor([[*row, *(-100,) * (width - len(row))] for row in rows])
-        loss = model(input_ids=ids, labels=labels).loss
+        prompt, answer = losses_of(model, next(stream), codec.pad, recipe)
         optimizer.zero_grad()
+        loss: Any = prompt + answer  # Any: torch leaves backward untyped
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        losses.append(float(loss.detach()))
+        losses.append((float(prompt.detach()), float(answer.detach())))
         if step % 100 == 0:
-            print(f"step {step}/{recipe.steps}  loss {losses[-1]:.4f}", flush=True)
-    return sum(losses[-100:]) / len(losses[-100:])
+            print(f"step {step}/{recipe.steps}  prompt {prompt:.4f}  answer {answer:.4f}", flush=True)
+    last = losses[-100:]
+    means = [round(sum(column) / len(last), 4) for column in zip(*last, strict=True)]
+    return dict(zip(("prompt", "answer"), means, strict=True))
 
 
-def make(recipe: Recipe, folder: Path) -> dict[str, Any]:
+def make(recipe: Recipe, folder: Path, games: Sequence[str] = GAMES) -> dict[str, Any]:
     """Write the model, its tokenizer and how it was made into `folder`."""
     import gamespiel  # noqa: F401  # registers the environments
+    from agents.decoding import ChatCodec
 
-    games = [random_play(game, recipe.episodes_per_game, recipe.seed) for game in GAMES]
-    tokenizer = make_tokenizer([shown.text for states in games for shown in states], recipe.vocab_size)
-    model = make_model(recipe, tokenizer)
-    loss = pretrain(model, tokenizer, games, recipe)
+    played = {
+        game: random_play(game, recipe.states_per_game, recipe.episodes_per_game, recipe.seed)
+        for game in games
+    }
+    tokenizer = make_tokenizer(
+        [shown.text for states in played.values() for shown in states[: recipe.tokenizer_states]],
+        recipe.vocab_size,
+    )
+    model, codec = make_model(recipe, tokenizer), ChatCodec(tokenizer)
+    losses = pretrain(model, codec, list(played.values()), recipe)
     folder.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    lengths = {
-        game: max(
-            len(tokenizer(CHAT_PROBE.format(s.text), add_special_tokens=False)["input_ids"]) for s in states
-        )
-        for game, states in zip(GAMES, games, strict=True)
-    }
     made = {
         "recipe": vars(recipe),
         "parameters": sum(p.numel() for p in model.parameters()),
-        "loss": round(loss, 4),
-        "states": {game: len(states) for game, states in zip(GAMES, games, strict=True)},
-        "longest_prompt_tokens": lengths,
+        "losses": losses,
+        "states": {game: len(states) for game, states in played.items()},
+        "longest_prompt_tokens": {
+            game: max(len(codec.encode_prompt(shown.text)) for shown in states)
+            for game, states in played.items()
+        },
     }
     (folder / "made.json").write_text(json.dumps(made, indent=2) + "\n")
     return made
-
-
-CHAT_PROBE = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
