@@ -63,6 +63,10 @@ class SizeError(TaskGymError):
     """A game too large for what was asked of it."""
 
 
+class SandboxError(TaskGymError):
+    """Protection from a program that this machine, or the system on it, does not offer."""
+
+
 def nearest(given: object, allowed: Iterable[object]) -> str:
     """The closest allowed spelling as a phrase, or "" where none is close.
 

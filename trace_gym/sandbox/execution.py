@@ -1,0 +1,211 @@
+"""One program on a worker: its streams, its clock, and how it ended."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import select
+import signal
+import time
+from collections.abc import Sequence
+
+from task_gym.errors import SandboxError
+
+from . import users
+from .jail.wire import ENDED, FAILED, Caps
+from .shapes import Limits, Result, Status
+from .worker import Worker
+
+_GRACE_SECONDS = 5.0
+"""How long a worker may take to end a program before it is ended itself."""
+
+_CHUNK = 1 << 16
+
+
+def _sealed(name: str, text: str) -> int:
+    """A file in memory that reads as this text and that nobody can change."""
+    import fcntl  # here, because on other systems than Linux the rest of this package still imports
+
+    file = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    data = memoryview(text.encode("utf-8", "surrogatepass"))
+    while data:
+        data = data[os.write(file, data) :]
+    os.lseek(file, 0, os.SEEK_SET)
+    seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+    fcntl.fcntl(file, fcntl.F_ADD_SEALS, seals)
+    return file
+
+
+class Execution:
+    """A program that has been handed to a worker.
+
+    Raises OSError if the worker is gone: nothing was run then.
+    """
+
+    def __init__(self, worker: Worker, program: str, stdin: str, limits: Limits) -> None:
+        self.worker, self._limits = worker, limits
+        caps = Caps(
+            limits.cpu_seconds,
+            limits.memory,
+            limits.file_size,
+            users.process_limit(worker.level, limits.processes),
+            limits.open_files,
+        )
+        self._streams: dict[int, bytearray] = {}
+        handed: list[int] = []
+        try:
+            handed.append(_sealed("program", program))
+            handed.append(_sealed("stdin", stdin))
+            for _ in range(2):
+                here, there = os.pipe()
+                self._streams[here] = bytearray()
+                handed.append(there)
+                os.set_blocking(here, False)
+            self._open = set(self._streams)
+            self._begun = time.perf_counter()
+            worker.submit(caps, handed)
+        except BaseException:
+            self._close()
+            raise
+        finally:
+            for file in handed:
+                os.close(file)
+        self._deadline = self._begun + limits.wall_seconds
+        self._seconds = 0.0
+        self._stopped: Status | None = None
+        self._code: int | None = None
+        self._failure = ""
+        self.done = False
+        self._lost = False
+
+    # -- while it runs -------------------------------------------------------------------------------------
+
+    @property
+    def waits_for(self) -> list[int]:
+        """File descriptors on which something may happen."""
+        return [self.worker.fileno(), *self._open]
+
+    @property
+    def deadline(self) -> float:
+        """When to look at the clock again, by `time.perf_counter`."""
+        return self._deadline
+
+    def handle(self, file: int) -> None:
+        """Something happened there."""
+        if self.done:
+            return
+        if file in self._open:
+            self._read(file)
+        elif file == self.worker.fileno():
+            self._hear()
+
+    def _hear(self) -> None:
+        try:
+            word, detail = self.worker.reply()
+        except ConnectionError:
+            word, detail = "", ""
+        if word == ENDED:
+            code, cpu = detail.split()
+            self._code = int(code)
+            spent = float(cpu) > self._limits.cpu_seconds
+            if self._code == -signal.SIGXCPU or (self._code == -signal.SIGKILL and spent):
+                self._stopped = self._stopped or "timeout"
+        elif word == FAILED:
+            self._failure = detail
+        else:
+            self._lost = not self.worker.begun() and self._stopped is None
+        self._end()
+
+    def check_clock(self) -> None:
+        """Stop what runs for too long."""
+        if self.done or time.perf_counter() < self._deadline:
+            return
+        if self._stopped is None:
+            self._stop("timeout")
+        else:
+            self.worker.kill()
+            self._end()
+
+    def _read(self, file: int) -> None:
+        stream = self._streams[file]
+        room = self._limits.output - len(stream)
+        try:
+            chunk = os.read(file, min(_CHUNK, room + 1))
+        except BlockingIOError:
+            return
+        stream += chunk[:room]
+        if len(chunk) > room:
+            self._stop("output_limit")
+        if not chunk or len(chunk) > room:
+            self._open.discard(file)
+
+    def _stop(self, status: Status) -> None:
+        if self._stopped is None:
+            self._stopped = status
+            self._deadline = time.perf_counter() + _GRACE_SECONDS
+            if not self.done:
+                with contextlib.suppress(ConnectionError):  # gone already: its reply says so
+                    self.worker.stop()
+
+    # -- when it has ended ---------------------------------------------------------------------------------
+
+    def _end(self) -> None:
+        self._seconds = time.perf_counter() - self._begun
+        self.done = True
+        # Nothing writes any more, but a copy of the other end may live on in a process forked meanwhile: so
+        # what is there is read, and the end of the file not waited for.
+        for file in list(self._open):
+            before = -1
+            while file in self._open and before != len(self._streams[file]):
+                before = len(self._streams[file])
+                self._read(file)
+        self._close()
+
+    def _close(self) -> None:
+        for file in self._streams:
+            os.close(file)
+        self._open = set()
+
+    def abandon(self) -> None:
+        """Give up on it: the worker goes with it."""
+        if not self.done:
+            self.worker.kill()
+            self._end()
+
+    @property
+    def lost(self) -> bool:
+        """The worker was gone before it could begin: nothing was run."""
+        return self._lost
+
+    def result(self) -> Result:
+        """How it ended. Raises SandboxError if it could not begin with the level's promises in force."""
+        if self.lost:
+            raise SandboxError(f"a worker at level {self.worker.level!r} died before it could run a program")
+        if self._failure:
+            raise SandboxError(
+                f"a program could not be locked up at level {self.worker.level!r}: {self._failure}"
+            )
+        status: Status
+        if self._stopped is not None:
+            status = self._stopped
+        elif self._code is None or self._code < 0:
+            status = "killed"
+        else:
+            status = "ok" if self._code == 0 else "error"
+        stdout, stderr = (stream.decode("utf-8", "replace") for stream in self._streams.values())
+        return Result(status, stdout, stderr, self._seconds, self.worker.level)
+
+
+def wait(executions: Sequence[Execution]) -> None:
+    """Keep these going until at least one has ended."""
+    while not any(execution.done for execution in executions):
+        poll = select.poll()
+        owners = {file: execution for execution in executions for file in execution.waits_for}
+        for file in owners:
+            poll.register(file, select.POLLIN)
+        left = min(execution.deadline for execution in executions) - time.perf_counter()
+        for file, _ in poll.poll(max(0, math.ceil(left * 1000))):
+            owners[file].handle(file)
+        for execution in executions:
+            execution.check_clock()

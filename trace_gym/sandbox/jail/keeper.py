@@ -1,0 +1,85 @@
+"""The process between the worker and a program: it waits for the program, and leaves nothing of it behind.
+
+At level "namespaces" it is the first process of a namespace of its own, and whatever else is in there dies
+with it. Elsewhere orphans become its children, and it ends them one by one.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+
+from . import kernel, mounts, sweep_processes
+from .locks import Locks, lock
+from .wire import ENDED, FAILED, Caps, Setting
+
+WORK = "work"
+"""A program's directory below the worker's, where there are no namespaces."""
+
+NAMESPACES = kernel.CLONE_NEWPID | kernel.CLONE_NEWNS | kernel.CLONE_NEWIPC
+
+_MOST_FILES = 256  # far more than a worker ever has open
+
+
+def _close_all_but(*kept: int) -> None:
+    low = 3
+    for file in sorted(kept):
+        os.closerange(low, file)
+        low = file + 1
+    os.closerange(low, _MOST_FILES)
+
+
+def _read(file: int) -> bytes:
+    left, chunks = os.fstat(file).st_size, []
+    while left:
+        chunks.append(os.read(file, left))
+        left -= len(chunks[-1])
+    return b"".join(chunks)
+
+
+def _watch(pid: int, life: int) -> str:
+    """Wait for the program, or for the other end of `life` to close. Tells how it ended."""
+    program = os.pidfd_open(pid)
+    poll = select.poll()
+    poll.register(program, select.POLLIN)
+    poll.register(life, 0)  # hanging up is always told
+    ready = [file for file, _ in poll.poll()]
+    if program not in ready:
+        os.kill(pid, sweep_processes.SIGKILL)
+    _, status, usage = os.wait4(pid, 0)
+    return f"{ENDED} {os.waitstatus_to_exitcode(status)} {usage.ru_utime + usage.ru_stime:.6f}"
+
+
+def keep(setting: Setting, locks: Locks, caps: Caps, files: list[int], life: int, report: int) -> bytes:
+    """Runs in the keeper's process, and returns in the program's alone: with the program's text.
+
+    files: the text and the program's standard input, output and error. life: a pipe that hangs up when the
+    program is to end. report: a pipe for one line that says how it ended.
+    """
+    try:
+        text, *standard = files
+        for number, file in enumerate(standard):
+            os.dup2(file, number)
+        _close_all_but(text, life, report, *([] if locks.ruleset is None else [locks.ruleset]))
+        os.umask(0o022)
+        if setting.level == "namespaces":
+            mounts.fresh_work(caps.file_size, os.getuid() if setting.user is None else setting.user)
+            os.chdir(mounts.WORK)
+        else:
+            kernel.adopt_orphans()
+            os.chdir(os.path.join(setting.base, WORK))
+        pid = os.fork()
+        if pid == 0:
+            program = _read(text)
+            lock(setting, locks, caps)
+            _close_all_but()
+            return program
+        for file in (0, 1, 2, text):
+            os.close(file)
+        line = _watch(pid, life)
+        if setting.level != "namespaces":
+            sweep_processes.end_children(setting.user)
+    except Exception as error:
+        line = f"{FAILED} {error}"
+    os.write(report, line.encode(errors="replace")[:500] + b"\n")
+    os._exit(0)

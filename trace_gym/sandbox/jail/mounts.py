@@ -1,0 +1,76 @@
+"""A file system of one's own: the interpreter's files, read-only, two devices and nothing else.
+
+Runs in a fresh user and mount namespace. Whatever is not mounted here does not exist inside.
+"""
+
+from __future__ import annotations
+
+import os
+
+from . import kernel
+from .landlock import HIDDEN
+
+WORK = "/tmp"
+"""Where a program works: empty, and its own."""
+
+_OLD = "/old"
+# A bind mount in a user namespace must keep these flags of what it shows.
+_KEPT = {
+    os.ST_NOSUID: kernel.MS_NOSUID,
+    os.ST_NODEV: kernel.MS_NODEV,
+    os.ST_NOEXEC: kernel.MS_NOEXEC,
+    os.ST_NOATIME: kernel.MS_NOATIME,
+    os.ST_NODIRATIME: kernel.MS_NODIRATIME,
+    os.ST_RELATIME: kernel.MS_RELATIME,
+}
+
+
+def _show(source: str, target: str, flags: int) -> None:
+    """Show a file or directory of the old root at `target`, read-only."""
+    old = _OLD + source
+    if os.path.isdir(old):
+        os.makedirs(target, exist_ok=True)
+    else:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        os.close(os.open(target, os.O_CREAT | os.O_CLOEXEC, 0o644))
+    kernel.mount(old, target, flags=kernel.MS_BIND | kernel.MS_REC)
+    found = os.statvfs(target).f_flag
+    kept = sum(ours for theirs, ours in _KEPT.items() if found & theirs)
+    kernel.mount("none", target, flags=kernel.MS_REMOUNT | kernel.MS_BIND | kernel.MS_RDONLY | flags | kept)
+
+
+def enter(roots: dict[str, str], files: dict[str, str], devices: tuple[str, ...]) -> None:
+    """Leave the machine's files for a root that holds `roots`, `files` and `devices`.
+
+    The first two map the path at which something is looked for to the directory or file itself. Directories
+    of installed packages below the roots are empty.
+    """
+    kernel.mount("none", "/", flags=kernel.MS_REC | kernel.MS_PRIVATE)
+    strict = kernel.MS_NOSUID | kernel.MS_NODEV
+    # Any directory would do: after the pivot the old root is whole again under /old.
+    kernel.mount("tmpfs", "/tmp", "tmpfs", strict, "size=1m,mode=0755")
+    os.mkdir("/tmp" + _OLD)
+    kernel.pivot_root("/tmp", "/tmp" + _OLD)
+    os.chdir("/")
+    for root, source in roots.items():
+        _show(source, root, strict)
+        for name in HIDDEN:
+            if os.path.isdir(os.path.join(root, name)):
+                cover = strict | kernel.MS_RDONLY
+                kernel.mount("tmpfs", os.path.join(root, name), "tmpfs", cover, "size=4k,mode=0755")
+    for target, source in files.items():
+        _show(source, target, strict)
+    for device in devices:
+        _show(device, device, kernel.MS_NOSUID | kernel.MS_NOEXEC)
+    os.mkdir(WORK)
+    kernel.unmount(_OLD)
+    os.rmdir(_OLD)
+    kernel.mount("none", "/", flags=kernel.MS_REMOUNT | kernel.MS_BIND | kernel.MS_RDONLY | strict)
+
+
+def fresh_work(size: int, owner: int) -> None:
+    """An empty directory at WORK that holds `size` bytes in all, in this mount namespace alone."""
+    flags = kernel.MS_NOSUID | kernel.MS_NODEV
+    kernel.mount(
+        "tmpfs", WORK, "tmpfs", flags, f"size={size},nr_inodes=1024,mode=0700,uid={owner},gid={owner}"
+    )

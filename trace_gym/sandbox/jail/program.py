@@ -1,0 +1,81 @@
+"""Running a program's text as `python FILE` would."""
+
+from __future__ import annotations
+
+import builtins
+import io
+import os
+import sys
+
+from .ending import Ending
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+FILE = "program.py"
+"""What the program's file is called in tracebacks; there is no such file."""
+
+
+class Source:
+    """Gives tracebacks and `inspect` the text, as an import loader does."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def get_source(self, name: str) -> str:
+        return self._text
+
+
+def _open(file: int, name: str, errors: str, line_buffering: bool = False) -> Any:
+    """A standard stream as the interpreter makes one on Linux, in UTF-8 whatever the locale."""
+    raw = io.FileIO(file, "r" if file == 0 else "w", closefd=False)
+    raw.name = name
+    buffer = io.BufferedReader(raw) if file == 0 else io.BufferedWriter(raw)
+    stream: Any = io.TextIOWrapper(buffer, "utf-8", errors, "\n", line_buffering)
+    stream.mode = "r" if file == 0 else "w"
+    return stream
+
+
+def _exit_code(given: object) -> int:
+    """What the interpreter makes of `sys.exit(given)`."""
+    if given is None:
+        return 0
+    if not isinstance(given, int):
+        return 1
+    return given & 0xFF if -(2**63) <= given < 2**63 else 0xFF
+
+
+def execute(source: bytes) -> None:
+    """Run it and raise SystemExit, or return at its end: what is left to do then is the interpreter's."""
+    text = source.decode("utf-8", "surrogatepass")
+    streams = {
+        "stdin": _open(0, "<stdin>", "strict"),
+        "stdout": _open(1, "<stdout>", "strict"),
+        "stderr": _open(2, "<stderr>", "backslashreplace", line_buffering=True),
+    }
+    for name, stream in streams.items():
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+    sys.argv = [FILE]
+    sys.orig_argv = [sys.executable, FILE]
+    sys.path.insert(0, os.getcwd())
+    # A new module, not the worker's: that one's names are out of the collector's sight (see worker).
+    main = sys.modules["__main__"] = type(sys)("__main__")
+    names = vars(main)
+    names.update(
+        __loader__=Source(text), __annotations__={}, __builtins__=builtins, __file__=FILE, __cached__=None
+    )
+    del main
+    ending = Ending()
+    try:
+        exec(compile(text, FILE, "exec", dont_inherit=True), names)
+    except SystemExit as exit:
+        ending.code = _exit_code(exit.code)
+        raise
+    except BaseException as error:
+        ending.code = 1
+        trace = error.__traceback__
+        error.__traceback__ = trace and trace.tb_next  # without this function's own line
+        sys.excepthook(type(error), error, error.__traceback__)
+        sys.exit(1)

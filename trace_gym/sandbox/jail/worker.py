@@ -1,0 +1,147 @@
+"""A warm interpreter: shut in with one hash seed, it takes programs one after the other.
+
+It never runs a program itself. For each it makes a keeper, which makes the program's own process; that one
+returns from everything here and becomes the program.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import posix
+import select
+import site
+import struct
+import sys
+from _socket import AF_UNIX, CMSG_LEN, SCM_RIGHTS, SOCK_SEQPACKET, socket
+
+from . import keeper, kernel, mounts, program, sweep_files
+from .locks import DEVICES, Locks
+from .wire import FAILED, LARGEST, MAPPED, READY, STOP, UNSHARED, Caps, Setting
+
+_NAMESPACES = (
+    kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC
+    | kernel.CLONE_NEWUTS | kernel.CLONE_NEWCGROUP
+)  # fmt: skip
+
+
+def _clean_environment() -> None:
+    """Nothing but the hash seed: the interpreter itself adds a locale."""
+    for name in list(os.environ):
+        if name != "PYTHONHASHSEED":
+            del os.environ[name]
+    for key in list(posix.environ):
+        if key != b"PYTHONHASHSEED":
+            del posix.environ[key]
+
+
+def _shut_in(setting: Setting, control: socket) -> Locks:
+    """What is done once for all programs."""
+    if setting.level == "namespaces":
+        kernel.unshare(_NAMESPACES)
+        control.send(UNSHARED.encode())
+        if control.recv(LARGEST) != MAPPED:
+            raise OSError("the host went away")
+        mounts.enter(setting.roots, setting.files, DEVICES)
+        kernel.set_host_name("sandbox")
+    locks = Locks(setting)
+    kernel.no_new_privileges()
+    kernel.not_dumpable()
+    return locks
+
+
+def _warm_up() -> None:
+    """What every program would otherwise do again, or miss."""
+    site.setquit()  # exit() and quit(), which -S leaves out with the packages
+    site.setcopyright()
+    site.sethelper()
+    for name in [name for name in sys.modules if name.partition(".")[0] == "jail"]:
+        del sys.modules[name]  # lest a program imports it
+    compile("", "", "exec")  # the first one makes a hundred types
+    gc.collect()
+    gc.freeze()  # the collector would touch, and so copy, every page in every child
+
+
+def _receive(control: socket) -> tuple[bytes, list[int]]:
+    """A message and the files that came with it; b"" when the host is gone."""
+    message, ancillary, *_ = control.recvmsg(LARGEST, CMSG_LEN(4 * 4))
+    files = [data for _, kind, data in ancillary if kind == SCM_RIGHTS]
+    return message, list(struct.unpack("=4i", files[0])) if files else []
+
+
+def _wait(pid: int, life: int, control: socket) -> bool:
+    """Wait until a keeper is gone, sending it home when told to. False if the host went away meanwhile."""
+    there = True
+    ended = os.pidfd_open(pid)
+    poll = select.poll()
+    poll.register(ended, select.POLLIN)
+    poll.register(control, select.POLLIN)
+    stopped = False
+    while ended not in (ready := [file for file, _ in poll.poll()]):
+        if ready and not control.recv(LARGEST):
+            there = False
+            poll.unregister(control)
+        if not stopped:
+            os.close(life)  # anything that the host says now means: stop
+            stopped = True
+    if not stopped:
+        os.close(life)
+    os.close(ended)
+    os.waitpid(pid, 0)
+    return there
+
+
+def _serve(control: socket, begun: int) -> bytes | None:
+    """Take programs until the host goes away. Returns a program's text in that program's own process."""
+    setting = Setting.unpack(control.recv(LARGEST))
+    try:
+        locks = _shut_in(setting, control)
+    except OSError as error:
+        control.send(f"{FAILED} {error}".encode())
+        return None
+    _warm_up()
+    control.send(READY.encode())
+    there = True
+    while there:
+        message, files = _receive(control)
+        if not message:
+            break
+        if message == STOP:
+            continue
+        os.eventfd_write(begun, 1)
+        life, life_here = os.pipe()
+        report_here, report = os.pipe()
+        if setting.level == "namespaces":
+            pid = kernel.clone_process(keeper.NAMESPACES)
+        else:
+            sweep_files.empty(setting.base)
+            work = os.path.join(setting.base, keeper.WORK)
+            os.mkdir(work, 0o700)
+            if setting.user is not None:
+                os.chown(work, setting.user, setting.user)
+            pid = os.fork()
+        if pid == 0:
+            control.detach()
+            return keeper.keep(setting, locks, Caps.unpack(message), files, life, report)
+        for file in (life, report, *files):
+            os.close(file)
+        there = _wait(pid, life_here, control)
+        line = os.read(report_here, 4096).partition(b"\n")[0]
+        os.close(report_here)
+        if there:
+            control.send(line or f"{FAILED} the keeper was killed".encode())
+    if setting.base:
+        sweep_files.empty(setting.base)
+    return None
+
+
+def main() -> None:
+    """Takes two file descriptors: the socket, and where programs that were begun are counted."""
+    given = [int(argument) for argument in sys.argv[1:]]
+    control, begun = [os.dup(file) for file in given]  # low numbers: see keeper
+    for file in given:
+        os.close(file)
+    _clean_environment()
+    source = _serve(socket(AF_UNIX, SOCK_SEQPACKET, 0, fileno=control), begun)
+    if source is not None:
+        program.execute(source)

@@ -1,0 +1,179 @@
+"""Running programs: once, or on workers that stay warm."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any
+
+from task_gym.errors import ArgumentError
+
+from .execution import Execution, wait
+from .probe import choose
+from .shapes import Job, Limits, Result
+from .worker import Worker
+
+_sandboxes: weakref.WeakSet[Sandbox] = weakref.WeakSet()
+
+
+class Sandbox:
+    """Runs untrusted programs on warm workers, one worker a hash seed.
+
+    hash_seeds: the seeds that programs may be run under (0 to 2**32 - 1), the first for those that name none.
+    limits: of each program.
+    require: the weakest level to accept.
+    level: the level to run at; None: the strongest that this machine has.
+
+    Workers start at first use, and again when one has died or in a process that inherited this object by fork
+    or pickle. They end with `close`, with the block of a `with` statement, with the object, and with the
+    process. One thread at a time runs programs; others wait for it.
+
+    Raises SandboxError where the level is not to be had, at once.
+    """
+
+    def __init__(
+        self,
+        hash_seeds: Sequence[int] = (0,),
+        *,
+        limits: Limits | None = None,
+        require: str | None = None,
+        level: str | None = None,
+    ) -> None:
+        self.hash_seeds = tuple(hash_seeds)
+        if not self.hash_seeds:
+            raise ArgumentError("sandbox: no hash seeds were given, allowed: one or more")
+        for seed in self.hash_seeds:
+            if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
+                raise ArgumentError(f"sandbox: hash seed {seed!r} was given, allowed: 0 to {2**32 - 1}")
+        self.limits = Limits() if limits is None else limits
+        self._asked = {"require": require, "level": level}
+        self._begin()
+
+    def _begin(self) -> None:
+        self.level = choose(**self._asked)
+        """The level that is in force."""
+        self._workers: dict[int, Worker] = {}
+        self._lock = threading.Lock()
+        _sandboxes.add(self)
+
+    def run(self, program: str, stdin: str = "", *, hash_seed: int | None = None) -> Result:
+        """Run one program. Arguments as for `trace_gym.sandbox.run`."""
+        return self.run_many([Job(program, stdin, hash_seed)])[0]
+
+    def run_many(self, jobs: Iterable[Job]) -> list[Result]:
+        """Run programs and return their results in the same order.
+
+        Under one hash seed they run one after the other, under different ones side by side.
+        """
+        waiting: dict[int, deque[tuple[int, Job]]] = {seed: deque() for seed in self.hash_seeds}
+        results: list[Result | None] = []
+        for job in jobs:
+            waiting[self._seed(job)].append((len(results), job))
+            results.append(None)
+        running: dict[int, tuple[Execution, int, Job]] = {}
+        lost: set[int] = set()
+        with self._lock:
+            try:
+                while any(waiting.values()) or running:
+                    for seed, queue in waiting.items():
+                        if queue and seed not in running:
+                            index, job = queue.popleft()
+                            running[seed] = self._submit(seed, job), index, job
+                    wait([execution for execution, _, _ in running.values()])
+                    for seed, (execution, index, job) in list(running.items()):
+                        if not execution.done:
+                            continue
+                        del running[seed]
+                        if execution.lost and index not in lost:  # once more, on a new worker
+                            lost.add(index)
+                            waiting[seed].appendleft((index, job))
+                        else:
+                            results[index] = execution.result()
+            finally:
+                for execution, _, _ in running.values():
+                    execution.abandon()
+        return [result for result in results if result is not None]
+
+    def _seed(self, job: Job) -> int:
+        for name in ("program", "stdin"):
+            if not isinstance(getattr(job, name), str):
+                raise ArgumentError(f"sandbox: {name}={getattr(job, name)!r} was given, allowed: a str")
+        if job.hash_seed is None:
+            return self.hash_seeds[0]
+        if job.hash_seed not in self.hash_seeds:
+            allowed = ", ".join(map(str, self.hash_seeds))
+            raise ArgumentError(f"sandbox: hash_seed={job.hash_seed!r} was given, allowed here: {allowed}")
+        return job.hash_seed
+
+    def _submit(self, seed: int, job: Job) -> Execution:
+        worker = self._workers.get(seed)
+        if worker is not None and worker.alive:
+            with contextlib.suppress(ConnectionError):  # it died just now
+                return Execution(worker, job.program, job.stdin, self.limits)
+        if worker is not None:
+            worker.close()
+        worker = self._workers[seed] = Worker(self.level, seed)
+        return Execution(worker, job.program, job.stdin, self.limits)
+
+    def close(self) -> None:
+        """End the workers. The next run starts new ones."""
+        while self._workers:
+            self._workers.popitem()[1].close()
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"hash_seeds": self.hash_seeds, "limits": self.limits, "_asked": self._asked}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._begin()
+
+    def _forget(self) -> None:
+        """In a forked process: the workers are the parent's."""
+        self._lock = threading.Lock()
+        self.close()
+
+
+def _after_fork() -> None:
+    for sandbox in list(_sandboxes):
+        sandbox._forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def run(
+    program: str,
+    stdin: str = "",
+    *,
+    limits: Limits | None = None,
+    hash_seed: int = 0,
+    require: str | None = None,
+    level: str | None = None,
+) -> Result:
+    """Run one program in a sandbox of its own, and leave nothing of it behind.
+
+    program: the text of a Python program, run as `python FILE` would run it, under the same version.
+    stdin: what it reads.
+    limits: what it may use; None: `Limits()`.
+    hash_seed: of its strings, so the order of its sets (PYTHONHASHSEED; 0 to 2**32 - 1).
+    require: the weakest level to accept.
+    level: the level to run at; None: the strongest that this machine has.
+
+    Raises SandboxError where that level is not to be had. Many programs run faster on a `Sandbox`.
+    """
+    with Sandbox((hash_seed,), limits=limits, require=require, level=level) as sandbox:
+        return sandbox.run(program, stdin)

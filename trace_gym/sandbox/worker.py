@@ -1,0 +1,154 @@
+"""This side of a worker: starts it, hands it programs, ends it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import weakref
+
+from task_gym.errors import SandboxError
+
+from . import interpreter, users
+from .jail.sweep_files import empty
+from .jail.wire import FAILED, LARGEST, MAPPED, READY, STOP, UNSHARED, Caps, Setting
+
+_START_SECONDS = 30.0
+_END_SECONDS = 5.0
+
+_CODE = "import sys; sys.path.insert(0, {path!r}); from jail.worker import main; del sys.path[0]; main()"
+
+
+def _end(owner: int, process: subprocess.Popen[bytes], control: socket.socket, begun: int, base: str) -> None:
+    """End a worker: it goes home when it is hung up on, and is killed if it does not."""
+    control.close()
+    os.close(begun)
+    if os.getpid() != owner:
+        process.returncode = 0  # not this process's child: nothing to wait for, and nothing to warn of
+        return
+    try:
+        process.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    if process.stderr is not None:
+        process.stderr.close()
+    if base:
+        empty(base)
+        os.rmdir(base)
+
+
+class Worker:
+    """A process that runs programs one at a time, at one level and under one hash seed.
+
+    Raises SandboxError if it does not start.
+    """
+
+    def __init__(self, level: str, hash_seed: int) -> None:
+        self.level, self.hash_seed = level, hash_seed
+        found = interpreter.survey()
+        code = _CODE.format(path=str(interpreter.JAIL.parent))
+        with contextlib.ExitStack() as undo:
+            self._control, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            undo.callback(self._control.close)
+            self._begun = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+            undo.callback(os.close, self._begun)
+            base = ""
+            if level != "namespaces":
+                base = tempfile.mkdtemp(prefix="trace-")
+                undo.callback(os.rmdir, base)
+            with there:
+                handed = (there.fileno(), self._begun)
+                self._process = subprocess.Popen(
+                    [interpreter.executable(), *interpreter.FLAGS, "-c", code, *map(str, handed)],
+                    env={"PYTHONHASHSEED": str(hash_seed)},
+                    cwd="/",
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                    pass_fds=handed,
+                    start_new_session=True,
+                )
+            undo.pop_all()
+        self._finalizer = weakref.finalize(
+            self, _end, os.getpid(), self._process, self._control, self._begun, base
+        )
+        try:
+            user = users.turned_into(level, self._process.pid)
+            if base and user is not None:
+                os.chmod(base, 0o711)  # the program's own directory lies below
+            self._begin(Setting(level, found["roots"], found["files"], base, user))
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, setting: Setting) -> None:
+        try:
+            self._control.settimeout(_START_SECONDS)
+            self._control.send(setting.pack())
+            word, detail = self.reply()
+            if word == UNSHARED:
+                users.map_user(self._process.pid)
+                self._control.send(MAPPED)
+                word, detail = self.reply()
+        except OSError as error:
+            word, detail = FAILED, f"{type(error).__name__}: {error}"
+        if word != READY:
+            detail = detail if word else self._last_words()
+            raise SandboxError(f"a worker at level {self.level!r} did not start: {detail}")
+        self._control.settimeout(None)
+        if self._process.stderr is not None:
+            self._process.stderr.close()
+
+    def _last_words(self) -> str:
+        """The end of what a worker that failed wrote to its standard error."""
+        self._control.close()
+        try:
+            _, errors = self._process.communicate(timeout=_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            return "it did not answer"
+        return (errors.decode(errors="replace").strip().splitlines() or ["it ended without a word"])[-1]
+
+    def fileno(self) -> int:
+        """What to poll for replies."""
+        return self._control.fileno()
+
+    @property
+    def alive(self) -> bool:
+        return self._finalizer.alive and self._process.poll() is None
+
+    def submit(self, caps: Caps, files: list[int]) -> None:
+        """Run a program: files are its text and its three standard files. One reply will follow."""
+        self.begun()
+        socket.send_fds(self._control, [caps.pack()], files)
+
+    def begun(self) -> bool:
+        """Whether it has begun with the program that it was handed last."""
+        try:
+            return os.eventfd_read(self._begun) > 0
+        except BlockingIOError:
+            return False
+
+    def stop(self) -> None:
+        """End the program that runs now, if one does; its reply follows."""
+        self._control.send(STOP)
+
+    def reply(self) -> tuple[str, str]:
+        """The next reply as its first word and the rest; ("", "") if the worker is gone."""
+        word, _, detail = self._control.recv(LARGEST).decode(errors="replace").partition(" ")
+        return word, detail
+
+    def close(self) -> None:
+        """End it, and whatever runs in it. More than once does no harm."""
+        self._finalizer()
+
+    def kill(self) -> None:
+        """End it without asking first."""
+        if self._finalizer.alive:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self.close()
