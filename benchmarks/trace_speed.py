@@ -156,6 +156,7 @@ def machine() -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "kernel": platform.release(),
         "python": platform.python_version(),
+        "load": [round(load, 2) for load in os.getloadavg()],
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
     }
 
