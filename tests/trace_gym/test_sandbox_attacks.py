@@ -306,12 +306,12 @@ def test_traces_other_processes(box: Box, bystander: subprocess.Popen[bytes]) ->
     body = f"""
 libc = ctypes.CDLL(None, use_errno=True)
 PTRACE_ATTACH, PTRACE_SEIZE = 16, 0x4206
-for pid in [{bystander.pid}, {os.getpid()}, os.getppid(), 1]:
+for pid in {[bystander.pid, os.getpid(), *box.workers()]} + [os.getppid(), 1]:
     for request in (PTRACE_ATTACH, PTRACE_SEIZE):
         print(libc.ptrace(request, ctypes.c_int(pid), ctypes.c_void_p(0), ctypes.c_void_p(0)))
 """
     result = box(attempts(body))
-    assert result.stdout.split() == ["-1"] * 8
+    assert set(result.stdout.split()) == {"-1"} and len(result.stdout.split()) >= 8
     assert "TracerPid:\t0" in Path(f"/proc/{bystander.pid}/status").read_text()
 
 

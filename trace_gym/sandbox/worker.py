@@ -37,9 +37,12 @@ def _end(owner: int, process: subprocess.Popen[bytes], control: socket.socket, b
         process.wait()
     if process.stderr is not None:
         process.stderr.close()
-    if base:
-        empty(base)
-        os.rmdir(base)
+    if base and os.path.exists(base):  # it was killed
+        with contextlib.suppress(
+            OSError
+        ):  # a program that could has put something else there: leave that alone
+            empty(base)
+            os.rmdir(base)
 
 
 class Worker:

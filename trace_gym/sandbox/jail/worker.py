@@ -130,8 +130,9 @@ def _serve(control: socket, begun: int) -> bytes | None:
         os.close(report_here)
         if there:
             control.send(line or f"{FAILED} the keeper was killed".encode())
-    if setting.base:
+    if setting.base:  # the host may be there no more to do it
         sweep_files.empty(setting.base)
+        os.rmdir(setting.base)
     return None
 
 
