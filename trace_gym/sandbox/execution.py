@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from task_gym.errors import SandboxError
 
 from . import users
-from .jail.wire import BEGUN, ENDED, FAILED, Caps
+from .jail.wire import ENDED, FAILED, Caps
 from .shapes import Limits, Result, Status
 from .worker import Worker
 
@@ -77,7 +77,7 @@ class Execution:
         self._code: int | None = None
         self._failure = ""
         self.done = False
-        self._answered = False
+        self._lost = False
 
     # -- while it runs -------------------------------------------------------------------------------------
 
@@ -104,10 +104,7 @@ class Execution:
         try:
             word, detail = self.worker.reply()
         except ConnectionError:
-            word = ""
-        if word == BEGUN:
-            self._answered = True
-            return
+            word, detail = "", ""
         if word == ENDED:
             code, cpu = detail.split()
             self._code = int(code)
@@ -116,6 +113,8 @@ class Execution:
                 self._stopped = self._stopped or "timeout"
         elif word == FAILED:
             self._failure = detail
+        else:
+            self._lost = not self.worker.begun() and self._stopped is None
         self._end()
 
     def check_clock(self) -> None:
@@ -177,7 +176,7 @@ class Execution:
     @property
     def lost(self) -> bool:
         """The worker was gone before it could begin: nothing was run."""
-        return self.done and not self._answered and self._stopped is None
+        return self._lost
 
     def result(self) -> Result:
         """How it ended. Raises SandboxError if it could not begin with the level's promises in force."""

@@ -57,11 +57,10 @@ class Job(NamedTuple):
 class Result:
     """How a program ended.
 
-    status: `ok` (exit code 0), `error` (another exit code: an exception, a syntax error,
-        MemoryError, sys.exit), `timeout` (by the clock or by processor time), `killed` (by a signal: a crash
-        of the interpreter, or the program's own doing) or `output_limit` (wrote more than allowed, on either stream, and was stopped).
-    stdout, stderr: what it wrote, at most `Limits.output` bytes of each, read as UTF-8; what is none becomes
-        U+FFFD.
+    status: `ok` (exit code 0), `error` (another exit code: an exception, a syntax error, MemoryError,
+        sys.exit), `timeout` (by the clock or by processor time), `killed` (by a signal: the interpreter
+        crashed, or the program saw to it) or `output_limit` (wrote more than allowed, on either stream).
+    stdout, stderr: what it wrote, at most `Limits.output` bytes of each, as UTF-8; what is none is U+FFFD.
     seconds: by the clock.
     level: the protection that was in force, one of LEVELS.
     """

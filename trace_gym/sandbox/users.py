@@ -11,13 +11,17 @@ INSIDE = 1000
 """The user id that a program at level "namespaces" sees."""
 
 
+def _own_ids() -> str:
+    """Which user ids this process's user namespace has: lines of first, first outside, how many."""
+    return Path("/proc/self/uid_map").read_text()
+
+
 def stranger(pid: int) -> int:
     """A user id for the worker `pid` and its programs: without a name, files or other processes.
 
     Raises SandboxError where this user namespace has none to spare.
     """
-    lines = Path("/proc/self/uid_map").read_text().splitlines()
-    ranges = [(int(first), int(count)) for first, _, count in map(str.split, lines)]
+    ranges = [(int(first), int(count)) for first, _, count in map(str.split, _own_ids().splitlines())]
     # Above all that distributions and containers hand out, or at least above ordinary users.
     for wanted in (0x70000000 + pid, 50_000 + pid % 10_000):
         if any(first <= wanted < first + count for first, count in ranges):

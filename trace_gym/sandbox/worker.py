@@ -22,25 +22,27 @@ _END_SECONDS = 5.0
 _CODE = "import sys; sys.path.insert(0, {path!r}); from jail.worker import main; del sys.path[0]; main()"
 
 
-def _end(
-    owner: int, process: subprocess.Popen[bytes], control: socket.socket, base: str, patience: float
-) -> None:
+def _end(owner: int, process: subprocess.Popen[bytes], control: socket.socket, begun: int, base: str) -> None:
     """End a worker: it goes home when it is hung up on, and is killed if it does not."""
     control.close()
+    os.close(begun)
     if os.getpid() != owner:
         process.returncode = 0  # not this process's child: nothing to wait for, and nothing to warn of
         return
     try:
-        process.wait(patience)
+        process.wait(_END_SECONDS)
     except subprocess.TimeoutExpired:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     if process.stderr is not None:
         process.stderr.close()
-    if base:
-        empty(base)
-        os.rmdir(base)
+    if base and os.path.exists(base):  # it was killed
+        with contextlib.suppress(
+            OSError
+        ):  # a program that could has put something else there: leave that alone
+            empty(base)
+            os.rmdir(base)
 
 
 class Worker:
@@ -56,24 +58,27 @@ class Worker:
         with contextlib.ExitStack() as undo:
             self._control, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             undo.callback(self._control.close)
+            self._begun = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+            undo.callback(os.close, self._begun)
             base = ""
             if level != "namespaces":
                 base = tempfile.mkdtemp(prefix="trace-")
                 undo.callback(os.rmdir, base)
             with there:
+                handed = (there.fileno(), self._begun)
                 self._process = subprocess.Popen(
-                    [interpreter.executable(), *interpreter.FLAGS, "-c", code, str(there.fileno())],
+                    [interpreter.executable(), *interpreter.FLAGS, "-c", code, *map(str, handed)],
                     env={"PYTHONHASHSEED": str(hash_seed)},
                     cwd="/",
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.PIPE,
-                    pass_fds=(there.fileno(),),
+                    pass_fds=handed,
                     start_new_session=True,
                 )
             undo.pop_all()
         self._finalizer = weakref.finalize(
-            self, _end, os.getpid(), self._process, self._control, base, _END_SECONDS
+            self, _end, os.getpid(), self._process, self._control, self._begun, base
         )
         try:
             user = users.turned_into(level, self._process.pid)
@@ -121,7 +126,15 @@ class Worker:
 
     def submit(self, caps: Caps, files: list[int]) -> None:
         """Run a program: files are its text and its three standard files. One reply will follow."""
+        self.begun()
         socket.send_fds(self._control, [caps.pack()], files)
+
+    def begun(self) -> bool:
+        """Whether it has begun with the program that it was handed last."""
+        try:
+            return os.eventfd_read(self._begun) > 0
+        except BlockingIOError:
+            return False
 
     def stop(self) -> None:
         """End the program that runs now, if one does; its reply follows."""

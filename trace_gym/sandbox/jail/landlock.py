@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _CREATE, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # on every architecture
 _VERSION, _PATH_BENEATH = 1, 1
 
-_READ_FILE, _READ_DIR = 1 << 2, 1 << 3
+_WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 1, 1 << 2, 1 << 3
 # Rights by the version that brought them: thirteen at first, then moving between directories, truncating by
 # name, and commands to devices.
 _RIGHTS = {1: (1 << 13) - 1, 2: 1 << 13, 3: 1 << 14, 5: 1 << 15}
@@ -41,8 +41,11 @@ def _add(ruleset: int, path: str, rights: int) -> None:
         os.close(file)
 
 
-def make_ruleset(roots: Iterable[str], files: Iterable[str], writable: str) -> int:
-    """A ruleset as a file descriptor: read what lies below `roots` and `files`, do anything below `writable`.
+def make_ruleset(roots: Iterable[str], files: Iterable[str], devices: Iterable[str], own: str) -> int:
+    """A ruleset as a file descriptor.
+
+    It lets a program read what lies below `roots` and in `files`, read and write `devices`, and do anything
+    below the directory `own`.
 
     Raises OSError where the kernel has no Landlock or has it switched off.
     """
@@ -64,7 +67,9 @@ def make_ruleset(roots: Iterable[str], files: Iterable[str], writable: str) -> i
             _add(ruleset, root, _READ_FILE)
     for path in files:
         _add(ruleset, path, _READ_FILE)
-    _add(ruleset, writable, handled)
+    for path in devices:
+        _add(ruleset, path, _READ_FILE | _WRITE_FILE)
+    _add(ruleset, own, handled)
     return ruleset
 
 

@@ -13,7 +13,7 @@ DEVICES = ("/dev/null", "/dev/urandom")
 
 
 def _limit(what: int, value: int, grace: int = 0) -> None:
-    """A limit that the program cannot raise, by more than `grace`; nor is one raised that is there already."""
+    """A limit that cannot be raised, but by `grace`. Where a lower one is there already, that one stays."""
     _, hard = resource.getrlimit(what)
     if hard != resource.RLIM_INFINITY:
         value = min(value, hard)
@@ -39,11 +39,10 @@ def _become(user: int, setting: Setting) -> None:
     os.setgroups([])
     os.setresgid(user, user, user)
     os.setresuid(user, user, user)
-    readable = all(os.access(os.path.join(root, "os.py"), os.R_OK) for root in setting.roots.values())
-    if readable or setting.level == "namespaces":
-        kernel.set_capabilities()
-    else:
-        kernel.set_capabilities(kernel.CAP_DAC_READ_SEARCH)
+    hidden = setting.level != "namespaces" and not all(
+        os.access(os.path.join(root, "os.py"), os.R_OK) for root in setting.roots.values()
+    )
+    kernel.set_capabilities(*([kernel.CAP_DAC_READ_SEARCH] if hidden else []))
 
 
 class Locks:
@@ -52,8 +51,8 @@ class Locks:
     def __init__(self, setting: Setting) -> None:
         self.ruleset: int | None = None
         if setting.level == "landlock":
-            files = [*setting.files.values(), *DEVICES]
-            self.ruleset = landlock.make_ruleset(setting.roots.values(), files, setting.base)
+            roots, files = setting.roots.values(), setting.files.values()
+            self.ruleset = landlock.make_ruleset(roots, files, DEVICES, setting.base)
         self.filter = None if setting.level == "rlimits" else filter.Filter()
 
 

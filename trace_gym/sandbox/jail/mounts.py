@@ -10,10 +10,10 @@ import os
 from . import kernel
 from .landlock import HIDDEN
 
-WORK = "/tmp"
-"""Where a program works: empty, and its own."""
+WORK = "/program"
+"""Where a program works: empty, and its own. (Not /tmp, below which an interpreter may lie.)"""
 
-_OLD = "/old"
+_OLD = "/.old"
 # A bind mount in a user namespace must keep these flags of what it shows.
 _KEPT = {
     os.ST_NOSUID: kernel.MS_NOSUID,
@@ -47,7 +47,7 @@ def enter(roots: dict[str, str], files: dict[str, str], devices: tuple[str, ...]
     """
     kernel.mount("none", "/", flags=kernel.MS_REC | kernel.MS_PRIVATE)
     strict = kernel.MS_NOSUID | kernel.MS_NODEV
-    # Any directory would do: after the pivot the old root is whole again under /old.
+    # Any directory would do: after the pivot the old root is whole again, under another name.
     kernel.mount("tmpfs", "/tmp", "tmpfs", strict, "size=1m,mode=0755")
     os.mkdir("/tmp" + _OLD)
     kernel.pivot_root("/tmp", "/tmp" + _OLD)

@@ -19,24 +19,37 @@ def _directories(file: int) -> list[str]:
     return found
 
 
+def _identity(file: int) -> tuple[int, int]:
+    found = os.fstat(file)
+    return found.st_dev, found.st_ino
+
+
 def empty(directory: str) -> None:
-    """Remove everything below a directory, which nothing else may be changing.
+    """Remove everything below a directory, which nothing else should be changing.
 
     One directory is open at a time, and none is named by more than its own name: a program can make a path
-    longer than the kernel takes, and deeper than Python recurses.
+    longer than the kernel takes, and deeper than Python recurses. Raises OSError if one was moved meanwhile.
     """
     here = os.open(directory, _OPEN)
-    left, names = [_directories(here)], list[str]()
-    while left[-1] or names:
-        if left[-1]:
-            names.append(left[-1].pop())
-            os.chmod(names[-1], 0o700, dir_fd=here)
-            there = os.open(names[-1], _OPEN, dir_fd=here)
-            left.append(_directories(there))
-        else:
-            left.pop()
-            there = os.open("..", _OPEN, dir_fd=here)
-            os.rmdir(names.pop(), dir_fd=there)
+    try:
+        above: list[tuple[int, int]] = []  # the way down: what each directory is,
+        left = [_directories(here)]  # what is still to be done in it,
+        names: list[str] = []  # and what it is called in the one above
+        while left[-1] or names:
+            if left[-1]:
+                names.append(left[-1].pop())
+                above.append(_identity(here))
+                os.chmod(names[-1], 0o700, dir_fd=here)
+                there = os.open(names[-1], _OPEN, dir_fd=here)
+                left.append(_directories(there))
+            else:
+                left.pop()
+                there = os.open("..", _OPEN, dir_fd=here)
+                if _identity(there) != above.pop():
+                    os.close(there)
+                    raise OSError(f"{names[-1]!r} below {directory!r} was moved away while it was emptied")
+                os.rmdir(names.pop(), dir_fd=there)
+            os.close(here)
+            here = there
+    finally:
         os.close(here)
-        here = there
-    os.close(here)

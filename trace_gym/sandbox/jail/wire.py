@@ -14,8 +14,11 @@ MAPPED = b"mapped"
 STOP = b"stop"
 """From the host: end the program that is running. Between programs it means nothing: it came too late."""
 
-UNSHARED, READY, BEGUN, ENDED, FAILED = "unshared", "ready", "begun", "ended", "failed"
-"""From the worker, the first word of a reply. A program is answered with BEGUN, then with one of the last two."""
+UNSHARED, READY, ENDED, FAILED = "unshared", "ready", "ended", "failed"
+"""From the worker, the first word of a reply. One of the last two answers each program.
+
+That it has begun with a program is counted on an eventfd instead, which wakes nobody.
+"""
 
 LARGEST = 1 << 17
 """Bytes in a message at most."""

@@ -17,7 +17,7 @@ from _socket import AF_UNIX, CMSG_LEN, SCM_RIGHTS, SOCK_SEQPACKET, socket
 
 from . import keeper, kernel, mounts, program, sweep_files
 from .locks import DEVICES, Locks
-from .wire import BEGUN, FAILED, LARGEST, MAPPED, READY, STOP, UNSHARED, Caps, Setting
+from .wire import FAILED, LARGEST, MAPPED, READY, STOP, UNSHARED, Caps, Setting
 
 _NAMESPACES = (
     kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC
@@ -91,7 +91,7 @@ def _wait(pid: int, life: int, control: socket) -> bool:
     return there
 
 
-def _serve(control: socket) -> bytes | None:
+def _serve(control: socket, begun: int) -> bytes | None:
     """Take programs until the host goes away. Returns a program's text in that program's own process."""
     setting = Setting.unpack(control.recv(LARGEST))
     try:
@@ -108,7 +108,7 @@ def _serve(control: socket) -> bytes | None:
             break
         if message == STOP:
             continue
-        control.send(BEGUN.encode())
+        os.eventfd_write(begun, 1)
         life, life_here = os.pipe()
         report_here, report = os.pipe()
         if setting.level == "namespaces":
@@ -130,17 +130,19 @@ def _serve(control: socket) -> bytes | None:
         os.close(report_here)
         if there:
             control.send(line or f"{FAILED} the keeper was killed".encode())
-    if setting.base:
+    if setting.base:  # the host may be there no more to do it
         sweep_files.empty(setting.base)
+        os.rmdir(setting.base)
     return None
 
 
 def main() -> None:
-    """The file descriptor of the socket is the only argument."""
-    given = int(sys.argv[1])
-    control = socket(AF_UNIX, SOCK_SEQPACKET, 0, fileno=os.dup(given))  # a low number: see keeper
-    os.close(given)
+    """Takes two file descriptors: the socket, and where programs that were begun are counted."""
+    given = [int(argument) for argument in sys.argv[1:]]
+    control, begun = [os.dup(file) for file in given]  # low numbers: see keeper
+    for file in given:
+        os.close(file)
     _clean_environment()
-    source = _serve(control)
+    source = _serve(socket(AF_UNIX, SOCK_SEQPACKET, 0, fileno=control), begun)
     if source is not None:
         program.execute(source)

@@ -1,0 +1,198 @@
+"""How fast are untrusted programs run: `python -m benchmarks.trace_speed`.
+
+Three ways to run the same small programs, in turns in one process: `subprocess.run([sys.executable, FILE])`,
+which protects from nothing; `trace_gym.sandbox.run`, a sandbox for each program; and a warm `Sandbox`. The
+last two at every level of protection that the machine has.
+
+Ends in one line of JSON, which is also written to `trace_speed.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trace_gym.sandbox import LEVELS, Sandbox, run, trouble
+
+RESULTS = Path(__file__).parent / "results"
+
+PLAIN = "subprocess"
+"""What the others are compared with."""
+
+PROGRAMS: Mapping[str, tuple[str, str]] = {
+    "print": ('print("x")\n', "x\n"),
+    "words": (
+        """\
+counts = {}
+for line in ["the quick brown fox", "the lazy dog", "the end"]:
+    for word in line.split():
+        counts[word] = counts.get(word, 0) + 1
+for word in sorted(counts, key=lambda word: (-counts[word], word)):
+    print(word, counts[word])
+""",
+        "the 3\nbrown 1\ndog 1\nend 1\nfox 1\nlazy 1\nquick 1\n",
+    ),
+    "primes": (
+        """\
+limit = 2000
+sieve = [True] * limit
+for n in range(2, limit):
+    if sieve[n]:
+        for multiple in range(n * n, limit, n):
+            sieve[multiple] = False
+print(sum(sieve[2:]))
+""",
+        "303\n",
+    ),
+}
+"""name: (program, what it prints). Some ten thousand executed lines at most: traces are not long."""
+
+Execute = Callable[[str], str]
+"""A program's text -> what it printed."""
+
+
+@dataclass
+class Contestant:
+    """One way to run programs, and how long it took for all of them, round by round."""
+
+    name: str
+    level: str | None
+    execute: Execute
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def rate(self) -> float:
+        """Executions per second in the median round: a busy moment of the machine's tells nothing."""
+        return len(PROGRAMS) / statistics.median(self.seconds)
+
+
+def by_subprocess(directory: Path) -> Execute:
+    """As everybody does it, the writing of the file left out."""
+    files: dict[str, str] = {}
+
+    def execute(program: str) -> str:
+        if program not in files:
+            files[program] = str(directory / f"{len(files)}.py")
+            Path(files[program]).write_text(program, encoding="utf-8")
+        return subprocess.run(
+            [sys.executable, files[program]], capture_output=True, encoding="utf-8", check=True
+        ).stdout
+
+    return execute
+
+
+@contextlib.contextmanager
+def contestants(levels: Sequence[str]) -> Iterator[list[Contestant]]:
+    """Ready to run: files written and workers warm."""
+
+    def once(level: str) -> Execute:
+        return lambda program: run(program, level=level).stdout
+
+    def warm(level: str) -> Execute:
+        sandbox = stack.enter_context(Sandbox(level=level))
+        return lambda program: sandbox.run(program).stdout
+
+    with contextlib.ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        found = [Contestant(PLAIN, None, by_subprocess(directory))]
+        for level in levels:
+            found.append(Contestant(f"run, {level}", level, once(level)))
+            found.append(Contestant(f"Sandbox, {level}", level, warm(level)))
+        for contestant in found:
+            check(contestant)
+        yield found
+
+
+def check(contestant: Contestant) -> None:
+    """Every program prints what it should, and what is done only once is done."""
+    for name, (program, expected) in PROGRAMS.items():
+        printed = contestant.execute(program)
+        if printed != expected:
+            raise ValueError(f"{contestant.name}: {name} printed {printed!r}, not {expected!r}")
+
+
+def race(found: Sequence[Contestant], rounds: int) -> None:
+    """In turns, so that what else the machine does meets all of them alike."""
+    for _ in range(rounds):
+        for contestant in found:
+            begun = time.perf_counter()
+            for program, _ in PROGRAMS.values():
+                contestant.execute(program)
+            contestant.seconds.append(time.perf_counter() - begun)
+
+
+def summary(found: Sequence[Contestant]) -> dict[str, Any]:
+    """Rates, and how they compare with a plain subprocess."""
+    plain = next(contestant for contestant in found if contestant.name == PLAIN)
+    return {
+        contestant.name: {
+            "level": contestant.level,
+            "executions_per_second": round(contestant.rate, 1),
+            "times_subprocess": round(contestant.rate / plain.rate, 2),
+        }
+        for contestant in found
+    }
+
+
+def machine() -> dict[str, Any]:
+    """Where the seconds were measured."""
+    info = Path("/proc/cpuinfo")
+    names = [line for line in info.read_text().splitlines() if "model name" in line] if info.exists() else []
+    return {
+        "cpu": names[0].partition(":")[2].strip() if names else platform.processor() or platform.machine(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "load": [round(load, 2) for load in os.getloadavg()],
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.trace_speed",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--rounds", type=int, default=100, help=f"of {len(PROGRAMS)} programs each way [100]")
+    parser.add_argument("--out", type=Path, default=RESULTS, metavar="DIR", help="where results are written")
+    given = parser.parse_args(argv)
+
+    missing = {level: reason for level in LEVELS if (reason := trouble(level)) is not None}
+    for level, reason in missing.items():
+        print(f"no level {level!r} here: {reason}")
+    with contestants([level for level in LEVELS if level not in missing]) as found:
+        race(found, given.rounds)
+        results = {
+            "benchmark": "trace_speed",
+            "machine": machine(),
+            "rounds": given.rounds,
+            "programs": list(PROGRAMS),
+            "missing": missing,
+            "ways": summary(found),
+        }
+    for name, way in results["ways"].items():
+        rate, ratio = way["executions_per_second"], way["times_subprocess"]
+        print(f"{name:<20} {rate:8.1f} executions/s  {ratio:6.2f} times {PLAIN}")
+    given.out.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(results, allow_nan=False)
+    (given.out / "trace_speed.json").write_text(text + "\n", encoding="utf-8")
+    print(text)
+    return results
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Sandboxes to try things in, and what their levels promise."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from trace_gym.sandbox import LEVELS, Limits, Result, Sandbox, run, trouble
+
+AS_ROOT = os.geteuid() == 0
+FILTERED = LEVELS[:-1]
+FILES = LEVELS[:2]
+
+LIMITS = Limits(cpu_seconds=2, wall_seconds=5.0, memory=128 << 20, output=4096, file_size=1 << 20)
+"""Of the sandboxes here: enough for any honest program, also on a machine that is busy."""
+
+SHORT = Limits(cpu_seconds=1, wall_seconds=0.3, memory=128 << 20, output=4096, file_size=1 << 20)
+"""For programs that would never end."""
+
+Run = Callable[..., Result]
+"""(program, stdin="", limits=LIMITS) -> its result."""
+
+
+def need(level: str) -> None:
+    """Skip the test where this machine does not have a level, and say why."""
+    reason = trouble(level)
+    if reason is not None:
+        pytest.skip(f"no level {level!r} here: {reason}")
+
+
+class Box:
+    """One level, and one of the two ways to run programs."""
+
+    def __init__(self, level: str, warm: bool) -> None:
+        self.level, self.warm = level, warm
+        self._sandboxes: dict[Limits, Sandbox] = {}
+
+    def __call__(self, program: str, stdin: str = "", limits: Limits = LIMITS) -> Result:
+        if not self.warm:
+            result = run(program, stdin, limits=limits, level=self.level)
+        else:
+            if limits not in self._sandboxes:
+                self._sandboxes[limits] = Sandbox(limits=limits, level=self.level)
+            result = self._sandboxes[limits].run(program, stdin)
+        assert result.level == self.level
+        return result
+
+    def workers(self) -> set[int]:
+        """The processes of the warm workers."""
+        return {w._process.pid for box in self._sandboxes.values() for w in box._workers.values()}
+
+    def close(self) -> None:
+        for sandbox in self._sandboxes.values():
+            sandbox.close()
+
+
+def running(pid: int) -> bool:
+    """Whether a process is there, and not just waiting for its parent to notice that it ended."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in (b"Z", b"X")
+
+
+def descendants(ancestor: int) -> set[int]:
+    """The processes below one."""
+    children: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(path.read_bytes().rpartition(b")")[2].split()[1])
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        children.setdefault(parent, []).append(int(path.parent.name))
+    found: set[int] = set()
+    waiting = [ancestor]
+    while waiting:
+        for child in children.get(waiting.pop(), []):
+            found.add(child)
+            waiting.append(child)
+    return found

@@ -1,0 +1,353 @@
+"""Running honest programs: as the interpreter itself would, and told truly."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import FrozenInstanceError, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from task_gym.errors import ArgumentError
+from tests.trace_gym.boxes import LIMITS
+from trace_gym.sandbox import Job, Limits, Sandbox, interpreter, run
+
+SEEDS = (0, 7, 4294967295)
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox(SEEDS, limits=LIMITS) as made:
+        yield made
+
+
+# -- as `python FILE` --------------------------------------------------------------------------------------
+
+HONEST = {
+    "arguments": "import sys\nprint(__name__, __file__, sys.argv, __doc__, __package__, __spec__)",
+    "globals": "print(sorted(globals()))",
+    "docstring": '"""What it is."""\nprint(__doc__)',
+    "input": "n = int(input('how many? '))\nprint(sum(int(input()) for _ in range(n)))",
+    "input lines": "import sys\nfor line in sys.stdin: print(repr(line))",
+    "input bytes": "import sys\nprint(sys.stdin.buffer.read())",
+    "input by number": "print(len(open(0).read()))",
+    "input too far": "while True: print(input())",
+    "no end of line": "import sys; sys.stdout.write('no end of line')",
+    "text": "print('naïve – ♠ – 日本')",
+    "lone surrogate": "print(chr(0xd800))",
+    "bytes that are no text": "import sys; sys.stdout.buffer.write(b'\\xff\\xfe ok')",
+    "carriage return": "print('a\\r\\nb\\rc')",
+    "exception": "def f(): return 1 / 0\nprint('before')\nf()",
+    "chained": "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise KeyError('x') from e",
+    "recursion": "def f(): return f() + 1\ntry: f()\nexcept RecursionError as e: print('too deep')",
+    "recursion limit": "import sys; print(sys.getrecursionlimit())",
+    "syntax": "def f(:\n    pass",
+    "indentation": "if True:\npass",
+    "future": "from __future__ import annotations\ndef f(x: nothing): pass\nprint(f.__annotations__)",
+    "no future": "def f(x: int): pass\nprint(f.__annotations__)",
+    "exit": "import sys; print(1); sys.exit()",
+    "exit 3": "import sys; print(1); sys.exit(3)",
+    "exit words": "import sys; sys.exit('words')",
+    "exit 256": "raise SystemExit(256)",
+    "exit -1": "raise SystemExit(-1)",
+    "exit far": "raise SystemExit(10**30)",
+    "exit true": "raise SystemExit(True)",
+    "exit tuple": "raise SystemExit((1, 2))",
+    "exit in a function": "import sys\ntry: sys.exit(4)\nfinally: print('cleaned')",
+    "exit at once": "import os; print('lost'); os._exit(5)",
+    "at exit": "import atexit\nfor word in ('first', 'last'): atexit.register(print, word)\nprint('end')",
+    "at exit, exception": "import atexit\natexit.register(lambda: 1 / 0)\nprint('end')",
+    "closing": "import sys; print(1); sys.stdout.close()",
+    "closing the file": "import os; print(1, flush=True); os.close(1); print(2)",
+    "destructor": "class A:\n    def __del__(self): print('gone')\na = A()\nprint('end')",
+    "destructors in order": """
+class A:
+    def __init__(self, name): self.name = name
+    def __del__(self): print('gone', self.name)
+_private, public, other = A('private'), A('public'), A('other')
+def keeps(): return public
+print('end')
+""",
+    "destructor of a cycle": """
+class A:
+    def __del__(self): print('gone', self.name)
+a, b = A(), A()
+a.other, b.other, a.name, b.name = b, a, 'a', 'b'
+print('end')
+""",
+    "destructor that imports": """
+class A:
+    def __del__(self):
+        try:
+            import json
+            print('imported')
+        except ImportError as error: print('no imports any more')
+a = A()
+""",
+    "destructor after an exception": "class A:\n    def __del__(self): print('gone')\na = A()\n1 / 0",
+    "generator left open": "def g():\n    try: yield 1\n    finally: print('shut')\nx = g()\nprint(next(x))",
+    "weak reference": "import weakref\nclass A: pass\na = A()\nweakref.finalize(a, print, 'gone')\nprint(1)",
+    "threads": """
+import threading, time
+def late():
+    time.sleep(0.05)
+    print('late')
+threading.Thread(target=late).start()
+print('end')
+""",
+    "daemon thread": """
+import threading, time
+threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+print('end')
+""",
+    "excepthook": "import sys\nsys.excepthook = lambda *a: print('hook', a[0].__name__)\n1 / 0",
+    "unraisable": "class A:\n    def __del__(self): 1 / 0\nA()\nprint('end')",
+    "pickled class": "import pickle\nclass A: pass\nprint(type(pickle.loads(pickle.dumps(A()))) is A)",
+    "dataclass": "from dataclasses import dataclass\n@dataclass\nclass A:\n    x: int = 1\nprint(A())",
+    "own source": "import inspect\ndef f():\n    return 'source'\nprint(inspect.getsource(f))",
+    "traceback": "import sys, traceback\ntry:\n    1 / 0\nexcept: traceback.print_exc(file=sys.stdout)",
+    "replaced output": """
+import contextlib, io, sys
+with contextlib.redirect_stdout(io.StringIO()) as held: print('held')
+print(repr(held.getvalue()))
+""",
+    "streams": "import sys\nfor s in (sys.stdin, sys.stdout, sys.stderr): print(s, s.mode, s.errors)",
+    "not a terminal": "import sys; print(sys.stdin.isatty(), sys.stdout.isatty(), sys.stdout.line_buffering)",
+    "builtins": """
+import builtins
+print(sorted(set(dir(builtins)) - {'exit', 'quit', 'copyright', 'credits', 'license', 'help'}))
+""",
+    "own module": "open('mine.py', 'w').write('x = 3')\nimport mine\nprint(mine.x, mine.__name__)",
+    "sets": "print({'spam', 'ham', 'eggs', 'a', 'b', 'c'}, hash('a'))",
+    "big": "print(sum(i * i for i in range(10000)), 2**200)",
+    "asyncio": "import asyncio\nasync def f():\n    await asyncio.sleep(0)\n    print(1)\nasyncio.run(f())",
+    "modules": "import decimal, fractions, heapq, json, re, sqlite3, zlib\nprint(decimal.Decimal(1) / 7)",
+}  # fmt: skip
+INPUT = "3\r\n10\n20\n30 \n"
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_a_program_does_what_the_interpreter_has_it_do(sandbox: Sandbox, tmp_path: Path, name: str) -> None:
+    """The same output, the same exit code up to zero or not, the same things said on the error stream."""
+    (tmp_path / "program.py").write_text(HONEST[name], encoding="utf-8", newline="")
+    command = [interpreter.executable(), "-S", "-s", "program.py"]
+    env = {"PYTHONHASHSEED": "7", "PYTHONIOENCODING": "utf-8:strict", "PYTHONUTF8": "1"}
+    plain = subprocess.run(command, cwd=tmp_path, env=env, input=INPUT.encode(), capture_output=True)
+    result = sandbox.run(HONEST[name], INPUT, hash_seed=7)
+    # Where a path is shown, the interpreter's own is longer.
+    assert result.stdout == plain.stdout.decode("utf-8", "replace").replace(f"{tmp_path}/", "")
+    assert result.status == ("ok" if plain.returncode == 0 else "error")
+    shown = plain.stderr.decode().replace(f"{tmp_path}/", "").splitlines()
+    assert [line for line in result.stderr.splitlines()][-1:] == shown[-1:]
+    assert bool(result.stderr) == bool(plain.stderr)
+
+
+def test_a_program_may_leave_by_name(sandbox: Sandbox) -> None:
+    """exit and quit come with the packages, which are left out; programs use them all the same."""
+    assert sandbox.run("print(1)\nexit()\nprint(2)").stdout == "1\n"
+    assert sandbox.run("quit(3)").status == "error"
+
+
+def test_a_traceback_is_the_program_s_alone(sandbox: Sandbox) -> None:
+    lines = sandbox.run("def f():\n    raise ValueError('no')\nf()").stderr.splitlines()
+    assert lines[0] == "Traceback (most recent call last):" and lines[-1] == "ValueError: no"
+    assert [line.strip().split(",")[0] for line in lines if "File" in line] == ['File "program.py"'] * 2
+
+
+# -- hash seeds --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_hash_seed_holds(sandbox: Sandbox, seed: int) -> None:
+    """hash("a") is the one of an interpreter with this seed, and the others' is another."""
+    command = [sys.executable, "-c", "print(hash('a'))"]
+    expected = subprocess.run(
+        command, env={"PYTHONHASHSEED": str(seed)}, capture_output=True, encoding="utf-8"
+    )
+    program = "import os; print(hash('a')); print(os.environ['PYTHONHASHSEED'])"
+    assert sandbox.run(program, hash_seed=seed).stdout == f"{expected.stdout}{seed}\n"
+    assert run(program, hash_seed=seed).stdout == f"{expected.stdout}{seed}\n"
+    others = {sandbox.run(program, hash_seed=other).stdout for other in SEEDS}
+    assert len(others) == len(SEEDS)
+
+
+def test_the_first_seed_is_for_programs_that_name_none(sandbox: Sandbox) -> None:
+    assert sandbox.run("print(hash('a'))") == replace(
+        sandbox.run("print(hash('a'))", hash_seed=SEEDS[0]),
+        seconds=pytest.approx(0, abs=10),  # type: ignore[arg-type]
+    )
+
+
+# -- input and output --------------------------------------------------------------------------------------
+
+
+def test_input_of_any_size(sandbox: Sandbox) -> None:
+    """Five million letters, read at once, by lines, or not at all."""
+    text = "0123456789abcde\n" * 312_500
+    assert len(text) == 5_000_000
+    assert sandbox.run("import sys; print(len(sys.stdin.read()))", text).stdout == "5000000\n"
+    assert sandbox.run("import sys; print(sum(1 for _ in sys.stdin))", text).stdout == "312500\n"
+    assert sandbox.run("print('not read')", text).stdout == "not read\n"
+
+
+def test_a_program_of_any_size(sandbox: Sandbox) -> None:
+    assert sandbox.run("x = 1\n" * 20_000 + "print(x)").stdout == "1\n"
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(st.text(max_size=50))
+def test_text_goes_in_and_comes_out(text: str) -> None:
+    """Any text but lone surrogates; line ends are read as Python reads them from a file."""
+    sandbox = text_sandbox()
+    program = "import sys; sys.stdout.buffer.write(sys.stdin.buffer.read())"
+    assert sandbox.run(program, text).stdout == text
+    assert sandbox.run(f"import sys; sys.stdout.write({text!r})").stdout == text
+
+
+_kept: list[Sandbox] = []
+
+
+def text_sandbox() -> Sandbox:
+    """One for all examples."""
+    if not _kept:
+        _kept.append(Sandbox(limits=LIMITS))
+    return _kept[0]
+
+
+def test_a_lone_surrogate_is_the_program_s_error(sandbox: Sandbox) -> None:
+    result = sandbox.run("print('\ud800')")
+    assert result.status == "error" and "surrogates not allowed" in result.stderr
+    assert sandbox.run("input()", "\ud800\n").status == "error"
+
+
+def test_bytes_that_are_no_text_are_replaced(sandbox: Sandbox) -> None:
+    assert sandbox.run(r"import os; os.write(1, b'a\xffb\xe2\x99')").stdout == "a\ufffdb\ufffd"
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_the_output_limit_is_exact(sandbox: Sandbox, stream: str) -> None:
+    for length, status in ((LIMITS.output, "ok"), (LIMITS.output + 1, "output_limit")):
+        result = sandbox.run(f"import sys; sys.{stream}.write('x' * {length})")
+        assert (result.status, getattr(result, stream)) == (status, "x" * LIMITS.output)
+
+
+def test_what_was_printed_before_the_end_is_kept(sandbox: Sandbox) -> None:
+    for end in ("os._exit(0)", "os.kill(os.getpid(), 9)", "os.abort()", "1 / 0"):
+        result = sandbox.run(
+            f"import os, sys\nprint('out', flush=True)\nprint('err', file=sys.stderr)\n{end}"
+        )
+        assert result.stdout == "out\n" and result.stderr.startswith("err\n")
+
+
+# -- how it ended ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("program", "status"),
+    [
+        ("", "ok"),
+        ("1 / 0", "error"),
+        ("print(1)\0", "error"),
+        ("import sys; sys.exit(2)", "error"),
+        ("import os; os._exit(0)", "ok"),
+        ("import os; os._exit(1)", "error"),
+        ("x = [0] * 10**9", "error"),
+        ("import ctypes; ctypes.string_at(0)", "killed"),
+        ("import os; os.abort()", "killed"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "killed"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", "killed"),
+        ("import signal; signal.raise_signal(signal.SIGUSR1)", "killed"),
+        ("import sys\nsys.setrecursionlimit(10**9)\nclass A: __getattr__ = lambda s, n: getattr(s, n)\nA().x",
+         "killed"),
+        ("import resource, signal; signal.raise_signal(signal.SIGXCPU)", "timeout"),
+    ],
+)  # fmt: skip
+def test_status(sandbox: Sandbox, program: str, status: str) -> None:
+    if "getattr" in program and sys.version_info >= (3, 12):
+        status = "error"  # such recursion in C is counted since then
+    assert sandbox.run(program).status == status
+
+
+def test_a_result_is_fixed(sandbox: Sandbox) -> None:
+    result = sandbox.run("print(1)")
+    assert result.level == sandbox.level and 0 < result.seconds < 60
+    with pytest.raises(FrozenInstanceError):
+        result.status = "error"  # type: ignore[misc]
+
+
+# -- limits ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["cpu_seconds", "wall_seconds", "memory", "output", "file_size", "processes"]
+)
+@pytest.mark.parametrize("value", [0, -1, True, "5", None, float("nan"), float("inf"), 2**63])
+def test_a_limit_is_a_positive_number(name: str, value: object) -> None:
+    with pytest.raises(ArgumentError, match=rf"Limits: {name}=.* was given, allowed: a positive"):
+        Limits(**{name: value})  # type: ignore[arg-type]
+
+
+def test_only_the_clock_takes_fractions() -> None:
+    assert Limits(wall_seconds=0.25).wall_seconds == 0.25
+    with pytest.raises(ArgumentError, match="a positive integer"):
+        Limits(cpu_seconds=0.5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [Limits(memory=1), Limits(output=1), Limits(file_size=1), Limits(processes=1), Limits(open_files=1),
+     Limits(wall_seconds=1e-9)],
+)  # fmt: skip
+def test_tight_limits_are_the_program_s_trouble_alone(limits: Limits) -> None:
+    with Sandbox(limits=limits) as tight:
+        assert tight.run("print('x' * 5)").status in ("ok", "error", "timeout", "killed", "output_limit")
+    assert run("print(1)", limits=limits).level == tight.level
+
+
+def test_open_files(sandbox: Sandbox) -> None:
+    program = "held = []\nwhile True:\n    held.append(open('x', 'w'))\n"
+    result = sandbox.run(program)
+    assert result.status == "error" and "Too many open files" in result.stderr
+
+
+# -- arguments ---------------------------------------------------------------------------------------------
+
+
+def test_many_programs_come_back_in_order(sandbox: Sandbox) -> None:
+    jobs = [Job(f"print({i}, hash('a'), input())", f"{i}\n", SEEDS[i % 3]) for i in range(9)]
+    results = sandbox.run_many(jobs)
+    assert [result.stdout.split()[0::2] for result in results] == [[str(i), str(i)] for i in range(9)]
+    assert len({result.stdout.split()[1] for result in results}) == 3
+    assert sandbox.run_many([]) == []
+
+
+def test_an_error_among_many_is_its_own(sandbox: Sandbox) -> None:
+    results = sandbox.run_many([Job("1 / 0"), Job("print(1)"), Job("import os; os.abort()"), Job("print(2)")])
+    assert [result.status for result in results] == ["error", "ok", "killed", "ok"]
+
+
+def test_wrong_arguments_are_named(sandbox: Sandbox) -> None:
+    with pytest.raises(ArgumentError, match=r"program=b'1' was given, allowed: a str"):
+        sandbox.run(b"1")  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match=r"stdin=None was given, allowed: a str"):
+        sandbox.run("1", None)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match=r"hash_seed=1 was given, allowed here: 0, 7, 4294967295"):
+        sandbox.run("1", hash_seed=1)
+    for seed in (-1, 2**32, True, "0", 0.0):
+        with pytest.raises(ArgumentError, match=r"hash seed .* was given, allowed: 0 to 4294967295"):
+            Sandbox((0, seed))  # type: ignore[arg-type]
+        with pytest.raises(ArgumentError, match="hash seed"):
+            run("1", hash_seed=seed)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="no hash seeds were given"):
+        Sandbox(())
+
+
+def test_a_mistake_among_many_runs_none(sandbox: Sandbox) -> None:
+    """Arguments are looked at before anything is started."""
+    with pytest.raises(ArgumentError):
+        sandbox.run_many([Job("open('x', 'w')"), Job(3)])  # type: ignore[arg-type]
+    assert sandbox.run("print(1)").stdout == "1\n"

@@ -1,0 +1,624 @@
+"""Programs that try what they may not do: at every level that this machine has, on both paths.
+
+Each test looks at the attempt from inside (it fails) and at the machine from outside (nothing has happened to
+it). Where a level does not promise to stop an attempt, the attempt is not made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.trace_gym.boxes import AS_ROOT, FILES, FILTERED, LIMITS, SHORT, Box, descendants, need
+from trace_gym.sandbox import LEVELS, Limits
+
+SECRET = "swordfish"
+
+
+@pytest.fixture(scope="module", params=[f"{level}-{path}" for level in LEVELS for path in ("once", "warm")])
+def box(request: pytest.FixtureRequest) -> Iterator[Box]:
+    level, path = request.param.split("-")
+    need(level)
+    made = Box(level, path == "warm")
+    made("")  # the worker is there before any test looks around
+    yield made
+    made.close()
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays(box: Box) -> Iterator[None]:
+    """After every attempt no process is left but the warm workers, which are alone and the same as before."""
+    before, others = box.workers(), descendants(os.getpid()) - box.workers()
+    yield
+    assert before <= box.workers()
+    assert descendants(os.getpid()) - others == box.workers()
+
+
+@pytest.fixture
+def public(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A directory in which everybody may do everything: what keeps a program out is the sandbox alone."""
+    with tempfile.TemporaryDirectory(prefix="public-", dir="/tmp") as name:
+        os.chmod(name, 0o777)
+        (Path(name) / "victim").write_text(SECRET)
+        os.chmod(Path(name) / "victim", 0o666)
+        yield Path(name)
+
+
+def attempts(body: str) -> str:
+    """A program with `tried(function, *arguments)`, which prints what was raised, or what came back."""
+    return f"""\
+import ctypes, os, signal, socket, sys, time
+def tried(function, *arguments):
+    try:
+        print("DONE", function(*arguments))
+    except Exception as error:
+        print(type(error).__name__)
+{body}
+"""
+
+
+# -- files -------------------------------------------------------------------------------------------------
+
+
+def test_reads_outside(box: Box, public: Path) -> None:
+    if box.level not in FILES:
+        pytest.skip("not promised at this level")
+    home = os.path.expanduser("~")
+    paths = [public / "victim", "/etc/passwd", "/etc/hostname", Path(home) / ".bashrc", __file__]
+    body = "\n".join(f"tried(lambda: open({str(path)!r}).read())" for path in paths)
+    body += "".join(
+        f"\ntried(os.listdir, {path!r})" for path in (home, str(public), "/etc", "/home", "/proc")
+    )
+    result = box(attempts(body))
+    assert result.status == "ok"
+    lines = result.stdout.split()
+    # At level "namespaces" the path of the standard library and /etc with the index of libraries exist.
+    if box.level == "namespaces" and lines.count("DONE") <= 2:
+        inside = box("import os; print(sorted(os.listdir('/etc')))").stdout
+        assert inside in ("['ld.so.cache']\n", "")
+        lines = [line for line in lines if line.endswith("Error")]
+    assert SECRET not in result.stdout and "DONE" not in lines
+    assert set(lines) <= {"PermissionError", "FileNotFoundError"}
+
+
+def test_packages_and_the_project_cannot_be_imported(box: Box) -> None:
+    result = box(
+        attempts("for name in ('pytest', 'numpy', 'trace_gym', 'task_gym', 'jail'): tried(__import__, name)")
+    )
+    assert result.stdout.split() == ["ModuleNotFoundError"] * 5
+
+
+def test_files_of_installed_packages_cannot_be_read(box: Box) -> None:
+    if box.level not in FILES:
+        pytest.skip("not promised at this level")
+    result = box(
+        "import glob, os\n"
+        "root = os.path.dirname(os.__file__)\n"
+        "for name in ('site-packages', 'dist-packages'):\n"
+        "    for path in glob.glob(f'{root}/{name}/**/*.py', recursive=True)[:50]:\n"
+        "        try:\n"
+        "            open(path)\n"
+        "            print(path)\n"
+        "        except OSError:\n"
+        "            pass\n"
+    )
+    assert (result.status, result.stdout) == ("ok", "")
+
+
+def test_writes_outside(box: Box, public: Path) -> None:
+    if box.level not in FILES:
+        pytest.skip("not promised at this level")
+    before = (public / "victim").stat()
+    body = f"""
+victim, new, away = {str(public / "victim")!r}, {str(public / "new")!r}, {str(public / "away")!r}
+tried(open, victim, "w")
+tried(open, victim, "r+")
+tried(open, new, "w")
+tried(os.open, victim, os.O_RDONLY | os.O_TRUNC)
+tried(os.truncate, victim, 0)
+tried(os.unlink, victim)
+tried(os.rename, victim, away)
+tried(os.link, victim, "linked")
+tried(os.mkdir, new)
+tried(os.symlink, victim, new)
+tried(os.chmod, victim, 0)
+tried(os.utime, victim, (0, 0))
+tried(os.rmdir, {str(public)!r})
+tried(open, os.path.join(os.path.dirname(os.__file__), "planted.py"), "w")
+tried(os.utime, os.__file__, (0, 0))
+for directory in ("/", "/dev", "/dev/shm", "/etc", "/lib", "/var/tmp"):
+    tried(open, os.path.join(directory, "planted"), "w")
+"""
+    result = box(attempts(body))
+    assert result.status == "ok" and len(result.stdout.split()) == 21
+    assert set(result.stdout.split()) <= {"PermissionError", "FileNotFoundError", "OSError"}
+    assert os.listdir(public) == ["victim"] and (public / "victim").read_text() == SECRET
+    after = (public / "victim").stat()
+    assert (after.st_mode, after.st_mtime_ns, after.st_nlink) == (before.st_mode, before.st_mtime_ns, 1)
+    for planted in (os.path.join(os.path.dirname(os.__file__), "planted.py"), "/planted", "/dev/shm/planted"):
+        assert not os.path.exists(planted)
+
+
+def test_changes_files_that_belong_to_the_caller(box: Box, tmp_path: Path) -> None:
+    """Below the two levels with a view of files, only root's programs are somebody else."""
+    if box.level not in FILES and not AS_ROOT:
+        pytest.skip("not promised at this level")
+    victim = tmp_path / "victim"
+    victim.write_text(SECRET)
+    result = box(attempts(f"tried(open, {str(victim)!r}, 'a')\ntried(os.chmod, {str(victim)!r}, 0o777)"))
+    assert set(result.stdout.split()) <= {"PermissionError", "FileNotFoundError"}
+    assert victim.read_text() == SECRET and victim.stat().st_mode & 0o777 != 0o777
+
+
+def test_links_lead_nowhere(box: Box, public: Path) -> None:
+    """A link out is not followed, neither by the program nor by whoever clears away after it."""
+    result = box(
+        attempts(
+            f"os.symlink({str(public)!r}, 'out')\n"
+            "os.mkdir('d')\n"
+            f"os.symlink({str(public / 'victim')!r}, 'd/out')\n"
+            + ("tried(lambda: open('out/victim', 'w').write('x'))\n" if box.level in FILES else "")
+        )
+    )
+    assert result.status == "ok" and "DONE" not in result.stdout
+    assert (public / "victim").read_text() == SECRET
+    assert box("import os; print(os.listdir())").stdout == "[]\n"
+
+
+def test_the_working_directory_is_empty_and_goes_away(box: Box) -> None:
+    """However deep the directories in it are (no path may have 10,000 letters), and however closed."""
+    program = (
+        "import os\n"
+        "print(os.listdir(), os.path.exists('left'))\n"
+        "open('left', 'w').write('x')\n"
+        "os.mkdir('shut', 0)\n"
+        "for _ in range(50):\n"
+        "    os.mkdir('deep' * 50)\n"
+        "    os.chdir('deep' * 50)\n"
+        "open('bottom', 'w').close()\n"
+    )
+    for _ in range(2):
+        result = box(program)
+        assert (result.status, result.stdout, result.stderr) == ("ok", "[] False\n", "")
+
+
+def test_no_directory_is_left_on_the_machine(box: Box) -> None:
+    result = box("import os; print(os.getcwd())")
+    cwd = Path(result.stdout.strip())
+    if box.level == "namespaces":
+        assert cwd == Path("/program")
+    elif box.warm:
+        assert os.listdir(cwd.parent) in ([], ["work"])  # emptied before the next program
+        box("")
+        assert not any(cwd.iterdir())
+    else:
+        assert not cwd.parent.exists()
+
+
+def test_has_the_two_devices_that_it_needs(box: Box) -> None:
+    result = box(
+        "print(open('/dev/null', 'w').write('x'), open('/dev/null').read() == '')\n"
+        "print(len(open('/dev/urandom', 'rb').read(8)))"
+    )
+    assert result.stdout == "1 True\n8\n"
+
+
+def test_fills_the_disk(box: Box) -> None:
+    one = box("file = open('big', 'wb')\nwhile True: file.write(bytes(65536))")
+    assert one.status == "error" and "OSError" in one.stderr
+    if box.level == "namespaces":
+        program = "n = 0\nwhile True:\n    open(str(n), 'wb').write(bytes(65536))\n    n += 1\n"
+        many = box(program)
+        assert many.status == "error" and "No space left" in many.stderr
+
+
+# -- the environment, and open files -----------------------------------------------------------------------
+
+
+def test_reads_the_environment(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("API_TOKEN", SECRET)
+    result = box(
+        "import ctypes, os, posix\n"
+        "print(dict(os.environ), posix.environ)\n"
+        "libc = ctypes.CDLL(None)\n"
+        "libc.getenv.restype = ctypes.c_char_p\n"
+        "print(libc.getenv(b'API_TOKEN'), libc.getenv(b'HOME'), libc.getenv(b'PATH'))\n"
+        "try: print(SECRET in open('/proc/self/environ').read())\n"
+        "except (OSError, NameError): print('no')\n"
+    )
+    assert result.status == "ok" and SECRET not in result.stdout
+    assert result.stdout.splitlines()[0] == "{'PYTHONHASHSEED': '0'} {b'PYTHONHASHSEED': b'0'}"
+    assert result.stdout.splitlines()[1] == "None None None"
+
+
+def test_uses_inherited_file_descriptors(box: Box, tmp_path: Path) -> None:
+    """The caller has a secret open, for its children to inherit; a program has three files."""
+    (tmp_path / "secret").write_text(SECRET)
+    file = os.open(tmp_path / "secret", os.O_RDWR)
+    os.set_inheritable(file, True)
+    try:
+        result = box(
+            "import os\n"
+            "found = []\n"
+            "for file in range(3, 4096):\n"
+            "    try: found.append((file, os.fstat(file), os.pread(file, 100, 0)))\n"
+            "    except OSError: pass\n"
+            "print(found)\n"
+        )
+        assert (result.status, result.stdout) == ("ok", "[]\n")
+        assert (tmp_path / "secret").read_text() == SECRET
+    finally:
+        os.close(file)
+
+
+def test_writes_into_its_own_standard_input(box: Box) -> None:
+    """It reads as what was given, twice, whatever the program does to it."""
+    program = attempts("tried(os.write, 0, b'xxxx')\ntried(os.ftruncate, 0, 1)\nprint(input())")
+    for _ in range(2):
+        result = box(program, "given\n")
+        assert result.stdout.split() == ["PermissionError", "PermissionError", "given"]
+
+
+# -- other processes ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bystander() -> Iterator[subprocess.Popen[bytes]]:
+    """A process of the caller's, with a secret in its environment."""
+    process = subprocess.Popen(
+        [sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE, env={"TOKEN": SECRET}
+    )
+    yield process
+    assert process.poll() is None  # nobody ended it
+    process.kill()
+    process.communicate()
+
+
+def test_looks_into_other_processes(box: Box, bystander: subprocess.Popen[bytes]) -> None:
+    if box.level not in FILES and not AS_ROOT:
+        pytest.skip("not promised at this level")
+    body = f"""
+for pid in {[bystander.pid, os.getpid(), *box.workers()]} + [os.getppid(), 1]:
+    for name in ("environ", "mem", "maps"):
+        tried(lambda: open(f"/proc/{{pid}}/{{name}}", "rb").read(10))
+    for name in ("cwd", "fd/0"):
+        tried(os.readlink, f"/proc/{{pid}}/{{name}}")
+"""
+    result = box(attempts(body))
+    assert result.status == "ok" and SECRET not in result.stdout
+    assert set(result.stdout.split()) <= {"PermissionError", "FileNotFoundError", "ProcessLookupError"}
+
+
+def test_traces_other_processes(box: Box, bystander: subprocess.Popen[bytes]) -> None:
+    if box.level not in FILTERED and not AS_ROOT:
+        pytest.skip("not promised at this level")
+    body = f"""
+libc = ctypes.CDLL(None, use_errno=True)
+PTRACE_ATTACH, PTRACE_SEIZE = 16, 0x4206
+for pid in {[bystander.pid, os.getpid(), *box.workers()]} + [os.getppid(), 1]:
+    for request in (PTRACE_ATTACH, PTRACE_SEIZE):
+        print(libc.ptrace(request, ctypes.c_int(pid), ctypes.c_void_p(0), ctypes.c_void_p(0)))
+"""
+    result = box(attempts(body))
+    assert set(result.stdout.split()) == {"-1"} and len(result.stdout.split()) >= 8
+    assert "TracerPid:\t0" in Path(f"/proc/{bystander.pid}/status").read_text()
+
+
+def test_signals_other_processes(box: Box, bystander: subprocess.Popen[bytes]) -> None:
+    if box.level not in FILTERED and not AS_ROOT:
+        pytest.skip("not promised at this level")
+    got: list[int] = []
+    signals = (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = {number: signal.signal(number, lambda number, frame: got.append(number)) for number in signals}
+    try:
+        pids = [bystander.pid, os.getpid(), *box.workers()]
+        body = f"""
+for pid in {pids} + [-{os.getpgrp()}, 1, os.getppid()]:
+    for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, 0):
+        tried(os.kill, pid, number)
+tried(os.killpg, os.getpgid(os.getppid()) if os.getppid() > 1 else 1, signal.SIGKILL)
+"""
+        result = box(attempts(body))
+        assert result.status == "ok" and "DONE" not in result.stdout
+        assert set(result.stdout.split()) <= {"PermissionError", "ProcessLookupError"}
+        everybody = box("import os\ntry: os.kill(-1, 9)\nexcept OSError: print('no')")
+        # As somebody else without a filter, it is itself all that it can end.
+        assert everybody.status in ("ok", "killed") and (everybody.stdout == "no\n" or box.level == "rlimits")
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert got == []
+
+
+def test_has_a_file_signal_the_parent(box: Box) -> None:
+    """F_SETOWN on a pipe would have the kernel send the signal."""
+    if box.level not in FILTERED:
+        pytest.skip("not promised at this level")
+    body = f"""
+import fcntl
+read, write = os.pipe()
+for pid in ({os.getpid()}, os.getppid(), 1):
+    tried(fcntl.fcntl, read, fcntl.F_SETOWN, pid)
+    tried(fcntl.fcntl, read, fcntl.F_SETSIG, signal.SIGKILL)
+    tried(fcntl.ioctl, read, 0x8901, pid.to_bytes(4, "little"))
+"""
+    result = box(attempts(body))
+    assert set(result.stdout.split()) == {"PermissionError", "OSError"}
+
+
+def test_slows_other_processes_down(box: Box, bystander: subprocess.Popen[bytes]) -> None:
+    if box.level not in FILTERED and not AS_ROOT:
+        pytest.skip("not promised at this level")
+    before = os.getpriority(os.PRIO_PROCESS, bystander.pid)
+    body = f"""
+tried(os.setpriority, os.PRIO_PROCESS, {bystander.pid}, 19)
+tried(os.sched_setaffinity, {bystander.pid}, {{0}})
+import resource
+tried(resource.prlimit, {bystander.pid}, resource.RLIMIT_NOFILE, (1, 1))
+"""
+    result = box(attempts(body))
+    assert set(result.stdout.split()) <= {"PermissionError", "ProcessLookupError"}
+    assert os.getpriority(os.PRIO_PROCESS, bystander.pid) == before
+    assert os.sched_getaffinity(bystander.pid) == os.sched_getaffinity(0)
+
+
+def test_gains_no_rights(box: Box) -> None:
+    body = """
+tried(os.setuid, 0)
+tried(os.setgid, 0)
+tried(os.setgroups, [0])
+tried(os.chroot, ".")
+tried(os.mknod, "device", 0o60666, os.makedev(8, 0))
+libc = ctypes.CDLL(None, use_errno=True)
+print(libc.mount(b"none", b".", b"tmpfs", 0, None), libc.unshare(0x10000000 | 0x20000))
+import resource
+tried(resource.setrlimit, resource.RLIMIT_AS, (1 << 40, 1 << 40))
+tried(resource.setrlimit, resource.RLIMIT_NOFILE, (100, 100))
+"""
+    result = box(attempts(body))
+    lines = result.stdout.splitlines()
+    refused = {"PermissionError", "ValueError", "OSError"}  # the last for ids that do not exist inside
+    if box.level == "landlock" and AS_ROOT:
+        # It is still called root there, and has none of root's privileges: these two change nothing.
+        assert lines[:2] == ["DONE None"] * 2
+        lines = lines[2:]
+    if box.level == "rlimits":
+        # A user namespace of its own, which gives it nothing outside; the rest of the list is refused.
+        lines = [line.replace("-1 0", "-1 -1") for line in lines]
+    assert set(lines) <= {*refused, "-1 -1"}, result.stdout
+
+
+# -- the network -------------------------------------------------------------------------------------------
+
+
+def test_opens_a_socket(box: Box, tmp_path: Path) -> None:
+    if box.level not in FILTERED:
+        pytest.skip("not promised at this level")
+    with contextlib.ExitStack() as stack:
+        tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        udp = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        udp.bind(("127.0.0.1", 0))
+        abstract = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        name = f"\0trace-{os.getpid()}"
+        abstract.bind(name)
+        abstract.listen()
+        datagrams = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        datagrams.bind(name + "d")
+        body = f"""
+tried(socket.create_connection, {tcp.getsockname()!r}, 1)
+tried(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", {udp.getsockname()!r}))
+tried(lambda: socket.socket(socket.AF_UNIX).connect({name!r}))
+tried(socket.create_server, ("127.0.0.1", 0))
+tried(socket.socket, socket.AF_NETLINK, socket.SOCK_RAW)
+tried(socket.socket, socket.AF_INET, socket.SOCK_RAW, 1)
+one, two = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+tried(one.sendto, b"x", {name + "d"!r})
+tried(one.connect, {name + "d"!r})
+tried(one.sendmsg, [b"x"], [], 0, {name + "d"!r})
+one.send(b"to itself it may")
+assert two.recv(20) == b"to itself it may"
+"""
+        result = box(attempts(body))
+        assert result.status == "ok", result.stderr
+        assert set(result.stdout.split()) == {"PermissionError"} and len(result.stdout.split()) == 9
+        for server in (tcp, udp, abstract, datagrams):
+            server.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                server.accept() if server in (tcp, abstract) else server.recv(10)
+
+
+# -- processes ---------------------------------------------------------------------------------------------
+
+
+def test_forks_without_end(box: Box) -> None:
+    before = len(os.listdir("/proc"))
+    result = box("import os\nwhile True: os.fork()", limits=SHORT)
+    if box.level in FILTERED:
+        assert result.status == "error" and "PermissionError" in result.stderr
+    else:
+        assert result.status in ("error", "timeout")  # the first of them ends, or is ended
+    # The machine has room for the caller's own processes, and none are left of the program's.
+    assert subprocess.run([sys.executable, "-S", "-c", ""]).returncode == 0
+    assert len(os.listdir("/proc")) < before + 50
+
+
+def test_a_fork_bomb_that_does_not_give_up(box: Box) -> None:
+    """At level "rlimits" there are never more than allowed, nor any afterwards."""
+    limits = Limits(cpu_seconds=1, wall_seconds=0.4, processes=6, output=4096)
+    program = """
+import os
+while True:
+    try:
+        os.fork()
+    except OSError:
+        pass
+"""
+    result = box(program, limits=limits)
+    assert result.status == "timeout"
+
+
+def test_starts_threads_without_end(box: Box) -> None:
+    program = """
+import threading, time
+threading.stack_size(32768)
+started = 0
+try:
+    while started < 2000:
+        threading.Thread(target=time.sleep, args=(0.1,), daemon=True).start()
+        started += 1
+except RuntimeError:
+    pass
+print(started)
+"""
+    result = box(program)
+    if (
+        box.level == "landlock" and AS_ROOT
+    ):  # the kernel counts nothing of root's: the clock and memory remain
+        assert result.status in ("ok", "timeout")
+    else:
+        assert result.status == "ok"
+        if AS_ROOT or box.level == "namespaces":  # elsewhere the caller's own processes come and go meanwhile
+            assert int(result.stdout) == LIMITS.processes - 1  # and the one that starts them
+
+
+def test_leaves_children_behind(box: Box, public: Path) -> None:
+    """A daemon by the book: forked twice, in a session of its own, with no open files, deaf to signals."""
+    program = f"""
+import os, signal, sys, time
+try:
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            for number in range(1, 65):
+                try: signal.signal(number, signal.SIG_IGN)
+                except (OSError, ValueError): pass
+            os.closerange(0, 100)
+            while True:
+                try: open({str(public / "heartbeat")!r}, "a").write("x")
+                except OSError: pass
+                time.sleep(0.02)
+        os._exit(0)
+except OSError as error:
+    print(type(error).__name__)
+    sys.exit()
+time.sleep(0.2)
+print("forked")
+"""
+    result = box(program)
+    assert result.stdout == ("PermissionError\n" if box.level in FILTERED else "forked\n")
+    heartbeat = public / "heartbeat"
+    assert heartbeat.exists() == (box.level == "rlimits")
+    size = heartbeat.stat().st_size if heartbeat.exists() else 0
+    time.sleep(0.2)
+    assert (heartbeat.stat().st_size if heartbeat.exists() else 0) == size
+
+
+def test_runs_other_programs(box: Box) -> None:
+    if box.level not in FILTERED:
+        pytest.skip("not promised at this level")
+    body = """
+import subprocess, multiprocessing
+tried(subprocess.run, ["/bin/sh", "-c", "echo x"])
+tried(os.execv, sys.executable, [sys.executable, "-c", "print('x')"])
+tried(os.posix_spawn, "/bin/sh", ["sh"], {})
+print(os.system("echo x") == 0)
+"""
+    result = box(attempts(body))
+    assert result.stdout.split() == ["PermissionError"] * 3 + ["False"]
+
+
+# -- without end -------------------------------------------------------------------------------------------
+
+
+def test_allocates_without_end(box: Box) -> None:
+    held = box(
+        "import resource\n"
+        "held = []\n"
+        "try:\n"
+        "    while True: held.append(bytearray(b'x') * (1 << 20))\n"
+        "finally:\n"
+        "    del held\n"
+        "    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+    )
+    assert held.status == "error" and "MemoryError" in held.stderr
+    # It came some way, and no further: the interpreter's own mappings count as well.
+    assert LIMITS.memory / 2 < int(held.stdout) * 1024 < LIMITS.memory
+    at_once = box("bytearray(1 << 40)")
+    assert at_once.status == "error" and "MemoryError" in at_once.stderr
+    mapped = box(
+        "import mmap\nheld = []\n"
+        "while True:\n    held.append(mmap.mmap(-1, 1 << 20))\n    held[-1].write(bytes(1 << 20))\n"
+    )
+    assert mapped.status == "error"
+
+
+def test_allocates_outside_its_own_memory(box: Box) -> None:
+    """Files in memory and shared segments are counted by no limit of a process."""
+    if box.level not in FILTERED:
+        pytest.skip("not promised at this level")
+    body = """
+tried(os.memfd_create, "x")
+libc = ctypes.CDLL(None, use_errno=True)
+print(libc.shmget(0, 1 << 20, 0o1666), libc.semget(0, 1, 0o1666), libc.msgget(0, 0o1666))
+"""
+    assert box(attempts(body)).stdout == "PermissionError\n-1 -1 -1\n"
+
+
+def test_prints_without_end(box: Box) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for stream in ("stdout", "stderr"):
+        program = f"import sys\nwhile True: sys.{stream}.write('0123456789' * 1000)"
+        result = box(program)
+        assert result.status == "output_limit"
+        assert getattr(result, stream) == ("0123456789" * 410)[: LIMITS.output]
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024  # kilobytes
+
+
+def test_writes_without_end_and_ignores_failure(box: Box) -> None:
+    """One that neither prints nor stops trying, once its pipe is no longer read."""
+    program = """
+import os
+while True:
+    try: os.write(1, b"x" * 65536)
+    except OSError: pass
+"""
+    result = box(program)
+    assert result.status == "output_limit" and result.stdout == "x" * LIMITS.output
+
+
+def test_sleeps(box: Box) -> None:
+    result = box("import time\nprint('so far', flush=True)\ntime.sleep(3600)", limits=SHORT)
+    assert (result.status, result.stdout) == ("timeout", "so far\n")
+    assert SHORT.wall_seconds <= result.seconds < SHORT.wall_seconds + 3
+
+
+def test_computes_without_end(box: Box) -> None:
+    limits = Limits(cpu_seconds=1, wall_seconds=60.0)
+    warned = "" if box.warm else "import signal; signal.signal(signal.SIGXCPU, signal.SIG_IGN)"
+    result = box(f"{warned}\nwhile True: pass", limits=limits)
+    assert result.status == "timeout" and result.seconds < 30
+
+
+def test_ignores_signals(box: Box) -> None:
+    program = """
+import signal
+for number in range(1, 65):
+    try: signal.signal(number, signal.SIG_IGN if number % 2 else lambda *_: None)
+    except (OSError, ValueError): pass
+signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))
+print("deaf", flush=True)
+while True: signal.sigwaitinfo(range(1, 65))
+"""
+    result = box(program, limits=SHORT)
+    assert (result.status, result.stdout) == ("timeout", "deaf\n")

@@ -1,0 +1,337 @@
+"""Warm workers: nothing passes from one program to the next, and nothing is left when they end."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from task_gym.errors import SandboxError
+from tests.trace_gym.boxes import LIMITS, descendants, need, running
+from trace_gym.sandbox import LEVELS, Job, Limits, Sandbox, execution, worker
+from trace_gym.sandbox.jail.wire import Caps
+from trace_gym.sandbox.worker import Worker
+
+
+@pytest.fixture(scope="module", params=LEVELS)
+def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    need(request.param)
+    with Sandbox((0, 1), limits=LIMITS, level=request.param) as made:
+        yield made
+
+
+def pid_of(sandbox: Sandbox, seed: int = 0) -> int:
+    return sandbox._workers[seed]._process.pid
+
+
+def state() -> tuple[set[str], set[int], set[str]]:
+    """What a leak would show in: open files, child processes, directories."""
+    gc.collect()
+    links = [Path("/proc/self/fd") / name for name in os.listdir("/proc/self/fd")]
+    files = {os.readlink(link) for link in links if os.path.lexists(link)}
+    directories = {name for name in os.listdir(tempfile.gettempdir()) if name.startswith("trace-")}
+    return files, descendants(os.getpid()), directories
+
+
+# -- nothing is shared -------------------------------------------------------------------------------------
+
+LOOK = """
+import builtins, gc, io, json, locale, math, os, random, signal, string, sys, threading
+print(len.__name__, builtins.print is print, hasattr(builtins, "planted"), hasattr(os, "planted"))
+print(json.dumps([1]), math.pi, string.digits, "planted" in sys.modules, sorted(globals()))
+print(os.getcwd(), os.listdir(), os.listdir("..") if CAN_LIST else "")
+print(os.umask(0o22), sys.getrecursionlimit(), gc.isenabled(), gc.get_threshold(), sys.getswitchinterval())
+print([signal.getsignal(n) for n in (15, 17)], signal.pthread_sigmask(signal.SIG_BLOCK, []))
+print(dict(os.environ), sys.argv, threading.active_count())
+print(len(sys.path), sys.flags.hash_randomization, hash("a"), sys.stdin.read())
+"""
+
+SPOIL = """
+import builtins, gc, json, math, os, random, resource, signal, string, sys
+builtins.len = builtins.print = lambda *a: 0
+builtins.planted = os.planted = True
+sys.modules["planted"] = sys
+json.dumps = lambda value: "spoilt"
+math.pi, string.digits = 3, "none"
+os.environ["PLANTED"] = "1"
+os.umask(0o777)
+sys.setrecursionlimit(50)
+gc.disable(); gc.set_threshold(1)
+sys.setswitchinterval(1)
+for number in (signal.SIGTERM, signal.SIGCHLD): signal.signal(number, signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))
+open("planted.py", "w").close(); open("sitecustomize.py", "w").close()
+os.mkdir("d"); os.chdir("d")
+try: open("/tmp/trace-planted", "w").close(); os.unlink("/tmp/trace-planted")
+except OSError: pass
+for _ in range(1000): random.random()
+sys.stdin.read(1)
+sys.path.clear(); sys.meta_path.clear(); sys.path_hooks.clear(); sys.path_importer_cache.clear()
+sys.settrace(lambda *a: None); sys.setprofile(lambda *a: None)
+class Forever:
+    def __del__(self): builtins.kept = self
+forever = Forever()
+os.closerange(0, 3)
+"""
+
+
+def test_what_a_program_does_the_next_does_not_see(sandbox: Sandbox) -> None:
+    look = f"CAN_LIST = {sandbox.level == 'namespaces'}\n{LOOK}"
+    before = sandbox.run(look, "input")
+    assert before.status == "ok", before.stderr
+    first, *_, last = before.stdout.splitlines()
+    assert first == "len True False False" and last.endswith("input")
+    for _ in range(2):
+        assert sandbox.run(SPOIL, "input").status in ("ok", "error")
+        assert sandbox.run(look, "input").stdout == before.stdout
+
+
+def test_random_numbers_differ(sandbox: Sandbox) -> None:
+    """Each program draws its own seed from the machine, as it would on its own."""
+    program = "import os, random; print(random.random(), os.urandom(4))"
+    assert len({sandbox.run(program).stdout for _ in range(4)}) == 4
+
+
+def test_every_program_starts_alike(sandbox: Sandbox) -> None:
+    program = "import sys; print(sorted(sys.modules), len(dir()), [hash(c) for c in 'abc'])"
+    assert len({sandbox.run(program).stdout for _ in range(3)}) == 1
+
+
+def test_what_was_imported_is_imported_again(sandbox: Sandbox) -> None:
+    program = "import sys; print('this' in sys.modules); import this, colorsys; colorsys.planted = 1"
+    assert [sandbox.run(program).stdout.splitlines()[0] for _ in range(2)] == ["False", "False"]
+
+
+def test_limits_hold_for_each_program_anew() -> None:
+    """Processor time, files and memory that one has used are not counted against the next."""
+    with Sandbox(limits=Limits(cpu_seconds=1, wall_seconds=60.0)) as tight:
+        busy = "import time\nwhile time.process_time() < 0.6: pass\nopen('x', 'w')\nx = bytearray(10**7)"
+        results = [tight.run(busy) for _ in range(2)]
+    assert [(result.status, result.stderr) for result in results] == [("ok", "")] * 2
+
+
+# -- workers that die --------------------------------------------------------------------------------------
+
+
+def test_a_killed_worker_is_replaced(sandbox: Sandbox) -> None:
+    sandbox.run("")
+    pid = pid_of(sandbox)
+    os.kill(pid, signal.SIGKILL)
+    assert sandbox.run("print(1)").stdout == "1\n"
+    assert pid_of(sandbox) != pid
+    assert not os.path.exists(f"/proc/{pid}")  # and it was waited for
+
+
+def test_a_worker_that_dies_before_it_begins(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program is run on another; if that one dies as well, something is wrong, and said."""
+    real, deaths = Worker.submit, 0
+
+    def submit(worker: Worker, caps: Caps, files: list[int]) -> None:
+        nonlocal deaths
+        if deaths:
+            os.kill(worker._process.pid, signal.SIGSTOP)
+        real(worker, caps, files)
+        if deaths:
+            deaths -= 1
+            os.kill(worker._process.pid, signal.SIGKILL)
+
+    monkeypatch.setattr(Worker, "submit", submit)
+    sandbox.run("")
+    deaths = 1
+    assert sandbox.run("print(1)").stdout == "1\n" and deaths == 0
+    deaths = 2
+    with pytest.raises(SandboxError, match="died before it could run a program"):
+        sandbox.run("print(1)")
+    assert sandbox.run("print(1)").stdout == "1\n"
+
+
+def test_a_worker_killed_under_a_program(sandbox: Sandbox) -> None:
+    """The program goes with it, wherever it is, and is told as killed."""
+    sandbox.run("")
+    pid = pid_of(sandbox)
+
+    def strike() -> None:
+        while not (below := descendants(pid)) or len(below) < 2:
+            time.sleep(0.01)
+        struck.update(below)
+        os.kill(pid, signal.SIGKILL)
+
+    struck: set[int] = set()
+    thread = threading.Thread(target=strike)
+    thread.start()
+    result = sandbox.run("print('here', flush=True)\nwhile True: pass")
+    thread.join()
+    assert result.status == "killed" and result.stdout in ("", "here\n")
+    assert len(struck) == 2 and sandbox.run("print(2)").stdout == "2\n"
+    until = time.monotonic() + 5
+    while any(map(running, struck)):
+        assert time.monotonic() < until
+
+
+def test_a_stopped_worker_is_given_up(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that no longer answers is killed a while after the program's time is over."""
+    monkeypatch.setattr(execution, "_GRACE_SECONDS", 0.2)
+    monkeypatch.setattr(worker, "_END_SECONDS", 0.2)
+    with Sandbox(limits=Limits(wall_seconds=0.3), level=sandbox.level) as one:
+        one.run("")
+        os.kill(pid_of(one), signal.SIGSTOP)
+        assert one.run("print(1)").status == "timeout"
+        assert one.run("print(2)").stdout == "2\n"
+
+
+def test_an_interrupt_ends_the_program(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C in the middle of a run leaves nothing running, and the sandbox as good as new."""
+    sandbox.run("")
+    pid = pid_of(sandbox)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            sandbox.run_many([Job("import time; time.sleep(60)", hash_seed=seed) for seed in (0, 1)])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert descendants(os.getpid()).isdisjoint({pid})
+    assert sandbox.run("print(3)").stdout == "3\n"
+
+
+# -- their end ---------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_left_open(sandbox: Sandbox) -> None:
+    """Neither by a sandbox that is closed, nor by one that is forgotten, nor by programs of any kind."""
+    level, before = sandbox.level, state()
+    with Sandbox((0, 1), limits=LIMITS, level=level) as closed:
+        closed.run_many([Job("print(1)", "", 0), Job("1 / 0", "x" * 10**6, 1), Job("import os; os.abort()")])
+        during = state()
+        assert len(during[1] - before[1]) == 2
+        for _ in range(20):
+            closed.run("print('x' * 10**6)")
+        assert state() == during
+    assert state() == before
+    forgotten = Sandbox(limits=LIMITS, level=level)
+    forgotten.run("")
+    del forgotten
+    assert state() == before
+    closed.close()
+    assert closed.run("print('again')").stdout == "again\n"
+    closed.close()
+    assert state() == before
+
+
+def test_side_by_side_under_two_seeds(sandbox: Sandbox) -> None:
+    """One after the other, two programs would take as long together as each by itself in sum."""
+    sandbox.run_many([Job("", hash_seed=seed) for seed in (0, 1)])
+    begun = time.perf_counter()
+    results = sandbox.run_many(
+        [Job("import time; time.sleep(0.5); print(1)", hash_seed=seed) for seed in (0, 1)]
+    )
+    assert time.perf_counter() - begun < sum(result.seconds for result in results)
+    assert [result.stdout for result in results] == ["1\n", "1\n"]
+
+
+def test_threads_take_turns(sandbox: Sandbox) -> None:
+    found: dict[int, str] = {}
+
+    def look(number: int) -> None:
+        found[number] = sandbox.run(f"print({number})").stdout
+
+    threads = [threading.Thread(target=look, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {number: f"{number}\n" for number in range(8)}
+
+
+@pytest.mark.parametrize("carry", [lambda box: pickle.loads(pickle.dumps(box)), copy.deepcopy])
+def test_a_copy_has_workers_of_its_own(sandbox: Sandbox, carry: Callable[[Sandbox], Sandbox]) -> None:
+    program = "print(hash('a'))"
+    mine = [sandbox.run(program, hash_seed=seed).stdout for seed in (0, 1)]
+    with carry(sandbox) as other:
+        assert (other.hash_seeds, other.limits, other.level) == ((0, 1), LIMITS, sandbox.level)
+        assert [other.run(program, hash_seed=seed).stdout for seed in (0, 1)] == mine
+        assert pid_of(other) != pid_of(sandbox)
+
+
+def test_a_forked_process_starts_its_own(sandbox: Sandbox) -> None:
+    """And its end does not end the parent's; nor does it hold the parent's open."""
+    sandbox.run("")
+    pid = pid_of(sandbox)
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            stdout = sandbox.run("print('in the child')").stdout
+            os.write(write, f"{pid_of(sandbox)} {stdout}".encode())
+            sandbox.close()
+        finally:
+            os._exit(0)
+    os.close(write)
+    os.waitpid(child, 0)
+    with open(read) as file:
+        theirs, _, stdout = file.read().partition(" ")
+    assert stdout == "in the child\n" and int(theirs) != pid and not os.path.exists(f"/proc/{theirs}")
+    assert pid_of(sandbox) == pid and sandbox.run("print('still')").stdout == "still\n"
+
+
+HOST = """
+import os, sys, time
+from trace_gym.sandbox import Sandbox
+sandbox = Sandbox(level={level!r})
+sandbox.run("")
+if {fork}:
+    if os.fork() == 0:
+        time.sleep(60)  # a process that inherited everything lives on
+base = sandbox.run("import os; print(os.path.dirname(os.getcwd()))").stdout.strip()
+print(sandbox._workers[0]._process.pid, base, flush=True)
+{then}
+"""
+
+
+RUNS = "sandbox.run('while True: pass')"
+
+
+@pytest.mark.parametrize(
+    ("then", "fork"),
+    [(RUNS, False), (RUNS, True), ("sys.exit()", False)],
+    ids=["killed", "killed, a fork lives on", "exit"],
+)
+def test_workers_end_with_their_host(sandbox: Sandbox, then: str, fork: bool) -> None:
+    """However that comes about: nothing of it runs on, and no directory is left."""
+    program = HOST.format(level=sandbox.level, then=then, fork=fork)
+    host = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8",
+        cwd=Path(__file__).parents[2], start_new_session=True,
+    )  # fmt: skip
+    try:
+        assert host.stdout is not None
+        pid, base = host.stdout.readline().split()
+        worker = int(pid)
+        ours = {worker}
+        if "while" in then:
+            until = time.monotonic() + 10
+            while len(ours) < 3 and time.monotonic() < until:
+                ours |= descendants(worker)
+            assert len(ours) == 3  # worker, keeper, program
+            host.kill()
+        host.wait(10)
+        until = time.monotonic() + 10
+        while any(map(running, ours)) and time.monotonic() < until:
+            time.sleep(0.01)
+        assert not any(map(running, ours))
+        assert base == "/" or not os.path.exists(base)
+    finally:
+        os.killpg(host.pid, signal.SIGKILL) if fork else host.kill()
+        host.communicate()
