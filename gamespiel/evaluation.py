@@ -59,7 +59,7 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
         "seed": config.run.seed,
         "env": to_dict(config)["env"],
     }
-    if options.agent in tracing.REPLIES:
+    if options.agent is not None and options.agent in tracing.REPLIES:
         rows = sample_replies(config, options.agent, options.num_episodes)
         console.print(scored_table(f"{options.agent} on {tracing.REPLY_ENVIRONMENT}", rows))
         results["sampled"] = {name: row.to_dict() for name, row in rows.items()}

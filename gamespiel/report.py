@@ -41,16 +41,20 @@ def sampled_table(title: str, rows: Mapping[str, Measured]) -> Table:
 
 
 def scored_table(title: str, rows: Mapping[str, Measured]) -> Table:
-    """A row a group of traces, with all the scores: each mean with its 95% Wilson interval, in percent."""
+    """A row a group of traces, with all the scores."""
     table = Table(
-        title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0)
+        title=f"{title}, percent and 95% Wilson",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
     )
     names = list(rows["all"].scores)
     for name in ("", "traces", *names):
         table.add_column(name, justify="left" if not name else "right")
     for name, m in rows.items():
         scores = [m.scores[scoring] for scoring in names]
-        shown = [f"{s.mean:.1%} ({100 * s.low:.1f}–{100 * s.high:.1f})" for s in scores]
+        shown = [f"{100 * s.mean:.1f} ({100 * s.low:.0f}–{100 * s.high:.0f})" for s in scores]
         table.add_row(name, str(m.episodes), *shown)
     return table
 

@@ -76,7 +76,7 @@ class PPOConfig:
 
 @dataclass(frozen=True)
 class EnvConfig:
-    """What is played: one of task_id, task_ids, game and allowed_game_indices says; traces take the first two."""
+    """What is played: task_id, task_ids, game or allowed_game_indices says; of traces, the first two."""
 
     env_type: Literal["openspiel", "trace"] = key("openspiel", "games or code tracing")
     env_mode: Literal["local", "docker", "url"] = key("local", "where the environment runs")
