@@ -164,7 +164,7 @@ def table(results: dict[str, Any]) -> str:
     constant = results["constant"]
     rows = [("", *MODES)]
     for name, arm in results["arms"].items():
-        rows.append((f"program {name}", *(_percent(arm[mode]) for mode in MODES)))
+        rows.append((f"program {name}", _percent(arm["sampled"]), _percent(arm["greedy"])))
     rows.append((f"always option {constant['option']}", "", _percent(constant)))
     rows.append(("uniformly random", f"{results['uniform']:.1%}", ""))
     lines = [f"{name:<20}{sampled:>22}{greedy:>22}" for name, sampled, greedy in rows]

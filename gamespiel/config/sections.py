@@ -76,7 +76,7 @@ class PPOConfig:
 
 @dataclass(frozen=True)
 class EnvConfig:
-    """What is played: task_id, task_ids, game or allowed_game_indices says; of traces, the first two."""
+    """What is played (task_id, task_ids, game or allowed_game_indices says), and how."""
 
     env_type: Literal["openspiel", "trace"] = key("openspiel", "games or code tracing")
     env_mode: Literal["local", "docker", "url"] = key("local", "where the environment runs")
