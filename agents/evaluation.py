@@ -52,7 +52,9 @@ def measure(episodes: Sequence[Episode]) -> Measured | None:
     # A cut game has score 0, and so has one whose environment names no score but its reward.
     scores = [float(episode.info.get("score", episode.total_reward)) for episode in played]
     returns = [e.info["returns"][e.info["seat"]] for e in played if "returns" in e.info]
-    names = list(played[0].info["scores"]) if all("scores" in e.info for e in played) else []
+    # Games have scores too, a list of every seat's.
+    named = [e.info["scores"] for e in played if isinstance(e.info.get("scores"), Mapping)]
+    names = list(named[0]) if len(named) == len(played) else []
     return Measured(
         episodes=len(played),
         faults=len(episodes) - len(played),
@@ -64,7 +66,7 @@ def measure(episodes: Sequence[Episode]) -> Measured | None:
         returns=mean_interval(returns) if len(returns) == len(played) else None,
         illegal_rate=sum(episode.illegal for episode in played) / max(1, turns),
         length=turns / len(played),
-        scores={name: wilson(sum(e.info["scores"][name] for e in played), len(played)) for name in names},
+        scores={name: wilson(sum(scores[name] for scores in named), len(named)) for name in names},
     )
 
 
