@@ -190,20 +190,20 @@ def test_an_opponent_without_effect_is_said(tmp_path: Path) -> None:
 def test_a_policy_learns_on_some_tasks_and_is_evaluated_on_others(tmp_path: Path) -> None:
     small = {
         "env.task_ids": "[[0, 319]]", "ppo.batch_size": "4", "ppo.ppo_epochs": "1",
-        "ppo.num_train_steps": "2", "run.eval_games": "3", "run.device": "cpu", "run.num_threads": "1",
+        "ppo.num_train_steps": "1", "run.eval_games": "2", "run.device": "cpu", "run.num_threads": "1",
         "run.output_dir": str(tmp_path / "run"),
     }  # fmt: skip
     folder = train_quietly(resolve("tiny-trace", overrides=small.items()))
     summary = json.loads((folder / "summary.json").read_text())
-    assert summary["decisions"] == 8  # two steps of four choices
+    assert summary["decisions"] == 4  # a step of four choices
     assert set(summary["before"]) == {"score", "success rate", "return", "illegal rate"}
 
     held_out = [("env.task_ids", "[[5000000000, 5000159999]]")]
     given = resolve(base=saved_config(folder), overrides=held_out)
     for greedy in (False, True):
-        options = EvalOptions(config=given, checkpoint=folder, num_episodes=4, greedy=greedy)
+        options = EvalOptions(config=given, checkpoint=folder, num_episodes=2, greedy=greedy)
         sampled = evaluate(options, quiet())["sampled"]
-        assert sampled["all"]["episodes"] == 4 and sampled["all"]["illegal_rate"] == 0
+        assert sampled["all"]["episodes"] == 2 and sampled["all"]["illegal_rate"] == 0
         assert set(sampled["all"]["scores"]) == {"affine", "exact", "lines"}
     assert {path.name for path in folder.glob("eval-*")} == {
         "eval-sampled-trace.json",
