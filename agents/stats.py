@@ -17,8 +17,11 @@ class Interval(NamedTuple):
     high: float
 
 
-def wilson(successes: int, trials: int) -> Interval:
+def wilson(successes: float, trials: int) -> Interval:
     """A proportion with its Wilson score interval (Wilson 1927), which stays in [0, 1] and never has width 0.
+
+    Of trials that can succeed in part, `successes` is the sum of values in [0, 1]: no values with that mean
+    vary more than zeros and ones do, so that the interval is, if anything, too wide.
 
     Raises:
         ValueError: no trials, or more successes than trials.

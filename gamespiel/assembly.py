@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
@@ -21,13 +22,37 @@ from gamespiel.config.sections import EnvConfig
 ENVIRONMENTS_AT_ONCE = 1024
 """More episodes than this are played in waves; an environment costs tens of kilobytes."""
 
+ENVIRONMENTS = {"openspiel": "GameSpiel-v0", "trace": "CodeTraceChoice-v0"}
+"""What a policy plays, by env_type: of traces the one whose actions are choices, as those of games are."""
+
+Wrap = Callable[[gym.Env[Any, Any]], gym.Env[Any, Any]]
+
 
 def env_arguments(config: EnvConfig) -> dict[str, Any]:
-    """What the environment section means to `gym.make`.
+    """What the environment section means to `gym.make` of the policy's environment.
 
     Raises:
         InvalidValueError: nothing in it chooses a game.
     """
+    if config.env_type == "trace":
+        return trace_arguments(config) | {"illegal": config.illegal}
+    return _game_arguments(config)
+
+
+def trace_arguments(config: EnvConfig) -> dict[str, Any]:
+    """What the environment section means to every environment of traces; without task ids, all are drawn."""
+    return {
+        "task_id": config.task_id,
+        "task_ids": list(config.task_ids) or None,
+        "source": config.source,
+        "level": config.level,
+        "family": config.family,
+        "injector": config.injector,
+        "scoring": config.scoring,
+    }
+
+
+def _game_arguments(config: EnvConfig) -> dict[str, Any]:
     arguments: dict[str, Any] = {
         "opponent": config.opponent,
         "seeding": config.seeding,
@@ -51,13 +76,14 @@ def env_arguments(config: EnvConfig) -> dict[str, Any]:
     )
 
 
-def make_envs(config: EnvConfig, count: int) -> TextVecEnv:
-    """`count` copies of the configured environment, at most `ENVIRONMENTS_AT_ONCE`."""
+def make_envs(config: EnvConfig, count: int, wrap: Wrap | None = None) -> TextVecEnv:
+    """`count` copies of the configured environment, each in `wrap`; at most `ENVIRONMENTS_AT_ONCE`."""
     arguments = env_arguments(config)
 
     def make() -> gym.Env[Any, Any]:
         # Gymnasium's checker looks at every step of every copy; the environments pass it in the tests.
-        return gym.make("GameSpiel-v0", disable_env_checker=True, **arguments)
+        env = gym.make(ENVIRONMENTS[config.env_type], disable_env_checker=True, **arguments)
+        return env if wrap is None else wrap(env)
 
     return TextVecEnv([make] * min(count, ENVIRONMENTS_AT_ONCE))
 
@@ -102,10 +128,10 @@ def make_policy(config: Config, env: TextVecEnv) -> LLMPolicy:
     )
 
 
-def make_algorithm(config: Config) -> LLMPPO:
-    """Environments, policy and algorithm, before their first step."""
+def make_algorithm(config: Config, wrap: Wrap | None = None) -> LLMPPO:
+    """Environments (each in `wrap`), policy and algorithm, before their first step."""
     ppo = config.ppo
-    envs = make_envs(config.env, ppo.batch_size)
+    envs = make_envs(config.env, ppo.batch_size, wrap)
     return LLMPPO(
         LLMPolicy,
         envs,

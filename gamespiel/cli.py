@@ -3,14 +3,15 @@
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from gamespiel.config import DEFAULT_PRESET, Config, ConfigError, resolve, saved_config
+from gamespiel.config import DEFAULT_PRESET, DEFAULT_PRESETS, Config, ConfigError, resolve, saved_config
 from gamespiel.config.errors import unknown
 from gamespiel.config.schema import DOTTED
-from gamespiel.options import AGENTS, EvalOptions
+from gamespiel.config.sections import EnvConfig
+from gamespiel.options import AGENTS, TRACE_AGENTS, EvalOptions
 from gamespiel.usage import config_help
 from task_gym.errors import TaskGymError
 
@@ -78,6 +79,7 @@ def build_parser() -> argparse.ArgumentParser:
             help="JSON or YAML; later ones win",
         )
         sub.add_argument("--seed", metavar="N", help="the same as --run.seed")
+        sub.add_argument("--env", metavar="TYPE", help="openspiel or trace, the same as --env.env_type")
         return sub
 
     train = command("train", run_train)
@@ -93,8 +95,10 @@ def build_parser() -> argparse.ArgumentParser:
     evaluate = command("eval", run_eval)
     player = evaluate.add_mutually_exclusive_group(required=True)
     player.add_argument("--checkpoint", type=Path, metavar="RUN", help="a run, or one of its checkpoints")
-    player.add_argument("--agent", metavar="NAME", help=AGENTS)
-    evaluate.add_argument("--num_episodes", type=int, default=100, metavar="N", help="games to play [100]")
+    player.add_argument("--agent", metavar="NAME", help=f"{AGENTS}; with --env trace: {TRACE_AGENTS}")
+    evaluate.add_argument(
+        "--num_episodes", type=int, default=100, metavar="N", help="games a seat, or traces [100]"
+    )
     evaluate.add_argument("--opponent", metavar="NAME", help="the same as --env.opponent")
     evaluate.add_argument(
         "--exact", action="store_true", help="the exact value, without sampling (small games)"
@@ -109,8 +113,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 def run_train(args: argparse.Namespace, overrides: Overrides) -> None:
     """Train a policy."""
-    flags = [("run.seed", args.seed), ("run.output_dir", args.output_dir)]
-    config = _config(args, flags, overrides, run=args.resume, option="--resume")
+    flags = [("run.seed", args.seed), ("env.env_type", args.env), ("run.output_dir", args.output_dir)]
+    config = _config(args, flags, overrides, DEFAULT_PRESETS, run=args.resume, option="--resume")
 
     from gamespiel.training import train
 
@@ -119,9 +123,11 @@ def run_train(args: argparse.Namespace, overrides: Overrides) -> None:
 
 def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
     """Evaluate a trained policy or a named agent."""
-    flags = [("run.seed", args.seed), ("env.opponent", args.opponent)]
+    flags = [("run.seed", args.seed), ("env.env_type", args.env), ("env.opponent", args.opponent)]
+    # Traces without a preset are all of them; what tiny-trace trains on is a part.
+    defaults = {"openspiel": DEFAULT_PRESET}
     options = EvalOptions(
-        config=_config(args, flags, overrides, run=args.checkpoint, option="--checkpoint"),
+        config=_config(args, flags, overrides, defaults, run=args.checkpoint, option="--checkpoint"),
         checkpoint=args.checkpoint,
         agent=args.agent,
         num_episodes=args.num_episodes,
@@ -139,17 +145,22 @@ def _config(
     args: argparse.Namespace,
     flags: Sequence[tuple[str, str | None]],
     overrides: Overrides,
+    presets: Mapping[str, str],
     *,
     run: Path | None,
     option: str,
 ) -> Config:
-    """The configuration asked for: a run's own as the base if one is named, else a preset or the defaults."""
+    """The configuration asked for: a run's own as the base if one is named, else a preset or the defaults.
+
+    presets: by env_type, the one that holds where neither a preset nor a file is named.
+    """
     given = [(key, value) for key, value in flags if value is not None]
     if run is not None:
         if args.preset is not None:
             raise ConfigError(f"--preset cannot go with {option}: the run's own configuration holds")
         return resolve(files=args.config, overrides=[*given, *overrides], base=saved_config(run))
-    preset = args.preset or (None if args.config else DEFAULT_PRESET)
+    kind = dict([*given, *overrides]).get("env.env_type", EnvConfig.env_type)
+    preset = args.preset or (None if args.config else presets.get(kind))
     return resolve(preset, args.config, [*given, *overrides])
 
 

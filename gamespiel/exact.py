@@ -41,7 +41,7 @@ def of_policy(policy: LLMPolicy, env: EnvConfig) -> ExactComparison:
     Raises:
         SizeError: a game that is too large to enumerate, or several games.
         ArgumentError: an opponent whose policy is not known exactly.
-        InvalidValueError: games that env.max_turns cuts.
+        InvalidValueError: traces, or games that env.max_turns cuts.
     """
     variant, own = _variant(env), _asked_once(policy.distribution)
 
@@ -80,8 +80,8 @@ def of_agent(name: str, env: EnvConfig) -> ExactComparison:
 
 
 def is_enumerable(env: EnvConfig) -> bool:
-    """Whether the configured game and opponent can be evaluated exactly."""
-    if env.opponent not in exact.OPPONENTS or env.max_turns is not None:
+    """Whether the configured task is a game, and opponent, that can be evaluated exactly."""
+    if env.env_type == "trace" or env.opponent not in exact.OPPONENTS or env.max_turns is not None:
         return False
     try:
         exact.information_states(_variant(env), rules=False)
@@ -103,6 +103,8 @@ def _asked_once(policy: Policy) -> Policy:
 
 
 def _variant(env: EnvConfig) -> Any:
+    if env.env_type == "trace":
+        raise InvalidValueError("exact evaluation is of games small enough to enumerate, not of traces")
     if env.task_id is None and env.game is None:
         raise SizeError("exact evaluation takes one game: give env.task_id or env.game, not a set of them")
     if env.max_turns is not None:

@@ -8,6 +8,9 @@ from gamespiel.config import Config, InvalidValueError
 
 AGENTS = "random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS]"
 
+REPLY_AGENTS, CHOICE_AGENTS = ("oracle", "empty", "echo"), ("random", "first")
+TRACE_AGENTS = f"{', '.join(REPLY_AGENTS)} (replies), or {', '.join(CHOICE_AGENTS)} (choices)"
+
 
 @dataclass(frozen=True)
 class EvalOptions:
@@ -28,10 +31,8 @@ class EvalOptions:
     def __post_init__(self) -> None:
         if (self.checkpoint is None) == (self.agent is None):
             raise InvalidValueError("give either a checkpoint or an agent, and not both")
-        if self.agent is not None and not re.fullmatch(
-            r"random|first|(is)?mcts(:[1-9]\d*(x[1-9]\d*)?)?", self.agent
-        ):
-            raise InvalidValueError(f"--agent must be {AGENTS}, not {self.agent!r}")
+        if self.agent is not None:
+            _check_agent(self.agent, self.config.env.env_type)
         if self.exact and self.greedy:
             raise InvalidValueError(
                 "--exact shows the greedy policy beside the sampled one: leave --greedy out"
@@ -40,3 +41,13 @@ class EvalOptions:
             raise InvalidValueError(f"--num_episodes must be at least 1, not {self.num_episodes}")
         if self.output is not None and self.output.suffix != ".json":
             raise InvalidValueError(f"--output must end in .json, not {str(self.output)!r}")
+
+
+def _check_agent(agent: str, env_type: str) -> None:
+    traces = agent in (*REPLY_AGENTS, *CHOICE_AGENTS)
+    games = re.fullmatch(r"random|first|(is)?mcts(:[1-9]\d*(x[1-9]\d*)?)?", agent)
+    if env_type == "trace" and not traces:
+        raise InvalidValueError(f"--agent must be {TRACE_AGENTS} with --env trace, not {agent!r}")
+    if env_type == "openspiel" and not games:
+        other = f"; {agent} goes with --env trace" if traces else ""
+        raise InvalidValueError(f"--agent must be {AGENTS}, not {agent!r}{other}")

@@ -40,6 +40,25 @@ def sampled_table(title: str, rows: Mapping[str, Measured]) -> Table:
     return table
 
 
+def scored_table(title: str, rows: Mapping[str, Measured]) -> Table:
+    """A row a group of traces, with all the scores."""
+    table = Table(
+        title=f"{title}, percent and 95% Wilson",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    names = list(rows["all"].scores)
+    for name in ("", "traces", *names):
+        table.add_column(name, justify="left" if not name else "right")
+    for name, m in rows.items():
+        scores = [m.scores[scoring] for scoring in names]
+        shown = [f"{100 * s.mean:.1f} ({100 * s.low:.0f}–{100 * s.high:.0f})" for s in scores]
+        table.add_row(name, str(m.episodes), *shown)
+    return table
+
+
 def exact_table(comparison: ExactComparison) -> Table:
     """Values from each seat, the best response's, the share reached and the exploitability."""
     shown = comparison.policy

@@ -22,9 +22,8 @@ from agents.dashboard import Dashboard, summary_table
 from agents.loggers import JSONLWriter, truncate_after
 from agents.plots import learning_curve
 from agents.ppo import LLMPPO
-from agents.vec_env import TextVecEnv
 from gamespiel import exact
-from gamespiel.assembly import make_algorithm, make_envs
+from gamespiel.assembly import make_algorithm
 from gamespiel.config import (
     SAVED_NAME,
     Config,
@@ -34,7 +33,7 @@ from gamespiel.config import (
     save,
     saved_config,
 )
-from gamespiel.evaluation import sample
+from gamespiel.evaluation import evaluation_envs, sample
 from gamespiel.report import summary_rows, write_json
 
 METRICS = "metrics.jsonl"
@@ -57,7 +56,7 @@ def train(config: Config, resume: Path | None = None, console: Console | None = 
     """
     console = console or Console()
     require_built(config)
-    if config.env.opponent == "open":
+    if config.env.opponent == "open" and config.env.env_type == "openspiel":
         raise InvalidValueError("training needs an opponent; 'open' leaves every seat to the caller")
     if config.run.num_threads is not None:
         torch.set_num_threads(config.run.num_threads)
@@ -152,13 +151,10 @@ def measures(config: Config, model: LLMPPO) -> dict[str, float | str]:
     """How good the policy is now: by play, and exactly where the game is small enough."""
     sampled: Mapping[str, Any] = {}
     if config.run.eval_games:
-        sampled = sample(config, _evaluation_envs(config), model.policy, None, config.run.eval_games)
+        envs = evaluation_envs(config.env, config.run.eval_games)
+        sampled = sample(config, envs, model.policy, None, config.run.eval_games)
     comparison = exact.of_policy(model.policy, config.env) if exact.is_enumerable(config.env) else None
     return summary_rows(sampled, comparison)
-
-
-def _evaluation_envs(config: Config) -> TextVecEnv:
-    return make_envs(config.env, 2 * config.run.eval_games)
 
 
 def _conclude(

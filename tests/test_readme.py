@@ -23,6 +23,7 @@ def test_the_environments_example_prints_what_is_shown() -> None:
 
 def test_paths_that_it_names_are_there() -> None:
     root = Path(__file__).parents[1]
-    named = re.findall(r"`((?:docs|configs|benchmarks|agents|gamespiel|game_gym|task_gym)/[\w./-]*)`", README)
+    rooms = "docs|configs|benchmarks|agents|gamespiel|game_gym|task_gym|trace_gym"
+    named = re.findall(rf"`((?:{rooms})/[\w./-]*)`", README)
     named += re.findall(r"\]\(([\w./-]+)\)", README)
     assert named and [path for path in named if not (root / path).exists()] == []

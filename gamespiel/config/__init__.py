@@ -1,10 +1,11 @@
 """Configuration: typed sections, presets, files and overrides. `resolve` puts them together."""
 
 from gamespiel.config.built import require_built
-from gamespiel.config.checks import notices, validate
+from gamespiel.config.checks import env_notices, notices, validate
 from gamespiel.config.errors import ConfigError, InvalidValueError, NotBuiltError, UnknownKeyError
 from gamespiel.config.files import (
     DEFAULT_PRESET,
+    DEFAULT_PRESETS,
     SAVED_NAME,
     from_dict,
     load,
@@ -28,6 +29,7 @@ from gamespiel.config.sections import (
 
 __all__ = [
     "DEFAULT_PRESET",
+    "DEFAULT_PRESETS",
     "SAVED_NAME",
     "Config",
     "ConfigError",
@@ -41,6 +43,7 @@ __all__ = [
     "RunConfig",
     "Stage",
     "UnknownKeyError",
+    "env_notices",
     "from_dict",
     "load",
     "notices",

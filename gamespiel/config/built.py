@@ -20,7 +20,6 @@ class Missing(NamedTuple):
 
 MISSING = (
     Missing("model.use_4bit", bool, "false, with model.dtype bfloat16"),
-    Missing("env.env_type", lambda value: value != "openspiel", "'openspiel'"),
     Missing("env.env_mode", lambda value: value != "local", "'local'"),
     Missing("env.use_vllm", bool, "false: the model itself samples"),
     Missing("curriculum.stages", bool, "no stages: env.task_ids and env.opponent throughout"),

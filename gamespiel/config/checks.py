@@ -1,10 +1,21 @@
 """What the types cannot say: ranges, and keys that must agree."""
 
 from gamespiel.config.errors import ConfigError, InvalidValueError
-from gamespiel.config.layers import GAME_CHOICE
+from gamespiel.config.layers import GAME_CHOICE, TRACE_CHOICE
 from gamespiel.config.parse import check_range
 from gamespiel.config.schema import KEYS
-from gamespiel.config.sections import Config, PPOConfig, TaskRange
+from gamespiel.config.sections import Config, EnvConfig, PPOConfig, TaskRange
+
+WITHOUT_EFFECT = {
+    "openspiel": ("injector", "scoring"),
+    "trace": ("opponent", "seeding", "rules", "reward", "max_turns"),
+}
+"""By env_type, the keys of `env` that say how the other kind of task is played."""
+
+OTHERS_CHOICE = {"openspiel": TRACE_CHOICE, "trace": ("game", "params", "allowed_game_indices")}
+"""By env_type, the keys of `env` that choose tasks of the other kind."""
+
+CALLED = {"openspiel": "games", "trace": "traces"}
 
 
 def validate(config: Config) -> Config:
@@ -20,6 +31,7 @@ def validate(config: Config) -> Config:
 
 def _check_env(config: Config) -> None:
     env = config.env
+    _check_kind(env)
     chosen = [f"env.{name}" for name in GAME_CHOICE if getattr(env, name) not in (None, ())]
     if len(chosen) > 1:
         raise ConfigError(f"only one key may choose the games, not {' and '.join(chosen)}")
@@ -30,6 +42,16 @@ def _check_env(config: Config) -> None:
             _check_order(item, f"env.task_ids[{i}]")
     if env.use_vllm and env.vllm_base_url is None:
         raise ConfigError("env.use_vllm needs env.vllm_base_url, for example http://localhost:8000/v1")
+
+
+def _check_kind(env: EnvConfig) -> None:
+    for name in OTHERS_CHOICE[env.env_type]:
+        if getattr(env, name) != getattr(EnvConfig(), name):
+            (other,) = set(CALLED) - {env.env_type}
+            raise ConfigError(
+                f"env.{name} = {getattr(env, name)!r} chooses {CALLED[other]}, and env.env_type is "
+                f"{env.env_type!r}: leave it out, or set env.env_type to {other!r}"
+            )
 
 
 def _check_stages(config: Config) -> None:
@@ -59,11 +81,23 @@ def notices(config: Config) -> list[str]:
         )
     if config.model.use_nested_quant and not config.model.use_4bit:
         found.append("model.use_nested_quant = true has no effect without model.use_4bit.")
-    if config.env.vllm_base_url is not None and not config.env.use_vllm:
-        found.append(f"env.vllm_base_url = {config.env.vllm_base_url} is not used: env.use_vllm is false.")
+    found += env_notices(config.env)
     if config.ppo.temperature != PPOConfig().temperature:
         found.append(
             f"ppo.temperature = {config.ppo.temperature} has no effect: it is of text replies, and games "
             "choose among legal actions at temperature 1."
         )
+    return found
+
+
+def env_notices(env: EnvConfig) -> list[str]:
+    """:func:`notices` of the environment's section alone."""
+    found = []
+    if env.vllm_base_url is not None and not env.use_vllm:
+        found.append(f"env.vllm_base_url = {env.vllm_base_url} is not used: env.use_vllm is false.")
+    found += [
+        f"env.{name} = {getattr(env, name)!r} has no effect on {CALLED[env.env_type]}."
+        for name in WITHOUT_EFFECT[env.env_type]
+        if getattr(env, name) != getattr(EnvConfig(), name)
+    ]
     return found

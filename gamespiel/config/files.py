@@ -16,6 +16,9 @@ from gamespiel.config.sections import Config
 from gamespiel.config.yaml_text import read_yaml, write_yaml
 
 DEFAULT_PRESET = "tiny"
+DEFAULT_PRESETS = {"openspiel": DEFAULT_PRESET, "trace": "tiny-trace"}
+"""What is trained where nothing else is named, by env.env_type."""
+
 SAVED_NAME = "config.yaml"
 """A run's folder holds its resolved configuration under this name."""
 

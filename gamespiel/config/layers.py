@@ -1,7 +1,8 @@
 """Where values come from and which wins: defaults < preset < files, in their order < command line.
 
 A layer is `{section: {key: value}}`, with values already of the declared type. The later layer wins key by
-key, but for the keys that choose the games, where the later choice replaces the earlier one whole.
+key, but for the keys that choose the tasks, where the later choice replaces the earlier one whole; so it does
+where a later layer changes the kind of task.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,12 +11,15 @@ from typing import Any
 from gamespiel.config.errors import ConfigError, InvalidValueError, unknown
 from gamespiel.config.parse import parse_text, parse_value
 from gamespiel.config.schema import DOTTED, HINTS, KEYS, SECTION_OF, SECTIONS
-from gamespiel.config.sections import Config
+from gamespiel.config.sections import Config, EnvConfig
 
 Layer = Mapping[str, Mapping[str, Any]]
 
 GAME_CHOICE = ("task_id", "task_ids", "game", "allowed_game_indices")
 """Keys of `env` that each choose the games; only one may hold."""
+
+TRACE_CHOICE = ("source", "level", "family")
+"""Keys of `env` that say which programs are traced, among the tasks that task_id or task_ids name."""
 
 
 def layer_from_data(data: Any, source: str = "config") -> Layer:
@@ -59,8 +63,10 @@ def merge(layers: Sequence[Layer]) -> Config:
     for layer in layers:
         env = layer.get("env", {})
         chosen = [key for key in GAME_CHOICE if env.get(key) not in (None, ())]
-        if chosen:
-            for key in (*GAME_CHOICE, "params"):
+        kind = merged["env"].get("env_type", EnvConfig.env_type)
+        changed = env.get("env_type", kind) != kind
+        if chosen or changed:
+            for key in (*GAME_CHOICE, "params", *(TRACE_CHOICE if changed else ())):
                 merged["env"].pop(key, None)
         for section, values in layer.items():
             merged[section].update(values)

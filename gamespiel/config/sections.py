@@ -76,7 +76,7 @@ class PPOConfig:
 
 @dataclass(frozen=True)
 class EnvConfig:
-    """What is played: one of task_id, task_ids, game and allowed_game_indices chooses the games."""
+    """What is played (task_id, task_ids, game or allowed_game_indices says), and how."""
 
     env_type: Literal["openspiel", "trace"] = key("openspiel", "games or code tracing")
     env_mode: Literal["local", "docker", "url"] = key("local", "where the environment runs")
@@ -91,6 +91,11 @@ class EnvConfig:
     reward: Literal["score", "upstream"] = key("score", "what an episode pays")
     illegal: Literal["penalize", "forfeit", "raise"] = key("penalize", "what an illegal action does")
     max_turns: int | None = key(None, "cut an episode after so many turns", at_least=2)
+    source: str = key("builtin", "traces: builtin, hub, or a JSONL or Parquet file of programs")
+    level: int | None = key(None, "traces: builtin programs of this level alone", at_least=1, at_most=10)
+    family: str | None = key(None, "traces: builtin programs of this family alone")
+    injector: Literal["safe", "affine"] = key("safe", "traces: who puts in the debug prints")
+    scoring: Literal["affine", "exact", "lines"] = key("affine", "traces: the score that is paid")
     use_vllm: bool = key(False, "sample from a vLLM server")
     vllm_base_url: str | None = key(None, "where that server is")
 
@@ -123,7 +128,7 @@ class RunConfig:
     output_dir: str | None = key(None, "where results go (null: a new folder in runs/)")
     checkpoint_every: int = key(500, "steps", at_least=1)
     keep_checkpoints: int = key(3, "older ones are removed", at_least=1)
-    eval_games: int = key(200, "games a seat before and after training (0: none)", at_least=0)
+    eval_games: int = key(200, "games a seat, or traces, before and after training (0: none)", at_least=0)
     exact_every: int = key(0, "steps between exact evaluations, in games small enough (0: none)", at_least=0)
     device: str = key("auto", "auto, cpu, cuda, cuda:1, ...")
     num_threads: int | None = key(None, "CPU threads (null: torch decides)", at_least=1)

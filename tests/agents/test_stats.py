@@ -74,3 +74,10 @@ def test_mean_interval_is_around_its_mean(values: list[float]) -> None:
     mean, low, high = mean_interval(values)
     assert low <= mean <= high
     assert min(values) - 1e-6 <= mean <= max(values) + 1e-6
+
+
+def test_wilson_of_partial_successes() -> None:
+    """Ten halves out of ten: p = 1/2, and z²/n = 0.384146, so 1/2 ± 1.96 √(1/40 + 0.384146/40) / 1.384146."""
+    mean, low, high = wilson(sum([0.5] * 10), 10)
+    half = 1.959964 * math.sqrt(1.384146 / 40) / 1.384146
+    assert (mean, low, high) == pytest.approx((0.5, 0.5 - half, 0.5 + half), abs=1e-5)

@@ -42,6 +42,20 @@ def test_an_override_alone_keeps_the_tiny_preset(calls: Calls) -> None:
     assert calls[0][0].run.seed == 3
 
 
+@pytest.mark.parametrize("env", [["--env", "trace"], ["--env.env_type=trace"]])
+def test_traces_train_their_own_preset_and_are_evaluated_on_all_programs(
+    env: list[str], calls: Calls
+) -> None:
+    main(["train", *env])
+    main(["eval", *env, "--agent", "oracle"])
+    main(["eval", *env, "--agent", "first", "--preset", "tiny-trace"])
+    trained, everything, own = calls
+    assert trained == (resolve("tiny-trace"), None)
+    assert everything == EvalOptions(from_dict({"env_type": "trace"}), agent="oracle")
+    assert (everything.config.env.level, everything.config.env.task_ids) == (None, ())
+    assert own == EvalOptions(resolve("tiny-trace"), agent="first")
+
+
 def test_a_config_file_alone_starts_from_the_defaults(calls: Calls, tmp_path: Path) -> None:
     first, second = tmp_path / "a.json", tmp_path / "b.yaml"
     first.write_text('{"gamma": 0.5, "lam": 0.5}')
@@ -114,6 +128,20 @@ def test_eval_of_an_agent(calls: Calls) -> None:
             "eval --agent mcts:0",
             "--agent must be random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS], not 'mcts:0'",
         ),
+        (
+            "eval --agent oracle",
+            "--agent must be random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS], not 'oracle'; "
+            "oracle goes with --env trace",
+        ),
+        (
+            "eval --env trace --agent mcts",
+            "--agent must be oracle, empty, echo (replies), or random, first (choices) with --env trace, "
+            "not 'mcts'",
+        ),
+        (
+            "eval --env trce --agent oracle",
+            "--env.env_type must be one of 'openspiel', 'trace', not 'trce'; did you mean 'trace'?",
+        ),
         ("eval --agent first --num_episodes 0", "--num_episodes must be at least 1, not 0"),
         ("eval --agent first --output a.txt", "--output must end in .json, not 'a.txt'"),
         ("", "the following arguments are required: COMMAND"),
@@ -158,7 +186,7 @@ def test_help_lists_every_key_and_preset(command: list[str], capsys: pytest.Capt
     text = capsys.readouterr().out
     assert stop.value.code == 0
     assert [name for name in DOTTED if f"--{name} " not in text] == []
-    assert "presets: qwen2.5-3b, qwen3-4b, tiny" in text
+    assert "presets: qwen2.5-3b, qwen3-4b, tiny, tiny-trace" in text
     assert "of the adapters; a number [1e-05]" in text
     assert max(map(len, text.splitlines())) <= 100
 

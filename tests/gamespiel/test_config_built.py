@@ -16,7 +16,7 @@ FILES = Path(__file__).parents[1] / "data" / "configs"
     ("data", "message"),
     [
         ({"use_4bit": True}, r"model.use_4bit = True \(works today: false, with model.dtype bfloat16\)"),
-        ({"env_type": "trace"}, r"env.env_type = 'trace' \(works today: 'openspiel'\)"),
+        ({"env_type": "trace", "env_mode": "docker"}, r"env.env_mode = 'docker' \(works today: 'local'\)"),
         ({"env_mode": "docker"}, r"env.env_mode = 'docker' \(works today: 'local'\)"),
         ({"env_mode": "url"}, "env.env_mode = 'url'"),
         ({"use_vllm": True, "vllm_base_url": "http://h/v1"}, "env.use_vllm = True"),
@@ -30,9 +30,7 @@ def test_each_missing_engine(data: dict[str, object], message: str) -> None:
 
 
 def test_all_are_named_at_once() -> None:
-    with pytest.raises(
-        task_gym.errors.NotBuiltError, match=r"env.env_type = .*; env.env_mode = .*; env.use_vllm"
-    ):
+    with pytest.raises(task_gym.errors.NotBuiltError, match=r"yet: env.env_mode = .*; env.use_vllm"):
         require_built(load(FILES / "trace_served.json"))
 
 
@@ -41,6 +39,7 @@ def test_what_is_built_passes() -> None:
     assert require_built(config) is config
     assert require_built(resolve("tiny")).model.model_name == "tiny"
     require_built(Config())
+    require_built(from_dict({"env_type": "trace"}))
 
 
 def test_the_table_names_real_keys() -> None:

@@ -141,7 +141,7 @@ def test_presets_load_and_survive_saving(name: str, tmp_path: Path) -> None:
 
 
 def test_preset_names() -> None:
-    assert presets() == ("qwen2.5-3b", "qwen3-4b", "tiny")
+    assert presets() == ("qwen2.5-3b", "qwen3-4b", "tiny", "tiny-trace")
     with pytest.raises(UnknownKeyError, match=r"unknown preset 'qwen2.5-3'; did you mean 'qwen2.5-3b'\?"):
         resolve("qwen2.5-3")
 

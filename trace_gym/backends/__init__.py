@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from weakref import WeakValueDictionary
+
 from task_gym.errors import NotBuiltError, check_choice
 from trace_gym.backends.local import LocalBackend, Trace
 
 __all__ = ["LocalBackend", "Trace", "make_backend"]
 
+_made: WeakValueDictionary[tuple[str, str, bool], LocalBackend] = WeakValueDictionary()
+
 
 def make_backend(name: str, source: str, injector: str, options: bool) -> LocalBackend:
     """The backend of this name; see :class:`LocalBackend` for the arguments.
+
+    The environments of a process share one for the same arguments, and so its traces and its sandbox: many at
+    a time would start as many workers, and make the same traces as many times.
 
     Raises:
         ArgumentError, NotBuiltError: no such backend, or none yet.
@@ -17,4 +24,7 @@ def make_backend(name: str, source: str, injector: str, options: bool) -> LocalB
     if name == "affinetes":
         raise NotBuiltError("backend: 'affinetes' was given, which is not built yet; allowed now: 'local'")
     check_choice("backend", name, ("local", "affinetes"))
-    return LocalBackend(source, injector, options)
+    backend = _made.get((source, injector, options))
+    if backend is None:
+        backend = _made[source, injector, options] = LocalBackend(source, injector, options)
+    return backend

@@ -1,0 +1,225 @@
+"""Does tracing the program pay: `python -m benchmarks.trace_learning`.
+
+The preset `tiny-trace` is trained twice from the same seed, once as it is and once with the program and its
+input taken out of every observation, so that only the outputs to choose from are left. Both policies then
+choose on the same held-out task ids, at temperature 1 and greedily, each seeing what it saw in training.
+Beside them stands the best constant choice: of all eight the one that is right most often on those very ids.
+
+Shares of right choices have 95% Wilson intervals. They are of the held-out ids: how much another training
+seed would have changed is not in them. Seconds are of training with the making of its programs, which the
+second arm finds made. Any key can be set as in `train.py`, as `--ppo.batch_size 64`.
+
+Ends in one line of JSON, which is also written to `trace_learning.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import torch
+from stable_baselines3.common.callbacks import BaseCallback
+
+from agents.evaluation import play_seeds, policy_agent
+from agents.stats import Interval, wilson
+from agents.vec_env import TextVecEnv
+from benchmarks.machine import machine
+from gamespiel.assembly import Wrap, make_algorithm, make_envs
+from gamespiel.cli import split_overrides
+from gamespiel.config import Config, ConfigError, resolve, to_dict
+from gamespiel.evaluation import trace_seeds
+from trace_gym.prompts import render_choice
+
+PRESET = "tiny-trace"
+HELD_OUT = (5_000_000_000, 5_000_159_999)
+RESULTS = Path(__file__).parent / "results"
+MODES = ("sampled", "greedy")
+
+
+class HiddenProgram(gym.Wrapper[str, Any, str, Any]):
+    """The same choice without the program and what it reads: an empty text stands in place of each."""
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        """As the wrapped environment's."""
+        _, info = self.env.reset(seed=seed, options=options)
+        return self._hidden(info), info
+
+    def step(self, action: Any) -> tuple[str, Any, bool, bool, dict[str, Any]]:
+        """As the wrapped environment's; the end, where there is nothing left to choose, is shown as it is."""
+        text, reward, terminated, truncated, info = self.env.step(action)
+        return (text if terminated else self._hidden(info)), reward, terminated, truncated, info
+
+    def _hidden(self, info: dict[str, Any]) -> str:
+        return render_choice("", "", info["admissible_commands"])
+
+
+ARMS: dict[str, Wrap | None] = {"shown": None, "hidden": HiddenProgram}
+"""What is trained, by whether the program is shown or hidden."""
+
+
+class Curve(BaseCallback):
+    """Keeps and prints the mean reward of each step's episodes."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.rewards: list[float] = []
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_end(self) -> None:
+        self.rewards.append(float(self.logger.name_to_value["rollout/reward"]))
+        print(f"{self.name}: step {len(self.rewards)}  reward {self.rewards[-1]:.3f}", flush=True)
+
+
+def configuration(overrides: Sequence[tuple[str, str]]) -> Config:
+    """The preset with overrides.
+
+    Raises:
+        ConfigError: no traces, or training on task ids that are held out.
+    """
+    config = resolve(PRESET, overrides=overrides)
+    env = config.env
+    if env.env_type != "trace":
+        raise ConfigError(f"this benchmark is of traces: env.env_type must be 'trace', not {env.env_type!r}")
+    named = env.task_ids if env.task_id is None else (env.task_id,)
+    ranges = [item if isinstance(item, tuple) else (item, item) for item in named]
+    if not ranges or any(first <= HELD_OUT[1] and HELD_OUT[0] <= last for first, last in ranges):
+        raise ConfigError(
+            f"training must leave out the task ids {list(HELD_OUT)}, which are held out: "
+            f"env.task_ids was {list(named)}"
+        )
+    return config
+
+
+def held_out(config: Config, traces: int, wrap: Wrap | None = None) -> TextVecEnv:
+    """The configured environments on the task ids that were held out."""
+    return make_envs(dataclasses.replace(config.env, task_id=None, task_ids=(HELD_OUT,)), traces, wrap)
+
+
+def right_options(envs: TextVecEnv, seeds: Sequence[int]) -> list[tuple[int, int]]:
+    """Which option is right in each episode, and how many there are."""
+    found = []
+    for episode, seed in enumerate(seeds):
+        slot = episode % envs.num_envs
+        _, info = envs.reset_one(slot, seed)
+        local: Any = envs.envs[slot].unwrapped
+        options = info["admissible_commands"]
+        found.append((options.index(local.trace.truth), len(options)))
+    return found
+
+
+def best_constant(right: Sequence[int]) -> tuple[int, int]:
+    """The option that is right most often (the lowest of equals), and how often."""
+    counts = Counter(right)
+    option = min(counts, key=lambda one: (-counts[one], one))
+    return option, counts[option]
+
+
+def share(right: int, traces: int) -> dict[str, Any]:
+    return {"right": right, "share": [round(value, 4) for value in wilson(right, traces)]}
+
+
+def learn(name: str, config: Config, seeds: Sequence[int]) -> dict[str, Any]:
+    """Train one arm and let it choose on the held-out ids."""
+    wrap, curve = ARMS[name], Curve(name)
+    model = make_algorithm(config, wrap)
+    started = time.perf_counter()
+    model.learn(callback=curve)
+    result: dict[str, Any] = {
+        "decisions": model.num_timesteps,
+        "seconds": round(time.perf_counter() - started, 1),
+        "rewards": [round(reward, 4) for reward in curve.rewards],
+    }
+    envs = held_out(config, len(seeds), wrap)
+    for mode in MODES:
+        decide = policy_agent(model.policy, config.run.seed, len(seeds), greedy=mode == "greedy")
+        episodes = play_seeds(envs, decide, seeds)
+        # Options differ in what "affine" compares, so that it is 1 for the true output alone.
+        result[mode] = share(sum(e.info["scores"]["affine"] == 1.0 for e in episodes), len(seeds))
+    return result
+
+
+def apart(results: dict[str, Any], mode: str) -> bool:
+    """Whether the policy that saw programs is better than both others, its interval apart from theirs."""
+    low = results["arms"]["shown"][mode]["share"][1]
+    others = (results["arms"]["hidden"][mode], results["constant"])
+    return bool(all(low > other["share"][2] for other in others))
+
+
+def table(results: dict[str, Any]) -> str:
+    """The results for people: shares of right choices in percent."""
+    constant = results["constant"]
+    rows = [("", *MODES)]
+    for name, arm in results["arms"].items():
+        rows.append((f"program {name}", _percent(arm["sampled"]), _percent(arm["greedy"])))
+    rows.append((f"always option {constant['option']}", "", _percent(constant)))
+    rows.append(("uniformly random", f"{results['uniform']:.1%}", ""))
+    lines = [f"{name:<20}{sampled:>22}{greedy:>22}" for name, sampled, greedy in rows]
+    verdicts = [f"{mode}: {'apart' if results['apart'][mode] else 'not apart'}" for mode in MODES]
+    return "\n".join([*lines, f"shown against hidden and constant, by 95% intervals: {', '.join(verdicts)}"])
+
+
+def _percent(found: dict[str, Any]) -> str:
+    interval = Interval(*found["share"])
+    return f"{interval.mean:.1%} ({100 * interval.low:.1f}–{100 * interval.high:.1f})"
+
+
+def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
+    rest, overrides = split_overrides(sys.argv[1:] if argv is None else argv)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.trace_learning",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--steps", help="of training, the same as --ppo.num_train_steps")
+    parser.add_argument("--traces", type=int, default=1000, help="held out, to evaluate on [1000]")
+    parser.add_argument("--seed", default="0", help="the same as --run.seed [0]")
+    parser.add_argument("--out", type=Path, default=RESULTS, metavar="DIR", help="where results are written")
+    parser.add_argument("--threads", type=int, help="CPU threads (left out: torch decides)")
+    given = parser.parse_args(rest)
+    if given.threads is not None:
+        torch.set_num_threads(given.threads)
+    flags = [("run.device", "cpu"), ("run.seed", given.seed)]
+    flags += [("ppo.num_train_steps", given.steps)] if given.steps is not None else []
+    config = configuration([*flags, *overrides])
+
+    seeds = trace_seeds(config.run.seed, given.traces)
+    envs = held_out(config, given.traces)  # kept to the end: what it made, the other environments share
+    options = right_options(envs, seeds)
+    option, right = best_constant([place for place, _ in options])
+    results: dict[str, Any] = {
+        "benchmark": "trace_learning",
+        "machine": machine() | {"threads": torch.get_num_threads(), "torch": torch.__version__},
+        "preset": PRESET,
+        "settings": {"ppo": asdict(config.ppo), "lora": asdict(config.lora), "env": to_dict(config)["env"]},
+        "seed": config.run.seed,
+        "held_out": {"task_ids": list(HELD_OUT), "traces": given.traces},
+        "uniform": round(sum(1 / count for _, count in options) / len(options), 4),
+        "constant": {"option": option, **share(right, given.traces)},
+        "arms": {name: learn(name, config, seeds) for name in ARMS},
+    }
+    results["apart"] = {mode: apart(results, mode) for mode in MODES}
+    envs.close()
+    print(table(results))
+    given.out.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(results, allow_nan=False)
+    (given.out / "trace_learning.json").write_text(text + "\n", encoding="utf-8")
+    print(text)
+    return dict(json.loads(text))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""The benchmark's parts, and a run of it that is far too short to learn anything."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+from benchmarks import trace_learning
+from benchmarks.trace_learning import (
+    HELD_OUT,
+    HiddenProgram,
+    apart,
+    best_constant,
+    configuration,
+    held_out,
+    right_options,
+    table,
+)
+from gamespiel.config import ConfigError
+from gamespiel.evaluation import trace_seeds
+
+
+def test_the_best_constant_is_the_most_frequent_and_the_lowest_of_equals() -> None:
+    assert best_constant([3, 1, 3, 0]) == (3, 2)
+    assert best_constant([5, 2, 5, 2, 0]) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        (("env.task_ids", "[[0, 5000000000]]"), r"must leave out .*: env.task_ids was \[\(0, 5000000000\)\]"),
+        (("env.task_ids", "[7, 5000159999]"), "must leave out the task ids"),
+        (("env.task_id", "5000000001"), r"env.task_ids was \[5000000001\]"),
+        (("env.task_ids", "[]"), r"env.task_ids was \[\]"),  # all of them
+        (("env.env_type", "openspiel"), "env.env_type must be 'trace', not 'openspiel'"),
+    ],
+)
+def test_training_leaves_out_what_is_held_out(override: tuple[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        configuration([override])
+
+
+@pytest.mark.parametrize("ids", ["[[0, 4999999999]]", "[[5000160000, 5000160009], 3]"])
+def test_training_may_go_up_to_it(ids: str) -> None:
+    configuration([("env.task_ids", ids)])
+
+
+def test_the_hidden_program_is_hidden_and_the_rest_is_as_it_was() -> None:
+    plain, hidden = (gym.make("CodeTraceChoice-v0", level=1, family="stdin") for _ in range(2))
+    hidden, before = HiddenProgram(hidden), set()
+    for seed in range(2):
+        text, info = plain.reset(seed=seed)
+        shown, same = hidden.reset(seed=seed)
+        trace: Any = plain.unwrapped.trace  # type: ignore[attr-defined]
+        assert trace.source in text and trace.stdin in text
+        before.add(shown.partition("Output 0:")[0])
+        assert all(output in shown for output in info["admissible_commands"])
+        assert same["admissible_commands"] == info["admissible_commands"]
+        assert text.partition("Output 0:")[2] == shown.partition("Output 0:")[2] != ""
+        # What is no option changes nothing that is seen.
+        refused, _, terminated, _, after = hidden.step(8)
+        assert (refused, terminated) == (shown, False) and "error" in after
+        assert hidden.get_wrapper_attr("action_masks")().sum() == len(info["legal_actions"])
+        right = info["admissible_commands"].index(trace.truth)
+        assert hidden.step(right)[1:3] == plain.step(right)[1:3] == (1.0, True)
+    assert len(before) == 1  # what stands before the outputs is the same for every program
+
+
+def test_the_right_option_is_the_one_that_pays() -> None:
+    envs = held_out(configuration([]), 2)
+    seeds = trace_seeds(0, 3)  # one more than there are environments
+    found = right_options(envs, seeds)
+    for seed, (option, count) in zip(seeds, found, strict=True):
+        _, info = envs.reset_one(1, seed)
+        assert HELD_OUT[0] <= info["task_id"] <= HELD_OUT[1] and info["level"] == 1
+        assert len(info["legal_actions"]) == count
+        _, reward, *_ = envs.step_one(1, option)
+        assert reward == 1.0
+    envs.close()
+
+
+def results(shown: float, hidden: float, constant: float) -> dict[str, Any]:
+    """Results whose intervals are a tenth wide to each side."""
+
+    def row(mean: float) -> dict[str, Any]:
+        return {"share": [mean, mean - 0.1, mean + 0.1]}
+
+    arms = {name: {"sampled": row(mean), "greedy": row(mean)} for name, mean in
+            (("shown", shown), ("hidden", hidden))}  # fmt: skip
+    found = {"arms": arms, "constant": {"option": 3} | row(constant), "uniform": 0.125}
+    return found | {"apart": {mode: apart(found, mode) for mode in ("sampled", "greedy")}}
+
+
+def test_apart_means_above_both_intervals() -> None:
+    assert apart(results(0.75, 0.5, 0.5), "greedy")
+    assert not apart(results(0.75, 0.6, 0.5), "greedy")  # 0.65 is below 0.7
+    assert not apart(results(0.75, 0.5, 0.6), "sampled")
+
+
+def test_the_table() -> None:
+    assert table(results(0.75, 0.5, 0.5)).splitlines() == [
+        "                                   sampled                greedy",
+        "program shown            75.0% (65.0–85.0)     75.0% (65.0–85.0)",
+        "program hidden           50.0% (40.0–60.0)     50.0% (40.0–60.0)",
+        "always option 3                                50.0% (40.0–60.0)",
+        "uniformly random                     12.5%                      ",
+        "shown against hidden and constant, by 95% intervals: sampled: apart, greedy: apart",
+    ]
+
+
+@pytest.mark.slow
+def test_a_short_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small = ["--ppo.batch_size=4", "--ppo.ppo_epochs=1", "--env.task_ids=[[0, 319]]"]
+    found = trace_learning.main(
+        ["--steps", "2", "--traces", "3", "--threads", "1", "--out", str(tmp_path / "new"), *small]
+    )
+    printed = capsys.readouterr().out.splitlines()
+    assert json.loads(printed[-1]) == found == json.loads((tmp_path / "new/trace_learning.json").read_text())
+    assert list(found["arms"]) == ["shown", "hidden"]
+    for name, arm in found["arms"].items():
+        assert arm["decisions"] == 8 and len(arm["rewards"]) == 2
+        assert sum(line.startswith(f"{name}: step ") for line in printed) == 2
+        for mode in ("sampled", "greedy"):
+            assert arm[mode]["share"][0] == pytest.approx(arm[mode]["right"] / 3, abs=1e-4)
+    # Of three traces the best constant is right at least once.
+    assert found["constant"]["right"] >= 1 and 1 / 8 <= found["uniform"] <= 1 / 4
+    assert found["settings"]["ppo"]["batch_size"] == 4 and found["held_out"]["traces"] == 3

@@ -1,0 +1,123 @@
+"""Games and traces in one section: what chooses the other kind is refused, what has no effect is said."""
+
+from pathlib import Path
+
+import pytest
+
+from gamespiel.assembly import ENVIRONMENTS, env_arguments, make_envs, trace_arguments
+from gamespiel.config import ConfigError, InvalidValueError, env_notices, from_dict, load, notices, resolve
+from gamespiel.config.checks import CALLED, OTHERS_CHOICE, WITHOUT_EFFECT
+from gamespiel.config.schema import KEYS
+from task_gym.errors import ArgumentError
+from tests.gamespiel.test_config_files import FILES
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (
+            {"game": "hex"},
+            "env.game = 'hex' chooses games, and env.env_type is 'trace': leave it out, or set",
+        ),
+        ({"game": "hex", "params": {"board_size": 5}}, "env.game = 'hex' chooses games"),
+        ({"allowed_game_indices": [0]}, r"env.allowed_game_indices = \(0,\) chooses games"),
+    ],
+)
+def test_what_chooses_games_chooses_no_traces(data: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        from_dict({"env_type": "trace", **data})
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"level": 3}, "env.level = 3 chooses traces, and env.env_type is 'openspiel'"),
+        ({"family": "recursion"}, "env.family = 'recursion' chooses traces"),
+        ({"source": "hub"}, "env.source = 'hub' chooses traces, .* or set env.env_type to 'trace'"),
+    ],
+)
+def test_what_chooses_traces_chooses_no_games(data: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        from_dict(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"level": 0}, "env.level must be at least 1 and at most 10, not 0"),
+        ({"level": 11}, "env.level must be .* not 11"),
+        ({"injector": "save"}, "did you mean 'safe'"),
+        ({"scoring": "line"}, "did you mean 'lines'"),
+        ({"task_id": 1, "task_ids": [2]}, "only one key may choose the games"),
+    ],
+)
+def test_values_out_of_range(data: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        from_dict({"env_type": "trace", **data})
+
+
+def test_what_has_no_effect_is_said() -> None:
+    assert env_notices(from_dict({"env_type": "trace"}).env) == []
+    traces = from_dict({"env_type": "trace", "opponent": "mcts", "rules": False, "illegal": "raise"})
+    assert env_notices(traces.env) == notices(traces)
+    assert notices(traces) == [
+        "env.opponent = 'mcts' has no effect on traces.",
+        "env.rules = False has no effect on traces.",
+    ]
+    games = from_dict({"scoring": "lines", "opponent": "mcts"})
+    assert notices(games) == ["env.scoring = 'lines' has no effect on games."]
+
+
+def test_every_key_is_of_one_kind_or_of_both() -> None:
+    both = {"env_type", "env_mode", "task_id", "task_ids", "illegal", "use_vllm", "vllm_base_url"}
+    for kind in CALLED:
+        named = [*WITHOUT_EFFECT[kind], *OTHERS_CHOICE[kind]]
+        assert len(named) == len(set(named)) and not both & set(named)
+        both |= set(named)
+    assert both == set(KEYS["env"])
+
+
+def test_another_kind_of_task_replaces_the_choice_of_tasks(tmp_path: Path) -> None:
+    """`tiny` names a task of leduc poker, which as a trace would be a program that nobody asked for."""
+    traces = resolve("tiny", overrides=[("env.env_type", "trace")])
+    assert (traces.env.task_id, traces.env.rules, traces.model) == (None, False, resolve("tiny").model)
+    chosen = resolve("tiny", overrides=[("env.env_type", "trace"), ("env.level", "2"), ("env.task_id", "7")])
+    assert (chosen.env.task_id, chosen.env.level) == (7, 2)
+    games = resolve("tiny-trace", overrides=[("env.env_type", "openspiel"), ("env.game", "hex")])
+    assert (games.env.game, games.env.level, games.env.task_ids) == ("hex", None, ())
+    # The same kind once more changes nothing, nor do other task ids change the level.
+    preset = resolve("tiny-trace")
+    assert resolve("tiny-trace", overrides=[("env.env_type", "trace")]) == preset
+    held_out = resolve(base=preset, overrides=[("env.task_ids", "[[5000000000, 5000159999]]")])
+    assert (held_out.env.task_ids, held_out.env.level) == (((5_000_000_000, 5_000_159_999),), 1)
+    # A file of games and one of traces, in the order given.
+    config = resolve(files=[FILES / "games.json", FILES / "trace_served.json"])
+    assert (config.env.env_type, config.env.allowed_game_indices) == ("trace", ())
+    assert load(FILES / "trace_served.json").env.task_ids == ()
+
+
+def test_what_the_section_means_to_the_environments() -> None:
+    env = from_dict(
+        {
+            "env_type": "trace", "task_ids": [7, [9, 11]], "level": 2, "family": "lists",
+            "injector": "affine", "scoring": "exact", "illegal": "forfeit",
+        }
+    ).env  # fmt: skip
+    shared = {
+        "task_id": None, "task_ids": [7, (9, 11)], "source": "builtin", "level": 2, "family": "lists",
+        "injector": "affine", "scoring": "exact",
+    }  # fmt: skip
+    assert trace_arguments(env) == shared
+    assert env_arguments(env) == shared | {"illegal": "forfeit"}
+    everything = from_dict({"env_type": "trace"}).env
+    assert env_arguments(everything)["task_ids"] is None
+
+
+def test_the_environment_is_that_of_the_kind() -> None:
+    for name, kind in (("tiny", "openspiel"), ("tiny-trace", "trace")):
+        envs = make_envs(resolve(name).env, 2)
+        assert [env.spec.id for env in envs.envs if env.spec is not None] == [ENVIRONMENTS[kind]] * 2
+    with pytest.raises(ArgumentError, match=r"'recursoin' was given, .*did you mean 'recursion'"):
+        make_envs(from_dict({"env_type": "trace", "family": "recursoin"}).env, 1)
+    with pytest.raises(InvalidValueError, match="chooses no game"):
+        make_envs(from_dict({}).env, 1)

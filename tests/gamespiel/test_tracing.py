@@ -1,0 +1,211 @@
+"""Traces in `gamespiel eval` and `gamespiel train`."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import gamespiel  # noqa: F401 (registers the environments)
+from agents.rollout import Episode
+from gamespiel.config import Config, InvalidValueError, resolve, saved_config
+from gamespiel.evaluation import evaluate, trace_seeds
+from gamespiel.options import REPLY_AGENTS, EvalOptions
+from gamespiel.tracing import REPLIES, by_level_and_family, choice_agent, echo, reply_episodes
+from task_gym.errors import TaskGymError
+from tests.gamespiel.runs import quiet, train_quietly
+
+EVERYTHING = [("env.env_type", "trace")]
+LEVEL_1 = [*EVERYTHING, ("env.level", "1"), ("env.task_ids", "[[0, 1599]]")]
+
+
+def config(overrides: list[tuple[str, str]]) -> Config:
+    return resolve(overrides=[("run.device", "cpu"), *overrides])
+
+
+def run(folder: Path, overrides: list[tuple[str, str]], **options: Any) -> tuple[dict[str, Any], str]:
+    """The results and what was printed, after a check that what is returned is what is written."""
+    output, console = folder / "result.json", quiet()
+    results = evaluate(EvalOptions(config=config(overrides), output=output, **options), console)
+    written = json.loads(output.read_text())  # where the interval of a single trace has no bounds, but null
+    assert written == json.loads(re.sub("-?Infinity", "null", json.dumps(results)))
+    return results, console.file.getvalue()  # type: ignore[attr-defined]
+
+
+# -- replies -----------------------------------------------------------------------------------------------
+
+
+def test_the_oracle_is_right_in_every_group_and_every_score(tmp_path: Path) -> None:
+    results, printed = run(tmp_path, EVERYTHING, agent="oracle", num_episodes=30)
+    sampled = results["sampled"]
+    for row in sampled.values():
+        assert {name: interval[0] for name, interval in row["scores"].items()} == {
+            "affine": 1.0,
+            "exact": 1.0,
+            "lines": 1.0,
+        }
+        assert row["score"][0] == row["success"][0] == 1.0
+        # Wilson's interval of n out of n begins at n / (n + z²), z = 1.96.
+        low = row["episodes"] / (row["episodes"] + 1.959964**2)
+        assert row["scores"]["lines"] == pytest.approx([1.0, low, 1.0], abs=1e-6)
+    levels = [name for name in sampled if name.startswith("level ")]
+    families = [name for name in sampled if name.startswith("family ")]
+    assert list(sampled) == [*levels, *families, "all"]
+    assert levels == sorted(levels, key=lambda name: int(name.split()[1])) and len(levels) > 1
+    for names in (levels, families, ["all"]):
+        assert sum(sampled[name]["episodes"] for name in names) == 30
+    assert printed.startswith("oracle on CodeTrace-v0, percent and 95% Wilson")
+    assert all(name in printed for name in ("affine", "exact", "lines", *levels, *families))
+    assert run(tmp_path, EVERYTHING, agent="oracle", num_episodes=30) == (results, printed)
+
+
+def test_empty_is_never_right(tmp_path: Path) -> None:
+    results, _ = run(tmp_path, LEVEL_1, agent="empty", num_episodes=5)
+    assert [name for name in results["sampled"] if name.startswith("level")] == []  # there is but one
+    assert [interval[0] for interval in results["sampled"]["all"]["scores"].values()] == [0.0, 0.0, 0.0]
+
+
+def test_echo_reads_off_the_literals_as_they_stand() -> None:
+    source = (
+        '"""About."""\n'
+        "def f(a, b='x'):\n"
+        "    return f'{a} and {b!r}'\n"
+        "print({'k': 'v', 1: b'no'}, 'a\\n' 'b', 3)\n"
+        "print('last')\n"
+    )
+    assert echo(source) == "About.\nx\n and \nk\nv\na\nb\nlast"
+    assert echo("print(1)") == ""
+
+
+def test_echo_is_right_where_the_literals_are_the_output(tmp_path: Path) -> None:
+    rows = [
+        {"program": "print('one')\nprint('two')\n", "inputs": None},  # both right
+        {"program": "print('one')\nprint(len('two'))\n", "inputs": None},  # the first of two lines
+    ]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for row, expected in ((0, 1.0), (1, 0.0)):
+        given = [*EVERYTHING, ("env.source", str(file)), ("env.task_id", str(row))]
+        sampled = run(tmp_path, given, agent="echo", num_episodes=1)[0]["sampled"]
+        assert list(sampled) == ["all"]  # such programs have neither level nor family
+        assert sampled["all"]["scores"]["exact"][0] == expected
+        assert sampled["all"]["scores"]["lines"][0] == (1.0 if expected else 0.5)
+
+
+def test_scoring_says_which_score_is_paid() -> None:
+    seeds = trace_seeds(0, 3)
+    for scoring in ("affine", "exact", "lines"):
+        for episode in reply_episodes(config([*LEVEL_1, ("env.scoring", scoring)]).env, "echo", seeds):
+            assert episode.total_reward == episode.info["score"] == episode.info["scores"][scoring]
+
+
+def test_the_agents_by_name() -> None:
+    assert tuple(REPLIES) == REPLY_AGENTS
+
+
+# -- choices -----------------------------------------------------------------------------------------------
+
+
+def test_random_is_uniform_over_what_may_be_chosen() -> None:
+    """Of 3000 choices of three a third each, within four standard errors: 4 · √(3000 · 2/9) = 103."""
+    mask = np.array([False, True, True, False, True])
+    masks, episodes = np.tile(mask, (3000, 1)), list(range(3000))
+    actions = choice_agent("random", 0, 3000)([""] * 3000, masks, episodes, 0).actions
+    counts = np.bincount(actions, minlength=5)
+    assert counts[~mask].sum() == 0 and np.all(np.abs(counts[mask] - 1000) < 103)
+    # An episode's choice is its own, whoever is asked with it.
+    alone = choice_agent("random", 0, 3000)([""], masks[:1], [7], 0).actions
+    assert alone.tolist() == [actions[7]]
+    first = choice_agent("first", 0, 3000)([""] * 3000, masks, episodes, 0).actions
+    assert set(first.tolist()) == {1}
+
+
+def test_first_picks_the_first_output(tmp_path: Path) -> None:
+    results, printed = run(tmp_path, LEVEL_1, agent="first", num_episodes=6)
+    env = gym.make("CodeTraceChoice-v0", level=1, task_ids=[(0, 1599)])
+    local: Any = env.unwrapped
+    right = []
+    for seed in trace_seeds(0, 6):
+        _, info = env.reset(seed=seed)
+        right.append(info["admissible_commands"][0] == local.trace.truth)
+    row = results["sampled"]["all"]
+    assert row["scores"]["affine"][0] == row["scores"]["exact"][0] == pytest.approx(sum(right) / 6)
+    assert (row["episodes"], row["length"], row["illegal_rate"]) == (6, 1.0, 0.0)
+    assert printed.startswith("first on CodeTraceChoice-v0")
+    # The tasks are those that a reply is asked for.
+    replied = reply_episodes(config(LEVEL_1).env, "empty", trace_seeds(0, 6))
+    asked = [env.reset(seed=seed)[1]["task_id"] for seed in trace_seeds(0, 6)]
+    assert [episode.info["task_id"] for episode in replied] == asked
+
+
+def test_groups() -> None:
+    def episode(level: int | None, family: str | None) -> Episode:
+        return Episode(0, 0, {"level": level, "family": family})
+
+    one, ten, two = episode(1, "a"), episode(10, "b"), episode(2, "a")
+    groups = by_level_and_family([ten, one, two])
+    assert groups == {
+        "level 1": [one], "level 2": [two], "level 10": [ten],
+        "family a": [one, two], "family b": [ten], "all": [ten, one, two],
+    }  # fmt: skip
+    assert list(by_level_and_family([one])) == list(by_level_and_family([episode(None, None)])) == ["all"]
+
+
+# -- what is refused, and what is said ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"agent": "random", "exact": True}, "--exact is for games small enough"),
+        ({"agent": "random", "greedy": True}, "--greedy is for a checkpoint"),
+        ({"agent": "ismcts"}, "--agent must be oracle, empty, echo .* with --env trace, not 'ismcts'"),
+    ],
+)
+def test_named_errors(options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidValueError, match=message):
+        run(tmp_path, EVERYTHING, **options)
+
+
+@pytest.mark.parametrize("agent", ["oracle", "random"])
+def test_errors_of_the_environment_are_named(agent: str, tmp_path: Path) -> None:
+    with pytest.raises(TaskGymError, match="there is no such file"):
+        run(tmp_path, [*EVERYTHING, ("env.source", "/no/where.jsonl")], agent=agent)
+
+
+def test_an_opponent_without_effect_is_said(tmp_path: Path) -> None:
+    _, printed = run(tmp_path, [*LEVEL_1, ("env.opponent", "open")], agent="empty", num_episodes=1)
+    assert printed.startswith("env.opponent = 'open' has no effect on traces.\n")
+
+
+# -- a policy ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_policy_learns_on_some_tasks_and_is_evaluated_on_others(tmp_path: Path) -> None:
+    small = {
+        "env.task_ids": "[[0, 319]]", "ppo.batch_size": "4", "ppo.ppo_epochs": "1",
+        "ppo.num_train_steps": "1", "run.eval_games": "2", "run.device": "cpu", "run.num_threads": "1",
+        "run.output_dir": str(tmp_path / "run"),
+    }  # fmt: skip
+    folder = train_quietly(resolve("tiny-trace", overrides=small.items()))
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["decisions"] == 4  # a step of four choices
+    assert set(summary["before"]) == {"score", "success rate", "return", "illegal rate"}
+
+    held_out = [("env.task_ids", "[[5000000000, 5000159999]]")]
+    given = resolve(base=saved_config(folder), overrides=held_out)
+    for greedy in (False, True):
+        options = EvalOptions(config=given, checkpoint=folder, num_episodes=2, greedy=greedy)
+        sampled = evaluate(options, quiet())["sampled"]
+        assert sampled["all"]["episodes"] == 2 and sampled["all"]["illegal_rate"] == 0
+        assert set(sampled["all"]["scores"]) == {"affine", "exact", "lines"}
+    assert {path.name for path in folder.glob("eval-*")} == {
+        "eval-sampled-trace.json",
+        "eval-sampled-trace-greedy.json",
+    }
