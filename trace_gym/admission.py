@@ -104,4 +104,3 @@ def _unfit(stdout: str) -> str:
     if "\ufffd" in stdout:  # what the sandbox reads where there is no UTF-8
         return "its output is not all text"
     return "" if is_scorable(stdout) else "its output holds what cleaning takes out of a reply"
-
