@@ -46,7 +46,7 @@ def plain(info: dict[str, Any]) -> dict[str, Any]:
 
 
 def episode(env: Any, seed: int, options: dict[str, Any] | None = None) -> list[Any]:
-    """Every turn of an episode, with the first line wrong or the first option taken, and right from then on."""
+    """Every turn of an episode: the first answer is wrong (or the first option), all others are right."""
     text, info = env.reset(seed=seed, options=options)
     record: list[Any] = [[text, plain(info)]]
     over, turn = False, 0
