@@ -3,14 +3,15 @@
 A program is admitted if, run under two different hash seeds, it gave the same output both times, wrote
 nothing to its standard error, and ended with exit code 0; if its output is something, at most
 :data:`MOST_OUTPUT` bytes and such that it scores 1 as a reply; and if it executes at most :data:`MOST_LINES`
-lines, which are counted. Time decides nothing, except that a run which does not end is given up: so what is
-admitted does not depend on how fast a machine is.
+lines, which are counted. Time decides nothing, except that a run which does not end is given up (one that
+sleeps, or counts for ever inside one line): so what is admitted does not depend on how fast a machine is.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from task_gym.errors import ProgramError
 from trace_gym.limited import LIMITED, limited
 from trace_gym.measure import execute
 from trace_gym.sandbox import Job, Limits, Result, Sandbox
@@ -60,22 +61,27 @@ def judge_own(source: str, stdin: str) -> Verdict:
 def judge(source: str, stdin: str, sandbox: Sandbox) -> Verdict:
     """The verdict on a program that nobody vouches for, run three times in the sandbox.
 
+    The first run counts the lines, so that what loops for ever is not run a second time.
+
     Args:
         sandbox: One with :data:`HASH_SEEDS` and :data:`LIMITS`.
     """
     first, second = HASH_SEEDS
     try:
         counting = limited(source, MOST_LINES)
-    except (SyntaxError, ValueError, RecursionError) as error:
+    except (SyntaxError, ProgramError) as error:
         return Verdict("", f"it does not parse: {error}", sandbox.level)
-    one, other, counted = sandbox.run_many(
-        [Job(source, stdin, first), Job(source, stdin, second), Job(counting, stdin, first)]
-    )
+    counted = sandbox.run(counting, stdin, hash_seed=first)
+    if counted.stderr.endswith(LIMITED):
+        return Verdict("", f"it executes more than {MOST_LINES} lines", sandbox.level)
+    if counted.status == "timeout":
+        return Verdict("", "it does not end", sandbox.level)
+    one, other = sandbox.run_many([Job(source, stdin, first), Job(source, stdin, second)])
     reason = _failed(one) or _unfit(one.stdout) or _failed(other)
     if not reason and other.stdout != one.stdout:
         reason = "its output depends on the hash seed or on something else that varies between runs"
-    if not reason:
-        reason = _counted(counted, one)
+    if not reason and (counted.status, counted.stderr, counted.stdout) != ("ok", "", one.stdout):
+        reason = "its lines cannot be counted: it behaves otherwise when they are"
     return Verdict("" if reason else one.stdout, reason, sandbox.level)
 
 
@@ -95,12 +101,6 @@ def _unfit(stdout: str) -> str:
         return "it prints nothing"
     if len(stdout.encode("utf-8", "surrogatepass")) > MOST_OUTPUT:
         return f"it writes more than {MOST_OUTPUT} bytes"
+    if "\ufffd" in stdout:  # what the sandbox reads where there is no UTF-8
+        return "its output is not all text"
     return "" if is_scorable(stdout) else "its output holds what cleaning takes out of a reply"
-
-
-def _counted(counted: Result, plain: Result) -> str:
-    if counted.stderr == LIMITED or counted.status == "timeout":
-        return f"it executes more than {MOST_LINES} lines"
-    if counted.status != "ok" or counted.stdout != plain.stdout:
-        return "its lines cannot be counted: it behaves otherwise when they are"
-    return ""

@@ -14,65 +14,113 @@ from trace_gym.score import squeeze
 OPTIONS, LEAST = 8, 4
 
 #: Mutants run at most, for the centre and for the rest.
-_MOST_MUTANTS = 48
+_MOST_CENTRES, _MOST_MUTANTS = 24, 48
 
-#: Mutants run at a time: nearly always enough, as many as are wanted and some to spare.
-_BATCH = 10
+#: Mutants run at a time.
+_BATCH = 8
 
-#: A mutant may execute this many lines; those that loop for ever then end at once.
+#: Lines that a mutant may execute; those that loop for ever then end at once.
 _MOST_LINES = 100_000
 
 
 def false_outputs(source: str, stdin: str, truth: str, seed: int, sandbox: Sandbox) -> list[str]:
     """Up to seven outputs of mutants, each different from the others and from the truth.
 
-    Different with white space and case left out, and between half and twice as long as the truth.
+    Different with white space and case left out, and between half and twice as long as the truth. They are
+    chosen so that the truth is not to be told from them without the program:
 
-    All outputs but one differ from a centre by one mutation. Were that always the truth, it could be told
-    without the program, as the output that is most like the others. So the centre is the truth one time in
-    eight only, and else a mutant of the program, whose own mutants are the others.
+    - All outputs but one differ from a centre by one mutation. Were that always the truth, it would be the
+      output that is most like the others. So the centre is the truth one time in eight only, and else a mutant
+      of the program, whose own mutants are the others.
+    - Most mutants print less than their program. So the truth's place among the outputs by length is drawn
+      first, and shorter and longer ones are looked for until it has that place; and every second centre is
+      longer than the truth.
 
     Args:
-        seed: Decides the centre and the mutants.
+        seed: Decides the centre, the place and the mutants.
         sandbox: Mutants are untrusted code.
     """
     draws = Draws(seed)
-    found = _Found(truth)
+    found = _Found(truth, draws)
     if draws.below(OPTIONS):
-        centre = next(_usable(source, stdin, seed, sandbox, found), None)
+        centre = _centre(source, stdin, draws, sandbox, found)
         if centre is None:
             return []
-        source, seed = centre, draws.below(2**32)
-    for _ in _usable(source, stdin, seed, sandbox, found):
-        if len(found.outputs) == OPTIONS - 1:
+        source = centre
+    for _, output in _runs(source, stdin, draws.below(2**32), _MOST_MUTANTS, sandbox):
+        found.take(output)
+        if found.complete:
             break
-    return found.outputs
+    return found.chosen()
+
+
+def _centre(source: str, stdin: str, draws: Draws, sandbox: Sandbox, found: _Found) -> str | None:
+    """A mutant whose output may be offered: the first that is longer than the truth, or not, as is drawn.
+
+    The first of all where there is none; its output is taken in.
+    """
+    longer = draws.chance(50)
+    spare: tuple[str, str] | None = None
+    for mutant, output in _runs(source, stdin, draws.below(2**32), _MOST_CENTRES, sandbox):
+        if found.fits(output):
+            if (len(output) > len(found.truth)) == longer:
+                found.take(output)
+                return mutant
+            spare = spare or (mutant, output)
+    if spare is None:
+        return None
+    found.take(spare[1])
+    return spare[0]
 
 
 class _Found:
-    """The false outputs so far."""
+    """The false outputs so far, shorter and longer ones apart.
 
-    def __init__(self, truth: str) -> None:
-        self.outputs: list[str] = []
+    Args:
+        truth: The true one.
+        draws: Decides how many are to be shorter, and where those of the same length go.
+    """
+
+    def __init__(self, truth: str, draws: Draws) -> None:
+        self.truth = truth
+        self._shorter: list[str] = []
+        self._longer: list[str] = []
+        self._draws = draws.fork()
+        self._wanted = self._draws.below(OPTIONS)  # shorter ones
         self._seen = {squeeze(truth)}
-        self._low, self._high = len(truth) // 2, 2 * len(truth)
 
-    def take(self, output: str) -> bool:
-        """Take an output in, if it is one that may be offered."""
+    @property
+    def complete(self) -> bool:
+        """Whether there are as many of both kinds as are wanted."""
+        return len(self._shorter) >= self._wanted and len(self._longer) >= OPTIONS - 1 - self._wanted
+
+    def fits(self, output: str) -> bool:
+        """Whether an output is one that may be offered."""
         squeezed = squeeze(output)
-        if squeezed in self._seen or not self._low <= len(output) <= self._high or not squeezed:
-            return False
-        self._seen.add(squeezed)
-        self.outputs.append(output)
-        return True
+        alike = len(self.truth) // 2 <= len(output) <= 2 * len(self.truth)
+        return alike and bool(squeezed) and squeezed not in self._seen
+
+    def take(self, output: str) -> None:
+        """Take an output in, if it is one that may be offered."""
+        if self.fits(output):
+            self._seen.add(squeeze(output))
+            more = len(output) - len(self.truth)
+            (self._longer if more > 0 or (more == 0 and self._draws.chance(50)) else self._shorter).append(
+                output
+            )
+
+    def chosen(self) -> list[str]:
+        """Seven of them, or all if there are fewer: as many shorter ones as are wanted, or as can be had."""
+        shorter = max(min(self._wanted, len(self._shorter)), OPTIONS - 1 - len(self._longer))
+        return [*self._shorter[:shorter], *self._longer[: OPTIONS - 1 - min(shorter, len(self._shorter))]]
 
 
-def _usable(source: str, stdin: str, seed: int, sandbox: Sandbox, found: _Found) -> Iterator[str]:
-    """The mutants whose outputs may be offered, each taken in before it is yielded."""
-    made = [mutant.source for mutant in mutants(source, seed, _MOST_MUTANTS)]
+def _runs(source: str, stdin: str, seed: int, count: int, sandbox: Sandbox) -> Iterator[tuple[str, str]]:
+    """Mutants that run without an error, and what they print."""
+    made = [mutant.source for mutant in mutants(source, seed, count)]
     for start in range(0, len(made), _BATCH):
         batch = made[start : start + _BATCH]
         results = sandbox.run_many([Job(limited(mutant, _MOST_LINES), stdin) for mutant in batch])
         for mutant, result in zip(batch, results, strict=True):
-            if result.status == "ok" and not result.stderr and found.take(result.stdout):
-                yield mutant
+            if result.status == "ok" and not result.stderr:
+                yield mutant, result.stdout

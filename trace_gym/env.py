@@ -252,8 +252,8 @@ class CodeTraceEnv(TraceEnv):
         task_id: One task id, 0 … 10**11 - 1. At most one of ``task_id`` and ``task_ids`` is given; every id
             may be drawn if neither is.
         task_ids: A list of ids and (first, last) ranges, ends included; each reset draws one.
-        source: "builtin" (made to order, nothing to download), "hub" (affinetes' data set, through
-            ``datasets``), or the path of a JSONL or Parquet file with the columns ``program`` and ``inputs``.
+        source: "builtin" (made to order, nothing to download), "hub" or "hub@REVISION" (affinetes' data set,
+            through ``datasets``), or the path of a JSONL or Parquet file with the columns ``program`` and ``inputs``.
         level: 1 … 10: only builtin programs of this level are drawn.
         family: The same for a family.
         injector: "safe": debug prints only where nothing can go wrong, and a program that is not admitted is

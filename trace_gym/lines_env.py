@@ -8,7 +8,7 @@ from task_gym.spaces import UnicodeText
 from trace_gym.backends import Trace
 from trace_gym.env import REPLY_LENGTH, Step, TraceEnv, check_reply
 from trace_gym.prompts import render_line
-from trace_gym.score import line_is_right, scores
+from trace_gym.score import clean_line, line_is_right, scores
 
 
 class CodeTraceLinesEnv(TraceEnv):
@@ -56,7 +56,7 @@ class CodeTraceLinesEnv(TraceEnv):
         if len(self._given) < len(self._lines):
             shown = self._lines[: len(self._given)]
             return self._go_on(render_line(trace.source, trace.stdin, shown), reward, {"line": right})
-        by_scoring = scores(trace.truth, "\n".join(self._given))
+        by_scoring = scores(trace.truth, "\n".join(map(clean_line, self._given)))
         if by_line:
             return self._end(self._right / len(self._lines), by_scoring, reward, {"line": right})
         score = by_scoring[self._scoring]

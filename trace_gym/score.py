@@ -61,7 +61,12 @@ def is_scorable(truth: str) -> bool:
 
 def line_is_right(line: str, reply: str) -> bool:
     """Whether a reply is this line of an output; white space at its end does not count."""
-    return _said(reply).strip("\r\n").rstrip() == line.rstrip()
+    return clean_line(reply).rstrip() == line.strip("\r\n").rstrip()
+
+
+def clean_line(reply: str) -> str:
+    """What a reply for one line says: as :func:`clean`, but white space on the line itself stays."""
+    return _said(reply).strip("\r\n")
 
 
 def _said(reply: str) -> str:

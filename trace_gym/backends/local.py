@@ -102,7 +102,10 @@ class LocalBackend:
         false: list[str] = []
         protection = verdict.sandbox
         if self._options:
-            false = false_outputs(shown, program.stdin, verdict.truth, task_id, self._confined())
+            try:
+                false = false_outputs(shown, program.stdin, verdict.truth, task_id, self._confined())
+            except ProgramError as error:
+                return f"no mutants can be made of it: {error}"
             protection = self._confined().level
             if len(false) < LEAST - 1:
                 return f"its mutants print {len(false)} plausible false outputs; {LEAST - 1} are needed"

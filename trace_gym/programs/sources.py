@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from task_gym.errors import ArgumentError, SourceError, nearest
 from trace_gym.programs.base import Program
 
-#: affinetes' data set, and the revision of it that a task id means here.
+#: affinetes' data set, and the revision of it that "hub" means. A branch moves with what is put on it: where task
+#: ids have to mean the same rows for ever, name a commit, as "hub@COMMIT".
 HUB_DATASET = "satpalsr/rl-python"
 HUB_REVISION = "main"
 
@@ -90,14 +90,16 @@ class RowSource:
 
 
 def open_source(source: str) -> Source:
-    """ "builtin", "hub", or the path of a JSONL or Parquet file; the same object each time.
+    """ "builtin", "hub", "hub@REVISION", or the path of a JSONL or Parquet file; the same object each time.
 
     Raises:
         ArgumentError: something else.
         SourceError: rows that cannot be had.
     """
     if not isinstance(source, str):
-        raise ArgumentError(f"source: {source!r} was given, allowed: 'builtin', 'hub' or a path as text")
+        raise ArgumentError(
+            f"source: {source!r} was given, allowed: 'builtin', 'hub', 'hub@REVISION' or a path as text"
+        )
     return _open(source)
 
 
@@ -105,14 +107,15 @@ def open_source(source: str) -> Source:
 def _open(source: str) -> Source:
     if source == "builtin":
         return BuiltinSource()
-    if source == "hub":
-        return RowSource(_hub_rows(), f"the hub's {HUB_DATASET}")
+    name, _, revision = source.partition("@")
+    if name == "hub":
+        return RowSource(_hub_rows(_check_revision(source, revision)), f"the hub's {HUB_DATASET}")
     path = Path(source)
     readers = {".jsonl": _read_jsonl, ".parquet": _read_parquet}
     if path.suffix not in readers:
         raise ArgumentError(
-            f"source: {source!r} was given, allowed: 'builtin', 'hub', or a path that ends in .jsonl or "
-            f".parquet{nearest(source, ('builtin', 'hub'))}"
+            f"source: {source!r} was given, allowed: 'builtin', 'hub', 'hub@REVISION', or a path that ends in "
+            f".jsonl or .parquet{nearest(source, ('builtin', 'hub'))}"
         )
     if not path.is_file():
         raise SourceError(f"source: {source!r} was given, and there is no such file")
@@ -149,7 +152,13 @@ def _read_parquet(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _hub_rows() -> Any:
+def _check_revision(source: str, revision: str) -> str:
+    if "@" in source and not revision:
+        raise ArgumentError(f"source: {source!r} was given, allowed: 'hub@' and a commit, tag or branch")
+    return revision or HUB_REVISION
+
+
+def _hub_rows(revision: str) -> Any:
     try:
         import datasets
     except ImportError as error:
@@ -158,10 +167,10 @@ def _hub_rows() -> Any:
             "use source='builtin', or the path of a JSONL or Parquet file"
         ) from error
     try:
-        rows = datasets.load_dataset(HUB_DATASET, split="train", revision=HUB_REVISION)
+        rows = datasets.load_dataset(HUB_DATASET, split="train", revision=revision)
     except Exception as error:  # a dozen kinds, of four libraries
         raise SourceError(
-            f"source: 'hub' was given, and {HUB_DATASET} at revision {HUB_REVISION} cannot be had "
+            f"source: 'hub' was given, and {HUB_DATASET} at revision {revision} cannot be had "
             f"({type(error).__name__}: {error}). Connect to the hub once, so that its cache holds the data "
             "set; or use source='builtin', or the path of a JSONL or Parquet file with the columns program "
             "and inputs"
@@ -176,8 +185,3 @@ def _check_columns(columns: Any, where: str) -> None:
         raise SourceError(
             f"source: {where} has no column {missing[0]!r}; it has: {', '.join(map(str, columns)) or 'none'}"
         )
-
-
-def first_candidates(source: Source, task_id: int, count: int) -> list[Candidate]:
-    """The first of a task id's candidates."""
-    return list(islice(source.candidates(task_id), count))

@@ -1,0 +1,69 @@
+"""Golden transcripts: what the environments say, word for word, at tasks of every family and level.
+
+``python -m tests.trace_gym.golden [ID ...]`` writes them anew, all of them or those named. Look at the difference
+before keeping it: a changed transcript is a changed environment. It also changes with the generator's programs.
+
+Two episodes stand whole, one wrong and one right; of the others there is the score and a digest of every turn.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+
+from tests.trace_gym.play import IDS, episode
+
+FOLDER = Path(__file__).parent.parent / "data" / "golden_trace"
+
+#: Tasks told whole, and tasks told by a digest: one of each family, the levels in turn.
+WHOLE = (3, 31)
+DIGESTS = tuple(family + 16 * (family * 3 % 10) for family in range(16))
+
+#: False outputs take a good part of a second.
+FEWER = DIGESTS[::4]
+
+
+def path(name: str) -> Path:
+    return FOLDER / f"{name}.json"
+
+
+def transcript(name: str) -> str:
+    """As JSON with one item a line."""
+    env = gym.make(name).unwrapped
+    items: list[Any] = []
+    for task_id in (*WHOLE, *(FEWER if name == "CodeTraceChoice-v0" else DIGESTS)):
+        record = played(env, task_id)
+        end = record[-1][-1]
+        digest = hashlib.sha256(line(record).encode()).hexdigest()
+        items.append({"task_id": task_id, "turns": len(record), "scores": end["scores"], "sha256": digest})
+        if task_id in WHOLE:
+            items += record
+    env.close()
+    return "[\n" + ",\n".join(line(item) for item in items) + "\n]\n"
+
+
+def played(env: Any, task_id: int) -> list[Any]:
+    """An episode; which protection the machine offers is left out."""
+    record = episode(env, task_id, {"task_id": task_id})
+    for turn in record:
+        del turn[-1]["sandbox"]
+    return record
+
+
+def line(item: Any) -> str:
+    return json.dumps(item, ensure_ascii=False)
+
+
+def main() -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name in sys.argv[1:] or IDS:
+        path(name).write_text(transcript(name), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

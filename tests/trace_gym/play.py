@@ -1,0 +1,58 @@
+"""Playing the trace environments: the oracle, whole episodes, infos as plain data."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import gymnasium as gym
+
+import trace_gym  # noqa: F401  (registers the environments)
+
+IDS = ("CodeTrace-v0", "CodeTraceChoice-v0", "CodeTraceLines-v0")
+
+#: What an info holds at every turn; with a mask; and what it has more at the end.
+ALWAYS = {
+    *("task_id", "seed", "game", "seat", "opponent", "turn"),
+    *("family", "level", "row", "replaced", "sandbox"),
+}
+MASKED = {"action_mask", "legal_actions", "admissible_commands"}
+AT_THE_END = {
+    *("score", "scores", "success", "returns", "result", "history", "truth", "upstream_reward"),
+}
+
+
+@lru_cache(maxsize=8)
+def make(name: str) -> Any:
+    """One environment of an id for a whole test: its sandbox stays warm."""
+    return gym.make(name).unwrapped
+
+
+def oracle(env: Any) -> Any:
+    """The right action of the turn."""
+    trace = env.trace
+    match env.action_space:
+        case gym.spaces.Discrete():
+            return env._outputs.index(trace.truth)
+        case _ if env.spec.id == "CodeTraceLines-v0":
+            return trace.truth.removesuffix("\n").split("\n")[len(env._given)]
+        case _:
+            return trace.truth
+
+
+def plain(info: dict[str, Any]) -> dict[str, Any]:
+    """An info that can be compared and written."""
+    return {key: value.tolist() if hasattr(value, "tolist") else value for key, value in info.items()}
+
+
+def episode(env: Any, seed: int, options: dict[str, Any] | None = None) -> list[Any]:
+    """Every turn of an episode: the first answer is wrong (or the first option), all others are right."""
+    text, info = env.reset(seed=seed, options=options)
+    record: list[Any] = [[text, plain(info)]]
+    over, turn = False, 0
+    while not over:
+        wrong = 0 if isinstance(env.action_space, gym.spaces.Discrete) else "no idea"
+        text, reward, over, truncated, info = env.step(oracle(env) if turn else wrong)
+        record.append([text, reward, over, truncated, plain(info)])
+        turn += 1
+    return record

@@ -1,0 +1,109 @@
+"""Every constructor argument, reset option, seed and action outside what is allowed has a named error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+from task_gym.errors import (
+    ArgumentError,
+    EpisodeError,
+    NotBuiltError,
+    OptionError,
+    SeedError,
+    SourceError,
+    TaskIdError,
+)
+from tests.trace_gym.play import IDS
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"task_id": "x"}, TaskIdError, "task id: 'x' was given"),
+        ({"task_id": -1}, TaskIdError, "task id: -1 was given, allowed: whole numbers 0 … 99999999999"),
+        ({"task_id": 10**11}, TaskIdError, "task id: 100000000000 was given"),
+        ({"task_id": True}, TaskIdError, "task id: True was given"),
+        ({"task_id": 1, "task_ids": [1]}, ArgumentError, "task_id and task_ids were given"),
+        ({"task_ids": 5}, TaskIdError, "task_ids: 5 was given"),
+        ({"task_ids": []}, TaskIdError, "task_ids: .* was given"),
+        ({"task_ids": [(5, 3)]}, TaskIdError, "first <= last"),
+        ({"task_id": 0, "level": 2}, TaskIdError, "holds no id of the kind asked for"),
+        ({"level": 11}, ArgumentError, "level: 11 was given, allowed: 1, 2"),
+        ({"level": "3"}, ArgumentError, "level: '3' was given"),
+        ({"level": True}, ArgumentError, "level: True was given"),
+        ({"family": "recursive"}, ArgumentError, "did you mean 'recursion'"),
+        ({"source": "buildin"}, ArgumentError, "did you mean 'builtin'"),
+        ({"source": 5}, ArgumentError, "source: 5 was given, allowed: 'builtin', 'hub' or a path"),
+        ({"source": "no/such.jsonl"}, SourceError, "no such file"),
+        ({"source": "rows.csv"}, ArgumentError, r"a path that ends in .jsonl or \.parquet"),
+        ({"source": "tests/data/programs.jsonl", "level": 1}, ArgumentError, "with source 'builtin' only"),
+        ({"injector": "save"}, ArgumentError, "did you mean 'safe'"),
+        ({"scoring": "affin"}, ArgumentError, "allowed: 'affine', 'exact', 'lines'; did you mean 'affine'"),
+        ({"backend": "affinetes"}, NotBuiltError, "'affinetes' was given, which is not built yet"),
+        ({"backend": "locl"}, ArgumentError, "did you mean 'local'"),
+        ({"render_mode": "rgb_array"}, ArgumentError, "'rgb_array' was given, allowed: None, 'ansi'"),
+    ],
+)
+@pytest.mark.parametrize("name", IDS)
+@pytest.mark.filterwarnings("ignore:.*render mode.*:UserWarning")
+def test_constructor(name: str, arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        gym.make(name, **arguments)
+
+
+def test_how_illegal_choices_are_taken() -> None:
+    with pytest.raises(ArgumentError, match="did you mean 'forfeit'"):
+        gym.make("CodeTraceChoice-v0", illegal="forfeits")
+    with pytest.raises(TypeError, match="illegal"):
+        gym.make("CodeTrace-v0", illegal="raise")
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_reset(name: str) -> None:
+    env = gym.make(name, task_ids=[(160, 200)], level=1).unwrapped
+    for seed in (-1, 2**32 - 200, 1.5, True):
+        with pytest.raises(SeedError, match="seed: .* was given, allowed: whole numbers 0 … 4294967095"):
+            env.reset(seed=seed)
+    for options, message in [
+        ({"task": 160}, "reset option 'task' was given, allowed: task_id; did you mean 'task_id'"),
+        ({"task_id": 159}, "reset option 'task_id': 159 was given, allowed: 160 … 200 of level 1"),
+        ({"task_id": 176}, "reset option 'task_id': 176 was given"),  # of level 2
+        ({"task_id": "160"}, "reset option 'task_id': task id: '160' was given"),
+        ({"task_id": None}, "reset option 'task_id'"),
+    ]:
+        with pytest.raises(OptionError, match=message):
+            env.reset(options=options)
+    env.reset(seed=2**32 - 201, options={"task_id": 160})
+    assert env.reset(seed=5, options={})[1]["level"] == 1
+    env.close()
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_steps_outside_an_episode(name: str) -> None:
+    env = gym.make(name, task_ids=[0, 1]).unwrapped
+    with pytest.raises(EpisodeError, match="after reset and before the end"):
+        env.step(0)
+    env.close()
+
+
+def test_after_the_end_and_wrong_actions() -> None:
+    env = gym.make("CodeTrace-v0", task_id=0).unwrapped
+    env.reset(seed=0)
+    with pytest.raises(ArgumentError, match="action: 3 was given, allowed: a reply as text"):
+        env.step(3)
+    _, reward, over, _, info = env.step("")  # an empty reply is an answer
+    assert (reward, over, info["result"], info["history"]) == (0.0, True, "loss", [""])
+    with pytest.raises(EpisodeError, match="after reset and before the end"):
+        env.step("")
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_level_and_family_restrict_what_is_drawn(name: str) -> None:
+    env = gym.make(name, level=2, family="closures").unwrapped
+    for seed in range(3):
+        _, info = env.reset(seed=seed)
+        assert (info["level"], info["family"]) == (2, "closures")
+    env.close()

@@ -1,0 +1,166 @@
+"""The outputs to choose among: illegal actions, their order, and that nothing but the program tells the true one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from math import sqrt
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+import trace_gym  # noqa: F401  (registers the environments)
+from task_gym.errors import AdmissionError, ArgumentError, IllegalActionError
+from tests.trace_gym.play import plain
+from trace_gym.backends import LocalBackend, Trace
+from trace_gym.programs.builtin.tasks import CELLS
+from trace_gym.score import squeeze
+
+
+@pytest.fixture
+def env() -> Iterator[Any]:
+    env = gym.make("CodeTraceChoice-v0", task_ids=[(0, 3)]).unwrapped
+    yield env
+    env.close()
+
+
+def test_the_third_illegal_action_gives_up(env: Any) -> None:
+    text, info = env.reset(seed=1)
+    mask, count = info["action_mask"].tolist(), len(info["legal_actions"])
+    for action in (8, -1):
+        again, reward, terminated, truncated, info = env.step(action)
+        assert (again, reward, terminated, truncated) == (text, -0.01, False, False)
+        legal = ", ".join(map(str, range(count)))
+        assert info["error"] == {
+            "type": "invalid_action",
+            "message": f"action: {action} was given, legal: {legal}",
+        }
+        assert info["action_mask"].tolist() == mask and info["turn"] == 0
+    _, reward, terminated, truncated, info = env.step(99)
+    assert (reward, terminated, truncated) == (-0.01, True, False)
+    assert info["score"] == 0.0 and info["result"] == "loss" and set(info["scores"].values()) == {0.0}
+    assert info["history"] == [8, -1, 99] and info["turn"] == 0 and not info["action_mask"].any()
+
+
+def test_masked_options_are_illegal() -> None:
+    env: Any = gym.make("CodeTraceChoice-v0", task_ids=[(0, 3)], illegal="forfeit").unwrapped
+    _, info = env.reset(seed=2)
+    env._outputs = env._outputs[:5]  # as if there were no more
+    assert env.action_masks().tolist() == [True] * 5 + [False] * 3
+    _, reward, terminated, _, info = env.step(5)
+    assert (reward, terminated, info["score"]) == (-0.01, True, 0.0)
+    env.close()
+
+
+def test_illegal_may_raise_and_changes_nothing() -> None:
+    env: Any = gym.make("CodeTraceChoice-v0", task_id=0, illegal="raise").unwrapped
+    _, info = env.reset(seed=2)
+    with pytest.raises(IllegalActionError, match="action: 8 was given, legal: 0, 1, 2, 3"):
+        env.step(8)
+    with pytest.raises(ArgumentError, match="action: 'one' was given, allowed: a whole number"):
+        env.step("one")
+    assert env.step(0)[2] is True
+    env.close()
+
+
+def test_the_order_follows_from_the_seed(env: Any) -> None:
+    orders = {}
+    for seed in range(8):
+        _, info = env.reset(seed=seed, options={"task_id": 1})
+        orders[seed] = info["admissible_commands"]
+        assert plain(env.reset(seed=seed, options={"task_id": 1})[1]) == plain(info)
+    assert {tuple(sorted(order)) for order in orders.values()} == {tuple(sorted(orders[0]))}
+    assert len({tuple(order) for order in orders.values()}) > 4
+
+
+def test_a_program_with_too_few_outputs_gives_way(tmp_path: Any) -> None:
+    # Nothing in the first can be changed; the second has a loop, and numbers.
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(
+        '{"program": "print(input())\\n", "inputs": "a\\n"}\n'
+        '{"program": "t = 1\\nfor i in range(3, 9):\\n    t = t * i + 2\\n    print(t % 17, i)\\n", "inputs": ""}\n'
+    )
+    env: Any = gym.make("CodeTraceChoice-v0", source=str(rows), task_ids=[0, 1]).unwrapped
+    for task_id, replaced in ((0, 1), (1, 0)):
+        _, info = env.reset(seed=0, options={"task_id": task_id})
+        assert (info["row"], info["replaced"]) == (1, replaced)
+    env.close()
+    strict: Any = gym.make("CodeTraceChoice-v0", source=str(rows), task_id=0, injector="affine").unwrapped
+    with pytest.raises(
+        AdmissionError, match=r"row 0.*its mutants print 0 plausible false outputs; 3 are needed"
+    ):
+        strict.reset(seed=0)
+    strict.close()
+
+
+# What can be told from the outputs alone: each gives every output a number, and the highest is chosen.
+Heuristic = Callable[[list[str]], list[float]]
+
+
+def similarity(alike: Callable[[str, str], float], sign: int) -> Heuristic:
+    def total(outputs: list[str]) -> list[float]:
+        return [sign * sum(alike(one, other) for other in outputs if other is not one) for one in outputs]
+
+    return total
+
+
+def shared_lines(one: str, other: str) -> float:
+    ours, theirs = one.split("\n"), other.split("\n")
+    return sum(a == b for a, b in zip(ours, theirs, strict=False)) / max(len(ours), len(theirs))
+
+
+def shared_words(one: str, other: str) -> float:
+    ours, theirs = Counter(one.split()), Counter(other.split())
+    return (ours & theirs).total() / (ours | theirs).total()
+
+
+HEURISTICS: dict[str, Heuristic] = {
+    "most like the others, by lines": similarity(shared_lines, 1),
+    "least like the others, by lines": similarity(shared_lines, -1),
+    "most like the others, by words": similarity(shared_words, 1),
+    "least like the others, by words": similarity(shared_words, -1),
+    "longest": lambda outputs: [len(output) for output in outputs],
+    "shortest": lambda outputs: [-len(output) for output in outputs],
+    "most lines": lambda outputs: [output.count("\n") for output in outputs],
+    "fewest lines": lambda outputs: [-output.count("\n") for output in outputs],
+}
+
+
+def expected_hits(traces: list[Trace], heuristic: Heuristic) -> float:
+    """How often it finds the truth, ties broken evenly."""
+    hits = 0.0
+    for trace in traces:
+        values = heuristic([trace.truth, *trace.false])
+        hits += (values[0] == max(values)) / values.count(max(values))
+    return hits
+
+
+@pytest.mark.slow
+def test_the_outputs_alone_do_not_tell_the_true_one() -> None:
+    """One task of each cell; a guesser of one in k has mean sum(1/k) and variance sum(1/k (1 - 1/k))."""
+    backend = LocalBackend("builtin", "safe", True)
+    traces = [backend.load(task_id) for task_id in range(CELLS)]
+    backend.close()
+    for trace in traces:
+        outputs = [trace.truth, *trace.false]
+        assert 4 <= len(outputs) <= 8
+        assert len({squeeze(output) for output in outputs}) == len(outputs)
+        assert all(len(trace.truth) // 2 <= len(output) <= 2 * len(trace.truth) for output in outputs)
+    chances = [1 / (1 + len(trace.false)) for trace in traces]
+    mean, deviation = sum(chances), sqrt(sum(chance * (1 - chance) for chance in chances))
+    off = {name: expected_hits(traces, heuristic) - mean for name, heuristic in HEURISTICS.items()}
+    # Ties broken evenly only lessen the variance; |z| < 3 for eight guessers fails by chance once in fifty.
+    assert {name: value / deviation for name, value in off.items() if abs(value) > 3 * deviation} == {}
+    # Most tasks have the full number.
+    assert sum(len(trace.false) == 7 for trace in traces) > CELLS * 3 // 4
+
+
+def test_no_place_holds_the_truth_more_often(env: Any) -> None:
+    # 400 seeds of one task: 50 a place expected, deviation 6.6; fixed seeds, so nothing is left to chance.
+    places = Counter()
+    for seed in range(400):
+        _, info = env.reset(seed=seed, options={"task_id": 2})
+        assert len(info["admissible_commands"]) == 8
+        places[info["admissible_commands"].index(env.trace.truth)] += 1
+    assert set(places) == set(range(8)) and all(30 <= count <= 70 for count in places.values())

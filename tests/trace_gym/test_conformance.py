@@ -1,0 +1,201 @@
+"""Every id passes Gymnasium's checker and keeps the contract, over families and levels."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import pickle
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from tests.trace_gym.play import ALWAYS, AT_THE_END, IDS, MASKED, episode, make, oracle, plain
+from trace_gym.programs.builtin.tasks import CELLS, NAMES
+from trace_gym.sandbox import LEVELS
+from trace_gym.score import SCORINGS, squeeze
+
+CHOICE = "CodeTraceChoice-v0"
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    """No sandbox outlives its test."""
+    yield
+    make.cache_clear()
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_the_checker_passes_without_a_warning(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        env = gym.make(name, task_ids=[(0, 40)]).unwrapped
+        check_env(env)
+        env.close()
+
+
+def check_contract(name: str, task_id: int) -> None:
+    """One episode answered by the oracle: infos, spaces, rewards, scores."""
+    env = make(name)
+    text, info = env.reset(seed=task_id, options={"task_id": task_id})
+    address = {key: info[key] for key in ALWAYS - {"turn"}}
+    assert (info["task_id"], info["seed"], info["game"], info["seat"]) == (task_id, task_id, "code_trace", 0)
+    trace, paid, turns, over = env.trace, 0.0, 0, False
+    assert (info["family"], info["level"]) == (NAMES[task_id % 16], 1 + task_id % CELLS // 16)
+    assert info["sandbox"] in (LEVELS if name == CHOICE else ("in-process",))
+    assert info["row"] is None and info["replaced"] >= 0
+    assert trace.truth.strip() and trace.source in text and trace.stdin in text
+    while not over:
+        assert text in env.observation_space and info["turn"] == turns
+        keys = ALWAYS | (MASKED if name == CHOICE else set())
+        assert info.keys() == keys | ({"upstream_reward", "line"} if turns else set())
+        if name == CHOICE:
+            check_options(env, info)
+        action = oracle(env)
+        assert env.action_space.contains(action)
+        text, reward, over, truncated, info = env.step(action)
+        paid, turns = paid + reward, turns + 1
+        assert truncated is False and isinstance(over, bool)
+    assert info.keys() - {"line"} == keys | AT_THE_END
+    assert {key: info[key] for key in address} == address  # it stays the same episode
+    assert info["scores"] == dict.fromkeys(SCORINGS, 1.0) and info["success"] is True
+    assert info["score"] == info["upstream_reward"] == 1.0 == pytest.approx(paid)
+    assert info["result"] == "win" and info["returns"] == [1.0] and len(info["history"]) == turns
+    assert info["truth"] == trace.truth and trace.truth in text and text in env.observation_space
+    if name == CHOICE:
+        assert not info["action_mask"].any() and info["legal_actions"] == info["admissible_commands"] == []
+
+
+def check_options(env: Any, info: dict[str, Any]) -> None:
+    """Four to eight outputs, none like another, one of them true, of similar length."""
+    outputs, truth = info["admissible_commands"], env.trace.truth
+    count = len(outputs)
+    assert 4 <= count <= 8 and info["legal_actions"] == list(range(count))
+    assert info["action_mask"].dtype == np.int8 and info["action_mask"].shape == (8,)
+    assert info["action_mask"].tolist() == [1] * count + [0] * (8 - count)
+    assert env.action_masks().dtype == bool and env.action_masks().tolist() == info["action_mask"].tolist()
+    assert outputs.count(truth) == 1
+    assert len({squeeze(output) for output in outputs}) == count
+    assert all(len(truth) // 2 <= len(output) <= 2 * len(truth) for output in outputs)
+
+
+@pytest.mark.parametrize("name", [name for name in IDS if name != CHOICE])
+def test_oracle_answers_score_one_in_every_cell(name: str) -> None:
+    for task_id in range(CELLS):
+        check_contract(name, 10**9 // CELLS * CELLS + task_id)
+
+
+# Each family once, at all levels between them; every cell is in test_choice.
+def test_oracle_choices_score_one_in_every_family() -> None:
+    for family in range(16):
+        check_contract(CHOICE, CELLS + family + 16 * (family * 7 % 10))
+
+
+@pytest.mark.parametrize("name", IDS)
+@pytest.mark.parametrize("scoring", SCORINGS)
+def test_oracle_answers_score_one_under_every_scoring(name: str, scoring: str) -> None:
+    env = gym.make(name, scoring=scoring, task_ids=[3, 24, 45]).unwrapped
+    for task_id in (3, 24, 45):
+        env.reset(seed=0, options={"task_id": task_id})
+        over, rewards = False, []
+        while not over:
+            *_, reward, over, _, info = env.step(oracle(env))
+            rewards.append(reward)
+        assert sum(rewards) == pytest.approx(info["score"]) and info["score"] == 1.0
+    env.close()
+
+
+@pytest.mark.parametrize("name", IDS)
+@pytest.mark.parametrize("clone", [lambda env: pickle.loads(pickle.dumps(env)), copy.deepcopy])
+def test_a_copy_made_in_mid_episode_continues_identically(name: str, clone: Any) -> None:
+    env = gym.make(name, task_ids=[(0, 10**6)], level=3).unwrapped
+    assert clone(env).reset(seed=1)[0] == env.reset(seed=1)[0]  # and before the first reset
+    if name == CHOICE:
+        env.step(7 if len(env.reset(seed=1)[1]["legal_actions"]) < 8 else 9)  # a strike is carried too
+    elif name == "CodeTraceLines-v0":
+        env.step("something")
+    twin = clone(env)
+    assert twin.spec == env.spec and twin.trace == env.trace
+    over = False
+    while not over:
+        action = oracle(env)
+        assert oracle(twin) == action
+        *record, info = env.step(action)
+        *again, copied = twin.step(action)
+        assert again == record and plain(copied) == plain(info)
+        over = record[2]
+    twin = clone(twin)
+    assert twin.reset()[0] == env.reset()[0]
+    env.action_space.seed(4)
+    twin = clone(env)
+    assert [twin.action_space.sample() for _ in range(5)] == [env.action_space.sample() for _ in range(5)]
+    env.close()
+    twin.close()
+
+
+def test_nothing_is_printed_again(capsys: pytest.CaptureFixture[str]) -> None:
+    env = gym.make("CodeTraceLines-v0", render_mode="human", task_id=0).unwrapped
+    text, _ = env.reset(seed=0)
+    assert capsys.readouterr().out == text + "\n"
+    twin = pickle.loads(pickle.dumps(env))
+    assert capsys.readouterr().out == "" and twin.render_mode == "human"
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_what_is_rendered(name: str) -> None:
+    env = gym.make(name, render_mode="ansi", task_id=16).unwrapped
+    text, _ = env.reset(seed=0)
+    assert env.render() == text
+    over = False
+    while not over:
+        text, _, over, *_ = env.step(oracle(env))
+        assert env.render() == text
+    env.close()
+
+
+@pytest.mark.parametrize("name", IDS)
+@pytest.mark.parametrize(
+    "kind",
+    [gym.vector.SyncVectorEnv, functools.partial(gym.vector.AsyncVectorEnv, shared_memory=False)],
+    ids=["sync", "async"],
+)
+def test_vector_environments_play_what_the_environments_play(name: str, kind: Any) -> None:
+    make_one = functools.partial(gym.make, f"trace_gym:{name}", task_ids=[(0, 999)], level=1)
+    vector, alone = kind([make_one, make_one]), [make_one(), make_one()]
+    try:
+        texts, infos = vector.reset(seed=[5, 6])
+        shown = [env.reset(seed=seed) for env, seed in zip(alone, (5, 6), strict=True)]
+        over = [False, False]
+        for _ in range(6):
+            assert list(texts) == [text for text, *_ in shown]
+            assert infos["task_id"].tolist() == [rest[-1]["task_id"] for rest in shown]
+            actions = [oracle(env.unwrapped) if not done else vector.single_action_space.sample()
+                       for env, done in zip(alone, over, strict=True)]  # fmt: skip
+            texts, rewards, terminated, _, infos = vector.step(
+                np.array(actions) if name == CHOICE else tuple(actions)
+            )
+            shown = [env.reset() if done else env.step(action)
+                     for env, action, done in zip(alone, actions, over, strict=True)]  # fmt: skip
+            over = [not done and rest[2] for done, rest in zip(over, shown, strict=True)]
+            assert terminated.tolist() == over
+            assert rewards.tolist() == [rest[1] if len(rest) == 5 else 0.0 for rest in shown]
+    finally:
+        vector.close()
+        for env in alone:
+            env.close()
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_an_episode_does_not_depend_on_those_before_it(name: str) -> None:
+    used = gym.make(name, task_ids=[(0, 30)]).unwrapped
+    for seed in range(4):
+        used.reset(seed=seed)
+        used.step(0 if name == CHOICE else "0")
+    fresh = gym.make(name, task_ids=[(0, 30)]).unwrapped
+    assert episode(used, 77) == episode(fresh, 77)
+    used.close()
+    fresh.close()

@@ -1,0 +1,133 @@
+"""Programs that count their own lines: they do what they did, and hiding from the count gains nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from task_gym.errors import ProgramError
+from trace_gym.limited import LIMITED, limited
+from trace_gym.sandbox import Limits, Sandbox
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox(limits=Limits(cpu_seconds=2, wall_seconds=5.0)) as sandbox:
+        yield sandbox
+
+
+# The lines that each executes, worked out by hand: L is a statement, P a pass, C a call of a lambda.
+@pytest.mark.parametrize(
+    ("program", "lines"),
+    [
+        ("print(1)", 1),
+        ('"""A docstring is no line."""\nprint(1)', 1),
+        ("for i in range(3):\n    print(i)", 7),  # the loop L, 3 P, 3 L
+        ("i = 2\nwhile i:\n    i -= 1\nelse:\n    print(i)", 7),  # 2 L, 2 P, 2 L, 1 L
+        ("print([i for i in range(4) if i])", 5),  # L, 4 P
+        ("print({i: j for i in range(2) for j in range(3)})", 9),  # L, 2 P, 6 P
+        ("f = lambda n: n and f(n - 1)\nprint(f(3))", 6),  # 2 L, 4 C
+        ("def f():\n    '''Doc.'''\n    return 1\nprint(f())", 3),  # def L, print L, return L
+        ("def f():\n    yield 1\n    yield 2\nprint(*f())", 4),  # def L, print L, 2 L
+        (
+            "class A:\n    '''Doc.'''\n    x = 1\n    def f(self): return 2\nprint(A().f())",
+            5,
+        ),  # 2 L, 2 L, 1 L
+        ("try:\n    1 / 0\nexcept ZeroDivisionError:\n    print(0)\nfinally:\n    print(1)", 4),
+        ("match 3:\n    case 1:\n        print(1)\n    case _:\n        print(2)", 2),
+        ("def f():\n    global x\n    x = 1\nf()\nprint(x)", 5),
+        ("from __future__ import annotations\nprint(1)", 1),
+        (
+            "import asyncio\nasync def f():\n    await asyncio.sleep(0)\n    print(1)\nasyncio.run(f())",
+            5,
+        ),
+    ],
+)
+def test_the_limit_is_exact(program: str, lines: int, sandbox: Sandbox) -> None:
+    plain = sandbox.run(program)
+    enough = sandbox.run(limited(program, lines))
+    assert (enough.status, enough.stdout, enough.stderr) == ("ok", plain.stdout, "")
+    short = sandbox.run(limited(program, lines - 1))
+    assert (short.status, short.stderr) == ("error", LIMITED)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        '"""Mine."""\nprint(__doc__, __name__)',
+        "def f():\n    '''Says so.'''\nprint(f.__doc__, f.__name__, f.__module__)",
+        "from __future__ import annotations\ndef f(x: Nowhere): ...\nprint(f.__annotations__)",
+        "def f(x: int): ...\nprint(f.__annotations__)",
+        "from dataclasses import dataclass\n@dataclass(frozen=True)\nclass A:\n    x: int = 1\nprint(A())",
+        "import pickle\nclass A:\n    x = 1\nprint(pickle.loads(pickle.dumps(A())).x)",
+        "import __main__\nvalue = 5\nprint(__main__.value)",
+        "from enum import Enum\nclass E(Enum):\n    A = 1\n    B = 2\nprint(list(E))",
+        "class A:\n    __slots__ = ('x',)\n    __x = 3\n    def f(self): return self.__x\nprint(A().f())",
+        "from typing import NamedTuple\nclass P(NamedTuple):\n    x: int\n    y: int = 2\nprint(P(1))",
+        "def f():\n    n = 0\n    def g():\n        nonlocal n\n        n += 1\n        return n\n    return g\ng = f()\ng()\nprint(g())",
+        "class A:\n    n = 3\n    squares = [i * i for i in range(3)]\nprint(A.squares)",
+        "def f(n):\n    return n and 1 + f(n - 1)\nprint(f(900))",
+        "print(f'{1 + 1!r:>4}', f\"{'a' 'b'}\")",
+        "import sys\nprint('out')\nsys.exit(0)",
+        "x = input()\nprint(x, end='')",
+        "async def f():\n    yield 1\n    yield 2\nasync def g():\n    return [i async for i in f()]\n"
+        "import asyncio\nprint(asyncio.run(g()))",
+        "print((lambda *a, k=1, **b: (a, k, b))(1, 2, k=3, z=4))",
+    ],
+)
+def test_a_counted_program_does_what_it_did(program: str, sandbox: Sandbox) -> None:
+    plain, counted = sandbox.run(program, "in\n"), sandbox.run(limited(program, 10_000), "in\n")
+    assert plain.status == "ok" and plain.stdout
+    assert (counted.status, counted.stdout, counted.stderr) == ("ok", plain.stdout, "")
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "while True:\n    try:\n        while True: pass\n    except BaseException:\n        pass",
+        "import os\nos._exit = print\nos.write = print\nwhile True: pass",
+        "import sys\nsys.exit = exit = lambda *a: None\nwhile True: pass",
+        "import signal\nfor s in (2, 15): signal.signal(s, signal.SIG_IGN)\nwhile True: pass",
+        "import sys\nsys.stderr = sys.stdout\nwhile True: pass",
+        "class A:\n    while True: pass",
+        "def f():\n    while True: yield\nfor _ in f(): pass",
+        "list(0 for _ in iter(int, 1))",
+        "async def f():\n    while True: pass\nimport asyncio\nasyncio.run(f())",
+        "f = lambda n: (f(n - 1), f(n - 1)) if n else 0\nf(20)",
+        "def f():\n    return [f for _ in iter(int, 1)]\nf()",
+        "import atexit\ndef f():\n    while True: pass\natexit.register(f)",
+        "class A:\n    def __del__(self):\n        while True: pass\nA()",
+        "import threading\ndef f():\n    while True: pass\nthreading.Thread(target=f).start()",
+    ],
+)
+def test_it_is_stopped_whatever_it_tries(program: str, sandbox: Sandbox) -> None:
+    result = sandbox.run(limited(program, 2_000))
+    assert (result.status, result.stderr) == ("error", LIMITED)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "del __tick__\nwhile True: pass",
+        "globals().clear()\nwhile True: pass",
+        "import __main__\ndel __main__.__tick__\nwhile True: pass",
+        "__tick__ = None\nwhile True: pass",
+    ],
+)
+def test_taking_the_count_away_fails(program: str, sandbox: Sandbox) -> None:
+    assert sandbox.run(limited(program, 2_000)).status == "error"
+
+
+@pytest.mark.parametrize("program", ["__tick__ = int\nwhile True: pass", "exec('while True: pass')"])
+def test_what_is_not_counted_has_no_more_time_than_any_program(program: str, sandbox: Sandbox) -> None:
+    assert sandbox.run(limited(program, 2_000)).status == "timeout"
+
+
+def test_what_is_no_program() -> None:
+    for text in ("print(", "from __future__ import what\n", "return 1\n", "```python\nprint(1)\n```\n"):
+        with pytest.raises(SyntaxError):
+            limited(text, 1)
+    for text in ("x = '\ud800'\n", "x = " + "(" * 50 + "-" * 20_000 + "1" + ")" * 50):
+        with pytest.raises((ProgramError, SyntaxError)):
+            limited(text, 1)

@@ -1,0 +1,193 @@
+"""Rows of data sets: files of both kinds, the hub through a stand-in, and errors that say what to do."""
+
+from __future__ import annotations
+
+import json
+import sys
+from itertools import islice
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+import trace_gym  # noqa: F401  (registers the environments)
+from task_gym.errors import AdmissionError, ArgumentError, SourceError
+from tests.trace_gym.rows import EVERY, PATH, SIZE, rows
+from trace_gym.programs import sources
+from trace_gym.programs.base import Program
+from trace_gym.programs.builtin.tasks import CELLS, TASKS, split
+from trace_gym.programs.sources import HUB_DATASET, HUB_REVISION, BuiltinSource, RowSource, open_source
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> None:
+    sources._open.cache_clear()
+
+
+def rows_of(source: Any, count: int) -> list[Program]:
+    return [next(source.candidates(task_id)).program for task_id in range(count)]
+
+
+EXPECTED = [Program(row.program, row.inputs, "", 0) for row in rows()]
+
+
+def test_jsonl() -> None:
+    source = open_source(str(PATH))
+    assert isinstance(source, RowSource) and len(source) == SIZE
+    assert rows_of(source, SIZE) == EXPECTED
+    assert open_source(str(PATH)) is source
+
+
+def test_parquet(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    file = tmp_path / "programs.parquet"
+    records = [{"program": row.program, "inputs": row.inputs, "more": 1} for row in rows()]
+    parquet.write_table(pyarrow.Table.from_pylist(records), file)
+    assert rows_of(open_source(str(file)), SIZE) == EXPECTED
+    parquet.write_table(pyarrow.Table.from_pylist([{"program": "print(1)"}]), tmp_path / "half.parquet")
+    with pytest.raises(SourceError, match="half.parquet has no column 'inputs'; it has: program"):
+        open_source(str(tmp_path / "half.parquet"))
+    (tmp_path / "no.parquet").write_text("nothing of the kind")
+    with pytest.raises(SourceError, match="no.parquet cannot be read as Parquet"):
+        open_source(str(tmp_path / "no.parquet"))
+
+
+def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "rows.parquet").write_bytes(b"")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(SourceError, match=r"needs pyarrow: pip install 'gamespiel\[hub\]'"):
+        open_source(str(tmp_path / "rows.parquet"))
+
+
+def test_a_task_id_is_a_row_and_the_next_ones_stand_in() -> None:
+    source = RowSource([{"program": str(n), "inputs": None} for n in range(5)], "five")
+    found = list(source.candidates(13))  # 13 mod 5 = 3
+    assert [candidate.row for candidate in found] == [3, 4, 0, 1, 2]
+    assert [candidate.program.source for candidate in found] == ["3", "4", "0", "1", "2"]
+
+
+def test_builtin_programs_stand_in_for_their_own_kind() -> None:
+    task_id = TASKS - 1
+    found = [candidate.program for candidate in islice(BuiltinSource().candidates(task_id), 3)]
+    assert {(program.family, program.level) for program in found} == {split(task_id)}
+    assert TASKS % CELLS == 0  # so that ids go round without a change of kind
+    assert len({program.source for program in found}) > 1
+
+
+@pytest.mark.parametrize(
+    ("inputs", "stdin"), [("a\nb\n", "a\nb\n"), (["a", "b"], "a\nb"), ([], ""), (None, ""), ("", "")]
+)
+def test_kinds_of_inputs(inputs: Any, stdin: str) -> None:
+    [program] = rows_of(RowSource([{"program": "print(1)", "inputs": inputs}], "one"), 1)
+    assert program.stdin == stdin
+
+
+@pytest.mark.parametrize(
+    "row", [{"program": None, "inputs": ""}, {"program": "x", "inputs": 5}, {"program": "x", "inputs": [1]}]
+)
+def test_rows_that_are_no_texts(row: Any) -> None:
+    with pytest.raises(SourceError, match=r"row 0 of one was given with program .* allowed: texts"):
+        rows_of(RowSource([row], "one"), 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "which has no rows"),
+        ("\n", "which has no rows"),
+        ('{"program": "x"}\n', "line 1 of .* has no column 'inputs'; it has: program"),
+        ('{"program": "x", "inputs": ""}\n[1]\n', "line 2 of .* has no column 'program'; it has: none"),
+        ("{'program'\n", "line 1 of .* is no JSON"),
+    ],
+)
+def test_files_that_are_not_as_they_should_be(text: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text(text)
+    with pytest.raises(SourceError, match=message):
+        open_source(str(file))
+
+
+class Rows(list[Any]):
+    """What `datasets` gives, as far as it is used."""
+
+    column_names = ("program", "inputs", "output")
+
+
+def stand_in(monkeypatch: pytest.MonkeyPatch, load: Any) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=load))
+
+
+@pytest.mark.parametrize(("source", "revision"), [("hub", HUB_REVISION), ("hub@0123abc", "0123abc")])
+def test_the_hub(source: str, revision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def load(*arguments: Any, **named: Any) -> Any:
+        calls.append((arguments, named))
+        return Rows({"program": row.program, "inputs": row.inputs, "output": ""} for row in rows())
+
+    stand_in(monkeypatch, load)
+    env: Any = gym.make("CodeTrace-v0", source=source, task_ids=[(0, 10**6)]).unwrapped
+    _, info = env.reset(seed=0, options={"task_id": 1000 * SIZE + EVERY - 1})  # an unsound one
+    assert (info["row"], info["replaced"], info["family"], info["level"]) == (EVERY, 1, None, None)
+    env.close()
+    assert calls == [((HUB_DATASET,), {"split": "train", "revision": revision})]
+
+
+def test_the_hub_out_of_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*arguments: Any, **named: Any) -> Any:
+        raise ConnectionError("no route")
+
+    stand_in(monkeypatch, fails)
+    message = (
+        rf"{HUB_DATASET} at revision {HUB_REVISION} cannot be had \(ConnectionError: no route\). Connect"
+    )
+    with pytest.raises(SourceError, match=message):
+        gym.make("CodeTrace-v0", source="hub")
+    stand_in(monkeypatch, lambda *arguments, **named: SimpleNamespace(column_names=["text"]))
+    with pytest.raises(SourceError, match="has no column 'program'; it has: text"):
+        gym.make("CodeTrace-v0", source="hub")
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(
+        SourceError, match=r"needs the datasets library: pip install 'gamespiel\[hub\]'; or use"
+    ):
+        gym.make("CodeTrace-v0", source="hub")
+    with pytest.raises(ArgumentError, match="'hub@' was given, allowed: 'hub@' and a commit"):
+        gym.make("CodeTrace-v0", source="hub@")
+
+
+# Rows 4, 9, … are unsound, and the next one after each is sound.
+@pytest.mark.parametrize("row", [0, 4, 99, 199])
+def test_unsound_rows_give_way_to_the_next(row: int) -> None:
+    env: Any = gym.make("CodeTrace-v0", source=str(PATH), task_id=row + 7 * SIZE).unwrapped
+    text, info = env.reset(seed=0)
+    unsound = row % EVERY == EVERY - 1
+    assert (info["row"], info["replaced"]) == ((row + unsound) % SIZE, int(unsound))
+    assert rows()[info["row"]].inputs in text
+    env.close()
+
+
+def test_upstreams_injection_takes_the_row_or_says_why_not() -> None:
+    env: Any = gym.make("CodeTrace-v0", source=str(PATH), task_ids=[(0, 20)], injector="affine").unwrapped
+    _, info = env.reset(seed=0, options={"task_id": 0})
+    assert (info["row"], info["replaced"]) == (0, 0)
+    with pytest.raises(
+        AdmissionError, match=r"task id: 4 \(row 4\) was given, whose program is unsound: .*Zero"
+    ):
+        env.reset(seed=0, options={"task_id": 4})
+    env.close()
+
+
+def test_nothing_but_unsound_rows(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text(
+        "".join(json.dumps({"program": f"len(str({n}))\n", "inputs": ""}) + "\n" for n in range(3))
+    )
+    env: Any = gym.make("CodeTrace-v0", source=str(file), task_id=1).unwrapped
+    with pytest.raises(
+        AdmissionError, match=r"row 1.*prints nothing; so are those that could stand in for it"
+    ):
+        env.reset(seed=0)
+    env.close()
