@@ -2,7 +2,7 @@
 
 from setuptools import find_namespace_packages, setup
 
-ROOMS = ("task_gym", "game_gym", "agents", "gamespiel")
+ROOMS = ("task_gym", "game_gym", "trace_gym", "agents", "gamespiel")
 
 setup(
     packages=[

@@ -1,0 +1,1 @@
+"""Code tracing: programs, and what is asked of whoever predicts their output."""
