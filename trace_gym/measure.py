@@ -1,0 +1,205 @@
+"""Running a program of our own in this process, and measuring what it took.
+
+Tracing hooks report lines a little differently from one Python to the next (loop headers, comprehensions, the
+`else` of a `try`), and they belong to the whole thread. So the program is counted by itself: its syntax tree
+gets a call at each statement, and what is counted is a property of the language, equal on every Python. (Only
+how often `sort` compares is not: a program whose objects have an order of their own is not to sort them.)
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+_TICK, _PUSH, _POP = "__tick__", "__push__", "__pop__"
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What running a program gave.
+
+    Attributes:
+        stdout: What it printed, up to an error.
+        lines: Executed lines: each executed statement is one, each further pass of a loop one more for its
+            header, and so is each pass of a comprehension.
+        output_lines: Lines of ``stdout``.
+        live: The most variables in scope at once: those of the module, of every function being called and of
+            every generator that has begun and not ended.
+        depth: The most function calls inside each other; 0 where none was called. Lambdas and generators do
+            not count.
+        error: None, or the exception that ended it, as "ValueError: message".
+    """
+
+    stdout: str
+    lines: int
+    output_lines: int
+    live: int
+    depth: int
+    error: str | None
+
+
+def execute(
+    source: str, stdin: str = "", *, line_limit: int = 1_000_000, output_limit: int = 4096
+) -> Measured:
+    """Run ``source`` here and measure it.
+
+    Only for programs that are known to be harmless, which the builtin generator's are: nothing is kept from
+    the program but the process's standard streams. It has a `print` and an `input` of its own, nothing of the
+    process is changed, and threads may do this at the same time.
+
+    Args:
+        line_limit: The program is stopped with an error at the first line beyond these.
+        output_limit: The same for bytes of output (UTF-8); what exceeds it is not kept.
+    """
+    run = _Run(stdin, line_limit, output_limit)
+    error = None
+    try:
+        code = compile(_counted(ast.parse(source)), "<program>", "exec", dont_inherit=True)
+        exec(code, run.namespace())
+    except _StopError as stop:
+        error = str(stop)
+    except (Exception, SystemExit) as raised:
+        error = f"{type(raised).__name__}: {raised}"
+    stdout = "".join(run.written)
+    output_lines = stdout.count("\n") + (not stdout.endswith("\n") and stdout != "")
+    return Measured(stdout, run.lines, output_lines, run.most_live, run.most_deep, error)
+
+
+class _StopError(BaseException):
+    """A limit was reached. No `except Exception` of the program catches it."""
+
+
+class _Run:
+    """One run's counters, output and input."""
+
+    def __init__(self, stdin: str, line_limit: int, output_limit: int) -> None:
+        self.written: list[str] = []
+        self.lines = 0
+        self.most_live = self.most_deep = 0
+        self._live = self._deep = 0
+        self._line_limit = line_limit
+        self._bytes_left = self._output_limit = output_limit
+        self._stdin = io.StringIO(stdin)
+
+    def namespace(self) -> dict[str, Any]:
+        """The program's globals."""
+        own = {"print": self._print, "input": self._input}
+        return {
+            "__name__": "__main__",
+            "__builtins__": {**vars(builtins), **own},
+            _TICK: self._tick,
+            _PUSH: self._push,
+            _POP: self._pop,
+        }
+
+    def write(self, text: str) -> None:
+        self._bytes_left -= len(text.encode("utf-8", "surrogatepass"))
+        if self._bytes_left < 0:
+            raise _StopError(f"output limit: more than {self._output_limit} bytes were printed")
+        self.written.append(text)
+
+    def flush(self) -> None:
+        """`print(flush=True)` asks for it."""
+
+    def _tick(self) -> None:
+        self.lines += 1
+        if self.lines > self._line_limit:
+            raise _StopError(f"line limit: more than {self._line_limit} lines were executed")
+
+    def _push(self, variables: int, calls: int) -> None:
+        self._live += variables
+        self._deep += calls
+        self.most_live = max(self.most_live, self._live)
+        self.most_deep = max(self.most_deep, self._deep)
+
+    def _pop(self, variables: int, calls: int) -> None:
+        self._live -= variables
+        self._deep -= calls
+
+    def _print(self, *values: object, sep: str | None = " ", end: str | None = "\n", **rest: Any) -> None:
+        print(*values, sep=sep, end=end, **{"file": self, **rest})
+
+    def _input(self, prompt: object = "") -> str:
+        self.write(str(prompt))
+        line = self._stdin.readline()
+        if not line:
+            raise EOFError("EOF when reading a line")
+        return line.removesuffix("\n")
+
+
+def _counted(tree: ast.Module) -> ast.Module:
+    """The program with a count at every statement, pass and function body."""
+    counted = _Counter().visit(tree)
+    counted.body = [_call(_PUSH, _variables(tree.body), 0), *counted.body]
+    return ast.fix_missing_locations(counted)  # type: ignore[no-any-return]
+
+
+class _Counter(ast.NodeTransformer):
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        super().generic_visit(node)
+        for name, value in ast.iter_fields(node):
+            if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
+                setattr(node, name, list(_ticked(node, name, value)))
+        if isinstance(node, _COMPREHENSIONS):
+            for loop in node.generators:
+                loop.ifs.insert(0, ast.UnaryOp(ast.Not(), _call(_TICK).value))
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        variables = _variables(node.body, node.args)
+        generator = any(isinstance(inner, (ast.Yield, ast.YieldFrom)) for inner in _own(node.body))
+        self.generic_visit(node)
+        calls = 0 if generator else 1
+        body: list[ast.stmt] = [_call(_PUSH, variables, calls), *node.body]
+        node.body = [ast.Try(body, [], [], [_call(_POP, variables, calls)])]
+        return node
+
+
+def _ticked(node: ast.AST, field: str, body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    if field == "body" and isinstance(node, (ast.For, ast.While)):
+        yield _call(_TICK)
+    for statement in body:
+        if not isinstance(statement, (ast.Global, ast.Nonlocal)) and not _is_docstring(statement):
+            yield _call(_TICK)
+        yield statement
+
+
+def _is_docstring(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _call(name: str, *arguments: int) -> ast.Expr:
+    constants: list[ast.expr] = [ast.Constant(argument) for argument in arguments]
+    return ast.Expr(ast.Call(ast.Name(name, ast.Load()), constants, []))
+
+
+def _own(body: list[ast.stmt]) -> Iterator[ast.AST]:
+    """Every node of a body that is not inside another scope."""
+    waiting: list[ast.AST] = list(body)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, (*_SCOPES, *_COMPREHENSIONS)):
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def _variables(body: list[ast.stmt], arguments: ast.arguments | None = None) -> int:
+    """Number of names a scope binds; functions and classes do not count, nor does what it borrows."""
+    bound: set[str] = set()
+    borrowed: set[str] = set()
+    if arguments is not None:
+        bound |= {node.arg for node in ast.walk(arguments) if isinstance(node, ast.arg)}
+    for node in _own(body):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            bound.add(node.id)
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            bound.add(node.name)
+        elif isinstance(node, (ast.Global, ast.Nonlocal)):
+            borrowed |= set(node.names)
+    return len(bound - borrowed)
