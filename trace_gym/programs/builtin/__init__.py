@@ -1,0 +1,105 @@
+"""Programs made to order: a task id says which family and level, and draws one of that kind.
+
+The same id gives the same bytes on every Python from 3.11 on. Whether a draft fits its level is decided by
+counts that are properties of the language (see :mod:`trace_gym.measure`) and by whole-number arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trace_gym.measure import Measured, execute
+from trace_gym.programs.base import Program
+from trace_gym.programs.builtin.families import FAMILIES
+from trace_gym.programs.builtin.levels import LEVELS, level_of, points
+from trace_gym.programs.builtin.tasks import CELLS, NAMES, TASKS, TaskIds, check_task_id, split
+from trace_gym.programs.builtin.writer import TURNS, Draft, Template, Writer
+
+__all__ = ["CELLS", "FAMILIES", "LEVELS", "NAMES", "TASKS", "Made", "TaskIds", "generate", "make", "split"]
+
+#: Programs begun for one task before the nearest is taken, and turns of the dial for each.
+_PROGRAMS, _TRIES = 8, 6
+
+#: Turns of the dial that are worth about a point of cost; a first guess, corrected by what is measured.
+_TURNS_A_POINT = 20
+
+_LONGEST_OUTPUT = 2500
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A program as it came out.
+
+    Attributes:
+        program: The program.
+        measured: What running it gave.
+        misses: How far it is from its level, in points and lines of output; 0 is inside.
+        drafts: How many were written and run for it.
+    """
+
+    program: Program
+    measured: Measured
+    misses: int
+    drafts: int
+
+
+def generate(task_id: int) -> Program:
+    """The program of a task id, 0 … 10**11 - 1.
+
+    Raises:
+        TaskIdError: not a whole number in range.
+    """
+    return make(task_id).program
+
+
+def make(task_id: int) -> Made:
+    """The program of a task id, with its measures; see :func:`generate`."""
+    task_id = check_task_id(task_id)
+    name, level = split(task_id)
+    fitting = [
+        template
+        for template in FAMILIES[NAMES.index(name)].templates
+        if template.lowest <= level <= template.highest
+    ]
+    nearest: Made | None = None
+    drafts = 0
+    for attempt in range(_PROGRAMS):
+        for draft, measured, misses in _drafts(task_id * _PROGRAMS + attempt, fitting, level):
+            drafts += 1
+            if nearest is None or misses < nearest.misses:
+                nearest = Made(Program(draft.source, draft.stdin, name, level), measured, misses, drafts)
+            if not misses:
+                return nearest
+    if nearest is None:
+        raise RuntimeError(f"no draft of task {task_id} ({name}, level {level}) could be used")
+    return nearest
+
+
+def _drafts(seed: int, fitting: list[Template], number: int) -> Iterator[tuple[Draft, Measured, int]]:
+    """Drafts of one program as the dial is turned towards its level; those that run, and are short enough."""
+    level = level_of(number)
+    low, high = 0, TURNS
+    dial = TURNS * (2 * number - 1) // (2 * len(LEVELS))
+    for _ in range(_TRIES):
+        writer = Writer(seed, number, dial)
+        written = writer.choice(fitting).write(writer)
+        draft = Draft(written) if isinstance(written, str) else written
+        measured = execute(draft.source, draft.stdin, line_limit=20_000, output_limit=_LONGEST_OUTPUT)
+        cost, lines = level.misses(measured)
+        long = len(draft.source) > level.characters
+        if measured.error is None and measured.stdout.strip() and not long:
+            yield draft, measured, abs(cost) + abs(lines)
+        if long or measured.error is not None or cost > 0 or (cost == 0 and lines > 0):
+            high = dial
+        else:
+            low = dial + 1
+        if low >= high:
+            return
+        guess = dial + _TURNS_A_POINT * ((level.low + level.high) // 2 - points(measured))
+        if guess >= high:
+            dial = TURNS - 1 if high == TURNS else (low + high) // 2
+        elif guess < low:
+            dial = 0 if low == 0 else (low + high) // 2
+        else:
+            dial = guess

@@ -1,0 +1,892 @@
+"""Recursion: numbers, words, nested lists, trees, towers, choices, folders."""
+
+from __future__ import annotations
+
+from trace_gym.programs.builtin.vocabulary import COLOURS, FRUITS, NOUNS, THEMES, up_to
+from trace_gym.programs.builtin.writer import (
+    Family,
+    Template,
+    Writer,
+    define,
+    fill,
+    join,
+    program,
+    quoted,
+    spaced,
+    spread,
+)
+from trace_gym.programs.draws import Draws
+
+
+def numbers(w: Writer) -> str:
+    """A number that is worked down to nothing."""
+    n = w.size(2, 12)
+    if w.level < 4:
+        name, stop, step, argument = w.choice(
+            (
+                ("total,add_up,climb", "if $x == 0:\n    return $zero", "return $x + $f($x - 1)", n),
+                ("product,multiply,grow", "if $x < 2:\n    return $one", "return $x * $f($x - 1)", n),
+                ("power,scale,raised", "if $x == 0:\n    return $one", "return $base * $f($x - 1)", n),
+                (
+                    "jumps,hops,steps",
+                    "if $x <= 0:\n    return $zero",
+                    "return 1 + $f($x - $k)",
+                    n * 2 + w.below(2),
+                ),
+                ("digits,cross_sum", "if $x < 10:\n    return $x", "return $x % 10 + $f($x // 10)", 0),
+                (
+                    "halve,shrink,fold",
+                    "if $x < 2:\n    return $one",
+                    "return $x + $f($x // 2)",
+                    w.between(3, 7) << (n - 2),
+                ),
+                ("mix,blend,stir", "if $x == 0:\n    return $zero", "return $f($x - 1) * 2 + $x", n),
+                ("zigzag,swing", "if $x == 0:\n    return $zero", "return $x * $base - $f($x - 1)", n),
+                ("collect,gather", "if $x == 0:\n    return []", "return [$x * $k] + $f($x - 1)", n),
+                (
+                    "binary,bits",
+                    "if $x < 2:\n    return str($x)",
+                    "return $f($x // 2) + str($x % 2)",
+                    w.between(3, 7) << (n - 2),
+                ),
+            )
+        )
+        name = w.choice(name.split(","))
+        digits = int("".join(map(str, w.numbers(n, 1, 9))))
+        x, result = (
+            w.choice(("n", "x", "k", "number", "left")),
+            w.choice(("result", "answer", "value", "end")),
+        )
+        function = define(
+            "$f($x)",
+            join(w.at(3, w.choice((f'print("{name}", {x})', f"print({x})"))), stop, step),
+            f=name,
+            x=x,
+            zero=w.below(9),
+            one=w.between(1, 5),
+            base=w.between(2, 7),
+            k=w.between(2, 4),
+        )
+        call = f"{name}({min(argument or digits, 4000)})"
+        plain = stop.endswith("[]") or "str(" in step
+        more = "" if plain else f" {w.choice('+-*')} {w.between(2, 9)}"
+        direct = w.choice((f"print({call})", f"print({call}{more})", w.show(name, call)))
+        end = f"{result} = {call}\n{w.show(result, result)}"
+        return program(function, direct if w.chance(50) else end)
+    kind = w.choice(("pair", "even", "pascal", "gcd"))
+    count = w.size(1, 9)
+    if kind == "pair":
+        k = w.between(1, 2)
+        a, b = w.between(0, 2), w.between(1, 3)
+        memo = w.level >= 8 and w.chance(50)
+        function = define(
+            "grow(n)",
+            """
+            if n < 2:
+                return $base
+            $known
+            $log
+            result = grow(n - 1) $sign grow(n - 2)$more
+            $keep
+            return result
+            """,
+            base=w.choice((f"{b}", f"n + {a}", f"{a + 1} if n == 0 else {b}")),
+            known="if n in known:\n    return known[n]" if memo else "",
+            log=w.at(4, 'print("grow", n)', below=7),
+            sign=w.choice(("+", "+", "-")),
+            more=w.choice(("", f" + {k}", f" * {k + 1}", " + n")),
+            keep="known[n] = result" if memo else "",
+        )
+        if w.level < 7:
+            return program(function, w.main(w.show("result", f"grow({w.size(2, 6)})")))
+        shown = "print(n, value, len(known))" if memo else "print(n, value)"
+        body = fill(
+            """
+            total = 0
+            for n in range($low, $high):
+                value = grow(n)
+                total += value
+                $shown
+            $show
+            """,
+            low=(low := w.between(1, 3)),
+            high=low + (w.size(2, 60) if memo else w.size(2, 11)),
+            shown=shown,
+            show=w.show("total", "total"),
+        )
+        return program("known = {}" if memo else "", function, w.main(body))
+    if kind == "even":
+        k = w.between(2, 3)
+        first = define(
+            "down(n, marks)",
+            "if n <= 0:\n    return marks\nif n % $k == 0:\n"
+            "    return jump(n // $k, marks + $a)\n"
+            "return down(n - 1, marks + 1)",
+            k=k,
+            a=w.between(2, 9),
+        )
+        second = define(
+            "jump(n, marks)",
+            "$log\nif n < $low:\n    return marks * $b + n\nreturn down(n - $c, marks + n)",
+            log=w.at(4, w.choice(('print("jump", n, marks)', "print(n, marks)")), below=8),
+            low=w.between(2, 4),
+            b=w.between(1, 3),
+            c=w.between(1, 2),
+        )
+        start, stride = w.between(9, 40), w.between(1, 7)
+        body = fill(
+            """
+            $best
+            for n in range($numbers):
+                marks = down(n, 0)
+                print(n, marks)
+                $compare
+            $show
+            """,
+            best=w.at(6, "best = 0"),
+            numbers=spaced(start, start + stride * (w.size(1, 40) - 1) + 1, stride),
+            compare=w.at(6, "best = max(best, marks % 50)"),
+            show=w.at(6, w.show("best", "best")),
+        )
+        return program(first, second, w.main(body))
+    if kind == "pascal":
+        modulus = w.choice((0, 0, 2, 3, 5, 10))
+        function = define(
+            "cell(row, place)",
+            "if place == 0 or place == row:\n    return $edge\nreturn $value",
+            edge=w.between(1, 3),
+            value=f"(cell(row - 1, place - 1) + cell(row - 1, place)) % {modulus}"
+            if modulus
+            else w.choice(
+                (
+                    "cell(row - 1, place - 1) + cell(row - 1, place)",
+                    "cell(row - 1, place - 1) + 2 * cell(row - 1, place)",
+                )
+            ),
+        )
+        body = fill(
+            """
+            for row in range($rows):
+                values = [cell(row, place) for place in range(row + 1)]
+                print(values)
+            $last
+            """,
+            rows=w.size(2, 9),
+            last="print(sum(values))",
+        )
+        return program(function, w.main(body))
+    gcd = define(
+        "common(a, b)",
+        "$log\nif b == 0:\n    return a\nreturn common(b, a % b)",
+        log=w.at(4, "print(a, b)", below=7),
+    )
+    count = w.size(1, 8)
+    pairs = list(zip(w.numbers(count, 20, 300), w.numbers(count, 10, 200), strict=True))
+    body = fill(
+        """
+        $pairs
+        product = 1
+        for a, b in pairs:
+            shared = common(a, b)
+            product = product * shared % $m
+            print(a // shared, b // shared)
+            $all
+        $show
+        """,
+        pairs=spread("pairs", [f"({a}, {b})" for a, b in pairs]),
+        m=w.choice((97, 101, 1000)),
+        all=w.at(7, "for c, d in pairs:\n    if common(shared, c + d) > 1:\n        product += 1"),
+        show=w.show("product", "product"),
+    )
+    return program(gcd, w.main(body))
+
+
+def spelling(w: Writer) -> str:
+    """Words taken apart letter by letter."""
+    if w.level < 5:
+        word = w.choice(up_to(w.choice(THEMES), w.size(3, 9) if w.level > 2 else 4))
+        if w.level == 1:
+            word = "".join(w.sample("abcdeghilmnoprstuw", w.size(2, 6)))
+        mark = w.choice("-.*+~=:")
+        names, stop, step = w.choice(
+            (
+                ("flip,mirror,turn", 'if $t == "":\n    return ""', "return $f($t[1:]) + $t[0]"),
+                (
+                    "spell,string,link",
+                    "if len($t) == 1:\n    return $t",
+                    f'return $t[0] + "{mark}" + $f($t[1:])',
+                ),
+                ("vowels,count", "if not $t:\n    return 0", 'return ($t[0] in "aeiou") + $f($t[1:])'),
+                ("peel,swap", "if len($t) < 2:\n    return $t", "return $t[-1] + $f($t[1:-1]) + $t[0]"),
+                ("double,stretch", f'if $t == "":\n    return "{mark}"', "return $t[0] * 2 + $f($t[1:])"),
+                ("shrink,lengths", "if len($t) < 2:\n    return len($t)", "return len($t) + $f($t[:-2])"),
+                ("shout,upper", "if not $t:\n    return $t", "return $f($t[1:]) + $t[0].upper()"),
+                ("weave,zip_up", "if len($t) < 2:\n    return $t", "return $t[0] + $t[-1] + $f($t[1:-1])"),
+            )
+        )
+        name = w.choice(names.split(","))
+        parameter = w.choice(("text", "word", "s", "letters", "name"))
+        log = w.maybe(3, w.choice(("print($t)", f'print("{name}", $t)')))
+        function = define("$f($t)", join(log, stop, step), f=name, t=parameter)
+        result = w.choice(("result", "answer", "out"))
+        call = w.choice(
+            (
+                f"print({name}({quoted(word)}))",
+                f"start = {quoted(word)}\nprint(start, {name}(start))",
+                f"{result} = {name}({quoted(word)})\n{w.show(result, result)}",
+                w.show(word, f"{name}({quoted(word)})"),
+            )
+        )
+        return program(function, call)
+    letters = "".join(w.sample("abcdefghklmnoprstuvw", 8))
+    kind = w.choice(("arrange", "choose", "build"))
+    if kind == "arrange":
+        length = 2 if w.level < 7 else 3
+        texts = [
+            "".join(w.fork().sample(letters, length + (w.level > 8 and w.chance(30)))) for _ in range(14)
+        ]
+        rule = w.choice(
+            (
+                f"if done and letter {w.choice('<>')} done[-1] and len(done) {w.choice('<>')} 1:\n"
+                f"    continue",
+                f'if letter == "{letters[1]}" and len(done) == {w.below(2)}:\n    continue',
+                "if done and abs(ord(letter) - ord(done[-1])) == 1:\n    continue",
+            )
+        )
+        function = define(
+            "arrange(left, done)",
+            """
+            if left == "":
+                $found
+                return 1
+            count = 0
+            for i, letter in enumerate(left):
+                $rule
+                count += arrange(left[:i] + left[i + 1:], $done)
+            return count
+            """,
+            found="print(done)"
+            if w.level < 8
+            else f'if done {w.choice("<>")} "{letters[2]}":\n    print(done)',
+            rule=rule if w.chance(70) else "",
+            done=w.choice(("done + letter", "done + letter", "letter + done")),
+        )
+        body = fill(
+            """
+            $words
+            for word in words:
+                $count
+                print(word, $value)
+            """,
+            words=spread("words", [quoted(text) for text in texts[: w.size(1, 14)]]),
+            count='count = arrange(word, "")',
+            value="count",
+        )
+        return program(function, w.main(body))
+    if kind == "choose":
+        function = define(
+            "choose(letters, size, done)",
+            """
+            if len(done) == size:
+                $found
+                return
+            for i in range(len(letters)):
+                choose(letters[i + 1:], size, $done)
+            """,
+            found=w.choice(
+                (
+                    "found.append(done)",
+                    f"if len(found) < {w.between(9, 30)}:\n    found.append(done)",
+                    "found.insert(0, done)",
+                )
+            ),
+            done=w.choice(("done + letters[i]", "letters[i] + done")),
+        )
+        start = w.between(1, 2)
+        body = fill(
+            """
+            for size in range($low, $high):
+                choose("$letters", size, "")
+                print(size, len(found), $shown)
+            print(found[$cut])
+            """,
+            low=start,
+            high=start + w.size(1, 4),
+            letters=letters[: w.size(2, 5)],
+            shown=w.choice(("found[-1]", "found[0]", "max(found)", "min(found)")),
+            cut=w.choice(("::2", "1::3", "-4:", ":5", "::-1")),
+        )
+        return program("found = []", function, w.main(body))
+    a, b = w.sample("01abxyLRudop-+", 2)
+    function = define(
+        "build(text, size)",
+        """
+        if len(text) == size:
+            $found
+            return $one
+        count = build($a, size)
+        if $test:
+            count += build($b, size)
+        return count
+        """,
+        found="print(text)"
+        if w.level < 8
+        else f'if text.count("{b}") == {w.between(1, 2)}:\n    print(text)',
+        one=w.choice(("1", f'text.count("{b}")', f'1 if text[0] == "{a}" else 0', "len(text)")),
+        a=w.choice((f'text + "{a}"', f'"{a}" + text')),
+        b=w.choice((f'text + "{b}"', f'"{b}" + text')),
+        test=w.choice(
+            (f'not text.endswith("{b}")', f'"{b}{b}" not in text', f'text.count("{b}") < {w.between(1, 2)}')
+        ),
+    )
+    body = (
+        f"for size in range(1, {w.size(2, 9)}):\n"
+        f'    count = build("", size)\n'
+        f"    {w.tell('size', 'size', 'count')}"
+    )
+    return program(function, w.main(body))
+
+
+def _nested(stream: Draws, budget: int, depth: int) -> str:
+    """A nested list of ``budget`` numbers."""
+    items: list[str] = []
+    while budget > 0:
+        if depth > 0 and budget > 1 and stream.chance(45):
+            part = stream.between(1, budget - 1)
+            items.append(_nested(stream, part, depth - 1))
+            budget -= part
+        else:
+            items.append(str(stream.between(1, 20)))
+            budget -= 1
+    return f"[{', '.join(items)}]"
+
+
+def nests(w: Writer) -> str:
+    """Lists in lists: totals, depths, one flat list."""
+    stream = w.fork()
+    data = _nested(stream, w.size(2, 16 if w.level < 8 else 9), 3 if w.level > 5 else 2)
+    pool = {
+        "total": """
+            result = 0
+            for item in items:
+                if isinstance(item, list):
+                    result += total(item)$weight
+                else:
+                    result += item
+            return result
+            """,
+        "depth": """
+            deepest = 0
+            for item in items:
+                if isinstance(item, list):
+                    deepest = max(deepest, depth(item))
+            return deepest + 1
+            """,
+        "flatten": """
+            flat = []
+            for item in items:
+                if isinstance(item, list):
+                    flat.extend(flatten(item))
+                else:
+                    flat.append(item)
+            return flat$turn
+            """,
+        "largest": """
+            best = 0
+            for item in items:
+                value = largest(item) if isinstance(item, list) else item
+                if value > best:
+                    best = value
+            return best
+            """,
+        "mirror": """
+            result = []
+            for item in items:
+                if isinstance(item, list):
+                    item = mirror(item)
+                result.insert(0, item)
+            return result
+            """,
+        "prune": """
+            result = []
+            for item in items:
+                if isinstance(item, list):
+                    smaller = prune(item, limit)
+                    if smaller:
+                        result.append(smaller)
+                elif item <= limit:
+                    result.append(item)
+            return result
+            """,
+    }
+    used = w.sample(list(pool), 1 if w.level < 6 else 2 if w.level < 9 else 3)
+    functions = [
+        define(
+            f"{name}(items, limit)" if name == "prune" else f"{name}(items)",
+            pool[name],
+            weight=w.choice(("", "", " * 2", " + 1")),
+            turn=w.choice(("", "", "[::-1]")),
+        )
+        for name in used
+    ]
+    calls = [f"prune(data, {w.between(6, 15)})" if name == "prune" else f"{name}(data)" for name in used]
+    if w.level < 8:
+        body = join(
+            f"data = {data}",
+            *(f"print({call})" for call in calls),
+            w.at(5, "for item in data:\n    print(item)"),
+        )
+        return program(*functions, w.main(body))
+    rounds = w.size(3, 12)
+    lists = ("flatten", "mirror", "prune")
+    shown = [f"len({call})" if name in lists else call for name, call in zip(used, calls, strict=True)]
+    body = fill(
+        """
+        data = $data
+        for turn in range($rounds):
+            $change
+            $results
+        print(data)
+        """,
+        data=data,
+        rounds=rounds,
+        change=w.choice(
+            (
+                "data = [turn, data[1:], data[0]]",
+                "data = data[1:] + [[turn, data[0]]]",
+                "data = [data[-1], turn] + data[:-1]",
+            )
+        ),
+        results=f"print(turn, {', '.join(shown)})",
+    )
+    return program(*functions, w.main(body))
+
+
+def _tree(stream: Draws, values: list[int]) -> str:
+    """A tree of tuples (value, left, right) with these values in order."""
+    if not values:
+        return "None"
+    middle = (
+        stream.below(len(values))
+        if len(values) < 3
+        else stream.between(len(values) // 4, 3 * len(values) // 4)
+    )
+    return f"({values[middle]}, {_tree(stream, values[:middle])}, {_tree(stream, values[middle + 1 :])})"
+
+
+def trees(w: Writer) -> str:
+    """Binary trees, given or grown from a list of values."""
+    values = sorted({*w.numbers(w.size(2, 16), 1, 60)})
+    pool = {
+        "total": "value, left, right = node\nreturn value + total(left) + total(right)",
+        "height": "_, left, right = node\nreturn 1 + max(height(left), height(right))",
+        "leaves": "value, left, right = node\nif left is None and right is None:\n"
+        "    return $leaf\nreturn leaves(left) + leaves(right)",
+        "in_order": "value, left, right = node\nreturn in_order(left) + [value] + in_order(right)",
+        "weigh": "value, left, right = node\nif value % 2 == 0:\n"
+        "    return value + weigh(left)\n"
+        "return value + weigh(left) - weigh(right)",
+        "outline": 'value, left, right = node\nprint("$dot" * level + str(value))\n'
+        "outline(left, level + 1)\noutline(right, level + 1)",
+    }
+    empty = {"in_order": "[]", "outline": ""}
+    used = w.sample(list(pool), 1 if w.level < 6 else 2 if w.level < 8 else 3)
+    if w.level < 7 and used[0] in ("outline", "height"):
+        used[0] = next(
+            name for name in w.shuffled(("total", "leaves", "in_order", "weigh")) if name not in used
+        )
+    leaf = w.choice(("1", "value"))
+    quiet = ("height", "outline")
+    log = w.choice(
+        ("print(value)", f"if value > {w.between(10, 35)}:\n    print(value)", 'print("at", value)')
+    )
+    log = "\n" + log if 4 < w.level < 8 else ""
+    functions = [
+        define(
+            f"{name}(node, level)" if name == "outline" else f"{name}(node)",
+            f"if node is None:\n    return {empty.get(name, '0')}\n"
+            f"{pool[name] if name in quiet else pool[name].replace('right = node', 'right = node' + log)}",
+            leaf=leaf,
+            dot=w.choice((".", "  ", "-", "> ")),
+        )
+        for name in used
+    ]
+    calls = ["outline(tree, 0)" if name == "outline" else f"print({name}(tree))" for name in used]
+    if w.level < 7:
+        tree = f"tree = {_tree(w.fork(), values)}"
+        return program(*functions, w.main(join(tree, *calls)))
+    insert = define(
+        "insert(node, value)",
+        """
+        if node is None:
+            return (value, None, None)
+        root, left, right = node
+        if value $sign root:
+            return (root, insert(left, value), right)
+        $equal
+        return (root, left, insert(right, value))
+        """,
+        sign=w.choice("<>"),
+        equal=w.maybe(7, "if value == root:\n    return node", 60),
+    )
+    find = define(
+        "find(node, value)",
+        """
+        if node is None:
+            return 0
+        root, left, right = node
+        if root == value:
+            return 1
+        return 1 + find(left if value $sign root else right, value)
+        """,
+        sign="<" if "value < root" in insert else ">",
+    )
+    mixed = w.shuffled(values)
+    body = fill(
+        """
+        $values
+        tree = None
+        for value in values:
+            tree = insert(tree, value)
+            $report
+        $calls
+        $search
+        """,
+        values=spread("values", [*map(str, mixed), *map(str, mixed[: w.below(3)])]),
+        report=w.choice(("", f"if value % {w.between(3, 5)} == 0:\n    print(value, tree[0])")),
+        calls=join(*calls),
+        search=w.at(
+            8,
+            f"steps = 0\nfor value in values:\n"
+            f"    steps += find(tree, value)\n"
+            f"    if find(tree, value) > {w.between(2, 4)}:\n"
+            f'        print("deep", value)\nprint(steps)',
+        ),
+    )
+    return program(insert, find if w.level > 7 else "", *functions, w.main(body))
+
+
+def towers(w: Writer) -> str:
+    """Discs moved between pegs."""
+    a, b, c = w.sample(w.choice((COLOURS, ("A", "B", "C"), ("left", "middle", "right"), NOUNS, FRUITS)), 3)
+    moves = w.size(1, 110)
+    discs = (moves + 1).bit_length() - 1
+    rest = (moves - (1 << discs) + 2).bit_length() - 1
+    count = w.level > 5 or w.chance(40)
+    function = define(
+        "move($n, source, target, spare)",
+        """
+        if $n == 0:
+            return$zero
+        $first
+        $state
+        $show
+        $second
+        $back
+        """,
+        n=(n := w.choice(("n", "size", "discs", "height"))),
+        zero=" 0" if count else "",
+        first=f"{'steps = ' if count else ''}move($n - 1, source, spare, target)",
+        state=w.at(5, "pegs[target].append(pegs[source].pop())"),
+        show=w.choice(
+            ("print($n, source, target)", 'print(source, "to", target)', 'print("disc", $n, "to", target)')
+        )
+        if w.level < 8
+        else f"if $n {w.choice(('> 1', '!= 2', '% 2 == 0', '> 2'))}:\n"
+        f"    print($n, source, target, len(pegs[target]))",
+        second=("steps += $each + " if count else "") + "move($n - 1, spare, target, source)",
+        each=w.choice((n, "1", "2")),
+        back="return steps" if count else "",
+    )
+    steps = "steps = " if count else ""
+    body = fill(
+        """
+        $pegs
+        $call
+        $end
+        $again
+        $pegs_show
+        """,
+        pegs=w.at(5, f'pegs = {{"{a}": {list(range(discs, 0, -1))}, "{b}": [], "{c}": []}}'),
+        call=f'{steps}move({discs}, "{a}", "{c}", "{b}")',
+        end=w.show("steps", "steps") if count else "",
+        again=join(f'{steps}move({rest}, "{c}", "{b}", "{a}")', w.show("more", "steps") if count else "")
+        if rest
+        else "",
+        pegs_show=w.at(5, "print(pegs)"),
+    )
+    return program(function, body)
+
+
+def choices(w: Writer) -> str:
+    """Ways to pay, climb, cross and split, counted by trying."""
+    kind = w.choice(("climb", "paths", "change", "split"))
+    ways = w.choice(("ways", "count", "options", "found"))
+    if kind == "climb":
+        name, what = w.choice(
+            (
+                ("climb", "step"),
+                ("cut", "piece"),
+                ("walk", "stride"),
+                ("tile", "tile_size"),
+                ("fill_row", "block"),
+            )
+        )
+        sizes = sorted(w.sample((1, 2, 3, 4, 5, 6), w.between(2, 3)))
+        path = 5 < w.level < 8 and w.chance(60)
+        function = define(
+            "$name(left$done)",
+            """
+            if left == 0:
+                $found
+                return 1
+            $log
+            $ways = 0
+            for $what in $sizes:
+                if $what <= left:
+                    $ways += $name(left - $what$more)
+            return $ways
+            """,
+            name=name,
+            what=what,
+            done=", done" if path else "",
+            found="print(done)" if path else "",
+            log=w.at(4, "print(left)", below=6),
+            ways=ways,
+            sizes=tuple(sizes),
+            more=f", done + [{what}]" if path else "",
+        )
+        top = w.size(2, 15)
+        call = f"{name}({top}{', []' if path else ''})"
+        if w.level < 6 or path:
+            return program(function, w.main(w.show(ways, call)))
+        body = f"for left in range({w.between(0, 2)}, {top + 1}):\n    print(left, {name}(left))"
+        return program(function, w.main(body))
+    if kind == "paths":
+        rows, columns = w.size(2, 6), w.size(2, 6)
+        blocked = [(w.between(0, rows - 1), w.between(1, columns - 1)) for _ in range(w.between(1, 2))]
+        function = define(
+            "paths(row, column)",
+            """
+            $block
+            if row == 0 and column == 0:
+                return 1
+            ways = 0
+            if row > 0:
+                ways += paths(row - 1, column)
+            if column > 0:
+                ways += paths(row, column - 1)
+            $log
+            return ways
+            """,
+            block=w.at(5, "if (row, column) in BLOCKED:\n    return 0"),
+            log=w.at(4, "print(row, column, ways)", below=6),
+        )
+        data = w.at(5, f"BLOCKED = {sorted({*blocked})}")
+        rows_shown = (
+            f"for row in range({rows}):\n    print([paths(row, column) for column in range({columns})])"
+        )
+        body = f"print(paths({min(rows, 2)}, {min(columns, 2) - 1}))" if w.level < 6 else rows_shown
+        return program(data, function, w.main(body))
+    if kind == "change":
+        coins = sorted(w.sample((1, 2, 3, 4, 5, 6, 7, 8, 10), 3), reverse=True)
+        listed = w.level < 8 and w.chance(50)
+        function = define(
+            "pay(amount, coins$used)",
+            """
+            if amount == 0:
+                $found
+                return 1
+            if not coins or amount < 0:
+                return 0
+            first = pay(amount - coins[0], coins$more)
+            return first + pay(amount, coins[1:]$same)
+            """,
+            used=", used" if listed else "",
+            found=w.choice(("print(used)", "print(len(used), used)")) if listed else "",
+            more=w.choice((", used + [coins[0]]", ", [coins[0]] + used")) if listed else "",
+            same=", used" if listed else "",
+        )
+        if listed:
+            body = join(f"{ways} = pay({w.size(2, 24)}, {coins}, [])", w.show(ways, ways))
+        else:
+            first = w.between(1, 4)
+            body = fill(
+                "$total\nfor amount in range($numbers):\n"
+                "    $ways = pay(amount, $coins)\n    $add\n"
+                "    print(amount, $ways)\n$show",
+                total=w.at(6, "total = 0"),
+                numbers=spaced(first, first + (stride := w.between(1, 3)) * w.size(1, 12) + 1, stride),
+                ways=ways,
+                coins=coins,
+                add=w.at(6, f"total += {ways}"),
+                show=w.at(6, w.show("total", "total")),
+            )
+        return program(function, w.main(body))
+    values = w.numbers(w.size(2, 8), 2, 25)
+    function = define(
+        "split(values, left, right)",
+        """
+        if not values:
+            $log
+            return abs(left - right)
+        $stop
+        first = split(values[1:], left + values[0], right)
+        second = split(values[1:], left, right + values[0])
+        return $best
+        """,
+        log=w.at(4, "print(left, right)", below=7),
+        stop=w.at(6, f"if left > {w.between(20, 60)}:\n    return left - right + sum(values)"),
+        best=w.choice(
+            (
+                "min(first, second)",
+                "max(first, second)",
+                "first if first < second else second",
+                "(first + second) // 2",
+            )
+        ),
+    )
+    body = join(f"best = split({values}, 0, 0)", w.show("best", "best"))
+    if w.level > 6:
+        body = join(
+            f"weights = {values}",
+            f"for size in range(1, {len(values) + 1}):\n    print(size, split(weights[:size], 0, 0))",
+        )
+    return program(function, w.main(body))
+
+
+def folders(w: Writer) -> str:
+    """Folders in folders: sizes, names, the largest."""
+    stream = w.fork()
+    names = iter(w.sample(NOUNS, 40))
+    left = w.size(2, 13)
+
+    def folder(depth: int, budget: int) -> str:
+        items = []
+        while budget > 0:
+            if depth > 0 and budget > 1 and stream.chance(40):
+                part = stream.between(1, budget - 1)
+                items.append(f'"{next(names)}": {folder(depth - 1, part)}')
+                budget -= part
+            else:
+                items.append(f'"{next(names)}": {stream.between(1, 60)}')
+                budget -= 1
+        return f"{{{', '.join(items)}}}"
+
+    inner = folder(2, left)[1:-1]
+    data = spread("disk", _split(inner), "{}")
+    size = define(
+        "size(folder)",
+        """
+        total = $zero
+        for name in folder:
+            if isinstance(folder[name], dict):
+                total += size(folder[name])
+            else:
+                total += folder[name]
+        return total
+        """,
+        zero=w.choice((0, 0, 1, 4)),
+    )
+    show = define(
+        "show(folder, level)",
+        """
+        for name in $names:
+            item = folder[name]
+            if isinstance(item, dict):
+                print("$dot" * level + name$slash)
+                show(item, level + 1)
+            else:
+                print("$dot" * level + name, item)
+        """,
+        names=w.choice(("folder", "sorted(folder)")),
+        dot=w.choice(("  ", ".", "-", "| ")),
+        slash=w.choice((' + "/"', "", ', "->"')),
+    )
+    biggest = define(
+        "biggest(folder)",
+        """
+        best = ""
+        most = 0
+        for name, item in folder.items():
+            if isinstance(item, dict):
+                inner, value = biggest(item)
+                inner = name + "/" + inner
+            else:
+                inner, value = name, item
+            if value > most:
+                best, most = inner, value
+        return best, most
+        """,
+    )
+    if w.level < 5:
+        return program(
+            size,
+            join(data, w.choice(("print(size(disk))", "result = size(disk)\nprint(result, result // 2)"))),
+        )
+    shrink = define(
+        "shrink(folder, limit)",
+        """
+        for name in folder:
+            if isinstance(folder[name], dict):
+                shrink(folder[name], limit)
+            elif folder[name] > limit:
+                folder[name] = folder[name] // 2 + $k
+            $grow
+        """,
+        k=w.between(1, 3),
+        grow=f"else:\n    folder[name] += {w.between(1, 4)}",
+    )
+    limit = w.between(15, 40)
+    rounds = w.size(1, 9) if w.level > 7 else 1
+    body = fill(
+        """
+        $data
+        show(disk, 0)
+        $size
+        $biggest
+        $rounds
+        """,
+        data=data,
+        size=w.at(6, "print(size(disk))"),
+        biggest=w.at(7, "print(biggest(disk))"),
+        rounds=w.at(
+            8,
+            f"for limit in range({limit}, {limit + 3 * rounds}, 3):\n"
+            f"    shrink(disk, limit)\n"
+            f"    print(limit, size(disk), biggest(disk)[1])",
+        ),
+    )
+    return program(
+        size if w.level > 5 else "",
+        show,
+        biggest if w.level > 6 else "",
+        shrink if w.level > 7 else "",
+        w.main(body),
+    )
+
+
+def _split(text: str) -> list[str]:
+    """The entries of a dictionary's text, at its top level."""
+    parts, depth = [""], 0
+    for mark in text:
+        depth += (mark in "{[(") - (mark in "}])")
+        if mark == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += mark
+    return [part.strip() for part in parts]
+
+
+FAMILY = Family(
+    "recursion",
+    (
+        Template(numbers),
+        Template(spelling),
+        Template(nests, lowest=3),
+        Template(trees, lowest=3),
+        Template(towers, lowest=4, highest=9),
+        Template(choices, lowest=4),
+        Template(folders, lowest=3),
+    ),
+)

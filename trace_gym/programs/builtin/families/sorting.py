@@ -1,0 +1,769 @@
+"""Sorting and searching: swaps, insertions, halving, splitting, tables, pairs."""
+
+from __future__ import annotations
+
+from trace_gym.programs.builtin.vocabulary import FRUITS, NOUNS, PEOPLE, THEMES, up_to
+from trace_gym.programs.builtin.writer import (
+    Family,
+    Template,
+    Writer,
+    define,
+    fill,
+    join,
+    program,
+    quoted,
+    spread,
+    under,
+)
+
+
+def _values(w: Writer, count: int, high: int = 99) -> list[int]:
+    return w.numbers(count, 1, high)
+
+
+def exchanges(w: Writer) -> str:
+    """Bubble, gnome, selection and their like."""
+    count = w.size(2, 12)
+    values = _values(w, count)
+    name = w.choice(("values", "numbers", "cards", "heights", "data"))
+    sign = w.choice((">", ">", "<"))
+    if w.level < 3:
+        text = w.choice(
+            (
+                "for i in range(len($n) - 1):\n    if $n[i] $s $n[i + 1]:\n"
+                "        $n[i], $n[i + 1] = $n[i + 1], $n[i]\n    $report\n"
+                "print($n)",
+                "best = 0\nfor i in range(1, len($n)):\n"
+                "    if $n[i] $s $n[best]:\n        best = i\n    $report\n"
+                "$n[0], $n[best] = $n[best], $n[0]\nprint($n)",
+                "i = 1\nwhile i < len($n) and $n[i - 1] $s $n[i]:\n"
+                "    $n[i - 1], $n[i] = $n[i], $n[i - 1]\n    i += 1\n"
+                "    $report\nprint(i, $n)",
+            )
+        )
+        report = (
+            w.at(2, f"print(i, {name})" if w.chance(50) else f"print({name}[i])")
+            if "i = 1" not in text
+            else w.at(2, "print(i)")
+        )
+        return program(join(f"{name} = {values}", fill(text, n=name, s=sign, report=report)))
+    trace = "print($n)" if w.level < 7 else f"if swaps % {w.between(2, 4)} == 0:\n    print(swaps, $n)"
+    kinds = {
+        "bubble_sort": """
+            swaps = 0
+            for end in range(len($n) - 1, 0, -1):
+                for i in range(end):
+                    if $n[i] $s $n[i + 1]:
+                        $n[i], $n[i + 1] = $n[i + 1], $n[i]
+                        swaps += 1
+                $trace
+            return swaps
+            """,
+        "selection_sort": """
+            swaps = 0
+            for start in range(len($n) - 1):
+                best = start
+                for i in range(start + 1, len($n)):
+                    if $n[best] $s $n[i]:
+                        best = i
+                if best != start:
+                    $n[start], $n[best] = $n[best], $n[start]
+                    swaps += 1
+                $trace
+            return swaps
+            """,
+        "gnome_sort": """
+            swaps = 0
+            i = 1
+            while i < len($n):
+                if i > 0 and $n[i - 1] $s $n[i]:
+                    $n[i - 1], $n[i] = $n[i], $n[i - 1]
+                    swaps += 1
+                    i -= 1
+                else:
+                    i += 1
+                    $trace
+            return swaps
+            """,
+        "insertion_sort": """
+            swaps = 0
+            for i in range(1, len($n)):
+                value = $n[i]
+                j = i
+                while j > 0 and $n[j - 1] $s value:
+                    $n[j] = $n[j - 1]
+                    j -= 1
+                    swaps += 1
+                $n[j] = value
+                $trace
+            return swaps
+            """,
+        "shell_sort": """
+            swaps = 0
+            gap = len($n) // 2
+            while gap > 0:
+                for i in range(gap, len($n)):
+                    j = i
+                    while j >= gap and $n[j - gap] $s $n[j]:
+                        $n[j - gap], $n[j] = $n[j], $n[j - gap]
+                        j -= gap
+                        swaps += 1
+                $trace
+                gap //= 2
+            return swaps
+            """,
+        "cocktail_sort": """
+            swaps = 0
+            left, right = 0, len($n) - 1
+            while left < right:
+                for i in range(left, right):
+                    if $n[i] $s $n[i + 1]:
+                        $n[i], $n[i + 1] = $n[i + 1], $n[i]
+                        swaps += 1
+                right -= 1
+                for i in range(right, left, -1):
+                    if $n[i - 1] $s $n[i]:
+                        $n[i], $n[i - 1] = $n[i - 1], $n[i]
+                        swaps += 1
+                left += 1
+                $trace
+            return swaps
+            """,
+    }
+    used = w.sample(list(kinds), 1 if w.level < 9 else 2)
+    functions = [define(f"{kind}($n)", kinds[kind], n=name, s=sign, trace=trace) for kind in used]
+    if w.level < 8:
+        body = join(
+            f"{name} = {values}", f"swaps = {used[0]}({name})", w.show("swaps", "swaps"), f"print({name})"
+        )
+        return program(*functions, w.main(body))
+    functions = [define(f"{kind}($n)", kinds[kind], n=name, s=sign, trace="") for kind in used]
+    a, m = w.between(3, 30), w.choice((31, 47, 61, 97))
+    rounds = w.size(4, 15)
+    body = fill(
+        """
+        total = 0
+        for size in range($low, $high):
+            $n = [(i * $a + size) % $m for i in range(size)]
+            swaps = $first($n)
+            total += swaps
+            $second
+            print(size, swaps, $n[$cut])
+        $show
+        """,
+        low=(low := w.between(2, 4)),
+        high=low + rounds,
+        n=name,
+        a=a,
+        m=m,
+        first=used[0],
+        second=f"swaps -= {used[1]}({name}[::-1])" if len(used) > 1 else "",
+        cut=w.choice(("0", "-1", ":2", "-2:", "size // 2")),
+        show=w.show("total", "total"),
+    )
+    return program(*functions, w.main(body))
+
+
+def halving(w: Writer) -> str:
+    """Binary search, and searches like it."""
+    count = w.size(3, 16)
+    values = sorted({*w.numbers(count + 2, 1, 99)})
+    target = w.choice((w.choice(values), w.between(1, 99)))
+    name = w.choice(("values", "numbers", "shelf", "pages", "marks"))
+    if w.level < 4:
+        if w.level == 1:
+            text = w.choice(
+                (
+                    "for i, value in enumerate($n):\n    if value == $t:\n        print(i)\nprint(len($n))",
+                    "place = 0\nwhile place < len($n) and $n[place] < $t:\n    place += 1\nprint(place)",
+                    "low, high = 0, len($n)\nmiddle = (low + high) // 2\n"
+                    "if $n[middle] < $t:\n    low = middle + 1\nelse:\n"
+                    "    high = middle\nprint(low, high)",
+                )
+            )
+            return program(join(f"{name} = {values[:5]}", fill(text, n=name, t=target)))
+        body = fill(
+            """
+            $n = $values
+            low, high = 0, len($n)
+            while low < high:
+                middle = (low + high) // 2
+                $report
+                if $n[middle] < $t:
+                    low = middle + 1
+                else:
+                    high = middle
+            print(low)
+            """,
+            n=name,
+            values=values,
+            t=target,
+            report=w.at(3, w.choice(("print(low, high)", "print(middle)", f"print({name}[middle])"))),
+        )
+        return program(body)
+    search = define(
+        "search(values, target)",
+        w.choice(
+            (
+                """
+                low, high = 0, len(values) - 1
+                $count
+                while low <= high:
+                    middle = (low + high) // 2
+                    $step
+                    $log
+                    if values[middle] == target:
+                        return $found
+                    if values[middle] < target:
+                        low = middle + 1
+                    else:
+                        high = middle - 1
+                return $missing
+                """,
+                """
+                place = 0
+                jump = $jump
+                $count
+                while place + jump < len(values) and values[place + jump] <= target:
+                    place += jump
+                    $step
+                    $log
+                while place < len(values) and values[place] < target:
+                    place += 1
+                    $step
+                return $end
+                """,
+                """
+                low, high = 0, len(values)
+                $count
+                while low < high:
+                    middle = low + (high - low) // $part
+                    $step
+                    $log
+                    if values[middle] < target:
+                        low = middle + 1
+                    else:
+                        high = middle
+                return $end2
+                """,
+            )
+        ),
+        count="steps = 0" if (counted := w.level > 5) else "",
+        step="steps += 1" if counted else "",
+        log=w.at(4, w.choice(("print(values[middle])", "print(middle)")), below=7),
+        found="middle, steps" if counted else "middle",
+        missing="-1, steps" if counted else "-1",
+        jump=w.between(2, 4),
+        part=w.between(2, 3),
+        end="place, steps" if counted else "place",
+        end2="low, steps" if counted else "low",
+    )
+    if "jump" in search:
+        search = search.replace("values[middle]", "values[place]").replace("print(middle)", "print(place)")
+    if w.level < 7:
+        targets = w.numbers(w.size(1, 8), 1, 99)
+        targets[0] = w.choice(values)
+        body = join(
+            f"{name} = {values}", under(f"for target in {targets}:", f"print(target, search({name}, target))")
+        )
+        return program(search, w.main(body))
+    a = w.between(2, 9)
+    rounds = w.size(2, 60)
+    body = fill(
+        """
+        $n = $values
+        hits = work = 0
+        for turn in range(1, $stop):
+            target = turn * $a % $m
+            place, steps = search($n, target)
+            work += steps
+            $use
+            $report
+        print(hits, work)
+        print($n)
+        """,
+        n=name,
+        values=values[:12],
+        stop=rounds + 1,
+        a=a,
+        m=w.between(60, 110),
+        use=w.choice(
+            (
+                f"if place < len({name}) and {name}[place] == target:\n    hits += 1",
+                f"if place < len({name}) and {name}[place] == target:\n"
+                f"    hits += 1\nelif turn % {w.between(5, 9)} == 0:\n"
+                f"    {name}.append(target)\n    {name}.sort()",
+                f"if {name}[place % len({name})] == target:\n    hits += place",
+            )
+        ),
+        report=w.sometimes("turn", rounds, w.tell("turn", "turn", "target", "place", "steps")),
+    )
+    return program(search, w.main(body))
+
+
+def splitting(w: Writer) -> str:
+    """Merge sort, quick sort and selection by splitting."""
+    kind = w.choice(("merge", "quick", "select"))
+    values = _values(w, w.size(2, 15))
+    log = w.at(4, w.choice(("print(values)", "print(len(values), values)")), below=7)
+    compare = w.choice(("<=", "<=", ">="))
+    if kind == "merge":
+        functions = [
+            define(
+                "merge(left, right)",
+                """
+                $count
+                result = []
+                while left and right:
+                    $step
+                    if left[0] $compare right[0]:
+                        result.append(left.pop(0))
+                    else:
+                        result.append(right.pop(0))
+                return result + left + right
+                """,
+                count="global moves" if w.level > 6 else "",
+                step="moves += 1" if w.level > 6 else "",
+                compare=compare,
+            ),
+            define(
+                "sort(values)",
+                """
+                if len(values) < 2:
+                    return values
+                middle = len(values) // 2
+                $log
+                return merge(sort(values[:middle]), sort(values[middle:]))
+                """,
+                log=log,
+            ),
+        ]
+        call = "sort"
+    elif kind == "quick":
+        functions = [
+            define(
+                "sort(values)",
+                """
+                $count
+                if len(values) < 2:
+                    return values
+                pivot = values[$pivot]
+                small, equal, large = [], [], []
+                for value in values:
+                    $step
+                    if value $low pivot:
+                        small.append(value)
+                    elif value == pivot:
+                        equal.append(value)
+                    else:
+                        large.append(value)
+                $log
+                return sort(small) + equal + sort(large)
+                """,
+                count="global moves" if w.level > 6 else "",
+                step="moves += 1" if w.level > 6 else "",
+                pivot=w.choice(("0", "-1", "len(values) // 2")),
+                low=compare[0],
+                log=w.choice((log, w.at(4, "print(pivot, small, large)", below=7))),
+            )
+        ]
+        call = "sort"
+    else:
+        functions = [
+            define(
+                "kth(values, k)",
+                """
+                $count
+                pivot = values[$pivot]
+                low = [value for value in values if value $low pivot]
+                high = [value for value in values if value $high pivot]
+                same = len(values) - len(low) - len(high)
+                $step
+                $log
+                if k < len(low):
+                    return kth(low, k)
+                if k < len(low) + same:
+                    return pivot
+                return kth(high, k - len(low) - same)
+                """,
+                count="global moves" if w.level > 6 else "",
+                step="moves += len(values)" if w.level > 6 else "",
+                pivot=w.choice(("0", "-1", "len(values) // 2")),
+                low=compare[0],
+                high="<" if compare[0] == ">" else ">",
+                log=w.at(4, "print(pivot, low, high)", below=7),
+            )
+        ]
+        call = "kth"
+    start = "moves = 0" if w.level > 6 else ""
+    if w.level < 7:
+        if call == "kth":
+            body = join(
+                f"values = {values}",
+                f"print(kth(values, {w.below(len(values))}))",
+                w.at(5, "print(kth(values, 0))"),
+            )
+        else:
+            body = join(f"values = {values}", "print(sort(values))")
+        return program(*functions, w.main(body))
+    a, b, m = w.between(3, 40), w.between(1, 20), w.choice((37, 53, 61, 97))
+    rounds = w.size(3, 12)
+    result = "kth(values, size // 2)" if call == "kth" else "sort(values)"
+    body = fill(
+        """
+        for size in range($low, $high, $stride):
+            values = [(i * $a + size * $b) % $m for i in range(size)]
+            result = $result
+            print(size, $shown, moves)
+        """,
+        low=(low := w.between(2, 4)),
+        high=low + rounds * (stride := w.between(1, 2)),
+        stride=stride,
+        a=a,
+        b=b,
+        m=m,
+        result=result,
+        shown="result"
+        if call == "kth"
+        else w.choice(("result[0], result[-1]", "result[:3]", "result[size // 2]")),
+    ).replace(", 1):", "):")
+    return program(start, *functions, body)
+
+
+def tables(w: Writer) -> str:
+    """Records ordered by one field, then by another."""
+    names = w.sample(w.choice((PEOPLE, FRUITS)), w.size(2, 9))
+    field, other = w.choice(
+        (("score", "level"), ("age", "height"), ("price", "weight"), ("points", "games"), ("wins", "losses"))
+    )
+    rows = [
+        f'("{name}", {a}, {b})'
+        for name, a, b in zip(
+            names, w.numbers(12, 1, 20 if w.chance(50) else 60), w.numbers(12, 1, 9), strict=False
+        )
+    ]
+    key = w.choice(
+        (
+            "lambda row: row[1]",
+            "lambda row: (-row[1], row[0])",
+            "lambda row: (row[2], row[1])",
+            "lambda row: row[1] * row[2]",
+            "lambda row: (len(row[0]), row[0])",
+            "lambda row: row[0][-1]",
+        )
+    )
+    if w.level < 3:
+        simple = w.choice(
+            (
+                f"names = {[*names][:4]}\nnames.sort(key=len)\nprint(names)".replace("'", '"'),
+                f"names = {[*names][:4]}\nnames.sort(reverse=True)\nprint(names[0], names[-1])".replace(
+                    "'", '"'
+                ),
+                f"values = {w.numbers(w.size(3, 7), 1, 60)}\n"
+                f"values.sort(key=lambda x: x % {w.between(3, 10)})\n"
+                f"print(values)",
+                f"values = {w.numbers(w.size(3, 7), 1, 60)}\n"
+                f"ordered = sorted(values, reverse=True)\n"
+                f"print(ordered[:{w.between(1, 3)}], len(ordered))",
+                f"words = {w.sample(up_to(w.choice(THEMES), 6), w.size(2, 5))}\n"
+                f"words.sort(key=lambda word: word[{w.choice((1, -1, 2))}])\n"
+                f"print(words)".replace("'", '"'),
+            )
+        )
+        data, act, end = simple.split("\n")
+        extra = w.at(
+            2, "for i, item in enumerate($x):\n    print(i, item)".replace("$x", data.split(" = ")[0])
+        )
+        more = w.choice(
+            (
+                f"print(len({data.split(' = ')[0]}))",
+                f"last = {data.split(' = ')[0]}[-1]\nprint(last)",
+                f"{data.split(' = ')[0]}.reverse()\nprint({data.split(' = ')[0]}[0])",
+                f"first = {data.split(' = ')[0]}.pop(0)\nprint(first)",
+            )
+        )
+        return program(join(data, act, more, extra or end))
+    place = define(
+        "place_in(table, row)",
+        """
+        place = 0
+        while place < len(table) and $test:
+            place += 1
+        table.insert(place, row)
+        return place
+        """,
+        test=w.choice(
+            (
+                "table[place][1] >= row[1]",
+                "table[place][1] <= row[1]",
+                "table[place][2] > row[2]",
+                "(table[place][2], table[place][0]) < (row[2], row[0])",
+            )
+        ),
+    )
+    if w.level < 5:
+        body = fill(
+            """
+            $rows
+            $act
+            """,
+            rows=spread("rows", rows),
+            act=w.choice(
+                (
+                    f"rows.sort(key={key})\nfor name, {field}, {other} in rows:\n"
+                    f"    print(name, {w.choice((field, other, f'{field} * {other}'))})",
+                    "table = []\nfor row in rows:\n    place = 0\n"
+                    "    while place < len(table) and table[place][1] >= row[1]:\n"
+                    "        place += 1\n    table.insert(place, row)\n"
+                    "for row in table:\n    print(row[0], row[1])",
+                    f"rank = 0\nlast = None\n"
+                    f"for name, {field}, {other} in sorted(rows, key=lambda row: -row[2]):\n"
+                    f"    if {other} != last:\n        rank += 1\n"
+                    f"    last = {other}\n    print(rank, name)",
+                )
+            ),
+        )
+        return program(w.main(body))
+    ranks = define(
+        "ranks(table)",
+        "result = []\nfor i, row in enumerate(table):\n"
+        "    if i > 0 and row[1] == table[i - 1][1]:\n"
+        "        result.append(result[-1])\n    else:\n"
+        "        result.append(i + 1)\nreturn result",
+    )
+    rounds = w.size(1, 14) if w.level > 6 else 1
+    build = "table = []\nfor row in rows:\n    place = place_in(table, row)\n    $log"
+    change = w.choice(
+        (
+            f"rows = [(name, (a + turn * b) % {w.between(20, 70)}, b) for name, a, b in rows]",
+            f"name, {field}, {other} = rows.pop(0)\nrows.append((name, {field} // 2 + turn, {other} + 1))",
+            "rows = [(name, a + len(name) * (i % 3), b) for i, (name, a, b) in enumerate(table)]",
+        )
+    )
+    if rounds == 1:
+        body = fill(
+            "$rows\n$build\n$ranks",
+            rows=spread("rows", rows),
+            build=build,
+            log=w.choice(("print(place, row[0])", "print(row[0], place)")) if w.level < 7 else "",
+            ranks="for rank, row in zip(ranks(table), table):\n    print(rank, row[0], row[1])",
+        )
+    else:
+        body = fill(
+            """
+            $rows
+            moves = 0
+            for turn in range(1, $stop):
+                $build
+                $change
+                $tell
+            $ranks
+            """,
+            rows=spread("rows", rows),
+            stop=rounds + 1,
+            build=build,
+            log="moves += place",
+            change=change,
+            tell=w.tell("turn", "turn", "table[0][0]", "table[-1][0]", "moves"),
+            ranks="for rank, row in zip(ranks(table), table):\n    print(rank, row[0], row[1])",
+        )
+    return program(place, ranks, w.main(body))
+
+
+def pairs(w: Writer) -> str:
+    """Two fingers in a sorted list, and counting by value."""
+    values = sorted(_values(w, w.size(3, 12), 30))
+    target = w.between(15, 45)
+    kind = w.choice(("sum", "count", "merge", "gap"))
+    if w.level < 4:
+        text = {
+            "sum": "low, high = 0, len($n) - 1\nwhile low < high:\n"
+            "    total = $n[low] + $n[high]\n    if total == $t:\n"
+            "        print($n[low], $n[high])\n        low += 1\n"
+            "    elif total < $t:\n        low += 1\n    else:\n"
+            "        high -= 1\n    $report\nprint(low, high)",
+            "count": "counts = [0] * $m\nfor value in $n:\n"
+            "    counts[value % $m] += 1\n    $report2\nprint(counts)",
+            "merge": "before = 0\nfor value in $n:\n    if value - before > $g:\n"
+            "        print(before, value)\n    before = value\nprint(before)",
+            "gap": "best = 0\nfor i in range(1, len($n)):\n"
+            "    gap = $n[i] - $n[i - 1]\n    if gap > best:\n"
+            "        best = gap\n        $report3\nprint(best)",
+        }[kind]
+        name = w.choice(("values", "numbers", "times", "steps"))
+        if w.level == 1 and kind in ("sum", "gap"):
+            text = (
+                "first, last = $n[0], $n[-1]\nif first + last > $t:\n"
+                "    last = $n[-2]\nelse:\n    first = $n[1]\nprint(first, last)"
+            )
+        return program(
+            join(
+                f"{name} = {values[: 3 if w.level == 1 else 12]}",
+                fill(
+                    text,
+                    n=name,
+                    t=target,
+                    m=w.between(3, 5),
+                    g=w.between(2, 8),
+                    report=w.at(3, "print(low, high)"),
+                    report2=w.at(2, "print(value, value % $m)"),
+                    report3=w.at(2, "print(i, gap)"),
+                ),
+            )
+        )
+    find = define(
+        "pairs(values, target)",
+        """
+        low, high = 0, len(values) - 1
+        found = $start
+        while low < high:
+            total = values[low] + values[high]
+            $log
+            if total == target:
+                $hit
+                low += 1
+                high -= 1
+            elif total < target:
+                low += 1
+            else:
+                high -= 1
+        return found
+        """,
+        start=(start := w.choice(("[]", "0"))),
+        hit="found.append((values[low], values[high]))" if start == "[]" else "found += 1",
+        log=w.at(4, "print(low, high, total)", below=6),
+    )
+    counting = define(
+        "counting_sort(values, most)",
+        """
+        counts = [0] * (most + 1)
+        for value in values:
+            counts[value] += 1
+        result = []
+        for value, count in enumerate(counts):
+            $skip
+            result += [value] * $times
+        return result
+        """,
+        skip=w.choice(("", "if count == 0:\n    continue")),
+        times=w.choice(("count", "count", "min(count, 2)")),
+    )
+    if w.level < 7:
+        targets = w.numbers(w.size(1, 7), 10, 50)
+        inside = "print(target, pairs(values, target))"
+        body = join(f"values = {values}", under(f"for target in {targets}:", inside))
+        return program(find, w.main(body))
+    a, m = w.between(3, 20), w.between(8, 14) if w.level < 9 else w.between(15, 40)
+    rounds = w.size(3, 14)
+    body = fill(
+        """
+        grand = 0
+        for turn in range(1, $stop):
+            values = [(i * $a + turn * $b) % $m for i in range($count)]
+            values = counting_sort(values, $m)
+            found = pairs(values, $target)
+            grand += $size
+            $tell
+        $show
+        """,
+        stop=rounds + 1,
+        a=a,
+        b=w.between(1, 9),
+        m=m,
+        count=w.size(3, 12),
+        target=w.choice((str(m), f"{m} - turn", f"{m // 2} + turn")),
+        size="len(found)" if start == "[]" else "found",
+        tell=w.tell("turn", "turn", "values[0]", "values[-1]", "found"),
+        show=w.show("grand", "grand"),
+    )
+    return program(counting, find, w.main(body))
+
+
+def spells(w: Writer) -> str:
+    """Words in order: comparisons, dictionaries, first differences."""
+    words_ = w.sample(up_to(w.choice((NOUNS, FRUITS, PEOPLE)), w.size(4, 8)), w.size(2, 9))
+    data = spread("words", [quoted(word) for word in words_])
+    if w.level < 4:
+        first, second = words_[0], words_[1] if w.chance(60) else words_[0][: w.between(1, 3)] + words_[1][:3]
+        text = w.choice(
+            (
+                f'a, b = "{first}", "{second}"\nplace = 0\n'
+                f"while place < min(len(a), len(b)) and a[place] == b[place]:\n"
+                f"    place += 1\nprint(place, a < b)",
+                f"{data}\nfirst = words[0]\nfor word in words:\n"
+                f"    if word {w.choice('<>')} first:\n        first = word\n"
+                f"    $report\nprint(first)",
+                f'letters = list("{first[:6]}")\nletters.sort()\n'
+                f'print("".join(letters), letters[0])\n'
+                f'print(letters.index("{first[0]}"))',
+                f"{data}\ncount = 0\nfor word in words:\n"
+                f'    if word > "{w.choice("ghklmp")}":\n        count += 1\n'
+                f"        $report\nprint(count)",
+            )
+        )
+        return program(fill(text, report=w.at(2, "print(word)")))
+    before = define(
+        "before(a, b)",
+        """
+        $count
+        for x, y in zip(a, b):
+            $step
+            if x != y:
+                return $compare
+        return len(a) < len(b)
+        """,
+        count="global compared" if w.level > 5 else "",
+        step="compared += 1" if w.level > 5 else "",
+        compare=w.choice(("x < y", "x > y", "x < y")),
+    )
+    sort = define(
+        "order(words)",
+        """
+        result = []
+        for word in words:
+            place = len(result)
+            while place > 0 and before(word, result[place - 1]):
+                place -= 1
+            result.insert(place, word)
+            $log
+        return result
+        """,
+        log=w.at(4, w.choice(("print(result)", "print(word, place)")), below=8),
+    )
+    rounds = w.size(1, 12) if w.level > 7 else 1
+    if rounds == 1:
+        body = join(data, "print(order(words))", w.at(6, "print(compared)"))
+    else:
+        body = fill(
+            """
+            $data
+            for turn in range(1, $stop):
+                words = order(words)
+                print(turn, words[0], words[-1], compared)
+                $change
+            print(words)
+            """,
+            data=data,
+            stop=rounds + 1,
+            change=w.choice(
+                (
+                    "words = [word[1:] + word[0] for word in words]",
+                    "words = [word[::-1] for word in words]",
+                    "words = words[::2] + words[1::2]\nwords[0] = words[0][::-1]",
+                )
+            ),
+        )
+    return program("compared = 0" if w.level > 5 else "", before, sort, body)
+
+
+FAMILY = Family(
+    "sorting",
+    (
+        Template(exchanges),
+        Template(halving),
+        Template(splitting, lowest=3),
+        Template(tables),
+        Template(pairs),
+        Template(spells),
+    ),
+)
