@@ -2,7 +2,8 @@
 
 Tracing hooks report lines a little differently from one Python to the next (loop headers, comprehensions, the
 `else` of a `try`), and they belong to the whole thread. So the program is counted by itself: its syntax tree
-gets a call at each statement, and what is counted is a property of the language, equal on every Python.
+gets a call at each statement, and what is counted is a property of the language, equal on every Python. (Only
+how often `sort` compares is not: a program whose objects have an order of their own is not to sort them.)
 """
 
 from __future__ import annotations

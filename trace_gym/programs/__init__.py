@@ -1,1 +1,1 @@
-"""Where the programs to trace come from. `python -m trace_gym.programs` shows what the builtin source holds."""
+"""Where programs to trace come from. `python -m trace_gym.programs` shows what the builtin source holds."""

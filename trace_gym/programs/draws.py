@@ -1,6 +1,6 @@
 """A stream of random choices that is the same on every Python and every platform.
 
-`random.Random` promises that `getrandbits` repeats for the same whole-number seed. What it makes of those bits
+`random.Random` has always given the same bits for the same whole-number seed. What it makes of them
 (`randint`, `sample`, `shuffle`) may change between versions, so that part stands here.
 """
 
@@ -20,7 +20,7 @@ class Draws:
         self._bits = random.Random(seed).getrandbits
 
     def below(self, n: int) -> int:
-        """Uniform over 0 … n - 1 (to one part in 2**64 / n); n is at least 1. Every call draws the same number of bits."""
+        """Uniform over 0 … n - 1 (to n parts in 2**64); n is at least 1. Each call draws as many bits."""
         if n < 1:
             raise ValueError(f"draws below n: {n} was given, allowed: 1 and more")
         return self._bits(64) * n >> 64
@@ -42,7 +42,7 @@ class Draws:
         return items[self.below(len(items))]
 
     def sample(self, items: Sequence[Item], count: int) -> list[Item]:
-        """``count`` of them at different positions, in random order; a longer sample begins with the shorter one."""
+        """``count`` of them at different positions, in random order; more begin with the same."""
         left = list(items)
         if count > len(left):
             raise ValueError(f"sample: {count} of {len(left)} were asked for")

@@ -13,7 +13,7 @@ from trace_gym.measure import Measured, execute
 from trace_gym.programs.base import Program
 from trace_gym.programs.builtin.families import FAMILIES
 from trace_gym.programs.builtin.levels import LEVELS, level_of, points
-from trace_gym.programs.builtin.tasks import CELLS, NAMES, TASKS, TaskIds, split
+from trace_gym.programs.builtin.tasks import CELLS, NAMES, TASKS, TaskIds, check_task_id, split
 from trace_gym.programs.builtin.writer import TURNS, Draft, Template, Writer
 
 __all__ = ["CELLS", "FAMILIES", "LEVELS", "NAMES", "TASKS", "Made", "TaskIds", "generate", "make", "split"]
@@ -55,6 +55,7 @@ def generate(task_id: int) -> Program:
 
 def make(task_id: int) -> Made:
     """The program of a task id, with its measures; see :func:`generate`."""
+    task_id = check_task_id(task_id)
     name, level = split(task_id)
     fitting = [
         template

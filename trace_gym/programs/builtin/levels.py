@@ -1,9 +1,9 @@
 """What a level means: a band of cost, and how long a program and its output may be.
 
 The cost of tracing a program is counted in points: four for each doubling of its executed lines, two for each
-doubling of its output lines, one for each doubling of the variables in scope, one for each doubling of its call
-depth (plus one). That is the number of bits of ``lines**4 * output_lines**2 * live * (1 + depth)``: whole numbers, the same on
-every machine. A level is four points: about twice the work.
+doubling of its output lines, one for each doubling of the variables in scope and one for each doubling of its
+call depth (plus one). A level is four points: about twice the work. The points are the number of bits of
+``lines**4 * output_lines**2 * live * (1 + depth)``: whole numbers, the same on every machine.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any, SupportsIndex, overload
 
 from task_gym.errors import TaskIdError, check_choice
 from trace_gym.programs.builtin.families import FAMILIES
@@ -20,10 +20,15 @@ NAMES = tuple(family.name for family in FAMILIES)
 
 
 def check_task_id(task_id: Any) -> int:
-    """``task_id``, or a TaskIdError."""
-    if isinstance(task_id, bool) or not isinstance(task_id, int) or not 0 <= task_id < TASKS:
+    """``task_id`` as an int, or a TaskIdError."""
+    if not _whole(task_id) or not 0 <= task_id < TASKS:
         raise TaskIdError(f"task id: {task_id!r} was given, allowed: whole numbers 0 … {TASKS - 1}")
-    return task_id
+    return int(task_id)
+
+
+def _whole(value: Any) -> bool:
+    """Whether it is an integer of Python's or NumPy's, and not a bool."""
+    return isinstance(value, SupportsIndex) and not isinstance(value, bool)
 
 
 def split(task_id: int) -> tuple[str, int]:
@@ -68,8 +73,8 @@ class TaskIds(Sequence[int]):
         variation, cell = divmod(position, len(self.cells))
         return variation * CELLS + self.cells[cell]
 
-    def __contains__(self, task_id: object) -> bool:
-        return isinstance(task_id, int) and 0 <= task_id < TASKS and task_id % CELLS in self.cells
+    def __contains__(self, task_id: Any) -> bool:
+        return _whole(task_id) and 0 <= task_id < TASKS and task_id % CELLS in self.cells
 
     def below(self, task_id: int) -> int:
         """How many of them are less than ``task_id``: a range of ids is a range of positions."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import isqrt
 from textwrap import dedent, indent
 
@@ -48,7 +49,7 @@ class Writer(Draws):
         return (below + (1 << 15)) >> 16
 
     def grow(self, low: int, high: int) -> int:
-        """A number of things written out, such as the items of a list: about ``low`` at level 1, ``high`` at 10."""
+        """A number of things written out, such as items of a list: ``low`` at level 1, ``high`` at 10."""
         return low + ((high - low) * (self.level - 1) + self.below(9)) // 9
 
     def at(self, level: int, text: str, below: int = 11) -> str:
@@ -61,7 +62,7 @@ class Writer(Draws):
         return self.at(level, text) if drawn else ""
 
     def some(self, texts: Sequence[str], least: int, most: int) -> str:
-        """Some of the texts, one under the other, in random order: ``least`` at level 1, ``most`` at level 10."""
+        """Some of the texts, in random order: ``least`` at level 1, ``most`` at level 10."""
         return join(*self.sample(texts, min(self.grow(least, most), len(texts))))
 
     def show(self, label: str, *values: str) -> str:
@@ -93,8 +94,8 @@ class Writer(Draws):
 def fill(text: str, /, **values: object) -> str:
     """The text with its $placeholders replaced; what replaces them may have placeholders of its own.
 
-    A placeholder alone on its line takes a text of many lines, all indented as it was; an empty text takes the
-    line away. Elsewhere a value stands for itself and has one line.
+    A placeholder alone on its line takes a text of many lines, all indented as it was; an empty text takes
+    the line away. Elsewhere a value stands for itself and has one line.
 
     Raises:
         KeyError: a placeholder that no value was given for.
@@ -134,9 +135,9 @@ def spaced(start: int, stop: int, stride: int) -> str:
 
 
 def spread(name: str, items: Sequence[str], brackets: str = "[]", width: int = 88) -> str:
-    """An assignment of a list (or tuple, or dictionary) of items, on one line or on as many as it takes."""
-    first, last = brackets
-    line = f"{name} = {first}{', '.join(items)}{',' if brackets == '()' and len(items) == 1 else ''}{last}"
+    """An assignment of a list (or dictionary) of items, on one line or on as many as it takes."""
+    first, last = brackets[0], brackets[1]
+    line = f"{name} = {first}{', '.join(items)}{last}"
     if len(line) <= width:
         return line
     rows: list[str] = []
@@ -170,7 +171,7 @@ def program(*blocks: str) -> str:
     """A whole program from its blocks: two empty lines around functions and classes, else one."""
     filled = [block.strip("\n") for block in blocks if block.strip()]
     text = filled[0]
-    for before, after in zip(filled, filled[1:], strict=False):
+    for before, after in pairwise(filled):
         wide = _defines(before) or _defines(after)
         text += ("\n\n\n" if wide else "\n\n") + after
     return re.sub(r"\n{4,}", "\n\n\n", _apart(text)) + "\n"

@@ -1,4 +1,4 @@
-"""The table of families. A position is part of a task id: families are never moved, only added past the end."""
+"""The table of families. A position is part of a task id, so that it is never changed."""
 
 from trace_gym.programs.builtin.families import (
     arithmetic,

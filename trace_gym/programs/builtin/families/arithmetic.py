@@ -392,7 +392,8 @@ def wheels(w: Writer) -> str:
             [
                 f"if {used[0]} > {used[-1]}:\n    $score += {used[0]} - {used[-1]}",
                 f"if {used[-1]} == 0:\n    {used[0]} = {w.below(moduli[0])}",
-                f"if turn % {w.between(3, 9)} == 0:\n    {used[1]} = ({used[1]} + {w.between(1, 4)}) % {moduli[1]}",
+                f"if turn % {w.between(3, 9)} == 0:\n"
+                f"    {used[1]} = ({used[1]} + {w.between(1, 4)}) % {moduli[1]}",
                 f"if {used[0]} % 2 == 0 and {used[1]} % 2 == 0:\n    $score += 1",
                 f"if $score > {w.between(30, 90)}:\n    $score -= {w.between(20, 30)}",
             ],
@@ -456,7 +457,8 @@ def sequences(w: Writer) -> str:
             "if a > highest:\n    highest = a",
             f"if a < {modulus // w.between(3, 9)}:\n    small += 1",
             "if a > previous:\n    rises += 1\nprevious = a",
-            f"if a % {w.between(3, 7)} == {w.below(3)}:\n    checksum = (checksum * 3 + a) % {w.choice((61, 89, 127))}",
+            f"if a % {w.between(3, 7)} == {w.below(3)}:\n"
+            f"    checksum = (checksum * 3 + a) % {w.choice((61, 89, 127))}",
         ],
         0,
         4,

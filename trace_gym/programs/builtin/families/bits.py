@@ -1,4 +1,4 @@
-"""Bit operations: flags, counting, Gray codes and shift registers, packed fields, sets as masks, check sums."""
+"""Bit operations: flags, counting, shift registers, packed fields, sets as masks, check sums."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ def flags(w: Writer) -> str:
         reports = w.choice((f"print({what})", f"print({what}, {what} & {b})", f"print(bin({what}))"))
         tests = w.at(
             2,
-            f'if {what} & {w.choice(used)}:\n    print("{w.choice(("on", "yes", "set"))}")\nelse:\n    print("{w.choice(("off", "no", "clear"))}")',
+            f"if {what} & {w.choice(used)}:\n"
+            f'    print("{w.choice(("on", "yes", "set"))}")\nelse:\n'
+            f'    print("{w.choice(("off", "no", "clear"))}")',
         )
         lines = [acts[0], *(f"{act}\nprint({what})" if w.level > 2 else act for act in acts[1:])]
         return program(join(constants, f"{what} = {start}", *lines, tests, reports))
@@ -85,7 +87,8 @@ def flags(w: Writer) -> str:
                 (
                     f'if action == "only":\n    return {what} & flag',
                     f'if action == "swap":\n    return {what} ^ flag ^ {used[0]}',
-                    f'if action == "move":\n    return ({what} << 1 | {what} >> {len(used) - 1}) & {(1 << len(used)) - 1}',
+                    f'if action == "move":\n'
+                    f"    return ({what} << 1 | {what} >> {len(used) - 1}) & {(1 << len(used)) - 1}",
                 )
             ),
         ),
@@ -95,7 +98,8 @@ def flags(w: Writer) -> str:
     ]
     names_of = define(
         f"names({what})",
-        "result = []\nfor name, flag in FLAGS.items():\n    if $s & flag:\n        result.append(name)\nreturn result",
+        "result = []\nfor name, flag in FLAGS.items():\n"
+        "    if $s & flag:\n        result.append(name)\nreturn result",
         s=what,
     )
     table = spread("FLAGS", [f'"{name.lower()}": {name}' for name in used], "{}")
@@ -147,7 +151,8 @@ def flags(w: Writer) -> str:
                 (
                     f'users["{people[0]}"] ^= turn & {(1 << len(used)) - 1}',
                     f'users["{people[-1]}"] |= users["{people[0]}"] & {used[1]}',
-                    f'if users["{people[0]}"] & {used[0]} and users["{people[1]}"] & {used[0]}:\n    users["{people[1]}"] &= ~{used[-1]}',
+                    f'if users["{people[0]}"] & {used[0]} and users["{people[1]}"] & {used[0]}:\n'
+                    f'    users["{people[1]}"] &= ~{used[-1]}',
                 )
             ),
             report=w.sometimes(
@@ -161,10 +166,14 @@ _COUNTING = {
     "ones": "count = 0\nwhile n:\n    count += n & 1\n    n >>= 1\nreturn count",
     "strip": "count = 0\nwhile n:\n    n &= n - 1\n    count += 1\nreturn count",
     "parity": "result = 0\nwhile n:\n    result ^= n & 1\n    n >>= 1\nreturn result",
-    "flips": "count = 0\nwhile n > 1:\n    if (n & 1) != (n >> 1 & 1):\n        count += 1\n    n >>= 1\nreturn count",
-    "mirror": "result = 0\nfor _ in range($width):\n    result = result << 1 | n & 1\n    n >>= 1\nreturn result",
+    "flips": "count = 0\nwhile n > 1:\n    if (n & 1) != (n >> 1 & 1):\n"
+    "        count += 1\n    n >>= 1\nreturn count",
+    "mirror": "result = 0\nfor _ in range($width):\n"
+    "    result = result << 1 | n & 1\n    n >>= 1\nreturn result",
     "lowest": "place = 0\nwhile n and not n & 1:\n    n >>= 1\n    place += 1\nreturn place",
-    "longest_run": "best = run = 0\nwhile n:\n    if n & 1:\n        run += 1\n        best = max(best, run)\n    else:\n        run = 0\n    n >>= 1\nreturn best",
+    "longest_run": "best = run = 0\nwhile n:\n    if n & 1:\n        run += 1\n"
+    "        best = max(best, run)\n    else:\n        run = 0\n"
+    "    n >>= 1\nreturn best",
 }
 
 
@@ -175,12 +184,12 @@ def counting(w: Writer) -> str:
         n = w.between(3, (1 << w.size(3, 11)) - 1) | 1
         zero, step, end = w.choice(
             (
-                ("count = 0", "count += n & 1", "count"),
+                (f"count = {w.below(20)}", "count += n & 1", "count"),
                 ("parity = $b", "parity ^= n & 1", "parity"),
-                ('text = ""', "text = str(n & 1) + text", "text"),
-                ("last = 0", "last = last << 1 | n & 1", "last"),
-                ("zeros = 0", "if not n & 1:\n    zeros += 1", "zeros"),
-                ("total = 0", "total += n", "total"),
+                (f'text = "{w.choice(("", "-", ":", "b", "="))}"', "text = str(n & 1) + text", "text"),
+                (f"last = {w.below(8)}", "last = last << 1 | n & 1", "last"),
+                (f"zeros = {w.below(9)}", "if not n & 1:\n    zeros += 1", "zeros"),
+                (f"total = {w.below(60)}", "total += n", "total"),
             )
         )
         body = fill(
@@ -250,7 +259,8 @@ def registers(w: Writer) -> str:
         "lfsr": f"bit = ($x >> {taps[0]} ^ $x >> {taps[1]}) & 1\n$x = ($x << 1 | bit) & {mask}",
         "galois": f"low = $x & 1\n$x >>= 1\nif low:\n    $x ^= {w.between(mask // 2 + 1, mask)}",
         "xorshift": f"$x ^= $x << {w.between(1, 3)} & {mask}\n$x ^= $x >> {w.between(1, 3)}",
-        "rotate": f"$x = ($x << {(turn := w.between(1, 3))} | $x >> {width - turn}) & {mask}\n$x = ($x + {w.between(0, 9) * 2 + 1}) & {mask}",
+        "rotate": f"$x = ($x << {(turn := w.between(1, 3))} | $x >> {width - turn}) & {mask}\n"
+        f"$x = ($x + {w.between(0, 9) * 2 + 1}) & {mask}",
         "gray": f"i += 1\n$x = (i ^ i >> 1) & {mask}",
         "multiply": f"$x = ($x * {w.between(1, 6) * 4 + 1} + {w.between(0, 9) * 2 + 1}) & {mask}",
     }
@@ -398,13 +408,16 @@ def fields(w: Writer) -> str:
         w.choice(
             (
                 f"return {third} << {shift2} | {second} << {shift1} | {first}",
-                f"packed = {third}\npacked = packed << {widths[1]} | {second}\npacked = packed << {widths[0]} | {first}\nreturn packed",
+                f"packed = {third}\npacked = packed << {widths[1]} | {second}\n"
+                f"packed = packed << {widths[0]} | {first}\nreturn packed",
             )
         ),
     )
     unpack = define(
         "unpack(packed)",
-        f"{first} = packed & {limits[0]}\n{second} = packed >> {shift1} & {limits[1]}\n{third} = packed >> {shift2}\nreturn {first}, {second}, {third}",
+        f"{first} = packed & {limits[0]}\n"
+        f"{second} = packed >> {shift1} & {limits[1]}\n"
+        f"{third} = packed >> {shift2}\nreturn {first}, {second}, {third}",
     )
     if w.level < 7:
         rows = [
@@ -444,9 +457,11 @@ def fields(w: Writer) -> str:
     mask = (1 << sum(widths)) - 1
     rule = w.choice(
         (
-            f"{first} = ({first} + 1) & {limits[0]}\nif {first} == 0:\n    {second} = ({second} + 1) & {limits[1]}",
+            f"{first} = ({first} + 1) & {limits[0]}\nif {first} == 0:\n"
+            f"    {second} = ({second} + 1) & {limits[1]}",
             f"{first}, {second} = {second} & {limits[0]}, {first} + turn & {limits[1]}",
-            f"if {first} > {second}:\n    {third} ^= {first}\nelse:\n    {first} = {second} - {first} & {limits[0]}",
+            f"if {first} > {second}:\n    {third} ^= {first}\nelse:\n"
+            f"    {first} = {second} - {first} & {limits[0]}",
         )
     )
     body = fill(
@@ -522,7 +537,9 @@ def masks(w: Writer) -> str:
     )
     name = define(
         "members(mask)",
-        "result = []\nfor i, item in enumerate(ITEMS):\n    if mask & 1 << i:\n        result.append(item)\nreturn result",
+        "result = []\nfor i, item in enumerate(ITEMS):\n"
+        "    if mask & 1 << i:\n        result.append(item)\n"
+        "return result",
     )
     constants = join(spread("ITEMS", [quoted(item) for item in items]), f"WEIGHTS = {weights}")
     masks_count = w.size(2, 1 << count)
@@ -632,7 +649,9 @@ def sums(w: Writer) -> str:
     )
     mixer = define(
         "mix(values, key)",
-        f"result = []\nfor i, value in enumerate(values):\n    key = (key * {w.between(3, 9)} + i) & 255\n    result.append(value ^ key)\nreturn result",
+        f"result = []\nfor i, value in enumerate(values):\n"
+        f"    key = (key * {w.between(3, 9)} + i) & 255\n"
+        f"    result.append(value ^ key)\nreturn result",
     )
     use_text = w.chance(50)
     values = f'[ord(letter) for letter in "{text}"]' if use_text else str(data)

@@ -47,7 +47,9 @@ def accounts(w: Writer) -> str:
             )
         child = define(
             f"class {w.choice(('Special', 'Big', 'Slow', 'Other'))}{base}({base})",
-            f"def {put}(self, amount):\n    super().{put}(amount{w.choice(('', ' + 1', ' * 2'))})\n    self.{field} -= {w.between(1, 6)}",
+            f"def {put}(self, amount):\n"
+            f"    super().{put}(amount{w.choice(('', ' + 1', ' * 2'))})\n"
+            f"    self.{field} -= {w.between(1, 6)}",
         )
         made = child[6 : child.index("(")]
         return program(
@@ -96,19 +98,24 @@ def accounts(w: Writer) -> str:
                 ("Saver", "def $put(self, amount):\n    return super().$put(amount + $a)"),
                 (
                     "Lender",
-                    "def $take(self, amount):\n    if amount > $m:\n        amount = $m\n    return super().$take(amount)",
+                    "def $take(self, amount):\n    if amount > $m:\n"
+                    "        amount = $m\n    return super().$take(amount)",
                 ),
                 (
                     "Collector",
-                    "def $put(self, amount):\n    super().$put(amount // $k)\n    super().$put($a)\n    return self.$field",
+                    "def $put(self, amount):\n    super().$put(amount // $k)\n"
+                    "    super().$put($a)\n    return self.$field",
                 ),
                 (
                     "Careful",
-                    "def $take(self, amount):\n    if amount > self.$field // $k:\n        return self.$field\n    return super().$take(amount)",
+                    "def $take(self, amount):\n    if amount > self.$field // $k:\n"
+                    "        return self.$field\n    return super().$take(amount)",
                 ),
                 (
                     "Leaky",
-                    "def $put(self, amount):\n    result = super().$put(amount)\n    if result > $m:\n        self.$field -= $a\n    return self.$field",
+                    "def $put(self, amount):\n    result = super().$put(amount)\n"
+                    "    if result > $m:\n        self.$field -= $a\n"
+                    "    return self.$field",
                 ),
                 ("Taxed", "def $take(self, amount):\n    return super().$take(amount + $a)"),
             ],
@@ -119,7 +126,7 @@ def accounts(w: Writer) -> str:
     named = w.level > 4
     owners = w.sample(PEOPLE, len(made_names))
     if w.level < 6:
-        name, other = w.sample(("a", "b", "mine", "yours"), 2)
+        name = w.choice(("a", "b", "mine", "yours"))
         count = w.size(2, 12)
         lines = [f"{name} = {made_names[-1]}({quoted(owners[0]) + ', ' if named else ''}{w.between(10, 90)})"]
         lines += [
@@ -229,7 +236,9 @@ def shapes(w: Writer) -> str:
                 if len(names) > 1
                 else f"return self.{first} * {w.between(2, 6)}",
                 f"return self.{first} * {w.between(2, 5)} + self.{last}",
-                f"if self.{first} > {w.between(3, 8)}:\n    return self.{last} + {w.between(2, 9)}\nreturn self.{last} * {w.between(2, 4)}",
+                f"if self.{first} > {w.between(3, 8)}:\n"
+                f"    return self.{last} + {w.between(2, 9)}\n"
+                f"return self.{last} * {w.between(2, 4)}",
                 f"return super().{question}() + self.{first}" + (f" * self.{last}" if len(names) > 1 else ""),
             )
         )
@@ -356,20 +365,30 @@ def fights(w: Writer) -> str:
             ),
             (
                 "Brute",
-                f"def hit(self, other):\n    other.{field} -= self.power + {w.between(1, 4)}\n    self.{field} -= 1",
+                f"def hit(self, other):\n"
+                f"    other.{field} -= self.power + {w.between(1, 4)}\n"
+                f"    self.{field} -= 1",
             ),
             (
                 "Trickster",
-                f"def hit(self, other):\n    if other.{field} % 2 == 0:\n        other.{field} -= self.power * 2\n    else:\n        super().hit(other)",
+                f"def hit(self, other):\n    if other.{field} % 2 == 0:\n"
+                f"        other.{field} -= self.power * 2\n    else:\n"
+                f"        super().hit(other)",
             ),
             ("Grower", "def hit(self, other):\n    super().hit(other)\n    self.power += 1"),
             (
                 "Coward",
-                f"def hit(self, other):\n    if self.{field} > {w.between(8, 20)}:\n        super().hit(other)\n    else:\n        self.{field} += {w.between(2, 5)}",
+                f"def hit(self, other):\n"
+                f"    if self.{field} > {w.between(8, 20)}:\n"
+                f"        super().hit(other)\n    else:\n"
+                f"        self.{field} += {w.between(2, 5)}",
             ),
             (
                 "Drainer",
-                f"def hit(self, other):\n    stolen = other.{field} // {w.between(6, 12)}\n    other.{field} -= stolen + {w.between(1, 3)}\n    self.{field} += stolen",
+                f"def hit(self, other):\n"
+                f"    stolen = other.{field} // {w.between(6, 12)}\n"
+                f"    other.{field} -= stolen + {w.between(1, 3)}\n"
+                f"    self.{field} += stolen",
             ),
         ],
         1 if w.level < 5 else 2 if w.level < 8 else 3,
@@ -432,11 +451,16 @@ def fights(w: Writer) -> str:
         team=team_line,
         fights='winner = fight(team[0], team[1])\nprint(winner.name, "wins")'
         if count == 2
-        else "for i, first in enumerate(team):\n    for second in team[i + 1:]:\n        winner = fight(first, second)\n        print(first.name, second.name, winner.name, winner.$field)\n        $rest",
+        else "for i, first in enumerate(team):\n"
+        "    for second in team[i + 1:]:\n"
+        "        winner = fight(first, second)\n"
+        "        print(first.name, second.name, winner.name, winner.$field)\n"
+        "        $rest",
         rest=w.choice(
             (
                 f"winner.{field} += {w.between(10, 40)}",
-                f"first.{field} = max(first.{field}, {w.between(10, 30)})\nsecond.{field} = max(second.{field}, {w.between(10, 30)})",
+                f"first.{field} = max(first.{field}, {w.between(10, 30)})\n"
+                f"second.{field} = max(second.{field}, {w.between(10, 30)})",
             )
         ),
         field=field,
@@ -497,11 +521,14 @@ def pay(w: Writer) -> str:
         ("Trainee", f"rate = {max(1, rate - w.between(1, 3))}"),
         (
             "Expert",
-            f"rate = {rate + w.between(2, 9)}\n\ndef work(self, hours):\n    super().work(hours + {w.between(1, 3)})",
+            f"rate = {rate + w.between(2, 9)}\n\ndef work(self, hours):\n"
+            f"    super().work(hours + {w.between(1, 3)})",
         ),
         (
             "Nightly",
-            f"def {method}(self):\n    if self.hours > {w.between(5, 20)}:\n        return super().{method}() * 2\n    return super().{method}()",
+            f"def {method}(self):\n    if self.hours > {w.between(5, 20)}:\n"
+            f"        return super().{method}() * 2\n"
+            f"    return super().{method}()",
         ),
         ("Helper", f"def work(self, hours):\n    self.hours += min(hours, {w.between(3, 6)})"),
         (
@@ -572,6 +599,7 @@ def containers(w: Writer) -> str:
     taken = "self.items.pop()" if base in ("Stack", "Shelf") else "self.items.pop(0)"
     put, take = w.choice((("push", "pop"), ("add", "take"), ("put", "get")))
     size = w.between(2, 5)
+    empty = w.at(3, "if not self.items:\n    return None")
     parent = define(
         f"class {base}",
         """
@@ -584,9 +612,7 @@ def containers(w: Writer) -> str:
         $length
         """,
         put=put,
-        take=f"\ndef {take}(self):\n    {'if not self.items:' + chr(10) + '        return None' + chr(10) + '    ' if w.level > 2 else ''}return {taken}"
-        if w.level > 1
-        else "",
+        take=w.at(2, define(f"{take}(self)", "$empty\nreturn $taken", empty=empty, taken=taken)),
         length="\ndef __len__(self):\n    return len(self.items)" if w.level > 3 else "",
     )
     name = w.choice((base.lower(), "box", "s", "pile"))
@@ -610,24 +636,31 @@ def containers(w: Writer) -> str:
         [
             (
                 "Limited",
-                f"def {put}(self, item):\n    if len(self.items) < {size}:\n        super().{put}(item)\n    else:\n        self.items[-1] = item",
+                f"def {put}(self, item):\n    if len(self.items) < {size}:\n"
+                f"        super().{put}(item)\n    else:\n"
+                f"        self.items[-1] = item",
             ),
             (
                 "Summing",
-                f"def __init__(self):\n    super().__init__()\n    self.total = 0\n\ndef {put}(self, item):\n    super().{put}(item)\n    self.total += item",
+                f"def __init__(self):\n    super().__init__()\n"
+                f"    self.total = 0\n\ndef {put}(self, item):\n"
+                f"    super().{put}(item)\n    self.total += item",
             ),
             ("Sorted", f"def {put}(self, item):\n    super().{put}(item)\n    self.items.sort()"),
             (
                 "Unique",
-                f"def {put}(self, item):\n    if item in self.items:\n        self.items.remove(item)\n    super().{put}(item)",
+                f"def {put}(self, item):\n    if item in self.items:\n"
+                f"        self.items.remove(item)\n    super().{put}(item)",
             ),
             (
                 "Forgetful",
-                f"def {put}(self, item):\n    super().{put}(item)\n    if len(self.items) > {size}:\n        self.items.pop(0)",
+                f"def {put}(self, item):\n    super().{put}(item)\n"
+                f"    if len(self.items) > {size}:\n        self.items.pop(0)",
             ),
             (
                 "Doubling",
-                f"def {put}(self, item):\n    super().{put}(item)\n    if item % 2 == 0:\n        super().{put}(item // 2)",
+                f"def {put}(self, item):\n    super().{put}(item)\n"
+                f"    if item % 2 == 0:\n        super().{put}(item // 2)",
             ),
         ],
         1 if w.level < 6 else 2 if w.level < 9 else 3,
@@ -792,10 +825,12 @@ def operators(w: Writer) -> str:
             (
                 f"{plural}.append({plural}.pop(0))",
                 f"{plural}[turn % len({plural})] = {plural}[0] + {plural}[-1]",
-                f"{plural}.sort()\n{plural}[0] = {plural}[0] * 2",
+                f"if {plural}[-1] < {plural}[0]:\n    {plural}.reverse()\n{plural}[0] = {plural}[0] * 2",
             )
         ),
-        limit=f"for i, item in enumerate({plural}):\n    if item.{a} > {w.between(60, 200)}:\n        {plural}[i] = {name}(item.{a} % {w.between(7, 20)}, item.{b} % {w.between(7, 20)})",
+        limit=f"for i, item in enumerate({plural}):\n"
+        f"    if item.{a} > {w.between(60, 200)}:\n"
+        f"        {plural}[i] = {name}(item.{a} % {w.between(7, 20)}, item.{b} % {w.between(7, 20)})",
         report=w.sometimes("turn", rounds, "print(turn, total)"),
     )
     return program(cls, w.main(body))

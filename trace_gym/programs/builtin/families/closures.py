@@ -89,7 +89,6 @@ def counters(w: Writer) -> str:
         f'"{name}": {maker}({w.below(20)}, {w.between(1, 9)})' for name in w.fork().sample(names, len(names))
     ]
     rounds = w.size(1, 40)
-    call = "value, past = $c[name](), None"
     body = fill(
         """
         $data
@@ -247,7 +246,9 @@ def accounts(w: Writer) -> str:
     )
     inner_take = define(
         f"{take}(amount)",
-        f"nonlocal {value}{', refused' if refused else ''}\nif amount > {value}:\n    $refuse\n{value} -= amount\nreturn {value}",
+        f"nonlocal {value}{', refused' if refused else ''}\n"
+        f"if amount > {value}:\n    $refuse\n{value} -= amount\n"
+        f"return {value}",
         refuse=refuse,
     )
     if w.level < 3:
@@ -340,9 +341,15 @@ def decorators(w: Writer) -> str:
         "shifted": f"def wrapper(x):\n    return func(x + {w.between(1, 6)})\n\nreturn wrapper",
         "logged": f"def wrapper(x):\n    {log}\n    return func(x)\n\nreturn wrapper",
         "twice": "def wrapper(x):\n    return func(func(x))\n\nreturn wrapper",
-        "counted": "calls = 0\n\ndef wrapper(x):\n    nonlocal calls\n    calls += 1\n    return func(x) + calls\n\nreturn wrapper",
-        "cached": "known = {}\n\ndef wrapper(x):\n    if x not in known:\n        $miss\n        known[x] = func(x)\n    return known[x]\n\nreturn wrapper",
-        "clamped": f"def wrapper(x):\n    result = func(x)\n    if result > {w.between(30, 90)}:\n        return result % {w.between(11, 29)}\n    return result\n\nreturn wrapper",
+        "counted": "calls = 0\n\ndef wrapper(x):\n    nonlocal calls\n"
+        "    calls += 1\n    return func(x) + calls\n\nreturn wrapper",
+        "cached": "known = {}\n\ndef wrapper(x):\n    if x not in known:\n"
+        "        $miss\n        known[x] = func(x)\n"
+        "    return known[x]\n\nreturn wrapper",
+        "clamped": f"def wrapper(x):\n    result = func(x)\n"
+        f"    if result > {w.between(30, 90)}:\n"
+        f"        return result % {w.between(11, 29)}\n"
+        f"    return result\n\nreturn wrapper",
     }
     names = w.sample(
         [name for name in pool if w.level > 2 or name not in ("cached", "counted")],
@@ -490,12 +497,24 @@ def handlers(w: Writer) -> str:
 def meters(w: Writer) -> str:
     """Running figures: averages, records, streaks, that remember what they were given."""
     pool = {
-        "make_average": "total = count = 0\n\ndef add(x):\n    nonlocal total, count\n    total += x\n    count += 1\n    return total // count\n\nreturn add",
-        "make_record": "best = 0\n\ndef add(x):\n    nonlocal best\n    if x > best:\n        best = x\n        return True\n    return False\n\nreturn add",
-        "make_streak": "last = length = 0\n\ndef add(x):\n    nonlocal last, length\n    length = length + 1 if x > last else 1\n    last = x\n    return length\n\nreturn add",
-        "make_window": "kept = []\n\ndef add(x):\n    kept.append(x)\n    if len(kept) > $size:\n        kept.pop(0)\n    return sum(kept)\n\nreturn add",
-        "make_toggle": "on = False\n\ndef add(x):\n    nonlocal on\n    if x % $k == 0:\n        on = not on\n    return on\n\nreturn add",
-        "make_change": "last = $start\n\ndef add(x):\n    nonlocal last\n    difference = x - last\n    last = x\n    return difference\n\nreturn add",
+        "make_average": "total = count = 0\n\ndef add(x):\n    nonlocal total, count\n"
+        "    total += x\n    count += 1\n    return total // count\n\n"
+        "return add",
+        "make_record": "best = 0\n\ndef add(x):\n    nonlocal best\n    if x > best:\n"
+        "        best = x\n        return True\n    return False\n\n"
+        "return add",
+        "make_streak": "last = length = 0\n\ndef add(x):\n    nonlocal last, length\n"
+        "    length = length + 1 if x > last else 1\n    last = x\n"
+        "    return length\n\nreturn add",
+        "make_window": "kept = []\n\ndef add(x):\n    kept.append(x)\n"
+        "    if len(kept) > $size:\n        kept.pop(0)\n"
+        "    return sum(kept)\n\nreturn add",
+        "make_toggle": "on = False\n\ndef add(x):\n    nonlocal on\n"
+        "    if x % $k == 0:\n        on = not on\n    return on\n\n"
+        "return add",
+        "make_change": "last = $start\n\ndef add(x):\n    nonlocal last\n"
+        "    difference = x - last\n    last = x\n"
+        "    return difference\n\nreturn add",
     }
     used = w.sample(list(pool), 1 if w.level < 5 else 2 if w.level < 8 else 3)
     inner = w.choice(("add", "see", "update", "push"))
@@ -521,11 +540,13 @@ def meters(w: Writer) -> str:
         )
         return program(*functions, w.main(body))
     rounds = w.size(2, 70)
+    short = len({name[0] for name in names}) == len(names)
+    results = [name[0] if short else f"{name}_now" for name in names]
     body = fill(
         """
         $made
         x = $x
-        $count
+        score = 0
         for turn in range(1, $stop):
             x = (x * $a + $b) % $m
             $values
@@ -535,25 +556,13 @@ def meters(w: Writer) -> str:
         """,
         made=join(*(f"{name} = make_{name}()" for name in names)),
         x=w.between(1, 20),
-        count="score = 0",
         stop=rounds + 1,
         a=w.between(3, 17),
         b=w.between(1, 30),
         m=w.choice((31, 47, 50, 61, 64, 97, 100)),
-        values=join(*(f"{name[0]} = {name}(x)" for name in names))
-        if len({name[0] for name in names}) == len(names)
-        else join(*(f"{name}_now = {name}(x)" for name in names)),
-        tally=f"score += {names[0][0] if len({name[0] for name in names}) == len(names) else names[0] + '_now'}",
-        report=w.sometimes(
-            "turn",
-            rounds,
-            w.tell(
-                "turn",
-                "turn",
-                "x",
-                *(name[0] if len({n[0] for n in names}) == len(names) else f"{name}_now" for name in names),
-            ),
-        ),
+        values=join(*(f"{result} = {name}(x)" for result, name in zip(results, names, strict=True))),
+        tally=f"score += {results[0]}",
+        report=w.sometimes("turn", rounds, w.tell("turn", "turn", "x", *results)),
         show=w.show("score", "score"),
     )
     return program(*functions, w.main(body))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from trace_gym.programs.builtin.vocabulary import (
     CITIES,
     COURSES,
@@ -22,6 +24,7 @@ from trace_gym.programs.builtin.writer import (
     program,
     quoted,
     spread,
+    strings,
     under,
 )
 
@@ -37,13 +40,14 @@ def stock(w: Writer) -> str:
     name = w.choice(("stock", "pantry", "shelf", "store", "basket"))
     data = spread(name, _pairs(items, list(amounts)), "{}")
     if w.level < 3:
+        other = w.choice([*items, w.choice(GOODS)])
         acts = w.sample(
             [
                 f'{name}["{items[0]}"] += {w.between(1, 20)}',
                 f'{name}["{items[1]}"] = {name}["{items[0]}"] {w.choice("+-*")} {w.between(2, 9)}',
                 f'{name}["{w.choice(GOODS)}"] = {w.between(1, 9)}',
                 f'last = {name}.pop("{items[1]}")\n{name}["{items[0]}"] += last',
-                f'{name}["{items[0]}"] = {name}.get("{w.choice(items + [w.choice(GOODS)])}", 0) + {w.between(1, 9)}',
+                f'{name}["{items[0]}"] = {name}.get("{other}", 0) + {w.between(1, 9)}',
             ],
             w.level + 1,
         )
@@ -58,7 +62,8 @@ def stock(w: Writer) -> str:
     rule = w.choice(
         (
             "if $s[item] >= amount:\n    $s[item] -= amount\nelse:\n    missing += 1",
-            "if amount > $s[item]:\n    missing += amount - $s[item]\n    $s[item] = 0\nelse:\n    $s[item] -= amount",
+            "if amount > $s[item]:\n    missing += amount - $s[item]\n"
+            "    $s[item] = 0\nelse:\n    $s[item] -= amount",
             "$s[item] -= amount\nif $s[item] < 0:\n    missing += 1\n    $s[item] += 20",
         )
     )
@@ -91,27 +96,27 @@ def stock(w: Writer) -> str:
     )
     if days == 1 and not apart:
         loop += f"\n    print(item, {name}[item])"
-    count = "sold" if apart else "missing"
+    tally = "sold" if apart else "missing"
     body = fill(
         """
         $data
         $orders
-        $count = 0
+        $tally = 0
         $loop
         $show
         $rest
         """,
         data=data,
         orders=spread("orders", [f'("{item}", {amount})' for item, amount in orders]),
-        count=count,
+        tally=tally,
         loop=under(
             f"for day in range(1, {days + 1}):",
-            join(loop, refill, w.tell("day", "day", count, f"sum({name}.values())")),
+            join(loop, refill, w.tell("day", "day", tally, f"sum({name}.values())")),
         )
         if days > 1
         else loop,
         s=name,
-        show=w.show(count, count),
+        show=w.show(tally, tally),
         rest=f"for item in sorted({name}):\n    print(item, {name}[item])"
         if w.chance(60)
         else f"print({name})",
@@ -141,11 +146,14 @@ def counts(w: Writer) -> str:
             )
         )
         many = "append" in act
+        size = f"len({name}[key])" if many else f"{name}[key]"
         ranked = w.choice(
             (
                 f"for key in sorted({name}):\n    print(key, {name}[key])",
-                f'best = max({name}, key=lambda key: {"len(" if many else ""}{name}[key]{")" if many else ""})\nprint("best:", best)',
-                f"for key, value in {name}.items():\n    if {'len(value)' if many else 'value'} > 1:\n        print(key, value)",
+                f'best = max({name}, key=lambda key: {size})\nprint("best:", best)',
+                f"for key, value in {name}.items():\n"
+                f"    if {'len(value)' if many else 'value'} > 1:\n"
+                f"        print(key, value)",
             )
         )
         body = fill(
@@ -198,10 +206,19 @@ def counts(w: Writer) -> str:
             """,
     }
     uses = {
-        "count_letters": "letters = count_letters(words)\nfor letter in sorted(letters):\n    if letters[letter] > $few:\n        print(letter, letters[letter])",
-        "group_by_length": "groups = group_by_length(words)\nfor size in sorted(groups):\n    print(size, $group)",
-        "positions": "places = positions(words)\nfor word in places:\n    total = 0\n    for place in places[word]:\n        total += place * $factor\n    print(word, places[word], total)",
-        "next_words": "table = next_words(words)\nfor word in table:\n    best = max(table[word], key=table[word].get)\n    print(word, best, len(table[word]))",
+        "count_letters": "letters = count_letters(words)\n"
+        "for letter in sorted(letters):\n"
+        "    if letters[letter] > $few:\n"
+        "        print(letter, letters[letter])",
+        "group_by_length": "groups = group_by_length(words)\nfor size in sorted(groups):\n"
+        "    print(size, $group)",
+        "positions": "places = positions(words)\nfor word in places:\n    total = 0\n"
+        "    for place in places[word]:\n"
+        "        total += place * $factor\n"
+        "    print(word, places[word], total)",
+        "next_words": "table = next_words(words)\nfor word in table:\n"
+        "    best = max(table[word], key=table[word].get)\n"
+        "    print(word, best, len(table[word]))",
     }
     used = w.sample(list(functions), 1 if w.level < 7 else 2 if w.level < 10 else 3)
     turns = w.size(2, 9) if w.level > 7 else 1
@@ -293,7 +310,7 @@ def league(w: Writer) -> str:
         )
         return program(w.main(body))
     a, b, c = w.between(2, 9), w.between(2, 9), w.between(3, 6)
-    goals = define(
+    score = define(
         "goals(home, away, day)", f"return (home * {a} + away * {b} + day * {w.between(1, 5)}) % {c}"
     )
     play = define(
@@ -338,7 +355,7 @@ def league(w: Writer) -> str:
         tell=w.tell("day", "day", "leader", 'table[leader]["points"]'),
         ranking='ranking = sorted(teams, key=lambda team: (-table[team]["points"], team))',
     )
-    return program(goals, play, w.main(body))
+    return program(score, play, w.main(body))
 
 
 def friends(w: Writer) -> str:
@@ -351,7 +368,7 @@ def friends(w: Writer) -> str:
         ]
         for i, person in enumerate(people)
     }
-    for before, after in zip(people, people[1:], strict=False):
+    for before, after in pairwise(people):
         if after not in links[before] and w.chance(70):
             links[before].insert(0, after)
     name = w.choice(("friends", "knows", "follows", "calls"))
@@ -377,7 +394,8 @@ def friends(w: Writer) -> str:
                     },
                     {
                         "zero": "mutual = 0",
-                        "act": f"for other in {name}[person]:\n    if person in {name}[other]:\n        mutual += 1",
+                        "act": f"for other in {name}[person]:\n    if person in {name}[other]:\n"
+                        f"        mutual += 1",
                         "show": w.show("mutual", "mutual"),
                     },
                     {
@@ -387,7 +405,8 @@ def friends(w: Writer) -> str:
                     },
                     {
                         "zero": 'most = ""',
-                        "act": f'if most == "" or len({name}[person]) > len({name}[most]):\n    most = person',
+                        "act": f'if most == "" or len({name}[person]) > len({name}[most]):\n'
+                        f"    most = person",
                         "show": w.show("most", "most"),
                     },
                 )
@@ -426,13 +445,7 @@ def friends(w: Writer) -> str:
         """,
         name=name,
     )
-    starts = (
-        name
-        if w.level > 6
-        else f'["{people[0]}"]'
-        if w.level < 6
-        else spread("", [quoted(p) for p in people[:2]])[3:]
-    )
+    starts = name if w.level > 6 else f'["{people[0]}"]' if w.level < 6 else strings(people[:2])
     pairs = """
         best = 0
         for first in $name:

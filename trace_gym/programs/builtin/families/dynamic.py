@@ -31,12 +31,14 @@ def coins(w: Writer) -> str:
         if w.level == 1:
             body = fill(
                 """
-                $n = [1] + [0] * $amount
+                $n = [$first] + [$fill] * $amount
                 for i in range($coin, $stop):
                     $n[i] += $n[i - $coin]$extra
                 print($n)
                 """,
                 n=name,
+                first=w.between(1, 20),
+                fill=w.below(4),
                 amount=min(amount, 9),
                 coin=min(kinds[0], amount),
                 stop=min(amount, 9) + 1,
@@ -145,7 +147,7 @@ def stairs(w: Writer) -> str:
     """Sums over what came before: stairs, tiles, rabbits."""
     n = w.size(2, 40)
     name = w.choice(("ways", "f", "memo", "table", "best"))
-    a, b = w.between(1, 4), w.between(1, 5)
+    a, b = (w.between(1, 30), w.between(1, 30)) if w.level < 3 else (w.between(1, 4), w.between(1, 5))
     rule = w.choice(
         (
             f"{name}[i - 1] + {name}[i - 2]",
@@ -266,7 +268,8 @@ def knapsack(w: Writer) -> str:
             loop=fill(
                 "weight, value = $w, $v\nfor space in $order:\n    $best[space] = $rule\nprint($best)"
                 if w.level < 3
-                else "for weight, value in [$items]:\n    for space in $order:\n        $rule2\n    print($shown)\nprint($best[capacity])",
+                else "for weight, value in [$items]:\n    for space in $order:\n"
+                "        $rule2\n    print($shown)\nprint($best[capacity])",
                 w=min(items[0][1], 3),
                 v=items[0][2],
                 order=order,
@@ -281,7 +284,8 @@ def knapsack(w: Writer) -> str:
                 rule2=w.choice(
                     (
                         f"{best}[space] = max({best}[space], {best}[space - weight] + value)",
-                        f"if {best}[space - weight] + value > {best}[space]:\n    {best}[space] = {best}[space - weight] + value",
+                        f"if {best}[space - weight] + value > {best}[space]:\n"
+                        f"    {best}[space] = {best}[space - weight] + value",
                     )
                 ),
                 items=", ".join(plain[:3]),
@@ -353,9 +357,15 @@ def texts(w: Writer) -> str:
     if w.level < 3:
         text = w.choice(
             (
-                'a, b = "$a", "$b"\ncount = 0\nfor x, y in zip(a, b):\n    if x $sign y:\n        count += 1\n    $report\nprint(count)',
-                'a, b = "$a", "$b"\nrow = [0]\nfor letter in a:\n    row.append(row[-1] + (letter in b))\n    $report\nprint(row)',
-                'a, b = "$a", "$b"\nbest = run = 0\nfor x, y in zip(a, b):\n    run = run + 1 if x $sign y else 0\n    best = max(best, run)\n    $report\nprint(best, run)',
+                'a, b = "$a", "$b"\ncount = 0\nfor x, y in zip(a, b):\n'
+                "    if x $sign y:\n        count += 1\n    $report\n"
+                "print(count)",
+                'a, b = "$a", "$b"\nrow = [0]\nfor letter in a:\n'
+                "    row.append(row[-1] + (letter in b))\n    $report\n"
+                "print(row)",
+                'a, b = "$a", "$b"\nbest = run = 0\nfor x, y in zip(a, b):\n'
+                "    run = run + 1 if x $sign y else 0\n"
+                "    best = max(best, run)\n    $report\nprint(best, run)",
             )
         )
         sign = w.choice(("==", "!=", "<", ">"))
@@ -371,7 +381,10 @@ def texts(w: Writer) -> str:
         start, first_row = "[0]", "[0] * (len(b) + 1)"
     elif kind == "edit":
         cost = w.choice(("1", "1", "2"))
-        rule = f"if x == y:\n    $row.append(above[j])\nelse:\n    $row.append({cost} + min(above[j], above[j + 1], $row[j]))"
+        rule = (
+            f"if x == y:\n    $row.append(above[j])\nelse:\n"
+            f"    $row.append({cost} + min(above[j], above[j + 1], $row[j]))"
+        )
         start, first_row = "[i + 1]", "list(range(len(b) + 1))"
     elif kind == "substring":
         rule = "$row.append(above[j] + 1 if x == y else 0)\nbest = max(best, $row[-1])"
@@ -444,9 +457,8 @@ def texts(w: Writer) -> str:
         loop="for first, second in zip(words, words[1:] + words[:1]):\n    score = "
         + ("longest(first + second)" if what == "text" else "compare(first, second)")
         if w.level < 9
-        else "for i, first in enumerate(words):\n    second = words[(i * $k + 1) % len(words)]\n    score = ".replace(
-            "$k", str(w.between(2, 4))
-        )
+        else "for i, first in enumerate(words):\n"
+        "    second = words[(i * $k + 1) % len(words)]\n    score = ".replace("$k", str(w.between(2, 4)))
         + ("longest(first + second)" if what == "text" else "compare(first, second)"),
         shown=w.choice(("first, second, score", "score", "first, score")),
         show=w.show("total", "total"),
@@ -519,7 +531,9 @@ def stretches(w: Writer) -> str:
         return $result
         """,
         sign=w.choice(("<", "<", "<=", ">")),
-        trail="place = lengths.index(max(lengths))\npath = []\nwhile place >= 0:\n    path.insert(0, values[place])\n    place = before[place]",
+        trail="place = lengths.index(max(lengths))\npath = []\n"
+        "while place >= 0:\n    path.insert(0, values[place])\n"
+        "    place = before[place]",
         result="path",
     )
     if w.level < 7:
@@ -562,12 +576,19 @@ def grids(w: Writer) -> str:
         rows, columns = (2, 3) if w.level == 7 else (w.between(2, 3), w.between(3, 4))
     costs = [w.numbers(columns, 1, 9) for _ in range(5)][:rows]
     if w.level < 4:
-        row = w.numbers(w.size(2, 12), 1, 9)
+        row = w.numbers(w.size(2, 12), 1, 40 if w.level < 3 else 9)
         text = w.choice(
             (
-                "costs = $row\nreached = [costs[0]]\nfor i in range(1, len(costs)):\n    reached.append(reached[i - 1] $op costs[i])\n    $report\nprint(reached)",
-                "above = $row\nrow = [1]\nfor i in range(1, len(above)):\n    row.append(row[i - 1] + above[i])\n    $report\nprint(row)",
-                "costs = $row\nbest = [costs[0], costs[1]]\nfor cost in costs[2:]:\n    best.append(cost + min(best[-1], best[-2]))\n    $report2\nprint(best)",
+                "costs = $row\nreached = [costs[0]]\n"
+                "for i in range(1, len(costs)):\n"
+                "    reached.append(reached[i - 1] $op costs[i])\n    $report\n"
+                "print(reached)",
+                "above = $row\nrow = [1]\nfor i in range(1, len(above)):\n"
+                "    row.append(row[i - 1] + above[i])\n    $report\nprint(row)",
+                "costs = $row\nbest = [costs[0], costs[1]]\n"
+                "for cost in costs[2:]:\n"
+                "    best.append(cost + min(best[-1], best[-2]))\n    $report2\n"
+                "print(best)",
             )
         )
         return program(

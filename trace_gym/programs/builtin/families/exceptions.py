@@ -60,7 +60,7 @@ def parsing(w: Writer) -> str:
                         (
                             "number = int(text)",
                             f"number = int(text) {w.choice('+-*')} {w.between(2, 9)}",
-                            "number = int(text[0])",
+                            "number = int(text[:1])",
                             "number = int(text * 2)",
                         )
                     ),
@@ -113,7 +113,8 @@ def parsing(w: Writer) -> str:
             (
                 f"return {w.choice(('None', '-1', '0'))}",
                 "return convert(text[1:]) if len(text) > 1 else 0",
-                'digits = ""\nfor mark in text:\n    if mark.isdigit():\n        digits += mark\nreturn len(digits)',
+                'digits = ""\nfor mark in text:\n    if mark.isdigit():\n'
+                "        digits += mark\nreturn len(digits)",
                 "return -len(text)",
             )
         ),
@@ -312,7 +313,9 @@ def refusals(w: Writer) -> str:
         loop = under(
             f"for amount in {w.numbers(count, 1, 45)}:",
             fill(
-                "try:\n    $f = try_to_$a($f, amount)\n    print(amount, $f)\nexcept $b as error:\n    print(type(error).__name__, error)\n    $more",
+                "try:\n    $f = try_to_$a($f, amount)\n    print(amount, $f)\n"
+                "except $b as error:\n    print(type(error).__name__, error)\n"
+                "    $more",
                 f=field,
                 a=act,
                 b=base,
@@ -624,7 +627,11 @@ def checks(w: Writer) -> str:
     if w.level < 3:
         text = "try:\n    print(check($row))\nexcept $kinds as error:\n    print($text)\n$end"
         if w.level > 1:
-            text = f"$rows\nfor name, {field} in rows:\n    try:\n        print(check(name, {field}))\n    except $kinds as error:\n        print($text)"
+            text = (
+                f"$rows\nfor name, {field} in rows:\n    try:\n"
+                f"        print(check(name, {field}))\n"
+                f"    except $kinds as error:\n        print($text)"
+            )
         body = fill(
             text,
             rows=spread("rows", rows[: w.size(1, 8)]),
@@ -695,9 +702,13 @@ def lookups(w: Writer) -> str:
     if w.level < 3:
         kind = w.choice(("key", "index", "zero"))
         text = {
-            "key": f'{data}\ntry:\n    $a = table["{w.choice(keys[: len(table) + 2])}"]\nexcept KeyError as error:\n    $b',
+            "key": f"{data}\ntry:\n"
+            f'    $a = table["{w.choice(keys[: len(table) + 2])}"]\n'
+            f"except KeyError as error:\n    $b",
             "index": f"{values}\ntry:\n    $a = values[{w.between(0, 6)}]\nexcept IndexError:\n    $b",
-            "zero": f"total = {w.between(10, 90)}\nn = {w.choice((0, 0, 2, 3, 4, 5, 6))}\ntry:\n    $a = total // n\nexcept ZeroDivisionError:\n    $b",
+            "zero": f"total = {w.between(10, 90)}\n"
+            f"n = {w.choice((0, 0, 2, 3, 4, 5, 6))}\ntry:\n"
+            f"    $a = total // n\nexcept ZeroDivisionError:\n    $b",
         }[kind]
         name = w.choice(("found", "result", "answer", "x"))
         complaint = f'print("{w.choice(("missing", "oops", "none"))}"{", error" if kind == "key" else ""})'

@@ -19,43 +19,56 @@ from trace_gym.programs.builtin.writer import (
 
 def sources(w: Writer) -> str:
     """Numbers that come one at a time."""
-    name, body = w.choice(
+    names, body = w.choice(
         (
-            ("countdown", "while n > 0:\n    yield n\n    n -= $k"),
-            ("doubles", "x = $k\nfor _ in range(n):\n    yield x\n    x *= 2"),
-            ("squares", "for i in range(1, n + 1):\n    yield i * i + $c"),
-            ("pairs", "a, b = $c, $k\nfor _ in range(n):\n    yield a\n    a, b = b, a + b"),
-            ("halves", "n = n * $big\nwhile n > 0:\n    yield n\n    n //= 2"),
-            ("zigzag", "for i in range(n):\n    yield i * $k\n    if i % 2 == 1:\n        yield -i"),
-            ("steps", "total = $c\nfor i in range(n):\n    total += i * $k\n    yield total"),
-            ("letters", 'for i in range(n):\n    yield "$text"[i % $k]'),
+            ("countdown,falling,backwards", "while n > 0:\n    yield n\n    n -= $k"),
+            ("doubles,growing,rising", "x = $c\nfor _ in range(n):\n    yield x\n    x *= 2"),
+            ("squares,areas", "for i in range(1, n + 1):\n    yield i * i + $c"),
+            ("pairs,rabbits,sums", "a, b = $c, $k\nfor _ in range(n):\n    yield a\n    a, b = b, a + b"),
+            ("halves,shrinking", "n = n * $big\nwhile n > 0:\n    yield n\n    n //= 2"),
+            (
+                "zigzag,swing",
+                "for i in range(n):\n    yield i * $k + $c\n    if i % 2 == 1:\n        yield -i",
+            ),
+            ("steps,climb,stairs", "total = $c\nfor i in range(n):\n    total += i * $k\n    yield total"),
+            ("letters,marks,notes", 'for i in range(n):\n    yield "$text"[i % $k]'),
+            (
+                "bounce,mixed",
+                "x = $c\nfor i in range(n):\n    x = x + $big if i % 2 else x - $k\n    yield x",
+            ),
         )
     )
-    k = w.between(2, 4)
-    text = "".join(w.sample("abcdefgxyz", 5))
+    name, item = w.choice(names.split(",")), w.choice(("value", "x", "item", "number"))
+    k = w.between(2, 5)
+    text = "".join(w.sample("abcdefghikmnoprstuxyz", 5))
     n = w.size(2, 14)
-    source = define(f"{name}(n)", body, k=k, c=w.below(10), big=w.between(2, 9), text=text)
-    if name == "countdown":
-        n = n * k
-    if name == "halves":
-        n = min(1 << min(n, 8), 300) // 2 + 1
+    source = define(f"{name}(n)", body, k=k, c=w.between(1, 30), big=w.between(2, 9), text=text)
+    if "n -=" in body:
+        n = n * k - w.below(k)
+    if "n //=" in body:
+        n = min(1 << min(n, 8), 300) // 2 + w.between(1, 2)
     if w.level < 4:
         lines = w.choice(
             (
                 f"print(list({name}({n})))",
-                f"for value in {name}({n}):\n    print(value)",
-                f"values = {name}({n})\nprint(next(values))\nprint(next(values{', 0' if n > 2 else ', None'}))",
+                f"for {item} in {name}({n}):\n    print({item})",
+                f"{item}s = {name}({n})\nprint(next({item}s))\nprint(next({item}s, {w.below(3)}))",
                 f"print(*{name}({n}))",
+                f"{item}s = list({name}({n}))\nprint({item}s[-1], len({item}s))",
             )
         )
-        if w.level > 1 and name != "letters":
+        if w.level > 1 and "letters" not in names:
+            more = w.choice((f"{name}({n + 1})", f"range({w.between(1, 9)}, 90)", f"{w.numbers(n, 1, 30)}"))
             lines = w.choice(
                 (
-                    f"total = 0\nfor value in {name}({n}):\n    total += value\n    print(value, total)",
-                    f"for i, value in enumerate({name}({n})):\n    print(i, value)",
-                    f"values = {name}({n})\nfirst = next(values)\nprint(first, sum(values))",
-                    f"for a, b in zip({name}({n}), {name}({n + 1})):\n    print(a + b)",
+                    f"total = {w.below(9)}\nfor {item} in {name}({n}):\n"
+                    f"    total += {item}\n    print({item}, total)",
+                    f"for i, {item} in enumerate({name}({n}), start={w.below(3)}):\n    print(i, {item})",
+                    f"{item}s = {name}({n})\nfirst = next({item}s)\nprint(first, sum({item}s))",
+                    f"for a, b in zip({name}({n}), {more}):\n    print(a {w.choice('+-*')} b)",
                     f"print(max({name}({n})), sum({name}({n})))",
+                    f"for {item} in {name}({n}):\n"
+                    f"    if {item} % {w.between(2, 4)} == 0:\n        print({item})",
                 )
             )
         return program(source, lines)
@@ -106,7 +119,7 @@ def sources(w: Writer) -> str:
         )
         return program(endless, take, w.main(body))
     rounds = w.size(2, 16)
-    number = name != "letters"
+    number = "letters" not in names
     body = fill(
         """
         score = 0
@@ -140,7 +153,9 @@ def pipelines(w: Writer) -> str:
         "running": "total = 0\nfor x in values:\n    total += x\n    yield total",
         "doubled": "for x in values:\n    yield x\n    if x % 2 == 0:\n        yield x // 2",
         "capped": "for x in values:\n    if x > $limit:\n        x %= $limit\n    yield x",
-        "paired": "waiting = None\nfor x in values:\n    if waiting is None:\n        waiting = x\n    else:\n        yield waiting + x\n        waiting = None",
+        "paired": "waiting = None\nfor x in values:\n    if waiting is None:\n"
+        "        waiting = x\n    else:\n        yield waiting + x\n"
+        "        waiting = None",
         "until": "for x in values:\n    if x > $stop:\n        return\n    yield x",
         "changes": "last = None\nfor x in values:\n    if x != last:\n        yield x\n    last = x",
     }
@@ -222,7 +237,7 @@ def pipelines(w: Writer) -> str:
 
 def walks(w: Writer) -> str:
     """Generators that yield from themselves."""
-    kind = w.choice(("nest", "tree", "ruler", "combos"))
+    kind = w.choice(("nest", "tree", "combos") if w.level < 4 else ("nest", "tree", "ruler", "combos"))
     if kind == "nest":
         stream = w.fork()
 
@@ -316,7 +331,7 @@ def walks(w: Writer) -> str:
                 )
             ),
         )
-        low = w.between(1, 20)
+        low = w.between(1, 60)
         high = low + w.size(1, 60)
         if w.level < 5 or "yield middle, " in function:
             body = f"for {w.choice(('item', 'node', 'x'))} in walk({low}, {high}):\n    print(item)"
@@ -363,7 +378,10 @@ def walks(w: Writer) -> str:
                 )
             )
             return program(function, w.main(body))
-        body = f"for n in range(1, {n + 1}):\n    marks = list(ruler(n))\n    print(n, len(marks), marks[:{w.between(3, 7)}], marks.count(marks[0]))"
+        body = (
+            f"for n in range(1, {n + 1}):\n    marks = list(ruler(n))\n"
+            f"    print(n, len(marks), marks[:{w.between(3, 7)}], marks.count(marks[0]))"
+        )
         return program(function, w.main(body))
     pool = w.choice((FRUITS, ANIMALS, PEOPLE))
     function = define(
@@ -381,10 +399,17 @@ def walks(w: Writer) -> str:
     people = w.sample(up_to(pool, 5), w.size(2, 6))
     if w.level < 8:
         size = 1 if w.level < 4 else 2
-        body = f"people = [{', '.join(map(quoted, people))}]\nfor team in teams(people, {min(size, len(people))}):\n    print({w.choice(('team', '*team', '*sorted(team)'))})"
+        body = (
+            f"people = [{', '.join(map(quoted, people))}]\n"
+            f"for team in teams(people, {min(size, len(people))}):\n"
+            f"    print({w.choice(('team', '*team', '*sorted(team)'))})"
+        )
         return program(function, w.main(body))
     body = fill(
-        "people = [$people]\nfor size in range(1, $stop):\n    count = 0\n    for team in teams(people, size):\n        count += 1\n        if $test:\n            print(size, *team)\n    print(size, count)",
+        "people = [$people]\nfor size in range(1, $stop):\n"
+        "    count = 0\n    for team in teams(people, size):\n"
+        "        count += 1\n        if $test:\n"
+        "            print(size, *team)\n    print(size, count)",
         people=", ".join(map(quoted, people)),
         stop=min(len(people), 4) + 1,
         test=w.choice(
@@ -471,7 +496,9 @@ def turns(w: Writer) -> str:
             "for step in range(1, count + 1):\n    yield name, step",
             "while count > 0:\n    yield name, count\n    count -= $k",
             "done = 0\nwhile done < count:\n    done += $k\n    yield name, done",
-            "for step in range(count):\n    if step % 2 == 0:\n        yield name, step * $k\n    else:\n        yield name.upper(), step",
+            "for step in range(count):\n    if step % 2 == 0:\n"
+            "        yield name, step * $k\n    else:\n"
+            "        yield name.upper(), step",
         )
     )
     function = define(
@@ -485,7 +512,9 @@ def turns(w: Writer) -> str:
             (
                 f'for name, step in {worker}("{name}", {most}):\n    print(name, step)',
                 f'first = {worker}("{name}", {most + 1})\nprint(next(first))\nprint(list(first))',
-                f'first = {worker}("{name}", {most})\nsecond = {worker}("{names[1]}", {counts[1]})\nfor a, b in zip(first, second):\n    print(*a, *b)',
+                f'first = {worker}("{name}", {most})\n'
+                f'second = {worker}("{names[1]}", {counts[1]})\n'
+                f"for a, b in zip(first, second):\n    print(*a, *b)",
                 f'print(list({worker}("{name}", {most})))',
             )
         )
@@ -518,7 +547,7 @@ def turns(w: Writer) -> str:
     if w.level < 7:
         loop = f"for name, step in {call}(queue):\n    {shown}"
         return program(function, scheduler, w.main(join(jobs, loop)))
-    total = sum(counts)
+    total, last = sum(counts), w.size(4, 60)
     loop = fill(
         """
         clock = score = 0
@@ -532,7 +561,8 @@ def turns(w: Writer) -> str:
         call=call,
         k=w.between(1, 5),
         m=w.choice((97, 100, 500, 997)),
-        late=f'if clock == {w.between(2, 5)} or score % {w.between(11, 19)} == 0 and clock < {w.size(4, 60)}:\n    queue.append({worker}("{w.choice(("late", "extra", "more"))}", {w.between(2, 5)}))',
+        late=f"if clock == {w.between(2, 5)} or score % {w.between(11, 19)} == 0 and clock < {last}:\n"
+        f'    queue.append({worker}("{w.choice(("late", "extra", "more"))}", {w.between(2, 5)}))',
         report=w.sometimes("clock", total, "print(clock, name, step)"),
         show=w.show("score", "score"),
     )
@@ -586,7 +616,8 @@ def windows(w: Writer) -> str:
         count=w.size(4, 14),
         uses=join(
             *(
-                f"for part in {name}(items, {w.between(1, 3) if name != 'windows' else w.between(2, 4)}):\n    "
+                f"for part in {name}(items, {w.between(1, 3) if name != 'windows' else w.between(2, 4)}):\n"
+                f"    "
                 + w.choice(
                     (
                         "score += max(part)",

@@ -327,7 +327,9 @@ def shelves(w: Writer) -> str:
         loop=inner
         if rounds == 1
         else fill(
-            "for day in range(1, $stop):\n    $inner\n    if len($shelf) > $limit:\n        $shelf = $shelf[-$limit:]\n    $tell",
+            "for day in range(1, $stop):\n    $inner\n"
+            "    if len($shelf) > $limit:\n"
+            "        $shelf = $shelf[-$limit:]\n    $tell",
             stop=rounds + 1,
             inner=inner,
             shelf=shelf,
@@ -462,7 +464,8 @@ def merges(w: Writer) -> str:
         first=calls[0],
         second=f"both = {calls[-1]}(both, other)" if len(used) > 1 else "",
         pieces=pieces or "total += both[-1]",
-        cut=f"if len(both) > {(limit := w.between(8, 14))}:\n    both = {w.choice((f'both[:{limit - 3}]', f'both[-{limit - 3}:]', 'both[::2]'))}",
+        cut=f"if len(both) > {(limit := w.between(8, 14))}:\n"
+        f"    both = {w.choice((f'both[:{limit - 3}]', f'both[-{limit - 3}:]', 'both[::2]'))}",
         tell=w.tell("turn", "turn", w.choice(("len(both)", "both[0]")), "both[-1]"),
         show=w.show("total", "total"),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trace_gym.programs.builtin.vocabulary import GOODS, NOUNS, PEOPLE
+from trace_gym.programs.builtin.vocabulary import GOODS, NOUNS, PEOPLE, up_to
 from trace_gym.programs.builtin.writer import (
     Family,
     Template,
@@ -157,7 +157,9 @@ def tables(w: Writer) -> str:
         stop=rounds + 1,
         a=w.between(2, 5),
         thing=thing,
-        other=f"if turn % {w.between(2, 3)} == 0:\n    other = step(other, event)\n    visits[other] = visits.get(other, 0) + 1"
+        other=f"if turn % {w.between(2, 3)} == 0:\n"
+        f"    other = step(other, event)\n"
+        f"    visits[other] = visits.get(other, 0) + 1"
         if names
         else "",
         rule=w.choice(
@@ -199,7 +201,9 @@ def vending(w: Writer) -> str:
         )
         if w.level == 1:
             body = fill(
-                'state = "idle"\ncredit = $a\n$act\nif credit >= $price:\n    state = "$out"\n    credit -= $price\n$more\nprint(state, credit)',
+                'state = "idle"\ncredit = $a\n$act\nif credit >= $price:\n'
+                '    state = "$out"\n    credit -= $price\n$more\n'
+                "print(state, credit)",
                 a=w.choice(coins),
                 act=w.choice(
                     (
@@ -249,7 +253,9 @@ def vending(w: Writer) -> str:
     )
     words_ = w.picks([*map(str, coins), *goods, *goods, "back", w.choice(NOUNS)], w.size(2, 14))
     data = spread("PRICES", [f'"{good}": {price}' for good, price in zip(goods, prices, strict=True)], "{}")
-    start = f'machine = {{"state": "idle", "credit": {w.choice((0, 0, 5, 10)) if kind else 0}{", " + chr(34) + "sold" + chr(34) + ": []" if sold else ""}}}'
+    credit = w.choice((0, 0, 5, 10)) if kind else 0
+    entries = ['"state": "idle"', f'"credit": {credit}', *(['"sold": []'] if sold else [])]
+    start = spread("machine", entries, "{}")
     if w.level < 8:
         body = fill(
             '$start\nfor word in $words:\n    $shown\nprint(machine["state"], machine["credit"])\n$sold',
@@ -309,7 +315,8 @@ def recognisers(w: Writer) -> str:
         "remainder": f'state = (state * 2 + (mark == "{b}")) % {k}',
         "pattern": f'if mark == "{b}":\n    state = min(state + 1, {k})\nelif state < {k}:\n    state = 0',
         "balance": f'if mark == "{a}":\n    state += 1\nelse:\n    state -= {w.between(1, 2)}',
-        "table": f'if mark == "{a}":\n    state = (state + {zero}) % {k}\nelse:\n    state = (state * {one} + 1) % {k}',
+        "table": f'if mark == "{a}":\n    state = (state + {zero}) % {k}\nelse:\n'
+        f"    state = (state * {one} + 1) % {k}",
     }
     if w.level < 5:
         body = fill(
@@ -411,7 +418,7 @@ def recognisers(w: Writer) -> str:
 
 def scanners(w: Writer) -> str:
     """Text read mark by mark by a machine with modes."""
-    words_ = w.picks(NOUNS, 10)
+    words_ = w.picks(up_to(NOUNS, 6), 10)
     numbers = w.numbers(10, 1, 99)
     quote, comment = w.choice((("'", "#"), ("|", ";"), ("`", "%"), ("*", "~")))
     pieces = [
@@ -488,16 +495,14 @@ def scanners(w: Writer) -> str:
         body = join(
             f'tokens = scan("{text[: w.size(3, 26)]}")',
             "print(tokens)",
-            w.at(6, "print(len(tokens), max(tokens, key=len))"),
+            w.at(6, "print(len(tokens), tokens[-1:])"),
         )
         return program(scan, w.main(body))
     kinds = define(
         "kind(token)",
         'if token.isdigit():\n    return "number"\nif token.isalpha():\n    return "name"\nreturn "mark"',
     )
-    lines = [
-        " ".join(w.fork().sample([piece[:9] for piece in pieces], 1 if w.level < 9 else 2)) for _ in range(12)
-    ][: w.size(3, 12)]
+    lines = [" ".join(w.fork().sample(pieces, 1 if w.level < 9 else 2)) for _ in range(12)][: w.size(3, 12)]
     body = fill(
         """
         $lines
@@ -535,27 +540,33 @@ def workflows(w: Writer) -> str:
     )
     back = w.between(1, 2)
     acts = w.choice((("next", "back", "skip"), ("forward", "undo", "jump"), ("advance", "return", "leap")))
-    used = states[: 3 if w.level < 3 else 5]
+    skipped = w.sample(range(5), 2) if w.level < 3 else []
+    used = [state for i, state in enumerate(states) if i not in skipped]
     if w.level < 4:
+        listed = w.choice(("states", "stages", "steps", f"{name}_states"))
         body = fill(
             """
-            states = [$states]
-            place = $start
+            $states = [$listed]
+            $at = $start
             for act in [$acts]:
                 if act == "$a":
-                    place = min(place + 1, $last)
-                elif place > 0:
-                    place -= $back
+                    $at = min($at + 1, $last)
+                elif $at > 0:
+                    $at -= 1
                 $report
-            print(states[place])
+            print($end)
             """,
-            states=", ".join(map(quoted, used)),
-            start=w.below(2),
+            at=(at := w.choice(("place", "stage", "position", "i"))),
+            end=w.choice(
+                (f"{listed}[{at}]", f"{name!r}, {listed}[{at}]".replace("'", '"'), f"{at}, {listed}[{at}]")
+            ),
+            states=listed,
+            listed=", ".join(map(quoted, used)),
+            start=w.below(3),
             acts=", ".join(map(quoted, w.picks(acts[:2], w.size(1, 7)))),
             a=acts[0],
             last=len(used) - 1,
-            back=1,
-            report=w.at(2, "print(act, states[place])"),
+            report=w.at(2, f"print(act, {listed}[{at}])"),
         )
         return program(body)
     cls = define(
@@ -656,7 +667,7 @@ def computers(w: Writer) -> str:
                 $shown
             print(x)
             """,
-            x=w.between(1, 20),
+            x=w.between(1, 90),
             ops=", ".join(map(quoted, ops)),
             k=w.between(1, 9),
             shown=shown,

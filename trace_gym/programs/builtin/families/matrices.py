@@ -75,12 +75,26 @@ def sums(w: Writer) -> str:
         )
         return program(body)
     pool = {
-        "row_sums": "result = []\nfor row in $g:\n    total = 0\n    for value in row:\n        total += value\n    result.append(total)\nreturn result",
-        "column_sums": "result = [0] * len($g[0])\nfor row in $g:\n    for c, value in enumerate(row):\n        result[c] += value\nreturn result",
-        "peaks": "count = 0\nfor row in $g:\n    for c in range(1, len(row) - 1):\n        if row[c] > row[c - 1] and row[c] > row[c + 1]:\n            count += 1\nreturn count",
-        "border": "total = 0\nfor r, row in enumerate($g):\n    for c, value in enumerate(row):\n        if r in (0, len($g) - 1) or c in (0, len(row) - 1):\n            total += value\nreturn total",
-        "diagonal": "total = 0\nfor i in range(min(len($g), len($g[0]))):\n    total += $g[i][i] - $g[i][-i - 1]\nreturn total",
-        "saddles": "found = []\nfor r, row in enumerate($g):\n    low = min(row)\n    for c, value in enumerate(row):\n        if value == low and value == max(line[c] for line in $g):\n            found.append((r, c))\nreturn found",
+        "row_sums": "result = []\nfor row in $g:\n    total = 0\n"
+        "    for value in row:\n        total += value\n"
+        "    result.append(total)\nreturn result",
+        "column_sums": "result = [0] * len($g[0])\nfor row in $g:\n"
+        "    for c, value in enumerate(row):\n"
+        "        result[c] += value\nreturn result",
+        "peaks": "count = 0\nfor row in $g:\n"
+        "    for c in range(1, len(row) - 1):\n"
+        "        if row[c] > row[c - 1] and row[c] > row[c + 1]:\n"
+        "            count += 1\nreturn count",
+        "border": "total = 0\nfor r, row in enumerate($g):\n"
+        "    for c, value in enumerate(row):\n"
+        "        if r in (0, len($g) - 1) or c in (0, len(row) - 1):\n"
+        "            total += value\nreturn total",
+        "diagonal": "total = 0\nfor i in range(min(len($g), len($g[0]))):\n"
+        "    total += $g[i][i] - $g[i][-i - 1]\nreturn total",
+        "saddles": "found = []\nfor r, row in enumerate($g):\n    low = min(row)\n"
+        "    for c, value in enumerate(row):\n"
+        "        if value == low and value == max(line[c] for line in $g):\n"
+        "            found.append((r, c))\nreturn found",
     }
     used = w.sample(list(pool), 1 if w.level < 6 else 2 if w.level < 9 else 3)
     functions = [define(f"{f}($g)", pool[f], g=name) for f in used]
@@ -92,7 +106,7 @@ def sums(w: Writer) -> str:
             w.at(5, f"for row in {name}:\n    print(max(row), min(row))"),
         )
         return program(*functions, w.main(body))
-    rounds = w.size(1, 16)
+    rounds, modulus = w.size(1, 16), w.between(15, 40)
     data = _matrix(name, _numbers(w, w.size(2, 4), 4, 0, 20))
     body = fill(
         """
@@ -107,7 +121,8 @@ def sums(w: Writer) -> str:
         change=w.choice(
             (
                 f"for row in {name}:\n    row.append((row.pop(0) + turn) % {w.between(15, 40)})",
-                f"{name} = {name}[1:] + [[(value * {w.between(2, 5)} + turn) % {w.between(15, 40)} for value in {name}[0]]]",
+                f"line = [(value * {w.between(2, 5)} + turn) % {modulus} for value in {name}[0]]\n"
+                f"{name} = {name}[1:] + [line]",
                 f"for r, row in enumerate({name}):\n    row[turn % len(row)] += r + turn",
             )
         ),
@@ -123,12 +138,16 @@ def products(w: Writer) -> str:
     a, b = _numbers(w, n, n, 0, 4), _numbers(w, n, n, 0, 5)
     modulus = w.choice((0, 10, 97, 100)) if w.level < 8 else w.choice((10, 97, 100, 1000))
     if w.level < 4:
-        vector = w.numbers(2, 1, 9)
+        vector = w.numbers(2, 1, 40)
         text = w.choice(
             (
-                "m = $a\nv = $v\nresult = []\nfor row in m:\n    result.append(row[0] * v[0] + row[1] * v[1])\n    $report\nprint(result)",
-                "m = $a\nk = $k\nfor row in m:\n    for c in range(2):\n        row[c] *= k\n    $report2\nprint(m)",
-                "x, y = $x, $y\nfor _ in range($n):\n    x, y = $p * x + $q * y, x\n    $report3\nprint(x, y)",
+                "m = $a\nv = $v\nresult = []\nfor row in m:\n"
+                "    result.append(row[0] * v[0] + row[1] * v[1])\n    $report\n"
+                "print(result)",
+                "m = $a\nk = $k\nfor row in m:\n    for c in range(2):\n"
+                "        row[c] *= k\n    $report2\nprint(m)",
+                "x, y = $x, $y\nfor _ in range($n):\n"
+                "    x, y = $p * x + $q * y, x\n    $report3\nprint(x, y)",
             )
         )
         return program(
@@ -169,8 +188,11 @@ def products(w: Writer) -> str:
         "power(m, n)",
         w.choice(
             (
-                "result = m\nfor _ in range(n - 1):\n    result = multiply(result, m)\n    $log\nreturn result",
-                "if n == 1:\n    return m\nhalf = power(m, n // 2)\nsquare = multiply(half, half)\n$log2\nif n % 2 == 1:\n    return multiply(square, m)\nreturn square",
+                "result = m\nfor _ in range(n - 1):\n"
+                "    result = multiply(result, m)\n    $log\nreturn result",
+                "if n == 1:\n    return m\nhalf = power(m, n // 2)\n"
+                "square = multiply(half, half)\n$log2\nif n % 2 == 1:\n"
+                "    return multiply(square, m)\nreturn square",
             )
         ),
         log=w.at(6, "print(result)", below=8),
@@ -260,11 +282,24 @@ def turning(w: Writer) -> str:
             )
         )
     pool = {
-        "turn_right": "result = []\nfor c in range(len($g[0])):\n    line = []\n    for r in range(len($g) - 1, -1, -1):\n        line.append($g[r][c])\n    result.append(line)\nreturn result",
-        "transpose": "result = []\nfor c in range(len($g[0])):\n    result.append([row[c] for row in $g])\nreturn result",
-        "slide": "result = []\nfor r, row in enumerate($g):\n    k = r % len(row)\n    result.append(row[k:] + row[:k])\nreturn result",
-        "mirror": "result = []\nfor row in $g:\n    line = row[:]\n    left, right = 0, len(line) - 1\n    while left < right:\n        line[left], line[right] = line[right], line[left]\n        left += 1\n        right -= 1\n    result.append(line)\nreturn result",
-        "raise_by": "result = []\nfor r, row in enumerate($g):\n    line = []\n    for c, value in enumerate(row):\n        line.append((value + r * c + $k) % $m)\n    result.append(line)\nreturn result",
+        "turn_right": "result = []\nfor c in range(len($g[0])):\n    line = []\n"
+        "    for r in range(len($g) - 1, -1, -1):\n"
+        "        line.append($g[r][c])\n    result.append(line)\n"
+        "return result",
+        "transpose": "result = []\nfor c in range(len($g[0])):\n"
+        "    result.append([row[c] for row in $g])\nreturn result",
+        "slide": "result = []\nfor r, row in enumerate($g):\n"
+        "    k = r % len(row)\n    result.append(row[k:] + row[:k])\n"
+        "return result",
+        "mirror": "result = []\nfor row in $g:\n    line = row[:]\n"
+        "    left, right = 0, len(line) - 1\n    while left < right:\n"
+        "        line[left], line[right] = line[right], line[left]\n"
+        "        left += 1\n        right -= 1\n"
+        "    result.append(line)\nreturn result",
+        "raise_by": "result = []\nfor r, row in enumerate($g):\n    line = []\n"
+        "    for c, value in enumerate(row):\n"
+        "        line.append((value + r * c + $k) % $m)\n"
+        "    result.append(line)\nreturn result",
     }
     spiral = define(
         "spiral(g)",
@@ -330,14 +365,21 @@ def turning(w: Writer) -> str:
 
 def neighbours(w: Writer) -> str:
     """Cells that look at the cells around them."""
-    live, dead = w.choice((("#", "."), ("*", "-"), ("o", "."), ("X", "_"), ("1", "0")))
+    live, dead = w.sample("#*oX1@+=", 1)[0], w.sample(".-_0~:", 1)[0]
     if w.level < 4:
         row = "".join(w.picks((live, dead), w.size(3, 12)))
         text = w.choice(
             (
-                'row = "$row"\ncount = 0\nfor i in range(1, len(row)):\n    if row[i] == "$live" and row[i - 1] == "$live":\n        count += 1\n        $report\nprint(count)',
-                'row = "$row"\nnext_row = ""\nfor i in range(len(row)):\n    if row[i] == row[i - 1]:\n        next_row += "$dead"\n    else:\n        next_row += "$live"\n    $report2\nprint(next_row)',
-                'row = "$row"\nlengths = [0]\nfor cell in row:\n    if cell == "$live":\n        lengths[-1] += 1\n    else:\n        lengths.append(0)\n    $report3\nprint(lengths)',
+                'row = "$row"\ncount = 0\nfor i in range(1, len(row)):\n'
+                '    if row[i] == "$live" and row[i - 1] == "$live":\n'
+                "        count += 1\n        $report\nprint(count)",
+                'row = "$row"\nnext_row = ""\nfor i in range(len(row)):\n'
+                '    if row[i] == row[i - 1]:\n        next_row += "$dead"\n'
+                '    else:\n        next_row += "$live"\n    $report2\n'
+                "print(next_row)",
+                'row = "$row"\nlengths = [0]\nfor cell in row:\n'
+                '    if cell == "$live":\n        lengths[-1] += 1\n    else:\n'
+                "        lengths.append(0)\n    $report3\nprint(lengths)",
             )
         )
         return program(
@@ -498,18 +540,27 @@ def filling(w: Writer) -> str:
             last=w.choice((f"print({name}[-1][0])", f"print(len({name}), {name}[0])")) if kept else "",
         )
         if w.level == 1:
+            k, b = w.between(2, 20), w.between(1, 60)
+            rules = (
+                f"c * {k} + {b}",
+                f"c ** 2 + {b}",
+                f"(c * {k} + {b}) % {m}",
+                f"{b} - c * {k}",
+                f"{k} ** c - {b}",
+            )
             body = fill(
-                "row = []\nfor c in range($n):\n    row.append($rule)\nprint($shown)",
+                "$row = []\nfor c in range($n):\n    $row.append($rule)\nprint($shown)",
+                row=w.choice(("row", "line", "values", "cells")),
                 n=w.size(2, 4),
-                rule=w.choice(
-                    (f"c * {a} + {b}", f"c ** 2 + {b}", f"(c * {a} + {b}) % {m}", f"{m} - c * {a}")
-                ),
-                shown=w.choice(("row", "row, sum(row)", "max(row)", "row[-1] - row[0]")),
+                rule=w.choice(rules),
+                shown=w.choice(("$row", "$row, sum($row)", "$row[::-1]", "$row[-1] - $row[0]")),
             )
         return program(body)
     build = define(
         "build(rows, columns)",
-        f"{name} = []\nfor r in range(rows):\n    row = []\n    for c in range(columns):\n        row.append({rule})\n    {name}.append(row)\nreturn {name}",
+        f"{name} = []\nfor r in range(rows):\n    row = []\n"
+        f"    for c in range(columns):\n        row.append({rule})\n"
+        f"    {name}.append(row)\nreturn {name}",
     )
     prefix = define(
         "prefix_sums($g)",
@@ -529,7 +580,9 @@ def filling(w: Writer) -> str:
     )
     magic = define(
         "is_even($g)",
-        "target = sum($g[0])\nfor row in $g:\n    if sum(row) $sign target:\n        return False\nreturn True",
+        "target = sum($g[0])\nfor row in $g:\n"
+        "    if sum(row) $sign target:\n        return False\n"
+        "return True",
         g=name,
         sign=w.choice(("!=", "<")),
     )

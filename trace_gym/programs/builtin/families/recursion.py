@@ -59,7 +59,7 @@ def numbers(w: Writer) -> str:
         )
         function = define(
             "$f($x)",
-            join(w.at(2, w.choice((f'print("{name}", {x})', f"print({x})"))), stop, step),
+            join(w.at(3, w.choice((f'print("{name}", {x})', f"print({x})"))), stop, step),
             f=name,
             x=x,
             zero=w.below(9),
@@ -119,7 +119,9 @@ def numbers(w: Writer) -> str:
         k = w.between(2, 3)
         first = define(
             "down(n, marks)",
-            "if n <= 0:\n    return marks\nif n % $k == 0:\n    return jump(n // $k, marks + $a)\nreturn down(n - 1, marks + 1)",
+            "if n <= 0:\n    return marks\nif n % $k == 0:\n"
+            "    return jump(n // $k, marks + $a)\n"
+            "return down(n - 1, marks + 1)",
             k=k,
             a=w.between(2, 9),
         )
@@ -205,26 +207,34 @@ def spelling(w: Writer) -> str:
         word = w.choice(up_to(w.choice(THEMES), w.size(3, 9) if w.level > 2 else 4))
         if w.level == 1:
             word = "".join(w.sample("abcdeghilmnoprstuw", w.size(2, 6)))
-        name, stop, step = w.choice(
+        mark = w.choice("-.*+~=:")
+        names, stop, step = w.choice(
             (
-                ("flip", 'if text == "":\n    return ""', "return flip(text[1:]) + text[0]"),
-                ("spell", "if len(text) == 1:\n    return text", 'return text[0] + "$m" + spell(text[1:])'),
-                ("vowels", "if not text:\n    return 0", 'return (text[0] in "aeiou") + vowels(text[1:])'),
+                ("flip,mirror,turn", 'if $t == "":\n    return ""', "return $f($t[1:]) + $t[0]"),
                 (
-                    "peel",
-                    "if len(text) < 2:\n    return text",
-                    "return text[-1] + peel(text[1:-1]) + text[0]",
+                    "spell,string,link",
+                    "if len($t) == 1:\n    return $t",
+                    f'return $t[0] + "{mark}" + $f($t[1:])',
                 ),
-                ("double", 'if text == "":\n    return "$m"', "return text[0] * 2 + double(text[1:])"),
-                ("shrink", "if len(text) < 2:\n    return len(text)", "return len(text) + shrink(text[:-2])"),
+                ("vowels,count", "if not $t:\n    return 0", 'return ($t[0] in "aeiou") + $f($t[1:])'),
+                ("peel,swap", "if len($t) < 2:\n    return $t", "return $t[-1] + $f($t[1:-1]) + $t[0]"),
+                ("double,stretch", f'if $t == "":\n    return "{mark}"', "return $t[0] * 2 + $f($t[1:])"),
+                ("shrink,lengths", "if len($t) < 2:\n    return len($t)", "return len($t) + $f($t[:-2])"),
+                ("shout,upper", "if not $t:\n    return $t", "return $f($t[1:]) + $t[0].upper()"),
+                ("weave,zip_up", "if len($t) < 2:\n    return $t", "return $t[0] + $t[-1] + $f($t[1:-1])"),
             )
         )
-        function = define(f"{name}(text)", join(w.at(3, "print(text)"), stop, step), m=w.choice("-.*+~"))
+        name = w.choice(names.split(","))
+        parameter = w.choice(("text", "word", "s", "letters", "name"))
+        log = w.maybe(3, w.choice(("print($t)", f'print("{name}", $t)')))
+        function = define("$f($t)", join(log, stop, step), f=name, t=parameter)
+        result = w.choice(("result", "answer", "out"))
         call = w.choice(
             (
                 f"print({name}({quoted(word)}))",
-                f"word = {quoted(word)}\nprint(word, {name}(word))",
-                f"result = {name}({quoted(word)})\n{w.show('result', 'result')}",
+                f"start = {quoted(word)}\nprint(start, {name}(start))",
+                f"{result} = {name}({quoted(word)})\n{w.show(result, result)}",
+                w.show(word, f"{name}({quoted(word)})"),
             )
         )
         return program(function, call)
@@ -237,7 +247,8 @@ def spelling(w: Writer) -> str:
         ]
         rule = w.choice(
             (
-                f"if done and letter {w.choice('<>')} done[-1] and len(done) {w.choice('<>')} 1:\n    continue",
+                f"if done and letter {w.choice('<>')} done[-1] and len(done) {w.choice('<>')} 1:\n"
+                f"    continue",
                 f'if letter == "{letters[1]}" and len(done) == {w.below(2)}:\n    continue',
                 "if done and abs(ord(letter) - ord(done[-1])) == 1:\n    continue",
             )
@@ -328,7 +339,11 @@ def spelling(w: Writer) -> str:
             (f'not text.endswith("{b}")', f'"{b}{b}" not in text', f'text.count("{b}") < {w.between(1, 2)}')
         ),
     )
-    body = f'for size in range(1, {w.size(2, 9)}):\n    count = build("", size)\n    {w.tell("size", "size", "count")}'
+    body = (
+        f"for size in range(1, {w.size(2, 9)}):\n"
+        f'    count = build("", size)\n'
+        f"    {w.tell('size', 'size', 'count')}"
+    )
     return program(function, w.main(body))
 
 
@@ -423,6 +438,8 @@ def nests(w: Writer) -> str:
         )
         return program(*functions, w.main(body))
     rounds = w.size(3, 12)
+    lists = ("flatten", "mirror", "prune")
+    shown = [f"len({call})" if name in lists else call for name, call in zip(used, calls, strict=True)]
     body = fill(
         """
         data = $data
@@ -440,7 +457,7 @@ def nests(w: Writer) -> str:
                 "data = [data[-1], turn] + data[:-1]",
             )
         ),
-        results=f"print(turn, {', '.join(call if name not in ('flatten', 'mirror', 'prune') else f'len({call})' for name, call in zip(used, calls, strict=True))})",
+        results=f"print(turn, {', '.join(shown)})",
     )
     return program(*functions, w.main(body))
 
@@ -463,10 +480,14 @@ def trees(w: Writer) -> str:
     pool = {
         "total": "value, left, right = node\nreturn value + total(left) + total(right)",
         "height": "_, left, right = node\nreturn 1 + max(height(left), height(right))",
-        "leaves": "value, left, right = node\nif left is None and right is None:\n    return $leaf\nreturn leaves(left) + leaves(right)",
+        "leaves": "value, left, right = node\nif left is None and right is None:\n"
+        "    return $leaf\nreturn leaves(left) + leaves(right)",
         "in_order": "value, left, right = node\nreturn in_order(left) + [value] + in_order(right)",
-        "weigh": "value, left, right = node\nif value % 2 == 0:\n    return value + weigh(left)\nreturn value + weigh(left) - weigh(right)",
-        "outline": 'value, left, right = node\nprint("$dot" * level + str(value))\noutline(left, level + 1)\noutline(right, level + 1)',
+        "weigh": "value, left, right = node\nif value % 2 == 0:\n"
+        "    return value + weigh(left)\n"
+        "return value + weigh(left) - weigh(right)",
+        "outline": 'value, left, right = node\nprint("$dot" * level + str(value))\n'
+        "outline(left, level + 1)\noutline(right, level + 1)",
     }
     empty = {"in_order": "[]", "outline": ""}
     used = w.sample(list(pool), 1 if w.level < 6 else 2 if w.level < 8 else 3)
@@ -483,7 +504,8 @@ def trees(w: Writer) -> str:
     functions = [
         define(
             f"{name}(node, level)" if name == "outline" else f"{name}(node)",
-            f"if node is None:\n    return {empty.get(name, '0')}\n{pool[name] if name in quiet else pool[name].replace('right = node', 'right = node' + log)}",
+            f"if node is None:\n    return {empty.get(name, '0')}\n"
+            f"{pool[name] if name in quiet else pool[name].replace('right = node', 'right = node' + log)}",
             leaf=leaf,
             dot=w.choice((".", "  ", "-", "> ")),
         )
@@ -535,7 +557,10 @@ def trees(w: Writer) -> str:
         calls=join(*calls),
         search=w.at(
             8,
-            f'steps = 0\nfor value in values:\n    steps += find(tree, value)\n    if find(tree, value) > {w.between(2, 4)}:\n        print("deep", value)\nprint(steps)',
+            f"steps = 0\nfor value in values:\n"
+            f"    steps += find(tree, value)\n"
+            f"    if find(tree, value) > {w.between(2, 4)}:\n"
+            f'        print("deep", value)\nprint(steps)',
         ),
     )
     return program(insert, find if w.level > 7 else "", *functions, w.main(body))
@@ -567,8 +592,10 @@ def towers(w: Writer) -> str:
             ("print($n, source, target)", 'print(source, "to", target)', 'print("disc", $n, "to", target)')
         )
         if w.level < 8
-        else f"if $n {w.choice(('> 1', '!= 2', '% 2 == 0', '> 2'))}:\n    print($n, source, target, len(pegs[target]))",
-        second=f"{f'steps += {w.choice((n, chr(49), chr(50)))} + ' if count else ''}move($n - 1, spare, target, source)",
+        else f"if $n {w.choice(('> 1', '!= 2', '% 2 == 0', '> 2'))}:\n"
+        f"    print($n, source, target, len(pegs[target]))",
+        second=("steps += $each + " if count else "") + "move($n - 1, spare, target, source)",
+        each=w.choice((n, "1", "2")),
         back="return steps" if count else "",
     )
     steps = "steps = " if count else ""
@@ -685,7 +712,9 @@ def choices(w: Writer) -> str:
         else:
             first = w.between(1, 4)
             body = fill(
-                "$total\nfor amount in range($numbers):\n    $ways = pay(amount, $coins)\n    $add\n    print(amount, $ways)\n$show",
+                "$total\nfor amount in range($numbers):\n"
+                "    $ways = pay(amount, $coins)\n    $add\n"
+                "    print(amount, $ways)\n$show",
                 total=w.at(6, "total = 0"),
                 numbers=spaced(first, first + (stride := w.between(1, 3)) * w.size(1, 12) + 1, stride),
                 ways=ways,
@@ -823,7 +852,9 @@ def folders(w: Writer) -> str:
         biggest=w.at(7, "print(biggest(disk))"),
         rounds=w.at(
             8,
-            f"for limit in range({limit}, {limit + 3 * rounds}, 3):\n    shrink(disk, limit)\n    print(limit, size(disk), biggest(disk)[1])",
+            f"for limit in range({limit}, {limit + 3 * rounds}, 3):\n"
+            f"    shrink(disk, limit)\n"
+            f"    print(limit, size(disk), biggest(disk)[1])",
         ),
     )
     return program(

@@ -82,7 +82,7 @@ def robots(w: Writer) -> str:
         if (a, b) not in walls and (a, b) != (0, 0)
     ]
     pick = w.level > 5
-    stuck = w.choice((right, left, "dx, dy = -dx, -dy"))
+    stuck = w.choice((right, left))
     move = define(
         "blocked(x, y)",
         "return x < 0 or y < 0 or x >= SIZE or y >= SIZE or (x, y) in WALLS",
@@ -178,7 +178,8 @@ def queues(w: Writer) -> str:
             (
                 f"return number % {w.between(2, 4)} + 1",
                 f"return (number * {w.between(2, 7)}) % {w.between(3, 5)} + 1",
-                f"if number % {w.between(3, 5)} == 0:\n    return {w.between(3, 5)}\nreturn {w.between(1, 2)}",
+                f"if number % {w.between(3, 5)} == 0:\n"
+                f"    return {w.between(3, 5)}\nreturn {w.between(1, 2)}",
             )
         ),
     )
@@ -275,7 +276,9 @@ def populations(w: Writer) -> str:
         return program(body)
     grow = define(
         "grow(plants)",
-        f"plants += plants // {w.between(2, 4)} + {w.between(1, 9)}\nif plants > {(top := w.between(80, 300))}:\n    plants = {top}\nreturn plants",
+        f"plants += plants // {w.between(2, 4)} + {w.between(1, 9)}\n"
+        f"if plants > {(top := w.between(80, 300))}:\n"
+        f"    plants = {top}\nreturn plants",
     )
     hunt = define(
         "hunt(hunters, prey)",
@@ -293,7 +296,11 @@ def populations(w: Writer) -> str:
     )
     graze = define(
         "graze(animals, plants)",
-        f"eaten = min(plants, animals * {w.between(1, 2)})\nplants -= eaten\nif eaten < animals:\n    animals -= (animals - eaten) // 2 + 1\nelse:\n    animals += animals // {w.between(3, 7)}\nreturn max(2, animals), plants",
+        f"eaten = min(plants, animals * {w.between(1, 2)})\n"
+        f"plants -= eaten\nif eaten < animals:\n"
+        f"    animals -= (animals - eaten) // 2 + 1\nelse:\n"
+        f"    animals += animals // {w.between(3, 7)}\n"
+        f"return max(2, animals), plants",
     )
     seasons = w.maybe(
         6,
@@ -628,11 +635,18 @@ def games(w: Writer) -> str:
         throws = w.numbers(w.size(2, 8), 1, 6)
         act, start = w.choice(
             (
-                ("if throw == 6:\n    score += 10\nelse:\n    score += throw", "score = 0"),
+                (
+                    f"if throw == {w.between(1, 6)}:\n    score += {w.between(8, 20)}\n"
+                    "else:\n    score += throw",
+                    "score = 0",
+                ),
                 ("if throw == last:\n    score += throw\nlast = throw", "score = last = 0"),
-                ("place += throw\nif place % 5 == 0:\n    place -= 3", "place = 0"),
+                (
+                    f"place += throw\nif place % {w.between(3, 5)} == 0:\n    place -= {w.between(1, 3)}",
+                    f"place = {w.below(30)}",
+                ),
                 ("if throw % 2 == 0:\n    score += throw\nelse:\n    score -= 1", f"score = {w.below(9)}"),
-                ("best = max(best, throw)\nscore += best", "score = best = 0"),
+                ("best = max(best, throw)\nscore += best", f"score, best = {w.below(30)}, {w.between(1, 4)}"),
             )
         )
         end = "score" if "score" in start else "place"
@@ -698,7 +712,9 @@ def games(w: Writer) -> str:
         (
             "if a > b:\n    first += [a, b]\nelif b > a:\n    second += [b, a]\nelse:\n    ties += 1",
             "if (a + b) % 2 == 0:\n    first += [a, b]\nelse:\n    second += [b, a]",
-            "if a > b:\n    first.append(a)\n    second.append(b)\nelif b > a:\n    second += [b, a]\nelse:\n    ties += 1\n    first.append(a)",
+            "if a > b:\n    first.append(a)\n    second.append(b)\n"
+            "elif b > a:\n    second += [b, a]\nelse:\n    ties += 1\n"
+            "    first.append(a)",
         )
     )
     most = w.size(2, 110)
@@ -774,7 +790,8 @@ def tanks(w: Writer) -> str:
             level=level,
             on="on = True" if w.level > 2 else "",
             stop=hours + 1,
-            flow=f"if on:\n    {thing} += {inflow}\nelse:\n    {thing} -= {out}\nif {thing} > {level + inflow}:\n    on = False"
+            flow=f"if on:\n    {thing} += {inflow}\nelse:\n    {thing} -= {out}\n"
+            f"if {thing} > {level + inflow}:\n    on = False"
             if w.level > 2
             else w.choice(
                 (

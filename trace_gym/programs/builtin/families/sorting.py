@@ -30,9 +30,15 @@ def exchanges(w: Writer) -> str:
     if w.level < 3:
         text = w.choice(
             (
-                "for i in range(len($n) - 1):\n    if $n[i] $s $n[i + 1]:\n        $n[i], $n[i + 1] = $n[i + 1], $n[i]\n    $report\nprint($n)",
-                "best = 0\nfor i in range(1, len($n)):\n    if $n[i] $s $n[best]:\n        best = i\n    $report\n$n[0], $n[best] = $n[best], $n[0]\nprint($n)",
-                "i = 1\nwhile i < len($n) and $n[i - 1] $s $n[i]:\n    $n[i - 1], $n[i] = $n[i], $n[i - 1]\n    i += 1\n    $report\nprint(i, $n)",
+                "for i in range(len($n) - 1):\n    if $n[i] $s $n[i + 1]:\n"
+                "        $n[i], $n[i + 1] = $n[i + 1], $n[i]\n    $report\n"
+                "print($n)",
+                "best = 0\nfor i in range(1, len($n)):\n"
+                "    if $n[i] $s $n[best]:\n        best = i\n    $report\n"
+                "$n[0], $n[best] = $n[best], $n[0]\nprint($n)",
+                "i = 1\nwhile i < len($n) and $n[i - 1] $s $n[i]:\n"
+                "    $n[i - 1], $n[i] = $n[i], $n[i - 1]\n    i += 1\n"
+                "    $report\nprint(i, $n)",
             )
         )
         report = (
@@ -170,7 +176,9 @@ def halving(w: Writer) -> str:
                 (
                     "for i, value in enumerate($n):\n    if value == $t:\n        print(i)\nprint(len($n))",
                     "place = 0\nwhile place < len($n) and $n[place] < $t:\n    place += 1\nprint(place)",
-                    "low, high = 0, len($n)\nmiddle = (low + high) // 2\nif $n[middle] < $t:\n    low = middle + 1\nelse:\n    high = middle\nprint(low, high)",
+                    "low, high = 0, len($n)\nmiddle = (low + high) // 2\n"
+                    "if $n[middle] < $t:\n    low = middle + 1\nelse:\n"
+                    "    high = middle\nprint(low, high)",
                 )
             )
             return program(join(f"{name} = {values[:5]}", fill(text, n=name, t=target)))
@@ -282,7 +290,9 @@ def halving(w: Writer) -> str:
         use=w.choice(
             (
                 f"if place < len({name}) and {name}[place] == target:\n    hits += 1",
-                f"if place < len({name}) and {name}[place] == target:\n    hits += 1\nelif turn % {w.between(5, 9)} == 0:\n    {name}.append(target)\n    {name}.sort()",
+                f"if place < len({name}) and {name}[place] == target:\n"
+                f"    hits += 1\nelif turn % {w.between(5, 9)} == 0:\n"
+                f"    {name}.append(target)\n    {name}.sort()",
                 f"if {name}[place % len({name})] == target:\n    hits += place",
             )
         ),
@@ -449,11 +459,15 @@ def tables(w: Writer) -> str:
                 f"names = {[*names][:4]}\nnames.sort(reverse=True)\nprint(names[0], names[-1])".replace(
                     "'", '"'
                 ),
-                f"values = {w.numbers(w.size(3, 7), 1, 60)}\nvalues.sort(key=lambda x: x % {w.between(3, 10)})\nprint(values)",
-                f"values = {w.numbers(w.size(3, 7), 1, 60)}\nordered = sorted(values, reverse=True)\nprint(ordered[:{w.between(1, 3)}], len(ordered))",
-                f"words = {w.sample(up_to(w.choice(THEMES), 6), w.size(2, 5))}\nwords.sort(key=lambda word: word[{w.choice((1, -1, 2))}])\nprint(words)".replace(
-                    "'", '"'
-                ),
+                f"values = {w.numbers(w.size(3, 7), 1, 60)}\n"
+                f"values.sort(key=lambda x: x % {w.between(3, 10)})\n"
+                f"print(values)",
+                f"values = {w.numbers(w.size(3, 7), 1, 60)}\n"
+                f"ordered = sorted(values, reverse=True)\n"
+                f"print(ordered[:{w.between(1, 3)}], len(ordered))",
+                f"words = {w.sample(up_to(w.choice(THEMES), 6), w.size(2, 5))}\n"
+                f"words.sort(key=lambda word: word[{w.choice((1, -1, 2))}])\n"
+                f"print(words)".replace("'", '"'),
             )
         )
         data, act, end = simple.split("\n")
@@ -496,24 +510,34 @@ def tables(w: Writer) -> str:
             rows=spread("rows", rows),
             act=w.choice(
                 (
-                    f"rows.sort(key={key})\nfor name, {field}, {other} in rows:\n    print(name, {w.choice((field, other, f'{field} * {other}'))})",
-                    "table = []\nfor row in rows:\n    place = 0\n    while place < len(table) and table[place][1] >= row[1]:\n        place += 1\n    table.insert(place, row)\nfor row in table:\n    print(row[0], row[1])",
-                    f"rank = 0\nlast = None\nfor name, {field}, {other} in sorted(rows, key=lambda row: -row[2]):\n    if {other} != last:\n        rank += 1\n    last = {other}\n    print(rank, name)",
+                    f"rows.sort(key={key})\nfor name, {field}, {other} in rows:\n"
+                    f"    print(name, {w.choice((field, other, f'{field} * {other}'))})",
+                    "table = []\nfor row in rows:\n    place = 0\n"
+                    "    while place < len(table) and table[place][1] >= row[1]:\n"
+                    "        place += 1\n    table.insert(place, row)\n"
+                    "for row in table:\n    print(row[0], row[1])",
+                    f"rank = 0\nlast = None\n"
+                    f"for name, {field}, {other} in sorted(rows, key=lambda row: -row[2]):\n"
+                    f"    if {other} != last:\n        rank += 1\n"
+                    f"    last = {other}\n    print(rank, name)",
                 )
             ),
         )
         return program(w.main(body))
     ranks = define(
         "ranks(table)",
-        "result = []\nfor i, row in enumerate(table):\n    if i > 0 and row[1] == table[i - 1][1]:\n        result.append(result[-1])\n    else:\n        result.append(i + 1)\nreturn result",
+        "result = []\nfor i, row in enumerate(table):\n"
+        "    if i > 0 and row[1] == table[i - 1][1]:\n"
+        "        result.append(result[-1])\n    else:\n"
+        "        result.append(i + 1)\nreturn result",
     )
     rounds = w.size(1, 14) if w.level > 6 else 1
     build = "table = []\nfor row in rows:\n    place = place_in(table, row)\n    $log"
     change = w.choice(
         (
-            f"rows = [(name, ({field} + turn * {other}) % {w.between(20, 70)}, {other}) for name, {field}, {other} in rows]",
+            f"rows = [(name, (a + turn * b) % {w.between(20, 70)}, b) for name, a, b in rows]",
             f"name, {field}, {other} = rows.pop(0)\nrows.append((name, {field} // 2 + turn, {other} + 1))",
-            f"rows = [(name, {field} + len(name) * (i % 3), {other}) for i, (name, {field}, {other}) in enumerate(table)]",
+            "rows = [(name, a + len(name) * (i % 3), b) for i, (name, a, b) in enumerate(table)]",
         )
     )
     if rounds == 1:
@@ -553,14 +577,25 @@ def pairs(w: Writer) -> str:
     kind = w.choice(("sum", "count", "merge", "gap"))
     if w.level < 4:
         text = {
-            "sum": "low, high = 0, len($n) - 1\nwhile low < high:\n    total = $n[low] + $n[high]\n    if total == $t:\n        print($n[low], $n[high])\n        low += 1\n    elif total < $t:\n        low += 1\n    else:\n        high -= 1\n    $report\nprint(low, high)",
-            "count": "counts = [0] * $m\nfor value in $n:\n    counts[value % $m] += 1\n    $report2\nprint(counts)",
-            "merge": "before = 0\nfor value in $n:\n    if value - before > $g:\n        print(before, value)\n    before = value\nprint(before)",
-            "gap": "best = 0\nfor i in range(1, len($n)):\n    gap = $n[i] - $n[i - 1]\n    if gap > best:\n        best = gap\n        $report3\nprint(best)",
+            "sum": "low, high = 0, len($n) - 1\nwhile low < high:\n"
+            "    total = $n[low] + $n[high]\n    if total == $t:\n"
+            "        print($n[low], $n[high])\n        low += 1\n"
+            "    elif total < $t:\n        low += 1\n    else:\n"
+            "        high -= 1\n    $report\nprint(low, high)",
+            "count": "counts = [0] * $m\nfor value in $n:\n"
+            "    counts[value % $m] += 1\n    $report2\nprint(counts)",
+            "merge": "before = 0\nfor value in $n:\n    if value - before > $g:\n"
+            "        print(before, value)\n    before = value\nprint(before)",
+            "gap": "best = 0\nfor i in range(1, len($n)):\n"
+            "    gap = $n[i] - $n[i - 1]\n    if gap > best:\n"
+            "        best = gap\n        $report3\nprint(best)",
         }[kind]
         name = w.choice(("values", "numbers", "times", "steps"))
         if w.level == 1 and kind in ("sum", "gap"):
-            text = "first, last = $n[0], $n[-1]\nif first + last > $t:\n    last = $n[-2]\nelse:\n    first = $n[1]\nprint(first, last)"
+            text = (
+                "first, last = $n[0], $n[-1]\nif first + last > $t:\n"
+                "    last = $n[-2]\nelse:\n    first = $n[1]\nprint(first, last)"
+            )
         return program(
             join(
                 f"{name} = {values[: 3 if w.level == 1 else 12]}",
@@ -652,10 +687,18 @@ def spells(w: Writer) -> str:
         first, second = words_[0], words_[1] if w.chance(60) else words_[0][: w.between(1, 3)] + words_[1][:3]
         text = w.choice(
             (
-                f'a, b = "{first}", "{second}"\nplace = 0\nwhile place < min(len(a), len(b)) and a[place] == b[place]:\n    place += 1\nprint(place, a < b)',
-                f"{data}\nfirst = words[0]\nfor word in words:\n    if word {w.choice('<>')} first:\n        first = word\n    $report\nprint(first)",
-                f'letters = list("{first[:6]}")\nletters.sort()\nprint("".join(letters), letters[0])\nprint(letters.index("{first[0]}"))',
-                f'{data}\ncount = 0\nfor word in words:\n    if word > "{w.choice("ghklmp")}":\n        count += 1\n        $report\nprint(count)',
+                f'a, b = "{first}", "{second}"\nplace = 0\n'
+                f"while place < min(len(a), len(b)) and a[place] == b[place]:\n"
+                f"    place += 1\nprint(place, a < b)",
+                f"{data}\nfirst = words[0]\nfor word in words:\n"
+                f"    if word {w.choice('<>')} first:\n        first = word\n"
+                f"    $report\nprint(first)",
+                f'letters = list("{first[:6]}")\nletters.sort()\n'
+                f'print("".join(letters), letters[0])\n'
+                f'print(letters.index("{first[0]}"))',
+                f"{data}\ncount = 0\nfor word in words:\n"
+                f'    if word > "{w.choice("ghklmp")}":\n        count += 1\n'
+                f"        $report\nprint(count)",
             )
         )
         return program(fill(text, report=w.at(2, "print(word)")))

@@ -54,7 +54,8 @@ def numbers(w: Writer) -> Draft:
     loop = (
         "n = int(input())\n$zeros\nfor _ in range(n):\n    x = int(input())\n    $acts\n    $report"
         if counted
-        else "numbers = input().split()\n$zeros\nfor text in numbers:\n    x = int(text)\n    $acts\n    $report"
+        else "numbers = input().split()\n$zeros\nfor text in numbers:\n"
+        "    x = int(text)\n    $acts\n    $report"
     )
     stdin = _typed(count, *values) if counted else _typed(" ".join(map(str, values)))
     report = w.at(2, f"print(x, {acts[0][0]})")
@@ -65,7 +66,8 @@ def numbers(w: Writer) -> Draft:
                 ("a = int(input())\nb = int(input())\n$act", _typed(a, b)),
                 ("a, b = map(int, input().split())\n$act", _typed(f"{a} {b}")),
                 (
-                    "n = int(input())\ntotal = 0\nfor i in range(1, n % 3 + 2):\n    total += i * n\nprint(total)",
+                    f"n = int(input())\ntotal = {w.below(30)}\nfor i in range({w.between(2, 3)}):\n"
+                    "    total += i * n\nprint(total)",
                     _typed(a),
                 ),
             )
@@ -89,7 +91,8 @@ def numbers(w: Writer) -> Draft:
         f"{(name := w.choice(('weigh', 'rate', 'work_out')))}(x)",
         w.choice(
             (
-                "steps = 0\nwhile x > 1:\n    if x % 2 == 0:\n        x //= 2\n    else:\n        x = x * 3 + 1\n    steps += 1\nreturn steps",
+                "steps = 0\nwhile x > 1:\n    if x % 2 == 0:\n        x //= 2\n"
+                "    else:\n        x = x * 3 + 1\n    steps += 1\nreturn steps",
                 "total = 0\nfor d in range(1, x + 1):\n    if x % d == 0:\n        total += d\nreturn total",
                 f"a, b = x, {w.between(20, 90)}\nwhile b:\n    a, b = b, a % b\nreturn a",
                 "digits = 0\nwhile x:\n    digits += x % 3\n    x //= 3\nreturn digits",
@@ -239,7 +242,8 @@ def records(w: Writer) -> Draft:
                         (
                             f"total = int({first}) * int({second})\nprint(name, total)",
                             f"print(name, int({first}) + int({second}))",
-                            f"if int({first}) > {w.between(3, 8)}:\n    print(name.upper())\nelse:\n    print(name, {second})",
+                            f"if int({first}) > {w.between(3, 8)}:\n    print(name.upper())\n"
+                            f"else:\n    print(name, {second})",
                             f"print({first} + {second}, len(name))",
                             f"more = int({first}) + {w.between(1, 9)}\nprint(name * 2, more)",
                         ),
@@ -332,7 +336,8 @@ def records(w: Writer) -> Draft:
         9,
         define(
             "bar(value)",
-            f'text = ""\nwhile value > 0:\n    text += "{w.choice("#*=")}"\n    value -= {w.between(9, 30)}\nreturn text',
+            f'text = ""\nwhile value > 0:\n    text += "{w.choice("#*=")}"\n'
+            f"    value -= {w.between(9, 30)}\nreturn text",
         ),
     )
     if bars:
@@ -363,7 +368,8 @@ def settings(w: Writer) -> Draft:
                         "print(level.upper(), len(word))",
                         'if level == "error":\n    print(word)\nelse:\n    print(number)',
                         "print(word, int(number) * 2)",
-                        f"if int(number) > {w.between(20, 60)}:\n    print(level, word)\nelse:\n    print(word)",
+                        f"if int(number) > {w.between(20, 60)}:\n    print(level, word)\n"
+                        f"else:\n    print(word)",
                     ),
                 ),
             )
@@ -475,7 +481,7 @@ def moves(w: Writer) -> Draft:
     steps = "".join(stream.choice((left, right, forward, forward, forward)) for _ in range(w.size(2, 34)))
     if w.level < 4:
         text = """
-            x = y = 0
+            x, y = $x, $y
             for move in input():
                 if move == "$e":
                     x += $k
@@ -494,6 +500,8 @@ def moves(w: Writer) -> Draft:
                 fill(
                     text,
                     e=east,
+                    x=w.below(30),
+                    y=w.below(30),
                     s=south,
                     k=w.between(1, 4),
                     other=w.at(2, f"else:\n    x -= {w.between(1, 2)}"),
@@ -633,12 +641,17 @@ def expressions(w: Writer) -> Draft:
     )
     term = define(
         "term(tokens)",
-        'value = factor(tokens)\nwhile tokens and tokens[0] == "*":\n    tokens.pop(0)\n    value *= factor(tokens)\n    $log\nreturn value',
+        'value = factor(tokens)\nwhile tokens and tokens[0] == "*":\n'
+        "    tokens.pop(0)\n    value *= factor(tokens)\n    $log\n"
+        "return value",
         log=w.at(5, w.choice(("", 'print("*", value)')), below=9),
     )
     total = define(
         "total(tokens)",
-        'value = term(tokens)\nwhile tokens and tokens[0] in "+-":\n    sign = tokens.pop(0)\n    if sign == "+":\n        value += term(tokens)\n    else:\n        value -= term(tokens)\n$log\nreturn value',
+        'value = term(tokens)\nwhile tokens and tokens[0] in "+-":\n'
+        '    sign = tokens.pop(0)\n    if sign == "+":\n'
+        "        value += term(tokens)\n    else:\n"
+        "        value -= term(tokens)\n$log\nreturn value",
         log="",
     )
     tokenize = define(
@@ -796,10 +809,18 @@ def letters(w: Writer) -> Draft:
         )
         return Draft(program(body), _typed(words_[0] if w.level == 1 else " ".join(words_)))
     pool_functions = {
-        "squeeze": 'result = ""\nfor letter in word:\n    if not result or result[-1] != letter:\n        result += letter\nreturn result',
-        "swap_case": 'result = ""\nfor i, letter in enumerate(word):\n    if i % $k == 0:\n        result += letter.upper()\n    else:\n        result += letter\nreturn result',
-        "hide": 'result = ""\nfor letter in word:\n    if letter in "$vowels":\n        result += "$m"\n    else:\n        result += letter\nreturn result',
-        "turn": 'place = 0\nwhile place < len(word) and word[place] not in "aeiou":\n    place += 1\nreturn word[place:] + word[:place] + "$end"',
+        "squeeze": 'result = ""\nfor letter in word:\n'
+        "    if not result or result[-1] != letter:\n"
+        "        result += letter\nreturn result",
+        "swap_case": 'result = ""\nfor i, letter in enumerate(word):\n'
+        "    if i % $k == 0:\n        result += letter.upper()\n"
+        "    else:\n        result += letter\nreturn result",
+        "hide": 'result = ""\nfor letter in word:\n    if letter in "$vowels":\n'
+        '        result += "$m"\n    else:\n        result += letter\n'
+        "return result",
+        "turn": "place = 0\n"
+        'while place < len(word) and word[place] not in "aeiou":\n'
+        '    place += 1\nreturn word[place:] + word[:place] + "$end"',
         "score": "total = 0\nfor letter in word:\n    total += (ord(letter) - 96) $op\nreturn total",
     }
     used = w.sample(list(pool_functions), 1 if w.level < 7 else 2 if w.level < 9 else 3)

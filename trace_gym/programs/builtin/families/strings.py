@@ -131,7 +131,7 @@ def ciphers(w: Writer) -> str:
 
 def runs(w: Writer) -> str:
     """Run lengths, counted and written out again."""
-    letters = w.sample("abcdexyz", w.between(2, 4))
+    letters = w.sample("abcdefghkmnopqrstuvwxyz", w.between(2, 4))
 
     def pattern(length: int) -> str:
         stream = w.fork()
@@ -152,7 +152,7 @@ def runs(w: Writer) -> str:
                 $other
             $show
             """,
-            text=pattern(w.size(2, 16)),
+            text=pattern(w.size(3, 16)),
             count=count,
             zero=zero,
             add=add,
@@ -200,8 +200,8 @@ def runs(w: Writer) -> str:
             return best
         """,
     )
-    count = w.size(1, 10)
-    samples = [pattern(length) for length in w.numbers(10, w.size(2, 14), w.size(2, 14) + 2)][:count]
+    shortest = w.size(2, 14)
+    samples = [pattern(length) for length in w.numbers(10, shortest, shortest + 2)][: w.size(1, 10)]
     again = w.level >= 8
     body = fill(
         """
@@ -419,7 +419,8 @@ def mirrors(w: Writer) -> str:
             name := w.choice(("words", "names", "labels", "codes")), [quoted(item) for item in items]
         ),
         name=name,
-        other=f'else:\n    print(word, "becomes", {w.choice(("word[::-1]", "word[::-1].upper()", "word + word[::-1]"))})',
+        other=f"else:\n"
+        f'    print(word, "becomes", {w.choice(("word[::-1]", "word[::-1].upper()", "word + word[::-1]"))})',
         inside=w.at(8, "inside = longest_inside(word)\nprint(len(word), inside)"),
         show=w.show("found", "found"),
         pairs=w.at(

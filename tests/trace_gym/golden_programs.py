@@ -1,0 +1,37 @@
+"""Digests of some programs of every family and level.
+
+``python -m tests.trace_gym.golden_programs`` writes them anew. A changed digest is a changed task: whoever
+trained or was scored on these ids gets other programs from then on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+from trace_gym.programs.builtin import LEVELS, NAMES, TaskIds, make
+
+FILE = Path(__file__).parent.parent / "data" / "trace_golden.json"
+
+#: Which of a family's and level's ids are digested.
+POSITIONS = (0, 1, 2, 1_000_000, -1)
+
+
+def digest(family: str, level: int) -> str:
+    """SHA-256 over source, input and output of the ids, with a zero byte after each."""
+    ids = TaskIds(level, family)
+    sha = hashlib.sha256()
+    for position in POSITIONS:
+        made = make(ids[position])
+        for text in (made.program.source, made.program.stdin, made.measured.stdout):
+            sha.update(text.encode() + b"\0")
+    return sha.hexdigest()
+
+
+def digests() -> dict[str, dict[str, str]]:
+    return {family: {str(level): digest(family, level) for level in LEVELS} for family in NAMES}
+
+
+if __name__ == "__main__":
+    FILE.write_text(json.dumps(digests(), indent=1) + "\n")

@@ -1,0 +1,114 @@
+"""What the builtin programs are like: `python -m trace_gym.programs --level 3`.
+
+Takes the first programs of a level, of a family, or of both, and shows how their cost, their output and their
+length are spread, a row a family and level. `--show ID` prints one program, its input and its output.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from task_gym.errors import TaskGymError
+from trace_gym.measure import Measured
+from trace_gym.programs.builtin import LEVELS, NAMES, Made, TaskIds, make, split
+from trace_gym.programs.builtin.levels import level_of, points
+
+#: A column's heading and what it shows of a sample of programs.
+_SPREADS: dict[str, Callable[[Measured], int]] = {
+    "cost": points,
+    "lines": lambda measured: measured.lines,
+    "output": lambda measured: measured.output_lines,
+    "live": lambda measured: measured.live,
+    "depth": lambda measured: measured.depth,
+}
+
+
+#: The table takes this many columns, and is not squeezed into fewer.
+_WIDTH = 120
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m trace_gym.programs", description=__doc__)
+    parser.add_argument("--level", type=int, help=f"{LEVELS[0]} … {LEVELS[-1]}; without it, all of them")
+    parser.add_argument("--family", help=f"{', '.join(NAMES)}; without it, all of them")
+    parser.add_argument("--samples", type=int, default=50, help="programs a row [50]")
+    parser.add_argument("--show", type=int, metavar="ID", help="print the program of this task id instead")
+    arguments = parser.parse_args(argv)
+    if arguments.samples < 1:
+        parser.error(f"--samples: {arguments.samples} was given, allowed: 1 and more")
+    try:
+        if arguments.show is not None:
+            print(shown(arguments.show), end="")
+        else:
+            console = Console(width=max(Console().width, _WIDTH))
+            console.print(table(arguments.level, arguments.family, arguments.samples))
+    except TaskGymError as error:
+        parser.error(str(error))
+    return 0
+
+
+def shown(task_id: int) -> str:
+    """A program, what it reads and what it prints, as text."""
+    made = make(task_id)
+    program, measured = made.program, made.measured
+    parts = [
+        f"task {task_id}: {program.family}, level {program.level}, {points(measured)} points; "
+        f"lines {measured.lines}, live {measured.live}, depth {measured.depth}",
+        program.source,
+    ]
+    parts += [f"input:\n{program.stdin}"] if program.stdin else []
+    return "\n".join([*parts, f"output:\n{measured.stdout}"])
+
+
+def table(level: int | None, family: str | None, samples: int) -> Table:
+    """The first programs of each family and level that is left, summed up.
+
+    Raises:
+        ArgumentError: no such level or family.
+    """
+    cells = map(split, TaskIds(level, family).cells)
+    result = Table(
+        title=f"builtin programs, {samples} a row; 10%/median/90%",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    for name in ("family", "level", "band", *_SPREADS, "text", "distinct", "in band"):
+        result.add_column(name, justify="left" if name == "family" else "right")
+    for name, number in sorted(cells, key=lambda cell: NAMES.index(cell[0])):
+        ids = TaskIds(number, name)
+        made = [make(ids[position]) for position in range(samples)]
+        band = level_of(number)
+        result.add_row(
+            name,
+            str(number),
+            f"{band.low}–{band.high}",
+            *(_spread([value(one.measured) for one in made]) for value in _SPREADS.values()),
+            _spread([len(one.program.source) for one in made]),
+            _share(len({_whole(one) for one in made}), samples),
+            _share(sum(not one.misses for one in made), samples),
+        )
+    return result
+
+
+def _whole(made: Made) -> tuple[str, str]:
+    return made.program.source, made.program.stdin
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.0%}"
+
+
+def _spread(values: list[int]) -> str:
+    ordered = sorted(values)
+    return "/".join(str(ordered[len(ordered) * tenths // 10]) for tenths in (1, 5, 9))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
