@@ -30,8 +30,8 @@ def false_outputs(source: str, stdin: str, truth: str, seed: int, sandbox: Sandb
     chosen so that the truth is not to be told from them without the program:
 
     - All outputs but one differ from a centre by one mutation. Were that always the truth, it would be the
-      output that is most like the others. So the centre is the truth one time in eight only, and else a mutant
-      of the program, whose own mutants are the others.
+      output that is most like the others. So the centre is the truth one time in eight only, and else a
+      mutant of the program, whose own mutants are the others.
     - Most mutants print less than their program. So the truth's place among the outputs by length is drawn
       first, and shorter and longer ones are looked for until it has that place; and every second centre is
       longer than the truth.

@@ -241,9 +241,9 @@ class CodeTraceEnv(TraceEnv):
     (answers given), ``family`` and ``level`` (of builtin programs, else None), ``row`` (of a data set, else
     None), ``replaced`` (programs passed over because no sound question can be asked about them), ``sandbox``
     (the protection in which programs were run: one of ``trace_gym.sandbox.LEVELS``, or "in-process" where
-    only the generator's own program was). At the end: ``score``, ``scores`` (by name, see ``trace_gym.score``),
-    ``success``, ``returns``, ``result`` ("win", "draw", "loss"), ``history``, ``truth``, ``upstream_reward``
-    (the score "affine").
+    only the generator's own program was). At the end: ``score``, ``scores`` (by name, see
+    ``trace_gym.score``), ``success``, ``returns``, ``result`` ("win", "draw", "loss"), ``history``,
+    ``truth``, ``upstream_reward`` (the score "affine").
 
     ## Rewards
     The score that ``scoring`` names, in [0, 1].
@@ -253,7 +253,8 @@ class CodeTraceEnv(TraceEnv):
             may be drawn if neither is.
         task_ids: A list of ids and (first, last) ranges, ends included; each reset draws one.
         source: "builtin" (made to order, nothing to download), "hub" or "hub@REVISION" (affinetes' data set,
-            through ``datasets``), or the path of a JSONL or Parquet file with the columns ``program`` and ``inputs``.
+            through ``datasets``), or the path of a JSONL or Parquet file with the columns ``program`` and
+            ``inputs``.
         level: 1 … 10: only builtin programs of this level are drawn.
         family: The same for a family.
         injector: "safe": debug prints only where nothing can go wrong, and a program that is not admitted is

@@ -1,8 +1,8 @@
 """Programs that count their own lines, for the sandbox."""
 
 from __future__ import annotations
-
 import __future__ as features
+
 import ast
 import marshal
 from collections.abc import Iterator

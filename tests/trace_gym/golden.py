@@ -1,9 +1,9 @@
 """Golden transcripts: what the environments say, word for word, at tasks of every family and level.
 
-``python -m tests.trace_gym.golden [ID ...]`` writes them anew, all of them or those named. Look at the difference
-before keeping it: a changed transcript is a changed environment. It also changes with the generator's programs.
+``python -m tests.trace_gym.golden [ID ...]`` writes them anew, all of them or those named. Look at the
+difference before keeping it: a changed transcript is a changed environment, or a changed generator.
 
-Two episodes stand whole, one wrong and one right; of the others there is the score and a digest of every turn.
+Two episodes stand whole; of the others there are the scores and a digest of every turn.
 """
 
 from __future__ import annotations

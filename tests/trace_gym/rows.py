@@ -1,7 +1,7 @@
 """A data set in the hub's format: 200 programs as users write them, and what admission is to say of each.
 
-``python -m tests.trace_gym.rows`` writes ``tests/data/programs.jsonl`` anew. Every fifth row is unsound in some
-way; which one is known by construction.
+``python -m tests.trace_gym.rows`` writes ``tests/data/programs.jsonl`` anew. Every fifth row is unsound in
+some way; which one is known by construction.
 """
 
 from __future__ import annotations

@@ -36,9 +36,13 @@ from tests.trace_gym.play import IDS
         ({"level": True}, ArgumentError, "level: True was given"),
         ({"family": "recursive"}, ArgumentError, "did you mean 'recursion'"),
         ({"source": "buildin"}, ArgumentError, "did you mean 'builtin'"),
-        ({"source": 5}, ArgumentError, "source: 5 was given, allowed: 'builtin', 'hub' or a path"),
+        (
+            {"source": 5},
+            ArgumentError,
+            "source: 5 was given, allowed: 'builtin', 'hub', 'hub@REVISION' or a path",
+        ),
         ({"source": "no/such.jsonl"}, SourceError, "no such file"),
-        ({"source": "rows.csv"}, ArgumentError, r"a path that ends in .jsonl or \.parquet"),
+        ({"source": "rows.csv"}, ArgumentError, r"a path that ends in \.jsonl or \.parquet"),
         ({"source": "tests/data/programs.jsonl", "level": 1}, ArgumentError, "with source 'builtin' only"),
         ({"injector": "save"}, ArgumentError, "did you mean 'safe'"),
         ({"scoring": "affin"}, ArgumentError, "allowed: 'affine', 'exact', 'lines'; did you mean 'affine'"),
@@ -65,7 +69,7 @@ def test_how_illegal_choices_are_taken() -> None:
 def test_reset(name: str) -> None:
     env = gym.make(name, task_ids=[(160, 200)], level=1).unwrapped
     for seed in (-1, 2**32 - 200, 1.5, True):
-        with pytest.raises(SeedError, match="seed: .* was given, allowed: whole numbers 0 … 4294967095"):
+        with pytest.raises(SeedError, match=r"seed: .* was given, allowed: whole numbers 0 … 4294967095"):
             env.reset(seed=seed)
     for options, message in [
         ({"task": 160}, "reset option 'task' was given, allowed: task_id; did you mean 'task_id'"),

@@ -1,4 +1,4 @@
-"""The outputs to choose among: illegal actions, their order, and that nothing but the program tells the true one."""
+"""The outputs to choose among: illegal actions, order, and that none of them looks like the true one."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_masked_options_are_illegal() -> None:
 
 def test_illegal_may_raise_and_changes_nothing() -> None:
     env: Any = gym.make("CodeTraceChoice-v0", task_id=0, illegal="raise").unwrapped
-    _, info = env.reset(seed=2)
+    env.reset(seed=2)
     with pytest.raises(IllegalActionError, match="action: 8 was given, legal: 0, 1, 2, 3"):
         env.step(8)
     with pytest.raises(ArgumentError, match="action: 'one' was given, allowed: a whole number"):
@@ -79,7 +79,8 @@ def test_a_program_with_too_few_outputs_gives_way(tmp_path: Any) -> None:
     rows = tmp_path / "rows.jsonl"
     rows.write_text(
         '{"program": "print(input())\\n", "inputs": "a\\n"}\n'
-        '{"program": "t = 1\\nfor i in range(3, 9):\\n    t = t * i + 2\\n    print(t % 17, i)\\n", "inputs": ""}\n'
+        '{"program": "t = 1\\nfor i in range(3, 9):\\n    t = t * i + 2\\n    print(t % 17, i)\\n", '
+        '"inputs": ""}\n'
     )
     env: Any = gym.make("CodeTraceChoice-v0", source=str(rows), task_ids=[0, 1]).unwrapped
     for task_id, replaced in ((0, 1), (1, 0)):

@@ -65,7 +65,8 @@ def test_the_limit_is_exact(program: str, lines: int, sandbox: Sandbox) -> None:
         "from enum import Enum\nclass E(Enum):\n    A = 1\n    B = 2\nprint(list(E))",
         "class A:\n    __slots__ = ('x',)\n    __x = 3\n    def f(self): return self.__x\nprint(A().f())",
         "from typing import NamedTuple\nclass P(NamedTuple):\n    x: int\n    y: int = 2\nprint(P(1))",
-        "def f():\n    n = 0\n    def g():\n        nonlocal n\n        n += 1\n        return n\n    return g\ng = f()\ng()\nprint(g())",
+        "def f():\n    n = 0\n    def g():\n        nonlocal n\n        n += 1\n        return n\n"
+        "    return g\ng = f()\ng()\nprint(g())",
         "class A:\n    n = 3\n    squares = [i * i for i in range(3)]\nprint(A.squares)",
         "def f(n):\n    return n and 1 + f(n - 1)\nprint(f(900))",
         "print(f'{1 + 1!r:>4}', f\"{'a' 'b'}\")",

@@ -48,10 +48,10 @@ def test_parquet(tmp_path: Path) -> None:
     parquet.write_table(pyarrow.Table.from_pylist(records), file)
     assert rows_of(open_source(str(file)), SIZE) == EXPECTED
     parquet.write_table(pyarrow.Table.from_pylist([{"program": "print(1)"}]), tmp_path / "half.parquet")
-    with pytest.raises(SourceError, match="half.parquet has no column 'inputs'; it has: program"):
+    with pytest.raises(SourceError, match=r"half.parquet has no column 'inputs'; it has: program"):
         open_source(str(tmp_path / "half.parquet"))
     (tmp_path / "no.parquet").write_text("nothing of the kind")
-    with pytest.raises(SourceError, match="no.parquet cannot be read as Parquet"):
+    with pytest.raises(SourceError, match=r"no.parquet cannot be read as Parquet"):
         open_source(str(tmp_path / "no.parquet"))
 
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Protocol
 from task_gym.errors import ArgumentError, SourceError, nearest
 from trace_gym.programs.base import Program
 
-#: affinetes' data set, and the revision of it that "hub" means. A branch moves with what is put on it: where task
-#: ids have to mean the same rows for ever, name a commit, as "hub@COMMIT".
+#: affinetes' data set, and the revision of it that "hub" means. A branch moves with what is put on it: where
+#: task ids have to mean the same rows for ever, name a commit, as "hub@COMMIT".
 HUB_DATASET = "satpalsr/rl-python"
 HUB_REVISION = "main"
 
@@ -114,8 +114,8 @@ def _open(source: str) -> Source:
     readers = {".jsonl": _read_jsonl, ".parquet": _read_parquet}
     if path.suffix not in readers:
         raise ArgumentError(
-            f"source: {source!r} was given, allowed: 'builtin', 'hub', 'hub@REVISION', or a path that ends in "
-            f".jsonl or .parquet{nearest(source, ('builtin', 'hub'))}"
+            f"source: {source!r} was given, allowed: 'builtin', 'hub', 'hub@REVISION', or a path that ends "
+            f"in .jsonl or .parquet{nearest(source, ('builtin', 'hub'))}"
         )
     if not path.is_file():
         raise SourceError(f"source: {source!r} was given, and there is no such file")
