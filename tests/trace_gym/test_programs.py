@@ -77,6 +77,7 @@ def test_every_program_runs_and_prints_within_bounds(family: str) -> None:
             assert measured.stdout.endswith("\n")
             assert len(measured.stdout.encode()) <= 2500
             assert measured.lines <= 20_000
+            assert measured.depth <= 100  # far from any recursion limit
             assert len(program.source) <= level_of(level).characters
             assert program.source.endswith("\n") and "\n\n\n\n" not in program.source
             assert all(line == line.rstrip() and "\t" not in line for line in program.source.split("\n"))

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from trace_gym.programs.builtin.writer import Family, Template, Writer, define, fill, join, program, under
+from trace_gym.programs.builtin.writer import (
+    Family,
+    Template,
+    Writer,
+    define,
+    fill,
+    join,
+    program,
+    quoted,
+    under,
+)
 
 
 def _matrix(name: str, rows: list[list[int]]) -> str:
@@ -367,32 +377,37 @@ def neighbours(w: Writer) -> str:
     """Cells that look at the cells around them."""
     live, dead = w.sample("#*oX1@+=", 1)[0], w.sample(".-_0~:", 1)[0]
     if w.level < 4:
-        row = "".join(w.picks((live, dead), w.size(3, 12)))
-        text = w.choice(
+        width = w.between(3, 5)
+        field = ["".join(w.picks((live, dead), width)) for _ in range(9)][: w.size(2, 9)]
+        c = w.below(width)
+        act, zero = w.choice(
             (
-                'row = "$row"\ncount = 0\nfor i in range(1, len(row)):\n'
-                '    if row[i] == "$live" and row[i - 1] == "$live":\n'
-                "        count += 1\n        $report\nprint(count)",
-                'row = "$row"\nnext_row = ""\nfor i in range(len(row)):\n'
-                '    if row[i] == row[i - 1]:\n        next_row += "$dead"\n'
-                '    else:\n        next_row += "$live"\n    $report2\n'
-                "print(next_row)",
-                'row = "$row"\nlengths = [0]\nfor cell in row:\n'
-                '    if cell == "$live":\n        lengths[-1] += 1\n    else:\n'
-                "        lengths.append(0)\n    $report3\nprint(lengths)",
+                (f'count += row.count("{live}")', "count = 0"),
+                (f'if row[{c}] == "{live}":\n    count += 1', f"count = {w.below(9)}"),
+                (f"text += row[{c}]", 'text = ""'),
+                (f"if row[{c - 1}] == row[{c}]:\n    count += {w.between(1, 4)}", f"count = {w.below(9)}"),
+                (f'if row[0] != "{live}" and row[-1] == "{live}":\n    count += 1', f"count = {w.below(9)}"),
+                ("flipped.append(row[::-1])", "flipped = []"),
+                (f'lengths.append(len(row.strip("{dead}")))', "lengths = []"),
             )
         )
-        return program(
-            fill(
-                text,
-                row=row[: 4 if w.level == 1 else 12],
-                live=live,
-                dead=dead,
-                report=w.at(2, "print(i)"),
-                report2=w.at(2, "print(i, next_row)" if w.chance(50) else "print(next_row)"),
-                report3=w.at(2, "print(lengths[-1])"),
-            )
+        found = zero.split()[0]
+        body = fill(
+            """
+            field = [$field]
+            $zero
+            for row in field:
+                $act
+                $report
+            print($found)
+            """,
+            field=", ".join(map(quoted, field)),
+            zero=zero,
+            act=act,
+            report=w.at(2, f"print({w.choice(('row', f'row, {found}', found))})"),
+            found=found,
         )
+        return program(body)
     if w.level < 7:
         row = "".join(w.picks((live, dead), w.size(3, 14)))
         test = w.choice(
@@ -498,7 +513,7 @@ def neighbours(w: Writer) -> str:
 def filling(w: Writer) -> str:
     """Tables that are filled by a rule."""
     rows, columns = w.size(2, 7), w.size(2, 7)
-    a, b, m = w.between(2, 7), w.between(1, 9), w.between(7, 30)
+    a, b, m = w.between(2, 20), w.between(1, 40), w.between(7, 99)
     name = w.choice(("table", "grid", "square", "board"))
     rule = w.choice(
         (

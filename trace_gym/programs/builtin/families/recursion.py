@@ -14,6 +14,7 @@ from trace_gym.programs.builtin.writer import (
     quoted,
     spaced,
     spread,
+    under,
 )
 from trace_gym.programs.draws import Draws
 
@@ -74,41 +75,43 @@ def numbers(w: Writer) -> str:
         end = f"{result} = {call}\n{w.show(result, result)}"
         return program(function, direct if w.chance(50) else end)
     kind = w.choice(("pair", "even", "pascal", "gcd"))
-    count = w.size(1, 9)
     if kind == "pair":
-        k = w.between(1, 2)
-        a, b = w.between(0, 2), w.between(1, 3)
+        name = w.choice(("grow", "spread", "breed", "count", "rabbits", "tiles", "steps", "leaves"))
+        a, b, k = w.between(0, 9), w.between(1, 9), w.between(1, 9)
         memo = w.level >= 8 and w.chance(50)
         function = define(
-            "grow(n)",
+            "$f(n)",
             """
             if n < 2:
                 return $base
             $known
             $log
-            result = grow(n - 1) $sign grow(n - 2)$more
+            result = $f(n - 1) $sign $f(n - 2)$more
             $keep
             return result
             """,
-            base=w.choice((f"{b}", f"n + {a}", f"{a + 1} if n == 0 else {b}")),
+            f=name,
+            base=w.choice((f"{b}", f"n + {a}", f"{a} if n == 0 else {a + b}", f"{b} - n")),
             known="if n in known:\n    return known[n]" if memo else "",
-            log=w.at(4, 'print("grow", n)', below=7),
+            log=w.at(4, f'print("{name}", n)', below=7),
             sign=w.choice(("+", "+", "-")),
-            more=w.choice(("", f" + {k}", f" * {k + 1}", " + n")),
+            more=w.choice(("", f" + {k}", " * 2", " + n", f" - {k}")),
             keep="known[n] = result" if memo else "",
         )
         if w.level < 7:
-            return program(function, w.main(w.show("result", f"grow({w.size(2, 6)})")))
+            return program(function, w.main(w.show("result", f"{name}({w.size(2, 6)})")))
         shown = "print(n, value, len(known))" if memo else "print(n, value)"
         body = fill(
             """
             total = 0
             for n in range($low, $high):
-                value = grow(n)
-                total += value
+                value = $f(n)
+                total $add
                 $shown
             $show
             """,
+            f=name,
+            add=w.choice(("+= value", f"= (total + value) % {w.choice((97, 100, 1000))}", "= value - total")),
             low=(low := w.between(1, 3)),
             high=low + (w.size(2, 60) if memo else w.size(2, 11)),
             shown=shown,
@@ -154,7 +157,7 @@ def numbers(w: Writer) -> str:
         function = define(
             "cell(row, place)",
             "if place == 0 or place == row:\n    return $edge\nreturn $value",
-            edge=w.between(1, 3),
+            edge=w.choice((str(w.between(1, 9)), "row", "place + 1", f"row + {w.between(1, 5)}")),
             value=f"(cell(row - 1, place - 1) + cell(row - 1, place)) % {modulus}"
             if modulus
             else w.choice(
@@ -663,30 +666,38 @@ def choices(w: Writer) -> str:
         body = f"for left in range({w.between(0, 2)}, {top + 1}):\n    print(left, {name}(left))"
         return program(function, w.main(body))
     if kind == "paths":
+        name = w.choice(("paths", "routes", "walks", "tours"))
+        r, c = w.choice((("row", "column"), ("r", "c"), ("x", "y"), ("down", "right")))
         rows, columns = w.size(2, 6), w.size(2, 6)
         blocked = [(w.between(0, rows - 1), w.between(1, columns - 1)) for _ in range(w.between(1, 2))]
         function = define(
-            "paths(row, column)",
+            "$f($r, $c)",
             """
             $block
-            if row == 0 and column == 0:
-                return 1
-            ways = 0
-            if row > 0:
-                ways += paths(row - 1, column)
-            if column > 0:
-                ways += paths(row, column - 1)
+            if $r == 0 and $c == 0:
+                return $one
+            $ways = 0
+            if $r > 0:
+                $ways += $f($r - 1, $c)
+            if $c > 0:
+                $ways += $f($r, $c - 1)$more
             $log
-            return ways
+            return $ways
             """,
-            block=w.at(5, "if (row, column) in BLOCKED:\n    return 0"),
-            log=w.at(4, "print(row, column, ways)", below=6),
+            f=name,
+            r=r,
+            c=c,
+            one=w.choice((1, 1, w.between(2, 9))),
+            ways=ways,
+            more=w.choice(("", "", " * 2", f" + {w.between(1, 5)}")),
+            block=w.at(5, f"if ({r}, {c}) in BLOCKED:\n    return 0"),
+            log=w.at(4, f"print({r}, {c}, {ways})", below=6),
         )
         data = w.at(5, f"BLOCKED = {sorted({*blocked})}")
-        rows_shown = (
-            f"for row in range({rows}):\n    print([paths(row, column) for column in range({columns})])"
-        )
-        body = f"print(paths({min(rows, 2)}, {min(columns, 2) - 1}))" if w.level < 6 else rows_shown
+        line = f"[{name}({r}, {c}) for {c} in range({columns})]"
+        body = under(f"for {r} in range({rows}):", f"print({line})")
+        if w.level < 6:
+            body = f"print({name}({min(rows, 2)}, {min(columns, 2) - 1}))"
         return program(data, function, w.main(body))
     if kind == "change":
         coins = sorted(w.sample((1, 2, 3, 4, 5, 6, 7, 8, 10), 3), reverse=True)

@@ -51,22 +51,24 @@ def robots(w: Writer) -> str:
         body = fill(
             """
             x, y = $x, $y
-            dx, dy = 1, 0
-            for step in "$walk":
-                if step == "F":
+            dx, dy = $way
+            for $step in "$walk":
+                if $step == "F":
                     x, y = x + dx, y + dy
-                elif step == "L":
+                elif $step == "L":
                     $left
                 $other
                 $report
             print(x, y)
             """,
-            x=w.below(4),
-            y=w.below(4),
+            x=w.below(20),
+            y=w.below(20),
+            way=w.choice(("1, 0", "0, 1", "-1, 0", "0, -1", "2, 0", "0, 3", "1, 1")),
+            step=(step := w.choice(("step", "move", "turn", "order"))),
             walk="".join(walk),
             left=left,
             other=w.at(3, f"else:\n    {right}"),
-            report=w.at(2, "print(step, x, y)"),
+            report=w.at(2, f"print({step}, x, y)"),
         )
         return program(body)
     walls = sorted(
