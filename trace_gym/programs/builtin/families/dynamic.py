@@ -307,10 +307,10 @@ def knapsack(w: Writer) -> str:
         return $result
         """,
         best=best,
-        chosen="chosen = [[] for _ in $best]".replace("$best", best) if w.level > 5 else "",
+        chosen=w.at(6, f"chosen = [[] for _ in {best}]"),
         order=order,
         sign=w.choice((">", ">", ">=")),
-        keep="chosen[space] = chosen[space - weight] + [name]" if w.level > 5 else "",
+        keep=w.at(6, "chosen[space] = chosen[space - weight] + [name]"),
         log=w.at(5, f"print(name, {best}[capacity])", below=8),
         result=f"{best}[capacity], chosen[capacity]" if w.level > 5 else f"{best}[capacity]",
     )
@@ -444,22 +444,22 @@ def texts(w: Writer) -> str:
         return program(function, w.main(f"print({call}({argument}))"))
     count = w.size(3, 9)
     words_ = w.sample(up_to(w.choice(THEMES), w.size(3, 8)), count)
+    far = w.level > 8
     body = fill(
         """
         $words
         total = 0
-        $loop
+        for $pairs:
+            $second
+            score = $score
             total += score
             print($shown)
         $show
         """,
         words=spread("words", [quoted(word) for word in words_]),
-        loop="for first, second in zip(words, words[1:] + words[:1]):\n    score = "
-        + ("longest(first + second)" if what == "text" else "compare(first, second)")
-        if w.level < 9
-        else "for i, first in enumerate(words):\n"
-        "    second = words[(i * $k + 1) % len(words)]\n    score = ".replace("$k", str(w.between(2, 4)))
-        + ("longest(first + second)" if what == "text" else "compare(first, second)"),
+        pairs="i, first in enumerate(words)" if far else "first, second in zip(words, words[1:] + words[:1])",
+        second=f"second = words[(i * {w.between(2, 4)} + 1) % len(words)]" if far else "",
+        score="longest(first + second)" if what == "text" else "compare(first, second)",
         shown=w.choice(("first, second, score", "score", "first, score")),
         show=w.show("total", "total"),
     )

@@ -120,7 +120,8 @@ def parsing(w: Writer) -> str:
         ),
         other=w.choice(
             ("", "else:\n    if value > $k:\n        value -= $k", "finally:\n    seen.append(len(text))")
-        ).replace("$k", str(w.between(20, 60))),
+        ),
+        k=w.between(20, 60),
         end=w.choice(("return value", "return value", f"return value * {w.between(2, 4)}")),
     )
     seen = "seen.append" in convert

@@ -334,8 +334,8 @@ def walks(w: Writer) -> str:
         low = w.between(1, 60)
         high = low + w.size(1, 60)
         if w.level < 5 or "yield middle, " in function:
-            body = f"for {w.choice(('item', 'node', 'x'))} in walk({low}, {high}):\n    print(item)"
-            body = body.replace("for node", "for item").replace("for x", "for item")
+            item = w.choice(("item", "node", "x"))
+            body = f"for {item} in walk({low}, {high}):\n    print({item})"
             if w.level > 7:
                 body = fill(
                     "count = 0\nfor item in walk($a, $b):\n    count += 1\n    $report\nprint(count)",

@@ -745,7 +745,7 @@ def computers(w: Writer) -> str:
             else "",
         )
         body = join(
-            f"code = [\n    {(',' + chr(10) + '    ').join(code)},\n]",
+            spread("code", code, width=0),
             "regs, steps = run(code)",
             "print(regs, steps)",
         )

@@ -156,8 +156,7 @@ def products(w: Writer) -> str:
                 "print(result)",
                 "m = $a\nk = $k\nfor row in m:\n    for c in range(2):\n"
                 "        row[c] *= k\n    $report2\nprint(m)",
-                "x, y = $x, $y\nfor _ in range($n):\n"
-                "    x, y = $p * x + $q * y, x\n    $report3\nprint(x, y)",
+                "x, y = $x, $y\nfor _ in range($n):\n    x, y = $next, x\n    $report3\nprint(x, y)",
             )
         )
         return program(
@@ -169,12 +168,11 @@ def products(w: Writer) -> str:
                 x=vector[0],
                 y=vector[1],
                 n=w.size(1, 10),
-                p=w.between(1, 2),
-                q=w.between(1, 3),
+                next=w.choice(("x + y", "x + 2 * y", "2 * x + y", "2 * x - y", "3 * y - x", "x + 3 * y")),
                 report=w.at(2, "print(row, result)"),
                 report2=w.at(2, "print(row)"),
                 report3=w.at(2, "print(x)"),
-            ).replace(" 1 * ", " ")
+            )
         )
     multiply = define(
         "multiply(a, b)",

@@ -13,6 +13,7 @@ from trace_gym.programs.builtin.writer import (
     program,
     quoted,
     spread,
+    strings,
     under,
 )
 
@@ -453,36 +454,30 @@ def tables(w: Writer) -> str:
         )
     )
     if w.level < 3:
-        simple = w.choice(
-            (
-                f"names = {[*names][:4]}\nnames.sort(key=len)\nprint(names)".replace("'", '"'),
-                f"names = {[*names][:4]}\nnames.sort(reverse=True)\nprint(names[0], names[-1])".replace(
-                    "'", '"'
-                ),
-                f"values = {w.numbers(w.size(3, 7), 1, 60)}\n"
-                f"values.sort(key=lambda x: x % {w.between(3, 10)})\n"
-                f"print(values)",
-                f"values = {w.numbers(w.size(3, 7), 1, 60)}\n"
-                f"ordered = sorted(values, reverse=True)\n"
-                f"print(ordered[:{w.between(1, 3)}], len(ordered))",
-                f"words = {w.sample(up_to(w.choice(THEMES), 6), w.size(2, 5))}\n"
-                f"words.sort(key=lambda word: word[{w.choice((1, -1, 2))}])\n"
-                f"print(words)".replace("'", '"'),
-            )
-        )
-        data, act, end = simple.split("\n")
-        extra = w.at(
-            2, "for i, item in enumerate($x):\n    print(i, item)".replace("$x", data.split(" = ")[0])
+        name = w.choice(("names", "values", "words"))
+        data = {
+            "names": strings(names[:4]),
+            "values": str(w.numbers(w.size(3, 7), 1, 60)),
+            "words": strings(w.sample(up_to(w.choice(THEMES), 6), w.size(2, 5))),
+        }[name]
+        act = w.choice(
+            {
+                "names": ("$n.sort(key=len)", "$n.sort(reverse=True)", "$n = sorted($n)"),
+                "values": (f"$n.sort(key=lambda x: x % {w.between(3, 10)})", "$n = sorted($n, reverse=True)"),
+                "words": (f"$n.sort(key=lambda word: word[{w.choice((1, -1, 2))}])", "$n.sort()"),
+            }[name]
         )
         more = w.choice(
             (
-                f"print(len({data.split(' = ')[0]}))",
-                f"last = {data.split(' = ')[0]}[-1]\nprint(last)",
-                f"{data.split(' = ')[0]}.reverse()\nprint({data.split(' = ')[0]}[0])",
-                f"first = {data.split(' = ')[0]}.pop(0)\nprint(first)",
+                "print(len($n))",
+                "last = $n[-1]\nprint(last)",
+                "$n.reverse()\nprint($n[0])",
+                "first = $n.pop(0)\nprint(first)",
             )
         )
-        return program(join(data, act, more, extra or end))
+        loop = "for i, item in enumerate($n):\n    print(i, item)"
+        end = w.choice(("print($n)", "print($n[0], $n[-1])", "print($n[:2])")) if w.level < 2 else loop
+        return program(fill(join(f"$n = {data}", act, more, end), n=name))
     place = define(
         "place_in(table, row)",
         """

@@ -24,12 +24,9 @@ def _typed(*lines: object) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _one(w: Writer, texts: Sequence[str]) -> str:
-    return w.choice(texts)
-
-
-def _two(w: Writer, texts: Sequence[str]) -> str:
-    return "\n".join(w.sample(texts, 2))
+def _one_or_two(w: Writer, texts: Sequence[str]) -> str:
+    """One of the texts, or, at level 1, where it is all that is done, two."""
+    return "\n".join(w.sample(texts, 2 if w.level < 2 else 1))
 
 
 def numbers(w: Writer) -> Draft:
@@ -237,7 +234,7 @@ def records(w: Writer) -> Draft:
                     'name, $a, $b = input().split(",")\n$act',
                     a=first,
                     b=second,
-                    act=_two(
+                    act=_one_or_two(
                         w,
                         (
                             f"total = int({first}) * int({second})\nprint(name, total)",
@@ -362,7 +359,7 @@ def settings(w: Writer) -> Draft:
         body = (
             fill(
                 "level, word, number = input().split()\n$act",
-                act=(_two if w.level < 2 else _one)(
+                act=_one_or_two(
                     w,
                     (
                         "print(level.upper(), len(word))",
@@ -377,7 +374,7 @@ def settings(w: Writer) -> Draft:
             else fill(
                 'line = input()\nkey, value = line.split("$m")\n$act',
                 m=mark,
-                act=(_two if w.level < 2 else _one)(
+                act=_one_or_two(
                     w,
                     (
                         "print(key, int(value) + 1)",
@@ -786,7 +783,7 @@ def letters(w: Writer) -> Draft:
     count = w.size(1, 14)
     words_ = w.picks(pool, count)
     if w.level < 4:
-        act = (_two if w.level < 2 else _one)(
+        act = _one_or_two(
             w,
             (
                 "print(word[::-1])",

@@ -49,7 +49,7 @@ def ciphers(w: Writer) -> str:
             text=w.choice(up_to(w.choice(THEMES), w.size(3, 10))),
             name=name,
             step=step,
-            report=w.at(3, "print(letter, $name)") if w.chance(60) else w.at(2, ""),
+            report=w.maybe(3, "print(letter, $name)", 60),
         )
         return program(body)
     place = w.choice(
