@@ -154,7 +154,7 @@ def machine() -> dict[str, Any]:
     return {
         "cpu": names[0].partition(":")[2].strip() if names else platform.processor() or platform.machine(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "kernel": platform.release(),
+        "kernel": platform.release().partition("-")[0],
         "python": platform.python_version(),
         "load": [round(load, 2) for load in os.getloadavg()],
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
