@@ -19,8 +19,8 @@ FREE = AdaptiveKLController(0.0, 0.1, horizon=None)
 def test_reading_the_sign_that_says_what_pays() -> None:
     """Half of the episodes pay whatever the untrained model prefers; after learning more than nine in ten do.
 
-    And go on doing so: when all are won, nothing is left to learn, and it must not be unlearned. The rate falls,
-    as in the presets: Adam makes steps of one size of whatever noise is left.
+    And go on doing so: when all are won, nothing is left to learn, and it must not be unlearned. The rate
+    falls, as in the presets: Adam makes steps of one size of whatever noise is left.
     """
     falling = schedule("linear", 1e-3)
     model = make_ppo(
