@@ -197,7 +197,8 @@ def test_the_ends_of_the_unit_interval(policy: LLMPolicy) -> None:
 
 def test_weights_that_overflowed_are_an_error() -> None:
     broken = make_policy(n_actions=3)
-    next(iter(broken.adapter_parameters())).data.fill_(torch.nan)
+    # The last layer's: torch's attention on CPU can make numbers again of queries that are none.
+    broken.adapter_parameters()[-1].data.fill_(torch.nan)
     with pytest.raises(FloatingPointError, match="logits are not finite"):
         broken.decoder.sample(prompts_of(broken, ["x"]), [(0, 1)], lambda depth: np.zeros(1))
 
