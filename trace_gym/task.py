@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from task_gym.errors import ArgumentError
-from task_gym.ids import IdRanges, check_task_id
+from task_gym.ids import IdRanges
+from trace_gym.programs.base import TASKS
 from trace_gym.programs.builtin.tasks import CELLS, TaskIds
-from trace_gym.programs.sources import TASKS
 
 
 class TaskSet:
@@ -44,11 +44,7 @@ class TaskSet:
                 "allowed: with source 'builtin' only, whose programs have levels and families"
             )
         named: Any = [task_id] if task_id is not None else [(0, TASKS - 1)] if task_ids is None else task_ids
-        wanted = TaskIds(level, family).cells
-        if len(wanted) == CELLS:
-            self._ids = IdRanges(named, TASKS)
-        else:
-            self._ids = IdRanges(named, TASKS, modulus=CELLS, residues=wanted)
+        self._ids = IdRanges(named, TASKS, modulus=CELLS, residues=TaskIds(level, family).cells)
         self._kind = ", ".join(
             f"{name} {value}" for name, value in (("level", level), ("family", family)) if value is not None
         )
@@ -58,7 +54,7 @@ class TaskSet:
         return self._ids[0] if self._ids.size == 1 else self._ids.draw(generator)
 
     def __contains__(self, task_id: int) -> bool:
-        return check_task_id(task_id, TASKS) in self._ids
+        return task_id in self._ids
 
     def __str__(self) -> str:
         return f"{self._ids}{f' of {self._kind}' if self._kind else ''}"

@@ -46,7 +46,8 @@ def test_training_leaves_out_what_is_held_out(override: tuple[str, str], message
 
 @pytest.mark.parametrize("ids", ["[[0, 4999999999]]", "[[5000160000, 5000160009], 3]"])
 def test_training_may_go_up_to_it(ids: str) -> None:
-    configuration([("env.task_ids", ids)])
+    asked = configuration([("env.task_ids", ids)]).env.task_ids
+    assert [list(entry) if isinstance(entry, tuple) else entry for entry in asked] == json.loads(ids)
 
 
 def test_the_hidden_program_is_hidden_and_the_rest_is_as_it_was() -> None:

@@ -16,8 +16,8 @@ import trace_gym  # noqa: F401  (registers the environments)
 from task_gym.errors import AdmissionError, ArgumentError, SourceError
 from tests.trace_gym.rows import EVERY, PATH, SIZE, rows
 from trace_gym.programs import sources
-from trace_gym.programs.base import Program
-from trace_gym.programs.builtin.tasks import CELLS, TASKS, split
+from trace_gym.programs.base import TASKS, Program
+from trace_gym.programs.builtin.tasks import CELLS, split
 from trace_gym.programs.sources import HUB_DATASET, HUB_REVISION, BuiltinSource, RowSource, open_source
 
 

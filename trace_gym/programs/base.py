@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+#: Task ids are below this, whatever the source.
+TASKS = 10**11
+
 
 @dataclass(frozen=True, slots=True)
 class Program:

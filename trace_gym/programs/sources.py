@@ -9,15 +9,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from task_gym.errors import ArgumentError, SourceError, nearest
-from trace_gym.programs.base import Program
+from trace_gym.programs.base import TASKS, Program
 
 #: affinetes' data set, and the revision of it that "hub" means. A branch moves with what is put on it: where
 #: task ids have to mean the same rows for ever, name a commit, as "hub@COMMIT".
 HUB_DATASET = "satpalsr/rl-python"
 HUB_REVISION = "main"
-
-#: Task ids are below this, whatever the source.
-TASKS = 10**11
 
 #: Programs looked at, at most, for one that can be asked about.
 MOST_LOOKED_AT = 1000

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trace_gym.measure import Measured, execute
-from trace_gym.programs.base import Program
+from trace_gym.programs.base import TASKS, Program
 from trace_gym.programs.builtin.families import FAMILIES
 from trace_gym.programs.builtin.levels import LEVELS, level_of, points
-from trace_gym.programs.builtin.tasks import CELLS, NAMES, TASKS, TaskIds, check_task_id, split
+from trace_gym.programs.builtin.tasks import CELLS, NAMES, TaskIds, check_task_id, split
 from trace_gym.programs.builtin.writer import TURNS, Draft, Template, Writer
 
 __all__ = ["CELLS", "FAMILIES", "LEVELS", "NAMES", "TASKS", "Made", "TaskIds", "generate", "make", "split"]

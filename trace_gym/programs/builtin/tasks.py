@@ -6,12 +6,11 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any, SupportsIndex, overload
 
-from task_gym.errors import TaskIdError, check_choice
+from task_gym import ids
+from task_gym.errors import check_choice
+from trace_gym.programs.base import TASKS
 from trace_gym.programs.builtin.families import FAMILIES
 from trace_gym.programs.builtin.levels import LEVELS
-
-#: Task ids are below this.
-TASKS = 10**11
 
 #: Cells: a family at a level. The cell of an id is its remainder.
 CELLS = len(FAMILIES) * len(LEVELS)
@@ -21,9 +20,7 @@ NAMES = tuple(family.name for family in FAMILIES)
 
 def check_task_id(task_id: Any) -> int:
     """``task_id`` as an int, or a TaskIdError."""
-    if not _whole(task_id) or not 0 <= task_id < TASKS:
-        raise TaskIdError(f"task id: {task_id!r} was given, allowed: whole numbers 0 … {TASKS - 1}")
-    return int(task_id)
+    return ids.check_task_id(task_id, TASKS)
 
 
 def _whole(value: Any) -> bool:
