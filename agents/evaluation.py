@@ -25,7 +25,7 @@ class Measured:
     episodes: those that count. faults: backend failures, left out. score: mean, in [0, 1], and its 95% normal
     interval. success: share of scores above 0.5 with its 95% Wilson interval. returns: the seat's own, None
     where the environment gives none. illegal_rate: illegal actions per action. length: turns an episode.
-    scores: by name, where the environment scores in several ways, each mean with its 95% Wilson interval.
+    by_scoring: where the environment scores in several ways, each way's mean with its 95% Wilson interval.
     """
 
     episodes: int
@@ -35,12 +35,15 @@ class Measured:
     returns: Interval | None
     illegal_rate: float
     length: float
-    scores: Mapping[str, Interval] = field(default_factory=dict)
+    by_scoring: Mapping[str, Interval] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         data = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
-        del data["scores"]
-        return data | ({"scores": {k: list(v) for k, v in self.scores.items()}} if self.scores else {})
+        if self.by_scoring:
+            data["by_scoring"] = {name: list(interval) for name, interval in self.by_scoring.items()}
+        else:
+            del data["by_scoring"]
+        return data
 
 
 def measure(episodes: Sequence[Episode]) -> Measured | None:
@@ -52,8 +55,7 @@ def measure(episodes: Sequence[Episode]) -> Measured | None:
     # A cut game has score 0, and so has one whose environment names no score but its reward.
     scores = [float(episode.info.get("score", episode.total_reward)) for episode in played]
     returns = [e.info["returns"][e.info["seat"]] for e in played if "returns" in e.info]
-    # Games have scores too, a list of every seat's.
-    named = [e.info["scores"] for e in played if isinstance(e.info.get("scores"), Mapping)]
+    named = [e.info["by_scoring"] for e in played if "by_scoring" in e.info]
     names = list(named[0]) if len(named) == len(played) else []
     return Measured(
         episodes=len(played),
@@ -66,7 +68,7 @@ def measure(episodes: Sequence[Episode]) -> Measured | None:
         returns=mean_interval(returns) if len(returns) == len(played) else None,
         illegal_rate=sum(episode.illegal for episode in played) / max(1, turns),
         length=turns / len(played),
-        scores={name: wilson(sum(scores[name] for scores in named), len(named)) for name in names},
+        by_scoring={name: wilson(sum(ways[name] for ways in named), len(named)) for name in names},
     )
 
 

@@ -148,7 +148,7 @@ def learn(name: str, config: Config, seeds: Sequence[int]) -> dict[str, Any]:
         decide = policy_agent(model.policy, config.run.seed, len(seeds), greedy=mode == "greedy")
         episodes = play_seeds(envs, decide, seeds)
         # Options differ in what "affine" compares, so that it is 1 for the true output alone.
-        result[mode] = share(sum(e.info["scores"]["affine"] == 1.0 for e in episodes), len(seeds))
+        result[mode] = share(sum(e.info["by_scoring"]["affine"] == 1.0 for e in episodes), len(seeds))
     return result
 
 

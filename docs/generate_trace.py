@@ -42,7 +42,7 @@ EXAMPLES = {
         print(reward, terminated, info["result"])
         env.reset(seed=7)
         *_, info = env.step(info["truth"])
-        print(info["score"], info["scores"])
+        print(info["score"], info["by_scoring"])
         """,
     "choice_example": """\
         env = gym.make("CodeTraceChoice-v0", task_id=16)

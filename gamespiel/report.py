@@ -49,11 +49,11 @@ def scored_table(title: str, rows: Mapping[str, Measured]) -> Table:
         show_edge=False,
         padding=(0, 1, 0, 0),
     )
-    names = list(rows["all"].scores)
+    names = list(rows["all"].by_scoring)
     for name in ("", "traces", *names):
         table.add_column(name, justify="left" if not name else "right")
     for name, m in rows.items():
-        scores = [m.scores[scoring] for scoring in names]
+        scores = [m.by_scoring[scoring] for scoring in names]
         shown = [f"{100 * s.mean:.1f} ({100 * s.low:.0f}–{100 * s.high:.0f})" for s in scores]
         table.add_row(name, str(m.episodes), *shown)
     return table

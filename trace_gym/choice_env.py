@@ -38,7 +38,7 @@ class CodeTraceChoiceEnv(TraceEnv):
 
     ## Info
     As for ``CodeTrace-v0``, and ``action_mask`` (int8, shape (8,), 1 = legal, all zeros only after the end),
-    ``legal_actions``, ``admissible_commands`` (the outputs); at the end ``scores`` are those of the output
+    ``legal_actions``, ``admissible_commands`` (the outputs); at the end ``by_scoring`` is that of the output
     that was picked.
 
     ## Rewards

@@ -158,7 +158,7 @@ class TraceEnv(gym.Env[str, Any]):
         ending = {
             "upstream_reward": by_scoring["affine"],
             "score": score,
-            "scores": by_scoring,
+            "by_scoring": by_scoring,
             "success": score > SUCCESS,
             "returns": [score],
             "result": "win" if score > SUCCESS else "draw" if score == SUCCESS else "loss",
@@ -241,7 +241,7 @@ class CodeTraceEnv(TraceEnv):
     (answers given), ``family`` and ``level`` (of builtin programs, else None), ``row`` (of a data set, else
     None), ``replaced`` (programs passed over because no sound question can be asked about them), ``sandbox``
     (the protection in which programs were run: one of ``trace_gym.sandbox.LEVELS``, or "in-process" where
-    only the generator's own program was). At the end: ``score``, ``scores`` (by name, see
+    only the generator's own program was). At the end: ``score``, ``by_scoring`` (all scores by name, see
     ``trace_gym.score``), ``success``, ``returns``, ``result`` ("win", "draw", "loss"), ``history``,
     ``truth``, ``upstream_reward`` (the score "affine").
 

@@ -22,7 +22,7 @@ class CodeTraceLinesEnv(TraceEnv):
 
     ## Info
     As for ``CodeTrace-v0``; ``turn`` is the number of lines answered, and ``line`` (after a step) says
-    whether the line was right. ``scores`` are those of all the answers as one output.
+    whether the line was right. ``by_scoring`` is that of all the answers as one output.
 
     ## Rewards
     1/n for each right line of n, so that the episode's return is its score: the share of right lines, where

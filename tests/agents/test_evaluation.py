@@ -57,17 +57,18 @@ def test_an_environment_without_scores_is_measured_by_its_reward() -> None:
 def test_scores_by_name_are_measured_each() -> None:
     measured = measure(
         [
-            episode(0, score=1.0, scores={"strict": 0.0, "shared": 0.5}),
-            episode(1, score=0.0, scores={"strict": 1.0, "shared": 0.25}),
+            episode(0, score=1.0, by_scoring={"strict": 0.0, "shared": 0.5}),
+            episode(1, score=0.0, by_scoring={"strict": 1.0, "shared": 0.25}),
             episode(2, result="fault", score=None),
         ]
     )
     assert measured is not None
-    assert measured.scores == {"strict": wilson(1, 2), "shared": wilson(0.75, 2)}
-    assert measured.to_dict()["scores"] == {"strict": list(wilson(1, 2)), "shared": list(wilson(0.75, 2))}
-    # A game's, one a seat, are something else.
+    assert measured.by_scoring == {"strict": wilson(1, 2), "shared": wilson(0.75, 2)}
+    shown = {"strict": list(wilson(1, 2)), "shared": list(wilson(0.75, 2))}
+    assert measured.to_dict()["by_scoring"] == shown
+    # A game's scores, one a seat, are something else.
     seats = measure([episode(0, score=1.0, scores=[1.0, 0.0])])
-    assert seats is not None and seats.scores == {} and "scores" not in seats.to_dict()
+    assert seats is not None and seats.by_scoring == {} and "by_scoring" not in seats.to_dict()
 
 
 def test_nothing_but_faults_measures_nothing() -> None:

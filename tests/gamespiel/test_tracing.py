@@ -44,7 +44,7 @@ def test_the_oracle_is_right_in_every_group_and_every_score(tmp_path: Path) -> N
     results, printed = run(tmp_path, EVERYTHING, agent="oracle", num_episodes=30)
     sampled = results["sampled"]
     for row in sampled.values():
-        assert {name: interval[0] for name, interval in row["scores"].items()} == {
+        assert {name: interval[0] for name, interval in row["by_scoring"].items()} == {
             "affine": 1.0,
             "exact": 1.0,
             "lines": 1.0,
@@ -52,7 +52,7 @@ def test_the_oracle_is_right_in_every_group_and_every_score(tmp_path: Path) -> N
         assert row["score"][0] == row["success"][0] == 1.0
         # Wilson's interval of n out of n begins at n / (n + z²), z = 1.96.
         low = row["episodes"] / (row["episodes"] + 1.959964**2)
-        assert row["scores"]["lines"] == pytest.approx([1.0, low, 1.0], abs=1e-6)
+        assert row["by_scoring"]["lines"] == pytest.approx([1.0, low, 1.0], abs=1e-6)
     levels = [name for name in sampled if name.startswith("level ")]
     families = [name for name in sampled if name.startswith("family ")]
     assert list(sampled) == [*levels, *families, "all"]
@@ -67,7 +67,7 @@ def test_the_oracle_is_right_in_every_group_and_every_score(tmp_path: Path) -> N
 def test_empty_is_never_right(tmp_path: Path) -> None:
     results, _ = run(tmp_path, LEVEL_1, agent="empty", num_episodes=5)
     assert [name for name in results["sampled"] if name.startswith("level")] == []  # there is but one
-    assert [interval[0] for interval in results["sampled"]["all"]["scores"].values()] == [0.0, 0.0, 0.0]
+    assert [interval[0] for interval in results["sampled"]["all"]["by_scoring"].values()] == [0.0, 0.0, 0.0]
 
 
 def test_echo_reads_off_the_literals_as_they_stand() -> None:
@@ -93,15 +93,15 @@ def test_echo_is_right_where_the_literals_are_the_output(tmp_path: Path) -> None
         given = [*EVERYTHING, ("env.source", str(file)), ("env.task_id", str(row))]
         sampled = run(tmp_path, given, agent="echo", num_episodes=1)[0]["sampled"]
         assert list(sampled) == ["all"]  # such programs have neither level nor family
-        assert sampled["all"]["scores"]["exact"][0] == expected
-        assert sampled["all"]["scores"]["lines"][0] == (1.0 if expected else 0.5)
+        assert sampled["all"]["by_scoring"]["exact"][0] == expected
+        assert sampled["all"]["by_scoring"]["lines"][0] == (1.0 if expected else 0.5)
 
 
 def test_scoring_says_which_score_is_paid() -> None:
     seeds = trace_seeds(0, 3)
     for scoring in ("affine", "exact", "lines"):
         for episode in reply_episodes(config([*LEVEL_1, ("env.scoring", scoring)]).env, "echo", seeds):
-            assert episode.total_reward == episode.info["score"] == episode.info["scores"][scoring]
+            assert episode.total_reward == episode.info["score"] == episode.info["by_scoring"][scoring]
 
 
 def test_the_agents_by_name() -> None:
@@ -134,7 +134,7 @@ def test_first_picks_the_first_output(tmp_path: Path) -> None:
         _, info = env.reset(seed=seed)
         right.append(info["admissible_commands"][0] == local.trace.truth)
     row = results["sampled"]["all"]
-    assert row["scores"]["affine"][0] == row["scores"]["exact"][0] == pytest.approx(sum(right) / 6)
+    assert row["by_scoring"]["affine"][0] == row["by_scoring"]["exact"][0] == pytest.approx(sum(right) / 6)
     assert (row["episodes"], row["length"], row["illegal_rate"]) == (6, 1.0, 0.0)
     assert printed.startswith("first on CodeTraceChoice-v0")
     # The tasks are those that a reply is asked for.
@@ -204,7 +204,7 @@ def test_a_policy_learns_on_some_tasks_and_is_evaluated_on_others(tmp_path: Path
         options = EvalOptions(config=given, checkpoint=folder, num_episodes=2, greedy=greedy)
         sampled = evaluate(options, quiet())["sampled"]
         assert sampled["all"]["episodes"] == 2 and sampled["all"]["illegal_rate"] == 0
-        assert set(sampled["all"]["scores"]) == {"affine", "exact", "lines"}
+        assert set(sampled["all"]["by_scoring"]) == {"affine", "exact", "lines"}
     assert {path.name for path in folder.glob("eval-*")} == {
         "eval-sampled-trace.json",
         "eval-sampled-trace-greedy.json",

@@ -3,7 +3,7 @@
 ``python -m tests.trace_gym.golden [ID ...]`` writes them anew, all of them or those named. Look at the
 difference before keeping it: a changed transcript is a changed environment, or a changed generator.
 
-Two episodes stand whole; of the others there are the scores and a digest of every turn.
+Two episodes stand whole; of the others there are all three scores and a digest of every turn.
 """
 
 from __future__ import annotations
@@ -38,9 +38,8 @@ def transcript(name: str) -> str:
     items: list[Any] = []
     for task_id in (*WHOLE, *(FEWER if name == "CodeTraceChoice-v0" else DIGESTS)):
         record = played(env, task_id)
-        end = record[-1][-1]
-        digest = hashlib.sha256(line(record).encode()).hexdigest()
-        items.append({"task_id": task_id, "turns": len(record), "scores": end["scores"], "sha256": digest})
+        head = {"task_id": task_id, "turns": len(record), "by_scoring": record[-1][-1]["by_scoring"]}
+        items.append({**head, "sha256": hashlib.sha256(line(record).encode()).hexdigest()})
         if task_id in WHOLE:
             items += record
     env.close()

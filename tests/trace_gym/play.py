@@ -18,7 +18,7 @@ ALWAYS = {
 }
 MASKED = {"action_mask", "legal_actions", "admissible_commands"}
 AT_THE_END = {
-    *("score", "scores", "success", "returns", "result", "history", "truth", "upstream_reward"),
+    *("score", "by_scoring", "success", "returns", "result", "history", "truth", "upstream_reward"),
 }
 
 

@@ -39,7 +39,7 @@ def test_the_third_illegal_action_gives_up(env: Any) -> None:
         assert info["action_mask"].tolist() == mask and info["turn"] == 0
     _, reward, terminated, truncated, info = env.step(99)
     assert (reward, terminated, truncated) == (-0.01, True, False)
-    assert info["score"] == 0.0 and info["result"] == "loss" and set(info["scores"].values()) == {0.0}
+    assert info["score"] == 0.0 and info["result"] == "loss" and set(info["by_scoring"].values()) == {0.0}
     assert info["history"] == [8, -1, 99] and info["turn"] == 0 and not info["action_mask"].any()
 
 

@@ -62,7 +62,7 @@ def check_contract(name: str, task_id: int) -> None:
         assert truncated is False and isinstance(over, bool)
     assert info.keys() - {"line"} == keys | AT_THE_END
     assert {key: info[key] for key in address} == address  # it stays the same episode
-    assert info["scores"] == dict.fromkeys(SCORINGS, 1.0) and info["success"] is True
+    assert info["by_scoring"] == dict.fromkeys(SCORINGS, 1.0) and info["success"] is True
     assert info["score"] == info["upstream_reward"] == 1.0 == pytest.approx(paid)
     assert info["result"] == "win" and info["returns"] == [1.0] and len(info["history"]) == turns
     assert info["truth"] == trace.truth and trace.truth in text and text in env.observation_space
