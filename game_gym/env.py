@@ -12,22 +12,20 @@ from numpy.typing import NDArray
 
 import game_gym.opponents  # noqa: F401  (registers the games' own opponents)
 from game_gym.backends import Turn, make_backend
-from game_gym.checks import check_max_turns, check_opponent, find_task, read_options
+from game_gym.checks import check_max_turns, check_opponent, read_opponent
 from game_gym.protocols import PROTOCOLS
 from game_gym.spec import State, Variant
 from game_gym.task import Task, TaskSet
 from task_gym.contract import ILLEGAL_REWARD, STRIKES
+from task_gym.env import TaskEnv
 from task_gym.errors import (
     ArgumentError,
-    EpisodeError,
     IllegalActionError,
     PickleError,
     check_choice,
     illegal_action,
 )
-from task_gym.lazy_generator import LazyGeneratorEnv
 from task_gym.opponents import OPEN, find_opponent, playing_name
-from task_gym.seeding import SEED_LIMIT, check_seed
 from task_gym.spaces import UnicodeText
 
 #: Results of games that were not played to an end.
@@ -40,7 +38,7 @@ _INT8 = np.dtype(np.int8)
 OBSERVATION_LENGTH = 65536
 
 
-class GameSpielEnv(LazyGeneratorEnv[str, Any]):
+class GameSpielEnv(TaskEnv):
     """A game against an opponent, told in words.
 
     ## Observation space
@@ -96,8 +94,9 @@ class GameSpielEnv(LazyGeneratorEnv[str, Any]):
         TaskGymError: a named subclass for each argument, reset option or seed outside what is allowed.
     """
 
-    # render_fps is required by Gymnasium's checker of every environment that renders.
-    metadata = {"render_modes": ["ansi", "human"], "render_fps": 4}  # noqa: RUF012  (Gymnasium's attribute)
+    reset_options = ("task_id", "opponent")
+
+    _tasks: TaskSet
 
     def __init__(
         self,
@@ -114,7 +113,7 @@ class GameSpielEnv(LazyGeneratorEnv[str, Any]):
         max_turns: int | None = None,
         render_mode: str | None = None,
     ) -> None:
-        self._arguments = {
+        arguments = {
             "task_id": task_id, "task_ids": task_ids, "game": game, "params": params, "opponent": opponent,
             "backend": backend, "seeding": seeding, "rules": rules, "reward": reward, "illegal": illegal,
             "max_turns": max_turns, "render_mode": render_mode,
@@ -123,13 +122,11 @@ class GameSpielEnv(LazyGeneratorEnv[str, Any]):
         check_choice("rules", rules, (True, False))
         check_choice("reward", reward, ("score", "upstream"))
         check_choice("illegal", illegal, ("penalize", "forfeit", "raise"))
-        check_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
         check_max_turns(max_turns)
         self._backend = make_backend(backend, seeding, rules)
-        self._tasks = TaskSet(task_id, task_ids, game, params)
+        super().__init__(TaskSet(task_id, task_ids, game, params), arguments)
         check_opponent(opponent, self._tasks)
         self._opponent, self._reward, self._illegal, self._max_turns = opponent, reward, illegal, max_turns
-        self.render_mode = render_mode
         #: Which of upstream's protocols expands the seed.
         self.seeding = seeding
         #: Whether every observation begins with the rules.
@@ -138,13 +135,10 @@ class GameSpielEnv(LazyGeneratorEnv[str, Any]):
         self.observation_space = UnicodeText(OBSERVATION_LENGTH)
         self.action_space = gym.spaces.Discrete(self._actions)
         self._turn: Turn | None = None
-        self._over = True
         self._seed = self._moves = self._strikes = 0
         self._task: Task | None = None
-        #: The opponent that the address names, and the one that plays in its place or itself.
-        self._asked = self._playing = opponent
-        #: Every action given this episode, illegal ones included: what a copy replays.
-        self._given: list[int] = []
+        #: The opponent, or what plays in its place.
+        self._playing = opponent
 
     @property
     def state(self) -> State:
@@ -175,35 +169,6 @@ class GameSpielEnv(LazyGeneratorEnv[str, Any]):
             mask[self._turn.legal] = True
         return mask
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[str, dict[str, Any]]:
-        """Begin an episode.
-
-        Args:
-            seed: Played itself, 0 … 2**32 - 201; None draws one from the environment's generator.
-            options: "task_id" (of the declared set) and "opponent", for this episode only.
-        """
-        task, opponent = read_options(options, self._tasks, self._opponent)
-        if seed is not None:
-            seed = check_seed(seed)
-            super().reset(seed=seed)
-        if task is None:
-            task = self._tasks.only or self._tasks.draw(self.np_random)
-        if seed is None:
-            # Eight times as fast as integers(), and as even: 53 random bits for 32.
-            seed = int(self.np_random.random() * SEED_LIMIT)
-        self._begin(task, seed, opponent)
-        if self.render_mode == "human":
-            self.render()
-        turn = self._turn
-        assert turn is not None
-        info = self._info(turn)
-        if turn.ending is not None:  # before the caller's first turn
-            info["upstream_reward"] = turn.reward
-            info.update(turn.ending.info())
-        return turn.text, info
-
     def step(self, action: Any) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Make a move; ``action`` is a whole number."""
         try:
@@ -212,28 +177,42 @@ class GameSpielEnv(LazyGeneratorEnv[str, Any]):
             raise ArgumentError(f"action: {action!r} was given, allowed: a whole number") from error
         return self._step(number, None)
 
-    def render(self) -> Any:
-        """The current observation: returned ("ansi") or printed ("human")."""
-        text = "" if self._turn is None else self._turn.text
-        if self.render_mode == "human":
-            print(text)
-            return None
-        return text if self.render_mode == "ansi" else super().render()
+    def _read_options(self, options: dict[str, Any]) -> tuple[str]:
+        return (read_opponent(options, self._tasks, self._opponent),)
 
-    def _begin(self, task: Task, seed: int, opponent: str) -> None:
-        self._over, self._turn = True, None  # stays so if the opponent refuses the game
+    def _begin(self, task_id: int | None, seed: int, opponent: str) -> None:
+        self._turn = None  # stays so if the opponent refuses the game
+        task = self._tasks.task(task_id)
         turn = self._backend.start(task, seed, opponent)
-        self._task, self._seed, self._asked = task, seed, opponent
+        self._task, self._seed = task, seed
         self._playing = playing_name(opponent, task.variant.game) if task.variant.players > 1 else opponent
         self._moves = self._strikes = 0
-        self._given = []
-        self._turn, self._over = turn, False
+        self._turn = turn
+
+    def _opening(self) -> tuple[str, dict[str, Any]]:
+        turn = self._turn
+        assert turn is not None
+        info = self._info(turn)
+        if turn.ending is not None:  # before the caller's first turn
+            info["upstream_reward"] = turn.reward
+            info.update(turn.ending.info())
+        return turn.text, info
+
+    def _shown(self) -> str:
+        return "" if self._turn is None else self._turn.text
+
+    def _repeat(self, action: int) -> None:
+        self._step(action, None)
+
+    def _current(self) -> Turn:
+        """The turn of an episode that is under way, or an EpisodeError."""
+        self._check_playing()
+        assert self._turn is not None
+        return self._turn
 
     def _step(self, action: int, complaint: str | None) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """One step; ``complaint`` says why a reply named no action, where one was read."""
-        turn = self._turn
-        if turn is None or self._over:
-            raise EpisodeError("step was called outside an episode; allowed: after reset and before the end")
+        turn = self._current()
         undecided = turn.ending is None  # else the game was over at its reset
         if undecided and action not in turn.legal:
             return self._step_illegal(turn, action, complaint)
@@ -298,47 +277,24 @@ class GameSpielEnv(LazyGeneratorEnv[str, Any]):
         }
 
     def __getstate__(self) -> dict[str, Any]:
-        """Arguments, address and the actions so far: what a copy is replayed from.
+        """What a copy plays again, and how the game went.
 
         Raises:
             PickleError: in mid-game against an opponent that would not play the same moves again.
         """
-        reason = "" if self._asked == OPEN else find_opponent(self._asked).why_not_replayable
+        carried = super().__getstate__()
+        if self._address is None:
+            return carried
+        opponent = self._address[-1]
+        reason = "" if opponent == OPEN else find_opponent(opponent).why_not_replayable
         if reason and not self._over:
-            raise PickleError(f"opponent {self._asked!r} cannot be carried in mid-game: {reason}")
-        episode = None
-        if self._task is not None and self._turn is not None and not reason:
-            history = self.state.history()
-            episode = (self._task.task_id, self._seed, self._asked, self._given, history)
-        return {
-            "arguments": self._arguments,
-            "episode": episode,
-            "spec": self.spec,
-            "generator": (self._np_random, self._np_random_seed),
-            "spaces": (self.observation_space, self.action_space),
-        }
+            raise PickleError(f"opponent {opponent!r} cannot be carried in mid-game: {reason}")
+        return carried | ({"address": None} if reason else {"history": self.state.history()})
 
     def __setstate__(self, carried: dict[str, Any]) -> None:
-        self.__init__(**carried["arguments"])  # type: ignore[misc]
-        self.spec = carried["spec"]
-        self.observation_space, self.action_space = carried["spaces"]
-        if carried["episode"] is not None:
-            self._replay(*carried["episode"])
-        self._np_random, self._np_random_seed = carried["generator"]
-
-    def _replay(
-        self, task_id: int | None, seed: int, opponent: str, given: list[int], history: list[int]
-    ) -> None:
-        task = (
-            self._tasks.draw(np.random.default_rng(0)) if task_id is None else find_task(task_id, self._tasks)
-        )
-        shown, self.render_mode = self.render_mode, None  # what was printed once is not printed again
-        self._begin(task, seed, opponent)
-        for action in given:
-            self._step(action, None)
-        self.render_mode = shown
-        if self.state.history() != history:
+        super().__setstate__(carried)
+        if carried["address"] is not None and self.state.history() != carried["history"]:
             raise PickleError(
-                f"opponent {opponent!r} played other moves when the episode was replayed: "
-                f"{self.state.history()} instead of {history}"
+                f"opponent {carried['address'][-1]!r} played other moves when the episode was replayed: "
+                f"{self.state.history()} instead of {carried['history']}"
             )

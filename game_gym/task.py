@@ -6,7 +6,7 @@ declaration's period in the config id.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -44,13 +44,13 @@ def encode(game: str, config: int) -> int:
     return TABLE.index(game) * CONFIGS + config
 
 
-def split(task_id: int) -> tuple[str, int]:
+def split(task_id: Any) -> tuple[str, int]:
     """Task id to (game name, config id), for any of the table's games."""
     index, config = divmod(check_task_id(task_id, TASK_LIMIT), CONFIGS)
     return TABLE[index % len(TABLE)], config
 
 
-def decode(task_id: int) -> Task:
+def decode(task_id: Any) -> Task:
     """Task id to task.
 
     Raises:
@@ -117,21 +117,23 @@ class TaskSet:
             self._named = decode(task_id)
         else:
             self._named = IdRanges(task_ids, TASK_LIMIT)
-        #: The one task, where there is but one to draw.
-        self.only: Task | None = self._named if isinstance(self._named, Task) else None
         #: Every (game, parameters) that may be drawn.
         self.variants: tuple[Variant, ...] = self._find_variants()
 
-    def draw(self, generator: np.random.Generator) -> Task:
-        """A task, uniformly over the ids; a single task draws nothing from the generator."""
+    def draw(self, generator: Callable[[], np.random.Generator]) -> int | None:
+        """A task id, uniformly; None where a game was named. A single task draws nothing."""
         named = self._named
-        return named if isinstance(named, Task) else decode(named.draw(generator))
+        return named.task_id if isinstance(named, Task) else named.draw(generator)
 
-    def find(self, task_id: int) -> Task | None:
-        """The task of this id, or None where the set does not hold it."""
+    def task(self, task_id: int | None) -> Task:
+        """The task of an id of the set."""
+        named = self._named
+        return named if isinstance(named, Task) else decode(task_id)
+
+    def __contains__(self, task_id: Any) -> bool:
         if isinstance(self._named, Task):
-            return self._named if self._named.task_id == check_task_id(task_id, TASK_LIMIT) else None
-        return decode(task_id) if task_id in self._named else None
+            return self._named.task_id == check_task_id(task_id, TASK_LIMIT)
+        return task_id in self._named
 
     def __str__(self) -> str:
         if isinstance(self._named, Task):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from game_gym.env import GameSpielEnv
-from task_gym.errors import ArgumentError, EpisodeError, check_choice
+from task_gym.errors import ArgumentError, check_choice
 from task_gym.replies import Parser, first_number, last_named, whole_reply
 from task_gym.spaces import UnicodeText
 
@@ -42,9 +42,8 @@ class GameSpielTextEnv(GameSpielEnv):
         """Read a reply and make the move it names."""
         if not isinstance(action, str):
             raise ArgumentError(f"action: {action!r} was given, allowed: a reply as text")
-        if self._turn is None or self._over:
-            raise EpisodeError("step was called outside an episode; allowed: after reset and before the end")
-        chosen = self._parse(action, self._turn.legal, self._turn.names)
+        turn = self._current()
+        chosen = self._parse(action, turn.legal, turn.names)
         if chosen is None:
             return self._step(NO_ACTION, f"reply: {action[:80]!r} names no legal action")
         return self._step(chosen, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -51,9 +51,9 @@ class IdRanges:
         if self.size > limit:
             raise TaskIdError(f"task_ids: {task_ids!r} was given, allowed: {limit} ids in all")
 
-    def draw(self, generator: np.random.Generator) -> int:
-        """One of the ids, uniformly."""
-        return self[int(generator.integers(self.size))]
+    def draw(self, generator: Callable[[], np.random.Generator]) -> int:
+        """One of the ids, uniformly; for a single one the generator is not called."""
+        return self[0 if self.size == 1 else int(generator().integers(self.size))]
 
     def __getitem__(self, position: int) -> int:
         """The id at a position, 0 … size - 1, in the order given."""

@@ -66,7 +66,7 @@ class CodeTraceChoiceEnv(TraceEnv):
         """The mask: bool, shape (8,), True = legal; all False before the first reset and after the end."""
         return np.arange(OPTIONS) < (0 if self._over else len(self._outputs))
 
-    def _begin(self, trace: Trace) -> str:
+    def _ask(self, trace: Trace) -> str:
         self._outputs = Draws(self._seed << 32 | _STREAM).shuffled([trace.truth, *trace.false])
         self._strikes = 0
         return render_choice(trace.source, trace.stdin, self._outputs)

@@ -5,18 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import gymnasium as gym
-
 from task_gym.contract import SUCCESS
-from task_gym.errors import (
-    ArgumentError,
-    EpisodeError,
-    OptionError,
-    TaskGymError,
-    check_choice,
-    nearest,
-)
-from task_gym.seeding import SEED_LIMIT, check_seed
+from task_gym.env import TaskEnv
+from task_gym.errors import ArgumentError, check_choice
 from task_gym.spaces import UnicodeText
 from trace_gym.backends import Trace, make_backend
 from trace_gym.inject import STYLES
@@ -27,20 +18,14 @@ from trace_gym.task import TaskSet
 #: Characters an observation and a reply may have.
 OBSERVATION_LENGTH, REPLY_LENGTH = 1 << 20, 1 << 20
 
-#: What ``reset(options=...)`` may hold.
-OPTIONS = ("task_id",)
-
 #: What ``info["game"]`` says.
 GAME = "code_trace"
 
 Step = tuple[str, float, bool, bool, dict[str, Any]]
 
 
-class TraceEnv(gym.Env[str, Any]):
-    """A program to trace: task, seed, info and lifecycle; how it is asked is up to the environment."""
-
-    # render_fps is required by Gymnasium's checker of every environment that renders.
-    metadata = {"render_modes": ["ansi", "human"], "render_fps": 4}  # noqa: RUF012  (Gymnasium's attribute)
+class TraceEnv(TaskEnv):
+    """A program to trace: task, info and ending; how it is asked is up to the environment."""
 
     #: Whether false outputs are needed.
     _false_outputs = False
@@ -57,79 +42,48 @@ class TraceEnv(gym.Env[str, Any]):
         backend: str = "local",
         render_mode: str | None = None,
     ) -> None:
-        self._arguments: dict[str, Any] = {
+        arguments = {
             "task_id": task_id, "task_ids": task_ids, "source": source, "level": level, "family": family,
             "injector": injector, "scoring": scoring, "backend": backend, "render_mode": render_mode,
         }  # fmt: skip
         check_choice("injector", injector, STYLES)
         check_choice("scoring", scoring, SCORINGS)
-        check_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
         self._backend = make_backend(backend, source, injector, self._false_outputs)
-        self._tasks = TaskSet(task_id, task_ids, source, level, family)
+        super().__init__(TaskSet(task_id, task_ids, source, level, family), arguments)
         self._scoring = scoring
-        self.render_mode = render_mode
         self.observation_space = UnicodeText(OBSERVATION_LENGTH)
         self._trace: Trace | None = None
         self._task_id = self._seed = 0
         self._text = ""
-        self._over = True
-        #: Every action of this episode: what a copy replays.
-        self._given: list[Any] = []
 
     @property
     def trace(self) -> Trace | None:
         """The program being traced, with its truth; None before the first reset."""
         return self._trace
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[str, dict[str, Any]]:
-        """Begin an episode.
-
-        Args:
-            seed: Played itself, 0 … 2**32 - 201; None draws one from the environment's generator.
-            options: "task_id" (of the declared set), for this episode only.
-        """
-        task_id = self._read_options(options)
-        if seed is not None:
-            seed = check_seed(seed)
-            super().reset(seed=seed)
-        if task_id is None:
-            task_id = self._tasks.draw(self.np_random)
-        if seed is None:
-            seed = int(self.np_random.random() * SEED_LIMIT)
-        self._start(task_id, seed)
-        if self.render_mode == "human":
-            self.render()
-        return self._text, self._info()
-
-    def render(self) -> Any:
-        """The current observation: returned ("ansi") or printed ("human")."""
-        if self.render_mode == "human":
-            print(self._text)
-            return None
-        return self._text if self.render_mode == "ansi" else super().render()
-
     def close(self) -> None:
         """End the processes that programs are run in."""
         self._backend.close()
 
-    def _begin(self, trace: Trace) -> str:
+    def _ask(self, trace: Trace) -> str:
         """Make ready for an episode; the first observation."""
         raise NotImplementedError
 
-    def _start(self, task_id: int, seed: int) -> None:
-        self._over = True  # stays so if there is no such trace
+    def _begin(self, task_id: int, seed: int) -> None:
         trace = self._backend.load(task_id)
         self._trace, self._task_id, self._seed = trace, task_id, seed
-        self._given = []
-        self._text = self._begin(trace)
-        self._over = False
+        self._text = self._ask(trace)
+
+    def _opening(self) -> tuple[str, dict[str, Any]]:
+        return self._text, self._info()
+
+    def _shown(self) -> str:
+        return self._text
 
     def _playing(self) -> Trace:
         """The trace of an episode that is under way, or an EpisodeError."""
-        if self._over or self._trace is None:
-            raise EpisodeError("step was called outside an episode; allowed: after reset and before the end")
+        self._check_playing()
+        assert self._trace is not None
         return self._trace
 
     def _go_on(self, text: str, reward: float, more: dict[str, Any] | None = None) -> Step:
@@ -184,47 +138,6 @@ class TraceEnv(gym.Env[str, Any]):
             "sandbox": trace.sandbox,
         }
 
-    def _read_options(self, options: dict[str, Any] | None) -> int | None:
-        for name in options or {}:
-            if name not in OPTIONS:
-                raise OptionError(
-                    f"reset option {name!r} was given, allowed: {', '.join(OPTIONS)}{nearest(name, OPTIONS)}"
-                )
-        if not options:
-            return None
-        task_id = options["task_id"]
-        try:
-            known = task_id in self._tasks
-        except TaskGymError as error:
-            raise OptionError(f"reset option 'task_id': {error}") from error
-        if not known:
-            raise OptionError(f"reset option 'task_id': {task_id!r} was given, allowed: {self._tasks}")
-        return int(task_id)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Arguments, address and the actions so far: what a copy is replayed from."""
-        episode = None if self._trace is None else (self._task_id, self._seed, self._given)
-        return {
-            "arguments": self._arguments,
-            "episode": episode,
-            "spec": self.spec,
-            "generator": (self._np_random, self._np_random_seed),
-            "spaces": (self.observation_space, self.action_space),
-        }
-
-    def __setstate__(self, carried: dict[str, Any]) -> None:
-        self.__init__(**carried["arguments"])  # type: ignore[misc]
-        self.spec = carried["spec"]
-        self.observation_space, self.action_space = carried["spaces"]
-        if carried["episode"] is not None:
-            task_id, seed, given = carried["episode"]
-            shown, self.render_mode = self.render_mode, None  # what was printed once is not printed again
-            self._start(task_id, seed)
-            for action in given:
-                self.step(action)
-            self.render_mode = shown
-        self._np_random, self._np_random_seed = carried["generator"]
-
 
 class CodeTraceEnv(TraceEnv):
     """Predict exactly what a program prints, in one step.
@@ -272,7 +185,7 @@ class CodeTraceEnv(TraceEnv):
         super().__init__(*positional, **arguments)
         self.action_space = UnicodeText(REPLY_LENGTH)
 
-    def _begin(self, trace: Trace) -> str:
+    def _ask(self, trace: Trace) -> str:
         return render_task(trace.source, trace.stdin)
 
     def step(self, action: Any) -> Step:

@@ -40,7 +40,7 @@ class CodeTraceLinesEnv(TraceEnv):
         self._lines: list[str] = []
         self._right = 0
 
-    def _begin(self, trace: Trace) -> str:
+    def _ask(self, trace: Trace) -> str:
         self._lines = trace.truth.removesuffix("\n").split("\n")
         self._right = 0
         return render_line(trace.source, trace.stdin, [])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,11 +49,11 @@ class TaskSet:
             f"{name} {value}" for name, value in (("level", level), ("family", family)) if value is not None
         )
 
-    def draw(self, generator: np.random.Generator) -> int:
-        """A task id, uniformly; a single one draws nothing from the generator."""
-        return self._ids[0] if self._ids.size == 1 else self._ids.draw(generator)
+    def draw(self, generator: Callable[[], np.random.Generator]) -> int:
+        """A task id, uniformly; for a single one the generator is not called."""
+        return self._ids.draw(generator)
 
-    def __contains__(self, task_id: int) -> bool:
+    def __contains__(self, task_id: Any) -> bool:
         return task_id in self._ids
 
     def __str__(self) -> str:

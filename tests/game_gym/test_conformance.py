@@ -149,7 +149,7 @@ def check_end(env: Any, text: str, reward: float, info: dict[str, Any]) -> None:
 
 def test_one_environment_over_the_whole_table() -> None:
     env = make(task_ids=[(0, 22 * CONFIGS - 1)], rules=False)
-    assert len(env._tasks.variants) == sum(DECLARED[name].variants for name in TABLE)
+    assert len(env.variants) == sum(DECLARED[name].variants for name in TABLE)
     rng, seen = random.Random(0), set()
     _, info = env.reset(seed=0)
     for _ in range(60):
