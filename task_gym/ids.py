@@ -44,28 +44,29 @@ class IdRanges:
         self._ends = list(
             accumulate(self._below(last + 1) - self._below(first) for first, last in self.ranges)
         )
-        #: How many ids the set holds.
-        self.size = self._ends[-1]
-        if not self.size:
+        size = self._ends[-1]
+        if not size:
             raise TaskIdError(f"task_ids: {self} was given, which holds no id of the kind asked for")
-        if self.size > limit:
+        if size > limit:  # which also keeps len() in its range
             raise TaskIdError(f"task_ids: {task_ids!r} was given, allowed: {limit} ids in all")
 
     def draw(self, generator: Callable[[], np.random.Generator]) -> int:
         """One of the ids, uniformly; for a single one the generator is not called."""
-        return self[0 if self.size == 1 else int(generator().integers(self.size))]
+        return self[0 if len(self) == 1 else int(generator().integers(len(self)))]
+
+    def __len__(self) -> int:
+        return self._ends[-1]
 
     def __getitem__(self, position: int) -> int:
-        """The id at a position, 0 … size - 1, in the order given."""
-        if not 0 <= position < self.size:
-            raise IndexError(position)
+        """The id at a position, in the order given; below zero from the end, as in a list."""
+        position = range(len(self))[position]
         index = bisect_right(self._ends, position)
         before = self._ends[index - 1] if index else 0
         block, rank = divmod(self._below(self.ranges[index][0]) + position - before, len(self._residues))
         return block * self._modulus + self._residues[rank]
 
     def __iter__(self) -> Iterator[int]:
-        return map(self.__getitem__, range(self.size))
+        return map(self.__getitem__, range(len(self)))
 
     def __contains__(self, task_id: Any) -> bool:
         wanted = check_task_id(task_id, self._limit)

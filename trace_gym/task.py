@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from task_gym.errors import ArgumentError
-from task_gym.ids import IdRanges
-from trace_gym.programs.base import TASKS
-from trace_gym.programs.builtin.tasks import CELLS, TaskIds
+from trace_gym.programs.builtin.tasks import ids_of
 
 
 class TaskSet:
@@ -43,8 +41,7 @@ class TaskSet:
                 f"level, family: {level!r} and {family!r} were given with source {source!r}, "
                 "allowed: with source 'builtin' only, whose programs have levels and families"
             )
-        named: Any = [task_id] if task_id is not None else [(0, TASKS - 1)] if task_ids is None else task_ids
-        self._ids = IdRanges(named, TASKS, modulus=CELLS, residues=TaskIds(level, family).cells)
+        self._ids = ids_of(level, family, among=task_ids if task_id is None else [task_id])
         self._kind = ", ".join(
             f"{name} {value}" for name, value in (("level", level), ("family", family)) if value is not None
         )

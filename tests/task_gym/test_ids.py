@@ -24,7 +24,11 @@ def test_members_are_what_counting_finds(ranges: list[list[int]], modulus: int, 
             IdRanges(ranges, 100, modulus=modulus, residues=residues)
         return
     ids = IdRanges(ranges, 100, modulus=modulus, residues=residues)
-    assert list(ids) == wanted and ids.size == len(wanted)
+    assert list(ids) == wanted and len(ids) == len(wanted)
+    assert [ids[position] for position in range(-len(wanted), 0)] == wanted
+    for beyond in (len(wanted), -len(wanted) - 1):
+        with pytest.raises(IndexError):
+            ids[beyond]
     assert [i for i in range(100) if i in ids] == sorted(set(wanted))
     generator = np.random.default_rng(0)
     assert {ids.draw(lambda: generator) for _ in range(30)} <= set(wanted)
@@ -37,6 +41,6 @@ def test_large_sets_are_not_written_out() -> None:
     assert [ids[0], ids[1], ids[2]] == [19, 163, 179]
     # 2**62 = 160 * 28823037615171174 + 64: so many whole blocks of two, two more, less the 3 below 5.
     assert limit == 160 * 28823037615171174 + 64
-    assert ids.size == 2 * 28823037615171174 + 2 - 1
-    assert ids[ids.size - 1] == 160 * 28823037615171174 + 19
+    assert len(ids) == 2 * 28823037615171174 + 2 - 1
+    assert ids[len(ids) - 1] == ids[-1] == 160 * 28823037615171174 + 19
     assert str(ids) == f"5 … {limit - 1}"

@@ -10,7 +10,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from trace_gym.programs.builtin import LEVELS, NAMES, TaskIds, make
+from trace_gym.programs.builtin import LEVELS, NAMES, ids_of, make
 
 FILE = Path(__file__).parent.parent / "data" / "trace_golden.json"
 
@@ -20,7 +20,7 @@ POSITIONS = (0, 1, 2, 1_000_000, -1)
 
 def digest(family: str, level: int) -> str:
     """SHA-256 over source, input and output of the ids, with a zero byte after each."""
-    ids = TaskIds(level, family)
+    ids = ids_of(level, family)
     sha = hashlib.sha256()
     for position in POSITIONS:
         made = make(ids[position])

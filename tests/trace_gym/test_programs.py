@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from statistics import median
 
@@ -16,7 +16,7 @@ import pytest
 from tests.trace_gym import golden_programs
 from trace_gym.measure import execute
 from trace_gym.programs.base import Program
-from trace_gym.programs.builtin import LEVELS, NAMES, Made, TaskIds, generate, make
+from trace_gym.programs.builtin import LEVELS, NAMES, Made, generate, ids_of, make
 from trace_gym.programs.builtin.levels import level_of, points
 
 #: Programs looked at of each family and level.
@@ -25,9 +25,9 @@ COUNT = 8
 
 @cache
 def sample(family: str, level: int) -> tuple[Made, ...]:
-    ids = TaskIds(level, family)
+    ids = ids_of(level, family)
     # From the middle of the ids, apart from those of the digests.
-    return tuple(make(task_id) for task_id in ids[len(ids) // 2 : len(ids) // 2 + COUNT])
+    return tuple(make(ids[len(ids) // 2 + position]) for position in range(COUNT))
 
 
 def everything() -> Iterator[Made]:
@@ -58,7 +58,7 @@ def test_programs_are_what_they_were(family: str) -> None:
 
 
 def test_an_id_is_one_program() -> None:
-    ids = TaskIds(level=4, family="classes")
+    ids = ids_of(level=4, family="classes")
     made = make(ids[5])
     assert make(ids[5]) == made
     assert generate(ids[5]) == made.program
@@ -118,7 +118,7 @@ def test_programs_differ(family: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("level", [1, 10])
 def test_many_programs_differ(level: int) -> None:
-    programs = [generate(task_id) for task_id in TaskIds(level)[:480]]  # thirty of each family
+    programs = [generate(task_id) for task_id in islice(ids_of(level), 480)]  # thirty of each family
     assert len({(program.source, program.stdin) for program in programs}) >= 0.98 * len(programs)
 
 

@@ -3,11 +3,11 @@
 import pytest
 
 from trace_gym.programs.__main__ import main
-from trace_gym.programs.builtin import NAMES, TaskIds, make
+from trace_gym.programs.builtin import NAMES, ids_of, make
 
 
 def test_a_program_is_shown_with_what_it_reads_and_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    task_id = TaskIds(2, "stdin")[3]
+    task_id = ids_of(2, "stdin")[3]
     assert main(["--show", str(task_id)]) == 0
     made = make(task_id)
     shown = capsys.readouterr().out

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from task_gym.errors import ArgumentError, TaskIdError
-from trace_gym.programs.builtin import CELLS, FAMILIES, LEVELS, NAMES, TASKS, TaskIds, generate, split
+from trace_gym.programs.builtin import CELLS, FAMILIES, LEVELS, NAMES, TASKS, generate, ids_of, split
 
 LEVEL = st.none() | st.sampled_from(LEVELS)
 FAMILY = st.none() | st.sampled_from(NAMES)
@@ -40,39 +40,37 @@ def test_the_ends() -> None:
 
 @given(LEVEL, FAMILY, st.integers(0, 10**10), st.integers(1, 20))
 def test_positions_are_ids_in_order(level: int | None, family: str | None, start: int, count: int) -> None:
-    ids = TaskIds(level, family)
+    ids = ids_of(level, family)
     start %= len(ids) - count
-    listed = ids[start : start + count]
-    assert listed == [ids[position] for position in range(start, start + count)]
+    listed = [ids[position] for position in range(start, start + count)]
     wanted = [
         task_id
         for task_id in range(listed[0], listed[-1] + 1)
         if level in (None, split(task_id)[1]) and family in (None, split(task_id)[0])
     ]
     assert listed == wanted
-    assert all(ids.below(task_id) == start + i for i, task_id in enumerate(listed))
 
 
 @given(LEVEL, FAMILY, IDS)
-def test_membership_and_rank(level: int | None, family: str | None, task_id: int) -> None:
-    ids = TaskIds(level, family)
+def test_membership(level: int | None, family: str | None, task_id: int) -> None:
     inside = level in (None, split(task_id)[1]) and family in (None, split(task_id)[0])
-    assert (task_id in ids) == inside
-    assert ids.below(task_id + 1) - ids.below(task_id) == inside
+    assert (task_id in ids_of(level, family)) == inside
 
 
 @given(LEVEL, FAMILY)
 def test_how_many(level: int | None, family: str | None) -> None:
-    ids = TaskIds(level, family)
+    # 10**11 is a multiple of 160: every cell has as many ids.
+    ids = ids_of(level, family)
     assert len(ids) == TASKS // ((10 if level else 1) * (16 if family else 1))
-    assert ids.below(0) == ids.below(-5) == 0
-    assert ids.below(TASKS) == ids.below(TASKS + 7) == len(ids)
     assert ids[-1] == ids[len(ids) - 1] < TASKS
-    assert -1 not in ids
-    assert TASKS not in ids
-    assert "7" not in ids
-    with pytest.raises(IndexError):
-        ids[len(ids)]
+
+
+def test_of_a_list_of_ids() -> None:
+    # Level 1's ids are those whose remainder by 160 is below 16; "strings" is the second family.
+    assert list(ids_of(1, among=[(150, 170), 5])) == [*range(160, 171), 5]
+    assert list(ids_of(1, "strings", among=[(150, 170), 1])) == [161, 1]
+    with pytest.raises(TaskIdError, match="17 was given, which holds no id of the kind asked for"):
+        ids_of(1, among=[17])
 
 
 @pytest.mark.parametrize("task_id", [-1, 10**11, 1.0, "7", True, None, [3]])
@@ -83,7 +81,7 @@ def test_what_is_no_task_id(task_id: Any) -> None:
 
 def test_numpy_integers_are_task_ids() -> None:
     assert generate(np.int64(17)) == generate(17)  # type: ignore[arg-type]
-    assert np.int64(17) in TaskIds()
+    assert np.int64(17) in ids_of()
 
 
 @pytest.mark.parametrize(
@@ -98,4 +96,4 @@ def test_numpy_integers_are_task_ids() -> None:
 )
 def test_bad_restrictions_are_named(level: Any, family: Any, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
-        TaskIds(level, family)
+        ids_of(level, family)

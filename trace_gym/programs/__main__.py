@@ -15,8 +15,9 @@ from rich.table import Table
 
 from task_gym.errors import TaskGymError
 from trace_gym.measure import Measured
-from trace_gym.programs.builtin import LEVELS, NAMES, Made, TaskIds, make, split
+from trace_gym.programs.builtin import LEVELS, NAMES, Made, ids_of, make, split
 from trace_gym.programs.builtin.levels import level_of, points
+from trace_gym.programs.builtin.tasks import cells
 
 #: A column's heading and what it shows of a sample of programs.
 _SPREADS: dict[str, Callable[[Measured], int]] = {
@@ -71,7 +72,7 @@ def table(level: int | None, family: str | None, samples: int) -> Table:
     Raises:
         ArgumentError: no such level or family.
     """
-    cells = map(split, TaskIds(level, family).cells)
+    kinds = map(split, cells(level, family))
     result = Table(
         title=f"builtin programs, {samples} a row; 10%/median/90%",
         title_justify="left",
@@ -81,8 +82,8 @@ def table(level: int | None, family: str | None, samples: int) -> Table:
     )
     for name in ("family", "level", "band", *_SPREADS, "text", "distinct", "in band"):
         result.add_column(name, justify="left" if name == "family" else "right")
-    for name, number in sorted(cells, key=lambda cell: NAMES.index(cell[0])):
-        ids = TaskIds(number, name)
+    for name, number in sorted(kinds, key=lambda kind: NAMES.index(kind[0])):
+        ids = ids_of(number, name)
         made = [make(ids[position]) for position in range(samples)]
         band = level_of(number)
         result.add_row(

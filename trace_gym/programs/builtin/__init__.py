@@ -13,10 +13,10 @@ from trace_gym.measure import Measured, execute
 from trace_gym.programs.base import TASKS, Program
 from trace_gym.programs.builtin.families import FAMILIES
 from trace_gym.programs.builtin.levels import LEVELS, level_of, points
-from trace_gym.programs.builtin.tasks import CELLS, NAMES, TaskIds, check_task_id, split
+from trace_gym.programs.builtin.tasks import CELLS, NAMES, check_task_id, ids_of, split
 from trace_gym.programs.builtin.writer import TURNS, Draft, Template, Writer
 
-__all__ = ["CELLS", "FAMILIES", "LEVELS", "NAMES", "TASKS", "Made", "TaskIds", "generate", "make", "split"]
+__all__ = ["CELLS", "FAMILIES", "LEVELS", "NAMES", "TASKS", "Made", "generate", "ids_of", "make", "split"]
 
 #: Programs begun for one task before the nearest is taken, and turns of the dial for each.
 _PROGRAMS, _TRIES = 8, 6
