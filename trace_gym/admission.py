@@ -20,7 +20,7 @@ from trace_gym.score import is_scorable
 #: Bytes that a program may write.
 MOST_OUTPUT = 4096
 
-#: Lines that it may execute, as :mod:`trace_gym.limited` counts them (in process: :mod:`trace_gym.measure`).
+#: Lines that it may execute, as :mod:`trace_gym.counting` counts them.
 MOST_LINES = 1_000_000
 
 #: Two seeds under which sets of texts have different orders.

@@ -1,10 +1,4 @@
-"""Running a program of our own in this process, and measuring what it took.
-
-Tracing hooks report lines a little differently from one Python to the next (loop headers, comprehensions, the
-`else` of a `try`), and they belong to the whole thread. So the program is counted by itself: its syntax tree
-gets a call at each statement, and what is counted is a property of the language, equal on every Python. (Only
-how often `sort` compares is not: a program whose objects have an order of their own is not to sort them.)
-"""
+"""Running a program of our own in this process, and measuring what it took."""
 
 from __future__ import annotations
 
@@ -15,7 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-_TICK, _PUSH, _POP = "__tick__", "__push__", "__pop__"
+from trace_gym.counting import TICK, Counter, opening
+
+_PUSH, _POP = "__push__", "__pop__"
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -26,8 +22,7 @@ class Measured:
 
     Attributes:
         stdout: What it printed, up to an error.
-        lines: Executed lines: each executed statement is one, each further pass of a loop one more for its
-            header, and so is each pass of a comprehension.
+        lines: Executed lines, as :mod:`trace_gym.counting` counts them.
         output_lines: Lines of ``stdout``.
         live: The most variables in scope at once: those of the module, of every function being called and of
             every generator that has begun and not ended.
@@ -93,7 +88,7 @@ class _Run:
         return {
             "__name__": "__main__",
             "__builtins__": {**vars(builtins), **own},
-            _TICK: self._tick,
+            TICK: self._tick,
             _PUSH: self._push,
             _POP: self._pop,
         }
@@ -134,47 +129,24 @@ class _Run:
 
 
 def _counted(tree: ast.Module) -> ast.Module:
-    """The program with a count at every statement, pass and function body."""
-    counted = _Counter().visit(tree)
-    counted.body = [_call(_PUSH, _variables(tree.body), 0), *counted.body]
+    """The program with a count at every line and every function's body."""
+    counted = _Measuring().visit(tree)
+    counted.body.insert(opening(counted.body), _call(_PUSH, _variables(tree.body), 0))
     return ast.fix_missing_locations(counted)  # type: ignore[no-any-return]
 
 
-class _Counter(ast.NodeTransformer):
-    def generic_visit(self, node: ast.AST) -> ast.AST:
-        super().generic_visit(node)
-        for name, value in ast.iter_fields(node):
-            if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
-                setattr(node, name, list(_ticked(node, name, value)))
-        if isinstance(node, _COMPREHENSIONS):
-            for loop in node.generators:
-                loop.ifs.insert(0, ast.UnaryOp(ast.Not(), _call(_TICK).value))
-        return node
-
+class _Measuring(Counter):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         variables = _variables(node.body, node.args)
         generator = any(isinstance(inner, (ast.Yield, ast.YieldFrom)) for inner in _own(node.body))
         self.generic_visit(node)
-        calls = 0 if generator else 1
-        body: list[ast.stmt] = [_call(_PUSH, variables, calls), *node.body]
-        node.body = [ast.Try(body, [], [], [_call(_POP, variables, calls)])]
+        calls, first = 0 if generator else 1, opening(node.body)
+        body = [_call(_PUSH, variables, calls), *node.body[first:]]
+        node.body[first:] = [ast.Try(body, [], [], [_call(_POP, variables, calls)])]
         return node
 
 
-def _ticked(node: ast.AST, field: str, body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    if field == "body" and isinstance(node, (ast.For, ast.While)):
-        yield _call(_TICK)
-    for statement in body:
-        if not isinstance(statement, (ast.Global, ast.Nonlocal)) and not _is_docstring(statement):
-            yield _call(_TICK)
-        yield statement
-
-
-def _is_docstring(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-
-
-def _call(name: str, *arguments: int) -> ast.Expr:
+def _call(name: str, *arguments: int) -> ast.stmt:
     constants: list[ast.expr] = [ast.Constant(argument) for argument in arguments]
     return ast.Expr(ast.Call(ast.Name(name, ast.Load()), constants, []))
 

@@ -36,7 +36,7 @@ def sandbox() -> Iterator[Sandbox]:
         ),  # 2 L, 2 L, 1 L
         ("try:\n    1 / 0\nexcept ZeroDivisionError:\n    print(0)\nfinally:\n    print(1)", 4),
         ("match 3:\n    case 1:\n        print(1)\n    case _:\n        print(2)", 2),
-        ("def f():\n    global x\n    x = 1\nf()\nprint(x)", 5),
+        ("def f():\n    global x\n    x = 1\n    'Nothing.'\nf()\nprint(x)", 4),  # 3 L, 1 L
         ("from __future__ import annotations\nprint(1)", 1),
         (
             "import asyncio\nasync def f():\n    await asyncio.sleep(0)\n    print(1)\nasyncio.run(f())",
@@ -58,6 +58,7 @@ def test_the_limit_is_exact(program: str, lines: int, sandbox: Sandbox) -> None:
         '"""Mine."""\nprint(__doc__, __name__)',
         "def f():\n    '''Says so.'''\nprint(f.__doc__, f.__name__, f.__module__)",
         "from __future__ import annotations\ndef f(x: Nowhere): ...\nprint(f.__annotations__)",
+        "'Mine.'\nfrom __future__ import annotations\nprint(annotations.compiler_flag, __doc__)",
         "def f(x: int): ...\nprint(f.__annotations__)",
         "from dataclasses import dataclass\n@dataclass(frozen=True)\nclass A:\n    x: int = 1\nprint(A())",
         "import pickle\nclass A:\n    x = 1\nprint(pickle.loads(pickle.dumps(A())).x)",
@@ -126,7 +127,13 @@ def test_what_is_not_counted_has_no_more_time_than_any_program(program: str, san
 
 
 def test_what_is_no_program() -> None:
-    for text in ("print(", "from __future__ import what\n", "return 1\n", "```python\nprint(1)\n```\n"):
+    for text in (
+        "return 1\n",
+        "print(",
+        "from __future__ import what\n",
+        "x = 1\nfrom __future__ import division\n",
+        "```python\nprint(1)\n```\n",
+    ):
         with pytest.raises(SyntaxError):
             limited(text, 1)
     for text in ("x = '\ud800'\n", "x = " + "(" * 50 + "-" * 20_000 + "1" + ")" * 50):

@@ -1,8 +1,10 @@
 """Running a program in this process: what it prints, what it takes, and what it leaves alone."""
 
 import builtins
+import io
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -38,6 +40,8 @@ def test_a_loop_takes_a_line_a_pass_for_its_header_and_one_for_its_body(n: int) 
         ),  # a docstring runs nothing
         ("try:\n    int('x')\nexcept ValueError:\n    y = 1\nelse:\n    y = 2\nfinally:\n    z = 3\n", 4),
         ("class A:\n    x = 1\n    def f(self):\n        pass\nA().f()\n", 1 + 2 + 1 + 1),
+        ("f = lambda n: n and f(n - 1)\nf(3)\n", 2 + 4),  # called with 3, 2, 1 and 0
+        ("'Mine.'\nfrom __future__ import annotations\nx = 1\n...\n", 1),
         ("def g():\n    yield 1\n    yield 2\nfor x in g():\n    pass\n", 1 + 1 + 2 * 2 + 2),
     ],
 )
@@ -116,6 +120,30 @@ def test_a_generator_holds_its_variables_until_it_ends() -> None:
     assert execute(source.format("list(count(2))", "list(count(2))")).live == 2 + 2
     assert execute(source.format("count(2)", "next(a) + next(count(2))")).live == 2 + 2 * 2
     assert execute(source.format("count(2)", "next(a)")).depth == 0
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "'Mine.'\nfrom __future__ import annotations\ndef f(x: Nowhere) -> 5: ...\n"
+        "print(__doc__, annotations.compiler_flag, f.__annotations__)\n",
+        "def f():\n    'Says so.'\n    return 1\ndef g():\n    'Only that.'\n"
+        "print(f.__doc__, f(), g.__doc__, g())\n",
+        "class A:\n    'It is.'\n    def f(self):\n        'It does.'\n        yield self\n"
+        "print(A.__doc__, A.f.__doc__, len(list(A().f())))\n",
+        "f = lambda a, *b, c=3, **d: (a, b, c, d)\nprint(f(1, 2, e=4), (lambda: None)())\n",
+    ],
+)
+def test_a_measured_program_does_what_it_did(source: str) -> None:
+    written = io.StringIO()
+    exec(compile(source, "<plain>", "exec", dont_inherit=True), {"print": partial(print, file=written)})
+    measured = execute(source)
+    assert (measured.stdout, measured.error) == (written.getvalue(), None)
+
+
+def test_what_comes_from_the_future_too_late() -> None:
+    error = "SyntaxError: from __future__ imports must occur at the beginning of the file"
+    assert (execute("x = 1\nfrom __future__ import annotations\n").error or "").startswith(error)
 
 
 def test_names_borrowed_or_defined_do_not_count() -> None:

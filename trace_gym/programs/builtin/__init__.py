@@ -1,7 +1,7 @@
 """Programs made to order: a task id says which family and level, and draws one of that kind.
 
 The same id gives the same bytes on every Python from 3.11 on. Whether a draft fits its level is decided by
-counts that are properties of the language (see :mod:`trace_gym.measure`) and by whole-number arithmetic.
+counts that are properties of the language (see :mod:`trace_gym.counting`) and by whole-number arithmetic.
 """
 
 from __future__ import annotations
