@@ -13,12 +13,15 @@ from dataclasses import dataclass
 
 from task_gym.errors import ProgramError
 from trace_gym.limited import LIMITED, limited
-from trace_gym.measure import execute
+from trace_gym.measure import OUTPUT_LIMIT, execute
 from trace_gym.sandbox import Job, Limits, Result, Sandbox
 from trace_gym.score import is_scorable
 
 #: Bytes that a program may write.
 MOST_OUTPUT = 4096
+
+#: The reason against a program that writes more.
+TOO_LONG = f"it writes more than {MOST_OUTPUT} bytes"
 
 #: Lines that it may execute, as :mod:`trace_gym.counting` counts them.
 MOST_LINES = 1_000_000
@@ -54,7 +57,10 @@ def judge_own(source: str, stdin: str) -> Verdict:
     It runs once: these programs hold nothing that a hash seed could change, which is tested.
     """
     measured = execute(source, stdin, line_limit=MOST_LINES, output_limit=MOST_OUTPUT)
-    reason = f"it ends with {measured.error}" if measured.error else _unfit(measured.stdout)
+    if measured.error is None:
+        reason = _unfit(measured.stdout)
+    else:
+        reason = TOO_LONG if measured.error.startswith(OUTPUT_LIMIT) else f"it ends with {measured.error}"
     return Verdict("" if reason else measured.stdout, reason, IN_PROCESS)
 
 
@@ -88,7 +94,7 @@ def judge(source: str, stdin: str, sandbox: Sandbox) -> Verdict:
 def _failed(result: Result) -> str:
     """Why a run is no sound one, or ""."""
     if result.status == "output_limit":
-        return f"it writes more than {MOST_OUTPUT} bytes"
+        return TOO_LONG
     if result.status != "ok":
         last = (result.stderr.strip().splitlines() or ["nothing on its standard error"])[-1]
         return f"it ends with status {result.status!r}: {last[:200]}"
@@ -100,7 +106,7 @@ def _unfit(stdout: str) -> str:
     if not stdout.strip():
         return "it prints nothing"
     if len(stdout.encode("utf-8", "surrogatepass")) > MOST_OUTPUT:
-        return f"it writes more than {MOST_OUTPUT} bytes"
+        return TOO_LONG
     if "\ufffd" in stdout:  # what the sandbox reads where there is no UTF-8
         return "its output is not all text"
     return "" if is_scorable(stdout) else "its output holds what cleaning takes out of a reply"

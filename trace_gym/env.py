@@ -170,9 +170,9 @@ class CodeTraceEnv(TraceEnv):
             ``inputs``.
         level: 1 … 10: only builtin programs of this level are drawn.
         family: The same for a family.
-        injector: "safe": debug prints only where nothing can go wrong, and a program that is not admitted is
-            replaced by the next. "affine": upstream's own injection, and an AdmissionError where the program
-            is unsound.
+        injector: "safe": debug prints only where nothing can go wrong, and no more than the output has room
+            for; a program that is not admitted is replaced by the next. "affine": upstream's own injection,
+            and an AdmissionError where the program is unsound.
         scoring: "affine" (upstream's), "exact" or "lines".
         backend: "local".
         render_mode: "ansi" (``render()`` returns the observation) or "human" (every observation is printed).

@@ -16,6 +16,10 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
+#: How the error begins of a program that was stopped for what it printed.
+OUTPUT_LIMIT = "output limit"
+
+
 @dataclass(frozen=True, slots=True)
 class Measured:
     """What running a program gave.
@@ -96,7 +100,7 @@ class _Run:
     def write(self, text: str) -> None:
         self._bytes_left -= len(text.encode("utf-8", "surrogatepass"))
         if self._bytes_left < 0:
-            raise _StopError(f"output limit: more than {self._output_limit} bytes were printed")
+            raise _StopError(f"{OUTPUT_LIMIT}: more than {self._output_limit} bytes were printed")
         self.written.append(text)
 
     def flush(self) -> None:

@@ -6,9 +6,9 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from task_gym.errors import AdmissionError, ProgramError
-from trace_gym.admission import HASH_SEEDS, LIMITS, Verdict, judge, judge_own
+from trace_gym.admission import HASH_SEEDS, LIMITS, TOO_LONG, Verdict, judge, judge_own
 from trace_gym.choices import LEAST, false_outputs
-from trace_gym.inject import inject
+from trace_gym.inject import MOST, inject
 from trace_gym.programs.base import Program
 from trace_gym.programs.sources import BuiltinSource, open_source
 from trace_gym.sandbox import Sandbox
@@ -93,10 +93,9 @@ class LocalBackend:
     def _admit(self, task_id: int, program: Program, row: int | None, replaced: int) -> Trace | str:
         """The trace of a program, or why it is not admitted."""
         try:
-            shown = inject(program.source, task_id, self._injector)
+            shown, verdict = self._show(task_id, program)
         except ProgramError as error:
             return f"no prints can be put into it: {error}"
-        verdict = self._judge(shown, program.stdin)
         if verdict.reason:
             return verdict.reason
         false: list[str] = []
@@ -120,6 +119,23 @@ class LocalBackend:
             sandbox=protection,
             false=tuple(false),
         )
+
+    def _show(self, task_id: int, program: Program) -> tuple[str, Verdict]:
+        """The program with prints in it, and the verdict on that.
+
+        With the injector "safe", with fewer prints where the output is too long: the first ones of those
+        drawn, as many as it has room for, but one at least.
+        """
+        shown = inject(program.source, task_id, self._injector)
+        verdict = self._judge(shown, program.stdin)
+        if self._injector == "safe":
+            for most in range(MOST - 1, 0, -1):
+                if verdict.reason != TOO_LONG:
+                    break
+                fewer = inject(program.source, task_id, self._injector, most)
+                if fewer != shown:
+                    shown, verdict = fewer, self._judge(fewer, program.stdin)
+        return shown, verdict
 
     def _judge(self, source: str, stdin: str) -> Verdict:
         return judge_own(source, stdin) if self._trusted else judge(source, stdin, self._confined())
