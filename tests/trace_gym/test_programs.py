@@ -13,8 +13,10 @@ from statistics import median
 
 import pytest
 
+from task_gym.errors import AdmissionError
 from tests.trace_gym import golden_programs
-from trace_gym.measure import execute
+from trace_gym.measure import Measured, execute
+from trace_gym.programs import builtin
 from trace_gym.programs.base import Program
 from trace_gym.programs.builtin import LEVELS, NAMES, Made, generate, ids_of, make
 from trace_gym.programs.builtin.levels import level_of, points
@@ -64,6 +66,15 @@ def test_an_id_is_one_program() -> None:
     assert generate(ids[5]) == made.program
     assert (made.program.family, made.program.level) == ("classes", 4)
     assert execute(made.program.source, made.program.stdin) == made.measured
+
+
+def test_where_no_draft_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    useless = Measured("", 1, 0, 0, 0, "ValueError: no")
+    monkeypatch.setattr(builtin, "execute", lambda *source, **limits: useless)
+    with pytest.raises(
+        AdmissionError, match="task id: 17 was given, for which no program of 'strings' at level 2"
+    ):
+        generate(17)  # 17 = 16 + 1: the second level, the second family
 
 
 @pytest.mark.parametrize("family", NAMES)

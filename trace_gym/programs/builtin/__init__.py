@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from task_gym.errors import AdmissionError
 from trace_gym.measure import Measured, execute
 from trace_gym.programs.base import TASKS, Program
 from trace_gym.programs.builtin.families import FAMILIES
@@ -49,6 +50,7 @@ def generate(task_id: int) -> Program:
 
     Raises:
         TaskIdError: not a whole number in range.
+        AdmissionError: every draft failed or was too long. No id is known for which this is so.
     """
     return make(task_id).program
 
@@ -72,7 +74,10 @@ def make(task_id: int) -> Made:
             if not misses:
                 return nearest
     if nearest is None:
-        raise RuntimeError(f"no draft of task {task_id} ({name}, level {level}) could be used")
+        raise AdmissionError(
+            f"task id: {task_id} was given, for which no program of {name!r} at level {level} came out that "
+            "runs, prints something and is short enough; allowed: other task ids"
+        )
     return nearest
 
 
