@@ -23,8 +23,11 @@ def baseline_agent(name: str, env: TextVecEnv, seed: int, episodes: int) -> Deci
     search is refused.
 
     Raises:
-        OpponentError: a name that no opponent has, or a game it cannot play (at its first move).
+        OpponentError: a name that no opponent has, or a game that may be drawn and that it cannot play.
     """
+    first: Any = env.envs[0].unwrapped
+    for variant in first.variants:
+        make_opponent(name, variant.game, variant.spec, seat=0)
     seeds = episode_seeds(seed, 0, episodes, Stream.BASELINE)
     playing: dict[int, tuple[Opponent, SeatView]] = {}
 

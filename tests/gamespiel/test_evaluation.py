@@ -12,13 +12,14 @@ import pytest
 
 from agents.evaluation import balanced_seeds, by_seat, play_seeds
 from agents.models import TINY
+from game_gym.task import encode
 from gamespiel import exact
 from gamespiel.assembly import make_envs
 from gamespiel.baselines import baseline_agent
 from gamespiel.config import Config, InvalidValueError, NotBuiltError, resolve, save, saved_config, to_dict
 from gamespiel.evaluation import evaluate
 from gamespiel.options import EvalOptions
-from task_gym.errors import ArgumentError, SizeError, TaskGymError
+from task_gym.errors import ArgumentError, OpponentError, SizeError, TaskGymError
 from tests.gamespiel.runs import quiet, small, train_quietly
 
 KUHN = [("env.task_id", "null"), ("env.game", "kuhn_poker")]
@@ -112,6 +113,29 @@ def test_a_baseline_plays_as_the_opponent_of_its_name(tmp_path: Path) -> None:
     assert {seat: len(own) for seat, own in by_seat(episodes).items()} == {0: 10, 1: 10}
     assert all([turn.action for turn in episode.turns] == [0] for episode in episodes)
     assert {abs(episode.info["returns"][0]) for episode in episodes} == {1.0}
+
+
+@pytest.mark.parametrize(
+    ("agent", "game", "message"),
+    [
+        (
+            "mcts:2",
+            "goofspiel",
+            "'mcts' was given for 'goofspiel', whose moves are simultaneous",
+        ),
+        ("mcts:2", "2048", "'mcts' was given for '2048', which pays move by move"),
+        ("ismcts:2", "hex", "'ismcts' was given for 'hex', where nothing is hidden"),
+        ("mcts:1", "hex", "opponent argument: '1' was given"),
+    ],
+)
+def test_a_game_that_an_agent_cannot_play_is_refused_before_any_is_played(
+    agent: str, game: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Of a set of games one is enough, whether it would be drawn or not.
+    tasks = [("env.task_id", "null"), ("env.task_ids", f"[{encode('hex', 0)}, {encode(game, 0)}]")]
+    monkeypatch.setattr("gamespiel.evaluation.play_seeds", None)
+    with pytest.raises(OpponentError, match=message):
+        evaluate(EvalOptions(config(*tasks), agent=agent), quiet())
 
 
 # -- exactly -----------------------------------------------------------------------------------------------
