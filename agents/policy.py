@@ -15,11 +15,13 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import Schedule
 from torch import Tensor, nn
 
-from agents.decoding import ChatCodec, ChoiceDecoder, ChoiceEvaluation
+from agents.decoding import ChatCodec, ChoiceDecoder, ChoiceEvaluation, Legal, NamedLegal
 from agents.decoding.choice import Uniforms
 from agents.engines import TransformersEngine
 from agents.models import LoraSettings, ModelSettings, add_adapters, load_base, load_tokenizer
 from agents.optimizer import ScaledAdamW
+from task_gym.errors import check_choice
+from task_gym.wrappers import NamedText
 
 Masks = npt.NDArray[Any] | Tensor
 Tokens = tuple[int, ...]
@@ -27,6 +29,10 @@ Tokens = tuple[int, ...]
 
 class MissingMaskError(ValueError):
     """No action mask, or one that allows nothing: a language model's policy never guesses what is legal."""
+
+
+class MissingNamesError(ValueError):
+    """A policy that answers by name was shown a state without the names of its legal actions."""
 
 
 class PolicySample(NamedTuple):
@@ -52,6 +58,9 @@ class LLMPolicy(MaskableActorCriticPolicy):
     of them: int32 ids of shape (n, length), padded on the right with the tokenizer's pad. Action masks are
     required wherever an action is drawn or scored: shape (n, n_actions), true = legal.
 
+    An action is written as its number, or, with `answer="name"`, as what the state calls it: observations
+    then are `task_gym.wrappers.NamedText`, as `task_gym.wrappers.NamedActions` makes them.
+
     Its `state_dict` is what it learned, adapters and head; the base is addressed by name.
 
     Args:
@@ -59,12 +68,14 @@ class LLMPolicy(MaskableActorCriticPolicy):
         action_space: Discrete(n).
         lr_schedule: the actor's learning rate by progress remaining.
         model, lora: settings or keyword mappings of `ModelSettings` and `LoraSettings`.
+        answer: "id" or "name", how an action is written.
         critic_lr_multiplier: the critic's rate over the actor's.
         weight_decay, betas: AdamW's.
         seed: draws adapters (and the base, with random weights).
 
     Raises:
         MissingMaskError: a mask was left out or allows nothing.
+        MissingNamesError: actions are answered by name, and an observation does not name the legal ones.
         ValueError: a space or a setting that is not one of the above.
     """
 
@@ -77,6 +88,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         *,
         model: ModelSettings | Mapping[str, Any] | None = None,
         lora: LoraSettings | Mapping[str, Any] | None = None,
+        answer: str = "id",
         critic_lr_multiplier: float = 10.0,
         weight_decay: float = 0.0,
         betas: tuple[float, float] = (0.9, 0.999),
@@ -92,11 +104,12 @@ class LLMPolicy(MaskableActorCriticPolicy):
                 "LLMPolicy reads texts (a Text space) or token ids (a Box of integers of shape (length,)), "
                 f"got {observation_space}"
             )
+        check_choice("answer", answer, ("id", "name"))
         # Skip the parent's constructor, which builds multilayer perceptrons; what it promises is below.
         BasePolicy.__init__(self, observation_space, action_space, optimizer_class=ScaledAdamW)
         self.model_settings = model if isinstance(model, ModelSettings) else ModelSettings(**(model or {}))
         self.lora_settings = lora if isinstance(lora, LoraSettings) else LoraSettings(**(lora or {}))
-        self.critic_lr_multiplier = critic_lr_multiplier
+        self.answer, self.critic_lr_multiplier = answer, critic_lr_multiplier
         self.weight_decay, self.betas, self.seed = weight_decay, betas, seed
         base = load_base(self.model_settings, device, seed)
         self.model = add_adapters(base, self.lora_settings, seed)
@@ -166,6 +179,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
             "lr_schedule": self._dummy_schedule,
             "model": self.model_settings,
             "lora": self.lora_settings,
+            "answer": self.answer,
             "critic_lr_multiplier": self.critic_lr_multiplier,
             "weight_decay": self.weight_decay,
             "betas": self.betas,
@@ -212,6 +226,26 @@ class LLMPolicy(MaskableActorCriticPolicy):
             raise MissingMaskError(f"the action masks of rows {empty} allow nothing: is the episode over?")
         return [tuple(np.flatnonzero(mask).tolist()) for mask in masks]
 
+    def written(self, observations: Any, legal: list[Tokens]) -> list[Legal]:
+        """Legal sets with what is to be written for each action, where that is said by the observation.
+
+        Raises:
+            MissingNamesError: observations without names, or with names for another number of actions.
+        """
+        if self.answer == "id":
+            return list(legal)
+        texts = [observations] if isinstance(observations, str) else observations
+        named: list[Legal] = []
+        for text, actions in zip(texts, legal, strict=True):
+            given = len(text.names) if isinstance(text, NamedText) else "no"
+            if given != len(actions):
+                raise MissingNamesError(
+                    f"an observation with {given} names came with {len(actions)} legal actions, but this "
+                    "policy answers by name: put the environment into task_gym.wrappers.NamedActions"
+                )
+            named.append(NamedLegal(actions, text.names))
+        return named
+
     def obs_to_tensor(self, observation: Any) -> tuple[Any, bool]:
         """Observations as they are, and whether there are several: texts are no tensors (SB3's verb)."""
         if isinstance(observation, str):
@@ -225,7 +259,8 @@ class LLMPolicy(MaskableActorCriticPolicy):
     def sample(self, observations: Any, action_masks: Masks | None, uniforms: Uniforms) -> PolicySample:
         """Draw actions with the given noise (see `ChoiceDecoder.sample`)."""
         prompts = self.prompts(observations)
-        drawn = self.decoder.sample(prompts, self.legal(action_masks, len(prompts)), uniforms)
+        legal = self.written(observations, self.legal(action_masks, len(prompts)))
+        drawn = self.decoder.sample(prompts, legal, uniforms)
         with torch.no_grad():
             values = self.value_of(drawn.hidden)
         return PolicySample(drawn.actions, values, drawn.log_probs, drawn.legal_mass)
@@ -236,7 +271,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         """Actions int64 (n,), values float32 (n, 1), log-probabilities float32 (n,)."""
         prompts = self.prompts(obs)
         if deterministic:
-            actions = self._best(prompts, self.legal(action_masks, len(prompts)))
+            actions = self._best(obs, prompts, self.legal(action_masks, len(prompts)))
             values, log_probs, _ = self.evaluate_actions(obs, actions, action_masks)
             return actions, values, log_probs
         drawn = self.sample(
@@ -255,7 +290,8 @@ class LLMPolicy(MaskableActorCriticPolicy):
         """The whole evaluation of given actions, and values float32 (n,)."""
         prompts = self.prompts(obs)
         chosen = np.asarray(torch.as_tensor(actions).cpu()).astype(np.int64).reshape(-1).tolist()
-        evaluation = self.decoder.evaluate(prompts, self.legal(action_masks, len(prompts)), chosen)
+        legal = self.written(obs, self.legal(action_masks, len(prompts)))
+        evaluation = self.decoder.evaluate(prompts, legal, chosen)
         return evaluation, self.value_of(evaluation.hidden)
 
     def predict_values(self, obs: Any) -> Tensor:
@@ -271,7 +307,8 @@ class LLMPolicy(MaskableActorCriticPolicy):
         self, observations: Any, legal: Sequence[Sequence[int]]
     ) -> list[npt.NDArray[np.float64]]:
         """Exact probabilities of every legal action, one float64 array a state."""
-        return self.decoder.distribution(self.prompts(observations), [tuple(actions) for actions in legal])
+        written = self.written(observations, [tuple(actions) for actions in legal])
+        return self.decoder.distribution(self.prompts(observations), written)
 
     def get_distribution(self, obs: Any, action_masks: Masks | None = None) -> Any:
         """Exact probabilities over all actions as a torch Categorical of shape (n, n_actions)."""
@@ -279,7 +316,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         legal = self.legal(action_masks, len(prompts))
         probs = torch.zeros(len(prompts), int(self.action_space.n), dtype=torch.float64)  # type: ignore[attr-defined]
         for row, (actions, p) in enumerate(
-            zip(legal, self.decoder.distribution(prompts, legal), strict=True)
+            zip(legal, self.decoder.distribution(prompts, self.written(obs, legal)), strict=True)
         ):
             probs[row, list(actions)] = torch.from_numpy(p)
         return torch.distributions.Categorical(probs=probs)
@@ -289,14 +326,16 @@ class LLMPolicy(MaskableActorCriticPolicy):
     ) -> Tensor:
         prompts = self.prompts(observation)
         if deterministic:
-            return self._best(prompts, self.legal(action_masks, len(prompts)))
+            return self._best(observation, prompts, self.legal(action_masks, len(prompts)))
         return self.forward(observation, action_masks=action_masks)[0]
 
-    def _best(self, prompts: list[Tokens], legal: list[Tokens]) -> Tensor:
+    def _best(self, observations: Any, prompts: list[Tokens], legal: list[Tokens]) -> Tensor:
         """The most probable legal actions; the lowest id where several are equally so."""
         best = [
             actions[int(p.argmax())]
-            for actions, p in zip(legal, self.decoder.distribution(prompts, legal), strict=True)
+            for actions, p in zip(
+                legal, self.decoder.distribution(prompts, self.written(observations, legal)), strict=True
+            )
         ]
         return torch.tensor(best, dtype=torch.int64, device=self.engine.device)
 

@@ -13,8 +13,8 @@ import gymnasium as gym
 import numpy as np
 import pyspiel
 
-from game_gym.prompts import CLOSING
 from game_gym.spec import State, Variant
+from task_gym.contract import CLOSING
 from task_gym.seeding import SEED_LIMIT, Stream
 
 CHANCE, SIMULTANEOUS, TERMINAL = (

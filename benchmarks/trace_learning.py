@@ -37,7 +37,7 @@ from gamespiel.assembly import Wrap, make_algorithm, make_envs
 from gamespiel.cli import split_overrides
 from gamespiel.config import Config, ConfigError, resolve, to_dict
 from gamespiel.evaluation import trace_seeds
-from trace_gym.prompts import render_choice
+from trace_gym.prompts import render_choice, render_task
 
 PRESET = "tiny-trace"
 HELD_OUT = (5_000_000_000, 5_000_159_999)
@@ -61,7 +61,9 @@ class HiddenProgram(gym.Wrapper[str, Any, str, Any]):
         return (text if terminated else self._hidden(info)), reward, terminated, truncated, info
 
     def _hidden(self, info: dict[str, Any]) -> str:
-        return render_choice("", "", info["admissible_commands"])
+        if self.unwrapped.listed:
+            return render_choice("", "", info["admissible_commands"])
+        return render_task("", "")
 
 
 ARMS: dict[str, Wrap | None] = {"shown": None, "hidden": HiddenProgram}

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from game_gym.spec import State, Variant, choice_lines
+from task_gym.contract import CLOSING
 from task_gym.errors import LayoutError
-
-CLOSING = "Your choice (action ID only):"
 
 
 def render(variant: Variant, state: State, seat: int, rules: bool = True) -> str:

@@ -18,6 +18,7 @@ from agents.vec_env import TextVecEnv
 from game_gym.task import CONFIGS
 from gamespiel.config import Config, InvalidValueError
 from gamespiel.config.sections import EnvConfig
+from task_gym.wrappers import NamedActions
 
 ENVIRONMENTS_AT_ONCE = 1024
 """More episodes than this are played in waves; an environment costs tens of kilobytes."""
@@ -35,7 +36,8 @@ def env_arguments(config: EnvConfig) -> dict[str, Any]:
         InvalidValueError: nothing in it chooses a game.
     """
     if config.env_type == "trace":
-        return trace_arguments(config) | {"illegal": config.illegal}
+        # Who answers with the output itself needs no numbered list of them in the question.
+        return trace_arguments(config) | {"illegal": config.illegal, "listed": config.answer == "id"}
     return _game_arguments(config)
 
 
@@ -77,13 +79,17 @@ def _game_arguments(config: EnvConfig) -> dict[str, Any]:
 
 
 def make_envs(config: EnvConfig, count: int, wrap: Wrap | None = None) -> TextVecEnv:
-    """`count` copies of the configured environment, each in `wrap`; at most `ENVIRONMENTS_AT_ONCE`."""
+    """`count` copies of the configured environment, each in `wrap`; at most `ENVIRONMENTS_AT_ONCE`.
+
+    Where actions are answered by name, the wrapper that names them is the outermost.
+    """
     arguments = env_arguments(config)
 
     def make() -> gym.Env[Any, Any]:
         # Gymnasium's checker looks at every step of every copy; the environments pass it in the tests.
         env = gym.make(ENVIRONMENTS[config.env_type], disable_env_checker=True, **arguments)
-        return env if wrap is None else wrap(env)
+        env = env if wrap is None else wrap(env)
+        return NamedActions(env) if config.answer == "name" else env
 
     return TextVecEnv([make] * min(count, ENVIRONMENTS_AT_ONCE))
 
@@ -112,6 +118,7 @@ def policy_settings(config: Config) -> dict[str, Any]:
     return {
         "model": ModelSettings(config.model.model_name, config.model.dtype, config.model.random_weights),
         "lora": LoraSettings(config.lora.r, config.lora.lora_alpha, tuple(config.lora.target_modules)),
+        "answer": config.env.answer,
         "critic_lr_multiplier": config.ppo.critic_lr_multiplier,
         "seed": config.run.seed,
     }

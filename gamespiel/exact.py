@@ -81,7 +81,9 @@ def of_agent(name: str, env: EnvConfig) -> ExactComparison:
 
 def is_enumerable(env: EnvConfig) -> bool:
     """Whether the configured task is a game, and opponent, that can be evaluated exactly."""
-    if env.env_type == "trace" or env.opponent not in exact.OPPONENTS or env.max_turns is not None:
+    if env.env_type == "trace" or env.answer != "id" or env.max_turns is not None:
+        return False
+    if env.opponent not in exact.OPPONENTS:
         return False
     try:
         exact.information_states(_variant(env), rules=False)
@@ -107,6 +109,10 @@ def _variant(env: EnvConfig) -> Any:
         raise InvalidValueError("exact evaluation is of games small enough to enumerate, not of traces")
     if env.task_id is None and env.game is None:
         raise SizeError("exact evaluation takes one game: give env.task_id or env.game, not a set of them")
+    if env.answer != "id":
+        raise InvalidValueError(
+            f"exact evaluation asks for numbers of actions: env.answer must be 'id', not {env.answer!r}"
+        )
     if env.max_turns is not None:
         raise InvalidValueError(
             f"exact evaluation plays every game to its end: env.max_turns must be null, not {env.max_turns}"

@@ -1,4 +1,4 @@
-"""Numbers that every task environment keeps to."""
+"""What every task environment keeps to."""
 
 #: A score above this is a success.
 SUCCESS = 0.5
@@ -8,3 +8,6 @@ ILLEGAL_REWARD = -0.01
 
 #: Illegal actions in a row that give an episode up.
 STRIKES = 3
+
+#: What an observation that asks for an action's number ends with.
+CLOSING = "Your choice (action ID only):"

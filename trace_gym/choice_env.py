@@ -15,7 +15,7 @@ from trace_gym.backends import Trace
 from trace_gym.choices import OPTIONS
 from trace_gym.env import Step, TraceEnv
 from trace_gym.programs.draws import Draws
-from trace_gym.prompts import render_choice
+from trace_gym.prompts import render_choice, render_task
 from trace_gym.score import SCORINGS, scores
 
 #: Keeps the order's stream apart from whatever else begins with an episode's seed.
@@ -48,16 +48,21 @@ class CodeTraceChoiceEnv(TraceEnv):
     Args:
         illegal: "penalize" (the third in a row gives up, with score 0), "forfeit" (the first does) or
             "raise".
+        listed: Whether the question lists the outputs by number. If not it is that of ``CodeTrace-v0``, and
+            the outputs are in ``info["admissible_commands"]`` alone: for who says how probable each of them
+            is, as ``task_gym.wrappers.NamedActions`` asks.
         **arguments: As for ``CodeTrace-v0``.
     """
 
     _false_outputs = True
 
-    def __init__(self, *positional: Any, illegal: str = "penalize", **arguments: Any) -> None:
+    def __init__(
+        self, *positional: Any, illegal: str = "penalize", listed: bool = True, **arguments: Any
+    ) -> None:
         check_choice("illegal", illegal, ("penalize", "forfeit", "raise"))
         super().__init__(*positional, **arguments)
-        self._arguments["illegal"] = illegal
-        self._illegal = illegal
+        self._arguments |= {"illegal": illegal, "listed": listed}
+        self._illegal, self.listed = illegal, listed
         self.action_space = gym.spaces.Discrete(OPTIONS)
         self._outputs: list[str] = []
         self._strikes = 0
@@ -69,6 +74,8 @@ class CodeTraceChoiceEnv(TraceEnv):
     def _ask(self, trace: Trace) -> str:
         self._outputs = Draws(self._seed << 32 | _STREAM).shuffled([trace.truth, *trace.false])
         self._strikes = 0
+        if not self.listed:
+            return render_task(trace.source, trace.stdin)
         return render_choice(trace.source, trace.stdin, self._outputs)
 
     def step(self, action: Any) -> Step:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-CLOSING = "Your choice (action ID only):"
+from task_gym.contract import CLOSING
 
 
 def render_task(source: str, stdin: str) -> str:

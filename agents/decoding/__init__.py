@@ -1,6 +1,6 @@
 """How a language model's tokens become actions."""
 
-from agents.decoding.choice import ChoiceDecoder, ChoiceEvaluation, ChoiceSample
+from agents.decoding.choice import ChoiceDecoder, ChoiceEvaluation, ChoiceSample, Legal, NamedLegal
 from agents.decoding.codec import ChatCodec, TokenBoundaryError
 from agents.decoding.trie import ActionTrie
 
@@ -10,5 +10,7 @@ __all__ = [
     "ChoiceDecoder",
     "ChoiceEvaluation",
     "ChoiceSample",
+    "Legal",
+    "NamedLegal",
     "TokenBoundaryError",
 ]

@@ -22,6 +22,17 @@ from agents.decoding.trie import ActionTrie, Choice
 from agents.engines.transformers import Prefix, TransformersEngine
 
 Tokens = tuple[int, ...]
+
+
+class NamedLegal(NamedTuple):
+    """Legal actions, ascending, and what the policy is to write for each of them in this state."""
+
+    actions: tuple[int, ...]
+    names: tuple[str, ...]
+
+
+#: What is legal in a state; without names, the codec says how an action is written.
+Legal = tuple[int, ...] | NamedLegal
 Uniforms = Callable[[int], npt.NDArray[np.float64]]
 TRIES_CACHED = 65_536
 T = TypeVar("T")
@@ -108,17 +119,18 @@ class ChoiceDecoder:
     def __init__(self, codec: ChatCodec, engine: TransformersEngine) -> None:
         self.codec = codec
         self.engine = engine
-        self.trie: Callable[[tuple[int, ...]], ActionTrie] = lru_cache(TRIES_CACHED)(self._trie)
+        self.trie: Callable[[Legal], ActionTrie] = lru_cache(TRIES_CACHED)(self._trie)
 
-    def _trie(self, legal: tuple[int, ...]) -> ActionTrie:
+    def _trie(self, legal: Legal) -> ActionTrie:
+        if isinstance(legal, NamedLegal):
+            named = zip(legal.actions, legal.names, strict=True)
+            return ActionTrie.build({action: self.codec.encode_answer(name) for action, name in named})
         return ActionTrie.build({action: self.codec.encode_action(action) for action in legal})
 
     # -- sampling ------------------------------------------------------------------------------------------
 
     @torch.no_grad()
-    def sample(
-        self, prompts: Sequence[Tokens], legal: Sequence[tuple[int, ...]], uniforms: Uniforms
-    ) -> ChoiceSample:
+    def sample(self, prompts: Sequence[Tokens], legal: Sequence[Legal], uniforms: Uniforms) -> ChoiceSample:
         """Draw one legal action a state.
 
         Args:
@@ -127,7 +139,7 @@ class ChoiceDecoder:
                 decision. It is asked once for each group of rows that shares a forward, which takes its own.
         """
         n = len(prompts)
-        states, prompt_index = _Index[tuple[int, tuple[int, ...]]](), _Index[Tokens]()
+        states, prompt_index = _Index[tuple[int, Legal]](), _Index[Tokens]()
         state_of = [
             states((prompt_index(prompt), actions)) for prompt, actions in zip(prompts, legal, strict=True)
         ]
@@ -197,7 +209,7 @@ class ChoiceDecoder:
     # -- scoring -------------------------------------------------------------------------------------------
 
     def evaluate(
-        self, prompts: Sequence[Tokens], legal: Sequence[tuple[int, ...]], actions: Sequence[int]
+        self, prompts: Sequence[Tokens], legal: Sequence[Legal], actions: Sequence[int]
     ) -> ChoiceEvaluation:
         """Log-probabilities, entropies and prompt states of given actions.
 
@@ -209,7 +221,7 @@ class ChoiceDecoder:
         for turn, (prompt, allowed, action) in enumerate(zip(prompts, legal, actions, strict=True)):
             trie = self.trie(allowed)
             if action not in trie.paths:
-                raise ValueError(f"action {action} is not legal: the legal actions are {list(allowed)}")
+                raise ValueError(f"action {action} is not legal: the legal actions are {list(trie.paths)}")
             path = trie.paths[action]
             tokens = trie.nodes[path[-1].node].prefix if path else ()
             sequence = sequences((*prompt, *tokens))
@@ -243,7 +255,7 @@ class ChoiceDecoder:
 
     @torch.no_grad()
     def distribution(
-        self, prompts: Sequence[Tokens], legal: Sequence[tuple[int, ...]]
+        self, prompts: Sequence[Tokens], legal: Sequence[Legal]
     ) -> list[npt.NDArray[np.float64]]:
         """Every legal action's probability, one float64 array a state in the order of its legal set.
 
@@ -270,7 +282,7 @@ class ChoiceDecoder:
             table = log_probs.double().cpu().numpy()
         return [
             _normalised(
-                [sum(table[at[c.node], c.child] for c in self.trie(allowed).paths[a]) for a in allowed]
+                [sum(table[at[c.node], c.child] for c in path) for path in self.trie(allowed).paths.values()]
             )
             for allowed, at in zip(legal, where, strict=True)
         ]

@@ -63,7 +63,10 @@ class ChatCodec:
         return self._encode(self.prompt_text(text))
 
     def _encode_action(self, action: int) -> tuple[int, ...]:
-        text = self.action_text(action)
+        return self.encode_answer(self.action_text(action))
+
+    def encode_answer(self, text: str) -> tuple[int, ...]:
+        """The tokens of an answer, closed by the end of the turn."""
         tokens = self._encode(text)
         self._check_seam(text, tokens)
         return (*tokens, self.end_of_turn)

@@ -7,8 +7,9 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.utils import RecordConstructorArgs
 
-from game_gym.prompts import CLOSING, without_choices
+from game_gym.prompts import without_choices
 from game_gym.wrappers.base import LayoutWrapper
+from task_gym.contract import CLOSING
 from task_gym.wrappers.base import Info
 
 

@@ -89,6 +89,9 @@ class EnvConfig:
     seeding: Literal["openenv", "evaluate"] = key("openenv", "the protocol that expands a seed")
     rules: bool = key(True, "put the rules into each prompt")
     reward: Literal["score", "upstream"] = key("score", "what an episode pays")
+    answer: Literal["id", "name"] = key(
+        "id", "how actions are written: their number, or what they are called"
+    )
     illegal: Literal["penalize", "forfeit", "raise"] = key("penalize", "what an illegal action does")
     max_turns: int | None = key(None, "cut an episode after so many turns", at_least=2)
     source: str = key("builtin", "traces: builtin, hub, or a JSONL or Parquet file of programs")

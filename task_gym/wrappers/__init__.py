@@ -2,7 +2,15 @@
 
 from task_gym.wrappers.chat import ChatObservation
 from task_gym.wrappers.dictionary import DictObservation
+from task_gym.wrappers.named import NamedActions, NamedText
 from task_gym.wrappers.tokens import TokenObservation
 from task_gym.wrappers.zero_centred import ZeroCentredReward
 
-__all__ = ["ChatObservation", "DictObservation", "TokenObservation", "ZeroCentredReward"]
+__all__ = [
+    "ChatObservation",
+    "DictObservation",
+    "NamedActions",
+    "NamedText",
+    "TokenObservation",
+    "ZeroCentredReward",
+]

@@ -10,9 +10,10 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from agents.policy import LLMPolicy, MissingMaskError
+from agents.policy import LLMPolicy, MissingMaskError, MissingNamesError
 from agents.rollout import Turn
-from task_gym.wrappers import TokenObservation
+from task_gym.errors import ArgumentError
+from task_gym.wrappers import NamedText, TokenObservation
 from tests.agents.toys import N_ACTIONS, TEXT, Stairs, collect, make_policy, make_ppo, masks_of, randomise
 
 TEXTS = ["x", "seat 0\nlegal 1 12", "y\n" * 5]
@@ -81,6 +82,76 @@ def test_masks_of_any_kind(policy: LLMPolicy, kind: Any) -> None:
     masks = masks_of(LEGAL)
     given = masks.tolist() if kind is list else kind(masks) if kind is torch.tensor else masks.astype(kind)
     assert policy.legal(given, 3) == LEGAL
+
+
+# -- answers by name -----------------------------------------------------------------------------------------
+
+NAMED = [
+    NamedText("x", ["0", "1", "2"]),
+    NamedText("seat 0", ["legal", "legal 1", "seat"]),
+    NamedText("y", ["'only'"]),
+]
+
+
+def test_a_name_is_as_probable_as_the_model_finds_it(policy: LLMPolicy) -> None:
+    """By hand: each name's tokens and the end of the turn, each renormalised among what other names leave."""
+    named = make_policy(adapters=0.1, answer="name")
+    masks = masks_of(LEGAL)
+    probs = named.get_distribution(NAMED, masks).probs
+    # Digits are answered as by number, since these names are the numbers.
+    by_number = policy.get_distribution(TEXTS[:1], masks[:1]).probs[0]
+    assert torch.allclose(probs[0], by_number, atol=1e-6)
+    assert probs[2, 7] == 1.0
+    prompt, end = named.codec.encode_prompt("seat 0"), named.codec.end_of_turn
+    answers = {a: (*named.codec._encode(n), end) for a, n in zip((1, 12, 123), NAMED[1].names, strict=True)}
+
+    def chance(action: int) -> float:
+        left, chance = dict(answers), 1.0
+        for depth, token in enumerate(answers[action]):
+            children = sorted({tokens[depth] for tokens in left.values()})
+            ids = torch.tensor([[*prompt, *answers[action][:depth]]])
+            with torch.no_grad():
+                logits = named.model(input_ids=ids).logits[0, -1, children].double()
+            chance *= float(logits.softmax(-1)[children.index(token)])
+            left = {a: tokens for a, tokens in left.items() if tokens[depth] == token}
+        return chance
+
+    by_hand = [chance(action) for action in (1, 12, 123)]
+    assert sum(by_hand) == pytest.approx(1.0)
+    assert probs[1, [1, 12, 123]].tolist() == pytest.approx(by_hand, abs=1e-5)
+
+
+def test_sampling_and_scoring_by_name_agree() -> None:
+    named, masks = make_policy(adapters=0.1, answer="name"), masks_of(LEGAL)
+    probs = named.get_distribution(NAMED, masks).probs
+    for noise in (0.05, 0.5, 0.95):
+        drawn = named.sample(NAMED, masks, lambda depth, noise=noise: np.full(3, noise))
+        _, log_probs, _ = named.evaluate_actions(NAMED, drawn.actions, masks)
+        assert torch.allclose(drawn.log_probs, log_probs, atol=1e-5)
+        expected = probs[torch.arange(3), torch.from_numpy(drawn.actions)].log()
+        assert torch.allclose(log_probs.double(), expected, atol=1e-5)
+    best = named.predict(np.array(NAMED, dtype=object), deterministic=True, action_masks=masks)[0]
+    assert best.tolist() == probs.argmax(-1).tolist()
+    assert named.predict(NAMED[2], action_masks=masks[2])[0] == 7
+
+
+def test_names_are_never_guessed() -> None:
+    named, masks = make_policy(answer="name"), masks_of(LEGAL)
+    for texts, given in (
+        (TEXTS, "no"),
+        ([NAMED[0], NAMED[2], NAMED[1]], "1"),
+        ([*TEXTS[:1], *NAMED[1:]], "no"),
+    ):
+        with pytest.raises(
+            MissingNamesError, match=rf"{given} names came with 3 legal actions.*NamedActions"
+        ):
+            named.get_distribution(texts, masks)
+    with pytest.raises(MissingNamesError, match="no names"):
+        named.predict("x", action_masks=masks[0])
+    with pytest.raises(
+        ArgumentError, match="answer: 'names' was given, allowed: 'id', 'name'; did you mean 'name'"
+    ):
+        make_policy(answer="names")
 
 
 # -- what was learned ----------------------------------------------------------------------------------------
