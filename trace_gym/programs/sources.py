@@ -121,12 +121,12 @@ def _open(source: str) -> Source:
 
 def _read_jsonl(path: Path) -> list[dict[str, Any]]:
     rows = []
-    with path.open(encoding="utf-8") as lines:
+    with path.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             if line.strip():
                 try:
                     row = json.loads(line)
-                except ValueError as error:
+                except (ValueError, RecursionError) as error:  # no UTF-8 is a ValueError too
                     raise SourceError(f"source: line {number} of {path} is no JSON: {error}") from error
                 _check_columns(row if isinstance(row, dict) else (), f"line {number} of {path}")
                 rows.append(row)
