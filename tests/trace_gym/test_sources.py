@@ -217,6 +217,25 @@ def test_inputs_that_nobody_could_show_give_way(tmp_path: Path) -> None:
     env.close()
 
 
+def test_a_path_is_the_file_that_it_names_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def truth() -> str:
+        env: Any = gym.make("CodeTrace-v0", source="rows.jsonl", task_id=0).unwrapped
+        env.reset(seed=0)
+        made.append(env)
+        return env.trace.truth
+
+    made: list[Any] = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "rows.jsonl").write_text(json.dumps({"program": f"print('{name}')", "inputs": ""}))
+        monkeypatch.chdir(tmp_path / name)
+        assert truth() == f"{name}\n"
+    Path("rows.jsonl").write_text(json.dumps({"program": "print('three')", "inputs": ""}))
+    assert truth() == "three\n" == truth()
+    for env in made:
+        env.close()
+
+
 def test_nothing_but_unsound_rows(tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_text(
