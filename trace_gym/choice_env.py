@@ -27,8 +27,9 @@ class CodeTraceChoiceEnv(TraceEnv):
 
     The false ones are what mutants of the program print: programs with one or two things wrong, as an integer
     one off, another operator, or a branch not taken. They differ from the truth and from each other by more
-    than white space and case, are between half and twice as long, and stand in an order drawn from the seed.
-    A program for which there are fewer than three of them is not admitted.
+    than white space and case, are between half and twice as long, hold negative numbers only where the truth
+    does, and stand in an order drawn from the seed. A program for which there are fewer than three of them is
+    not admitted.
 
     ## Observation space
     A string: what to do, the program, what it reads, the outputs by number, and what to answer.

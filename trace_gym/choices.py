@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from trace_gym.limited import limited
@@ -22,6 +23,8 @@ _BATCH = 8
 #: Lines that a mutant may execute; those that loop for ever then end at once.
 _MOST_LINES = 100_000
 
+_NEGATIVE = re.compile(r"(?<![\w.])-\d")
+
 
 def false_outputs(source: str, stdin: str, truth: str, seed: int, sandbox: Sandbox) -> list[str]:
     """Up to seven outputs of mutants, each different from the others and from the truth.
@@ -35,6 +38,8 @@ def false_outputs(source: str, stdin: str, truth: str, seed: int, sandbox: Sandb
     - Most mutants print less than their program. So the truth's place among the outputs by length is drawn
       first, and shorter and longer ones are looked for until it has that place; and every second centre is
       longer than the truth.
+    - Programs seldom print negative numbers, and mutants often do. So all outputs hold some or
+      none does.
 
     Args:
         seed: Decides the centre, the place and the mutants.
@@ -73,6 +78,11 @@ def _centre(source: str, stdin: str, draws: Draws, sandbox: Sandbox, found: _Fou
     return spare[0]
 
 
+def has_negative(output: str) -> bool:
+    """Whether a negative number stands in an output."""
+    return _NEGATIVE.search(output) is not None
+
+
 class _Found:
     """The false outputs so far, shorter and longer ones apart.
 
@@ -88,6 +98,7 @@ class _Found:
         self._draws = draws.fork()
         self._wanted = self._draws.below(OPTIONS)  # shorter ones
         self._seen = {squeeze(truth)}
+        self._negative = has_negative(truth)
 
     @property
     def complete(self) -> bool:
@@ -98,6 +109,7 @@ class _Found:
         """Whether an output is one that may be offered."""
         squeezed = squeeze(output)
         alike = len(self.truth) // 2 <= len(output) <= 2 * len(self.truth)
+        alike = alike and has_negative(output) == self._negative
         return alike and bool(squeezed) and squeezed not in self._seen
 
     def take(self, output: str) -> None:

@@ -14,6 +14,7 @@ import trace_gym  # noqa: F401  (registers the environments)
 from task_gym.errors import AdmissionError, ArgumentError, IllegalActionError
 from tests.trace_gym.play import plain
 from trace_gym.backends import LocalBackend, Trace
+from trace_gym.choices import has_negative
 from trace_gym.programs.builtin.tasks import CELLS
 from trace_gym.score import squeeze
 
@@ -45,7 +46,7 @@ def test_the_third_illegal_action_gives_up(env: Any) -> None:
 
 def test_masked_options_are_illegal() -> None:
     env: Any = gym.make("CodeTraceChoice-v0", task_ids=[(0, 3)], illegal="forfeit").unwrapped
-    _, info = env.reset(seed=2)
+    _, info = env.reset(seed=2, options={"task_id": 2})  # one with eight
     env._outputs = env._outputs[:5]  # as if there were no more
     assert env.action_masks().tolist() == [True] * 5 + [False] * 3
     _, reward, terminated, _, info = env.step(5)
@@ -125,6 +126,8 @@ HEURISTICS: dict[str, Heuristic] = {
     "shortest": lambda outputs: [-len(output) for output in outputs],
     "most lines": lambda outputs: [output.count("\n") for output in outputs],
     "fewest lines": lambda outputs: [-output.count("\n") for output in outputs],
+    "fewest negative numbers": lambda outputs: [-output.count(" -") for output in outputs],
+    "most different words": lambda outputs: [len(set(output.split())) for output in outputs],
 }
 
 
@@ -137,6 +140,17 @@ def expected_hits(traces: list[Trace], heuristic: Heuristic) -> float:
     return hits
 
 
+@pytest.mark.parametrize(
+    ("output", "negative"),
+    [
+        *[(output, True) for output in ("-1\n", "x -3", "[0, -2.5]", "(-4,)", "a=-7")],
+        *[(output, False) for output in ("3-4", "1.-2", "a - 1", "->", "2024-01-02", "")],
+    ],
+)
+def test_what_is_a_negative_number(output: str, negative: bool) -> None:
+    assert has_negative(output) == negative
+
+
 @pytest.mark.slow
 def test_the_outputs_alone_do_not_tell_the_true_one() -> None:
     """One task of each cell; a guesser of one in k has mean sum(1/k) and variance sum(1/k (1 - 1/k))."""
@@ -147,11 +161,12 @@ def test_the_outputs_alone_do_not_tell_the_true_one() -> None:
         outputs = [trace.truth, *trace.false]
         assert 4 <= len(outputs) <= 8
         assert len({squeeze(output) for output in outputs}) == len(outputs)
+        assert len({has_negative(output) for output in outputs}) == 1
         assert all(len(trace.truth) // 2 <= len(output) <= 2 * len(trace.truth) for output in outputs)
     chances = [1 / (1 + len(trace.false)) for trace in traces]
     mean, deviation = sum(chances), sqrt(sum(chance * (1 - chance) for chance in chances))
     off = {name: expected_hits(traces, heuristic) - mean for name, heuristic in HEURISTICS.items()}
-    # Ties broken evenly only lessen the variance; |z| < 3 for eight guessers fails by chance once in fifty.
+    # Ties broken evenly only lessen the variance; |z| < 3 for ten guessers fails by chance once in forty.
     assert {name: value / deviation for name, value in off.items() if abs(value) > 3 * deviation} == {}
     # Most tasks have the full number.
     assert sum(len(trace.false) == 7 for trace in traces) > CELLS * 3 // 4

@@ -105,6 +105,13 @@ threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
 print('end')
 """,
     "excepthook": "import sys\nsys.excepthook = lambda *a: print('hook', a[0].__name__)\n1 / 0",
+    "tracing": """
+import sys
+sys.settrace(lambda frame, event, value: print(event, frame.f_code.co_name))
+def f(): return 1
+f()
+""",
+    "tracing that fails": "import sys\nsys.settrace(lambda *a: 1 / 0)\nprint(1)",
     "unraisable": "class A:\n    def __del__(self): 1 / 0\nA()\nprint('end')",
     "pickled class": "import pickle\nclass A: pass\nprint(type(pickle.loads(pickle.dumps(A()))) is A)",
     "dataclass": "from dataclasses import dataclass\n@dataclass\nclass A:\n    x: int = 1\nprint(A())",

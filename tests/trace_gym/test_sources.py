@@ -15,6 +15,7 @@ import pytest
 import trace_gym  # noqa: F401  (registers the environments)
 from task_gym.errors import AdmissionError, ArgumentError, SourceError
 from tests.trace_gym.rows import EVERY, PATH, SIZE, rows
+from trace_gym.inject import inject
 from trace_gym.programs import sources
 from trace_gym.programs.base import TASKS, Program
 from trace_gym.programs.builtin.tasks import CELLS, split
@@ -101,11 +102,13 @@ def test_rows_that_are_no_texts(row: Any) -> None:
         ('{"program": "x"}\n', "line 1 of .* has no column 'inputs'; it has: program"),
         ('{"program": "x", "inputs": ""}\n[1]\n', "line 2 of .* has no column 'program'; it has: none"),
         ("{'program'\n", "line 1 of .* is no JSON"),
+        ('{"program": "x", "inputs": ""}\n{"program": "\xe9"}\n', "line 2 of .* is no JSON: 'utf-8'"),
+        ("[" * 100_000 + "\n", "line 1 of .* is no JSON"),
     ],
 )
 def test_files_that_are_not_as_they_should_be(text: str, message: str, tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
-    file.write_text(text)
+    file.write_text(text, encoding="latin-1")
     with pytest.raises(SourceError, match=message):
         open_source(str(file))
 
@@ -178,6 +181,59 @@ def test_upstreams_injection_takes_the_row_or_says_why_not() -> None:
     ):
         env.reset(seed=0, options={"task_id": 4})
     env.close()
+
+
+def test_a_program_that_its_prints_disturb_gives_way(tmp_path: Path) -> None:
+    # An int of 5001 digits has no repr: with a print after x the program writes "caught", and soundly so.
+    source = "try:\n    x = 10 ** 5000\n    print('fine')\nexcept ValueError:\n    print('caught')\n"
+    file = tmp_path / "rows.jsonl"
+    file.write_text(
+        "".join(json.dumps({"program": text, "inputs": ""}) + "\n" for text in (source, "print(2)\n"))
+    )
+    printed = [inject(source, task_id) != source for task_id in range(0, 20, 2)]
+    assert True in printed and False in printed
+    env: Any = gym.make("CodeTrace-v0", source=str(file), task_ids=[(0, 20)]).unwrapped
+    for number, disturbed in enumerate(printed):
+        _, info = env.reset(seed=0, options={"task_id": 2 * number})
+        assert (info["row"], info["replaced"]) == ((1, 1) if disturbed else (0, 0))
+        assert env.trace.truth == ("2\n" if disturbed else "fine\n")
+    env.close()
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"program": "print(1)", "inputs": "\u00e9"}\r\n', encoding="utf-8-sig", newline="")
+    assert rows_of(open_source(str(file)), 1) == [Program("print(1)", "\u00e9", "", 0)]
+
+
+def test_inputs_that_nobody_could_show_give_way(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text(
+        "".join(json.dumps({"program": "print(1)", "inputs": text}) + "\n" for text in ("\ud800", ""))
+    )
+    env: Any = gym.make("CodeTrace-v0", source=str(file), task_id=0).unwrapped
+    text, info = env.reset(seed=0)
+    assert (info["row"], info["replaced"]) == (1, 1) and text.encode()
+    env.close()
+
+
+def test_a_path_is_the_file_that_it_names_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def truth() -> str:
+        env: Any = gym.make("CodeTrace-v0", source="rows.jsonl", task_id=0).unwrapped
+        env.reset(seed=0)
+        made.append(env)
+        return env.trace.truth
+
+    made: list[Any] = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "rows.jsonl").write_text(json.dumps({"program": f"print('{name}')", "inputs": ""}))
+        monkeypatch.chdir(tmp_path / name)
+        assert truth() == f"{name}\n"
+    Path("rows.jsonl").write_text(json.dumps({"program": "print('three')", "inputs": ""}))
+    assert truth() == "three\n" == truth()
+    for env in made:
+        env.close()
 
 
 def test_nothing_but_unsound_rows(tmp_path: Path) -> None:

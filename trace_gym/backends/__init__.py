@@ -6,10 +6,11 @@ from weakref import WeakValueDictionary
 
 from task_gym.errors import NotBuiltError, check_choice
 from trace_gym.backends.local import LocalBackend, Trace
+from trace_gym.programs.sources import Source, open_source
 
 __all__ = ["LocalBackend", "Trace", "make_backend"]
 
-_made: WeakValueDictionary[tuple[str, str, bool], LocalBackend] = WeakValueDictionary()
+_made: WeakValueDictionary[tuple[Source, str, bool], LocalBackend] = WeakValueDictionary()
 
 
 def make_backend(name: str, source: str, injector: str, options: bool) -> LocalBackend:
@@ -24,7 +25,8 @@ def make_backend(name: str, source: str, injector: str, options: bool) -> LocalB
     if name == "affinetes":
         raise NotBuiltError("backend: 'affinetes' was given, which is not built yet; allowed now: 'local'")
     check_choice("backend", name, ("local", "affinetes"))
-    backend = _made.get((source, injector, options))
+    key = open_source(source), injector, options
+    backend = _made.get(key)
     if backend is None:
-        backend = _made[source, injector, options] = LocalBackend(source, injector, options)
+        backend = _made[key] = LocalBackend(source, injector, options)
     return backend

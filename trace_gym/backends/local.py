@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from dataclasses import dataclass
 
 from task_gym.errors import AdmissionError, ProgramError
 from trace_gym.admission import HASH_SEEDS, LIMITS, TOO_LONG, Verdict, judge, judge_own
 from trace_gym.choices import LEAST, false_outputs
-from trace_gym.inject import MOST, inject
+from trace_gym.inject import MOST, inject, unchanged
 from trace_gym.programs.base import Program
 from trace_gym.programs.sources import BuiltinSource, open_source
 from trace_gym.sandbox import Sandbox
+
+# JSON can write these, and nothing can show them.
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 #: Traces kept; one takes a few kilobytes, and up to a good part of a second to make.
 _KEPT = 8192
@@ -92,12 +96,16 @@ class LocalBackend:
 
     def _admit(self, task_id: int, program: Program, row: int | None, replaced: int) -> Trace | str:
         """The trace of a program, or why it is not admitted."""
+        if _LONE_SURROGATE.search(program.stdin):
+            return "what it reads is not all text"
         try:
             shown, verdict = self._show(task_id, program)
         except ProgramError as error:
             return f"no prints can be put into it: {error}"
         if verdict.reason:
             return verdict.reason
+        if self._is_disturbed(program, shown, verdict.truth):
+            return "it behaves otherwise with the debug prints"
         false: list[str] = []
         protection = verdict.sandbox
         if self._options:
@@ -139,6 +147,13 @@ class LocalBackend:
 
     def _judge(self, source: str, stdin: str) -> Verdict:
         return judge_own(source, stdin) if self._trusted else judge(source, stdin, self._confined())
+
+    def _is_disturbed(self, program: Program, shown: str, truth: str) -> bool:
+        """Whether a program that nobody vouches for does something else without prints of style "safe"."""
+        if self._trusted or self._injector != "safe" or shown == program.source:
+            return False
+        bare = self._confined().run(program.source, program.stdin)
+        return (bare.status, bare.stderr) != ("ok", "") or not unchanged(bare.stdout, truth)
 
     def _confined(self) -> Sandbox:
         """The sandbox, started when it is first needed."""

@@ -53,6 +53,9 @@ _MEMBERS = _words("""
 # Members of ``os`` whose names are too common to be ruled out elsewhere.
 _OS_MEMBERS = _words("close write writev")
 
+# What makes a file of a file descriptor.
+_OPENERS = _words("open FileIO")
+
 # With one of these in a program, the name of a member may stand in a string.
 _BY_NAME = _words("getattr setattr delattr attrgetter methodcaller __dict__ __getattribute__")
 
@@ -115,11 +118,11 @@ def _hazards(node: ast.AST, print_handed_on: bool) -> Iterator[str]:
             yield f"it mentions {name}"
         case ast.Call(func=ast.Name(id="input"), args=args, keywords=keywords) if args or keywords:
             yield "it gives input() a prompt, which does not end its line"
+        case ast.Call(func=callee, args=[ast.Constant(value=1), *_]) if _last_name(callee) in _OPENERS:
+            yield "it opens its output as a file"
         case ast.Call(func=callee, keywords=keywords) if print_handed_on or _last_name(callee) == "print":
             if not all(map(_ends_line, keywords)):
                 yield "it may call print with an end that does not end the line"
-        case ast.Call(func=ast.Name(id="open"), args=[ast.Constant(value=1), *_]):
-            yield "it opens its output as a file"
         case ast.Constant(value=str(text)) if text.startswith(("/dev/", "/proc/")):
             yield f"it mentions {text}"
         case ast.Attribute(value=ast.Name(id="os"), attr=member) if member in _OS_MEMBERS:
@@ -128,6 +131,8 @@ def _hazards(node: ast.AST, print_handed_on: bool) -> Iterator[str]:
             yield f"class {name} is a metaclass or has one"
         case ast.Import(names=aliases):
             yield from (f"it imports {alias.name}" for alias in aliases if _is_hazardous(alias.name))
+            if any(alias.name == "os" and alias.asname not in (None, "os") for alias in aliases):
+                yield "it imports os under another name"
         case ast.ImportFrom(module=module, names=aliases):
             names = {alias.name for alias in aliases}
             if _is_hazardous(module or "") or (module == "os" and names & _OS_MEMBERS):

@@ -87,7 +87,9 @@ class RowSource:
 
 
 def open_source(source: str) -> Source:
-    """ "builtin", "hub", "hub@REVISION", or the path of a JSONL or Parquet file; the same object each time.
+    """ "builtin", "hub", "hub@REVISION", or the path of a JSONL or Parquet file.
+
+    The same object each time, for as long as a file stays the same.
 
     Raises:
         ArgumentError: something else.
@@ -97,11 +99,20 @@ def open_source(source: str) -> Source:
         raise ArgumentError(
             f"source: {source!r} was given, allowed: 'builtin', 'hub', 'hub@REVISION' or a path as text"
         )
-    return _open(source)
+    return _open(source, _version(Path(source)))
+
+
+def _version(path: Path) -> tuple[str, int, int] | None:
+    """What tells a file from others that the same text names elsewhere or later; None where there is none."""
+    if not path.is_file():
+        return None
+    found = path.stat()
+    return str(path.resolve()), found.st_mtime_ns, found.st_size
 
 
 @lru_cache(maxsize=16)
-def _open(source: str) -> Source:
+def _open(source: str, version: tuple[str, int, int] | None) -> Source:
+    """``version`` is there for the cache alone."""
     if source == "builtin":
         return BuiltinSource()
     name, _, revision = source.partition("@")
@@ -121,12 +132,12 @@ def _open(source: str) -> Source:
 
 def _read_jsonl(path: Path) -> list[dict[str, Any]]:
     rows = []
-    with path.open(encoding="utf-8") as lines:
+    with path.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             if line.strip():
                 try:
                     row = json.loads(line)
-                except ValueError as error:
+                except (ValueError, RecursionError) as error:  # no UTF-8 is a ValueError too
                     raise SourceError(f"source: line {number} of {path} is no JSON: {error}") from error
                 _check_columns(row if isinstance(row, dict) else (), f"line {number} of {path}")
                 rows.append(row)

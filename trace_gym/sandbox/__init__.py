@@ -70,7 +70,8 @@ Where a program differs from `python FILE`
 
 It cannot start processes: `os.fork`, `subprocess` and `multiprocessing` raise PermissionError. Nor can it
 change a file's mode or times (`shutil.copy`, `os.utime`). Level "namespaces" has no /proc and no time zones.
-Its text is read as UTF-8, whatever encoding it declares. Recursion is too deep two calls earlier.
+Its text is read as UTF-8, whatever encoding it declares. Frames of the sandbox lie below its own: recursion
+is too deep two calls earlier, and `traceback.print_stack` shows them.
 
 Python 3.11 and Linux 5.3, or newer. On other systems `run` and `Sandbox` raise SandboxError.
 """

@@ -27,6 +27,9 @@ class Ending:
         self._there = {name: module for name, module in sys.modules.items() if name != "__main__"}
         # The first to be registered is the last to be called. Threads have been waited for by then.
         atexit.register(self._leave)
+        # Called right before it: a program that traces or profiles itself sees nothing of it.
+        atexit.register(sys.setprofile, None)
+        atexit.register(sys.settrace, None)
 
     def _leave(self) -> None:
         self._flush()
