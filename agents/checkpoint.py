@@ -13,6 +13,7 @@ There is no generator to save: every random number is addressed by seed, step, e
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import pickle
@@ -25,6 +26,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
+from agents.models import TINY
 from agents.policy import LLMPolicy
 from task_gym.errors import TaskGymError
 
@@ -114,9 +116,17 @@ def load_policy(policy: LLMPolicy, checkpoint: Path) -> None:
 
 
 def _base(policy: LLMPolicy) -> dict[str, Any]:
-    """What adapters mean nothing without: their scale, and the base model (random weights: their seed)."""
+    """What adapters mean nothing without: their scale, and the base model.
+
+    Random weights are told apart by their seed, and the embedded model, which is made anew under its old name
+    from time to time, by its content.
+    """
     settings = policy.model_settings
-    drawn = {"random_weights": True, "seed": policy.seed} if settings.random_weights else {}
+    drawn: dict[str, Any] = {}
+    if settings.random_weights:
+        drawn = {"random_weights": True, "seed": policy.seed}
+    elif settings.model_name == "tiny":
+        drawn = {"sha256": hashlib.sha256((TINY / "model.safetensors").read_bytes()).hexdigest()[:16]}
     lora = {"r": policy.lora_settings.r, "lora_alpha": policy.lora_settings.lora_alpha}
     return {"model_name": settings.model_name, **drawn, **lora}
 

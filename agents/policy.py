@@ -105,6 +105,10 @@ class LLMPolicy(MaskableActorCriticPolicy):
                 f"got {observation_space}"
             )
         check_choice("answer", answer, ("id", "name"))
+        if answer == "name" and not isinstance(observation_space, spaces.Text):
+            raise ValueError(
+                f"names of actions come with texts, and not with {observation_space}: answer 'id'"
+            )
         # Skip the parent's constructor, which builds multilayer perceptrons; what it promises is below.
         BasePolicy.__init__(self, observation_space, action_space, optimizer_class=ScaledAdamW)
         self.model_settings = model if isinstance(model, ModelSettings) else ModelSettings(**(model or {}))
@@ -195,7 +199,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
     def prompts(self, observations: Any) -> list[Tokens]:
         """Token sequences of texts, or of right-padded token ids with their padding taken off."""
         if isinstance(observations, str):
-            return [self.codec.encode_prompt(observations)]
+            return [self.codec.encode_prompt(str(observations))]
         if isinstance(observations, Tensor) or (
             isinstance(observations, np.ndarray) and np.issubdtype(observations.dtype, np.number)
         ):
@@ -227,10 +231,10 @@ class LLMPolicy(MaskableActorCriticPolicy):
         return [tuple(np.flatnonzero(mask).tolist()) for mask in masks]
 
     def written(self, observations: Any, legal: list[Tokens]) -> list[Legal]:
-        """Legal sets with what is to be written for each action, where that is said by the observation.
+        """Legal sets (ascending), with what is to be written for each action where the observation says it.
 
         Raises:
-            MissingNamesError: observations without names, or with names for another number of actions.
+            MissingNamesError: observations without names, or with names for other than these actions.
         """
         if self.answer == "id":
             return list(legal)
@@ -238,10 +242,11 @@ class LLMPolicy(MaskableActorCriticPolicy):
         named: list[Legal] = []
         for text, actions in zip(texts, legal, strict=True):
             given = len(text.names) if isinstance(text, NamedText) else "no"
-            if given != len(actions):
+            if given != len(actions) or list(actions) != sorted(actions):
                 raise MissingNamesError(
-                    f"an observation with {given} names came with {len(actions)} legal actions, but this "
-                    "policy answers by name: put the environment into task_gym.wrappers.NamedActions"
+                    f"an observation with {given} names came with the legal actions {list(actions)}, but "
+                    "this policy answers by name, one a legal action in ascending order: put the environment "
+                    "into task_gym.wrappers.NamedActions"
                 )
             named.append(NamedLegal(actions, text.names))
         return named

@@ -12,6 +12,7 @@ from sb3_contrib.common.maskable.utils import EXPECTED_METHOD_NAME
 
 from agents.policy import PolicySample
 from agents.vec_env import TextVecEnv
+from task_gym.wrappers import NamedText
 
 Masks = npt.NDArray[np.bool_]
 # (texts, masks (n, n_actions), episodes, turn number) -> decisions
@@ -29,6 +30,13 @@ class Turn:
     log_prob: float
     legal_mass: float
     reward: float = 0.0
+
+    @property
+    def answer(self) -> str:
+        """What was answered: the action's name where the observation carries names, else its number."""
+        if not isinstance(self.observation, NamedText):
+            return str(self.action)
+        return self.observation.names[int(self.action_mask[: self.action].sum())]
 
 
 @dataclass
@@ -67,7 +75,7 @@ class Episode:
         if not self.turns:
             return self.final_observation
         last = self.turns[-1]
-        return f"{last.observation} {last.action}\n\n{self.final_observation}"
+        return f"{last.observation} {last.answer}\n\n{self.final_observation}"
 
 
 def play(

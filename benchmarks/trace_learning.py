@@ -1,9 +1,10 @@
 """Does tracing the program pay: `python -m benchmarks.trace_learning`.
 
 The preset `tiny-trace` is trained twice from the same seed, once as it is and once with the program and its
-input taken out of every observation, so that only the outputs to choose from are left. Both policies then
-choose on the same held-out task ids, at temperature 1 and greedily, each seeing what it saw in training.
-Beside them stands the best constant choice: of all eight the one that is right most often on those very ids.
+input taken out of every observation, so that only the outputs to choose from are left. Both policies choose
+on the same held-out task ids before and after, at temperature 1 and greedily, each seeing what it sees in
+training. Beside them stands the best constant choice: of all eight the one that is right most often on those
+very ids.
 
 Shares of right choices have 95% Wilson intervals. They are of the held-out ids: how much another training
 seed would have changed is not in them. Seconds are of training with the making of its programs, which the
@@ -30,6 +31,7 @@ import torch
 from stable_baselines3.common.callbacks import BaseCallback
 
 from agents.evaluation import play_seeds, policy_agent
+from agents.policy import LLMPolicy
 from agents.stats import Interval, wilson
 from agents.vec_env import TextVecEnv
 from benchmarks.machine import machine
@@ -40,13 +42,16 @@ from gamespiel.evaluation import trace_seeds
 from trace_gym.prompts import render_choice, render_task
 
 PRESET = "tiny-trace"
-HELD_OUT = (5_000_000_000, 5_000_159_999)
+HELD_OUT = (5_000_000_000, 5_999_999_999)
 RESULTS = Path(__file__).parent / "results"
 MODES = ("sampled", "greedy")
 
 
 class HiddenProgram(gym.Wrapper[str, Any, str, Any]):
-    """The same choice without the program and what it reads: an empty text stands in place of each."""
+    """The same choice without the program and what it reads: an empty text stands in place of each.
+
+    Where outputs are not listed, nothing is left of the question, and only their names tell them apart.
+    """
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -61,9 +66,8 @@ class HiddenProgram(gym.Wrapper[str, Any, str, Any]):
         return (text if terminated else self._hidden(info)), reward, terminated, truncated, info
 
     def _hidden(self, info: dict[str, Any]) -> str:
-        if self.unwrapped.listed:
-            return render_choice("", "", info["admissible_commands"])
-        return render_task("", "")
+        choice: Any = self.unwrapped
+        return render_choice("", "", info["admissible_commands"]) if choice.listed else render_task("", "")
 
 
 ARMS: dict[str, Wrap | None] = {"shown": None, "hidden": HiddenProgram}
@@ -138,6 +142,8 @@ def learn(name: str, config: Config, seeds: Sequence[int]) -> dict[str, Any]:
     """Train one arm and let it choose on the held-out ids."""
     wrap, curve = ARMS[name], Curve(name)
     model = make_algorithm(config, wrap)
+    envs = held_out(config, len(seeds), wrap)
+    untrained = shares(model.policy, envs, seeds, config.run.seed)
     started = time.perf_counter()
     model.learn(callback=curve)
     result: dict[str, Any] = {
@@ -145,13 +151,18 @@ def learn(name: str, config: Config, seeds: Sequence[int]) -> dict[str, Any]:
         "seconds": round(time.perf_counter() - started, 1),
         "rewards": [round(reward, 4) for reward in curve.rewards],
     }
-    envs = held_out(config, len(seeds), wrap)
+    return result | {"untrained": untrained} | shares(model.policy, envs, seeds, config.run.seed)
+
+
+def shares(policy: LLMPolicy, envs: TextVecEnv, seeds: Sequence[int], seed: int) -> dict[str, Any]:
+    """How often the policy is right, by mode."""
+    found = {}
     for mode in MODES:
-        decide = policy_agent(model.policy, config.run.seed, len(seeds), greedy=mode == "greedy")
+        decide = policy_agent(policy, seed, len(seeds), greedy=mode == "greedy")
         episodes = play_seeds(envs, decide, seeds)
         # Options differ in what "affine" compares, so that it is 1 for the true output alone.
-        result[mode] = share(sum(e.info["by_scoring"]["affine"] == 1.0 for e in episodes), len(seeds))
-    return result
+        found[mode] = share(sum(e.info["by_scoring"]["affine"] == 1.0 for e in episodes), len(seeds))
+    return found
 
 
 def apart(results: dict[str, Any], mode: str) -> bool:
@@ -166,10 +177,11 @@ def table(results: dict[str, Any]) -> str:
     constant = results["constant"]
     rows = [("", *MODES)]
     for name, arm in results["arms"].items():
-        rows.append((f"program {name}", _percent(arm["sampled"]), _percent(arm["greedy"])))
+        for when, found in (("untrained", arm["untrained"]), ("trained", arm)):
+            rows.append((f"program {name}, {when}", _percent(found["sampled"]), _percent(found["greedy"])))
     rows.append((f"always option {constant['option']}", "", _percent(constant)))
     rows.append(("uniformly random", f"{results['uniform']:.1%}", ""))
-    lines = [f"{name:<20}{sampled:>22}{greedy:>22}" for name, sampled, greedy in rows]
+    lines = [f"{name:<26}{sampled:>20}{greedy:>20}" for name, sampled, greedy in rows]
     verdicts = [f"{mode}: {'apart' if results['apart'][mode] else 'not apart'}" for mode in MODES]
     return "\n".join([*lines, f"shown against hidden and constant, by 95% intervals: {', '.join(verdicts)}"])
 

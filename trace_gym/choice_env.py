@@ -61,6 +61,7 @@ class CodeTraceChoiceEnv(TraceEnv):
         self, *positional: Any, illegal: str = "penalize", listed: bool = True, **arguments: Any
     ) -> None:
         check_choice("illegal", illegal, ("penalize", "forfeit", "raise"))
+        check_choice("listed", listed, (True, False))
         super().__init__(*positional, **arguments)
         self._arguments |= {"illegal": illegal, "listed": listed}
         self._illegal, self.listed = illegal, listed

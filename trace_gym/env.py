@@ -70,6 +70,7 @@ class TraceEnv(TaskEnv):
         raise NotImplementedError
 
     def _begin(self, task_id: int, seed: int) -> None:
+        self._trace, self._text = None, ""  # stays so if there is no such trace
         trace = self._backend.load(task_id)
         self._trace, self._task_id, self._seed = trace, task_id, seed
         self._text = self._ask(trace)

@@ -20,8 +20,13 @@ from torch import Tensor
 from agents.decoding.codec import ChatCodec
 from agents.decoding.trie import ActionTrie, Choice
 from agents.engines.transformers import Prefix, TransformersEngine
+from task_gym.errors import TaskGymError
 
 Tokens = tuple[int, ...]
+
+
+class AmbiguousNamesError(TaskGymError, ValueError):
+    """Actions that are to be answered by names which say the same."""
 
 
 class NamedLegal(NamedTuple):
@@ -35,6 +40,9 @@ class NamedLegal(NamedTuple):
 Legal = tuple[int, ...] | NamedLegal
 Uniforms = Callable[[int], npt.NDArray[np.float64]]
 TRIES_CACHED = 65_536
+
+#: Named actions are a state's own and can be long; what is kept is for the passes of one update.
+NAMED_TRIES_CACHED = 4096
 T = TypeVar("T")
 
 
@@ -119,13 +127,29 @@ class ChoiceDecoder:
     def __init__(self, codec: ChatCodec, engine: TransformersEngine) -> None:
         self.codec = codec
         self.engine = engine
-        self.trie: Callable[[Legal], ActionTrie] = lru_cache(TRIES_CACHED)(self._trie)
+        self._numbered: Callable[[tuple[int, ...]], ActionTrie] = lru_cache(TRIES_CACHED)(self._of_numbers)
+        self._named: Callable[[NamedLegal], ActionTrie] = lru_cache(NAMED_TRIES_CACHED)(self._of_names)
 
-    def _trie(self, legal: Legal) -> ActionTrie:
-        if isinstance(legal, NamedLegal):
-            named = zip(legal.actions, legal.names, strict=True)
-            return ActionTrie.build({action: self.codec.encode_answer(name) for action, name in named})
+    def trie(self, legal: Legal) -> ActionTrie:
+        """The trie of what may be answered.
+
+        Raises:
+            AmbiguousNamesError: names that the tokenizer cannot tell apart.
+        """
+        return self._named(legal) if isinstance(legal, NamedLegal) else self._numbered(legal)
+
+    def _of_numbers(self, legal: tuple[int, ...]) -> ActionTrie:
         return ActionTrie.build({action: self.codec.encode_action(action) for action in legal})
+
+    def _of_names(self, legal: NamedLegal) -> ActionTrie:
+        answers = [self.codec.encode_answer(name) for name in legal.names]
+        try:
+            return ActionTrie.build(dict(zip(legal.actions, answers, strict=True)))
+        except ValueError as error:
+            raise AmbiguousNamesError(
+                f"names of actions: {list(legal.names)} were given, of which two are the same to the "
+                "tokenizer, or one the beginning of another; allowed: names that differ, or answers by id"
+            ) from error
 
     # -- sampling ------------------------------------------------------------------------------------------
 

@@ -93,7 +93,20 @@ class TransformersEngine:
 
     @torch.no_grad()
     def extend(self, prefix: Prefix, rows: Sequence[int], tokens: Sequence[tuple[int, ...]]) -> Tensor:
-        """Hidden states after continuing prompt `rows[i]` with `tokens[i]`, shape (k, hidden)."""
+        """Hidden states after continuing prompt `rows[i]` with `tokens[i]`, shape (k, hidden).
+
+        Those that follow each other share a forward as far as the token budget goes, their prompts counted.
+        """
+        parts, start, longest = [], 0, 0
+        for end, sequence in enumerate(tokens):
+            longest = max(longest, len(sequence))
+            if end > start and (prefix.width + longest) * (end + 1 - start) > self.tokens_per_forward:
+                parts.append(self._extend(prefix, rows[start:end], tokens[start:end]))
+                start, longest = end, len(sequence)
+        parts.append(self._extend(prefix, rows[start:], tokens[start:]))
+        return torch.cat(parts)
+
+    def _extend(self, prefix: Prefix, rows: Sequence[int], tokens: Sequence[tuple[int, ...]]) -> Tensor:
         device = self.device
         index = torch.tensor(rows, device=device)
         cache = prefix.select(index)

@@ -9,6 +9,7 @@ import gymnasium as gym
 from gymnasium.utils import RecordConstructorArgs
 
 from task_gym.contract import CLOSING
+from task_gym.errors import ArgumentError
 from task_gym.wrappers.base import Info, TurnWrapper, check_mask, check_text
 
 #: What the observation ends with in place of the question for a number.
@@ -36,16 +37,18 @@ class NamedText(str):
 class NamedActions(TurnWrapper):
     """Have actions answered by name: the observation asks for one, and carries all of them.
 
-    The observation becomes a :class:`NamedText` with ``info["admissible_commands"]`` as its names, less the
-    line ends around each. Actions stay numbers: a policy that writes the name of one, such as
-    ``agents.policy.LLMPolicy(answer="name")``, gives its number.
+    A question for an action's number is turned into one for its name; one that asks for something else, as
+    ``CodeTraceChoice-v0(listed=False)`` for an output, stays. The observation becomes a :class:`NamedText`
+    with ``info["admissible_commands"]`` as its names, less the line ends around each. Actions stay numbers: a
+    policy that writes the name of one, such as ``agents.policy.LLMPolicy(answer="name")``, gives its number.
 
     A model that is small or has not been taught to read lists says more by how probable it finds an answer
     than by the number it would give it (the cloze and the multiple choice formulation of Gu et al. 2024,
     arXiv:2406.08446).
 
     Raises:
-        ArgumentError: an environment whose observations are no texts, or which has no mask.
+        ArgumentError: an environment whose observations are no texts, or which has no mask, or which names no
+            actions (found out when it is reset).
     """
 
     def __init__(self, env: gym.Env[str, Any]) -> None:
@@ -58,4 +61,9 @@ class NamedActions(TurnWrapper):
         """The text with its names, and the info as it is."""
         if observation.endswith(CLOSING):
             observation = observation.removesuffix(CLOSING) + NAMED_CLOSING
+        if "admissible_commands" not in info:
+            raise ArgumentError(
+                f"NamedActions: an environment that does not name its actions was given, {self.unwrapped}; "
+                'allowed: one whose info has "admissible_commands"'
+            )
         return NamedText(observation, [name.strip("\r\n") for name in info["admissible_commands"]]), info

@@ -187,3 +187,14 @@ def test_adapters_of_another_base_are_refused(trained: LLMPPO, tmp_path: Path) -
     other = learner(policy_kwargs={"lora": {"r": 4}, "model": {"random_weights": True}})
     with pytest.raises(CheckpointError, match=r"it was trained on .*'tiny'.*random_weights"):
         checkpoint.load_policy(other.policy, folder)
+
+
+def test_the_embedded_model_made_anew_is_another_base(
+    trained: LLMPPO, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = checkpoint.save(trained, tmp_path / "run")
+    checkpoint.load_policy(trained.policy, folder)
+    (tmp_path / "model.safetensors").write_bytes(b"other weights under the same name")
+    monkeypatch.setattr(checkpoint, "TINY", tmp_path)
+    with pytest.raises(CheckpointError, match=r"it was trained on .*'sha256': '[0-9a-f]{16}'"):
+        checkpoint.load_policy(trained.policy, folder)

@@ -10,6 +10,7 @@ import pytest
 import torch
 from gymnasium import spaces
 
+from agents.decoding import AmbiguousNamesError
 from agents.policy import LLMPolicy, MissingMaskError, MissingNamesError
 from agents.rollout import Turn
 from task_gym.errors import ArgumentError
@@ -143,7 +144,7 @@ def test_names_are_never_guessed() -> None:
         ([*TEXTS[:1], *NAMED[1:]], "no"),
     ):
         with pytest.raises(
-            MissingNamesError, match=rf"{given} names came with 3 legal actions.*NamedActions"
+            MissingNamesError, match=rf"{given} names came with the legal actions \[.*NamedActions"
         ):
             named.get_distribution(texts, masks)
     with pytest.raises(MissingNamesError, match="no names"):
@@ -152,6 +153,34 @@ def test_names_are_never_guessed() -> None:
         ArgumentError, match="answer: 'names' was given, allowed: 'id', 'name'; did you mean 'name'"
     ):
         make_policy(answer="names")
+
+
+@pytest.mark.parametrize("names", [["a", "b", "a"], ["a", "b", "a<|im_end|>c"]])
+def test_names_that_say_the_same_are_an_error(names: list[str]) -> None:
+    with pytest.raises(
+        AmbiguousNamesError, match=r"names of actions: \['a', 'b', 'a.*allowed: names that differ"
+    ):
+        make_policy(answer="name").get_distribution([NamedText("x", names)], masks_of([(0, 1, 2)]))
+
+
+def test_long_names_share_the_token_budget() -> None:
+    """Continuations of a prompt are read in several forwards where one is too large, to the same end."""
+    texts = [NamedText("x", [f"{'word ' * 30}{i} {j}" for j in range(3)]) for i in range(6)]
+    masks, widths = masks_of([(0, 1, 2)] * 6), []
+    drawn = {}
+    for budget in (100_000, 300):
+        named = make_policy(adapters=0.1, answer="name")
+        named.engine.tokens_per_forward = budget
+        hook = named.engine.decoder.register_forward_pre_hook(
+            lambda module, args, kwargs: widths.append(kwargs["input_ids"].shape), with_kwargs=True
+        )
+        drawn[budget] = named.sample(texts, masks, lambda depth: np.full(6, 0.5))
+        hook.remove()
+        widths.append("end")
+    one, split = widths.index("end"), widths[widths.index("end") + 1 : -1]
+    assert len(split) > one == 2 and all(rows * (length + 4) <= 300 for rows, length in split[1:])
+    assert drawn[300].actions.tolist() == drawn[100_000].actions.tolist()
+    assert torch.allclose(drawn[300].log_probs, drawn[100_000].log_probs, atol=1e-5)
 
 
 # -- what was learned ----------------------------------------------------------------------------------------

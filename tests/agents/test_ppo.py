@@ -325,7 +325,7 @@ def test_predict() -> None:
 def test_the_maskable_evaluator() -> None:
     """A policy that always plays 1 earns 1 in every episode; texts and token ids alike."""
     model = make_ppo(Bandit)
-    model.policy._best = lambda prompts, legal: torch.tensor([max(actions) for actions in legal])  # type: ignore[method-assign]
+    model.policy._best = lambda *seen: torch.tensor([max(actions) for actions in seen[-1]])  # type: ignore[method-assign]
     env = TextVecEnv([lambda: Monitor(Bandit())] * 2)
     assert evaluate_policy(model, env, n_eval_episodes=6) == (1.0, 0.0)
     assert evaluate_policy(model, Monitor(as_tokens(Bandit())), n_eval_episodes=3) == (1.0, 0.0)

@@ -14,6 +14,7 @@ from agents.noise import action_uniforms, episode_seeds
 from agents.policy import LLMPolicy, PolicySample
 from agents.rollout import Episode, Turn, play
 from agents.vec_env import TextVecEnv
+from task_gym.wrappers import NamedText
 from tests.agents.toys import Quiet, Stairs, collect, make_policy, make_ppo
 
 SEEDS = [3, 1, 4, 15, 9, 2, 6, 5]
@@ -193,3 +194,11 @@ def test_means_are_weighted() -> None:
     means.add("a", 5.0, 1)
     means.record("b", 7.0)
     assert means["a"] == 2.0 and dict(means.items()) == {"a": 2.0, "b": 7.0}
+
+
+def test_a_transcript_shows_what_was_answered() -> None:
+    mask = np.array([False, True, False, True])
+    turns = [Turn(text, mask, 3, 0.0, 0.0, 1.0) for text in ("x:", NamedText("x:", ["Call", "Raise"]))]
+    shown = [Episode(0, 0, turns=[turn], final_observation="won").transcript() for turn in turns]
+    assert shown == ["x: 3\n\nwon", "x: Raise\n\nwon"]  # of 1 and 3 the second
+    assert Episode(0, 0, final_observation="over").transcript() == "over"

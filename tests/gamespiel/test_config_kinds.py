@@ -1,5 +1,6 @@
 """Games and traces in one section: what chooses the other kind is refused, what has no effect is said."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,7 @@ def test_what_has_no_effect_is_said() -> None:
 
 
 def test_every_key_is_of_one_kind_or_of_both() -> None:
-    both = {"env_type", "env_mode", "task_id", "task_ids", "illegal", "use_vllm", "vllm_base_url"}
+    both = {"env_type", "env_mode", "task_id", "task_ids", "answer", "illegal", "use_vllm", "vllm_base_url"}
     for kind in CALLED:
         named = [*WITHOUT_EFFECT[kind], *OTHERS_CHOICE[kind]]
         assert len(named) == len(set(named)) and not both & set(named)
@@ -88,8 +89,8 @@ def test_another_kind_of_task_replaces_the_choice_of_tasks(tmp_path: Path) -> No
     # The same kind once more changes nothing, nor do other task ids change the level.
     preset = resolve("tiny-trace")
     assert resolve("tiny-trace", overrides=[("env.env_type", "trace")]) == preset
-    held_out = resolve(base=preset, overrides=[("env.task_ids", "[[5000000000, 5000159999]]")])
-    assert (held_out.env.task_ids, held_out.env.level) == (((5_000_000_000, 5_000_159_999),), 1)
+    held_out = resolve(base=preset, overrides=[("env.task_ids", "[[5000000000, 5999999999]]")])
+    assert (held_out.env.task_ids, held_out.env.level) == (((5_000_000_000, 5_999_999_999),), 1)
     # A file of games and one of traces, in the order given.
     config = resolve(files=[FILES / "games.json", FILES / "trace_served.json"])
     assert (config.env.env_type, config.env.allowed_game_indices) == ("trace", ())
@@ -108,7 +109,9 @@ def test_what_the_section_means_to_the_environments() -> None:
         "injector": "affine", "scoring": "exact",
     }  # fmt: skip
     assert trace_arguments(env) == shared
-    assert env_arguments(env) == shared | {"illegal": "forfeit"}
+    assert env_arguments(env) == shared | {"illegal": "forfeit", "listed": True}
+    by_name = dataclasses.replace(env, answer="name")
+    assert env_arguments(by_name) == shared | {"illegal": "forfeit", "listed": False}
     everything = from_dict({"env_type": "trace"}).env
     assert env_arguments(everything)["task_ids"] is None
 

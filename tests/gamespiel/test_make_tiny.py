@@ -5,14 +5,27 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
+import gymnasium as gym
 import pytest
 import torch
 
 from agents.decoding import ChatCodec, ChoiceDecoder
 from agents.engines import TransformersEngine
 from agents.models import TINY, ModelSettings, load_base, load_tokenizer
-from gamespiel.make_tiny import GAMES, Recipe, Shown, make, random_play
+from benchmarks.trace_learning import HELD_OUT
+from gamespiel.config import resolve
+from gamespiel.make_tiny import (
+    GAMES,
+    TRACES,
+    Recipe,
+    Shown,
+    make,
+    random_play,
+    trace_row,
+    unanswered_traces,
+)
 
 #: A prompt of the default game has at most this many tokens.
 LONGEST_PROMPT = 128
@@ -64,6 +77,50 @@ def test_it_knows_no_strategy(decoder: ChoiceDecoder) -> None:
     assert max(abs(p - 1 / len(answer)).max() for p, answer in zip(answers, answers, strict=True)) < 0.1
 
 
+def test_a_trace_is_an_episode_without_an_answer() -> None:
+    codec = ChatCodec(load_tokenizer(ModelSettings()))
+    ((asked, ending),) = unanswered_traces(1, seed=3)
+    row = trace_row(asked, ending, codec)
+    assert row.answer == row.chances == () and row.prompt[: row.asked] == codec.encode_prompt(asked)
+    decode = codec.tokenizer.decode
+    end = decode([codec.end_of_turn])
+    # The assistant's turn is empty, and not learned.
+    assert decode(row.prompt[row.asked : row.told]) == f"{end}\n<|im_start|>user\n"
+    assert decode(row.prompt[row.told :]) == f"{ending}{end}\n"
+    whole = codec.prompt_text(asked) + f"{end}\n<|im_start|>user\n{ending}{end}\n"
+    assert tuple(codec.tokenizer(whole, add_special_tokens=False)["input_ids"]) == row.prompt
+    assert ending.startswith("True output:") and ending.endswith("Your score: 0.000")
+
+
+def test_the_traces_it_read_are_none_that_anybody_trains_or_is_measured_on() -> None:
+    ((first, last),) = TRACES["task_ids"]
+    taken = [*resolve("tiny-trace").env.task_ids, HELD_OUT]
+    assert all(last < low or high < first for low, high in taken)  # type: ignore[misc]
+
+
+def test_it_has_read_what_programs_print(decoder: ChoiceDecoder) -> None:
+    """Of other programs than it has read, the output is more probable beside the program than beside another.
+
+    By half of all words at least, on average over programs: a nat a token or more.
+    """
+    env: Any = gym.make("CodeTrace-v0", **TRACES | {"task_ids": [(0, 99_999)]})
+    codec, episodes = decoder.codec, []
+    for seed in range(40):
+        asked, _ = env.reset(seed=seed)
+        episodes.append((asked, env.step("")[0]))
+
+    def surprise(asked: str, ending: str) -> float:
+        """Nats a token of how the episode ended."""
+        row = trace_row(asked, ending, codec)
+        with torch.no_grad():
+            logits = decoder.engine.model(input_ids=torch.tensor([row.prompt])).logits[0, row.told - 1 : -1]
+        return float(torch.nn.functional.cross_entropy(logits, torch.tensor(row.prompt[row.told :])))
+
+    own = sum(surprise(asked, ending) for asked, ending in episodes)
+    others = sum(surprise(episodes[i - 1][0], ending) for i, (_, ending) in enumerate(episodes))
+    assert own < others - 0.3 * len(episodes)
+
+
 def test_what_ships_is_what_the_recipe_says() -> None:
     made = json.loads((TINY / "made.json").read_text())
     assert made["recipe"] == dataclasses.asdict(Recipe())
@@ -73,7 +130,9 @@ def test_what_ships_is_what_the_recipe_says() -> None:
 
 
 def test_the_script_makes_a_model_that_loads(tmp_path: Path) -> None:
-    recipe = Recipe(states_per_game=20, vocab_size=300, steps=2, batch_tokens=600, hidden_size=16, head_dim=4)
+    recipe = Recipe(
+        traces=5, states_per_game=20, vocab_size=300, steps=2, batch_tokens=600, hidden_size=16, head_dim=4
+    )
     made = make(recipe, tmp_path, games=("kuhn_poker", "hex"))
     settings = ModelSettings(str(tmp_path))
     base, codec = load_base(settings, "cpu", seed=0), ChatCodec(load_tokenizer(settings))

@@ -198,7 +198,7 @@ def test_a_policy_learns_on_some_tasks_and_is_evaluated_on_others(tmp_path: Path
     assert summary["decisions"] == 4  # a step of four choices
     assert set(summary["before"]) == {"score", "success rate", "return", "illegal rate"}
 
-    held_out = [("env.task_ids", "[[5000000000, 5000159999]]")]
+    held_out = [("env.task_ids", "[[5000000000, 5999999999]]")]
     given = resolve(base=saved_config(folder), overrides=held_out)
     for greedy in (False, True):
         options = EvalOptions(config=given, checkpoint=folder, num_episodes=2, greedy=greedy)

@@ -10,8 +10,11 @@ import pytest
 from matplotlib.image import imread
 
 from agents import checkpoint
+from agents.loggers import read_rows
 from agents.models import ModelError
-from gamespiel.config import Config, InvalidValueError, NotBuiltError, load, resolve
+from gamespiel.config import Config, InvalidValueError, NotBuiltError, load, resolve, saved_config
+from gamespiel.evaluation import evaluate
+from gamespiel.options import EvalOptions
 from gamespiel.training import train
 from task_gym.errors import GameError, OpponentError, TaskGymError
 from tests.gamespiel.runs import STEPS, quiet, rows_of, small, steps_of, train_quietly
@@ -155,3 +158,19 @@ def test_the_game_may_be_any_of_the_four_keys(tmp_path: Path) -> None:
     assert by_index["task_ids"] == [(0, 99_999_999), (200_000_000, 299_999_999)]
     named = env_arguments(dataclasses.replace(none, game="kuhn_poker", params={"players": 3}))
     assert (named["game"], named["params"]) == ("kuhn_poker", {"players": 3})
+
+
+def test_actions_may_be_answered_by_name(tmp_path: Path) -> None:
+    """Training, checkpoint and evaluation of a policy that writes "Bet" and "Pass"."""
+    folders, one = {}, {"ppo__num_train_steps": "1", "run__exact_every": "1"}
+    for answer in ("id", "name"):
+        folder = folders[answer] = train_quietly(small(tmp_path / answer, env__answer=answer, **one))
+        options = EvalOptions(saved_config(folder), checkpoint=folder, num_episodes=4)
+        sampled = evaluate(options, quiet())["sampled"]
+        assert sampled["all"]["episodes"] == 8 and sampled["all"]["illegal_rate"] == 0
+    rows = {answer: read_rows(folder / "metrics.jsonl")[0] for answer, folder in folders.items()}
+    assert rows["id"]["rollout/legal_mass"] != rows["name"]["rollout/legal_mass"]
+    # Exact evaluation asks for numbers: there is none, and who asks for it is told.
+    assert "eval/share" in rows["id"] and "eval/share" not in rows["name"]
+    with pytest.raises(InvalidValueError, match=r"env\.answer must be 'id', not 'name'"):
+        evaluate(dataclasses.replace(options, exact=True), quiet())

@@ -59,3 +59,5 @@ def test_what_it_wraps_has_texts_and_a_mask() -> None:
         NamedActions(gym.make("CodeTrace-v0"))
     with pytest.raises(ArgumentError, match="NamedActions: an environment with observations in"):
         NamedActions(ChatObservation(gym.make("GameSpiel-v0", game="kuhn_poker")))
+    with pytest.raises(ArgumentError, match="NamedActions: an environment that does not name its actions"):
+        NamedActions(Script(turn("a"))).reset()

@@ -61,6 +61,8 @@ def test_constructor(name: str, arguments: dict[str, Any], error: type[Exception
 def test_how_illegal_choices_are_taken() -> None:
     with pytest.raises(ArgumentError, match="did you mean 'forfeit'"):
         gym.make("CodeTraceChoice-v0", illegal="forfeits")
+    with pytest.raises(ArgumentError, match="listed: 'no' was given, allowed: True, False"):
+        gym.make("CodeTraceChoice-v0", listed="no")
     with pytest.raises(TypeError, match="illegal"):
         gym.make("CodeTrace-v0", illegal="raise")
 

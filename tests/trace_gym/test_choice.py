@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from collections.abc import Callable, Iterator
 from math import sqrt
@@ -12,6 +13,7 @@ import pytest
 
 import trace_gym  # noqa: F401  (registers the environments)
 from task_gym.errors import AdmissionError, ArgumentError, IllegalActionError
+from task_gym.wrappers import NamedActions
 from tests.trace_gym.play import plain
 from trace_gym.backends import LocalBackend, Trace
 from trace_gym.choices import has_negative
@@ -52,6 +54,23 @@ def test_masked_options_are_illegal() -> None:
     _, reward, terminated, _, info = env.step(5)
     assert (reward, terminated, info["score"]) == (-0.01, True, 0.0)
     env.close()
+
+
+def test_outputs_may_be_left_to_the_info() -> None:
+    """The question is then that of CodeTrace-v0, and everything else is as it was."""
+    listed, bare = (gym.make("CodeTraceChoice-v0", task_id=3, listed=listed) for listed in (True, False))
+    asked, _ = gym.make("CodeTrace-v0", task_id=3).reset(seed=2)
+    text, info = bare.reset(seed=2)
+    longer, same = listed.reset(seed=2)
+    assert text == asked and plain(info) == plain(same) and longer != asked
+    for env in (bare, NamedActions(bare)):
+        text, info = env.reset(seed=2)
+        assert text == asked  # it asks for the output already
+        right = info["admissible_commands"].index(bare.unwrapped.trace.truth)  # type: ignore[attr-defined]
+        assert env.step(right)[1:3] == (1.0, True)
+    assert text.names == tuple(output.strip("\n") for output in same["admissible_commands"])
+    copied = pickle.loads(pickle.dumps(bare.unwrapped))
+    assert copied.reset(seed=2)[0] == asked
 
 
 def test_illegal_may_raise_and_changes_nothing() -> None:

@@ -13,7 +13,7 @@ import gymnasium as gym
 import pytest
 
 import trace_gym  # noqa: F401  (registers the environments)
-from task_gym.errors import AdmissionError, ArgumentError, SourceError
+from task_gym.errors import AdmissionError, ArgumentError, EpisodeError, SourceError
 from tests.trace_gym.rows import EVERY, PATH, SIZE, rows
 from trace_gym.inject import inject
 from trace_gym.programs import sources
@@ -180,6 +180,9 @@ def test_upstreams_injection_takes_the_row_or_says_why_not() -> None:
         AdmissionError, match=r"task id: 4 \(row 4\) was given, whose program is unsound: .*Zero"
     ):
         env.reset(seed=0, options={"task_id": 4})
+    assert env.trace is None  # nothing of the episode before is left
+    with pytest.raises(EpisodeError):
+        env.step("")
     env.close()
 
 
