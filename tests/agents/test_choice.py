@@ -322,7 +322,7 @@ def test_entropy_and_divergence_are_right_on_average(policy: LLMPolicy, legal: L
         assert np.allclose(paths_entropy, entropy, atol=1e-5)
         assert np.allclose(paths_divergence, divergence, atol=1e-5)
     else:
-        assert np.ptp(paths_entropy) > 0.01 and np.ptp(paths_divergence) > 0.01
+        assert np.ptp(paths_entropy) > 1e-3 and np.ptp(paths_divergence) > 1e-3
 
 
 def test_divergence_from_itself_is_zero(policy: LLMPolicy) -> None:

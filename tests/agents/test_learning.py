@@ -45,7 +45,7 @@ def test_choices_of_several_tokens_and_turns() -> None:
 
 def test_inside_stock_maskable_ppo() -> None:
     """Behind the tokens wrapper, with its buffer, its masks and its loss; what the model likes less pays."""
-    (likes,) = make_policy(3).distribution("choose 0 or 1", [(0, 1)])
+    (likes,) = make_policy(3).distribution(Bandit().reset()[0], [(0, 1)])
     pays = int(likes.argmin())
     env = DummyVecEnv([lambda: as_tokens(Bandit(pays))] * 8)
     model = MaskablePPO(

@@ -132,7 +132,7 @@ def test_a_heavy_divergence_pulls_back_to_the_reference() -> None:
 
 def test_the_entropy_bonus_and_its_schedule() -> None:
     """With nothing else in the loss two actions become equally likely, ln 2 nats; at weight 0 it is off."""
-    free = {"vf_coef": 0.0, "cliprange": 1e-9, "kl": AdaptiveKLController(0.0, 0.1, None)}
+    free = {"vf_coef": 0.0, "cliprange": 1e-9, "kl": AdaptiveKLController(0.0, 0.1, None), "adapters": 0.1}
     model = make_ppo(
         Bandit, envs=16, batch_size=16, ent_coef=lambda left: 100 * (left > 0.5), total_steps=20, **free
     )

@@ -122,8 +122,8 @@ def test_a_cut_episode_goes_on_in_the_critics_estimate() -> None:
         assert cut and not over and reward == 0.0
         with torch.no_grad():
             value, following = model.policy.predict_values([text, left_in])[:, 0].tolist()
-        assert buffer.returns[row] == pytest.approx(0.9 * following, abs=1e-5)
-        assert buffer.advantages[row] == pytest.approx(0.9 * following - value, abs=1e-5)
+        assert buffer.returns[row] == pytest.approx(0.9 * following, rel=1e-5)
+        assert buffer.advantages[row] == pytest.approx(0.9 * following - value, abs=1e-4)
         assert abs(following) > 1e-3
 
 

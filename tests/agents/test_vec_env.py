@@ -69,7 +69,7 @@ def test_one_at_a_time() -> None:
     """The caller says which seed comes next; a finished environment waits for that."""
     env = TextVecEnv([Bandit, Bandit])
     text, info = env.reset_one(1, seed=11)
-    assert text == "choose 0 or 1" and info["game"] == "bandit"
+    assert text.startswith("choose\n") and info["game"] == "bandit"
     text, reward, terminated, truncated, info = env.step_one(1, 1)
     assert (text, reward, terminated, truncated) == ("over", 1.0, True, False)
     stairs = TextVecEnv([Stairs])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -18,11 +18,17 @@ from agents.models import ModelSettings, load_tokenizer
 from agents.policy import LLMPolicy
 from agents.ppo import LLMPPO
 from agents.vec_env import TextVecEnv
+from task_gym.contract import CLOSING
 from task_gym.wrappers import TokenObservation
 
 TEXT = spaces.Text(max_length=400, min_length=0, charset=string.printable)
 IDS = (0, 1, 2, 12, 15, 120, 123)  # 1, 12 and 123 begin one another
 N_ACTIONS = 124
+
+
+def asked(legal: Sequence[int]) -> str:
+    """What a text ends with, as the games' do: of other questions the embedded model has opinions."""
+    return "\n\nLegal Actions:\n" + "".join(f"  {action} -> {action}\n" for action in legal) + f"\n{CLOSING}"
 
 
 class Stairs(gym.Env[str, int]):
@@ -56,7 +62,7 @@ class Stairs(gym.Env[str, int]):
         self.legal = sorted(self.rng.choice(IDS, size=count, replace=False).tolist())
 
     def _text(self) -> str:
-        return f"seat {self.seed % 2}\nplayed {'.' * self.turn}{self.played[-1:]}\nlegal {self.legal}"
+        return f"seat {self.seed % 2}\nplayed {'.' * self.turn}{self.played[-1:]}{asked(self.legal)}"
 
     def _info(self) -> dict[str, Any]:
         return {"game": "stairs", "seat": self.seed % 2, "turn": self.turn}
@@ -92,7 +98,7 @@ class Bandit(gym.Env[str, int]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
         super().reset(seed=seed)
-        return "choose 0 or 1", {"game": "bandit", "seat": 0}
+        return f"choose{asked((0, 1))}", {"game": "bandit", "seat": 0}
 
     def step(self, action: int) -> tuple[str, float, bool, bool, dict[str, Any]]:
         assert action in (0, 1), f"{action} is illegal"
@@ -110,7 +116,7 @@ class Signs(Bandit):
     ) -> tuple[str, dict[str, Any]]:
         _, info = super().reset(seed=seed)
         self.pays = int(self.np_random.integers(2))
-        return f"choose 0 or 1\nsign {'left' if self.pays == 0 else 'right'}", info
+        return f"sign {'left' if self.pays == 0 else 'right'}{asked((0, 1))}", info
 
 
 def as_tokens(env: gym.Env[str, Any]) -> TokenObservation:
