@@ -92,4 +92,6 @@ def test_bytes_that_are_no_text_are_refused(sandbox: Sandbox) -> None:
 
 def test_a_program_that_looks_at_itself_is_refused(sandbox: Sandbox) -> None:
     verdict = judge("print('__tick__' in globals())\n", "", sandbox)  # False, and True where it is counted
-    assert verdict.reason.startswith("its lines cannot be counted")
+    assert verdict.reason == (
+        "its lines cannot be counted: its output varies, or it behaves otherwise when they are"
+    )
