@@ -99,9 +99,9 @@ def test_the_traces_it_read_are_none_that_anybody_trains_or_is_measured_on() -> 
 
 
 def test_it_has_read_what_programs_print(decoder: ChoiceDecoder) -> None:
-    """Of other programs than it has read, the output is more probable beside the program than beside another.
+    """Of programs it has not read, the output surprises less beside its own program than beside another.
 
-    By half of all words at least, on average over programs: a nat a token or more.
+    By 0.3 nats a token or more, on average over programs.
     """
     env: Any = gym.make("CodeTrace-v0", **TRACES | {"task_ids": [(0, 99_999)]})
     codec, episodes = decoder.codec, []
