@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,7 @@ from game_gym.task import CONFIGS
 from gamespiel.config import Config, InvalidValueError
 from gamespiel.config.sections import EnvConfig
 from task_gym.wrappers import NamedActions
+from trace_gym.programs.sources import open_source
 
 ENVIRONMENTS_AT_ONCE = 1024
 """More episodes than this are played in waves; an environment costs tens of kilobytes."""
@@ -52,6 +54,18 @@ def trace_arguments(config: EnvConfig) -> dict[str, Any]:
         "injector": config.injector,
         "scoring": config.scoring,
     }
+
+
+def settled(config: Config) -> Config:
+    """The configuration with the name of its programs that means the same ones everywhere: "hub@COMMIT".
+
+    Raises:
+        SourceError: there are none to be had.
+    """
+    if config.env.env_type != "trace":
+        return config
+    source = open_source(config.env.source).name
+    return dataclasses.replace(config, env=dataclasses.replace(config.env, source=source))
 
 
 def _game_arguments(config: EnvConfig) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from agents.loggers import JSONLWriter, truncate_after
 from agents.plots import learning_curve
 from agents.ppo import LLMPPO
 from gamespiel import exact
-from gamespiel.assembly import make_algorithm
+from gamespiel.assembly import make_algorithm, settled
 from gamespiel.config import (
     SAVED_NAME,
     Config,
@@ -63,7 +63,7 @@ def train(config: Config, resume: Path | None = None, console: Console | None = 
     start = checkpoint.find(resume) if resume is not None else None
     if start is not None:
         checkpoint.require_newest(start)
-    folder, config = _run_folder(config, start)
+    folder, config = _run_folder(settled(config), start)
     model = make_algorithm(config)
     if start is not None:
         checkpoint.load(model, start)

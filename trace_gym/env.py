@@ -49,12 +49,20 @@ class TraceEnv(TaskEnv):
         check_choice("injector", injector, STYLES)
         check_choice("scoring", scoring, SCORINGS)
         self._backend = make_backend(backend, source, injector, self._false_outputs)
+        arguments["source"] = (
+            self._backend.source
+        )  # so that a copy, on whatever machine, has the same programs
         super().__init__(TaskSet(task_id, task_ids, source, level, family), arguments)
         self._scoring = scoring
         self.observation_space = UnicodeText(OBSERVATION_LENGTH)
         self._trace: Trace | None = None
         self._task_id = self._seed = 0
         self._text = ""
+
+    @property
+    def source(self) -> str:
+        """Where programs come from, by the name that means the same ones everywhere: "hub" has its commit."""
+        return self._backend.source
 
     @property
     def trace(self) -> Trace | None:
@@ -132,6 +140,7 @@ class TraceEnv(TaskEnv):
             "seat": 0,
             "opponent": "none",
             "turn": len(self._given),
+            "source": self.source,
             "family": trace.family,
             "level": trace.level,
             "row": trace.row,
@@ -152,12 +161,13 @@ class CodeTraceEnv(TraceEnv):
 
     ## Info
     Always: ``task_id``, ``seed``, ``game`` ("code_trace"), ``seat`` (0), ``opponent`` ("none"), ``turn``
-    (answers given), ``family`` and ``level`` (of builtin programs, else None), ``row`` (of a data set, else
-    None), ``replaced`` (programs passed over because no sound question can be asked about them), ``sandbox``
-    (the protection in which programs were run: one of ``trace_gym.sandbox.LEVELS``, or "in-process" where
-    only the generator's own program was). At the end: ``score``, ``by_scoring`` (all scores by name, see
-    ``trace_gym.score``), ``success``, ``returns``, ``result`` ("win", "draw", "loss"), ``history``,
-    ``truth``, ``upstream_reward`` (the score "affine").
+    (answers given), ``source`` ("builtin", "hub@COMMIT" or the path given), ``family`` and ``level`` (of
+    builtin programs, else None), ``row`` (of a data set, else None), ``replaced`` (programs passed over
+    because no sound question can be asked about them), ``sandbox`` (the protection in which programs were
+    run: one of ``trace_gym.sandbox.LEVELS``, or "in-process" where only the generator's own program was).
+    At the end: ``score``, ``by_scoring`` (all scores by name, see ``trace_gym.score``), ``success``,
+    ``returns``, ``result`` ("win", "draw", "loss"), ``history``, ``truth``, ``upstream_reward`` (the score
+    "affine").
 
     ## Rewards
     The score that ``scoring`` names, in [0, 1].
@@ -166,8 +176,9 @@ class CodeTraceEnv(TraceEnv):
         task_id: One task id, 0 … 10**11 - 1. At most one of ``task_id`` and ``task_ids`` is given; every id
             may be drawn if neither is.
         task_ids: A list of ids and (first, last) ranges, ends included; each reset draws one.
-        source: "builtin" (made to order, nothing to download), "hub" or "hub@REVISION" (affinetes' data set,
-            through ``datasets``), or the path of a JSONL or Parquet file with the columns ``program`` and
+        source: "builtin" (made to order, nothing to download), "hub" (affinetes' data set, through
+            ``datasets``, at the commit that its branch held when "hub" was first used on this machine) or
+            "hub@REVISION", or the path of a JSONL or Parquet file with the columns ``program`` and
             ``inputs``.
         level: 1 … 10: only builtin programs of this level are drawn.
         family: The same for a family.

@@ -10,7 +10,7 @@ from trace_gym.admission import MOST_LINES, MOST_OUTPUT
 from trace_gym.choices import LEAST, OPTIONS
 from trace_gym.inject import MOST, STYLES
 from trace_gym.programs.builtin import CELLS, LEVELS, NAMES, split
-from trace_gym.programs.sources import HUB_DATASET
+from trace_gym.programs.hub import DATASET
 from trace_gym.score import SCORINGS
 
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -35,7 +35,7 @@ def test_numbers_and_names_in_words() -> None:
         6,
     )  # "mod 16", "seven", "three", "six"
     assert f"at most {MOST_OUTPUT} bytes" in TEXT and f"at most {MOST_LINES:,} lines" in TEXT
-    assert HUB_DATASET in TEXT
+    assert DATASET in TEXT
     assert all(f"**{name}**" in TEXT for name in SCORINGS)
     assert all(f'injector="{style}"' in TEXT for style in STYLES)
     for task_id in (0, 37, 159, 10**11 - 1):

@@ -19,6 +19,7 @@ from gamespiel.options import REPLY_AGENTS, EvalOptions
 from gamespiel.tracing import REPLIES, by_level_and_family, choice_agent, echo, reply_episodes
 from task_gym.errors import TaskGymError
 from tests.gamespiel.runs import quiet, train_quietly
+from trace_gym.programs import hub
 
 EVERYTHING = [("env.env_type", "trace")]
 LEVEL_1 = [*EVERYTHING, ("env.level", "1"), ("env.task_ids", "[[0, 1599]]")]
@@ -209,3 +210,22 @@ def test_a_policy_learns_on_some_tasks_and_is_evaluated_on_others(tmp_path: Path
         "eval-sampled-trace.json",
         "eval-sampled-trace-greedy.json",
     }
+
+
+# -- programs of the hub -----------------------------------------------------------------------------------
+
+
+def test_a_run_names_the_commit_its_programs_are_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Rows(list[Any]):
+        column_names = ("program", "inputs")
+
+    commit = "0123456789" * 4
+    program = {"program": "a = 1\nb = a + 2\nc = b * 3\nprint(a, b, c)\n", "inputs": ""}
+    monkeypatch.setattr(hub, "load", lambda revision: (Rows([program]), commit))
+    small = [*EVERYTHING, ("env.source", "hub"), ("ppo.batch_size", "2"), ("ppo.num_train_steps", "1")]
+    folder = train_quietly(
+        config([*small, ("run.eval_games", "2"), ("run.output_dir", str(tmp_path / "run"))])
+    )
+    assert saved_config(folder).env.source == f"hub@{commit}"

@@ -14,7 +14,7 @@ IDS = ("CodeTrace-v0", "CodeTraceChoice-v0", "CodeTraceLines-v0")
 #: What an info holds at every turn; with a mask; and what it has more at the end.
 ALWAYS = {
     *("task_id", "seed", "game", "seat", "opponent", "turn"),
-    *("family", "level", "row", "replaced", "sandbox"),
+    *("source", "family", "level", "row", "replaced", "sandbox"),
 }
 MASKED = {"action_mask", "legal_actions", "admissible_commands"}
 AT_THE_END = {

@@ -18,6 +18,7 @@ from tests.trace_gym.play import plain
 from trace_gym.backends import LocalBackend, Trace
 from trace_gym.choices import has_negative
 from trace_gym.programs.builtin.tasks import CELLS
+from trace_gym.programs.sources import open_source
 from trace_gym.score import squeeze
 
 
@@ -173,7 +174,7 @@ def test_what_is_a_negative_number(output: str, negative: bool) -> None:
 @pytest.mark.slow
 def test_the_outputs_alone_do_not_tell_the_true_one() -> None:
     """One task of each cell; a guesser of one in k has mean sum(1/k) and variance sum(1/k (1 - 1/k))."""
-    backend = LocalBackend("builtin", "safe", True)
+    backend = LocalBackend(open_source("builtin"), "safe", True)
     traces = [backend.load(task_id) for task_id in range(CELLS)]
     backend.close()
     for trace in traces:

@@ -13,6 +13,7 @@ from trace_gym.backends.local import LocalBackend
 from trace_gym.inject import MOST, inject
 from trace_gym.measure import execute
 from trace_gym.programs.builtin import generate, ids_of
+from trace_gym.programs.sources import open_source
 
 
 def prints(source: str) -> int:
@@ -24,7 +25,7 @@ def fits(source: str, stdin: str) -> bool:
 
 
 def test_as_many_prints_as_there_is_room_for() -> None:
-    backend = LocalBackend("builtin", "safe", options=False)
+    backend = LocalBackend(open_source("builtin"), "safe", options=False)
     shortened = 0
     for task_id in (ids_of(level=10)[position] for position in range(48)):  # three of each family
         own, trace = generate(task_id), backend.load(task_id)
@@ -54,7 +55,7 @@ def rows(tmp_path: Path) -> str:
 
 
 def test_rows_too(rows: str) -> None:
-    backend = LocalBackend(rows, "safe", options=False)
+    backend = LocalBackend(open_source(rows), "safe", options=False)
     task_id = next(i for i in range(0, 100, 2) if prints(inject(LOOP, i)) > 1)
     trace = backend.load(task_id)
     assert (trace.row, trace.replaced, prints(trace.source)) == (0, 0, 1)
@@ -64,7 +65,7 @@ def test_rows_too(rows: str) -> None:
 
 
 def test_affinetes_own_prints_stay(rows: str) -> None:
-    backend = LocalBackend(rows, "affine", options=False)
+    backend = LocalBackend(open_source(rows), "affine", options=False)
     task_id = next(i for i in range(0, 100, 2) if not fits(inject(LOOP, i, "affine"), ""))
     with pytest.raises(AdmissionError, match="it writes more than 4096 bytes; allowed"):
         backend.load(task_id)

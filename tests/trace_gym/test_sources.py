@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import sys
 from itertools import islice
 from pathlib import Path
@@ -16,10 +17,10 @@ import trace_gym  # noqa: F401  (registers the environments)
 from task_gym.errors import AdmissionError, ArgumentError, EpisodeError, SourceError
 from tests.trace_gym.rows import EVERY, PATH, SIZE, rows
 from trace_gym.inject import inject
-from trace_gym.programs import sources
+from trace_gym.programs import hub, sources
 from trace_gym.programs.base import TASKS, Program
 from trace_gym.programs.builtin.tasks import CELLS, split
-from trace_gym.programs.sources import HUB_DATASET, HUB_REVISION, BuiltinSource, RowSource, open_source
+from trace_gym.programs.sources import BuiltinSource, RowSource, open_source
 
 
 @pytest.fixture(autouse=True)
@@ -119,44 +120,51 @@ class Rows(list[Any]):
     column_names = ("program", "inputs", "output")
 
 
-def stand_in(monkeypatch: pytest.MonkeyPatch, load: Any) -> None:
-    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=load))
+COMMIT = "0123456789" * 4
 
 
-@pytest.mark.parametrize(("source", "revision"), [("hub", HUB_REVISION), ("hub@0123abc", "0123abc")])
-def test_the_hub(source: str, revision: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
+@pytest.mark.parametrize(
+    ("source", "revision"), [("hub", None), ("hub@main", "main"), (f"hub@{COMMIT}", COMMIT)]
+)
+def test_the_hub(source: str, revision: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
 
-    def load(*arguments: Any, **named: Any) -> Any:
-        calls.append((arguments, named))
-        return Rows({"program": row.program, "inputs": row.inputs, "output": ""} for row in rows())
+    def load(revision: str | None) -> tuple[Any, str]:
+        asked.append(revision)
+        return Rows({"program": row.program, "inputs": row.inputs, "output": ""} for row in rows()), COMMIT
 
-    stand_in(monkeypatch, load)
+    monkeypatch.setattr(hub, "load", load)
     env: Any = gym.make("CodeTrace-v0", source=source, task_ids=[(0, 10**6)]).unwrapped
     _, info = env.reset(seed=0, options={"task_id": 1000 * SIZE + EVERY - 1})  # an unsound one
     assert (info["row"], info["replaced"], info["family"], info["level"]) == (EVERY, 1, None, None)
-    env.close()
-    assert calls == [((HUB_DATASET,), {"split": "train", "revision": revision})]
-
-
-def test_the_hub_out_of_reach(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*arguments: Any, **named: Any) -> Any:
-        raise ConnectionError("no route")
-
-    stand_in(monkeypatch, fails)
-    message = (
-        rf"{HUB_DATASET} at revision {HUB_REVISION} cannot be had \(ConnectionError: no route\). Connect"
+    assert info["source"] == env.source == f"hub@{COMMIT}"
+    assert asked == [revision]
+    # A copy asks for the commit, wherever it is made.
+    copy = pickle.loads(pickle.dumps(env))
+    assert (copy.render_mode, copy.source, asked[1:]) == (
+        None,
+        env.source,
+        [COMMIT] if source != env.source else [],
     )
+    env.close()
+    copy.close()
+
+
+def test_the_hub_with_other_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "load", lambda revision: (SimpleNamespace(column_names=["text"]), COMMIT))
+    message = f"source: the hub's {hub.DATASET} at {COMMIT} has no column 'program'; it has: text"
     with pytest.raises(SourceError, match=message):
         gym.make("CodeTrace-v0", source="hub")
-    stand_in(monkeypatch, lambda *arguments, **named: SimpleNamespace(column_names=["text"]))
-    with pytest.raises(SourceError, match="has no column 'program'; it has: text"):
-        gym.make("CodeTrace-v0", source="hub")
+
+
+def test_the_hub_without_its_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(
-        SourceError, match=r"needs the datasets library: pip install 'gamespiel\[hub\]'; or use"
-    ):
+    message = r"needs the datasets library: pip install 'gamespiel\[hub\]'; or use"
+    with pytest.raises(SourceError, match=message):
         gym.make("CodeTrace-v0", source="hub")
+
+
+def test_the_hub_at_nothing() -> None:
     with pytest.raises(ArgumentError, match="'hub@' was given, allowed: 'hub@' and a commit"):
         gym.make("CodeTrace-v0", source="hub@")
 

@@ -14,7 +14,7 @@ _made: WeakValueDictionary[tuple[Source, str, bool], LocalBackend] = WeakValueDi
 
 
 def make_backend(name: str, source: str, injector: str, options: bool) -> LocalBackend:
-    """The backend of this name; see :class:`LocalBackend` for the arguments.
+    """The backend of this name, with the source that a text means; see :class:`LocalBackend`.
 
     The environments of a process share one for the same arguments, and so its traces and its sandbox: many at
     a time would start as many workers, and make the same traces as many times.
@@ -28,5 +28,5 @@ def make_backend(name: str, source: str, injector: str, options: bool) -> LocalB
     key = open_source(source), injector, options
     backend = _made.get(key)
     if backend is None:
-        backend = _made[key] = LocalBackend(source, injector, options)
+        backend = _made[key] = LocalBackend(*key)
     return backend

@@ -11,7 +11,7 @@ from trace_gym.admission import HASH_SEEDS, LIMITS, TOO_LONG, Verdict, judge, ju
 from trace_gym.choices import LEAST, false_outputs
 from trace_gym.inject import MOST, inject, unchanged
 from trace_gym.programs.base import Program
-from trace_gym.programs.sources import BuiltinSource, open_source
+from trace_gym.programs.sources import BuiltinSource, Source
 from trace_gym.sandbox import Sandbox
 
 # JSON can write these, and nothing can show them.
@@ -51,18 +51,23 @@ class LocalBackend:
     """Makes traces and keeps those it made last.
 
     Args:
-        source: "builtin", "hub" or a path.
+        source: Where programs come from.
         injector: "safe", where a program that is not admitted gives way to the next one, or "affine", where
             the program is upstream's own or an error.
         options: Whether false outputs are wanted too; a program for which there are fewer than three is then
             not admitted.
     """
 
-    def __init__(self, source: str, injector: str, options: bool) -> None:
-        self._source, self._injector, self._options = open_source(source), injector, options
+    def __init__(self, source: Source, injector: str, options: bool) -> None:
+        self._source, self._injector, self._options = source, injector, options
         self._trusted = isinstance(self._source, BuiltinSource)
         self._kept: OrderedDict[int, Trace] = OrderedDict()
         self._sandbox: Sandbox | None = None
+
+    @property
+    def source(self) -> str:
+        """What names the source wherever the same programs are wanted again."""
+        return self._source.name
 
     def load(self, task_id: int) -> Trace:
         """The trace of a task id.

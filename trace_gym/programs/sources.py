@@ -9,12 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from task_gym.errors import ArgumentError, SourceError, nearest
+from trace_gym.programs import hub
 from trace_gym.programs.base import TASKS, Program
-
-#: affinetes' data set, and the revision of it that "hub" means. A branch moves with what is put on it: where
-#: task ids have to mean the same rows for ever, name a commit, as "hub@COMMIT".
-HUB_DATASET = "satpalsr/rl-python"
-HUB_REVISION = "main"
 
 #: Programs looked at, at most, for one that can be asked about.
 MOST_LOOKED_AT = 1000
@@ -32,12 +28,17 @@ class Candidate(NamedTuple):
 class Source(Protocol):
     """Task ids to programs."""
 
+    #: What names it wherever the same programs are wanted again: "builtin", "hub@COMMIT" or a path.
+    name: str
+
     def candidates(self, task_id: int) -> Iterator[Candidate]:
         """The task id's own program first, then those that stand in for it, in an order of its own."""
 
 
 class BuiltinSource:
     """The programs of :mod:`trace_gym.programs.builtin`; others of the same family and level stand in."""
+
+    name = "builtin"
 
     def candidates(self, task_id: int) -> Iterator[Candidate]:
         """See :class:`Source`."""
@@ -55,13 +56,13 @@ class RowSource:
 
     Args:
         rows: Each with both columns; ``inputs`` is a text, a list of lines, or None for nothing.
-        name: What error messages call it.
+        name: See :class:`Source`; error messages call it that.
     """
 
     def __init__(self, rows: Sequence[Any], name: str) -> None:
         if not len(rows):
             raise SourceError(f"source: {name} was given, which has no rows")
-        self._rows, self._name = rows, name
+        self._rows, self.name = rows, name
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -80,7 +81,7 @@ class RowSource:
             inputs = "\n".join(inputs)
         if not isinstance(program, str) or not isinstance(inputs, str | None):
             raise SourceError(
-                f"source: row {row} of {self._name} was given with program {program!r:.60} and inputs "
+                f"source: row {row} of {self.name} was given with program {program!r:.60} and inputs "
                 f"{inputs!r:.60}; allowed: texts (inputs also a list of lines, or null)"
             )
         return Program(program, inputs or "", "", 0)
@@ -115,9 +116,13 @@ def _open(source: str, version: tuple[str, int, int] | None) -> Source:
     """``version`` is there for the cache alone."""
     if source == "builtin":
         return BuiltinSource()
-    name, _, revision = source.partition("@")
+    name, at, revision = source.partition("@")
     if name == "hub":
-        return RowSource(_hub_rows(_check_revision(source, revision)), f"the hub's {HUB_DATASET}")
+        if at and not revision:
+            raise ArgumentError(f"source: {source!r} was given, allowed: 'hub@' and a commit, tag or branch")
+        rows, commit = hub.load(revision or None)
+        _check_columns(rows.column_names, f"the hub's {hub.DATASET} at {commit}")
+        return RowSource(rows, f"hub@{commit}")
     path = Path(source)
     readers = {".jsonl": _read_jsonl, ".parquet": _read_parquet}
     if path.suffix not in readers:
@@ -157,33 +162,6 @@ def _read_parquet(path: Path) -> list[dict[str, Any]]:
         raise SourceError(f"source: {path} cannot be read as Parquet: {error}") from error
     _check_columns(table.column_names, str(path))
     rows: list[dict[str, Any]] = table.select(list(_COLUMNS)).to_pylist()
-    return rows
-
-
-def _check_revision(source: str, revision: str) -> str:
-    if "@" in source and not revision:
-        raise ArgumentError(f"source: {source!r} was given, allowed: 'hub@' and a commit, tag or branch")
-    return revision or HUB_REVISION
-
-
-def _hub_rows(revision: str) -> Any:
-    try:
-        import datasets
-    except ImportError as error:
-        raise SourceError(
-            "source: 'hub' was given, which needs the datasets library: pip install 'gamespiel[hub]'; or "
-            "use source='builtin', or the path of a JSONL or Parquet file"
-        ) from error
-    try:
-        rows = datasets.load_dataset(HUB_DATASET, split="train", revision=revision)
-    except Exception as error:  # a dozen kinds, of four libraries
-        raise SourceError(
-            f"source: 'hub' was given, and {HUB_DATASET} at revision {revision} cannot be had "
-            f"({type(error).__name__}: {error}). Connect to the hub once, so that its cache holds the data "
-            "set; or use source='builtin', or the path of a JSONL or Parquet file with the columns program "
-            "and inputs"
-        ) from error
-    _check_columns(rows.column_names, f"the hub's {HUB_DATASET}")
     return rows
 
 

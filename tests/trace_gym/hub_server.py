@@ -1,0 +1,100 @@
+"""A hub on this machine: one data set, as many commits as one puts on it, and the protocol of the real one.
+
+As much of it as ``huggingface_hub`` asks for: what a revision is, the files of a commit, and the files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+
+class Hub:
+    """The data set ``name``: commits, and the one its branch holds."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.branch, self.url = name, "", ""
+        self._commits: dict[str, dict[str, bytes]] = {}
+
+    def put(self, rows: Sequence[dict[str, Any]]) -> str:
+        """A commit with these rows, which the branch holds from now on; its name."""
+        data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+        self.branch = hashlib.sha1(data).hexdigest()
+        self._commits[self.branch] = {"README.md": b"Programs.\n", "data/train.jsonl": data}
+        return self.branch
+
+    def remove(self, commit: str) -> None:
+        """As if it had never been."""
+        del self._commits[commit]
+
+    def answer(self, path: str) -> tuple[int, dict[str, str], bytes]:
+        """Status, headers and body of a request."""
+        match unquote(urlsplit(path).path).strip("/").split("/", 5):
+            case ["api", "datasets", owner, name, "revision", revision] if f"{owner}/{name}" == self.name:
+                commit = self._commit(revision)
+                if commit:
+                    return _as_json({"id": self.name, "sha": commit, "siblings": []})
+            case ["api", "datasets", owner, name, "tree", revision] if f"{owner}/{name}" == self.name:
+                commit = self._commit(revision)
+                if commit:
+                    files = self._commits[commit].items()
+                    return _as_json(
+                        [{"type": "file", "path": p, "size": len(d), "oid": _oid(d)} for p, d in files]
+                    )
+            case ["datasets", owner, name, "resolve", revision, file] if f"{owner}/{name}" == self.name:
+                commit = self._commit(revision)
+                if commit and file in self._commits[commit]:
+                    data = self._commits[commit][file]
+                    return 200, {"ETag": f'"{_oid(data)}"', "X-Repo-Commit": commit}, data
+                if commit:
+                    return 404, {"X-Error-Code": "EntryNotFound"}, b""
+        return 404, {"X-Error-Code": "RevisionNotFound"}, b""
+
+    def _commit(self, revision: str) -> str | None:
+        commit = self.branch if revision == "main" else revision
+        return commit if commit in self._commits else None
+
+
+@contextmanager
+def served(hub: Hub) -> Iterator[None]:
+    """The hub within reach, at ``hub.url``."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, headers, body = hub.answer(self.path)
+            self.send_response(status)
+            for key, value in {**headers, "Content-Length": str(len(body))}.items():
+                self.send_header(key, value)
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(body)
+
+        do_HEAD = do_GET
+
+        def log_message(self, format: str, *arguments: Any) -> None:
+            pass
+
+    port = urlsplit(hub.url).port or 0
+    with ThreadingHTTPServer(("127.0.0.1", port), Handler) as server:
+        hub.url = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def _oid(data: bytes) -> str:
+    return hashlib.sha1(data).hexdigest()
+
+
+def _as_json(value: Any) -> tuple[int, dict[str, str], bytes]:
+    return 200, {"Content-Type": "application/json"}, json.dumps(value).encode()
