@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import cycle, islice
 
 from trace_gym.limited import limited
 from trace_gym.mutate import mutants
 from trace_gym.programs.draws import Draws
-from trace_gym.sandbox import Job, Sandbox
+from trace_gym.sandbox import Job, Result, Sandbox
 from trace_gym.score import squeeze
 
 #: Outputs that are offered, the true one included: at most, and at least.
@@ -16,9 +18,6 @@ OPTIONS, LEAST = 8, 4
 
 #: Mutants run at most, for the centre and for the rest.
 _MOST_CENTRES, _MOST_MUTANTS = 24, 48
-
-#: Mutants run at a time.
-_BATCH = 8
 
 #: Lines that a mutant may execute; those that loop for ever then end at once.
 _MOST_LINES = 100_000
@@ -52,10 +51,12 @@ def false_outputs(source: str, stdin: str, truth: str, seed: int, sandbox: Sandb
         if centre is None:
             return []
         source = centre
-    for _, output in _runs(source, stdin, draws.below(2**32), _MOST_MUTANTS, sandbox):
+
+    def enough(mutant: str, output: str) -> bool:
         found.take(output)
-        if found.complete:
-            break
+        return found.complete
+
+    _run_mutants(source, stdin, draws.below(2**32), _MOST_MUTANTS, sandbox, enough)
     return found.chosen()
 
 
@@ -65,17 +66,23 @@ def _centre(source: str, stdin: str, draws: Draws, sandbox: Sandbox, found: _Fou
     The first of all where there is none; its output is taken in.
     """
     longer = draws.chance(50)
-    spare: tuple[str, str] | None = None
-    for mutant, output in _runs(source, stdin, draws.below(2**32), _MOST_CENTRES, sandbox):
-        if found.fits(output):
-            if (len(output) > len(found.truth)) == longer:
-                found.take(output)
-                return mutant
-            spare = spare or (mutant, output)
-    if spare is None:
+    fitting: list[tuple[str, str]] = []
+
+    def is_wanted(output: str) -> bool:
+        return (len(output) > len(found.truth)) == longer
+
+    def enough(mutant: str, output: str) -> bool:
+        if not found.fits(output):
+            return False
+        fitting.append((mutant, output))
+        return is_wanted(output)
+
+    _run_mutants(source, stdin, draws.below(2**32), _MOST_CENTRES, sandbox, enough)
+    if not fitting:
         return None
-    found.take(spare[1])
-    return spare[0]
+    centre, output = next((made for made in fitting if is_wanted(made[1])), fitting[0])
+    found.take(output)
+    return centre
 
 
 def has_negative(output: str) -> bool:
@@ -127,12 +134,21 @@ class _Found:
         return [*self._shorter[:shorter], *self._longer[: OPTIONS - 1 - min(shorter, len(self._shorter))]]
 
 
-def _runs(source: str, stdin: str, seed: int, count: int, sandbox: Sandbox) -> Iterator[tuple[str, str]]:
-    """Mutants that run without an error, and what they print."""
-    made = [mutant.source for mutant in mutants(source, seed, count)]
-    for start in range(0, len(made), _BATCH):
-        batch = made[start : start + _BATCH]
-        results = sandbox.run_many([Job(limited(mutant, _MOST_LINES), stdin) for mutant in batch])
-        for mutant, result in zip(batch, results, strict=True):
-            if result.status == "ok" and not result.stderr:
-                yield mutant, result.stdout
+def _run_mutants(
+    source: str, stdin: str, seed: int, count: int, sandbox: Sandbox, enough: Callable[[str, str], bool]
+) -> None:
+    """Run up to so many mutants, until ``enough``, which is given each that runs without an error and what it
+    prints, says so."""
+    made: deque[str] = deque()
+
+    def jobs() -> Iterator[Job]:
+        # Under each hash seed in turn, as then they run side by side.
+        for mutant, hash_seed in zip(islice(mutants(source, seed), count), cycle(sandbox.hash_seeds)):
+            made.append(mutant.source)
+            yield Job(limited(mutant.source, _MOST_LINES), stdin, hash_seed)
+
+    def done(result: Result) -> bool:
+        mutant = made.popleft()
+        return result.status == "ok" and not result.stderr and enough(mutant, result.stdout)
+
+    sandbox.run_until(jobs(), done)

@@ -15,25 +15,38 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from itertools import takewhile
+from typing import Any
 
 #: What a counted program calls at each line, without arguments; it has to return nothing.
 TICK = "__tick__"
 
 
-class Counter(ast.NodeTransformer):
-    """Puts a call before every statement, at the head of every pass, and into every lambda."""
+# What has statements in lists, and what the lists are called.
+_BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case, ast.Module)
+_LISTS = ("body", "orelse", "finalbody")
 
-    def generic_visit(self, node: ast.AST) -> ast.AST:
-        super().generic_visit(node)
-        for name, value in ast.iter_fields(node):
-            if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
-                setattr(node, name, list(_ticked(node, name, value)))
-        match node:
-            case ast.comprehension():
-                node.ifs.insert(0, ast.UnaryOp(ast.Not(), _tick()))
-            case ast.Lambda():
-                node.body = ast.BoolOp(ast.Or(), [_tick(), node.body])
-        return node
+
+def count_lines(tree: ast.Module) -> None:
+    """Put a call before every statement, at the head of every pass, and into every lambda of a program."""
+    for node in ast.walk(tree):
+        if isinstance(node, _BLOCKS):
+            for name in _LISTS:
+                statements = getattr(node, name, None)
+                if statements:
+                    statements[:] = _ticked(node, name, statements)
+        elif isinstance(node, ast.comprehension):
+            test = ast.UnaryOp(ast.Not(), _tick(node.target))
+            node.ifs.insert(0, ast.copy_location(test, node.target))
+        elif isinstance(node, ast.Lambda):
+            both = ast.BoolOp(ast.Or(), [_tick(node.body), node.body])
+            node.body = ast.copy_location(both, node.body)
+
+
+def call_at(place: ast.expr | ast.stmt, name: str, *arguments: int) -> ast.Call:
+    """A call that stands where something else does: compiling asks of every node where it stands."""
+    at: dict[str, Any] = {"lineno": place.lineno, "col_offset": place.col_offset}
+    constants: list[ast.expr] = [ast.Constant(argument, **at) for argument in arguments]
+    return ast.Call(ast.Name(name, ast.Load(), **at), constants, [], **at)
 
 
 def opening(body: list[ast.stmt]) -> int:
@@ -43,10 +56,10 @@ def opening(body: list[ast.stmt]) -> int:
 
 def _ticked(node: ast.AST, field: str, body: list[ast.stmt]) -> Iterator[ast.stmt]:
     if field == "body" and isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
-        yield ast.Expr(_tick())
+        yield _statement(_tick(node))
     for statement in body:
         if not _executes_nothing(statement):
-            yield ast.Expr(_tick())
+            yield _statement(_tick(statement))
         yield statement
 
 
@@ -57,5 +70,9 @@ def _executes_nothing(statement: ast.stmt) -> bool:
     return False
 
 
-def _tick() -> ast.Call:
-    return ast.Call(ast.Name(TICK, ast.Load()), [], [])
+def _tick(place: ast.expr | ast.stmt) -> ast.Call:
+    return call_at(place, TICK)
+
+
+def _statement(call: ast.Call) -> ast.Expr:
+    return ast.copy_location(ast.Expr(call), call)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import marshal
 
-from trace_gym.counting import TICK, Counter
+from trace_gym.counting import TICK, count_lines
 from trace_gym.source import parse, too_deep_is_an_error
 
 #: What a program made by :func:`limited` writes to its standard error where it is stopped.
@@ -45,6 +44,6 @@ def limited(source: str, line_limit: int) -> str:
     """
     tree = parse(source)
     with too_deep_is_an_error():
-        counted = ast.fix_missing_locations(Counter().visit(tree))
-        code = compile(counted, "<program>", "exec", dont_inherit=True)
+        count_lines(tree)
+        code = compile(tree, "<program>", "exec", dont_inherit=True)
     return _HARNESS.format(tick=TICK, limit=line_limit, mark=LIMITED, code=marshal.dumps(code))

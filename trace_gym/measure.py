@@ -7,9 +7,9 @@ import builtins
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
-from trace_gym.counting import TICK, Counter, opening
+from trace_gym.counting import TICK, call_at, count_lines, opening
 
 _PUSH, _POP = "__push__", "__pop__"
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -134,25 +134,25 @@ class _Run:
 
 def _counted(tree: ast.Module) -> ast.Module:
     """The program with a count at every line and every function's body."""
-    counted = _Measuring().visit(tree)
-    counted.body.insert(opening(counted.body), _call(_PUSH, _variables(tree.body), 0))
-    return ast.fix_missing_locations(counted)  # type: ignore[no-any-return]
-
-
-class _Measuring(Counter):
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        variables = _variables(node.body, node.args)
+    scopes = [(node, _variables(node.body, node.args)) for node in ast.walk(tree) if _is_function(node)]
+    variables = _variables(tree.body)
+    count_lines(tree)
+    for node, bound in scopes:
         generator = any(isinstance(inner, (ast.Yield, ast.YieldFrom)) for inner in _own(node.body))
-        self.generic_visit(node)
-        calls, first = 0 if generator else 1, opening(node.body)
-        body = [_call(_PUSH, variables, calls), *node.body[first:]]
-        node.body[first:] = [ast.Try(body, [], [], [_call(_POP, variables, calls)])]
-        return node
+        first, scope = opening(node.body), (bound, 0 if generator else 1)
+        body: list[ast.stmt] = [_call(node, _PUSH, *scope), *node.body[first:]]
+        node.body[first:] = [ast.copy_location(ast.Try(body, [], [], [_call(node, _POP, *scope)]), node)]
+    if tree.body:
+        tree.body.insert(opening(tree.body), _call(tree.body[0], _PUSH, variables, 0))
+    return tree
 
 
-def _call(name: str, *arguments: int) -> ast.stmt:
-    constants: list[ast.expr] = [ast.Constant(argument) for argument in arguments]
-    return ast.Expr(ast.Call(ast.Name(name, ast.Load()), constants, []))
+def _is_function(node: ast.AST) -> TypeGuard[ast.FunctionDef]:
+    return isinstance(node, ast.FunctionDef)
+
+
+def _call(place: ast.stmt, name: str, *arguments: int) -> ast.stmt:
+    return ast.copy_location(ast.Expr(call_at(place, name, *arguments)), place)
 
 
 def _own(body: list[ast.stmt]) -> Iterator[ast.AST]:

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from task_gym.errors import ArgumentError
 from trace_gym.inject.prints import is_debug_print
 from trace_gym.source import Source, compiles, too_deep_is_an_error
 
@@ -87,30 +86,29 @@ class _Edit(NamedTuple):
     kind: str
 
 
-def mutants(source: str, seed: int, count: int) -> list[Mutant]:
-    """Up to ``count`` mutants of a program, no two alike, with the kinds in turn for as long as each lasts.
+def mutants(source: str, seed: int) -> Iterator[Mutant]:
+    """All mutants of a program, no two alike, with the kinds in turn for as long as each lasts.
 
-    Debug prints are left as they are.
+    Debug prints are left as they are. Each is made when it is asked for.
 
     Raises:
-        ArgumentError: A ``count`` below 0.
         ProgramError: The source does not parse.
     """
-    if count < 0:
-        raise ArgumentError(f"count: {count!r} was given, allowed: 0 and more")
     program = Source(source)
     with too_deep_is_an_error():
         edits = sorted(set(_edits(program, program.tree)))
     rng = random.Random(seed)
-    drawn = _in_turn([_shuffled([edit for edit in edits if edit.kind == kind], rng) for kind in KINDS])
-    found: dict[str, Mutant] = {}
-    for edit in drawn:
-        if len(found) == count:
-            break
+    groups = [_shuffled([edit for edit in edits if edit.kind == kind], rng) for kind in KINDS]
+    return _made(source, _in_turn(groups))
+
+
+def _made(source: str, edits: Iterator[_Edit]) -> Iterator[Mutant]:
+    seen = set()
+    for edit in edits:
         text = source[: edit.start] + edit.text + source[edit.end :]
-        if text not in found and compiles(text):
-            found[text] = Mutant(edit.kind, text)
-    return list(found.values())
+        if text not in seen and compiles(text):
+            seen.add(text)
+            yield Mutant(edit.kind, text)
 
 
 def _shuffled(edits: list[_Edit], rng: random.Random) -> list[_Edit]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from task_gym.errors import ArgumentError
 from tests.trace_gym.boxes import LIMITS
-from trace_gym.sandbox import Job, Limits, Sandbox, interpreter, run
+from trace_gym.sandbox import Job, Limits, Result, Sandbox, interpreter, run
 
 SEEDS = (0, 7, 4294967295)
 
@@ -330,6 +331,49 @@ def test_many_programs_come_back_in_order(sandbox: Sandbox) -> None:
     assert [result.stdout.split()[0::2] for result in results] == [[str(i), str(i)] for i in range(9)]
     assert len({result.stdout.split()[1] for result in results}) == 3
     assert sandbox.run_many([]) == []
+
+
+def test_programs_run_until_there_is_enough(sandbox: Sandbox) -> None:
+    """Results come in order whichever program ends first, and jobs are taken few at a time."""
+    taken: list[int] = []
+    outputs: list[str] = []
+
+    def jobs() -> Iterator[Job]:
+        for i in range(100):
+            taken.append(i)
+            pause = "import time; time.sleep(0.2); " if i == 0 else ""
+            yield Job(f"{pause}print({i})", "", SEEDS[i % 3])
+
+    def done(result: Result) -> bool:
+        outputs.append(result.stdout)
+        assert len(taken) - len(outputs) < 2 * len(SEEDS)
+        return len(outputs) == 10
+
+    sandbox.run_until(jobs(), done)
+    assert outputs == [f"{i}\n" for i in range(10)]
+    sandbox.run_until([], done)
+    assert len(outputs) == 10
+
+
+def test_what_still_runs_then_is_ended_and_its_worker_stays(sandbox: Sandbox) -> None:
+    sandbox.run_many([Job("", "", seed) for seed in SEEDS])
+    workers = {seed: worker._process.pid for seed, worker in sandbox._workers.items()}
+    asleep = Job("import time; time.sleep(60)", "", SEEDS[1])
+    begun = time.perf_counter()
+    sandbox.run_until([Job("print(1)"), asleep, Job("print(2)")], lambda result: True)
+    assert time.perf_counter() - begun < LIMITS.wall_seconds
+    assert {seed: worker._process.pid for seed, worker in sandbox._workers.items()} == workers
+    assert sandbox.run("print(3)", hash_seed=SEEDS[1]).stdout == "3\n"
+
+
+def test_an_error_where_results_are_taken_ends_all(sandbox: Sandbox) -> None:
+    def fails(result: Result) -> bool:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        sandbox.run_until([Job("print(1)"), Job("while True: pass", "", SEEDS[1])], fails)
+    results = sandbox.run_many([Job("print(4)", "", seed) for seed in SEEDS])
+    assert [result.stdout for result in results] == ["4\n"] * 3
 
 
 def test_an_error_among_many_is_its_own(sandbox: Sandbox) -> None:

@@ -127,6 +127,10 @@ class Execution:
             self.worker.kill()
             self._end()
 
+    def stop(self) -> None:
+        """Nobody wants its result any more: end it, and leave the worker as it is."""
+        self._stop("killed")
+
     def _read(self, file: int) -> None:
         stream = self._streams[file]
         room = self._limits.output - len(stream)

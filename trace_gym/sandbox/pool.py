@@ -7,7 +7,7 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -70,20 +70,43 @@ class Sandbox:
 
         Under one hash seed they run one after the other, under different ones side by side.
         """
-        waiting: dict[int, deque[tuple[int, Job]]] = {seed: deque() for seed in self.hash_seeds}
-        results: list[Result | None] = []
+        jobs = list(jobs)
         for job in jobs:
-            waiting[self._seed(job)].append((len(results), job))
-            results.append(None)
+            self._seed(job)  # a mistake in one, and none is run
+        results: list[Result] = []
+        self._run(jobs, results.append, len(jobs))
+        return results
+
+    def run_until(self, jobs: Iterable[Job], done: Callable[[Result], bool]) -> None:
+        """Run programs for as long as their results are wanted.
+
+        jobs: taken while others run, two a hash seed ahead: making one costs no time of its own.
+        done: is given the results in the order of the jobs, and says when it has had enough. What still runs
+            then is ended.
+        """
+        self._run(jobs, done, 2 * len(self.hash_seeds))
+
+    def _run(self, jobs: Iterable[Job], done: Callable[[Result], bool | None], ahead: int) -> None:
+        """See `run_until`; `ahead`: jobs taken at most whose results were not given."""
+        waiting: dict[int, deque[tuple[int, Job]]] = {seed: deque() for seed in self.hash_seeds}
         running: dict[int, tuple[Execution, int, Job]] = {}
+        results: dict[int, Result] = {}
         lost: set[int] = set()
+        left = enumerate(jobs)
+        taken = given = 0
         with self._lock:
             try:
-                while any(waiting.values()) or running:
+                while True:
                     for seed, queue in waiting.items():
                         if queue and seed not in running:
                             index, job = queue.popleft()
                             running[seed] = self._submit(seed, job), index, job
+                    if taken - given < ahead and (following := next(left, None)) is not None:
+                        taken += 1
+                        waiting[self._seed(following[1])].append(following)
+                        continue
+                    if not running:
+                        return
                     wait([execution for execution, _, _ in running.values()])
                     for seed, (execution, index, job) in list(running.items()):
                         if not execution.done:
@@ -94,10 +117,22 @@ class Sandbox:
                             waiting[seed].appendleft((index, job))
                         else:
                             results[index] = execution.result()
+                    while given in results:
+                        given += 1
+                        if done(results.pop(given - 1)):
+                            self._stop([execution for execution, _, _ in running.values()])
+                            return
             finally:
                 for execution, _, _ in running.values():
                     execution.abandon()
-        return [result for result in results if result is not None]
+
+    @staticmethod
+    def _stop(executions: list[Execution]) -> None:
+        """End what runs; the workers stay."""
+        for execution in executions:
+            execution.stop()
+        while executions := [execution for execution in executions if not execution.done]:
+            wait(executions)
 
     def _seed(self, job: Job) -> int:
         for name in ("program", "stdin"):
