@@ -40,8 +40,16 @@ def state() -> tuple[set[str], set[int], set[str]]:
     gc.collect()
     links = [Path("/proc/self/fd") / name for name in os.listdir("/proc/self/fd")]
     files = {os.readlink(link) for link in links if os.path.lexists(link)}
-    directories = {name for name in os.listdir(tempfile.gettempdir()) if name.startswith("trace-")}
-    return files, descendants(os.getpid()), directories
+    return files, descendants(os.getpid()), set(os.listdir(tempfile.gettempdir()))
+
+
+@pytest.fixture
+def own_directory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A directory for temporary files that nobody else makes any in."""
+    with tempfile.TemporaryDirectory(prefix="own-") as name:
+        os.chmod(name, 0o711)  # programs may run as another user
+        monkeypatch.setattr(tempfile, "tempdir", name)
+        yield
 
 
 # -- nothing is shared -------------------------------------------------------------------------------------
@@ -209,6 +217,7 @@ def test_an_interrupt_ends_the_program(sandbox: Sandbox, monkeypatch: pytest.Mon
 # -- their end ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("own_directory")
 def test_nothing_is_left_open(sandbox: Sandbox) -> None:
     """Neither by a sandbox that is closed, nor by one that is forgotten, nor by programs of any kind."""
     level, before = sandbox.level, state()
