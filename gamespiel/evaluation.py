@@ -17,7 +17,7 @@ from agents.policy import LLMPolicy
 from agents.rollout import Decide, Episode
 from agents.vec_env import TextVecEnv
 from gamespiel import exact, tracing
-from gamespiel.assembly import ENVIRONMENTS, make_envs, make_policy
+from gamespiel.assembly import ENVIRONMENTS, make_envs, make_policy, settled
 from gamespiel.baselines import baseline_agent
 from gamespiel.config import (
     Config,
@@ -57,7 +57,7 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
         "agent": options.agent or str(options.checkpoint),
         "greedy": options.greedy,
         "seed": config.run.seed,
-        "env": to_dict(config)["env"],
+        "env": to_dict(settled(config))["env"],
     }
     if options.agent is not None and options.agent in tracing.REPLIES:
         rows = sample_replies(config, options.agent, options.num_episodes)

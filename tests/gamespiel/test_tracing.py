@@ -215,7 +215,7 @@ def test_a_policy_learns_on_some_tasks_and_is_evaluated_on_others(tmp_path: Path
 # -- programs of the hub -----------------------------------------------------------------------------------
 
 
-def test_a_run_names_the_commit_its_programs_are_from(
+def test_runs_and_results_name_the_commit_that_programs_are_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Rows(list[Any]):
@@ -229,3 +229,5 @@ def test_a_run_names_the_commit_its_programs_are_from(
         config([*small, ("run.eval_games", "2"), ("run.output_dir", str(tmp_path / "run"))])
     )
     assert saved_config(folder).env.source == f"hub@{commit}"
+    results, _ = run(tmp_path, [*EVERYTHING, ("env.source", "hub")], agent="oracle", num_episodes=2)
+    assert results["env"]["source"] == f"hub@{commit}"
