@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import cycle, islice
 
+from task_gym.errors import ProgramError
 from trace_gym.limited import limited
 from trace_gym.mutate import mutants
 from trace_gym.programs.draws import Draws
@@ -80,7 +81,7 @@ def _centre(source: str, stdin: str, draws: Draws, sandbox: Sandbox, found: _Fou
     _run_mutants(source, stdin, draws.below(2**32), _MOST_CENTRES, sandbox, enough)
     if not fitting:
         return None
-    centre, output = next((made for made in fitting if is_wanted(made[1])), fitting[0])
+    centre, output = fitting[-1] if is_wanted(fitting[-1][1]) else fitting[0]
     found.take(output)
     return centre
 
@@ -142,10 +143,14 @@ def _run_mutants(
     made: deque[str] = deque()
 
     def jobs() -> Iterator[Job]:
-        # Under each hash seed in turn, as then they run side by side.
-        for mutant, hash_seed in zip(islice(mutants(source, seed), count), cycle(sandbox.hash_seeds)):
+        hash_seeds = cycle(sandbox.hash_seeds)  # in turn, as under two of them programs run side by side
+        for mutant in islice(mutants(source, seed), count):
+            try:
+                program = limited(mutant.source, _MOST_LINES)
+            except (ProgramError, SyntaxError):  # deeper than its program, and so too deep
+                continue
             made.append(mutant.source)
-            yield Job(limited(mutant.source, _MOST_LINES), stdin, hash_seed)
+            yield Job(program, stdin, next(hash_seeds))
 
     def done(result: Result) -> bool:
         mutant = made.popleft()

@@ -20,7 +20,6 @@ from typing import Any
 #: What a counted program calls at each line, without arguments; it has to return nothing.
 TICK = "__tick__"
 
-
 # What has statements in lists, and what the lists are called.
 _BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case, ast.Module)
 _LISTS = ("body", "orelse", "finalbody")

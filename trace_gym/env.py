@@ -49,9 +49,8 @@ class TraceEnv(TaskEnv):
         check_choice("injector", injector, STYLES)
         check_choice("scoring", scoring, SCORINGS)
         self._backend = make_backend(backend, source, injector, self._false_outputs)
-        arguments["source"] = (
-            self._backend.source
-        )  # so that a copy, on whatever machine, has the same programs
+        # So that a copy, on whatever machine, has the same programs.
+        arguments["source"] = self._backend.source
         super().__init__(TaskSet(task_id, task_ids, source, level, family), arguments)
         self._scoring = scoring
         self.observation_space = UnicodeText(OBSERVATION_LENGTH)

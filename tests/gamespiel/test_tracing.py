@@ -19,7 +19,7 @@ from gamespiel.options import REPLY_AGENTS, EvalOptions
 from gamespiel.tracing import REPLIES, by_level_and_family, choice_agent, echo, reply_episodes
 from task_gym.errors import TaskGymError
 from tests.gamespiel.runs import quiet, train_quietly
-from trace_gym.programs import hub
+from trace_gym.programs import hub, sources
 
 EVERYTHING = [("env.env_type", "trace")]
 LEVEL_1 = [*EVERYTHING, ("env.level", "1"), ("env.task_ids", "[[0, 1599]]")]
@@ -223,7 +223,9 @@ def test_runs_and_results_name_the_commit_that_programs_are_from(
 
     commit = "0123456789" * 4
     program = {"program": "a = 1\nb = a + 2\nc = b * 3\nprint(a, b, c)\n", "inputs": ""}
-    monkeypatch.setattr(hub, "load", lambda revision: (Rows([program]), commit))
+    monkeypatch.setattr(hub, "commit_of", lambda revision: revision or commit)
+    monkeypatch.setattr(hub, "rows_at", lambda commit: Rows([program]))
+    sources._open_hub.cache_clear()
     small = [*EVERYTHING, ("env.source", "hub"), ("ppo.batch_size", "2"), ("ppo.num_train_steps", "1")]
     folder = train_quietly(
         config([*small, ("run.eval_games", "2"), ("run.output_dir", str(tmp_path / "run"))])
@@ -231,3 +233,4 @@ def test_runs_and_results_name_the_commit_that_programs_are_from(
     assert saved_config(folder).env.source == f"hub@{commit}"
     results, _ = run(tmp_path, [*EVERYTHING, ("env.source", "hub")], agent="oracle", num_episodes=2)
     assert results["env"]["source"] == f"hub@{commit}"
+    sources._open_hub.cache_clear()

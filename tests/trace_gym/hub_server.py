@@ -22,16 +22,14 @@ class Hub:
         self.name, self.branch, self.url = name, "", ""
         self._commits: dict[str, dict[str, bytes]] = {}
 
-    def put(self, rows: Sequence[dict[str, Any]]) -> str:
-        """A commit with these rows, which the branch holds from now on; its name."""
-        data = "".join(json.dumps(row) + "\n" for row in rows).encode()
-        self.branch = hashlib.sha1(data).hexdigest()
-        self._commits[self.branch] = {"README.md": b"Programs.\n", "data/train.jsonl": data}
+    def put(self, *parts: Sequence[dict[str, Any]]) -> str:
+        """A commit with a file for each part of the rows, which the branch holds from now on; its name."""
+        files = {"README.md": b"Programs.\n"}
+        for number, rows in enumerate(parts):
+            files[f"data/train-{number}.jsonl"] = "".join(json.dumps(row) + "\n" for row in rows).encode()
+        self.branch = _oid(b"".join(files.values()))
+        self._commits[self.branch] = files
         return self.branch
-
-    def remove(self, commit: str) -> None:
-        """As if it had never been."""
-        del self._commits[commit]
 
     def answer(self, path: str) -> tuple[int, dict[str, str], bytes]:
         """Status, headers and body of a request."""

@@ -44,6 +44,10 @@ class Machine:
         return self.home / "state" / "gamespiel" / "hub-commit"
 
     def look(self, *sources: str, **settings: str) -> Any:
+        return [json.loads(line) for line in self.run(LOOK, *sources, **settings).splitlines()]
+
+    def run(self, script: str, *arguments: str, **settings: str) -> str:
+        """What a script writes in a process of this machine."""
         environment = {key: value for key, value in os.environ.items() if not key.startswith("HF_")}
         environment |= {
             "HOME": str(self.home),
@@ -52,9 +56,8 @@ class Machine:
             "XDG_STATE_HOME": str(self.home / "state"),
             **settings,
         }
-        command = [sys.executable, "-c", LOOK, *sources]
-        ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        return [json.loads(line) for line in ended.stdout.splitlines()]
+        command = [sys.executable, "-c", script, *arguments]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
 
 def rows(letter: str, count: int) -> list[dict[str, Any]]:
@@ -87,13 +90,32 @@ def test_the_first_use_settles_the_commit(machine: Machine, tmp_path: Path) -> N
     [known, [kind, message]] = machine.look("hub", f"hub@{NEVER}", HF_HUB_OFFLINE="1")
     assert known == opened("a", 3, first) and kind == "SourceError"
     assert f"{DATASET} at revision {NEVER} cannot be had (LocalEntryNotFoundError: " in message
-    assert "Connect to the hub once" in message
+    assert "connect to it once" in message
     [[kind, message]] = Machine(tmp_path / "another", hub).look("hub")
     assert kind == "SourceError" and f"{DATASET} at revision main cannot be had" in message
     machine.note.unlink()
     with served(hub):
         assert machine.look("hub") == [opened("b", 5, second)]
     assert machine.note.read_text() == f"{second}\n"
+
+
+@pytest.mark.slow
+def test_a_cache_that_lacks_files_is_no_commit(machine: Machine) -> None:
+    """Other tools fetch single files of a commit, and do not note what else there is."""
+    hub = machine.hub
+    commit = hub.put(rows("a", 3), rows("a", 4))
+    with served(hub):
+        machine.run(
+            "from huggingface_hub import hf_hub_download\n"
+            f"hf_hub_download({DATASET!r}, 'data/train-0.jsonl', repo_type='dataset')"
+        )
+    for source in ("hub", f"hub@{commit}"):
+        [[kind, message]] = machine.look(source, HF_HUB_OFFLINE="1")
+        assert kind == "SourceError" and "cannot be had" in message
+    assert not machine.note.exists()
+    with served(hub):
+        assert machine.look(f"hub@{commit}", "hub") == [opened("a", 7, commit)] * 2
+    assert machine.look("hub", HF_HUB_OFFLINE="1") == [opened("a", 7, commit)]
 
 
 @pytest.mark.slow
@@ -110,8 +132,12 @@ def test_notes_that_cannot_be_followed(machine: Machine) -> None:
         [[kind, message]] = machine.look("hub")
         assert kind == "SourceError" and "holds 'main'; allowed: a commit of 40 hexadecimal digits" in message
         note.unlink()
-        note.parent.rmdir()
-        note.parent.write_text("a file where a folder should be")
+        note.symlink_to(note.parent / "nowhere")
         [[kind, message], named] = machine.look("hub", f"hub@{first}")
-        assert kind == "SourceError" and str(note) in message
+        assert kind == "SourceError" and f"that it means commit {first} cannot be noted in {note}" in message
+        assert message.endswith(f"name it: source='hub@{first}'")
         assert named == opened("a", 3, first)
+        note.unlink()
+        note.mkdir()
+        [[kind, message]] = machine.look("hub")
+        assert kind == "SourceError" and f"{note}, which says what 'hub' means, cannot be read" in message

@@ -366,6 +366,31 @@ def test_what_still_runs_then_is_ended_and_its_worker_stays(sandbox: Sandbox) ->
     assert sandbox.run("print(3)", hash_seed=SEEDS[1]).stdout == "3\n"
 
 
+@pytest.mark.parametrize("slow", [0, 1])
+def test_a_job_that_cannot_be_made_has_its_turn(sandbox: Sandbox, slow: int) -> None:
+    """Whichever program ends first: its error comes after the results before it, if those are not enough."""
+
+    def jobs() -> Iterator[Job]:
+        for i in range(3):
+            pause = "import time; time.sleep(0.2); " if i == slow else ""
+            yield Job(f"{pause}print({i})", "", SEEDS[i % 2])
+        raise ZeroDivisionError
+
+    for enough in (1, 2, 3):
+        outputs: list[str] = []
+
+        def done(result: Result, outputs: list[str] = outputs, enough: int = enough) -> bool:
+            outputs.append(result.stdout)
+            return len(outputs) == enough
+
+        sandbox.run_until(jobs(), done)
+        assert outputs == [f"{i}\n" for i in range(enough)]
+    outputs = []
+    with pytest.raises(ZeroDivisionError):
+        sandbox.run_until(jobs(), lambda result: outputs.append(result.stdout))  # type: ignore[func-returns-value]
+    assert outputs == ["0\n", "1\n", "2\n"]
+
+
 def test_an_error_where_results_are_taken_ends_all(sandbox: Sandbox) -> None:
     def fails(result: Result) -> bool:
         raise ZeroDivisionError

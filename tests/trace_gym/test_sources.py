@@ -26,6 +26,8 @@ from trace_gym.programs.sources import BuiltinSource, RowSource, open_source
 @pytest.fixture(autouse=True)
 def fresh() -> None:
     sources._open.cache_clear()
+    sources._open_hub.cache_clear()
+    hub.commit_of.cache_clear()
 
 
 def rows_of(source: Any, count: int) -> list[Program]:
@@ -123,45 +125,58 @@ class Rows(list[Any]):
 COMMIT = "0123456789" * 4
 
 
-@pytest.mark.parametrize(
-    ("source", "revision"), [("hub", None), ("hub@main", "main"), (f"hub@{COMMIT}", COMMIT)]
-)
-def test_the_hub(source: str, revision: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+@pytest.mark.parametrize("source", ["hub", "hub@main", f"hub@{COMMIT}"])
+def test_the_hub(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = []
 
-    def load(revision: str | None) -> tuple[Any, str]:
-        asked.append(revision)
-        return Rows({"program": row.program, "inputs": row.inputs, "output": ""} for row in rows()), COMMIT
+    def load(commit: str) -> Any:
+        loaded.append(commit)
+        return Rows({"program": row.program, "inputs": row.inputs, "output": ""} for row in rows())
 
-    monkeypatch.setattr(hub, "load", load)
+    monkeypatch.setattr(
+        hub, "commit_of", lambda revision: {None: COMMIT, "main": COMMIT}.get(revision, revision)
+    )
+    monkeypatch.setattr(hub, "rows_at", load)
     env: Any = gym.make("CodeTrace-v0", source=source, task_ids=[(0, 10**6)]).unwrapped
     _, info = env.reset(seed=0, options={"task_id": 1000 * SIZE + EVERY - 1})  # an unsound one
     assert (info["row"], info["replaced"], info["family"], info["level"]) == (EVERY, 1, None, None)
     assert info["source"] == env.source == f"hub@{COMMIT}"
-    assert asked == [revision]
-    # A copy asks for the commit, wherever it is made.
     copy = pickle.loads(pickle.dumps(env))
-    assert (copy.render_mode, copy.source, asked[1:]) == (
-        None,
-        env.source,
-        [COMMIT] if source != env.source else [],
-    )
+    assert copy._arguments["source"] == env.source  # whatever "hub" means where it is made
+    assert copy._backend is env._backend
     env.close()
-    copy.close()
+    assert loaded == [COMMIT]
 
 
 def test_the_hub_with_other_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "load", lambda revision: (SimpleNamespace(column_names=["text"]), COMMIT))
+    monkeypatch.setattr(hub, "rows_at", lambda commit: SimpleNamespace(column_names=["text"]))
     message = f"source: the hub's {hub.DATASET} at {COMMIT} has no column 'program'; it has: text"
     with pytest.raises(SourceError, match=message):
-        gym.make("CodeTrace-v0", source="hub")
+        gym.make("CodeTrace-v0", source=f"hub@{COMMIT}")
 
 
-def test_the_hub_without_its_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "datasets", None)
-    message = r"needs the datasets library: pip install 'gamespiel\[hub\]'; or use"
+@pytest.mark.parametrize("library", ["datasets", "huggingface_hub"])
+def test_the_hub_without_its_libraries(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "_noted", lambda: None)
+    monkeypatch.setitem(sys.modules, library, None)
+    if library == "datasets":
+        monkeypatch.setattr(hub, "_folder", Path)
+    message = rf"which needs {library}: pip install 'gamespiel\[hub\]'; or use"
     with pytest.raises(SourceError, match=message):
-        gym.make("CodeTrace-v0", source="hub")
+        gym.make("CodeTrace-v0", source=f"hub@{COMMIT}")
+
+
+def test_the_hub_without_a_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", homeless)
+    for state in ("", "relative"):
+        monkeypatch.setenv("XDG_STATE_HOME", state)
+        with pytest.raises(SourceError, match=r"no home folder .* set XDG_STATE_HOME, or name the commit"):
+            gym.make("CodeTrace-v0", source="hub")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert hub.note_path() == tmp_path / "gamespiel" / "hub-commit"
 
 
 def test_the_hub_at_nothing() -> None:

@@ -100,6 +100,11 @@ def open_source(source: str) -> Source:
         raise ArgumentError(
             f"source: {source!r} was given, allowed: 'builtin', 'hub', 'hub@REVISION' or a path as text"
         )
+    name, at, revision = source.partition("@")
+    if name == "hub":
+        if at and not revision:
+            raise ArgumentError(f"source: {source!r} was given, allowed: 'hub@' and a commit, tag or branch")
+        return _open_hub(hub.commit_of(revision or None))
     return _open(source, _version(Path(source)))
 
 
@@ -112,17 +117,17 @@ def _version(path: Path) -> tuple[str, int, int] | None:
 
 
 @lru_cache(maxsize=16)
+def _open_hub(commit: str) -> Source:
+    rows = hub.rows_at(commit)
+    _check_columns(rows.column_names, f"the hub's {hub.DATASET} at {commit}")
+    return RowSource(rows, f"hub@{commit}")
+
+
+@lru_cache(maxsize=16)
 def _open(source: str, version: tuple[str, int, int] | None) -> Source:
     """``version`` is there for the cache alone."""
     if source == "builtin":
         return BuiltinSource()
-    name, at, revision = source.partition("@")
-    if name == "hub":
-        if at and not revision:
-            raise ArgumentError(f"source: {source!r} was given, allowed: 'hub@' and a commit, tag or branch")
-        rows, commit = hub.load(revision or None)
-        _check_columns(rows.column_names, f"the hub's {hub.DATASET} at {commit}")
-        return RowSource(rows, f"hub@{commit}")
     path = Path(source)
     readers = {".jsonl": _read_jsonl, ".parquet": _read_parquet}
     if path.suffix not in readers:

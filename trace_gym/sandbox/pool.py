@@ -7,7 +7,7 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -19,6 +19,31 @@ from .shapes import Job, Limits, Result
 from .worker import Worker
 
 _sandboxes: weakref.WeakSet[Sandbox] = weakref.WeakSet()
+
+
+class _Queue:
+    """Jobs taken and not yet run, by hash seed. An error in making a job ends them, and is kept."""
+
+    def __init__(self, jobs: Iterable[Job], seed_of: Callable[[Job], int], seeds: Sequence[int]) -> None:
+        self._jobs, self._seed_of = iter(jobs), seed_of
+        self.waiting: dict[int, deque[tuple[int, Job]]] = {seed: deque() for seed in seeds}
+        self.taken = 0
+        self.more = True
+        self.failure: Exception | None = None
+
+    def __bool__(self) -> bool:
+        return self.more or any(self.waiting.values())
+
+    def take(self) -> None:
+        """Take one more, or notice that there is none."""
+        try:
+            job = next(self._jobs)
+            self.waiting[self._seed_of(job)].append((self.taken, job))
+            self.taken += 1
+        except StopIteration:
+            self.more = False
+        except Exception as error:
+            self.more, self.failure = False, error
 
 
 class Sandbox:
@@ -74,65 +99,70 @@ class Sandbox:
         for job in jobs:
             self._seed(job)  # a mistake in one, and none is run
         results: list[Result] = []
-        self._run(jobs, results.append, len(jobs))
+        self._run(jobs, results.append, len(jobs) + 1)
         return results
 
     def run_until(self, jobs: Iterable[Job], done: Callable[[Result], bool]) -> None:
         """Run programs for as long as their results are wanted.
 
-        jobs: taken while others run, two a hash seed ahead: making one costs no time of its own.
+        jobs: taken while others run, two a hash seed ahead: making one costs no time of its own. An error in
+            making one is raised when the results of those before it have been given.
         done: is given the results in the order of the jobs, and says when it has had enough. What still runs
             then is ended.
+
+        Neither may run anything in this sandbox.
         """
         self._run(jobs, done, 2 * len(self.hash_seeds))
 
     def _run(self, jobs: Iterable[Job], done: Callable[[Result], bool | None], ahead: int) -> None:
         """See `run_until`; `ahead`: jobs taken at most whose results were not given."""
-        waiting: dict[int, deque[tuple[int, Job]]] = {seed: deque() for seed in self.hash_seeds}
-        running: dict[int, tuple[Execution, int, Job]] = {}
-        results: dict[int, Result] = {}
-        lost: set[int] = set()
-        left = enumerate(jobs)
-        taken = given = 0
-        with self._lock:
-            try:
-                while True:
-                    for seed, queue in waiting.items():
-                        if queue and seed not in running:
-                            index, job = queue.popleft()
-                            running[seed] = self._submit(seed, job), index, job
-                    if taken - given < ahead and (following := next(left, None)) is not None:
-                        taken += 1
-                        waiting[self._seed(following[1])].append(following)
-                        continue
-                    if not running:
-                        return
-                    wait([execution for execution, _, _ in running.values()])
-                    for seed, (execution, index, job) in list(running.items()):
-                        if not execution.done:
-                            continue
-                        del running[seed]
-                        if execution.lost and index not in lost:  # once more, on a new worker
-                            lost.add(index)
-                            waiting[seed].appendleft((index, job))
-                        else:
-                            results[index] = execution.result()
-                    while given in results:
-                        given += 1
-                        if done(results.pop(given - 1)):
-                            self._stop([execution for execution, _, _ in running.values()])
-                            return
-            finally:
-                for execution, _, _ in running.values():
-                    execution.abandon()
+        with self._lock, contextlib.closing(self._results(jobs, ahead)) as results:
+            for result in results:
+                if done(result):
+                    return
 
-    @staticmethod
-    def _stop(executions: list[Execution]) -> None:
-        """End what runs; the workers stay."""
-        for execution in executions:
-            execution.stop()
-        while executions := [execution for execution in executions if not execution.done]:
-            wait(executions)
+    def _results(self, jobs: Iterable[Job], ahead: int) -> Generator[Result]:
+        """The results in the order of the jobs, whichever program ends first."""
+        queue = _Queue(jobs, self._seed, self.hash_seeds)
+        running: dict[int, tuple[Execution, int, Job]] = {}
+        ended: dict[int, Execution] = {}
+        lost: set[int] = set()
+        given = 0
+        try:
+            while queue or running:
+                room = queue.more and queue.taken - given < ahead
+                if room:
+                    queue.take()
+                for seed, waiting in queue.waiting.items():
+                    if waiting and seed not in running:
+                        index, job = waiting.popleft()
+                        running[seed] = self._submit(seed, job), index, job
+                if room or not running:
+                    continue
+                wait([execution for execution, _, _ in running.values()])
+                for seed, (execution, index, job) in list(running.items()):
+                    if not execution.done:
+                        continue
+                    del running[seed]
+                    if execution.lost and index not in lost:  # once more, on a new worker
+                        lost.add(index)
+                        queue.waiting[seed].appendleft((index, job))
+                    else:
+                        ended[index] = execution
+                while given in ended:
+                    given += 1
+                    yield ended.pop(given - 1).result()
+            if queue.failure is not None:
+                raise queue.failure
+        except GeneratorExit:  # nobody wants the others: end them, and keep the workers
+            for execution, _, _ in running.values():
+                execution.stop()
+            while left := [execution for execution, _, _ in running.values() if not execution.done]:
+                wait(left)
+            raise
+        finally:
+            for execution, _, _ in running.values():
+                execution.abandon()
 
     def _seed(self, job: Job) -> int:
         for name in ("program", "stdin"):
