@@ -30,7 +30,7 @@ def false_outputs(source: str, stdin: str, truth: str, seed: int, sandbox: Sandb
     """Up to seven outputs of mutants, each different from the others and from the truth.
 
     Different with white space and case left out, and between half and twice as long as the truth. They are
-    chosen so that the truth is not to be told from them without the program:
+    chosen so that less of the truth is to be told from them without the program:
 
     - All outputs but one differ from a centre by one mutation. Were that always the truth, it would be the
       output that is most like the others. So the centre is the truth one time in eight only, and else a
