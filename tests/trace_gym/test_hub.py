@@ -129,6 +129,7 @@ def test_notes_that_cannot_be_followed(machine: Machine) -> None:
         assert kind == "SourceError"
         assert f"no revision {NEVER}, which {note} holds; deleting that file takes the branch's" in message
         note.write_text("main")
+        assert machine.look(f"hub@{NEVER}") == [["SourceError", f"source: {DATASET} has no revision {NEVER}"]]
         [[kind, message]] = machine.look("hub")
         assert kind == "SourceError" and "holds 'main'; allowed: a commit of 40 hexadecimal digits" in message
         note.unlink()

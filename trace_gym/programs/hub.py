@@ -107,8 +107,10 @@ def _named_errors(revision: str) -> Iterator[None]:
         ) from error
     except Exception as error:  # a dozen kinds, of four libraries
         if type(error).__name__ == "RevisionNotFoundError":
-            noted = f", which {note_path()} holds; deleting that file takes the branch's"
-            where = noted if _noted() == revision else ""
+            where = ""
+            with contextlib.suppress(SourceError):  # no note, or none that can be read: it is from elsewhere
+                if _noted() == revision:
+                    where = f", which {note_path()} holds; deleting that file takes the branch's"
             raise SourceError(f"source: {DATASET} has no revision {revision}{where}") from error
         raise SourceError(
             f"source: 'hub' was given, and {DATASET} at revision {revision} cannot be had "
