@@ -47,11 +47,13 @@ EXAMPLES = {
     "choice_example": """\
         env = gym.make("CodeTraceChoice-v0", task_id=16)
         obs, info = env.reset(seed=7)
+        own, _ = gym.make("CodeTrace-v0", task_id=16).reset(seed=7)
+        print("Changed:", [line for line in env.unwrapped.trace.source.splitlines() if line not in own])
         print(obs[obs.index("Output 0:") :])
         print(info["action_mask"])
         truth = info["admissible_commands"].index(env.unwrapped.trace.truth)
-        obs, reward, *_ = env.step(truth)
-        print(truth, reward)
+        obs, reward, *_, info = env.step(truth)
+        print(truth, reward, info["mutation"])
         """,
     "lines_example": """\
         env = gym.make("CodeTraceLines-v0", task_id=16)

@@ -58,7 +58,7 @@ def judge_own(source: str, stdin: str) -> Verdict:
     """
     measured = execute(source, stdin, line_limit=MOST_LINES, output_limit=MOST_OUTPUT)
     if measured.error is None:
-        reason = _unfit(measured.stdout)
+        reason = unfit(measured.stdout)
     else:
         reason = TOO_LONG if measured.error.startswith(OUTPUT_LIMIT) else f"it ends with {measured.error}"
     return Verdict("" if reason else measured.stdout, reason, IN_PROCESS)
@@ -83,7 +83,7 @@ def judge(source: str, stdin: str, sandbox: Sandbox) -> Verdict:
     if counted.status == "timeout":
         return Verdict("", "it does not end", sandbox.level)
     one, other = sandbox.run_many([Job(source, stdin, first), Job(source, stdin, second)])
-    reason = _failed(one) or _unfit(one.stdout) or _failed(other)
+    reason = _failed(one) or unfit(one.stdout) or _failed(other)
     if not reason and other.stdout != one.stdout:
         reason = "its output depends on the hash seed or on something else that varies between runs"
     if not reason and (counted.status, counted.stderr, counted.stdout) != ("ok", "", one.stdout):
@@ -102,7 +102,7 @@ def _failed(result: Result) -> str:
     return f"it writes to its standard error: {result.stderr[:200]!r}" if result.stderr else ""
 
 
-def _unfit(stdout: str) -> str:
+def unfit(stdout: str) -> str:
     """Why an output is no good as a truth, or ""."""
     if not stdout.strip():
         return "it prints nothing"

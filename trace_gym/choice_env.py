@@ -25,11 +25,15 @@ _STREAM = 0x0DE4
 class CodeTraceChoiceEnv(TraceEnv):
     """Pick the true output of a program among up to seven false ones, in one step.
 
-    The false ones are what mutants of the program print: programs with one or two things wrong, as an integer
-    one off, another operator, or a branch not taken. They differ from the truth and from each other by more
-    than white space and case, are between half and twice as long, hold negative numbers only where the truth
-    does, and stand in an order drawn from the seed. A program for which there are fewer than three of them is
-    not admitted.
+    Of the task's program, mutants are made: programs with one thing wrong, as an integer one off, another
+    operator, or a branch not taken. Up to seven of them that print something else, and the program itself,
+    are its versions. One of them is drawn to be shown, whichever as likely; the outputs of all are to choose
+    from. So the outputs alone tell nothing of which is the true one.
+
+    The outputs differ from each other by more than white space and case, none is more than twice as long as
+    another, and they stand in an order drawn from the seed. A program with fewer than four versions is not
+    admitted. With ``injector="affine"``, which promises upstream's own program, that is what is shown; then
+    the outputs alone tell something, as those of mutants are more like the program's than like each other.
 
     ## Observation space
     A string: what to do, the program, what it reads, the outputs by number, and what to answer.
@@ -40,7 +44,8 @@ class CodeTraceChoiceEnv(TraceEnv):
     ## Info
     As for ``CodeTrace-v0``, and ``action_mask`` (int8, shape (8,), 1 = legal, all zeros only after the end),
     ``legal_actions``, ``admissible_commands`` (the outputs); at the end ``by_scoring`` is that of the output
-    that was picked.
+    that was picked, and ``mutation`` says what was shown: a mutant, by its kind ("off_by_one", "operator",
+    "skip"), or the task's own program ("").
 
     ## Rewards
     The score of the picked output that ``scoring`` names. An action that is no option: -0.01, and the third
@@ -92,7 +97,7 @@ class CodeTraceChoiceEnv(TraceEnv):
         self._given.append(number)
         by_scoring = scores(trace.truth, self._outputs[number])
         score = by_scoring[self._scoring]
-        return self._end(score, by_scoring, score)
+        return self._end(score, by_scoring, score, {"mutation": trace.mutation})
 
     def _refuse(self, number: int) -> Step:
         message = illegal_action(f"action: {number} was given", range(len(self._outputs)))
@@ -103,7 +108,8 @@ class CodeTraceChoiceEnv(TraceEnv):
         error = {"upstream_reward": ILLEGAL_REWARD, "error": {"type": "invalid_action", "message": message}}
         if self._strikes < (STRIKES if self._illegal == "penalize" else 1):
             return self._go_on(self._text, ILLEGAL_REWARD, error)
-        return self._end(0.0, dict.fromkeys(SCORINGS, 0.0), ILLEGAL_REWARD, error)
+        shown = {"mutation": self._playing().mutation}
+        return self._end(0.0, dict.fromkeys(SCORINGS, 0.0), ILLEGAL_REWARD, shown | error)
 
     def _info(self) -> dict[str, Any]:
         legal = [] if self._over else list(range(len(self._outputs)))

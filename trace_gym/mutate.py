@@ -61,6 +61,9 @@ _OPPOSITES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 # Operators that bind no looser than + and -.
 _TIGHT = (ast.Add, ast.Sub, ast.Mult, ast.MatMult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
 
+# Expressions that no operator beside them takes apart.
+_ATOMS = (ast.Name, ast.Call, ast.Attribute, ast.Subscript)
+
 # Parts that are left alone: types are not computed with, and patterns and decorators are not arithmetic.
 _LEFT_ALONE = ("annotation", "returns", "type_params", "pattern", "decorator_list")
 
@@ -146,7 +149,7 @@ def _off_by_one(program: Source, node: ast.AST) -> Iterator[_Edit]:
         case ast.Call(func=ast.Name(id="range"), args=bounds):
             for bound in bounds[:2]:
                 if not isinstance(bound, (ast.Constant, ast.Starred)):
-                    text = program.of(bound) if _is_tight(bound) else f"({program.of(bound)})"
+                    text = program.of(bound) if _is_tight(bound) else _operand(program, bound)
                     yield _replaced(program, bound, f"{text} - 1", _OFF_BY_ONE)
                     yield _replaced(program, bound, f"{text} + 1", _OFF_BY_ONE)
 
@@ -174,18 +177,18 @@ def _skips(program: Source, node: ast.AST) -> Iterator[_Edit]:
     """Branches and rounds of loops, left out or run where they should not be."""
     match node:
         case ast.If(test=test) if not _asks_for_main(test):
-            yield _wrapped(program, test, "(not ({}))")
-            yield _wrapped(program, test, "(({}) and False)")
-            yield _wrapped(program, test, "(({}) or True)")
+            yield _test(program, test, "not {}")
+            yield _test(program, test, "{} and False")
+            yield _test(program, test, "{} or True")
         case ast.While(test=test):
-            yield _wrapped(program, test, "(({}) and False)")
+            yield _test(program, test, "{} and False")
         case ast.IfExp(test=test):
-            yield _wrapped(program, test, "(not ({}))")
+            yield _test(program, test, "not {}")
         case ast.For(iter=rounds):
             yield from _fewer(program, rounds)
         case ast.comprehension(iter=rounds, ifs=tests, is_async=is_async):
             yield from () if is_async else _fewer(program, rounds)
-            yield from (_wrapped(program, test, "(not ({}))") for test in tests)
+            yield from (_test(program, test, "not {}") for test in tests)
         case ast.Break():
             yield _replaced(program, node, "continue", _SKIP)
             yield _replaced(program, node, "pass", _SKIP)
@@ -198,14 +201,24 @@ def _replaced(program: Source, node: ast.expr | ast.stmt, text: str, kind: str) 
     return _Edit(program.start(node), program.end(node), text, kind)
 
 
-def _wrapped(program: Source, node: ast.expr, template: str) -> _Edit:
-    return _replaced(program, node, template.format(program.of(node)), _SKIP)
+def _test(program: Source, test: ast.expr, template: str) -> _Edit:
+    """Another condition made of one."""
+    text = template.format(_operand(program, test))
+    # After "if" or an opening parenthesis nothing is needed; "if-x" has no room for a word.
+    apart = program.text[program.start(test) - 1] in " ("
+    return _replaced(program, test, text if apart else f"({text})", _SKIP)
 
 
 def _fewer(program: Source, rounds: ast.expr) -> Iterator[_Edit]:
     """A loop without its first or its last round."""
-    yield _wrapped(program, rounds, "[*({})][1:]")
-    yield _wrapped(program, rounds, "[*({})][:-1]")
+    for part in ("[1:]", "[:-1]"):
+        yield _replaced(program, rounds, f"[*{_operand(program, rounds)}]{part}", _SKIP)
+
+
+def _operand(program: Source, node: ast.expr) -> str:
+    """An expression's text, in parentheses where an operator beside it could take it apart."""
+    text = program.of(node)
+    return text if isinstance(node, _ATOMS) else f"({text})"
 
 
 def _swapped(program: Source, before: ast.expr, operator: ast.AST, after: ast.expr) -> Iterator[_Edit]:
@@ -216,14 +229,13 @@ def _swapped(program: Source, before: ast.expr, operator: ast.AST, after: ast.ex
     start, end = program.end(before), program.start(after)
     match = re.compile(f"{_BLANK}({written})").match(program.text, start, end)
     assert match is not None, f"no {written} in {program.text[start:end]!r}"
-    yield from (_Edit(*match.span(1), other, kind) for kind, other in others)
+    blank = program.text[match.start(1) - 1] == " "
+    yield from (_Edit(*match.span(1), other.lstrip() if blank else other, kind) for kind, other in others)
 
 
 def _is_tight(operand: ast.expr) -> bool:
     """Whether ``+ 1`` may follow an operand without parentheses."""
-    if isinstance(operand, ast.BinOp):
-        return isinstance(operand.op, _TIGHT)
-    return isinstance(operand, (ast.Name, ast.Call, ast.Attribute, ast.Subscript))
+    return isinstance(operand, ast.BinOp) and isinstance(operand.op, _TIGHT)
 
 
 def _is_sequence(operand: ast.expr) -> bool:

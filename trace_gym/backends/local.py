@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from task_gym.errors import AdmissionError, ProgramError
 from trace_gym.admission import HASH_SEEDS, LIMITS, TOO_LONG, Verdict, judge, judge_own
-from trace_gym.choices import LEAST, false_outputs
+from trace_gym.choices import LEAST, Version, versions
 from trace_gym.inject import MOST, inject, unchanged
 from trace_gym.programs.base import Program
 from trace_gym.programs.sources import BuiltinSource, Source
@@ -34,6 +34,8 @@ class Trace:
         replaced: Programs that the task id meant first and that were not admitted.
         sandbox: The protection in force when programs were run.
         false: False outputs, where they were asked for.
+        mutation: Where false outputs were asked for, what kind of mutant of the source's program is shown in
+            its place, one of ``trace_gym.mutate.KINDS``; "" where the program itself is.
     """
 
     source: str
@@ -45,6 +47,7 @@ class Trace:
     replaced: int
     sandbox: str
     false: tuple[str, ...] = ()
+    mutation: str = ""
 
 
 class LocalBackend:
@@ -111,27 +114,39 @@ class LocalBackend:
             return verdict.reason
         if self._is_disturbed(program, shown, verdict.truth):
             return "it behaves otherwise with the debug prints"
-        false: list[str] = []
-        protection = verdict.sandbox
+        found, protection = [Version(shown, verdict.truth, "")], verdict.sandbox
         if self._options:
             try:
-                false = false_outputs(shown, program.stdin, verdict.truth, task_id, self._confined())
+                found = self._versions(task_id, shown, program.stdin, verdict.truth)
             except ProgramError as error:
                 return f"no mutants can be made of it: {error}"
             protection = self._confined().level
-            if len(false) < LEAST - 1:
-                return f"its mutants print {len(false)} plausible false outputs; {LEAST - 1} are needed"
+            if len(found) < LEAST:
+                return f"its mutants print {len(found) - 1} plausible false outputs; {LEAST - 1} are needed"
         return Trace(
-            source=shown,
+            source=found[0].source,
             stdin=program.stdin,
-            truth=verdict.truth,
+            truth=found[0].output,
             family=program.family or None,
             level=program.level or None,
             row=row,
             replaced=replaced,
             sandbox=protection,
-            false=tuple(false),
+            false=tuple(version.output for version in found[1:]),
+            mutation=found[0].mutation,
         )
+
+    def _versions(self, task_id: int, shown: str, stdin: str, truth: str) -> list[Version]:
+        """Versions of a program; the first is to be shown.
+
+        With the injector "affine" that is the program itself, which is upstream's own.
+        """
+        found = versions(shown, stdin, truth, task_id, self._confined())
+        if self._injector == "affine":
+            return sorted(found, key=lambda version: version.mutation != "")
+        while found[0].mutation and judge(found[0].source, stdin, self._confined()).truth != found[0].output:
+            del found[0]
+        return found
 
     def _show(self, task_id: int, program: Program) -> tuple[str, Verdict]:
         """The program with prints in it, and the verdict on that.
