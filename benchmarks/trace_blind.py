@@ -1,0 +1,194 @@
+"""What can be told of a choice without its program: `python -m benchmarks.trace_blind`.
+
+A conditional logit model, linear in what stands in an output (its words, its pairs of words, its length, and
+how much it has in common with the other options), is fitted on tasks of `CodeTraceChoice-v0`, and guesses on
+others. It is never shown a program. Twice, over the same outputs: once with the output of the version that is
+shown as the true one, which is the environment, and once with that of the task's own program, as if that
+were always shown. The second says what such a model finds where there is something to find.
+
+Measured are the mean probability of the true output, and how often it has the highest one (of equals, its
+share), with 95% Wilson intervals, beside a uniform guess on the same tasks. Where a task had too few versions
+and gave way to another, what its own program prints is not at hand, and it is left out of the second fit.
+
+Ends in one line of JSON, which is also written to `trace_blind.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from agents.stats import Interval, wilson
+from benchmarks.machine import machine
+from trace_gym.backends import LocalBackend
+from trace_gym.choices import OPTIONS
+from trace_gym.programs.builtin import ids_of
+from trace_gym.programs.sources import open_source
+
+RESULTS = Path(__file__).parent / "results"
+
+#: Words and pairs of words share so many columns, by a hash.
+COLUMNS = 4096
+
+_WORD = re.compile(r"[A-Za-z_]+|\d+|[^\sA-Za-z_\d]|\n")
+
+
+class Question(NamedTuple):
+    """Outputs to choose from, and which is the true one."""
+
+    outputs: list[str]
+    truth: int
+
+
+def questions(
+    level: int | None, family: str | None, count: int
+) -> tuple[list[Question], list[Question | None]]:
+    """The first so many tasks as they are asked, and with their own programs shown: None where that one gave
+    way to another."""
+    drawn: list[Question] = []
+    own: list[Question | None] = []
+    source = open_source("builtin")
+    choosing, bare = (LocalBackend(source, "safe", options) for options in (True, False))
+    for task_id in islice(ids_of(level=level, family=family), count):
+        trace, program = choosing.load(task_id), bare.load(task_id)
+        outputs = sorted([trace.truth, *trace.false])
+        drawn.append(Question(outputs, outputs.index(trace.truth)))
+        own.append(Question(outputs, outputs.index(program.truth)) if program.truth in outputs else None)
+        if len(drawn) % 500 == 0:
+            print(f"{len(drawn)} tasks made", flush=True)
+    choosing.close()
+    return drawn, own
+
+
+def features(outputs: Sequence[str]) -> Tensor:
+    """What stands in each output: float32, shape (outputs, COLUMNS + 4)."""
+    found = torch.zeros(len(outputs), COLUMNS + 4)
+    bags = [Counter(_words(output)) for output in outputs]
+    lines = [set(output.split("\n")) for output in outputs]
+    for row, (output, bag) in enumerate(zip(outputs, bags, strict=True)):
+        for word, count in bag.items():
+            found[row, zlib.crc32(word.encode()) % COLUMNS] += math.log1p(count)
+        others = [other for other in range(len(outputs)) if other != row]
+        found[row, COLUMNS:] = torch.tensor(
+            [
+                math.log1p(len(output)),
+                math.log1p(len(lines[row])),
+                sum(len(lines[row] & lines[other]) / len(lines[row] | lines[other]) for other in others),
+                sum((bag & bags[other]).total() / (bag | bags[other]).total() for other in others),
+            ]
+        )
+    return found
+
+
+def _words(output: str) -> Iterator[str]:
+    words = _WORD.findall(output)
+    yield from words
+    yield from map("~".join, pairwise(words))
+
+
+def tensors(asked: Sequence[Question]) -> tuple[Tensor, Tensor, Tensor]:
+    """Features (float32, shape (questions, OPTIONS, columns)), which options there are (bool), and the true
+    ones' numbers (int64)."""
+    values = torch.zeros(len(asked), OPTIONS, COLUMNS + 4)
+    there = torch.zeros(len(asked), OPTIONS, dtype=torch.bool)
+    for number, question in enumerate(asked):
+        values[number, : len(question.outputs)] = features(question.outputs)
+        there[number, : len(question.outputs)] = True
+    return values, there, torch.tensor([question.truth for question in asked])
+
+
+def guesses(known: Sequence[Question], asked: Sequence[Question], steps: int = 200) -> Tensor:
+    """The log-probabilities of options by a model fitted on others, shape (asked, OPTIONS)."""
+    values, there, truth = tensors(known)
+    mean, deviation = values[there].mean(0), values[there].std(0) + 1e-6
+    weights = torch.zeros(values.shape[-1], requires_grad=True)
+    optimizer = torch.optim.Adam([weights], lr=0.02)
+    values = (values - mean) / deviation
+    for _ in range(steps):
+        logits = (values @ weights).masked_fill(~there, -math.inf)
+        loss = torch.nn.functional.cross_entropy(logits, truth) + 3e-3 * weights.square().sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    values, there, _ = tensors(asked)
+    with torch.no_grad():
+        logits = ((values - mean) / deviation) @ weights
+        return logits.masked_fill(~there, -math.inf).log_softmax(1)
+
+
+def measured(known: Sequence[Question], asked: Sequence[Question]) -> dict[str, Any]:
+    """What a model fitted on the known makes of the asked."""
+    found = guesses(known, asked)
+    truth = torch.tensor([question.truth for question in asked])
+    right = found.gather(1, truth[:, None])
+    # Rounded, since equal outputs in other columns of a sum may differ in the last digit.
+    best = found.round(decimals=4)
+    ties = best == best.max(1, keepdim=True).values
+    greedy = (ties.gather(1, truth[:, None]).squeeze(1) / ties.sum(1)).sum()
+    return {
+        "fitted_on": len(known),
+        "asked": len(asked),
+        "uniform": round(sum(1 / len(question.outputs) for question in asked) / len(asked), 4),
+        "probability": [round(value, 4) for value in wilson(float(right.exp().sum()), len(asked))],
+        "greedy": [round(value, 4) for value in wilson(float(greedy), len(asked))],
+    }
+
+
+def table(results: dict[str, Any]) -> str:
+    """The results for people, in percent."""
+    lines = [f"{'true is what is printed by':<32}{'uniform':>9}{'probability':>22}{'greedy':>22}"]
+    for key, name in (("drawn", "the version that is shown"), ("own", "the task's own program")):
+        row = results[key]
+        shares = (
+            f"{share.mean:.1%} ({100 * share.low:.1f}–{100 * share.high:.1f})"
+            for share in (Interval(*row["probability"]), Interval(*row["greedy"]))
+        )
+        lines.append(f"{name:<32}{row['uniform']:>9.1%}" + "".join(f"{share:>22}" for share in shares))
+    return "\n".join(lines)
+
+
+def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.trace_blind",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--level", type=int, default=1, help="of the programs [1]")
+    parser.add_argument("--family", default="sorting", help='of the programs, or "all" [sorting]')
+    parser.add_argument("--known", type=int, default=3000, help="tasks to fit on [3000]")
+    parser.add_argument("--asked", type=int, default=1000, help="tasks to guess on [1000]")
+    parser.add_argument("--out", type=Path, default=RESULTS, metavar="DIR", help="where results are written")
+    given = parser.parse_args(argv)
+    family = None if given.family == "all" else given.family
+
+    drawn, own = questions(given.level, family, given.known + given.asked)
+    known, asked = own[: given.known], own[given.known :]
+    results: dict[str, Any] = {
+        "benchmark": "trace_blind",
+        "machine": machine() | {"torch": torch.__version__},
+        "level": given.level,
+        "family": given.family,
+        "drawn": measured(drawn[: given.known], drawn[given.known :]),
+        "own": measured([one for one in known if one], [one for one in asked if one]),
+    }
+    print(table(results))
+    given.out.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(results, allow_nan=False)
+    (given.out / "trace_blind.json").write_text(text + "\n", encoding="utf-8")
+    print(text)
+    return dict(json.loads(text))
+
+
+if __name__ == "__main__":
+    main()
