@@ -111,7 +111,8 @@ def tensors(asked: Sequence[Question]) -> tuple[Tensor, Tensor, Tensor]:
 def guesses(known: Sequence[Question], asked: Sequence[Question], steps: int = 200) -> Tensor:
     """The log-probabilities of options by a model fitted on others, shape (asked, OPTIONS)."""
     values, there, truth = tensors(known)
-    mean, deviation = values[there].mean(0), values[there].std(0) + 1e-6
+    # At least so much, or what stands in next to none of the known would weigh far too much in the asked.
+    mean, deviation = values[there].mean(0), values[there].std(0).clamp_min(0.05)
     weights = torch.zeros(values.shape[-1], requires_grad=True)
     optimizer = torch.optim.Adam([weights], lr=0.02)
     values = (values - mean) / deviation

@@ -27,13 +27,12 @@ class CodeTraceChoiceEnv(TraceEnv):
 
     Of the task's program, mutants are made: programs with one thing wrong, as an integer one off, another
     operator, or a branch not taken. Up to seven of them that print something else, and the program itself,
-    are its versions. One of them is drawn to be shown, whichever as likely; the outputs of all are to choose
-    from. So the outputs alone tell nothing of which is the true one.
+    are its versions. Which of them is shown is drawn by the task id, whichever as likely; the outputs of all
+    are to choose from. So the outputs alone tell nothing of which is the true one.
 
     The outputs differ from each other by more than white space and case, none is more than twice as long as
     another, and they stand in an order drawn from the seed. A program with fewer than four versions is not
-    admitted. With ``injector="affine"``, which promises upstream's own program, that is what is shown; then
-    the outputs alone tell something, as those of mutants are more like the program's than like each other.
+    admitted. With ``injector="affine"`` the versions are of upstream's own program, prints included.
 
     ## Observation space
     A string: what to do, the program, what it reads, the outputs by number, and what to answer.
@@ -54,7 +53,7 @@ class CodeTraceChoiceEnv(TraceEnv):
     Args:
         illegal: "penalize" (the third in a row gives up, with score 0), "forfeit" (the first does) or
             "raise".
-        listed: Whether the question lists the outputs by number. If not it is that of ``CodeTrace-v0``, and
+        listed: Whether the question lists the outputs by number. If not, it is asked as by ``CodeTrace-v0``;
             the outputs are in ``info["admissible_commands"]`` alone: for who says how probable each of them
             is, as ``task_gym.wrappers.NamedActions`` asks.
         **arguments: As for ``CodeTrace-v0``.
@@ -79,7 +78,8 @@ class CodeTraceChoiceEnv(TraceEnv):
         return np.arange(OPTIONS) < (0 if self._over else len(self._outputs))
 
     def _ask(self, trace: Trace) -> str:
-        self._outputs = Draws(self._seed << 32 | _STREAM).shuffled([trace.truth, *trace.false])
+        # Sorted first: what is drawn follows from the seed, and so would the place of one that always began.
+        self._outputs = Draws(self._seed << 32 | _STREAM).shuffled(sorted([trace.truth, *trace.false]))
         self._strikes = 0
         if not self.listed:
             return render_task(trace.source, trace.stdin)

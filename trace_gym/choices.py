@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import cycle, islice
 from typing import NamedTuple
 
 from task_gym.errors import ProgramError
@@ -46,10 +46,10 @@ def versions(source: str, stdin: str, output: str, seed: int, sandbox: Sandbox) 
     """The program and up to seven of its mutants that print something else, in random order.
 
     What they print differs with white space and case left out, and none of it is more than twice as long as
-    another's. A mutant is fit to be shown in the program's place (see :mod:`trace_gym.admission`), as far as
-    can be told from running it while its lines are counted.
+    another's. Each is as fit to be shown as the program is (see :mod:`trace_gym.admission`), but that a
+    mutant may execute fewer lines.
 
-    Whichever is shown, the same outputs are to choose from. So where the first is, each of them is as likely
+    Whichever is shown, the same outputs are to choose from. So, if it is the first, each of them is as likely
     to be the true one, and nothing can be told from the outputs alone.
 
     Args:
@@ -75,32 +75,45 @@ def versions(source: str, stdin: str, output: str, seed: int, sandbox: Sandbox) 
         return len(found) == OPTIONS
 
     _run(islice(mutants(source, draws.below(2**32)), _MOST_MUTANTS), stdin, sandbox, is_enough)
-    return draws.shuffled(found)
+    return draws.shuffled([found[0], *_confirmed(found[1:], stdin, sandbox)])
 
 
 def _run(
     candidates: Iterable[Mutant], stdin: str, sandbox: Sandbox, is_enough: Callable[[Mutant, str], bool]
 ) -> None:
-    """Run mutants until ``is_enough``, which is given each that ends well and what it prints, says so."""
+    """Run mutants, their lines counted, until ``is_enough``, which is given each that ends well and what it
+    prints, says so."""
     made: deque[Mutant] = deque()
-    results: list[Result] = []
 
     def jobs() -> Iterator[Job]:
+        hash_seeds = cycle(sandbox.hash_seeds)  # in turn, as under two of them programs run side by side
         for mutant in candidates:
             try:
                 program = limited(mutant.source, _MOST_LINES)
             except (ProgramError, SyntaxError):  # deeper than its program, and so too deep
                 continue
             made.append(mutant)
-            yield from (Job(program, stdin, hash_seed) for hash_seed in sandbox.hash_seeds)
+            yield Job(program, stdin, next(hash_seeds))
 
     def done(result: Result) -> bool:
-        results.append(result)
-        if len(results) < len(sandbox.hash_seeds):
-            return False
-        mutant, ended = made.popleft(), {(each.status, each.stdout, each.stderr) for each in results}
-        results.clear()
-        (status, output, errors), *others = ended
-        return (status, errors, others) == ("ok", "", []) and is_enough(mutant, output)
+        mutant = made.popleft()
+        return result.status == "ok" and not result.stderr and is_enough(mutant, result.stdout)
 
     sandbox.run_until(jobs(), done)
+
+
+def _confirmed(found: list[Version], stdin: str, sandbox: Sandbox) -> list[Version]:
+    """Those that print what they did under every hash seed, and with nobody counting.
+
+    All of them are tried and not only the one that is shown: one that could not be would be known by that.
+    """
+    runs = len(sandbox.hash_seeds)
+    results = sandbox.run_many(Job(each.source, stdin, seed) for each in found for seed in sandbox.hash_seeds)
+    return [
+        each
+        for place, each in enumerate(found)
+        if all(
+            (result.status, result.stderr, result.stdout) == ("ok", "", each.output)
+            for result in results[place * runs : (place + 1) * runs]
+        )
+    ]

@@ -62,7 +62,14 @@ _OPPOSITES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 _TIGHT = (ast.Add, ast.Sub, ast.Mult, ast.MatMult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
 
 # Expressions that no operator beside them takes apart.
-_ATOMS = (ast.Name, ast.Call, ast.Attribute, ast.Subscript)
+_ATOMS = (
+    *(ast.Name, ast.Call, ast.Attribute, ast.Subscript, ast.Constant),
+    *(ast.List, ast.Set, ast.Dict, ast.ListComp, ast.SetComp, ast.DictComp),
+)
+
+# What is left alone as a whole, by name since not every Python has it: Python 3.11 gives wrong positions
+# inside an f-string.
+_WHOLE = ("JoinedStr", "TemplateStr", "TypeAlias")
 
 # Parts that are left alone: types are not computed with, and patterns and decorators are not arithmetic.
 _LEFT_ALONE = ("annotation", "returns", "type_params", "pattern", "decorator_list")
@@ -127,8 +134,7 @@ def _in_turn(groups: list[list[_Edit]]) -> Iterator[_Edit]:
 
 def _edits(program: Source, node: ast.AST) -> Iterator[_Edit]:
     """Every edit of a node and what is in it."""
-    # Python 3.11 gives wrong positions inside an f-string.
-    if is_debug_print(node) or _asks_for_main(node) or type(node).__name__ in ("JoinedStr", "TemplateStr"):
+    if is_debug_print(node) or _asks_for_main(node) or type(node).__name__ in _WHOLE:
         return
     yield from _off_by_one(program, node)
     yield from _operators(program, node)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import sys
 from collections import Counter
 from itertools import islice
 from pathlib import Path
@@ -72,6 +73,8 @@ def _all(source: str) -> dict[str, set[str]]:
           "if (a(b) or c[d]) or True:\n  e"]),
         ("if(a := b):\n  c", [], [],
          ["if(not (a := b)):\n  c", "if((a := b) and False):\n  c", "if((a := b) or True):\n  c"]),
+        ("for a in 'bc': d", [], [], ["for a in [*'bc'][1:]: d", "for a in [*'bc'][:-1]: d"]),
+        ("for a in {b: c}: d", [], [], ["for a in [*{b: c}][1:]: d", "for a in [*{b: c}][:-1]: d"]),
         ("if\\\na:\n  b", [], [],
          ["if\\\n(not a):\n  b", "if\\\n(a and False):\n  b", "if\\\n(a or True):\n  b"]),
         ("if __name__ == '__main__':\n  f()", [], [], []),
@@ -98,6 +101,11 @@ def test_every_mutant_of_a_small_program(
     source: str, off_by_one: list[str], operator: list[str], skip: list[str]
 ) -> None:
     assert _all(source) == {"off_by_one": set(off_by_one), "operator": set(operator), "skip": set(skip)}
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="the statement came with Python 3.12")
+def test_types_are_left_alone() -> None:
+    assert _all("type A = 1 | 2\ntype B[C] = 3") == {kind: set() for kind in KINDS}
 
 
 _PROGRAM = '''

@@ -10,7 +10,7 @@ from typing import Any, cast
 import gymnasium as gym
 import pytest
 
-import trace_gym.backends.local as local
+import trace_gym.choices as choices
 from task_gym.errors import ProgramError
 from trace_gym.admission import HASH_SEEDS, LIMITS, judge
 from trace_gym.choices import LEAST, OPTIONS, Version, versions
@@ -37,35 +37,49 @@ def sandbox() -> Iterator[Sandbox]:
         yield sandbox
 
 
+# What the n-th mutant does: with its lines counted (None), and under a hash seed. Status, stdout, stderr.
+Script = Callable[[int, int | None], tuple[str, str, str]]
+
+
 class Scripted:
-    """A sandbox in which every program prints what it is told to, by number and hash seed."""
+    """A sandbox in which mutants do what they are told to."""
 
     hash_seeds = HASH_SEEDS
 
-    def __init__(self, says: Callable[[int, int], tuple[str, str, str]]) -> None:
-        self.says = says
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.numbers: dict[str, int] = {}
 
     def run_until(self, jobs: Iterable[Job], done: Callable[[Result], bool]) -> None:
-        for place, job in enumerate(jobs):
-            assert job.hash_seed == HASH_SEEDS[place % 2]
-            status, stdout, stderr = self.says(place // 2, place % 2)
-            if done(Result(cast(Any, status), stdout, stderr, 0.0, "none")):
+        for number, job in enumerate(jobs):
+            assert job.hash_seed == HASH_SEEDS[number % 2]
+            self.numbers[job.program] = number
+            if done(self.result(number, None)):
                 return
 
+    def run_many(self, jobs: Iterable[Job]) -> list[Result]:
+        return [self.result(self.numbers[job.program], job.hash_seed) for job in jobs]
 
-def scripted(says: Callable[[int, int], tuple[str, str, str]], seed: int = 0) -> list[Version]:
-    return versions(LOOP, "", "true\n", seed, cast(Sandbox, Scripted(says)))
+    def result(self, number: int, hash_seed: int | None) -> Result:
+        status, stdout, stderr = self.script(number, hash_seed)
+        return Result(cast(Any, status), stdout, stderr, 0.0, "none")
+
+
+def scripted(script: Script, seed: int = 0) -> list[Version]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(choices, "limited", lambda source, _: source)
+        return versions(LOOP, "", "true\n", seed, cast(Sandbox, Scripted(script)))
 
 
 def outputs(found: Iterable[Version]) -> set[str]:
     return {version.output for version in found}
 
 
-def numbered(place: int, hash_seed: int) -> tuple[str, str, str]:
-    return "ok", f"{place:04}\n", ""
+def numbered(number: int, hash_seed: int | None) -> tuple[str, str, str]:
+    return "ok", f"{number:04}\n", ""
 
 
-FIRST_SEVEN = {"true\n", *(f"{place:04}\n" for place in range(7))}
+FIRST_SEVEN = {"true\n", *(f"{number:04}\n" for number in range(7))}
 
 
 def test_the_first_seven_that_differ_are_taken() -> None:
@@ -91,30 +105,40 @@ def test_which_is_shown_says_nothing_of_the_others_order() -> None:
 @pytest.mark.parametrize(
     ("refused", "why"),
     [
-        ([("ok", "TRUE ", "")] * 2, "as the program, but for white space and case"),
-        ([("ok", "0001 \n", "")] * 2, "as another, but for white space"),
-        ([("ok", "0000\n", ""), ("ok", "0009\n", "")], "another under another hash seed"),
-        ([("ok", "0000\n", "warning\n")] * 2, "something on its standard error"),
-        ([("ok", "0000\n", ""), ("ok", "0000\n", "x")], "the same, under one hash seed only"),
-        ([("error", "0000\n", "")] * 2, "an error"),
-        ([("ok", "0000\n", ""), ("timeout", "0000\n", "")], "no end, under one hash seed"),
-        ([("ok", "0" * 11, "")] * 2, "more than twice as long"),
-        ([("ok", "0\n", "")] * 2, "less than half as long"),
-        ([("ok", " \n\n \n", "")] * 2, "nothing but white space"),
-        ([("ok", "a\ufffdb\n", "")] * 2, "no text"),
-        ([("ok", "```\na\n```", "")] * 2, "what cleaning takes out of a reply"),
+        (("ok", "TRUE ", ""), "as the program, but for white space and case"),
+        (("ok", "0001 \n", ""), "as another, but for white space"),
+        (("ok", "0002\n", "warning\n"), "something on its standard error"),
+        (("error", "0002\n", ""), "an error"),
+        (("timeout", "0002\n", ""), "no end"),
+        (("ok", "0" * 11, ""), "more than twice as long"),
+        (("ok", "0\n", ""), "less than half as long"),
+        (("ok", " \n\n \n", ""), "nothing but white space"),
+        (("ok", "a\ufffdb\n", ""), "no text"),
+        (("ok", "```\na\n```", ""), "what cleaning takes out of a reply"),
     ],
 )
-def test_what_is_no_version(refused: list[tuple[str, str, str]], why: str) -> None:
-    """The mutant in third place says something else; the eighth is taken in its stead."""
-    found = scripted(lambda place, hash_seed: refused[hash_seed] if place == 2 else numbered(place, 0))
+def test_what_is_no_version(refused: tuple[str, str, str], why: str) -> None:
+    """The third mutant says something else; the eighth is taken in its stead."""
+    found = scripted(lambda number, hash_seed: refused if number == 2 else numbered(number, hash_seed))
     assert outputs(found) == FIRST_SEVEN - {"0002\n"} | {"0007\n"}, why
+
+
+@pytest.mark.parametrize("refused", [("ok", "0009\n", ""), ("ok", "0002\n", "x"), ("error", "0002\n", "")])
+@pytest.mark.parametrize("hash_seed", HASH_SEEDS)
+def test_one_that_could_not_be_shown_is_left_out(hash_seed: int, refused: tuple[str, str, str]) -> None:
+    """Whether it is the one that would be or not, since it would be known by that."""
+    for seed in range(4):
+        found = scripted(
+            lambda number, under: refused if (number, under) == (2, hash_seed) else numbered(number, under),
+            seed,
+        )
+        assert outputs(found) == FIRST_SEVEN - {"0002\n"}
 
 
 def test_none_is_more_than_twice_as_long_as_another() -> None:
     """The truth has 5; then 10 is taken, 4 is not (less than half of 10), 8 is."""
     lengths = {0: 10, 1: 4, 2: 11, 3: 8}
-    found = scripted(lambda place, _: ("ok", f"{place:0{lengths.get(place, 5) - 1}}\n", ""))
+    found = scripted(lambda number, _: ("ok", f"{number:0{lengths.get(number, 5) - 1}}\n", ""))
     assert sorted(len(version.output) for version in found) == [5, 5, 5, 5, 5, 5, 8, 10]
 
 
@@ -130,7 +154,7 @@ def test_a_version_prints_what_it_says(sandbox: Sandbox) -> None:
 
 
 def test_a_version_is_the_same_under_every_hash_seed(sandbox: Sandbox) -> None:
-    """Half of the mutants print a set of texts, whose order varies."""
+    """Two of the mutants print a set of texts, whose order varies."""
     source = dedent(
         """
         names = {"anna", "bert", "carl", "dora", "emil", "fred", "gina", "hans"}
@@ -146,49 +170,45 @@ def test_a_version_is_the_same_under_every_hash_seed(sandbox: Sandbox) -> None:
             assert not version.output.startswith("21 {")
 
 
-def test_one_that_may_not_be_shown_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such as a mutant that is another one while its lines are counted: the next in line takes its place."""
-    plain: Any = gym.make("CodeTraceChoice-v0", level=1).unwrapped
-    task_id = next(
-        task_id for task_id in range(0, 1600) if task_id % 160 < 16 and _mutated_first(plain, task_id)
-    )
-    before = plain.trace
-    refused: list[str] = []
-
-    def refuses(source: str, stdin: str, sandbox: Sandbox) -> Any:
-        refused.append(source)
-        verdict = judge(source, stdin, sandbox)
-        return type(verdict)("", "no", verdict.sandbox) if len(refused) == 1 else verdict
-
-    monkeypatch.setattr(local, "judge", refuses)
-    backend = local.LocalBackend(plain._backend._source, "safe", True)
-    after = backend.load(task_id)
-    assert refused[0] == before.source != after.source
-    assert {after.truth, *after.false} == {*before.false}
-    backend.close()
-    plain.close()
-
-
-def _mutated_first(env: Any, task_id: int) -> bool:
-    """Whether a mutant is shown, and there are some to spare."""
-    env.reset(seed=0, options={"task_id": task_id})
-    return bool(env.trace.mutation and len(env.trace.false) == OPTIONS - 1)
-
-
-def test_upstreams_own_programs_are_shown_as_they_are() -> None:
+@pytest.mark.parametrize("injector", ["safe", "affine"])
+def test_what_is_shown_is_a_version_of_the_tasks_program(injector: str) -> None:
+    """Its own output is among the options; what is shown differs from it in one line, or not at all."""
     asked, chosen = (
-        gym.make(name, level=2, injector="affine", task_ids=[(0, 3199)]).unwrapped
+        gym.make(name, level=2, family="bits", injector=injector).unwrapped
         for name in ("CodeTrace-v0", "CodeTraceChoice-v0")
     )
-    for seed in range(6):
-        task_id = 16 + 160 * seed
-        asked.reset(seed=0, options={"task_id": task_id})
-        _, info = chosen.reset(seed=0, options={"task_id": task_id})
-        one, other = asked.trace, chosen.trace  # type: ignore[attr-defined]
-        assert (other.source, other.truth, other.mutation) == (one.source, one.truth, "")
-        assert one.truth in info["admissible_commands"]
-        assert chosen.step(0)[-1]["mutation"] == ""
+    kinds = set()
+    for place in range(16):
+        options = {"task_id": 17 + 160 * place}
+        _, bare = asked.reset(seed=0, options=options)
+        _, info = chosen.reset(seed=0, options=options)
+        own, shown = asked.trace, chosen.trace  # type: ignore[attr-defined]
+        *_, ending = chosen.step(info["admissible_commands"].index(shown.truth))
+        assert (ending["score"], ending["mutation"]) == (1.0, shown.mutation)
+        kinds.add(shown.mutation)
+        if info["replaced"] == bare["replaced"]:
+            assert own.truth in info["admissible_commands"]
+            lines = zip(own.source.split("\n"), shown.source.split("\n"), strict=True)
+            assert sum(one != other for one, other in lines) == (shown.mutation != "")
+            assert (shown.truth == own.truth) == (shown.mutation == "")
+    assert kinds >= {"", "off_by_one", "operator"}
     chosen.close()
+
+
+def test_what_is_another_one_when_its_lines_are_counted_is_no_version(sandbox: Sandbox) -> None:
+    """Counting needs names of its own, which two of the mutants count."""
+    source = dedent(
+        """
+        size = len(globals())
+        for k in range(3, 8):
+            print(size - size if k > 9 else k, k * 7)
+            if k > 9:
+                print(size)
+        """
+    )
+    for seed in range(3):
+        for version in versions(source, "", sandbox.run(source).stdout, seed, sandbox):
+            assert judge(version.source, "", sandbox).truth == version.output
 
 
 def test_what_does_not_parse_has_no_versions(sandbox: Sandbox) -> None:

@@ -57,8 +57,8 @@ class LocalBackend:
         source: Where programs come from.
         injector: "safe", where a program that is not admitted gives way to the next one, or "affine", where
             the program is upstream's own or an error.
-        options: Whether false outputs are wanted too; a program for which there are fewer than three is then
-            not admitted.
+        options: Whether false outputs are wanted too. Then one of several versions is shown, and a program
+            with fewer than four is not admitted.
     """
 
     def __init__(self, source: Source, injector: str, options: bool) -> None:
@@ -117,7 +117,7 @@ class LocalBackend:
         found, protection = [Version(shown, verdict.truth, "")], verdict.sandbox
         if self._options:
             try:
-                found = self._versions(task_id, shown, program.stdin, verdict.truth)
+                found = versions(shown, program.stdin, verdict.truth, task_id, self._confined())
             except ProgramError as error:
                 return f"no mutants can be made of it: {error}"
             protection = self._confined().level
@@ -135,18 +135,6 @@ class LocalBackend:
             false=tuple(version.output for version in found[1:]),
             mutation=found[0].mutation,
         )
-
-    def _versions(self, task_id: int, shown: str, stdin: str, truth: str) -> list[Version]:
-        """Versions of a program; the first is to be shown.
-
-        With the injector "affine" that is the program itself, which is upstream's own.
-        """
-        found = versions(shown, stdin, truth, task_id, self._confined())
-        if self._injector == "affine":
-            return sorted(found, key=lambda version: version.mutation != "")
-        while found[0].mutation and judge(found[0].source, stdin, self._confined()).truth != found[0].output:
-            del found[0]
-        return found
 
     def _show(self, task_id: int, program: Program) -> tuple[str, Verdict]:
         """The program with prints in it, and the verdict on that.
