@@ -179,7 +179,7 @@ def test_what_is_shown_is_a_version_of_the_tasks_program(injector: str) -> None:
     )
     kinds = set()
     for place in range(16):
-        options = {"task_id": 17 + 160 * place}
+        options = {"task_id": 25 + 160 * place}
         _, bare = asked.reset(seed=0, options=options)
         _, info = chosen.reset(seed=0, options=options)
         own, shown = asked.trace, chosen.trace  # type: ignore[attr-defined]
