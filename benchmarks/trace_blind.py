@@ -166,7 +166,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--level", type=int, default=1, help="of the programs [1]")
-    parser.add_argument("--family", default="classes", help='of the programs, or "all" [classes]')
+    parser.add_argument("--family", default="sorting", help='of the programs, or "all" [sorting]')
     parser.add_argument("--known", type=int, default=3000, help="tasks to fit on [3000]")
     parser.add_argument("--asked", type=int, default=1000, help="tasks to guess on [1000]")
     parser.add_argument("--out", type=Path, default=RESULTS, metavar="DIR", help="where results are written")
