@@ -20,7 +20,6 @@ Ends in one line of JSON, which is also written to a file.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,6 +34,7 @@ from open_spiel.python import rl_environment
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.ending import end
 from benchmarks.loops import (
     RecordingAgent,
     UniformAgent,
@@ -357,11 +357,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
         "profile": profiles,
         "search": searches,
     }
-    text = json.dumps(results, allow_nan=False)
-    given.output.parent.mkdir(parents=True, exist_ok=True)
-    given.output.write_text(text + "\n", encoding="utf-8")
-    print(text)
-    return json.loads(text)
+    return end(results, given.output)
 
 
 def overview(games: Mapping[str, Any]) -> dict[str, dict[str, float]]:

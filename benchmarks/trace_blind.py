@@ -16,7 +16,6 @@ Ends in one line of JSON, which is also written to `trace_blind.json`.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import re
 import zlib
@@ -30,6 +29,7 @@ import torch
 from torch import Tensor
 
 from agents.stats import Interval, wilson
+from benchmarks.ending import end
 from benchmarks.machine import machine
 from trace_gym.backends import LocalBackend
 from trace_gym.choices import OPTIONS
@@ -184,11 +184,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
         "own": measured([one for one in known if one], [one for one in asked if one]),
     }
     print(table(results))
-    given.out.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(results, allow_nan=False)
-    (given.out / "trace_blind.json").write_text(text + "\n", encoding="utf-8")
-    print(text)
-    return dict(json.loads(text))
+    return end(results, given.out / "trace_blind.json")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import sys
 import time
 from collections import Counter
@@ -34,6 +33,7 @@ from agents.evaluation import play_seeds, policy_agent
 from agents.policy import LLMPolicy
 from agents.stats import Interval, wilson
 from agents.vec_env import TextVecEnv
+from benchmarks.ending import end
 from benchmarks.machine import machine
 from gamespiel.assembly import Wrap, make_algorithm, make_envs
 from gamespiel.cli import split_overrides
@@ -228,11 +228,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     results["apart"] = {mode: apart(results, mode) for mode in MODES}
     envs.close()
     print(table(results))
-    given.out.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(results, allow_nan=False)
-    (given.out / "trace_learning.json").write_text(text + "\n", encoding="utf-8")
-    print(text)
-    return dict(json.loads(text))
+    return end(results, given.out / "trace_learning.json")
 
 
 if __name__ == "__main__":

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import datetime
-import json
 import os
 import platform
 import statistics
@@ -25,6 +23,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.ending import end
+from benchmarks.machine import machine
 from trace_gym.sandbox import LEVELS, Sandbox, run, trouble
 
 RESULTS = Path(__file__).parent / "results"
@@ -147,20 +147,6 @@ def summary(found: Sequence[Contestant]) -> dict[str, Any]:
     }
 
 
-def machine() -> dict[str, Any]:
-    """Where the seconds were measured."""
-    info = Path("/proc/cpuinfo")
-    names = [line for line in info.read_text().splitlines() if "model name" in line] if info.exists() else []
-    return {
-        "cpu": names[0].partition(":")[2].strip() if names else platform.processor() or platform.machine(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "kernel": platform.release().partition("-")[0],
-        "python": platform.python_version(),
-        "load": [round(load, 2) for load in os.getloadavg()],
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-    }
-
-
 def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.trace_speed",
@@ -178,7 +164,11 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
         race(found, given.rounds)
         results = {
             "benchmark": "trace_speed",
-            "machine": machine(),
+            "machine": machine()
+            | {
+                "kernel": platform.release().partition("-")[0],
+                "load": [round(load, 2) for load in os.getloadavg()],
+            },
             "rounds": given.rounds,
             "programs": list(PROGRAMS),
             "missing": missing,
@@ -187,11 +177,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     for name, way in results["ways"].items():
         rate, ratio = way["executions_per_second"], way["times_subprocess"]
         print(f"{name:<20} {rate:8.1f} executions/s  {ratio:6.2f} times {PLAIN}")
-    given.out.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(results, allow_nan=False)
-    (given.out / "trace_speed.json").write_text(text + "\n", encoding="utf-8")
-    print(text)
-    return results
+    return end(results, given.out / "trace_speed.json")
 
 
 if __name__ == "__main__":
