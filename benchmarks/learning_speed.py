@@ -11,7 +11,6 @@ Ends in one line of JSON, which is also written to `learning_speed.json`, with t
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -27,6 +26,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from agents.ppo import LLMPPO
+from benchmarks.ending import end
 from benchmarks.machine import machine
 from game_gym import exact
 from game_gym.wrappers import TensorObservation
@@ -328,12 +328,8 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
             "settings": dict(learner.settings),
             "runs": runs,
         }
-    given.out.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(results, allow_nan=False)
-    results = json.loads(text)
-    (given.out / "learning_speed.json").write_text(text + "\n", encoding="utf-8")
+    results = end(results, given.out / "learning_speed.json")
     draw(results, given.out / "learning_speed.png")
-    print(text)
     return results
 
 

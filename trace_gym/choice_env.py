@@ -97,7 +97,7 @@ class CodeTraceChoiceEnv(TraceEnv):
         self._given.append(number)
         by_scoring = scores(trace.truth, self._outputs[number])
         score = by_scoring[self._scoring]
-        return self._end(score, by_scoring, score, {"mutation": trace.mutation})
+        return self._end(score, by_scoring, score)
 
     def _refuse(self, number: int) -> Step:
         message = illegal_action(f"action: {number} was given", range(len(self._outputs)))
@@ -108,8 +108,7 @@ class CodeTraceChoiceEnv(TraceEnv):
         error = {"upstream_reward": ILLEGAL_REWARD, "error": {"type": "invalid_action", "message": message}}
         if self._strikes < (STRIKES if self._illegal == "penalize" else 1):
             return self._go_on(self._text, ILLEGAL_REWARD, error)
-        shown = {"mutation": self._playing().mutation}
-        return self._end(0.0, dict.fromkeys(SCORINGS, 0.0), ILLEGAL_REWARD, shown | error)
+        return self._end(0.0, dict.fromkeys(SCORINGS, 0.0), ILLEGAL_REWARD, error)
 
     def _info(self) -> dict[str, Any]:
         legal = [] if self._over else list(range(len(self._outputs)))
@@ -119,4 +118,6 @@ class CodeTraceChoiceEnv(TraceEnv):
             "action_mask": self.action_masks().astype(np.int8),
             "legal_actions": legal,
             "admissible_commands": [self._outputs[number] for number in legal],
+            # Not before: the output most like the others is the program's own.
+            **({"mutation": self._trace.mutation} if self._trace and self._over else {}),
         }

@@ -45,6 +45,7 @@ def test_the_third_illegal_action_gives_up(env: Any) -> None:
     assert (reward, terminated, truncated) == (-0.01, True, False)
     assert info["score"] == 0.0 and info["result"] == "loss" and set(info["by_scoring"].values()) == {0.0}
     assert info["history"] == [8, -1, 99] and info["turn"] == 0 and not info["action_mask"].any()
+    assert info["mutation"] == env.trace.mutation
 
 
 def test_masked_options_are_illegal() -> None:
