@@ -1,21 +1,30 @@
-"""What setup.cfg cannot say: the presets of `configs/` are installed as `gamespiel/configs`."""
+"""The packages, which setup.cfg cannot list: two of them lie elsewhere in the repository than in the wheel.
+
+`agents/` is installed as `gamespiel/agents` and the presets of `configs/` as `gamespiel/configs`, so that a
+wheel puts no files under the common names "agents" and "configs".
+"""
 
 from setuptools import find_namespace_packages, setup
 
-ROOMS = ("task_gym", "game_gym", "trace_gym", "agents", "gamespiel")
+ROOMS = ("task_gym", "game_gym", "trace_gym", "gamespiel")
+
+
+def packages_in(folder: str, name: str) -> list[str]:
+    """The package `name`, whose files are in `folder`, and all below it."""
+    inside = find_namespace_packages(folder, exclude=["*__pycache__", "tiny*"])
+    return [name, *(f"{name}.{package}" for package in inside)]
+
 
 setup(
     packages=[
-        *find_namespace_packages(
-            include=[pattern for room in ROOMS for pattern in (room, f"{room}.*")],
-            exclude=["*.__pycache__", "agents.tiny*"],
-        ),
+        *(package for room in ROOMS for package in packages_in(room, room) if ".agents" not in package),
+        *packages_in("agents", "gamespiel.agents"),
         "gamespiel.configs",
     ],
-    package_dir={"gamespiel.configs": "configs"},
+    package_dir={"gamespiel.agents": "agents", "gamespiel.configs": "configs"},
     package_data={
         "gamespiel.configs": ["*.yaml"],
-        "agents": ["tiny/**"],
-        **{room: ["py.typed"] for room in ROOMS if room != "agents"},
+        "gamespiel.agents": ["tiny/**"],
+        **{room: ["py.typed"] for room in ROOMS},
     },
 )

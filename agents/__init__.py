@@ -1,0 +1,13 @@
+"""Policies and learning: the package ``gamespiel.agents``, whose folder is at the top of the repository.
+
+The folder is linked into ``gamespiel/`` and installed there, since the import name ``agents`` belongs to the
+distribution openai-agents.
+"""
+
+if __name__ == "agents":
+    from task_gym.errors import ImportNameError
+
+    raise ImportNameError(
+        "'agents' was imported from GameSpiel's repository, where it is a folder and no package: "
+        "import 'gamespiel.agents'; if you want the distribution openai-agents, run outside the repository"
+    )

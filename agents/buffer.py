@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from agents.advantages import gae, normalize_by_group
+from gamespiel.agents.advantages import gae, normalize_by_group
 
 
 class TurnBatch(NamedTuple):

@@ -8,7 +8,7 @@ A checkpoint is a folder `checkpoints/step-N` of the run, written whole or not a
 - `state.json`: counters, the KL coefficient, and which base model it belongs to.
 
 There is no generator to save: every random number is addressed by seed, step, episode and turn
-(`agents.noise`).
+(`gamespiel.agents.noise`).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from agents.models import TINY
-from agents.policy import LLMPolicy
+from gamespiel.agents.models import TINY
+from gamespiel.agents.policy import LLMPolicy
 from task_gym.errors import TaskGymError
 
 if TYPE_CHECKING:
-    from agents.ppo import LLMPPO
+    from gamespiel.agents.ppo import LLMPPO
 
 FOLDER = "checkpoints"
 UNREADABLE = (OSError, EOFError, KeyError, RuntimeError, ValueError, SafetensorError, pickle.UnpicklingError)

@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 
-from agents.noise import Stream, action_uniforms, episode_seeds
-from agents.policy import LLMPolicy, PolicySample
-from agents.rollout import Decide, Episode, Masks, play
-from agents.stats import Interval, mean_interval, wilson
-from agents.vec_env import TextVecEnv
+from gamespiel.agents.noise import Stream, action_uniforms, episode_seeds
+from gamespiel.agents.policy import LLMPolicy, PolicySample
+from gamespiel.agents.rollout import Decide, Episode, Masks, play
+from gamespiel.agents.stats import Interval, mean_interval, wilson
+from gamespiel.agents.vec_env import TextVecEnv
 
 PROBES = 64
 """Seeds looked at to learn which seats there are: of 4 equally likely ones none stays hidden."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.rollout import Episode
+from gamespiel.agents.rollout import Episode
 
 
 class Means:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from agents.loggers import Row, read_rows
+from gamespiel.agents.loggers import Row, read_rows
 
 PANELS: tuple[tuple[str, Sequence[tuple[str, str]], Sequence[tuple[str, str]]], ...] = (
     (

@@ -15,11 +15,11 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import Schedule
 from torch import Tensor, nn
 
-from agents.decoding import ChatCodec, ChoiceDecoder, ChoiceEvaluation, Legal, NamedLegal
-from agents.decoding.choice import Uniforms
-from agents.engines import TransformersEngine
-from agents.models import LoraSettings, ModelSettings, add_adapters, load_base, load_tokenizer
-from agents.optimizer import ScaledAdamW
+from gamespiel.agents.decoding import ChatCodec, ChoiceDecoder, ChoiceEvaluation, Legal, NamedLegal
+from gamespiel.agents.decoding.choice import Uniforms
+from gamespiel.agents.engines import TransformersEngine
+from gamespiel.agents.models import LoraSettings, ModelSettings, add_adapters, load_base, load_tokenizer
+from gamespiel.agents.optimizer import ScaledAdamW
 from task_gym.errors import check_choice
 from task_gym.wrappers import NamedText
 
@@ -51,8 +51,8 @@ class LLMPolicy(MaskableActorCriticPolicy):
     """Distribution over legal actions and a value, read from one language model.
 
     The actor is the model with LoRA adapters on a frozen base, decoded over the legal actions' texts
-    (`agents.decoding.choice`). The critic is a zero-initialised linear head on the last prompt token's hidden
-    state, outside PEFT. The reference policy is the same model without its adapters.
+    (`gamespiel.agents.decoding.choice`). The critic is a zero-initialised linear head on the last prompt
+    token's hidden state, outside PEFT. The reference policy is the same model without its adapters.
 
     Observations are texts (a string, or a sequence or object array of them), or what the tokens wrapper makes
     of them: int32 ids of shape (n, length), padded on the right with the tokenizer's pad. Action masks are

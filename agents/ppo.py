@@ -19,15 +19,15 @@ from stable_baselines3.common.utils import FloatSchedule
 from stable_baselines3.common.vec_env import VecEnv
 from torch import Tensor
 
-from agents import noise
-from agents.advantages import explained_variance
-from agents.buffer import TurnBatch, TurnBuffer
-from agents.kl_control import AdaptiveKLController
-from agents.losses import clipped_policy_loss, value_loss
-from agents.metrics import Means, rollout_metrics
-from agents.policy import LLMPolicy, PolicySample
-from agents.rollout import Episode, Masks, play
-from agents.vec_env import TextVecEnv
+from gamespiel.agents import noise
+from gamespiel.agents.advantages import explained_variance
+from gamespiel.agents.buffer import TurnBatch, TurnBuffer
+from gamespiel.agents.kl_control import AdaptiveKLController
+from gamespiel.agents.losses import clipped_policy_loss, value_loss
+from gamespiel.agents.metrics import Means, rollout_metrics
+from gamespiel.agents.policy import LLMPolicy, PolicySample
+from gamespiel.agents.rollout import Episode, Masks, play
+from gamespiel.agents.vec_env import TextVecEnv
 
 REFERENCE_BATCH = 256
 """Turns scored together without gradients, where the update's own batches are smaller."""

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from sb3_contrib.common.maskable.utils import EXPECTED_METHOD_NAME
 
-from agents.policy import PolicySample
-from agents.vec_env import TextVecEnv
+from gamespiel.agents.policy import PolicySample
+from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.wrappers import NamedText
 
 Masks = npt.NDArray[np.bool_]

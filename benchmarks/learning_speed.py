@@ -25,11 +25,11 @@ from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from agents.ppo import LLMPPO
 from benchmarks.ending import end
 from benchmarks.machine import machine
 from game_gym import exact
 from game_gym.wrappers import TensorObservation
+from gamespiel.agents.ppo import LLMPPO
 from gamespiel.assembly import make_algorithm
 from gamespiel.config import resolve
 
@@ -251,7 +251,7 @@ def draw(results: Mapping[str, Any], path: Path) -> Path:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from agents.plots import COLOURS
+    from gamespiel.agents.plots import COLOURS
 
     figure = Figure(figsize=(11, 4.6), dpi=120, layout="constrained")
     FigureCanvasAgg(figure)

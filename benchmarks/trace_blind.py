@@ -28,9 +28,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from agents.stats import Interval, wilson
 from benchmarks.ending import end
 from benchmarks.machine import machine
+from gamespiel.agents.stats import Interval, wilson
 from trace_gym.backends import LocalBackend
 from trace_gym.choices import OPTIONS
 from trace_gym.programs.builtin import ids_of

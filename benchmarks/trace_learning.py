@@ -29,12 +29,12 @@ import gymnasium as gym
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
 
-from agents.evaluation import play_seeds, policy_agent
-from agents.policy import LLMPolicy
-from agents.stats import Interval, wilson
-from agents.vec_env import TextVecEnv
 from benchmarks.ending import end
 from benchmarks.machine import machine
+from gamespiel.agents.evaluation import play_seeds, policy_agent
+from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.stats import Interval, wilson
+from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.assembly import Wrap, make_algorithm, make_envs
 from gamespiel.cli import split_overrides
 from gamespiel.config import Config, ConfigError, resolve, to_dict

@@ -10,13 +10,13 @@ import gymnasium as gym
 import torch
 
 import gamespiel  # noqa: F401  (registers the environments)
-from agents.kl_control import AdaptiveKLController
-from agents.models import LoraSettings, ModelSettings
-from agents.policy import LLMPolicy
-from agents.ppo import LLMPPO
-from agents.schedules import schedule
-from agents.vec_env import TextVecEnv
 from game_gym.task import CONFIGS
+from gamespiel.agents.kl_control import AdaptiveKLController
+from gamespiel.agents.models import LoraSettings, ModelSettings
+from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.schedules import schedule
+from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.config import Config, InvalidValueError
 from gamespiel.config.sections import EnvConfig
 from task_gym.wrappers import NamedActions
@@ -128,7 +128,7 @@ def device_of(config: Config) -> torch.device:
 
 
 def policy_settings(config: Config) -> dict[str, Any]:
-    """`LLMPolicy`'s keywords; `lora_dropout` is not among them, see `agents.models.LoraSettings`."""
+    """`LLMPolicy`'s keywords. `lora_dropout` is not among them: see `agents.models.LoraSettings`."""
     return {
         "model": ModelSettings(config.model.model_name, config.model.dtype, config.model.random_weights),
         "lora": LoraSettings(config.lora.r, config.lora.lora_alpha, tuple(config.lora.target_modules)),

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from agents.noise import Stream, episode_seeds
-from agents.policy import PolicySample
-from agents.rollout import Decide, Masks
-from agents.vec_env import TextVecEnv
 from game_gym.prompts import SeatView
+from gamespiel.agents.noise import Stream, episode_seeds
+from gamespiel.agents.policy import PolicySample
+from gamespiel.agents.rollout import Decide, Masks
+from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.opponents import Opponent, make_opponent
 
 

@@ -10,13 +10,13 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from agents import checkpoint
-from agents.evaluation import Measured, balanced_seeds, by_seat, measure, play_seeds, policy_agent
-from agents.noise import Stream, episode_seeds
-from agents.policy import LLMPolicy
-from agents.rollout import Decide, Episode
-from agents.vec_env import TextVecEnv
 from gamespiel import exact, tracing
+from gamespiel.agents import checkpoint
+from gamespiel.agents.evaluation import Measured, balanced_seeds, by_seat, measure, play_seeds, policy_agent
+from gamespiel.agents.noise import Stream, episode_seeds
+from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.rollout import Decide, Episode
+from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.assembly import ENVIRONMENTS, make_envs, make_policy, settled
 from gamespiel.baselines import baseline_agent
 from gamespiel.config import (

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.policy import LLMPolicy
 from game_gym import exact
 from game_gym.exact import ExactResult, Policy
+from gamespiel.agents.policy import LLMPolicy
 from gamespiel.config import InvalidValueError
 from gamespiel.config.sections import EnvConfig
 from task_gym.errors import SizeError

@@ -26,8 +26,8 @@ from typing import Any
 import gymnasium as gym
 import torch
 
-from agents.models import TINY
 from game_gym.games import DECLARED
+from gamespiel.agents.models import TINY
 
 GAMES = tuple(DECLARED)
 
@@ -315,7 +315,7 @@ def pretrain(
 def make(recipe: Recipe, folder: Path, games: Sequence[str] = GAMES) -> dict[str, Any]:
     """Write the model, its tokenizer and how it was made into `folder`."""
     import gamespiel  # noqa: F401  # registers the environments
-    from agents.decoding import ChatCodec
+    from gamespiel.agents.decoding import ChatCodec
 
     played = {
         game: random_play(game, recipe.states_per_game, recipe.episodes_per_game, recipe.seed)

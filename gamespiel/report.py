@@ -11,10 +11,10 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from agents.evaluation import Measured
-from agents.loggers import to_json
-from agents.stats import Interval
 from game_gym.exact import ExactResult
+from gamespiel.agents.evaluation import Measured
+from gamespiel.agents.loggers import to_json
+from gamespiel.agents.stats import Interval
 from gamespiel.exact import ExactComparison
 
 

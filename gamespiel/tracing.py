@@ -11,9 +11,9 @@ import gymnasium as gym
 import numpy as np
 import torch
 
-from agents.noise import Stream, action_uniforms
-from agents.policy import PolicySample
-from agents.rollout import Decide, Episode, Masks, Turn
+from gamespiel.agents.noise import Stream, action_uniforms
+from gamespiel.agents.policy import PolicySample
+from gamespiel.agents.rollout import Decide, Episode, Masks, Turn
 from gamespiel.assembly import trace_arguments
 from gamespiel.config.sections import EnvConfig
 from trace_gym.backends import Trace

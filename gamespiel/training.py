@@ -17,12 +17,12 @@ from rich.console import Console
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter, Logger
 
-from agents import checkpoint
-from agents.dashboard import Dashboard, summary_table
-from agents.loggers import JSONLWriter, truncate_after
-from agents.plots import learning_curve
-from agents.ppo import LLMPPO
 from gamespiel import exact
+from gamespiel.agents import checkpoint
+from gamespiel.agents.dashboard import Dashboard, summary_table
+from gamespiel.agents.loggers import JSONLWriter, truncate_after
+from gamespiel.agents.plots import learning_curve
+from gamespiel.agents.ppo import LLMPPO
 from gamespiel.assembly import make_algorithm, settled
 from gamespiel.config import (
     SAVED_NAME,

@@ -83,6 +83,10 @@ class ProgramError(TaskGymError):
     """A text that is not a program, or a program that cannot be worked on."""
 
 
+class ImportNameError(TaskGymError, ImportError):
+    """A module imported by a name that is not its own."""
+
+
 def nearest(given: object, allowed: Iterable[object]) -> str:
     """The closest allowed spelling as a phrase, or "" where none is close.
 

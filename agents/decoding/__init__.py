@@ -1,6 +1,6 @@
 """How a language model's tokens become actions."""
 
-from agents.decoding.choice import (
+from gamespiel.agents.decoding.choice import (
     AmbiguousNamesError,
     ChoiceDecoder,
     ChoiceEvaluation,
@@ -8,8 +8,8 @@ from agents.decoding.choice import (
     Legal,
     NamedLegal,
 )
-from agents.decoding.codec import ChatCodec, TokenBoundaryError
-from agents.decoding.trie import ActionTrie
+from gamespiel.agents.decoding.codec import ChatCodec, TokenBoundaryError
+from gamespiel.agents.decoding.trie import ActionTrie
 
 __all__ = [
     "ActionTrie",

@@ -17,9 +17,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from agents.decoding.codec import ChatCodec
-from agents.decoding.trie import ActionTrie, Choice
-from agents.engines.transformers import Prefix, TransformersEngine
+from gamespiel.agents.decoding.codec import ChatCodec
+from gamespiel.agents.decoding.trie import ActionTrie, Choice
+from gamespiel.agents.engines.transformers import Prefix, TransformersEngine
 from task_gym.errors import TaskGymError
 
 Tokens = tuple[int, ...]

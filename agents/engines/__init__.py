@@ -1,5 +1,5 @@
 """Where the model's forward passes run."""
 
-from agents.engines.transformers import TransformersEngine
+from gamespiel.agents.engines.transformers import TransformersEngine
 
 __all__ = ["TransformersEngine"]

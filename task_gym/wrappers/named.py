@@ -40,7 +40,7 @@ class NamedActions(TurnWrapper):
     A question for an action's number is turned into one for its name; one that asks for something else, as
     ``CodeTraceChoice-v0(listed=False)`` for an output, stays. The observation becomes a :class:`NamedText`
     with ``info["admissible_commands"]`` as its names, less the line ends around each. Actions stay numbers: a
-    policy that writes the name of one, such as ``agents.policy.LLMPolicy(answer="name")``, gives its number.
+    policy that writes the name of one gives its number, as ``LLMPolicy(answer="name")`` does.
 
     A model that is small or has not been taught to read lists says more by how probable it finds an answer
     than by the number it would give it (the cloze and the multiple choice formulation of Gu et al. 2024,

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.buffer import TurnBuffer
+from gamespiel.agents.buffer import TurnBuffer
 
 
 def add(

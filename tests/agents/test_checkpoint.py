@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from agents import checkpoint
-from agents.checkpoint import CheckpointError
-from agents.models import TINY
-from agents.ppo import LLMPPO
+from gamespiel.agents import checkpoint
+from gamespiel.agents.checkpoint import CheckpointError
+from gamespiel.agents.models import TINY
+from gamespiel.agents.ppo import LLMPPO
 from tests.agents.toys import Bandit, make_policy, make_ppo
 
 
@@ -65,7 +65,7 @@ def test_what_is_half_written_is_no_checkpoint(
         raise KilledError
 
     with monkeypatch.context() as patch:
-        patch.setattr("agents.checkpoint.torch.save", killed)
+        patch.setattr("gamespiel.agents.checkpoint.torch.save", killed)
         with pytest.raises(KilledError):
             checkpoint.save(trained, tmp_path)
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == [".step-000002.partial"]

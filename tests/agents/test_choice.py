@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents.decoding import ChoiceEvaluation
-from agents.policy import LLMPolicy
+from gamespiel.agents.decoding import ChoiceEvaluation
+from gamespiel.agents.policy import LLMPolicy
 from tests.agents.toys import asked, make_policy
 
 Legal = tuple[int, ...]

@@ -10,8 +10,8 @@ import pytest
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from agents.decoding import ChatCodec, TokenBoundaryError
-from agents.models import ModelSettings, load_tokenizer
+from gamespiel.agents.decoding import ChatCodec, TokenBoundaryError
+from gamespiel.agents.models import ModelSettings, load_tokenizer
 
 TEMPLATE = (
     "{% for message in messages %}{{ message['role'] + '\\n' + message['content'] + '<e>\\n' }}{% endfor %}"

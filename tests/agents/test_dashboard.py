@@ -6,7 +6,16 @@ from collections.abc import Iterator
 import pytest
 from rich.console import Console
 
-from agents.dashboard import Dashboard, Pace, clean, duration, plain_line, shorten, sparkline, summary_table
+from gamespiel.agents.dashboard import (
+    Dashboard,
+    Pace,
+    clean,
+    duration,
+    plain_line,
+    shorten,
+    sparkline,
+    summary_table,
+)
 
 METRICS = {
     "rollout/reward": 0.5123,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from agents.engines import TransformersEngine
-from agents.policy import LLMPolicy
+from gamespiel.agents.engines import TransformersEngine
+from gamespiel.agents.policy import LLMPolicy
 from tests.agents.toys import make_policy
 
 SEQUENCES = [(18, 30, 41), (50, 51, 52, 53, 54, 55, 56), (7,), (9, 8, 7, 6)]

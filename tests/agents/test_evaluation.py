@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from agents.evaluation import balanced_seeds, by_seat, measure, play_seeds, policy_agent
-from agents.policy import PolicySample
-from agents.rollout import Episode, Masks, Turn
-from agents.stats import Z95, wilson
-from agents.vec_env import TextVecEnv
+from gamespiel.agents.evaluation import balanced_seeds, by_seat, measure, play_seeds, policy_agent
+from gamespiel.agents.policy import PolicySample
+from gamespiel.agents.rollout import Episode, Masks, Turn
+from gamespiel.agents.stats import Z95, wilson
+from gamespiel.agents.vec_env import TextVecEnv
 from tests.agents.toys import Bandit, Stairs, make_policy
 
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from agents.kl_control import AdaptiveKLController
+from gamespiel.agents.kl_control import AdaptiveKLController
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from agents.losses import clipped_policy_loss, value_loss
+from gamespiel.agents.losses import clipped_policy_loss, value_loss
 
 
 @pytest.mark.parametrize(

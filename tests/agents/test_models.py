@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from agents.models import TINY, LoraSettings, ModelError, ModelSettings, add_adapters, load_base, resolve
+from gamespiel.agents.models import (
+    TINY,
+    LoraSettings,
+    ModelError,
+    ModelSettings,
+    add_adapters,
+    load_base,
+    resolve,
+)
 
 
 def test_names() -> None:

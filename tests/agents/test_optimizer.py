@@ -10,8 +10,8 @@ from sb3_contrib import MaskablePPO
 from stable_baselines3.common.utils import update_learning_rate
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from agents.optimizer import ScaledAdamW
-from agents.policy import LLMPolicy
+from gamespiel.agents.optimizer import ScaledAdamW
+from gamespiel.agents.policy import LLMPolicy
 from tests.agents.toys import Bandit, as_tokens, collect, make_policy, make_ppo
 
 

@@ -10,9 +10,9 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from agents.decoding import AmbiguousNamesError
-from agents.policy import LLMPolicy, MissingMaskError, MissingNamesError
-from agents.rollout import Turn
+from gamespiel.agents.decoding import AmbiguousNamesError
+from gamespiel.agents.policy import LLMPolicy, MissingMaskError, MissingNamesError
+from gamespiel.agents.rollout import Turn
 from task_gym.errors import ArgumentError
 from task_gym.wrappers import NamedText, TokenObservation
 from tests.agents.toys import N_ACTIONS, TEXT, Stairs, collect, make_policy, make_ppo, masks_of, randomise
@@ -303,7 +303,7 @@ def test_values_are_the_head_on_the_prompts_last_state() -> None:
 def test_the_reference_is_the_base_without_adapters(adapters: float) -> None:
     from transformers import AutoModelForCausalLM
 
-    from agents.models import TINY
+    from gamespiel.agents.models import TINY
 
     policy = make_policy(adapters=adapters)
     base = AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32)

@@ -16,13 +16,13 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from agents.advantages import normalize_by_group
-from agents.kl_control import AdaptiveKLController
-from agents.models import TINY
-from agents.noise import permutation
-from agents.policy import LLMPolicy, MissingMaskError
-from agents.ppo import LLMPPO
-from agents.vec_env import TextVecEnv
+from gamespiel.agents.advantages import normalize_by_group
+from gamespiel.agents.kl_control import AdaptiveKLController
+from gamespiel.agents.models import TINY
+from gamespiel.agents.noise import permutation
+from gamespiel.agents.policy import LLMPolicy, MissingMaskError
+from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.vec_env import TextVecEnv
 from tests.agents.toys import Bandit, Quiet, Stairs, as_tokens, collect, make_ppo, masks_of, rows_of
 
 TEXTS = ["x", "seat 0\nlegal 1 12", "y\n" * 5]

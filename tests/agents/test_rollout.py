@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from agents.metrics import Means, rollout_metrics
-from agents.noise import action_uniforms, episode_seeds
-from agents.policy import LLMPolicy, PolicySample
-from agents.rollout import Episode, Turn, play
-from agents.vec_env import TextVecEnv
+from gamespiel.agents.metrics import Means, rollout_metrics
+from gamespiel.agents.noise import action_uniforms, episode_seeds
+from gamespiel.agents.policy import LLMPolicy, PolicySample
+from gamespiel.agents.rollout import Episode, Turn, play
+from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.wrappers import NamedText
 from tests.agents.toys import Quiet, Stairs, collect, make_policy, make_ppo
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.decoding.trie import ActionTrie, Choice, Node
+from gamespiel.agents.decoding.trie import ActionTrie, Choice, Node
 
 END = 99
 

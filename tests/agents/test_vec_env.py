@@ -10,7 +10,7 @@ import pytest
 from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
 from stable_baselines3.common.monitor import Monitor
 
-from agents.vec_env import TextVecEnv
+from gamespiel.agents.vec_env import TextVecEnv
 from tests.agents.toys import N_ACTIONS, TEXT, Bandit, Stairs
 
 

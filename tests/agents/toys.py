@@ -13,11 +13,11 @@ from gymnasium import spaces
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter, Logger
 
-from agents.decoding import ChatCodec
-from agents.models import ModelSettings, load_tokenizer
-from agents.policy import LLMPolicy
-from agents.ppo import LLMPPO
-from agents.vec_env import TextVecEnv
+from gamespiel.agents.decoding import ChatCodec
+from gamespiel.agents.models import ModelSettings, load_tokenizer
+from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.contract import CLOSING
 from task_gym.wrappers import TokenObservation
 

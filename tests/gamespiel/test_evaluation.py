@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from agents.evaluation import balanced_seeds, by_seat, play_seeds
-from agents.models import TINY
 from game_gym.task import encode
 from gamespiel import exact
+from gamespiel.agents.evaluation import balanced_seeds, by_seat, play_seeds
+from gamespiel.agents.models import TINY
 from gamespiel.assembly import make_envs
 from gamespiel.baselines import baseline_agent
 from gamespiel.config import Config, InvalidValueError, NotBuiltError, resolve, save, saved_config, to_dict

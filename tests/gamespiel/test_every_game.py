@@ -9,9 +9,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from agents.loggers import read_rows
 from game_gym.games import TABLE
 from game_gym.task import encode
+from gamespiel.agents.loggers import read_rows
 from tests.gamespiel.runs import small, train_quietly
 
 STEPS, EPISODES, MOVES = 2, 4, 6

@@ -11,10 +11,10 @@ import gymnasium as gym
 import pytest
 import torch
 
-from agents.decoding import ChatCodec, ChoiceDecoder
-from agents.engines import TransformersEngine
-from agents.models import TINY, ModelSettings, load_base, load_tokenizer
 from benchmarks.trace_learning import HELD_OUT
+from gamespiel.agents.decoding import ChatCodec, ChoiceDecoder
+from gamespiel.agents.engines import TransformersEngine
+from gamespiel.agents.models import TINY, ModelSettings, load_base, load_tokenizer
 from gamespiel.config import resolve
 from gamespiel.make_tiny import (
     GAMES,

@@ -14,10 +14,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from agents import checkpoint
-from agents.checkpoint import CheckpointError
-from agents.loggers import read_rows
 from gamespiel import training
+from gamespiel.agents import checkpoint
+from gamespiel.agents.checkpoint import CheckpointError
+from gamespiel.agents.loggers import read_rows
 from gamespiel.config import InvalidValueError, saved_config
 from tests.gamespiel.runs import (
     ROOT,

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import gamespiel  # noqa: F401 (registers the environments)
-from agents.rollout import Episode
+from gamespiel.agents.rollout import Episode
 from gamespiel.config import Config, InvalidValueError, resolve, saved_config
 from gamespiel.evaluation import evaluate, trace_seeds
 from gamespiel.options import REPLY_AGENTS, EvalOptions

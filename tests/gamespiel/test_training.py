@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from matplotlib.image import imread
 
-from agents import checkpoint
-from agents.loggers import read_rows
-from agents.models import ModelError
+from gamespiel.agents import checkpoint
+from gamespiel.agents.loggers import read_rows
+from gamespiel.agents.models import ModelError
 from gamespiel.config import Config, InvalidValueError, NotBuiltError, load, resolve, saved_config
 from gamespiel.evaluation import evaluate
 from gamespiel.options import EvalOptions
