@@ -30,7 +30,7 @@ LINE = (
     Shown("rollout/success", "success", ".3f"),
     Shown("train/kl_ref", "kl", ".4f"),
     Shown("train/entropy", "entropy", ".3f"),
-    Shown("rollout/legal_mass", "legal", ".3f"),
+    Shown("rollout/legal_mass", "legal_mass", ".3f"),
     Shown("time/decisions_per_second", "dec/s", ".0f"),
 )
 """A plain line, after `step 12/100`: always these, in this order; `-` stands for what was not logged."""
@@ -55,12 +55,15 @@ GRID = (
     Shown("time/decisions_per_second", "decisions/s", ",.0f"),
     Shown("seconds", "seconds", ",.0f"),
 )
-"""The live display, three a row."""
+"""The live display, as many per row as the terminal has room for."""
 
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.?)", re.DOTALL)
-WIDTH = 80
+CELL = 26
+"""Columns that a metric of the live display needs, its label and its value."""
 TEXT_LINES = 8
-REWARDS = 60
+REWARDS = 200
+SILENCE = 30.0
+"""Seconds after which a plain line says how far a long step is."""
 
 
 class Dashboard:
@@ -68,7 +71,7 @@ class Dashboard:
 
     On a terminal: one panel that redraws in place, with the time left, the metrics, the rewards so far and
     the last game. Elsewhere: a line for a step, at most one every `every` seconds, and always the first and
-    the last.
+    the last; within a step that takes long, a line every `SILENCE` seconds.
     """
 
     def __init__(
@@ -87,11 +90,14 @@ class Dashboard:
         self._rewards: deque[float] = deque(maxlen=REWARDS)
         self._metrics: Mapping[str, float] = {}
         self._text: str | None = None
+        self._activity = ""
         self._line_at = -math.inf
+        self._spoke_at = -math.inf
         self._live: Live | None = None
 
     def __enter__(self) -> "Dashboard":
         self._pace.start(self._clock())
+        self._spoke_at = self._clock()
         if self._console.is_terminal:
             self._live = Live(
                 get_renderable=self._render,
@@ -112,12 +118,22 @@ class Dashboard:
     def update(self, metrics: Mapping[str, float], text: str | None = None) -> None:
         """Shows a step's metrics (`step` among them) and, when given, the text of a game just played."""
         self._metrics = dict(metrics)
+        self._activity = ""
         self._text = text if text is not None else self._text
         self._pace.add(int(metrics["step"]), self._clock())
         if _known(metrics.get("rollout/reward")):
             self._rewards.append(metrics["rollout/reward"])
         if self._live is None:
             self._print_line()
+
+    def activity(self, phase: str, done: int, total: int) -> None:
+        """Says how far the step under way is: `phase` ("playing", "learning"), `done` of `total` of it."""
+        self._activity = f"{phase} {done:,} of {total:,}"
+        if self._live is None and self._clock() - self._spoke_at >= SILENCE:
+            self._spoke_at = self._clock()
+            self._console.print(
+                Text(f"step {self._pace.step + 1}/{self._total}: {self._activity}"), soft_wrap=True
+            )
 
     def message(self, text: str) -> None:
         """Prints a line of text that stays: above the live display, or among the plain lines."""
@@ -126,7 +142,7 @@ class Dashboard:
     def _print_line(self) -> None:
         now, last = self._clock(), self._pace.step >= self._total
         if now - self._line_at >= self._every or last:
-            self._line_at = now
+            self._line_at = self._spoke_at = now
             line = plain_line(self._metrics, self._total, self._pace.seconds_left(self._total))
             self._console.print(Text(line), soft_wrap=True)
 
@@ -141,8 +157,9 @@ class Dashboard:
             ProgressBar(total=self._total, completed=step, complete_style="cyan", finished_style="green"),
             f"{left} left" if step < self._total else "done",
         )
-        parts: list[RenderableType] = [head, "", _grid(self._metrics)]
-        width = min(self._console.width, WIDTH)
+        width = self._console.width
+        grid = _grid(self._metrics, max(1, width // CELL))
+        parts: list[RenderableType] = [head, Text(self._activity, style="dim"), grid]
         if len(self._rewards) > 1:
             recent = list(self._rewards)[-max(2, width - 30) :]
             ends = f"  {min(recent):.2f} to {max(recent):.2f}"
@@ -241,14 +258,14 @@ def clean(text: str) -> str:
     return "".join(c if c == "\n" or c.isprintable() else " " for c in plain)
 
 
-def _grid(metrics: Mapping[str, float]) -> Table:
+def _grid(metrics: Mapping[str, float], columns: int) -> Table:
     grid = Table.grid(expand=True, padding=(0, 1))
-    for _ in range(3):
+    for _ in range(columns):
         grid.add_column(style="dim", no_wrap=True)
         grid.add_column(justify="right", no_wrap=True, ratio=1)
-    for row in range(0, len(GRID), 3):
+    for row in range(0, len(GRID), columns):
         cells: list[str] = []
-        for shown in GRID[row : row + 3]:
+        for shown in GRID[row : row + columns]:
             cells += [shown.label, _write(metrics, shown)]
         grid.add_row(*cells)
     return grid

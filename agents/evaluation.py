@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -23,8 +24,10 @@ class Measured:
     """What a set of episodes says.
 
     episodes: those that count. faults: backend failures, left out. score: mean, in [0, 1], and its 95% normal
-    interval. success: share of scores above 0.5 with its 95% Wilson interval. returns: the seat's own, None
-    where the environment gives none. illegal_rate: illegal actions per action. length: turns an episode.
+    interval. success: share of scores above 0.5 with its 95% Wilson interval. returns: the seat's own; None
+    if the environment gives none, and over several games, whose units differ (chips, points). illegal_rate:
+    illegal actions per action. length: turns per episode. legal_mass: mean unmasked probability of the legal
+    answers, per turn; None for an agent that is no language model, and for greedy play.
     by_scoring: where the environment scores in several ways, each way's mean with its 95% Wilson interval.
     """
 
@@ -35,6 +38,7 @@ class Measured:
     returns: Interval | None
     illegal_rate: float
     length: float
+    legal_mass: float | None = None
     by_scoring: Mapping[str, Interval] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -52,9 +56,11 @@ def measure(episodes: Sequence[Episode]) -> Measured | None:
     if not played:
         return None
     turns = sum(len(episode.turns) for episode in played)
+    mass = sum(turn.legal_mass for episode in played for turn in episode.turns) / max(1, turns)
     # A cut game has score 0, and so has one whose environment names no score but its reward.
     scores = [float(episode.info.get("score", episode.total_reward)) for episode in played]
     returns = [e.info["returns"][e.info["seat"]] for e in played if "returns" in e.info]
+    games = {e.info.get("game") for e in played}
     named = [e.info["by_scoring"] for e in played if "by_scoring" in e.info]
     names = list(named[0]) if len(named) == len(played) else []
     return Measured(
@@ -65,9 +71,10 @@ def measure(episodes: Sequence[Episode]) -> Measured | None:
             sum(bool(e.info.get("success", s > 0.5)) for e, s in zip(played, scores, strict=True)),
             len(played),
         ),
-        returns=mean_interval(returns) if len(returns) == len(played) else None,
+        returns=mean_interval(returns) if len(returns) == len(played) and len(games) == 1 else None,
         illegal_rate=sum(episode.illegal for episode in played) / max(1, turns),
         length=turns / len(played),
+        legal_mass=mass if turns and math.isfinite(mass) else None,
         by_scoring={name: wilson(sum(ways[name] for ways in named), len(named)) for name in names},
     )
 
@@ -98,11 +105,24 @@ def _seat(env: TextVecEnv, seed: int, options: dict[str, Any] | None) -> Any:
     return env.reset_one(0, seed, options)[1].get("seat")
 
 
-def play_seeds(env: TextVecEnv, decide: Decide, seeds: Sequence[int]) -> list[Episode]:
-    """One episode a seed, to the end."""
-    episodes = play(env, seeds, decide, lambda turns: True)
+def play_seeds(
+    env: TextVecEnv,
+    decide: Decide,
+    seeds: Sequence[int],
+    on_step: Callable[[bool], None] = lambda over: None,
+) -> list[Episode]:
+    """Plays one episode per seed to its end; `on_step` is that of `play`."""
+    episodes = play(env, seeds, decide, lambda turns: True, on_step)
     assert episodes is not None
     return episodes
+
+
+def by_game(episodes: Iterable[Episode]) -> dict[Any, list[Episode]]:
+    """Episodes by the game that was played, in alphabetical order."""
+    games: dict[Any, list[Episode]] = {}
+    for episode in episodes:
+        games.setdefault(episode.info.get("game"), []).append(episode)
+    return dict(sorted(games.items(), key=lambda item: str(item[0])))
 
 
 def by_seat(episodes: Iterable[Episode]) -> dict[Any, list[Episode]]:

@@ -78,7 +78,7 @@ def load_tokenizer(settings: ModelSettings) -> Any:
     from transformers import AutoTokenizer
 
     with _loading(settings.model_name):
-        return AutoTokenizer.from_pretrained(resolve(settings.model_name))
+        return AutoTokenizer.from_pretrained(resolve(settings.model_name), trust_remote_code=False)
 
 
 def load_base(settings: ModelSettings, device: torch.device | str, seed: int) -> Any:
@@ -96,12 +96,12 @@ def load_base(settings: ModelSettings, device: torch.device | str, seed: int) ->
     source = resolve(settings.model_name)
     with _loading(settings.model_name), torch.random.fork_rng(devices=[]):
         if settings.random_weights:
-            config = AutoConfig.from_pretrained(source)
+            config = AutoConfig.from_pretrained(source, trust_remote_code=False)
             torch.manual_seed(seed)
-            model = AutoModelForCausalLM.from_config(config)
+            model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
             model = model.to(torch.get_default_dtype() if dtype == "auto" else dtype)
         else:
-            model = AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
+            model = AutoModelForCausalLM.from_pretrained(source, dtype=dtype, trust_remote_code=False)
     model.requires_grad_(False)
     return model.to(device).eval()
 
@@ -138,7 +138,7 @@ def add_adapters(base: Any, settings: LoraSettings, seed: int) -> Any:
 
 @contextmanager
 def _loading(model_name: str) -> Iterator[None]:
-    """Within it a model that is not there is a named error, and `tiny` shows no bar of its loading."""
+    """Turns what transformers cannot load into a ModelError; hides the progress bar of `tiny`."""
     from transformers.utils import logging
 
     quiet = model_name == "tiny" and logging.is_progress_bar_enabled()
@@ -146,6 +146,15 @@ def _loading(model_name: str) -> Iterator[None]:
         logging.disable_progress_bar()
     try:
         yield
+    except TaskGymError:
+        raise
+    except ValueError as error:
+        if "trust_remote_code" in str(error):
+            raise ModelError(
+                f"model_name {model_name!r} names code of its own in its config (auto_map), which is never "
+                "run here; allowed: architectures that transformers knows"
+            ) from error
+        raise ModelError(f"model_name {model_name!r} cannot be loaded: {error}") from error
     except OSError as error:
         raise ModelError(f"model_name {model_name!r} cannot be loaded: {error}") from error
     finally:

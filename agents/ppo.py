@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -135,6 +135,8 @@ class LLMPPO(OnPolicyAlgorithm):
         self.step = 0
         self.seconds = 0.0
         self.last_episode: Episode | None = None
+        #: Called with ("playing" or "learning", done, of how many) while a step is under way.
+        self.on_progress: Callable[[str, int, int], None] = _no_progress
         if _init_setup_model:
             self._setup_model()
 
@@ -227,7 +229,14 @@ class LLMPPO(OnPolicyAlgorithm):
             callback.update_locals({"self": self, "env": env})
             return callback.on_step()
 
-        episodes = play(env, seeds, self._decide, on_turns)
+        over = 0
+
+        def on_step(ended: bool) -> None:
+            nonlocal over
+            over += ended
+            self.on_progress("playing", over, len(seeds))
+
+        episodes = play(env, seeds, self._decide, on_turns, on_step)
         if episodes is None:
             self.num_timesteps = counted
             return False
@@ -273,10 +282,11 @@ class LLMPPO(OnPolicyAlgorithm):
         self._update_learning_rate(self.policy.optimizer)
         self.ent_coef = self.entropy_schedule(self._current_progress_remaining)
         reference, offsets = self._reference_nodes()
+        size = self.mini_batch_size * self.gradient_accumulation_steps
         for epoch in range(self.ppo_epochs):
             order = noise.permutation(self.seed or 0, self.step, epoch, len(buffer))
-            size = self.mini_batch_size * self.gradient_accumulation_steps
             for start in range(0, len(order), size):
+                self.on_progress("learning", epoch * len(order) + start, self.ppo_epochs * len(order))
                 self._optimizer_step(order[start : start + size], reference, offsets, means)
         self._n_updates += self.ppo_epochs
         self.kl.update(means["kl_ref"], len(buffer))
@@ -355,7 +365,7 @@ class LLMPPO(OnPolicyAlgorithm):
     # -- Stable-Baselines3's saving ------------------------------------------------------------------------
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "last_episode"]
+        return [*super()._excluded_save_params(), "last_episode", "on_progress"]
 
     def predict(
         self,
@@ -373,6 +383,10 @@ class LLMPPO(OnPolicyAlgorithm):
         return self.policy.predict(
             observation, state, episode_start, deterministic, action_masks=action_masks
         )
+
+
+def _no_progress(phase: str, done: int, total: int) -> None:
+    """Shows nothing."""
 
 
 def _node_rows(offsets: np.ndarray[Any, Any], turns: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -79,7 +79,11 @@ class Episode:
 
 
 def play(
-    env: TextVecEnv, seeds: Sequence[int], decide: Decide, on_turns: Callable[[int], bool]
+    env: TextVecEnv,
+    seeds: Sequence[int],
+    decide: Decide,
+    on_turns: Callable[[int], bool],
+    on_step: Callable[[bool], None] = lambda over: None,
 ) -> list[Episode] | None:
     """Play one episode a seed; episode i runs in environment i mod n_envs.
 
@@ -90,6 +94,8 @@ def play(
         env: the environments. seeds: one a episode, passed to `reset(seed=)`.
         decide: chooses actions for texts and masks; its third and fourth argument address the noise.
         on_turns: called with the number of decisions after each round; False stops.
+        on_step: called after each single step with whether it ended its episode, and for an episode that was
+            over at its reset; a round against a slow opponent takes minutes, a step does not.
 
     Returns:
         The episodes in order, or None where `on_turns` stopped.
@@ -97,7 +103,7 @@ def play(
     episodes = [Episode(index, seed) for index, seed in enumerate(seeds)]
     for start in range(0, len(episodes), env.num_envs):
         wave = episodes[start : start + env.num_envs]
-        for stopped in _play_wave(env, wave, decide, on_turns):
+        for stopped in _play_wave(env, wave, decide, on_turns, on_step):
             if stopped:
                 return None
     return episodes
@@ -108,7 +114,11 @@ def _masks(env: TextVecEnv, slots: list[int]) -> Masks:
 
 
 def _play_wave(
-    env: TextVecEnv, wave: list[Episode], decide: Decide, on_turns: Callable[[int], bool]
+    env: TextVecEnv,
+    wave: list[Episode],
+    decide: Decide,
+    on_turns: Callable[[int], bool],
+    on_step: Callable[[bool], None],
 ) -> Iterator[bool]:
     texts: dict[int, str] = {}
     for slot, episode in enumerate(wave):
@@ -116,6 +126,8 @@ def _play_wave(
     turn = 0
     # A game can be over, or a backend fail, before the first turn: there is nothing to decide then.
     live = [slot for slot in range(len(wave)) if _masks(env, [slot]).any()]
+    for _ in range(len(wave) - len(live)):
+        on_step(True)
     while live:
         masks = _masks(env, live)
         shown = [texts[slot] for slot in live]
@@ -129,6 +141,7 @@ def _play_wave(
             texts[slot], reward, terminated, truncated, episode.info = env.step_one(slot, action)
             episode.illegal += "error" in episode.info
             episode.turns.append(Turn(shown[i], masks[i], action, values[i], log_probs[i], mass[i], reward))
+            on_step(terminated or truncated)
             if terminated or truncated:
                 episode.final_observation, episode.truncated = texts[slot], truncated and not terminated
             else:

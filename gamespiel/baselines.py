@@ -46,7 +46,7 @@ def baseline_agent(name: str, env: TextVecEnv, seed: int, episodes: int) -> Deci
             opponent, view = playing[episode]
             view.state = local.state
             actions.append(opponent.act(view))
-        zeros = torch.zeros(len(indices))
-        return PolicySample(np.array(actions, dtype=np.int64), zeros, zeros, torch.ones(len(indices)))
+        zeros, no_model = torch.zeros(len(indices)), torch.full((len(indices),), torch.nan)
+        return PolicySample(np.array(actions, dtype=np.int64), zeros, zeros, no_model)
 
     return decide

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from gamespiel import __version__
 from gamespiel.config import DEFAULT_PRESET, DEFAULT_PRESETS, Config, ConfigError, resolve, saved_config
 from gamespiel.config.errors import unknown
 from gamespiel.config.schema import DOTTED
@@ -63,6 +64,7 @@ def split_overrides(argv: Sequence[str]) -> tuple[list[str], Overrides]:
 def build_parser() -> argparse.ArgumentParser:
     """The parser of everything but the overrides."""
     parser = _parser(_Parser, "gamespiel", "Train language models to play games, and evaluate them.")
+    parser.add_argument("--version", action="version", version=f"gamespiel {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     def command(name: str, run: Callable[[argparse.Namespace, Overrides], None]) -> argparse.ArgumentParser:
@@ -83,17 +85,25 @@ def build_parser() -> argparse.ArgumentParser:
         return sub
 
     train = command("train", run_train)
-    train.add_argument(
+    start = train.add_mutually_exclusive_group()
+    start.add_argument(
         "--resume",
         "--resume_from",
         type=Path,
         metavar="DIR",
-        help="go on with a run, or from one of its checkpoints",
+        help="go on with a run, from its newest checkpoint",
+    )
+    start.add_argument(
+        "--from",
+        dest="init_from",
+        type=Path,
+        metavar="DIR",
+        help="a new run, configured as that one, with the weights of its checkpoint",
     )
     train.add_argument("--output_dir", metavar="DIR", help="the same as --run.output_dir")
 
     evaluate = command("eval", run_eval)
-    player = evaluate.add_mutually_exclusive_group(required=True)
+    player = evaluate.add_mutually_exclusive_group()
     player.add_argument("--checkpoint", type=Path, metavar="RUN", help="a run, or one of its checkpoints")
     player.add_argument("--agent", metavar="NAME", help=f"{AGENTS}; with --env trace: {TRACE_AGENTS}")
     evaluate.add_argument(
@@ -114,7 +124,11 @@ def build_parser() -> argparse.ArgumentParser:
 def run_train(args: argparse.Namespace, overrides: Overrides) -> None:
     """Train a policy."""
     flags = [("run.seed", args.seed), ("env.env_type", args.env), ("run.output_dir", args.output_dir)]
-    config = _config(args, flags, overrides, DEFAULT_PRESETS, run=args.resume, option="--resume")
+    if args.init_from is not None:
+        flags = [("run.output_dir", "null"), *flags, ("run.init_from", str(args.init_from))]
+    run, option = (args.init_from, "--from") if args.init_from is not None else (args.resume, "--resume")
+    config = _config(args, flags, overrides, DEFAULT_PRESETS, run=run, option=option)
+    _say_loading()
 
     from gamespiel.training import train
 
@@ -124,8 +138,15 @@ def run_train(args: argparse.Namespace, overrides: Overrides) -> None:
 def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
     """Evaluate a trained policy or a named agent."""
     flags = [("run.seed", args.seed), ("env.env_type", args.env), ("env.opponent", args.opponent)]
-    # Traces without a preset are all of them; what tiny-trace trains on is a part.
-    defaults = {"openspiel": DEFAULT_PRESET}
+    named = args.preset is not None or args.config or "model.model_name" in dict(overrides)
+    if args.checkpoint is None and args.agent is None and not named:
+        raise ConfigError(
+            "who is evaluated? give --checkpoint RUN, --agent NAME, or a model with --model.model_name NAME"
+        )
+    # Traces without a preset are all of them; tiny-trace trains on a part. A named model comes without the
+    # preset that was chosen for another.
+    untrained = args.checkpoint is None and args.agent is None
+    defaults = {} if untrained else {"openspiel": DEFAULT_PRESET}
     options = EvalOptions(
         config=_config(args, flags, overrides, defaults, run=args.checkpoint, option="--checkpoint"),
         checkpoint=args.checkpoint,
@@ -135,6 +156,7 @@ def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
         greedy=args.greedy,
         output=args.output,
     )
+    _say_loading()
 
     from gamespiel.evaluation import evaluate
 
@@ -162,6 +184,11 @@ def _config(
     kind = dict([*given, *overrides]).get("env.env_type", EnvConfig.env_type)
     preset = args.preset or (None if args.config else presets.get(kind))
     return resolve(preset, args.config, [*given, *overrides])
+
+
+def _say_loading() -> None:
+    """Prints the first line at once: importing PyTorch and transformers takes seconds."""
+    print("loading PyTorch and transformers", flush=True)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -35,8 +35,13 @@ class ExactComparison:
         return asdict(self)
 
 
-def of_policy(policy: LLMPolicy, env: EnvConfig) -> ExactComparison:
+def of_policy(policy: LLMPolicy, env: EnvConfig, *, trained: bool = True) -> ExactComparison:
     """A language model's exact values against the configured opponent.
+
+    Args:
+        policy: The model with its adapters.
+        env: Says the game and the opponent.
+        trained: Whether the values without adapters are computed too.
 
     Raises:
         SizeError: a game that is too large to enumerate, or several games.
@@ -48,8 +53,10 @@ def of_policy(policy: LLMPolicy, env: EnvConfig) -> ExactComparison:
     def value(answer: Policy) -> ExactResult:
         return exact.evaluate(variant, answer, env.opponent, env.rules)
 
-    with policy.reference():
-        untrained = value(policy.distribution)
+    untrained = None
+    if trained:
+        with policy.reference():
+            untrained = value(policy.distribution)
     return ExactComparison(value(own), value(exact.greedy(own)), untrained)
 
 

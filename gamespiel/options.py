@@ -14,10 +14,11 @@ TRACE_AGENTS = f"{', '.join(REPLY_AGENTS)} (replies), or {', '.join(CHOICE_AGENT
 
 @dataclass(frozen=True)
 class EvalOptions:
-    """One evaluation: who plays (a checkpoint or a named agent), what, and how it is reported.
+    """One evaluation: who plays, what, and how it is reported.
 
-    `config` is the run's own for a checkpoint, with the overrides applied; `--opponent` is in `config.env`
-    and `--seed` in `config.run`.
+    Who plays is a checkpoint, a named agent, or, without either, the configured model as it is before any
+    training. `config` is the run's own for a checkpoint, with the overrides applied; `--opponent` is in
+    `config.env` and `--seed` in `config.run`.
     """
 
     config: Config
@@ -28,8 +29,13 @@ class EvalOptions:
     greedy: bool = False
     output: Path | None = None
 
+    @property
+    def player(self) -> str:
+        """Who plays, in a word: the agent's name, the checkpoint's path or the model's name."""
+        return self.agent or str(self.checkpoint or self.config.model.model_name)
+
     def __post_init__(self) -> None:
-        if (self.checkpoint is None) == (self.agent is None):
+        if self.checkpoint is not None and self.agent is not None:
             raise InvalidValueError("give either a checkpoint or an agent, and not both")
         if self.agent is not None:
             _check_agent(self.agent, self.config.env.env_type)

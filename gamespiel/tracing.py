@@ -46,8 +46,10 @@ REPLIES: Mapping[str, Callable[[Trace], str]] = {
 """Agents of CodeTrace-v0."""
 
 
-def reply_episodes(config: EnvConfig, agent: str, seeds: Sequence[int]) -> list[Episode]:
-    """One episode of CodeTrace-v0 a seed, answered by one of `REPLIES`.
+def reply_episodes(
+    config: EnvConfig, agent: str, seeds: Sequence[int], on_step: Callable[[bool], None] = lambda over: None
+) -> list[Episode]:
+    """Plays one episode of CodeTrace-v0 per seed, answered by one of `REPLIES`; calls `on_step` after each.
 
     A turn's action and what a policy would say of it are left at nothing: a reply has no number.
     """
@@ -60,6 +62,7 @@ def reply_episodes(config: EnvConfig, agent: str, seeds: Sequence[int]) -> list[
             final, reward, _, _, info = env.step(answer(local.trace))
             turn = Turn(shown, no_mask, -1, math.nan, math.nan, math.nan, float(reward))
             episodes.append(Episode(index, seed, info, [turn], final))
+            on_step(True)
     finally:
         env.close()
     return episodes
@@ -77,8 +80,8 @@ def choice_agent(name: str, seed: int, episodes: int) -> Decide:
             rank = np.zeros(len(indices), dtype=np.int64)
         # The legal action with that many legal ones before it.
         actions = np.argmax(masks.cumsum(axis=1) > rank[:, None], axis=1)
-        zeros = torch.zeros(len(indices))
-        return PolicySample(actions, zeros, zeros, torch.ones(len(indices)))
+        zeros, no_model = torch.zeros(len(indices)), torch.full((len(indices),), torch.nan)
+        return PolicySample(actions, zeros, zeros, no_model)
 
     return decide
 

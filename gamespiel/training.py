@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import signal
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -17,7 +16,7 @@ from rich.console import Console
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter, Logger
 
-from gamespiel import exact
+from gamespiel import exact, runs
 from gamespiel.agents import checkpoint
 from gamespiel.agents.dashboard import Dashboard, summary_table
 from gamespiel.agents.loggers import JSONLWriter, truncate_after
@@ -33,25 +32,26 @@ from gamespiel.config import (
     save,
     saved_config,
 )
+from gamespiel.config.resume import check_resumed
 from gamespiel.evaluation import evaluation_envs, sample
-from gamespiel.report import summary_rows, write_json
-
-METRICS = "metrics.jsonl"
-CURVE = "learning_curve.png"
-SUMMARY = "summary.json"
-RUNS = Path("runs")
+from gamespiel.report import SUMMARY_NOTE, shown_rows, summary_rows, write_json
+from gamespiel.runs import CURVE, METRICS, SUMMARY
+from gamespiel.usage import command
 
 
 def train(config: Config, resume: Path | None = None, console: Console | None = None) -> Path:
-    """Train, or go on from `resume` (a run, or one of its checkpoints); the run's folder is returned.
+    """Trains a new run, or goes on with `resume` (a run, or its newest checkpoint); returns the run's folder.
 
-    The folder holds `config.yaml` (resolved), `metrics.jsonl` (a row a step), `checkpoints/step-N`,
+    The folder holds `config.yaml` (resolved), `metrics.jsonl` (a row per step), `checkpoints/step-N`,
     `learning_curve.png` and `summary.json` (before and after). There is a checkpoint from the start (step 0),
-    so that whatever ends the run, it can go on. Ctrl-C stops at the last whole step, with a checkpoint and
-    the table; a second one stops at once.
+    so that whatever ends the run, it can go on. No other process can train in the folder meanwhile. Ctrl-C
+    stops at the last whole step, with a checkpoint and the table; a second one stops at once.
+
+    With `config.run.init_from`, a new run starts with the weights of another run's checkpoint.
 
     Raises:
-        TaskGymError: a configuration that this version cannot run, or a checkpoint that does not fit.
+        TaskGymError: a configuration that this version cannot run, or that a resumed run may not change, a
+            checkpoint that does not fit, or a folder that is in use.
         KeyboardInterrupt: stopped by Ctrl-C before the last step.
     """
     console = console or Console()
@@ -60,68 +60,77 @@ def train(config: Config, resume: Path | None = None, console: Console | None = 
         raise InvalidValueError("training needs an opponent; 'open' leaves every seat to the caller")
     if config.run.num_threads is not None:
         torch.set_num_threads(config.run.num_threads)
-    start = checkpoint.find(resume) if resume is not None else None
-    if start is not None:
-        checkpoint.require_newest(start)
-    folder, config = _run_folder(settled(config), start)
-    model = make_algorithm(config)
-    if start is not None:
-        checkpoint.load(model, start)
-        truncate_after(folder / METRICS, model.step)
-    else:
-        checkpoint.save(model, folder)
-    save(config, folder / SAVED_NAME)
-    for notice in notices(config):
-        console.print(notice, soft_wrap=True)
-    console.print(f"{_describe(model)}\nrun folder: {folder}", soft_wrap=True)
-
-    before = _before(config, model, folder, resumed=start is not None)
-    with Dashboard(config.ppo.num_train_steps, console=console) as dashboard, _interruptible() as stop:
-        model.set_logger(Logger(str(folder), [JSONLWriter(folder / METRICS), _Display(dashboard, model)]))
-        model.learn(callback=_BetweenSteps(folder, config, stop))
-        if stop.asked:
-            dashboard.message(f"stopped after step {model.step} of {config.ppo.num_train_steps}")
-    model.logger.close()
-    if (folder / METRICS).stat().st_size:
-        learning_curve(folder / METRICS, folder / CURVE)
-    _conclude(config, model, folder, before, console)
-    if stop.asked and model.step < config.ppo.num_train_steps:
+    config = settled(config)
+    with ExitStack() as stack:
+        if resume is None:
+            folder, config, model = _begin(config, console, stack)
+        else:
+            folder, config, model = _go_on(config, checkpoint.find(resume), console, stack)
+        for notice in notices(config):
+            console.print(notice, soft_wrap=True, markup=False)
+        console.print(f"{_describe(model)}\nrun folder: {folder}", soft_wrap=True, markup=False)
+        before = _before(config, model, folder, console, resumed=resume is not None)
+        stopped = _learn(config, model, folder, console)
+        if (folder / METRICS).stat().st_size:
+            learning_curve(folder / METRICS, folder / CURVE)
+        _conclude(config, model, folder, before, console)
+    if stopped and model.step < config.ppo.num_train_steps:
         raise KeyboardInterrupt
     return folder
 
 
-def _run_folder(config: Config, start: Path | None) -> tuple[Path, Config]:
-    """The run's folder, made where it is new, and the configuration that names it.
+def _begin(config: Config, console: Console, stack: ExitStack) -> tuple[Path, Config, LLMPPO]:
+    """A new run: its folder, owned until `stack` closes, its configuration and its model.
 
-    Raises:
-        InvalidValueError: a new run into a folder that holds one or is none, or a resumed one into another.
+    The folder is made last, so that nothing is left behind if there is no such game or model.
     """
+    runs.check_free(config)
+    start = checkpoint.find(Path(config.run.init_from)) if config.run.init_from is not None else None
+    model = _loaded(config, console)
     if start is not None:
-        folder = start.parent.parent
-        asked = config.run.output_dir  # the run's own, which moves with its folder, or one from the caller
-        if (
-            asked not in (None, saved_config(folder).run.output_dir)
-            and Path(asked).resolve() != folder.resolve()
-        ):
-            raise InvalidValueError(
-                f"run.output_dir cannot be {asked!r}: a resumed run stays in {str(folder)!r}"
-            )
-    elif config.run.output_dir is not None:
-        folder = Path(config.run.output_dir)
-    else:
-        name = config.env.game or config.model.model_name.rsplit("/", 1)[-1]
-        folder = RUNS / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-seed{config.run.seed}"
-    if start is None and (folder / SAVED_NAME).exists():
-        raise InvalidValueError(
-            f"run.output_dir {str(folder)!r} already holds a run: "
-            f"go on with --resume {folder}, or name another folder"
-        )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidValueError(f"run.output_dir {str(folder)!r}: {error.strerror}") from error
-    run = dataclasses.replace(config.run, output_dir=str(folder))
-    return folder, dataclasses.replace(config, run=run)
+        checkpoint.load_policy(model.policy, start)
+        config = _with_run(config, init_from=str(start))
+        console.print(f"starting from the weights of {start}", soft_wrap=True, markup=False)
+    folder = stack.enter_context(runs.create(config))
+    config = _with_run(config, output_dir=str(folder))
+    checkpoint.save(model, folder)
+    save(config, folder / SAVED_NAME)
+    return folder, config, model
+
+
+def _go_on(config: Config, start: Path, console: Console, stack: ExitStack) -> tuple[Path, Config, LLMPPO]:
+    """A resumed run: its folder, owned until `stack` closes, its configuration and its model."""
+    folder = runs.folder_of(start, config)
+    check_resumed(config, saved_config(folder))
+    stack.enter_context(runs.own(folder))
+    checkpoint.require_newest(start)
+    model = _loaded(config, console)
+    checkpoint.load(model, start)
+    truncate_after(folder / METRICS, model.step)
+    config = _with_run(config, output_dir=str(folder))
+    save(config, folder / SAVED_NAME)
+    return folder, config, model
+
+
+def _with_run(config: Config, **values: Any) -> Config:
+    return dataclasses.replace(config, run=dataclasses.replace(config.run, **values))
+
+
+def _loaded(config: Config, console: Console) -> LLMPPO:
+    console.print(f"loading {config.model.model_name}", soft_wrap=True, markup=False)
+    return make_algorithm(config)
+
+
+def _learn(config: Config, model: LLMPPO, folder: Path, console: Console) -> bool:
+    """Trains to the last step, or to where Ctrl-C stops it; returns whether it did."""
+    with Dashboard(config.ppo.num_train_steps, console=console) as dashboard, _interruptible() as stop:
+        model.set_logger(Logger(str(folder), [JSONLWriter(folder / METRICS), _Display(dashboard, model)]))
+        model.on_progress = dashboard.activity
+        model.learn(callback=_BetweenSteps(folder, config, stop))
+        if stop.asked:
+            dashboard.message(f"stopped after step {model.step} of {config.ppo.num_train_steps}")
+    model.logger.close()
+    return stop.asked
 
 
 def _describe(model: LLMPPO) -> str:
@@ -134,7 +143,9 @@ def _describe(model: LLMPPO) -> str:
     )
 
 
-def _before(config: Config, model: LLMPPO, folder: Path, *, resumed: bool) -> dict[str, float | str]:
+def _before(
+    config: Config, model: LLMPPO, folder: Path, console: Console, *, resumed: bool
+) -> dict[str, float | str]:
     """The untrained policy's measures; a resumed run's are on disk, or, where that was removed, unknown."""
     path = folder / SUMMARY
     if resumed and path.exists():
@@ -142,34 +153,51 @@ def _before(config: Config, model: LLMPPO, folder: Path, *, resumed: bool) -> di
         return stored
     if model.step:
         return {}
-    rows = measures(config, model)
+    rows = measures(config, model, console, "before training")
     write_json({"before": rows}, path)
     return rows
 
 
-def measures(config: Config, model: LLMPPO) -> dict[str, float | str]:
-    """How good the policy is now: by play, and exactly where the game is small enough."""
+def measures(config: Config, model: LLMPPO, console: Console, when: str) -> dict[str, float | str]:
+    """How good the policy is now: by play, and exactly if the game is small enough."""
     sampled: Mapping[str, Any] = {}
     if config.run.eval_games:
         envs = evaluation_envs(config.env, config.run.eval_games)
-        sampled = sample(config, envs, model.policy, None, config.run.eval_games)
-    comparison = exact.of_policy(model.policy, config.env) if exact.is_enumerable(config.env) else None
+        games = config.run.eval_games
+        sampled = sample(config, envs, model.policy, None, games, console=console, when=f"{when}: ")
+    comparison = None
+    if exact.is_enumerable(config.env):
+        console.print(f"{when}: exact values")
+        comparison = exact.of_policy(model.policy, config.env)
     return summary_rows(sampled, comparison)
 
 
 def _conclude(
     config: Config, model: LLMPPO, folder: Path, before: dict[str, float | str], console: Console
 ) -> None:
-    after = measures(config, model)
+    after = measures(config, model, console, "after training")
     write_json(
         {"step": model.step, "decisions": model.num_timesteps, "before": before, "after": after},
         folder / SUMMARY,
     )
-    console.print(summary_table(before, after))
+    if before or after:
+        console.print(summary_table(shown_rows(before), shown_rows(after)))
+    if "illegal rate" in after:
+        console.print(SUMMARY_NOTE)
+    console.print(f"{model.num_timesteps:,} decisions in {model.seconds:.0f} s")
     console.print(
-        f"{model.num_timesteps:,} decisions in {model.seconds:.0f} s\n"
-        f"python eval.py --checkpoint {folder}{' --exact' if 'share of best response' in after else ''}",
-        soft_wrap=True,
+        _next_steps(config, folder, solved="share of best response" in after), soft_wrap=True, markup=False
+    )
+
+
+def _next_steps(config: Config, folder: Path, *, solved: bool) -> str:
+    """Two lines: how to evaluate the run, and how to go on from it."""
+    evaluate, train = command("eval"), command("train")
+    others = "" if config.env.env_type == "trace" else ", against others with --opponent mcts:100"
+    return (
+        f"evaluate: {evaluate} --checkpoint {folder}{' --exact' if solved else ''}{others}\n"
+        f"go on: {train} --resume {folder} --ppo.num_train_steps {2 * config.ppo.num_train_steps}; "
+        "play it from Python: docs/python.md"
     )
 
 

@@ -1,13 +1,27 @@
-"""The configuration's part of the help texts, generated from the dataclasses."""
+"""How commands are written in messages, and the configuration's part of the help texts."""
 
 import json
+import sys
 import textwrap
+from pathlib import Path
 
 from gamespiel.config import presets
 from gamespiel.config.parse import describe
 from gamespiel.config.schema import HINTS, KEYS, SECTIONS, default_of
 
 WIDTH = 100
+
+
+def command(name: str) -> str:
+    """How the user who started this process writes a command, "train" or "eval".
+
+    In a checkout the commands are scripts; an installed wheel has `gamespiel` and `python -m gamespiel`.
+    """
+    started = Path(sys.argv[0])
+    if started.name in ("train.py", "eval.py"):
+        return f"python {started.with_name(f'{name}.py')}"
+    as_module = started.parts[-2:] == ("gamespiel", "__main__.py")
+    return f"python -m gamespiel {name}" if as_module else f"gamespiel {name}"
 
 
 def config_help() -> str:

@@ -129,6 +129,7 @@ class RunConfig:
 
     seed: int = key(0, "of everything random", at_least=0)
     output_dir: str | None = key(None, "where results go (null: a new folder in runs/)")
+    init_from: str | None = key(None, "a run or checkpoint whose weights are the start (null: untrained)")
     checkpoint_every: int = key(500, "steps", at_least=1)
     keep_checkpoints: int = key(3, "older ones are removed", at_least=1)
     eval_games: int = key(200, "games a seat, or traces, before and after training (0: none)", at_least=0)

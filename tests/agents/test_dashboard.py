@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from gamespiel.agents.dashboard import (
+    GRID,
     Dashboard,
     Pace,
     clean,
@@ -46,8 +47,8 @@ def plain(width: int = 80) -> Console:
     return Console(file=io.StringIO(), width=width, force_terminal=False)
 
 
-def terminal() -> Console:
-    return Console(file=io.StringIO(), width=80, height=40, force_terminal=True, legacy_windows=False)
+def terminal(width: int = 80) -> Console:
+    return Console(file=io.StringIO(), width=width, height=40, force_terminal=True, legacy_windows=False)
 
 
 def written(console: Console) -> str:
@@ -57,9 +58,10 @@ def written(console: Console) -> str:
 
 def test_plain_line() -> None:
     assert plain_line({"step": 12, **METRICS}, 100, 31.4) == (
-        "step 12/100  reward 0.512  success 0.480  kl 0.0123  entropy 0.811  legal 0.930  dec/s 95  left 0:31"
+        "step 12/100  reward 0.512  success 0.480  kl 0.0123  entropy 0.811  legal_mass 0.930  dec/s 95  "
+        "left 0:31"
     )
-    nothing = "step 1/9  reward -  success -  kl -  entropy -  legal -  dec/s -  left -"
+    nothing = "step 1/9  reward -  success -  kl -  entropy -  legal_mass -  dec/s -  left -"
     assert plain_line({"step": 1, "rollout/reward": float("nan")}, 9, None) == nothing
 
 
@@ -94,6 +96,42 @@ def test_terminal_mode_fits_80_columns(clock: Clock) -> None:
     assert "explained var            -" in body
     assert "0.31 to 0.80" in body and "▁" in body and "█" in body  # the last 50 rewards fit
     assert "♠ xxx" in body and "x… │" in body
+
+
+@pytest.mark.parametrize(("width", "per_row"), [(40, 1), (60, 2), (80, 3), (120, 4)])
+def test_terminal_mode_takes_the_whole_width(width: int, per_row: int, clock: Clock) -> None:
+    console = terminal(width)
+    with Dashboard(100, console=console, clock=clock) as dashboard:
+        dashboard.update({"step": 1, **METRICS}, text="one")
+        view = Console(file=io.StringIO(), width=width)
+        view.print(dashboard._render())
+    lines = written(view).splitlines()
+    assert {len(line) for line in lines} == {width}
+    (first,) = (line for line in lines if "reward " in line)
+    labels = ["reward", "success", "turns a game", "seat 0"]
+    assert [label for label in labels if label in first] == labels[:per_row]
+    assert all(shown.label in "".join(lines) for shown in GRID)
+
+
+def test_a_long_step_shows_how_far_it_is(clock: Clock) -> None:
+    """Nothing for 30 seconds, then a line; on a terminal at once."""
+    console = plain()
+    with Dashboard(9, console=console, clock=clock) as dashboard:
+        for seconds, done in ((29, 10), (1, 20), (29, 30), (2, 40)):
+            clock.now += seconds
+            dashboard.activity("playing", done, 1200)
+        clock.now += 1
+        dashboard.update({"step": 1, **METRICS})
+        clock.now += 29
+        dashboard.activity("learning", 5, 10)
+    lines = written(console).splitlines()
+    assert lines[:2] == ["step 1/9: playing 20 of 1,200", "step 1/9: playing 40 of 1,200"]
+    assert len(lines) == 3 and lines[2].startswith("step 1/9  reward")
+    with Dashboard(9, console=terminal(), clock=clock) as dashboard:
+        dashboard.activity("learning", 5, 10)
+        view = plain()
+        view.print(dashboard._render())
+        assert "learning 5 of 10" in written(view)
 
 
 @pytest.mark.parametrize("error", [None, RuntimeError, KeyboardInterrupt])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ from gamespiel.agents.models import (
     ModelSettings,
     add_adapters,
     load_base,
+    load_tokenizer,
     resolve,
 )
 
@@ -81,3 +85,51 @@ def test_a_target_that_is_no_module(targets: tuple[str, ...], message: str) -> N
     base = load_base(ModelSettings(), "cpu", seed=0)
     with pytest.raises(ModelError, match=message):
         add_adapters(base, LoraSettings(target_modules=targets), seed=0)
+
+
+@pytest.fixture
+def with_own_code(tmp_path: Path) -> ModelSettings:
+    """A model folder whose configuration and tokenizer name classes that its own files would define."""
+    folder = tmp_path / "custom"
+    shutil.copytree(TINY, folder)
+    for name, entries in {
+        "config.json": {
+            "model_type": "custom",
+            "auto_map": {"AutoConfig": "configuration.Own", "AutoModelForCausalLM": "modeling.Own"},
+        },
+        "tokenizer_config.json": {
+            "tokenizer_class": "Own",
+            "auto_map": {"AutoTokenizer": ["tokenization.Own", None]},
+        },
+    }.items():
+        data = json.loads((folder / name).read_text())
+        (folder / name).write_text(json.dumps(data | entries))
+    (folder / "configuration.py").write_text("raise SystemExit('code of the model was run')")
+    return ModelSettings(str(folder))
+
+
+def test_code_of_a_models_own_is_refused_without_a_question(
+    with_own_code: ModelSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked(*arguments: object) -> str:
+        raise AssertionError("the terminal was asked")
+
+    monkeypatch.setattr("builtins.input", asked)
+    fresh = dataclasses.replace(with_own_code, random_weights=True)
+    for load in (
+        lambda: load_tokenizer(with_own_code),
+        lambda: load_base(with_own_code, "cpu", 0),
+        lambda: load_base(fresh, "cpu", 0),
+    ):
+        with pytest.raises(
+            ModelError, match=r"names code of its own .*architectures that transformers knows"
+        ):
+            load()
+
+
+def test_an_unknown_architecture_is_named(tmp_path: Path) -> None:
+    shutil.copytree(TINY, tmp_path / "new")
+    config = json.loads((TINY / "config.json").read_text()) | {"model_type": "qwen99"}
+    (tmp_path / "new" / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match=r"cannot be loaded: .*qwen99"):
+        load_base(ModelSettings(str(tmp_path / "new")), "cpu", 0)

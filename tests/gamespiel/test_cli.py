@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from gamespiel import __version__
 from gamespiel.cli import main, split_overrides
 from gamespiel.config import Config, from_dict, resolve, save
 from gamespiel.config.schema import DOTTED
 from gamespiel.options import EvalOptions
+from gamespiel.usage import command
 from task_gym.errors import OpponentError
 
 ROOT = Path(__file__).parents[2]
@@ -93,6 +95,27 @@ def test_eval_of_a_checkpoint(calls: Calls, tmp_path: Path) -> None:
     assert calls == [EvalOptions(config, checkpoint=tmp_path, exact=True, output=out)]
 
 
+def test_from_takes_the_runs_own_config_and_a_new_folder(calls: Calls, tmp_path: Path) -> None:
+    save(from_dict({"gamma": 0.5, "seed": 9, "output_dir": "old"}), tmp_path / "config.yaml")
+    main(["train", "--from", str(tmp_path), "--env.game", "kuhn_poker", "--seed", "1"])
+    main(["train", "--from", str(tmp_path), "--output_dir", "new"])
+    start = {"gamma": 0.5, "init_from": str(tmp_path)}
+    assert calls == [
+        (from_dict(start | {"game": "kuhn_poker", "seed": 1}), None),
+        (from_dict(start | {"seed": 9, "output_dir": "new"}), None),
+    ]
+
+
+def test_eval_of_a_model_without_a_run(calls: Calls) -> None:
+    """No preset is chosen for a model that is named: `tiny` leaves the rules out of the prompts."""
+    main(["eval", "--model.model_name", "org/model", "--env.game", "leduc_poker"])
+    main(["eval", "--preset", "qwen3-4b", "--env.game", "leduc_poker"])
+    named = from_dict({"model_name": "org/model", "game": "leduc_poker"})
+    preset = resolve("qwen3-4b", overrides=[("env.game", "leduc_poker")])
+    assert calls == [EvalOptions(named), EvalOptions(preset)]
+    assert (calls[0].player, calls[0].config.env.rules) == ("org/model", True)
+
+
 def test_eval_of_an_agent(calls: Calls) -> None:
     main(["eval", "--agent", "mcts:100", "--num_episodes", "20", "--seed", "4", "--greedy"])
     config = resolve("tiny", overrides=[("run.seed", "4")])
@@ -118,7 +141,15 @@ def test_eval_of_an_agent(calls: Calls) -> None:
             "train --resume . --preset tiny",
             "--preset cannot go with --resume: the run's own configuration holds",
         ),
-        ("eval", "one of the arguments --checkpoint --agent is required"),
+        (
+            "eval",
+            "who is evaluated? give --checkpoint RUN, --agent NAME, or a model with --model.model_name NAME",
+        ),
+        ("train --resume . --from .", "argument --from: not allowed with argument --resume/--resume_from"),
+        (
+            "train --from . --preset tiny",
+            "--preset cannot go with --from: the run's own configuration holds",
+        ),
         ("eval --agent first --checkpoint .", "argument --checkpoint: not allowed with argument --agent"),
         (
             "eval --agent fist",
@@ -189,6 +220,39 @@ def test_help_lists_every_key_and_preset(command: list[str], capsys: pytest.Capt
     assert "presets: qwen2.5-3b, qwen3-4b, tiny, tiny-trace" in text
     assert "of the adapters; a number [1e-05]" in text
     assert max(map(len, text.splitlines())) <= 100
+
+
+def test_the_version() -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "gamespiel", "--version"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert result.stdout == f"gamespiel {__version__}\n"
+
+
+def test_the_first_line_comes_before_the_libraries_are_loaded(
+    calls: Calls, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["eval", "--agent", "random"])
+    assert capsys.readouterr().out == "loading PyTorch and transformers\n"
+
+
+@pytest.mark.parametrize(
+    ("started", "expected"),
+    [
+        ("train.py", "python eval.py"),
+        ("../game/eval.py", "python ../game/eval.py"),
+        ("/usr/bin/gamespiel", "gamespiel eval"),
+        ("/lib/gamespiel/__main__.py", "python -m gamespiel eval"),
+        ("/lib/pytest/__main__.py", "gamespiel eval"),
+        ("", "gamespiel eval"),
+    ],
+)
+def test_hints_name_the_command_as_it_was_called(
+    started: str, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", [started])
+    assert command("eval") == expected
 
 
 def test_overrides_are_taken_out_in_order() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import io
 import json
 import math
 import shutil
@@ -9,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from game_gym.task import encode
 from gamespiel import exact
+from gamespiel.agents import checkpoint
 from gamespiel.agents.evaluation import balanced_seeds, by_seat, play_seeds
 from gamespiel.agents.models import TINY
 from gamespiel.assembly import make_envs
@@ -20,7 +24,7 @@ from gamespiel.config import Config, InvalidValueError, NotBuiltError, resolve, 
 from gamespiel.evaluation import evaluate
 from gamespiel.options import EvalOptions
 from task_gym.errors import ArgumentError, OpponentError, SizeError, TaskGymError
-from tests.gamespiel.runs import quiet, small, train_quietly
+from tests.gamespiel.runs import STEPS, quiet, small, train_quietly
 
 KUHN = [("env.task_id", "null"), ("env.game", "kuhn_poker")]
 TIC_TAC_TOE = [("env.task_id", "null"), ("env.game", "tic_tac_toe")]
@@ -248,14 +252,120 @@ def test_results_go_beside_the_checkpoint_unless_told_otherwise(
     for options in ({}, {"greedy": True}, {"exact": True}):
         evaluate(EvalOptions(config=given, checkpoint=copy, num_episodes=1, **options), quiet())
     assert {path.name for path in copy.glob("eval-*")} == {
-        "eval-sampled-random.json",
-        "eval-sampled-random-greedy.json",
-        "eval-exact-random.json",
+        "eval-sampled-kuhn_poker-random.json",
+        "eval-sampled-kuhn_poker-random-greedy.json",
+        "eval-exact-kuhn_poker-random.json",
     }
     monkeypatch.chdir(tmp_path)
     against = config(*TIC_TAC_TOE, ("env.opponent", "mcts:5"))
     evaluate(EvalOptions(config=against, agent="first", num_episodes=1), quiet())
-    assert (tmp_path / "runs" / "eval-first-sampled-mcts-5.json").is_file()
+    assert (tmp_path / "runs" / "eval-first-sampled-tic_tac_toe-mcts-5.json").is_file()
+
+
+def test_nothing_is_overwritten_but_the_same_answer(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other games, seeds, numbers of games and checkpoints are other questions."""
+    monkeypatch.chdir(tmp_path)
+    first = EvalOptions(config(*KUHN), agent="random", num_episodes=2)
+    questions = [
+        first,
+        EvalOptions(config(*TIC_TAC_TOE), agent="random", num_episodes=2),
+        dataclasses.replace(first, num_episodes=3),
+        EvalOptions(config(*KUHN, ("run.seed", "1")), agent="random", num_episodes=2),
+        first,
+    ]
+    for options in questions:
+        evaluate(options, quiet())
+    files = {
+        "eval-random-sampled-kuhn_poker-random.json": [0, 2],
+        "eval-random-sampled-tic_tac_toe-random.json": [0, 2],
+        "eval-random-sampled-kuhn_poker-random-2.json": [0, 3],
+        "eval-random-sampled-kuhn_poker-random-3.json": [1, 2],
+    }
+    found = {path.name: json.loads(path.read_text()) for path in Path("runs").iterdir()}
+    assert {name: [data["seed"], data["num_episodes"]] for name, data in found.items()} == files
+
+    copy = tmp_path / "run"
+    shutil.copytree(finished, copy)
+    asked = EvalOptions(saved_config(copy), checkpoint=copy, num_episodes=1)
+    evaluate(asked, quiet())
+    shutil.rmtree(checkpoint.find(copy))
+    evaluate(asked, quiet())
+    steps = {path.name: json.loads(path.read_text())["checkpoint"] for path in copy.glob("eval-*")}
+    assert steps == {
+        "eval-sampled-kuhn_poker-random.json": f"step-{STEPS:06d}",
+        "eval-sampled-kuhn_poker-random-2.json": f"step-{STEPS - 1:06d}",
+    }
+
+
+def test_a_file_that_is_no_result_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("runs").mkdir()
+    notes = Path("runs/eval-random-sampled-kuhn_poker-random.json")
+    notes.write_text("my notes")
+    evaluate(EvalOptions(config(*KUHN), agent="random", num_episodes=1), quiet())
+    assert notes.read_text() == "my notes" and notes.with_stem(notes.stem + "-2").is_file()
+
+
+def test_several_games_have_a_row_each_and_no_common_return(tmp_path: Path) -> None:
+    """Leduc poker pays chips, hex ±1: a mean over both has no unit."""
+    two = config(("env.task_ids", "[200000000, 600000000]"))
+    results = run(tmp_path, two, agent="first", num_episodes=8)
+    assert results["games"] == ["hex", "leduc_poker"]
+    sampled = results["sampled"]
+    assert list(sampled) == ["hex", "leduc_poker", "seat 0", "seat 1", "all"]
+    assert sampled["hex"]["episodes"] + sampled["leduc_poker"]["episodes"] == 16
+    assert [name for name, row in sampled.items() if row["returns"] is not None] == ["hex", "leduc_poker"]
+    assert all(abs(value) <= 1 for value in sampled["hex"]["returns"])
+
+
+def test_a_model_without_a_run(tmp_path: Path) -> None:
+    """The untrained embedded model imitates random play: exact values near 0, and no second untrained row."""
+    given = config(*KUHN)
+    sampled = run(tmp_path, given, num_episodes=4)
+    assert (sampled["agent"], sampled["sampled"]["all"]["episodes"]) == ("tiny", 8)
+    assert 0.9 < sampled["sampled"]["all"]["legal_mass"] <= 1
+    solved = run(tmp_path, given, exact=True)["exact"]
+    assert solved["untrained"] is None and abs(solved["policy"]["share"]) < 0.05
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_tables_are_whole_in_any_terminal(width: int, tmp_path: Path) -> None:
+    console = Console(file=io.StringIO(), width=width)
+    games = config(("env.task_ids", "[200000000, 1600000000]"))
+    output = tmp_path / "result.json"
+    results = evaluate(EvalOptions(games, agent="random", num_episodes=7, output=output), console)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert max(map(len, text.splitlines()[2:-2])) <= width and "…" not in text
+    assert "random on leduc_poker, phantom_ttt against random" in " ".join(text.split())
+    for row in results["sampled"].values():
+        mean, low, high = row["success"]
+        figures = [f"{mean:.1%}", f"{100 * low:.1f}–{100 * high:.1f}", f"{row['score'][0]:.3f}"]
+        figures += [f"± {(row['score'][2] - row['score'][0]):.3f}", f"{row['length']:.2f}"]
+        assert [figure for figure in figures if figure not in text] == []
+    assert "illegal moves: share of moves that the game refused" in " ".join(text.split())
+    console = Console(file=io.StringIO(), width=width)
+    evaluate(EvalOptions(config(*KUHN), agent="random", exact=True, output=output), console)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert all(word in text for word in ("exploitability", "response", "+0.4167"))
+
+
+def test_brackets_in_a_name_are_shown_as_they_are(tmp_path: Path) -> None:
+    """Rich would take them for markup."""
+    console = Console(file=io.StringIO(), width=120)
+    output = tmp_path / "[red]" / "result.json"
+    evaluate(EvalOptions(config(*KUHN), agent="random", num_episodes=1, output=output), console)
+    assert f"written to {output}" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_one_game_has_no_interval(tmp_path: Path) -> None:
+    console = Console(file=io.StringIO(), width=80)
+    options = EvalOptions(config(*KUHN), agent="random", num_episodes=1, output=tmp_path / "result.json")
+    evaluate(options, console)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "inf" not in text and "nan" not in text
+    assert text.count("±") == 2  # score and return of the two games together
 
 
 # -- what is refused ---------------------------------------------------------------------------------------

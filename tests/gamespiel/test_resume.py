@@ -14,11 +14,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from gamespiel import training
+from gamespiel import runs, training
 from gamespiel.agents import checkpoint
 from gamespiel.agents.checkpoint import CheckpointError
 from gamespiel.agents.loggers import read_rows
-from gamespiel.config import InvalidValueError, saved_config
+from gamespiel.config import Config, InvalidValueError, resolve, saved_config
+from gamespiel.config.resume import MAY_CHANGE
+from gamespiel.config.schema import DOTTED
 from tests.gamespiel.runs import (
     ROOT,
     STEPS,
@@ -109,6 +111,67 @@ def test_a_resumed_run_stays_in_its_folder(finished: Path, tmp_path: Path) -> No
     assert not (tmp_path / "elsewhere").exists()
 
 
+def asking(finished: Path, *overrides: tuple[str, str]) -> Config:
+    return resolve(overrides=overrides, base=saved_config(finished))
+
+
+@pytest.mark.parametrize(
+    ("overrides", "named"),
+    [
+        (
+            [("env.game", "leduc_poker")],
+            r"env\.game \('kuhn_poker', not 'leduc_poker'\); it may change",
+        ),
+        ([("run.seed", "4")], r"run\.seed \(3, not 4\); it may change"),
+        ([("ppo.gamma", "0.5"), ("lora.r", "8")], r"lora\.r \(16, not 8\), ppo\.gamma \(1\.0, not 0\.5\);"),
+        ([("ppo.num_train_steps", str(STEPS - 1))], "may grow, not shrink: it is 12, 11 was given"),
+    ],
+)
+def test_what_decides_what_is_learned_stays(
+    overrides: list[tuple[str, str]], named: str, finished: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    with pytest.raises(InvalidValueError, match=named):
+        train_quietly(asking(run, *overrides), resume=run)
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+
+
+def test_every_key_that_a_resumed_run_may_change_is_one() -> None:
+    assert set(MAY_CHANGE) <= set(DOTTED)
+
+
+def test_a_finished_run_may_be_given_more_steps(finished: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    more = [("ppo.num_train_steps", str(STEPS + 2)), ("run.eval_games", "0"), ("run.checkpoint_every", "100")]
+    train_quietly(asking(run, *more), resume=run)
+    rows = rows_of(run)
+    assert [row["step"] for row in rows] == list(range(1, STEPS + 3))
+    assert rows[:STEPS] == rows_of(finished)
+    assert saved_config(run).ppo.num_train_steps == STEPS + 2
+
+
+@pytest.mark.slow
+def test_a_running_run_is_not_resumed(tmp_path: Path) -> None:
+    """By another process; a kill lets go of it at once."""
+    run = tmp_path / "run"
+    process = start(run, until=1, ppo__num_train_steps="100000", run__checkpoint_every="100000")
+    before = (run / "config.yaml").read_text()
+    second = subprocess.run(
+        command("train.py", "--resume", str(run), "--run.device", "cpu"),
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert second.returncode == 2
+    assert f"gamespiel: run '{run}' is in use: another process is training there" in second.stderr
+    assert process.poll() is None and (run / "config.yaml").read_text() == before
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+    with runs.own(run):
+        pass
+
+
 def start(run: Path, until: int, **more: str) -> subprocess.Popen[str]:
     """`python train.py` in a process of its own, returned when it has logged `until` steps."""
     process = subprocess.Popen(
@@ -162,7 +225,7 @@ def test_the_command_line_goes_on_and_evaluates(
     )
     # Where the run's path is long, the title wraps between any two words.
     assert "against random" in " ".join(result.stdout.split())
-    assert (run / "eval-sampled-random.json").is_file()
+    assert (run / "eval-sampled-kuhn_poker-random.json").is_file()
 
 
 @pytest.mark.slow

@@ -7,9 +7,12 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 from matplotlib.image import imread
+from safetensors.torch import load_file
 
 from gamespiel.agents import checkpoint
+from gamespiel.agents.checkpoint import CheckpointError
 from gamespiel.agents.loggers import read_rows
 from gamespiel.agents.models import ModelError
 from gamespiel.config import Config, InvalidValueError, NotBuiltError, load, resolve, saved_config
@@ -27,6 +30,7 @@ def test_a_runs_folder(finished: Path) -> None:
         "checkpoints",
         "learning_curve.png",
         "summary.json",
+        ".lock",
     }
     assert load(finished / "config.yaml") == small(finished)
     assert steps_of(finished) == list(range(STEPS + 1))  # the one of step 0 is there from the start
@@ -57,7 +61,7 @@ def test_the_summary_has_before_and_after(finished: Path) -> None:
     assert summary["step"] == STEPS and summary["decisions"] == rows_of(finished)[-1]["decisions"]
     measures = {
         "share of best response", "share, greedy", "exact return, seat 0", "exact return, seat 1",
-        "score", "success rate", "return", "illegal rate",
+        "score", "success rate", "return", "illegal rate", "legal mass",
     }  # fmt: skip
     assert set(summary["before"]) == set(summary["after"]) == measures
     for row in (summary["before"], summary["after"]):
@@ -65,6 +69,7 @@ def test_the_summary_has_before_and_after(finished: Path) -> None:
         value = row["exact return, seat 0"] + row["exact return, seat 1"]
         assert row["share of best response"] == pytest.approx(value / (1 / 2 + 5 / 12))
         assert row["illegal rate"] == 0
+        assert 0.9 < row["legal mass"] <= 1  # the embedded model has read the games' prompts
     # The untrained model imitates uniformly random play, and uniform against uniform is worth 0.
     assert abs(summary["before"]["share of best response"]) < 0.05
     assert summary["before"] != summary["after"]
@@ -77,8 +82,21 @@ def test_the_tables_and_what_to_do_next_are_printed(tmp_path: Path) -> None:
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert "lora.lora_dropout = 0.1 is applied nowhere" in text
     assert f"run folder: {folder}" in text
-    assert f"python eval.py --checkpoint {folder} --exact" in text
     assert "share of best response" in text and "success rate" not in text  # no games, no sampled measures
+    assert text.splitlines()[-2:] == [
+        f"evaluate: gamespiel eval --checkpoint {folder} --exact, against others with --opponent mcts:100",
+        f"go on: gamespiel train --resume {folder} --ppo.num_train_steps 2; "
+        "play it from Python: docs/python.md",
+    ]
+
+
+def test_no_table_without_measures(tmp_path: Path) -> None:
+    """Against `mcts` nothing is known exactly, and no games were asked for."""
+    console = quiet()
+    nothing = {"env__opponent": "mcts:2", "ppo__num_train_steps": "1", "run__eval_games": "0"}
+    train(small(tmp_path / "run", **nothing), console=console)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "before" not in text and "decisions in" in text and "--exact" not in text
 
 
 def test_checkpoints_are_written_when_asked_and_old_ones_removed(tmp_path: Path) -> None:
@@ -96,11 +114,50 @@ def test_a_run_without_a_folder_gets_a_new_one(tmp_path: Path, monkeypatch: pyte
     assert load(run / "config.yaml").run.output_dir == str(run)
 
 
+def weights(checkpoint_folder: Path) -> dict[str, torch.Tensor]:
+    adapters = load_file(checkpoint_folder / "adapter" / "adapter_model.safetensors")
+    return adapters | load_file(checkpoint_folder / "value_head.safetensors")
+
+
+def test_a_new_run_from_the_weights_of_another(finished: Path, tmp_path: Path) -> None:
+    """Another game and seed, from step 0, with an optimizer of its own."""
+    console = quiet()
+    asked = small(
+        tmp_path / "run", env__game="leduc_poker", env__max_turns="20", run__seed="5", run__eval_games="0",
+        run__init_from=str(finished), ppo__num_train_steps="1",
+    )  # fmt: skip
+    run = train(asked, console=console)
+    newest = checkpoint.find(finished)
+    assert saved_config(run).run.init_from == str(newest)  # the very step, whatever the other run does next
+    assert f"starting from the weights of {newest}" in console.file.getvalue()  # type: ignore[attr-defined]
+    begun, taken = weights(run / "checkpoints" / "step-000000"), weights(newest)
+    assert begun.keys() == taken.keys()
+    assert [name for name in begun if not torch.equal(begun[name], taken[name])] == []
+    state = json.loads((run / "checkpoints" / "step-000000" / "state.json").read_text())
+    assert (state["step"], state["num_timesteps"]) == (0, 0)
+    assert torch.load(run / "checkpoints" / "step-000000" / "optimizer.pt")["state"] == {}
+    train_quietly(saved_config(run), resume=run)  # where the weights are from is part of its configuration
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ({"run__init_from": "/no/run"}, "'/no/run' was given, which holds none"),
+        ({"lora__r": "8"}, "does not fit"),
+    ],
+)
+def test_weights_that_cannot_be_had(
+    override: dict[str, str], message: str, finished: Path, tmp_path: Path
+) -> None:
+    asked = {"run__init_from": str(finished)} | override
+    refused(small(tmp_path / "run", **asked), CheckpointError, message)
+
+
 def refused(config: Config, error: type[TaskGymError], message: str) -> None:
     folder = Path(str(config.run.output_dir))
     with pytest.raises(error, match=message):
         train_quietly(config)
-    assert not (folder / "config.yaml").exists() and steps_of(folder) == []
+    assert not folder.exists()
 
 
 @pytest.mark.parametrize(
@@ -145,6 +202,18 @@ def test_an_output_dir_that_holds_a_run_is_left_alone(finished: Path) -> None:
     with pytest.raises(InvalidValueError, match="already holds a run: go on with --resume"):
         train_quietly(small(finished))
     assert {path: path.stat().st_mtime_ns for path in finished.rglob("*")} == before
+
+
+def test_a_mistyped_game_or_model_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for override in ({"env__game": "kuhn_pokr"}, {"model__model_name": "tinny"}, {"run__init_from": "no"}):
+        config = small(tmp_path, **override)
+        unnamed = dataclasses.replace(config.run, output_dir=None)
+        with pytest.raises(TaskGymError):
+            train_quietly(dataclasses.replace(config, run=unnamed))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_game_may_be_any_of_the_four_keys(tmp_path: Path) -> None:

@@ -1,0 +1,95 @@
+"""A run's folder belongs to one process."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from gamespiel import runs
+from gamespiel.config import Config, InvalidValueError, save
+from gamespiel.runs import RunInUseError
+from tests.gamespiel.runs import small
+
+
+@pytest.fixture
+def unnamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
+    """A configuration without a folder, at a time that stands still."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(runs.time, "strftime", lambda form: "20260102-030405")
+    config = small(tmp_path)
+    return dataclasses.replace(config, run=dataclasses.replace(config.run, output_dir=None))
+
+
+def test_runs_that_start_in_one_second_have_a_folder_each(unnamed: Config) -> None:
+    with ExitStack() as stack:
+        folders = [stack.enter_context(runs.create(unnamed)) for _ in range(3)]
+    name = Path("runs/kuhn_poker-20260102-030405-seed3")
+    assert folders == [name, Path(f"{name}-2"), Path(f"{name}-3")]
+
+
+def test_a_named_folder_is_one_runs(tmp_path: Path) -> None:
+    config = small(tmp_path / "run")
+    with (
+        runs.create(config) as folder,
+        pytest.raises(RunInUseError, match=f"run '{folder}' is in use"),
+        runs.create(config),
+    ):
+        raise AssertionError("two runs have the folder")
+    save(config, folder / "config.yaml")
+    for attempt in (runs.check_free, lambda config: runs.create(config).__enter__()):
+        with pytest.raises(InvalidValueError, match="already holds a run: go on with --resume"):
+            attempt(config)
+
+
+def test_a_run_that_was_faster_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process made a run of the folder between the first look and the lock."""
+    config, own = small(tmp_path / "run"), runs.own
+
+    def slow(folder: Path) -> object:
+        save(config, folder / "config.yaml")
+        return own(folder)
+
+    runs.check_free(config)
+    monkeypatch.setattr(runs, "own", slow)
+    with pytest.raises(InvalidValueError, match="already holds a run"), runs.create(config):
+        raise AssertionError("the other run was overwritten")
+
+
+def test_a_kill_lets_go(tmp_path: Path) -> None:
+    """Also where a child of the killed process lives on."""
+    code = (
+        "import subprocess, sys, time\n"
+        "from pathlib import Path\n"
+        "from gamespiel import runs\n"
+        "with runs.own(Path(sys.argv[1])):\n"
+        "    child = subprocess.Popen(['sleep', '60'])\n"
+        "    print(child.pid, flush=True)\n"
+        "    time.sleep(60)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    child = int(process.stdout.readline())
+    try:
+        with pytest.raises(RunInUseError), runs.own(tmp_path):
+            pass
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(timeout=60)
+        os.kill(child, 0)  # it lives
+        with runs.own(tmp_path):
+            pass
+    finally:
+        os.kill(child, signal.SIGKILL)
+        process.stdout.close()
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidValueError, match=r"run.output_dir .*file/run': Not a directory"):
+        runs.create(small(tmp_path / "file" / "run")).__enter__()
