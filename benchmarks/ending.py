@@ -1,21 +1,109 @@
-"""How a benchmark ends: its results as one line of JSON, in a file and on the terminal."""
+"""Where a benchmark's results go: one line of JSON, in a file and on the terminal.
+
+By default the file is a new one in `runs/benchmarks/` of the current directory, which git ignores. `--keep`
+overwrites the tracked file in `benchmarks/results/` instead, and `--out` names another place.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
+#: The tracked results.
+RESULTS = Path(__file__).parent / "results"
 
-def end(results: dict[str, Any], path: Path) -> dict[str, Any]:
-    """Write the results to a file, whose folder is made where there is none, print them and return them as
-    they are read back: lists for tuples, texts for keys.
+#: The folder of new files.
+RUNS = Path("runs", "benchmarks")
+
+Draw = Callable[[dict[str, Any], Path], object]
+"""(results, path of the picture) -> ignored."""
+
+
+def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
+    """Parses a benchmark's options and the common ones, `--keep` and `--out`.
+
+    Returns:
+        The options. ``out`` is a folder, a file that ends in `.json`, or None for a new file. The folder is
+        made at once, so that a wrong place is an error before the benchmark runs and not after.
+    """
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument(
+        "--keep",
+        dest="out",
+        action="store_const",
+        const=RESULTS,
+        help="overwrite the tracked results in benchmarks/results",
+    )
+    place.add_argument(
+        "--out",
+        "--output",
+        type=Path,
+        metavar="PATH",
+        help=f"a folder, or a file that ends in .json, to overwrite [a new file in {RUNS.as_posix()}]",
+    )
+    given = parser.parse_args(argv)
+    folder = RUNS if given.out is None else given.out.parent if _is_file(given.out) else given.out
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(
+            f"cannot make the folder {str(folder)!r} for the results: {error.strerror}; "
+            "--out takes a folder, or a file that ends in .json"
+        )
+    return given
+
+
+def end(results: dict[str, Any], out: Path | None, draw: Draw | None = None) -> dict[str, Any]:
+    """Writes the results, and their picture beside them, and prints where. The last line is the results.
+
+    Args:
+        results: plain data; "benchmark" names the file.
+        out: as ``parse`` returns it.
+        draw: draws the picture, if the benchmark has one.
+
+    Returns:
+        The results as they are read back: lists for tuples, texts for keys.
 
     Raises:
-        ValueError: a number among them that JSON has not, as NaN.
+        ValueError: the results have a number that JSON lacks, as NaN. Nothing is written.
     """
     text = json.dumps(results, allow_nan=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text + "\n", encoding="utf-8")
-    print(text)
-    return dict(json.loads(text))
+    found = dict(json.loads(text))
+    try:
+        path = _write(text + "\n", results["benchmark"], out)
+        print(f"written to {path}")
+        if draw is not None:
+            picture = path.with_suffix(".png")
+            draw(found, picture)
+            print(f"written to {picture}")
+    finally:
+        # A full disk must not cost a result that took an hour.
+        print(text)
+    return found
+
+
+def _write(text: str, name: str, out: Path | None) -> Path:
+    if out is not None:
+        path = out if _is_file(out) else out / f"{name}.json"
+        path.write_text(text, encoding="utf-8")
+        return path
+    first = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    stems = chain([first], (f"{first}-{number}" for number in count(2)))
+    while True:
+        path = RUNS / f"{next(stems)}.json"
+        # A picture may outlive its results, and is not overwritten either.
+        if not path.with_suffix(".png").exists():
+            with suppress(FileExistsError), path.open("x", encoding="utf-8") as file:
+                file.write(text)
+                return path
+
+
+def _is_file(out: Path) -> bool:
+    """Returns whether a given place is a file. Every other place is a folder."""
+    return out.suffix == ".json" and not out.is_dir()

@@ -14,7 +14,7 @@ timed. They take turns in short rounds; a ratio is the median over the rounds, o
 
 Below that, where the time of `raw` goes, and with `--search` what a move of `mcts` and `mcts-python` costs.
 
-Ends in one line of JSON, which is also written to a file.
+Ends in one line of JSON, which is also written to a new file in `runs/benchmarks/`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -34,7 +33,7 @@ from open_spiel.python import rl_environment
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.ending import end
+from benchmarks.ending import end, parse
 from benchmarks.loops import (
     RecordingAgent,
     UniformAgent,
@@ -55,7 +54,6 @@ from game_gym.task import encode
 
 HEADLINE = ("leduc_poker", "othello", "chess")
 ORDER = (*HEADLINE, *(name for name in TABLE if name not in HEADLINE))
-RESULTS = Path(__file__).parent / "results" / "env_speed.json"
 
 #: Contenders that play exactly the games that `bare`, the first of them, plays.
 SAME_GAMES = ("bare", "raw", "gym_make", "reseeded")
@@ -321,8 +319,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     )
     parser.add_argument("--seconds", type=float, default=1.0, help="CPU time of a contender and game [1]")
     parser.add_argument("--search", action="store_true", help="measure the search opponents too (minutes)")
-    parser.add_argument("--output", type=Path, default=RESULTS, metavar="FILE", help=f"[{RESULTS.name}]")
-    given = parser.parse_args(argv)
+    given = parse(parser, argv)
     console = Console(width=120)
 
     games, profiles, searches = {}, {}, {}
@@ -357,7 +354,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
         "profile": profiles,
         "search": searches,
     }
-    return end(results, given.output)
+    return end(results, given.out)
 
 
 def overview(games: Mapping[str, Any]) -> dict[str, dict[str, float]]:

@@ -5,7 +5,7 @@ perceptron on the game's own tensor under sb3-contrib's MaskablePPO, the preset 
 with its base model's weights drawn afresh. At about a hundred points of training each policy's share of best
 response is computed exactly, at temperature 1. The clock stands still meanwhile: seconds are of training.
 
-Ends in one line of JSON, which is also written to `learning_speed.json`, with the picture beside it.
+Ends in one line of JSON, which is also written to a new file in `runs/benchmarks/`. The picture is beside it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from benchmarks.ending import end
+from benchmarks.ending import end, parse
 from benchmarks.machine import machine
 from game_gym import exact
 from game_gym.wrappers import TensorObservation
@@ -36,7 +36,6 @@ from gamespiel.config import resolve
 TASK_ID, OPPONENT = 200_000_000, "random"  # Leduc poker
 POINTS = 100
 THRESHOLDS = (0.85, 0.90, 0.95)
-RESULTS = Path(__file__).parent / "results"
 
 MLP_ENVS = 16
 MLP_SETTINGS: Mapping[str, Any] = {
@@ -302,9 +301,8 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     )
     parser.add_argument("--decisions", type=int, default=200_000, help="of each learner [200000]")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0], metavar="SEED", help="a run each [0]")
-    parser.add_argument("--out", type=Path, default=RESULTS, metavar="DIR", help="where results are written")
     parser.add_argument("--threads", type=int, help="CPU threads (left out: torch decides)")
-    given = parser.parse_args(argv)
+    given = parse(parser, argv)
     if given.threads is not None:
         torch.set_num_threads(given.threads)
 
@@ -328,9 +326,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
             "settings": dict(learner.settings),
             "runs": runs,
         }
-    results = end(results, given.out / "learning_speed.json")
-    draw(results, given.out / "learning_speed.png")
-    return results
+    return end(results, given.out, draw)
 
 
 if __name__ == "__main__":

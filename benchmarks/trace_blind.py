@@ -10,7 +10,7 @@ Measured are the mean probability of the true output, and how often it has the h
 share), with 95% Wilson intervals, beside a uniform guess on the same tasks. Where a task had too few versions
 and gave way to another, what its own program prints is not at hand, and it is left out of the second fit.
 
-Ends in one line of JSON, which is also written to `trace_blind.json`.
+Ends in one line of JSON, which is also written to a new file in `runs/benchmarks/`.
 """
 
 from __future__ import annotations
@@ -22,21 +22,18 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from benchmarks.ending import end
+from benchmarks.ending import end, parse
 from benchmarks.machine import machine
 from gamespiel.agents.stats import Interval, wilson
 from trace_gym.backends import LocalBackend
 from trace_gym.choices import OPTIONS
 from trace_gym.programs.builtin import ids_of
 from trace_gym.programs.sources import open_source
-
-RESULTS = Path(__file__).parent / "results"
 
 #: Words and pairs of words share so many columns, by a hash.
 COLUMNS = 4096
@@ -169,8 +166,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--family", default="sorting", help='of the programs, or "all" [sorting]')
     parser.add_argument("--known", type=int, default=3000, help="tasks to fit on [3000]")
     parser.add_argument("--asked", type=int, default=1000, help="tasks to guess on [1000]")
-    parser.add_argument("--out", type=Path, default=RESULTS, metavar="DIR", help="where results are written")
-    given = parser.parse_args(argv)
+    given = parse(parser, argv)
     family = None if given.family == "all" else given.family
 
     drawn, own = questions(given.level, family, given.known + given.asked)
@@ -184,7 +180,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
         "own": measured([one for one in known if one], [one for one in asked if one]),
     }
     print(table(results))
-    return end(results, given.out / "trace_blind.json")
+    return end(results, given.out)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ Shares of right choices have 95% Wilson intervals. They are of the held-out ids:
 seed would have changed is not in them. Seconds are of training with the making of its programs, which the
 second arm finds made. Any key can be set as in `train.py`, as `--ppo.batch_size 64`.
 
-Ends in one line of JSON, which is also written to `trace_learning.json`.
+Ends in one line of JSON, which is also written to a new file in `runs/benchmarks/`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
 
-from benchmarks.ending import end
+from benchmarks.ending import end, parse
 from benchmarks.machine import machine
 from gamespiel.agents.evaluation import play_seeds, policy_agent
 from gamespiel.agents.policy import LLMPolicy
@@ -43,7 +42,6 @@ from trace_gym.prompts import render_choice, render_task
 
 PRESET = "tiny-trace"
 HELD_OUT = (5_000_000_000, 5_999_999_999)
-RESULTS = Path(__file__).parent / "results"
 MODES = ("sampled", "greedy")
 
 
@@ -201,9 +199,8 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--steps", help="of training, the same as --ppo.num_train_steps")
     parser.add_argument("--traces", type=int, default=1000, help="held out, to evaluate on [1000]")
     parser.add_argument("--seed", default="0", help="the same as --run.seed [0]")
-    parser.add_argument("--out", type=Path, default=RESULTS, metavar="DIR", help="where results are written")
     parser.add_argument("--threads", type=int, help="CPU threads (left out: torch decides)")
-    given = parser.parse_args(rest)
+    given = parse(parser, rest)
     if given.threads is not None:
         torch.set_num_threads(given.threads)
     flags = [("run.device", "cpu"), ("run.seed", given.seed)]
@@ -228,7 +225,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     results["apart"] = {mode: apart(results, mode) for mode in MODES}
     envs.close()
     print(table(results))
-    return end(results, given.out / "trace_learning.json")
+    return end(results, given.out)
 
 
 if __name__ == "__main__":

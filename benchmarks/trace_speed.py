@@ -4,7 +4,7 @@ Three ways to run the same small programs, in turns in one process: `subprocess.
 which protects from nothing; `trace_gym.sandbox.run`, a sandbox for each program; and a warm `Sandbox`. The
 last two at every level of protection that the machine has.
 
-Ends in one line of JSON, which is also written to `trace_speed.json`.
+Ends in one line of JSON, which is also written to a new file in `runs/benchmarks/`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.ending import end
+from benchmarks.ending import end, parse
 from benchmarks.machine import machine
 from trace_gym.sandbox import LEVELS, Sandbox, run, trouble
-
-RESULTS = Path(__file__).parent / "results"
 
 PLAIN = "subprocess"
 """What the others are compared with."""
@@ -154,8 +152,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--rounds", type=int, default=100, help=f"of {len(PROGRAMS)} programs each way [100]")
-    parser.add_argument("--out", type=Path, default=RESULTS, metavar="DIR", help="where results are written")
-    given = parser.parse_args(argv)
+    given = parse(parser, argv)
 
     missing = {level: reason for level in LEVELS if (reason := trouble(level)) is not None}
     for level, reason in missing.items():
@@ -177,7 +174,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     for name, way in results["ways"].items():
         rate, ratio = way["executions_per_second"], way["times_subprocess"]
         print(f"{name:<20} {rate:8.1f} executions/s  {ratio:6.2f} times {PLAIN}")
-    return end(results, given.out / "trace_speed.json")
+    return end(results, given.out)
 
 
 if __name__ == "__main__":

@@ -81,4 +81,4 @@ def test_a_short_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert json.loads(printed[-1]) == results == json.loads((tmp_path / "new/trace_blind.json").read_text())
     assert list(results) == ["benchmark", "machine", "level", "family", "drawn", "own"]
     assert (results["drawn"]["fitted_on"], results["drawn"]["asked"]) == (6, 3)
-    assert " ".join(printed[-4].split()) == "true is what is printed by uniform probability greedy"
+    assert " ".join(printed[-5].split()) == "true is what is printed by uniform probability greedy"

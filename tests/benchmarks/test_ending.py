@@ -1,0 +1,248 @@
+"""Where a benchmark's results go: to a new file, or where `--keep` or `--out` says."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import pytest
+
+from benchmarks import ending, env_speed, learning_speed, trace_learning
+from benchmarks.learning_speed import Curve, Learner, Point
+
+TRACKED = ending.RESULTS
+NEW = Path("runs", "benchmarks")
+
+SMALLEST: dict[str, list[str]] = {
+    "env_speed": ["--games", "leduc_poker", "--seconds", "0.001"],
+    "learning_speed": ["--decisions", "1"],
+    "trace_blind": ["--known", "6", "--asked", "3"],
+    "trace_learning": ["--traces", "1"],
+    "trace_speed": ["--rounds", "1"],
+}
+"""Every benchmark, and its smallest settings."""
+
+
+def sample(argv: Sequence[str], number: float = 1, draw: ending.Draw | None = None) -> dict[str, Any]:
+    """Runs a benchmark that measures nothing."""
+    given = ending.parse(argparse.ArgumentParser(), argv)
+    return ending.end({"benchmark": "sample", "number": number}, given.out, draw)
+
+
+def picture(results: dict[str, Any], path: Path) -> None:
+    path.write_text(f"a picture of {results['number']}")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture(autouse=True)
+def cwd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Makes an empty folder the current directory."""
+    here = tmp_path / "cwd"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    return here
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that takes the place of `benchmarks/results`."""
+    folder = tmp_path / "results"
+    folder.mkdir()
+    monkeypatch.setattr(ending, "RESULTS", folder)
+    return folder
+
+
+@pytest.fixture
+def one_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stops the clock."""
+    monkeypatch.setattr(ending.time, "strftime", lambda form: "20261122-101112")
+
+
+# -- the common ending -------------------------------------------------------------------------------------
+
+
+def test_each_run_writes_a_new_file_and_says_where(capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(3):
+        results = sample([], number)
+        where, line = capsys.readouterr().out.splitlines()
+        path = Path(where.removeprefix("written to "))
+        assert path.parent == NEW
+        assert re.fullmatch(r"sample-\d{8}-\d{6}(-\d+)?\.json", path.name)
+        assert path.read_text() == line + "\n"
+        assert json.loads(line) == results == {"benchmark": "sample", "number": number}
+    assert len(contents(NEW)) == 3
+
+
+@pytest.mark.usefixtures("one_second")
+def test_names_within_a_second() -> None:
+    for number in range(3):
+        sample([], number, picture)
+    assert sorted(contents(NEW)) == [
+        f"sample-20261122-101112{more}.{kind}" for more in ("-2", "-3", "") for kind in ("json", "png")
+    ]
+    for number, more in enumerate(("", "-2", "-3")):
+        assert json.loads((NEW / f"sample-20261122-101112{more}.json").read_text())["number"] == number
+        assert (NEW / f"sample-20261122-101112{more}.png").read_text() == f"a picture of {number}"
+
+
+@pytest.mark.usefixtures("one_second")
+def test_a_picture_without_results_is_not_overwritten() -> None:
+    NEW.mkdir(parents=True)
+    (NEW / "sample-20261122-101112.png").write_text("old")
+    sample([], 1, picture)
+    assert sorted(contents(NEW)) == [
+        "sample-20261122-101112-2.json", "sample-20261122-101112-2.png", "sample-20261122-101112.png"
+    ]  # fmt: skip
+    assert (NEW / "sample-20261122-101112.png").read_text() == "old"
+
+
+@pytest.mark.usefixtures("one_second")
+def test_benchmarks_that_end_at_once_write_a_file_each() -> None:
+    together = Barrier(8)
+
+    def run(number: int) -> None:
+        together.wait()
+        sample([], number)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(run, range(8)))
+    written = [json.loads(text)["number"] for text in contents(NEW).values()]
+    assert sorted(written) == list(range(8))
+
+
+def test_keep_overwrites_the_kept_files_from_any_directory(
+    kept: Path, cwd: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (kept / "sample.json").write_text("an old and much longer line that must be gone altogether\n")
+    (kept / "sample.png").write_text("old")
+    (kept / "another.json").write_text("untouched")
+    sample(["--keep"], 7, picture)
+    *where, line = capsys.readouterr().out.splitlines()
+    assert where == [f"written to {kept / 'sample.json'}", f"written to {kept / 'sample.png'}"]
+    assert contents(kept) == {
+        "sample.json": f"{line}\n".encode(), "sample.png": b"a picture of 7", "another.json": b"untouched"
+    }  # fmt: skip
+    assert list(cwd.iterdir()) == []
+
+
+def test_the_kept_results_are_those_that_git_tracks() -> None:
+    """`--keep` finds them although the current directory is another one."""
+    assert {path.stem for path in TRACKED.glob("*.json")} == set(SMALLEST)
+
+
+@pytest.mark.parametrize("option", ["--out", "--output"])
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [
+        ("new/folder", "new/folder/sample.json"),
+        ("new/mine.json", "new/mine.json"),
+        ("old.json", "old.json/sample.json"),
+    ],
+)
+def test_a_place_of_ones_own(option: str, given: str, path: str, cwd: Path) -> None:
+    (cwd / "old.json").mkdir()  # a folder, whatever it is called
+    for number in range(2):
+        sample([option, given], number, picture)
+        assert json.loads((cwd / path).read_text())["number"] == number
+        assert (cwd / path).with_suffix(".png").read_text() == f"a picture of {number}"
+    assert not (cwd / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--keep", "--out", "x"], "argument --out/--output: not allowed with argument --keep"),
+        (["--out", "a_file"], "cannot make the folder 'a_file' for the results: File exists; "),
+        (["--out", "a_file/x.json"], "cannot make the folder 'a_file' for the results: File exists; "),
+        (["--out", "a_file/x"], "--out takes a folder, or a file that ends in .json"),
+    ],
+)
+def test_a_place_that_cannot_be_is_an_error_before_the_run(
+    argv: list[str], message: str, cwd: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (cwd / "a_file").touch()
+    with pytest.raises(SystemExit):
+        ending.parse(argparse.ArgumentParser(), argv)
+    assert message in capsys.readouterr().err
+
+
+def test_what_json_lacks_is_not_written() -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        sample([], float("nan"))
+    assert contents(NEW) == {}
+
+
+def test_results_outlive_a_picture_that_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    def fail(results: dict[str, Any], path: Path) -> None:
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        sample([], 1, fail)
+    (text,) = contents(NEW).values()
+    assert text.decode().strip() == capsys.readouterr().out.splitlines()[-1]
+
+
+# -- the benchmarks ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def untrained(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Takes the training out of the benchmarks that train, and the profile out of another."""
+
+    def learn(curve: Curve, decisions: int, seed: int) -> None:
+        curve.points += [Point(0, 0.0, 0.0), Point(1, 1.0, 0.5)]
+
+    learners = [Learner(key, key, learn, lambda model: 0.0, {}) for key in ("mlp", "tiny", "random_weights")]
+    right = trace_learning.share(1, 1)
+    arm = {"sampled": right, "greedy": right}
+    monkeypatch.setattr(learning_speed, "learners", lambda: learners)
+    monkeypatch.setattr(trace_learning, "learn", lambda *_: arm | {"untrained": arm})
+    monkeypatch.setattr(env_speed, "HEADLINE", ())
+
+
+def test_every_benchmark_is_here() -> None:
+    assert set(SMALLEST) == {
+        path.stem for path in TRACKED.parent.glob("*.py") if "def main(" in path.read_text(encoding="utf-8")
+    }
+
+
+@pytest.mark.usefixtures("untrained")
+@pytest.mark.parametrize("name", SMALLEST)
+def test_a_benchmark_leaves_what_is_there(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    before = contents(TRACKED)
+    main = importlib.import_module(f"benchmarks.{name}").main
+    kinds = ["json", "png"] if name == "learning_speed" else ["json"]
+    seen: dict[str, bytes] = {}
+    for run in (1, 2):
+        results = main(SMALLEST[name])
+        written = contents(NEW)
+        fresh = sorted(set(written) - set(seen))
+        assert [path.partition("-")[0] for path in fresh] == [name] * len(kinds)
+        assert sorted(path.rpartition(".")[2] for path in fresh) == kinds
+        assert len(written) == run * len(kinds) and seen.items() <= written.items()
+        printed = capsys.readouterr().out.splitlines()
+        assert printed[-1 - len(kinds) : -1] == [f"written to {NEW / path}" for path in fresh]
+        assert json.loads(printed[-1]) == results == json.loads(written[fresh[0]])
+        seen = written
+    assert contents(TRACKED) == before
+
+
+@pytest.mark.usefixtures("untrained")
+@pytest.mark.parametrize("name", SMALLEST)
+def test_a_benchmark_renews_what_is_kept(name: str, kept: Path, cwd: Path) -> None:
+    before = contents(TRACKED)
+    (kept / f"{name}.json").write_text("old")
+    results = importlib.import_module(f"benchmarks.{name}").main([*SMALLEST[name], "--keep"])
+    assert json.loads((kept / f"{name}.json").read_text()) == results
+    assert {path.stem for path in kept.iterdir()} == {name} and list(cwd.iterdir()) == []
+    assert contents(TRACKED) == before
