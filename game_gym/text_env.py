@@ -24,11 +24,22 @@ class GameSpielTextEnv(GameSpielEnv):
 
     Args:
         parse: "upstream" reads a reply as affinetes does under the seeding protocol in use, so that what
-            trains here scores there; "last" strips reasoning and takes the last legal id named, else the
-            legal action's name that stands last.
+            trains here scores there. With ``seeding="openenv"`` the first run of digits in the reply is the
+            action. "last" strips reasoning and takes the last legal id named, else the legal action's name
+            that ends last.
         **arguments: As for :class:`GameSpielEnv`.
 
     A reply that names no legal action is an illegal action.
+
+    Each rule looks for ids before names, and it finds them inside names too. In tic_tac_toe the move x(1,1)
+    is action 4, but "my move is x(1,1)" is read as action 1::
+
+        reply                          parse="upstream"  parse="last"
+        "my move is x(1,1)"            1                 1
+        "my move is x(1,1), action 4"  1                 4
+        "4"                            4                 4
+
+    With ``seeding="evaluate"``, "upstream" reads these three in the same way.
     """
 
     def __init__(self, *positional: Any, parse: str = "upstream", **arguments: Any) -> None:

@@ -1,18 +1,20 @@
-"""Reading an action out of a text reply.
+"""Reads an action out of a text reply.
 
-A parser takes the reply, the legal action ids and their names (same order), and returns a legal id, or
-None where the reply names none. Parsers never raise and never return an illegal id.
+A parser takes the reply, the legal action ids and their names (same order). It returns a legal id, or None
+if the reply names none. Parsers never raise and never return an illegal id. Their time is linear in the
+length of the reply.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 Parser = Callable[[str, Sequence[int], Sequence[str]], int | None]
 
-_THINKING = re.compile(r"<think>.*?</think>|<thinking>.*?</thinking>", re.DOTALL)
-_CLOSING = re.compile(r"</think>|</thinking>")
+_TAG = re.compile(r"</?think(?:ing)?>")
+#: The closing tag of each opening tag.
+_CLOSING = {"<think>": "</think>", "<thinking>": "</thinking>"}
 _DIGITS = re.compile(r"\d+")
 _WORD_NUMBER = re.compile(r"\b\d+\b")
 _SYMBOLS = re.compile(r"[\W_]+")
@@ -22,17 +24,47 @@ _LONGEST_ID = 18
 
 
 def strip_reasoning(reply: str) -> str:
-    """Remove ``<think>`` and ``<thinking>`` blocks; after a lone closing tag keep what follows it."""
+    """Returns the reply without reasoning and without white space at its ends.
+
+    ``<think>`` and ``<thinking>`` blocks are removed. If a closing tag is left, only the text after the last
+    one counts.
+    """
     return cut_reasoning(reply).strip()
 
 
 def cut_reasoning(reply: str) -> str:
-    """:func:`strip_reasoning` that leaves the white space around the rest: a text in which it counts."""
-    return _CLOSING.split(_THINKING.sub("", reply))[-1]
+    """Returns the same as :func:`strip_reasoning`, with the white space at its ends."""
+    rest = _without_blocks(reply)
+    ends = [rest.rfind(tag) + len(tag) for tag in _CLOSING.values() if tag in rest]
+    return rest[max(ends, default=0) :]
+
+
+def _without_blocks(reply: str) -> str:
+    """Returns the reply without its reasoning blocks, scanned from left to right.
+
+    A block begins at an opening tag and ends at the next closing tag of the same name. An opening tag without
+    such a closing tag stays, and the scan goes on after it. This is ``re.sub`` with upstream's expression
+    ``<think>.*?</think>|<thinking>.*?</thinking>``, which takes quadratic time: from each opening tag that is
+    never closed, it reads to the end of the reply.
+    """
+    last = {opening: reply.rfind(closing) for opening, closing in _CLOSING.items()}
+    kept, start, awaited = [], 0, ""
+    for match in _TAG.finditer(reply):
+        tag = match.group()
+        if not awaited and match.start() < last.get(tag, -1):
+            kept.append(reply[start : match.start()])
+            awaited = _CLOSING[tag]
+        elif tag == awaited:
+            start, awaited = match.end(), ""
+    kept.append(reply[start:])
+    return "".join(kept)
 
 
 def first_number(reply: str, legal: Sequence[int], names: Sequence[str]) -> int | None:
-    """Upstream's reset/step rule: the first run of digits in the reply is the action, if legal."""
+    """Upstream's reset/step rule: the first run of digits in the reply is the action, if legal.
+
+    The run may be part of a name or of the reasoning: "my move is x(1,1)" is action 1.
+    """
     match = _DIGITS.search(reply)
     return None if match is None else _legal_id(match.group(), legal)
 
@@ -40,11 +72,13 @@ def first_number(reply: str, legal: Sequence[int], names: Sequence[str]) -> int 
 def whole_reply(reply: str, legal: Sequence[int], names: Sequence[str]) -> int | None:
     """Upstream's evaluate rule.
 
-    Reasoning stripped; a reply that is one number is that action, legal or not; else the first action, in
-    legal order, whose id stands in the reply as a whole word; else the first whose name stands in it with
-    case ignored, or does so with everything but letters and digits removed. Of a name of symbols alone
-    nothing is left then, which stands in every reply: such an action is taken for any reply that names none
-    before it. No game of the table has such names.
+    Reasoning is stripped first. If the rest is one number, that number is the action, legal or not. Otherwise
+    it is the first action, in legal order, whose id is in the reply as a whole word. If there is none, it is
+    the first action whose name is in the reply. Names match with case ignored, and also with everything but
+    letters and digits removed.
+
+    A name of symbols alone becomes empty then, and is in every reply. Its action is chosen if no action
+    before it is named. No game of the table has such names.
     """
     reply = strip_reasoning(reply)
     if _DIGITS.fullmatch(reply):
@@ -53,22 +87,25 @@ def whole_reply(reply: str, legal: Sequence[int], names: Sequence[str]) -> int |
     for action in legal:
         if str(action) in written:
             return action
-    lowered = reply.lower()
-    squeezed = _SYMBOLS.sub("", lowered)
+    # A name that is in the reply is also in it without symbols, so the second search alone is enough.
+    squeezed = _SYMBOLS.sub("", reply.lower())
     for action, name in zip(legal, names, strict=True):
-        if name.lower() in lowered or _SYMBOLS.sub("", name.lower()) in squeezed:
+        if _SYMBOLS.sub("", name.lower()) in squeezed:
             return action
     return None
 
 
 def last_named(reply: str, legal: Sequence[int], names: Sequence[str]) -> int | None:
-    """Reasoning stripped; the last legal id that stands as a whole word, else the legal name that ends last.
+    """Returns the last legal id that is a whole word of the reply, else the action whose name ends last.
 
-    Where two names end at the same place ("Raise" and "Big Raise"), the longer is meant.
+    Reasoning is stripped first. If two names end at the same place ("Raise" and "Big Raise"), the longer one
+    is chosen.
     """
     reply = strip_reasoning(reply)
+    # A long reply names many numbers: each is looked up in a set, not searched for in a list.
+    ids = frozenset(legal)
     for number in reversed(_WORD_NUMBER.findall(reply)):
-        action = _legal_id(number, legal)
+        action = _legal_id(number, ids)
         if action is not None:
             return action
     lowered = reply.lower()
@@ -81,7 +118,7 @@ def last_named(reply: str, legal: Sequence[int], names: Sequence[str]) -> int | 
     return chosen
 
 
-def _legal_id(digits: str, legal: Sequence[int]) -> int | None:
+def _legal_id(digits: str, legal: Container[int]) -> int | None:
     if len(digits) > _LONGEST_ID:
         digits = digits.lstrip("0") or "0"
         if len(digits) > _LONGEST_ID:

@@ -19,7 +19,6 @@ output are for admission to leave out; see :func:`is_scorable`.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 
 from task_gym.replies import cut_reasoning
@@ -28,7 +27,7 @@ from trace_gym.inject.prints import tag_in
 #: The names of the scores.
 SCORINGS = ("affine", "exact", "lines")
 
-_FENCE = re.compile(r"```[^\n]*\n(.*?)```", re.DOTALL)
+_FENCE = "```"
 
 
 def clean(reply: str) -> str:
@@ -70,10 +69,13 @@ def clean_line(reply: str) -> str:
 
 
 def _said(reply: str) -> str:
-    """:func:`clean`, but with the white space at both ends: an output may begin with some."""
+    """Returns the same as :func:`clean`, with the white space at its ends: an output may begin with some."""
     reply = cut_reasoning(reply)
-    match = _FENCE.search(reply)
-    return reply if match is None else match.group(1)
+    # If the first fence has no line end or no closing fence after it, no later fence has one either.
+    fence = reply.find(_FENCE)
+    line_end = reply.find("\n", fence + len(_FENCE)) if fence >= 0 else -1
+    closing = reply.find(_FENCE, line_end) if line_end >= 0 else -1
+    return reply if closing < 0 else reply[line_end + 1 : closing]
 
 
 def squeeze(text: str) -> str:

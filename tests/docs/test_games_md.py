@@ -65,7 +65,7 @@ def test_every_declared_game_has_a_section_with_its_rules_and_an_observation() -
 
 def test_the_examples_print_what_is_shown() -> None:
     examples = re.findall(r"```python\n(.*?)```\n\nprints\n\n```text\n(.*?)```", TEXT, re.S)
-    assert len(examples) == TEXT.count("```python") == 3
+    assert len(examples) == TEXT.count("```python") == 4
     for code, shown in examples:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):

@@ -41,6 +41,25 @@ def test_replies_are_read_by_the_rule_in_use(arguments: dict[str, Any], reply: s
         assert info["error"]["message"] == f"reply: {reply!r} names no legal action, legal: 1, 2"
 
 
+@pytest.mark.parametrize(
+    ("reply", "upstream", "last"),
+    [
+        # x(1,1) is action 4, but the 1 in it is the id of x(0,1), and ids come before names.
+        ("my move is x(1,1)", 1, 1),
+        ("my move is x(1,1), action 4", 1, 4),  # first number and first legal id: 1; last legal id: 4
+        ("4", 4, 4),
+    ],
+)
+def test_a_number_inside_a_name_is_an_id(reply: str, upstream: int, last: int) -> None:
+    cases = [("openenv", "upstream", upstream), ("evaluate", "upstream", upstream), ("openenv", "last", last)]
+    for seeding, parse, action in cases:
+        env = text_env(task_id=None, game="tic_tac_toe", seeding=seeding, parse=parse)
+        _, info = env.reset(seed=0)
+        assert info["admissible_commands"][4] == "x(1,1)"
+        env.step(reply)
+        assert env.state.history()[0] == action
+
+
 def test_it_is_the_same_game() -> None:
     whole = make(task_id=LEDUC)
     env = text_env()

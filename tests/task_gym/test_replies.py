@@ -1,12 +1,14 @@
-"""Reading replies: the recorded sessions, upstream's rules case by case, and no reply breaks a parser."""
+"""Reading replies: upstream's rules case by case, no reply breaks a parser, and time is linear in length."""
 
 import re
+import time
+from itertools import combinations_with_replacement
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from task_gym.replies import first_number, last_named, strip_reasoning, whole_reply
+from task_gym.replies import cut_reasoning, first_number, last_named, strip_reasoning, whole_reply
 
 LEGAL = [1, 2, 12]
 NAMES = ["Call", "Raise", "Big Raise"]
@@ -97,14 +99,95 @@ def test_last_named(reply: str, action: int | None) -> None:
         ("a</think>b", "b"),
         ("a</think>b</thinking>c", "c"),
         ("<think>a", "<think>a"),
+        ("<think>a<thinking>b</thinking>c", "<think>ac"),
+        ("</thi<think>a</think>nk>b", "b"),  # a tag that removing a block makes is a closing tag
+        ("</thi<thi<think></think>nk>a</think>nk>b", "nk>b"),  # but blocks are removed once
     ],
 )
 def test_strip_reasoning(reply: str, rest: str) -> None:
     assert strip_reasoning(reply) == rest
 
 
+def specified_cut(reply: str) -> str:
+    """Returns the reply without reasoning, by upstream's regular expressions."""
+    blocks = r"<think>.*?</think>|<thinking>.*?</thinking>"
+    return re.split(r"</think>|</thinking>", re.sub(blocks, "", reply, flags=re.DOTALL))[-1]
+
+
+def specified_last(reply: str, legal: list[int], names: list[str]) -> int | None:
+    """Returns what :func:`last_named` is to return, by looking at every number and every name."""
+    bare = specified_cut(reply).strip()
+    numbers = [int(number) for number in re.findall(r"\b\d+\b", bare)]
+    for number in reversed(numbers):
+        if number in legal:
+            return number
+    ends = [
+        (bare.lower().rfind(name.lower()) + len(name), len(name), -place)
+        for place, name in enumerate(names)
+        if name and name.lower() in bare.lower()
+    ]
+    return legal[-max(ends)[2]] if ends else None
+
+
+# Tags, halves of tags, which become whole when what is between them is cut out, and what a reply may name.
+FRAGMENTS = st.lists(
+    st.sampled_from(
+        [
+            *("<think>", "</think>", "<thinking>", "</thinking>", "<thi", "</thi", "nk>", "nking>"),
+            *("```", "`", "\n", " ", "a", "b", "B", "_", ",", "0", "1", "12", "99"),
+        ]
+    ),
+    max_size=16,
+).map("".join)
+
+
+@settings(max_examples=500)
+@given(FRAGMENTS)
+def test_reasoning_is_cut_as_upstream_does(reply: str) -> None:
+    assert cut_reasoning(reply) == specified_cut(reply)
+    assert strip_reasoning(reply) == specified_cut(reply).strip()
+
+
+#: Fragments to repeat. Some of them took quadratic time in an earlier version.
+REPEATED = ["<think>", "</think>", "<thinking>", "</thinking>", "9", "9 ", "a", "Big ", "\n"]
+
+
+@pytest.mark.parametrize("parser", [first_number, whole_reply, last_named])
+@pytest.mark.parametrize("fragments", list(combinations_with_replacement(REPEATED, 2)), ids="".join)
+def test_a_megabyte_is_read_in_linear_time(parser, fragments) -> None:  # type: ignore[no-untyped-def]
+    # Linear code needs 0.3 s of processor time per megabyte. Quadratic code needs 30 s for the quarter, which
+    # comes first so that the test also ends then.
+    for size in (1 << 18, 1 << 20):
+        pair = "".join(fragments)
+        reply = pair * (size // len(pair)) + "x"
+        began = time.process_time()
+        parser(reply, LEGAL, NAMES)
+        assert time.process_time() - began < 10
+
+
+class CountedId(int):
+    """An id that counts how often one is compared with another number."""
+
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        CountedId.compared += 1
+        return int(self) == other
+
+    __hash__ = int.__hash__
+
+
+@pytest.mark.parametrize("parser", [first_number, whole_reply, last_named])
+def test_numbers_are_not_compared_with_every_legal_id(parser) -> None:  # type: ignore[no-untyped-def]
+    legal = [CountedId(action) for action in range(1000)]
+    CountedId.compared = 0
+    assert parser(" 1000" * 1000, legal, ["name"] * 1000) is None
+    # One number may be looked up in the list of 1000 ids; 1000 numbers may not.
+    assert CountedId.compared <= 1000
+
+
 ACTIONS = st.dictionaries(st.integers(0, 300), st.text(max_size=6), min_size=1, max_size=12)
-REPLIES = st.text(max_size=60) | st.from_regex(r"(<think>)?[a-c \d]*(</think>)?[\d ,.A-C]*")
+REPLIES = st.text(max_size=60) | st.from_regex(r"(<think>)?[a-c \d]*(</think>)?[\d ,.A-C]*") | FRAGMENTS
 
 
 @pytest.mark.parametrize("parser", [first_number, whole_reply, last_named])
@@ -125,7 +208,7 @@ def test_upstreams_rules_to_the_letter(actions: dict[int, str], reply: str) -> N
         return int(run.group()) if run and int(run.group()) in legal else None
 
     def whole() -> int | None:
-        bare = strip_reasoning(reply)
+        bare = specified_cut(reply).strip()
         if re.fullmatch(r"\d+", bare):
             return int(bare) if int(bare) in legal else None
         for action in legal:
@@ -141,6 +224,7 @@ def test_upstreams_rules_to_the_letter(actions: dict[int, str], reply: str) -> N
 
     assert first_number(reply, legal, names) == first()
     assert whole_reply(reply, legal, names) == whole()
+    assert last_named(reply, legal, names) == specified_last(reply, legal, names)
 
 
 @pytest.mark.parametrize("parser", [first_number, whole_reply, last_named])

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+import time
+from itertools import combinations_with_replacement
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trace_gym.score import SCORINGS, clean, is_scorable, scores
+from trace_gym.score import SCORINGS, clean, clean_line, is_scorable, line_is_right, scores
 
 _DATA = Path(__file__).parents[1] / "data" / "affinetes_injections.jsonl"
 _RECORDS = [record for record in map(json.loads, _DATA.read_text().splitlines()) if "cleaned" in record]
@@ -130,6 +133,48 @@ def test_more_of_the_truth_is_never_worth_less(lines: list[str], cut: int) -> No
 @pytest.mark.parametrize("truth", ["", " \n", "a </think> b", "a\n```\nb\n```", "<think>a</think>"])
 def test_a_truth_that_cannot_be_told_by_a_reply_is_not_scorable(truth: str) -> None:
     assert not is_scorable(truth)
+
+
+def _specified(reply: str) -> str:
+    """Returns what a reply says, by upstream's regular expressions, with the white space at its ends."""
+    blocks = r"<think>.*?</think>|<thinking>.*?</thinking>"
+    rest = re.split(r"</think>|</thinking>", re.sub(blocks, "", reply, flags=re.DOTALL))[-1]
+    fenced = re.search(r"```[^\n]*\n(.*?)```", rest, re.DOTALL)
+    return fenced.group(1) if fenced else rest
+
+
+# Tags, fences, and parts of both, which become whole when what is between them is cut out.
+_FRAGMENTS = st.sampled_from(
+    [
+        *("<think>", "</think>", "<thinking>", "</thinking>", "</thi", "nk>"),
+        *("```", "``", "`", "\n", "\r", " ", "a", "1"),
+    ]
+)
+
+
+@settings(max_examples=500)
+@given(st.lists(_FRAGMENTS, max_size=16).map("".join))
+def test_cleaning_is_what_upstreams_expressions_say(reply: str) -> None:
+    said = _specified(reply)
+    assert clean(reply) == said.strip()
+    assert clean_line(reply) == said.strip("\r\n")
+
+
+#: Fragments to repeat. Some of them took quadratic time in an earlier version.
+_REPEATED = ["<think>", "</think>", "```", "`", "\n", " ", "1", "__DBG_1", "__DBG_1__"]
+
+
+@pytest.mark.parametrize("fragments", list(combinations_with_replacement(_REPEATED, 2)), ids=repr)
+def test_a_megabyte_is_scored_in_linear_time(fragments: tuple[str, str]) -> None:
+    # Linear code needs 0.3 s of processor time per megabyte. Quadratic code needs 30 s for the quarter, which
+    # comes first so that the test also ends then.
+    for size in (1 << 18, 1 << 20):
+        pair = "".join(fragments)
+        reply = pair * (size // len(pair)) + "x"
+        began = time.process_time()
+        scores("a\n__DBG_1__ 1\n", reply)
+        line_is_right("a", reply)
+        assert time.process_time() - began < 10
 
 
 _PIECES = st.sampled_from(["```", "<think>", "</think>", "</thinking>", "\n", " ", "a"])
