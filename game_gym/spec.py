@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -40,9 +40,10 @@ class GameSpec:
         rules: Parameters to the rules text, in the words a player is told.
         describe: (state, seat) to the state block of the prompt. It depends on the seat's information state
             alone and carries all of it.
-        params: Task config id to OpenSpiel parameters.
+        params: Task config id to OpenSpiel parameters; matters for games of the task-id table alone.
         variants: ``params`` repeats with this period.
-        allowed: Parameters that the rules and the description know, each with its allowed values.
+        allowed: Parameters that the rules and the description know, each with its allowed values; others are
+            refused.
         budget: What the opponent "mcts" spends; None where the game cannot be searched.
         fixed_names: Whether an action's name depends on seat and id alone, so that names can be kept.
         typed: Parameters for which ``allowed`` gives one value, whose type is all that is asked for.
@@ -52,10 +53,10 @@ class GameSpec:
     name: str
     rules: Callable[[Params], str]
     describe: Callable[[State, int], str]
-    params: Callable[[int], dict[str, Any]]
-    variants: int
-    allowed: Mapping[str, tuple[Any, ...]]
-    budget: Budget | None
+    params: Callable[[int], dict[str, Any]] = lambda config: {}
+    variants: int = 1
+    allowed: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    budget: Budget | None = None
     fixed_names: bool = False
     typed: frozenset[str] = frozenset()
     numbered_names: bool = False

@@ -1,9 +1,24 @@
 """GameSpiel: games and code tracing as Gymnasium environments, and PPO for language models on them.
 
-Importing it registers every environment; it loads no learning library.
+Importing it registers every environment and loads no learning library. `gamespiel.make_env` and
+`gamespiel.load_policy` give a run's environment and its trained policy; they load PyTorch when they are used.
 """
+
+from typing import TYPE_CHECKING, Any
 
 import game_gym  # noqa: F401 (registers its environments)
 import trace_gym  # noqa: F401 (the same)
 
+if TYPE_CHECKING:
+    from gamespiel.playing import load_policy, make_env
+
 __version__ = "0.1.0"
+__all__ = ["load_policy", "make_env"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        from gamespiel import playing
+
+        return getattr(playing, name)
+    raise AttributeError(f"module 'gamespiel' has no attribute {name!r}")

@@ -9,7 +9,6 @@ from typing import Any
 import gymnasium as gym
 import torch
 
-import gamespiel  # noqa: F401  (registers the environments)
 from game_gym.task import CONFIGS
 from gamespiel.agents.kl_control import AdaptiveKLController
 from gamespiel.agents.models import LoraSettings, ModelSettings
@@ -92,20 +91,17 @@ def _game_arguments(config: EnvConfig) -> dict[str, Any]:
     )
 
 
+def make_one_env(config: EnvConfig, wrap: Wrap | None = None) -> gym.Env[Any, Any]:
+    """The configured environment in `wrap`; if actions are answered by name, what names them is outermost."""
+    # Gymnasium's checker looks at every step of every copy; the environments pass it in the tests.
+    env = gym.make(ENVIRONMENTS[config.env_type], disable_env_checker=True, **env_arguments(config))
+    env = env if wrap is None else wrap(env)
+    return NamedActions(env) if config.answer == "name" else env
+
+
 def make_envs(config: EnvConfig, count: int, wrap: Wrap | None = None) -> TextVecEnv:
-    """`count` copies of the configured environment, each in `wrap`; at most `ENVIRONMENTS_AT_ONCE`.
-
-    Where actions are answered by name, the wrapper that names them is the outermost.
-    """
-    arguments = env_arguments(config)
-
-    def make() -> gym.Env[Any, Any]:
-        # Gymnasium's checker looks at every step of every copy; the environments pass it in the tests.
-        env = gym.make(ENVIRONMENTS[config.env_type], disable_env_checker=True, **arguments)
-        env = env if wrap is None else wrap(env)
-        return NamedActions(env) if config.answer == "name" else env
-
-    return TextVecEnv([make] * min(count, ENVIRONMENTS_AT_ONCE))
+    """`count` copies of the configured environment, each in `wrap`; at most `ENVIRONMENTS_AT_ONCE`."""
+    return TextVecEnv([lambda: make_one_env(config, wrap)] * min(count, ENVIRONMENTS_AT_ONCE))
 
 
 def device_of(config: Config) -> torch.device:
@@ -138,8 +134,8 @@ def policy_settings(config: Config) -> dict[str, Any]:
     }
 
 
-def make_policy(config: Config, env: TextVecEnv) -> LLMPolicy:
-    """The policy alone, for evaluation."""
+def make_policy(config: Config, env: TextVecEnv | gym.Env[Any, Any]) -> LLMPolicy:
+    """The policy alone, for evaluation and play."""
     return LLMPolicy(
         env.observation_space,
         env.action_space,

@@ -59,7 +59,8 @@ TABLE: tuple[str, ...] = (
     "oware",
 )
 
-#: Every declaration by OpenSpiel name. Games outside the table are reached with ``game=``.
+#: Every declaration by OpenSpiel name. Games outside the table are reached with ``game=``;
+#: :func:`register_game` adds more.
 DECLARED: dict[str, GameSpec] = {
     module.SPEC.name: module.SPEC
     for module in (
@@ -89,6 +90,31 @@ DECLARED: dict[str, GameSpec] = {
         quoridor,
     )
 }
+
+
+def register_game(spec: GameSpec) -> None:
+    """Adds the declaration of an OpenSpiel game, which ``gym.make("GameSpiel-v0", game=NAME)`` then plays.
+
+    It replaces the general description that an undeclared game has. Registering the same declaration again
+    changes nothing. A registration holds for one process: workers of a vector environment that are started
+    fresh need an import of the module that registers.
+
+    Args:
+        spec: The declaration; OpenSpiel must know a game of its name, if need be because
+            ``pyspiel.register_game`` was called before.
+
+    Raises:
+        GameError: the game is declared already, or OpenSpiel has none of that name.
+    """
+    known = DECLARED.get(spec.name)
+    if known is spec:
+        return
+    if known is not None:
+        raise GameError(
+            f"game: {spec.name!r} was given, which is declared already; allowed: games that are not"
+        )
+    find_game(spec.name)  # an error unless OpenSpiel has it
+    DECLARED[spec.name] = spec
 
 
 def find_game(name: str) -> GameSpec:

@@ -38,9 +38,10 @@ def resolve(
     return validate(merge(layers))
 
 
-def from_dict(data: Any, source: str = "config") -> Config:
-    """The validated configuration that `data` (sections, flat keys, or both) makes of the defaults."""
-    return validate(merge([layer_from_data(data, source)]))
+def from_dict(data: Any, source: str = "config", *, base: Config | None = None) -> Config:
+    """The validated configuration that `data` (sections, flat, or both) makes of `base` or the defaults."""
+    below = [layer_from_data(to_dict(base))] if base is not None else []
+    return validate(merge([*below, layer_from_data(data, source)]))
 
 
 def to_dict(config: Config) -> dict[str, dict[str, Any]]:

@@ -1,0 +1,49 @@
+"""A run's environment and its trained policy, for use from Python."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+
+from gamespiel.agents import checkpoint
+from gamespiel.agents.policy import LLMPolicy
+from gamespiel.assembly import make_one_env, make_policy
+from gamespiel.config import from_dict, saved_config
+
+
+def make_env(run: str | Path, **changes: Any) -> gym.Env[Any, Any]:
+    """The environment that a run was trained in.
+
+    Args:
+        run: A run's folder, or one of its checkpoints.
+        **changes: Keys of the configuration's `env` section with other values, as `opponent="mcts:100"`.
+
+    Raises:
+        TaskGymError: there is no such run, key, opponent or game.
+    """
+    return make_one_env(from_dict({"env": changes}, "make_env", base=saved_config(run)).env)
+
+
+def load_policy(run: str | Path, env: gym.Env[Any, Any] | None = None, *, device: str = "auto") -> LLMPolicy:
+    """The policy that a run has trained, ready to play.
+
+    `policy.predict(observation, action_masks=mask)` draws an action, and with `deterministic=True` takes the
+    most probable one; `policy.distribution([observation], [legal_actions])` has all probabilities.
+
+    Args:
+        run: A run's folder, whose newest checkpoint is loaded, or one of its checkpoints.
+        env: What it is to play, if that is not the environment of the run; actions may then be others.
+        device: "auto" (the first GPU, else the CPU), "cpu", "cuda" or "cuda:N".
+
+    Raises:
+        TaskGymError: there is no such run or checkpoint, or its base model cannot be loaded.
+    """
+    found = checkpoint.find(Path(run))
+    config = saved_config(found)
+    config = dataclasses.replace(config, run=dataclasses.replace(config.run, device=device))
+    policy = make_policy(config, make_one_env(config.env) if env is None else env)
+    checkpoint.load_policy(policy, found)
+    return policy
