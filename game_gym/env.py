@@ -25,7 +25,7 @@ from task_gym.errors import (
     check_choice,
     illegal_action,
 )
-from task_gym.opponents import OPEN, find_opponent, playing_name
+from task_gym.opponents import OPEN, find_opponent
 from task_gym.spaces import UnicodeText
 
 #: Results of games that were not played to an end.
@@ -55,6 +55,11 @@ class GameSpielEnv(TaskEnv):
     After an illegal action: ``error``, with ``type`` and ``message``. At the end: ``score``, ``scores`` (one
     a seat), ``success``, ``returns`` (one a seat), ``result`` ("win", "draw", "loss", "cut", "fault"),
     ``history``.
+
+    If the opponent that plays was registered with ``illegal="forfeit"`` or ``illegal="random"`` (see
+    :func:`task_gym.opponents.register_opponent`), every info has ``opponent_illegal``: the number of illegal
+    actions by opponents in this episode so far. A seat that gives the game up has its least return. The
+    caller's ``score`` and ``result`` follow from that, also at ``reset``.
 
     ## Rewards
     0 until the end, then the score; an illegal action -0.01. With ``reward="upstream"``, what affinetes'
@@ -88,7 +93,8 @@ class GameSpielEnv(TaskEnv):
         reward: "score" or "upstream".
         illegal: "penalize" (the third in a row gives the game up), "forfeit" (the first does) or "raise".
         max_turns: Legal moves after which the game is cut, at least 2; None for no limit.
-        render_mode: "ansi" (``render()`` returns the observation) or "human" (every observation is printed).
+        render_mode: "ansi" (``render()`` returns the observation), "rgb_array" (returns its picture, a uint8
+            array that always has the same shape) or "human" (every observation is printed).
 
     Raises:
         TaskGymError: a named subclass for each argument, reset option or seed outside what is allowed.
@@ -185,7 +191,7 @@ class GameSpielEnv(TaskEnv):
         task = self._tasks.task(task_id)
         turn = self._backend.start(task, seed, opponent)
         self._task, self._seed = task, seed
-        self._playing = playing_name(opponent, task.variant.game) if task.variant.players > 1 else opponent
+        self._playing = self._backend.playing
         self._moves = self._strikes = 0
         self._turn = turn
 
@@ -220,7 +226,11 @@ class GameSpielEnv(TaskEnv):
         if undecided:
             self._strikes = 0
             self._moves += 1
-            self._turn = turn = self._backend.play(action)
+            try:
+                self._turn = turn = self._backend.play(action)
+            except BaseException:  # of an opponent: the environment is left outside an episode
+                self._turn, self._address, self._given, self._over = None, None, [], True
+                raise
         ending, truncated = turn.ending, False
         if ending is None and self._moves == self._max_turns:
             ending = self._backend.cut()
@@ -264,7 +274,7 @@ class GameSpielEnv(TaskEnv):
         mask = bytearray(self._actions)
         for action in turn.legal:
             mask[action] = 1
-        return {
+        info = {
             "action_mask": np.frombuffer(mask, _INT8),
             "legal_actions": turn.legal.copy(),
             "admissible_commands": turn.names.copy(),
@@ -275,6 +285,9 @@ class GameSpielEnv(TaskEnv):
             "opponent": self._playing,
             "turn": self._moves,
         }
+        if turn.opponent_illegal is not None:
+            info["opponent_illegal"] = turn.opponent_illegal
+        return info
 
     def __getstate__(self) -> dict[str, Any]:
         """What a copy plays again, and how the game went.

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from game_gym.spec import State, Variant, choice_lines
 from task_gym.contract import CLOSING
-from task_gym.errors import LayoutError
+from task_gym.errors import EpisodeError, LayoutError
 
 
 def render(variant: Variant, state: State, seat: int, rules: bool = True) -> str:
@@ -98,19 +98,32 @@ def render_end(
 
 
 class SeatView:
-    """What an opponent is shown of a state: ``task_gym.opponents.SeatView`` for games."""
+    """What an opponent is shown of a state: ``task_gym.opponents.SeatView`` for games.
 
-    __slots__ = ("_rules", "_variant", "seat", "state")
+    Attributes:
+        asked: What :meth:`legal_actions` last found, for the check of the opponent's action; None if the
+            opponent did not ask. The backend sets it to None before every turn.
+    """
+
+    __slots__ = ("_rules", "_variant", "asked", "seat", "state")
 
     def __init__(self, variant: Variant, seat: int, rules: bool) -> None:
         self._variant, self._rules = variant, rules
         self.seat = seat
         self.state: State = None
+        self.asked: list[int] | None = None
 
     def legal_actions(self) -> list[int]:
-        """Legal action ids, ascending."""
+        """Legal action ids, ascending; never empty. The list is the caller's to change.
+
+        Raises:
+            EpisodeError: OpenSpiel left the seat without a legal action (see ``LocalBackend``).
+        """
         legal: list[int] = self.state.legal_actions(self.seat)
-        return legal
+        if not legal:
+            raise EpisodeError(f"seat {self.seat} has no legal action, and the game is not over")
+        self.asked = legal
+        return legal.copy()
 
     def action_names(self) -> list[str]:
         """Names of the legal actions."""

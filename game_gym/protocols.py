@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+#: Added to a bot's root r: legal actions in place of illegal ones are drawn from ``RandomState(r + 150)``.
+#: No other stream of the episode starts there. r + 150 fits 32 bits: see ``task_gym.seeding.SEED_LIMIT``.
+REPLACEMENT = 150
+
 
 @dataclass(frozen=True, slots=True)
 class SeedProtocol:

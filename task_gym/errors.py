@@ -27,6 +27,10 @@ class OpponentError(TaskGymError):
     """An opponent that does not exist, or cannot play this game."""
 
 
+class OpponentActionError(OpponentError):
+    """An opponent answered with an illegal action, or with something that is not a whole number."""
+
+
 class ArgumentError(TaskGymError):
     """A constructor argument outside what is allowed."""
 

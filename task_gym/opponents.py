@@ -11,10 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from task_gym.errors import OpponentError, nearest
+from task_gym.errors import OpponentActionError, OpponentError, check_choice, nearest
 
 #: The name that leaves every seat to the caller. It is played by no opponent.
 OPEN = "open"
+
+#: The rules for an opponent's illegal action; see :class:`Entry`.
+ILLEGAL_RULES = ("raise", "forfeit", "random")
 
 
 class SeatView(Protocol):
@@ -45,7 +48,10 @@ class Opponent(Protocol):
         """Begin an episode; everything random in it follows from ``seed``."""
 
     def act(self, view: SeatView) -> int:
-        """A legal action for ``view.seat``."""
+        """A legal action for ``view.seat``: an ``int``, or another whole number such as NumPy's.
+
+        Anything else is dealt with by the rule that the opponent was registered with.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,10 @@ class Entry:
         stand_in: (game, argument) to the name of the opponent that plays in this one's place in that game, ""
             where it plays itself; raises :class:`OpponentError` for an argument it cannot read. None where
             it plays itself in every game.
+        illegal: The rule for an illegal action, and for an answer that is not a whole number. "raise":
+            an :class:`OpponentActionError` ends the episode. "forfeit": the opponent's seat gives the game
+            up. "random": a legal action is drawn in its place, each equally often; the seed and the seat
+            decide which. Under "forfeit" and "random" ``info["opponent_illegal"]`` counts them per episode.
     """
 
     name: str
@@ -90,6 +100,7 @@ class Entry:
     takes_argument: bool
     why_not_replayable: str
     stand_in: Callable[[Any, str], str] | None
+    illegal: str
 
 
 _REGISTRY: dict[str, Entry] = {}
@@ -103,14 +114,37 @@ def register_opponent(
     takes_argument: bool = False,
     why_not_replayable: str = "",
     stand_in: Callable[[Any, str], str] | None = None,
+    illegal: str = "raise",
 ) -> None:
-    """Add an opponent; see :class:`Entry`. Registering the same factory again changes nothing."""
+    """Adds an opponent. The same factory may be registered again, with other settings.
+
+    Every action of an opponent is checked. With the default ``illegal="raise"``, an illegal action raises an
+    :class:`OpponentActionError` out of ``reset`` or ``step``. The episode is then over; the next ``reset``
+    starts a clean one. An opponent that can be wrong, such as a language model, needs a rule that goes on::
+
+        register_opponent("policy", Policy, usage="policy:PATH", takes_argument=True, illegal="random")
+
+    Args:
+        name: The word before the first ":".
+        factory: Builds the opponent for a seat.
+        usage: How it is written, for error messages; None for ``name``.
+        takes_argument: Whether something may follow a ":".
+        why_not_replayable: See :class:`Entry`.
+        stand_in: See :class:`Entry`.
+        illegal: "raise", "forfeit" or "random"; see :class:`Entry`.
+
+    Raises:
+        OpponentError: the name is taken or not a word, or there is no such rule.
+    """
+    check_choice("illegal", illegal, ILLEGAL_RULES, OpponentError)
     known = _REGISTRY.get(name)
     if name == OPEN or ":" in name or (known is not None and known.factory is not factory):
         raise OpponentError(
             f"opponent name {name!r} is taken or not a word; taken: {', '.join(opponent_names())}"
         )
-    _REGISTRY[name] = Entry(name, factory, usage or name, takes_argument, why_not_replayable, stand_in)
+    _REGISTRY[name] = Entry(
+        name, factory, usage or name, takes_argument, why_not_replayable, stand_in, illegal
+    )
 
 
 def opponent_names() -> tuple[str, ...]:
@@ -179,10 +213,12 @@ def parse_counts(text: str, separator: str, usage: str, least: Sequence[int]) ->
 
 
 __all__ = [
+    "ILLEGAL_RULES",
     "OPEN",
     "Entry",
     "Factory",
     "Opponent",
+    "OpponentActionError",
     "OpponentError",
     "SeatView",
     "Seating",

@@ -50,6 +50,8 @@ class Turn:
         names: Their names, in the same order.
         reward: What upstream's session pays for the move that led here.
         ending: None before the end.
+        opponent_illegal: Illegal actions by opponents in this episode so far; None if the opponent was
+            registered with no rule that goes on after one.
     """
 
     seat: int
@@ -58,6 +60,7 @@ class Turn:
     names: list[str]
     reward: float
     ending: Ending | None
+    opponent_illegal: int | None = None
 
 
 class Backend(Protocol):

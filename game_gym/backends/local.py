@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import inf
+from operator import index
+from typing import Any
 
 import pyspiel
 
 from game_gym.backends.base import Ending, Turn
 from game_gym.prompts import SeatView, render_end, render_turn
-from game_gym.protocols import PROTOCOLS
+from game_gym.protocols import PROTOCOLS, REPLACEMENT
 from game_gym.score import forfeit_returns, outcome, seat_score
 from game_gym.spec import State, Variant
 from game_gym.task import Task
-from task_gym.opponents import OPEN, Opponent, make_opponent, playing_name
+from task_gym.errors import OpponentActionError, illegal_action
+from task_gym.opponents import OPEN, Opponent, find_opponent, make_opponent, playing_name
 from task_gym.seeding import Stream
 
 CHANCE: int = int(pyspiel.PlayerId.CHANCE)
@@ -31,9 +35,14 @@ class _Table:
     """What lasts across the episodes of one game against one opponent.
 
     ``bots`` has one entry a seat; it is empty where every seat is the caller's. ``views`` are what they see.
+    ``opponent`` is the name as asked for. ``playing`` is the opponent that really plays. ``rule`` is its rule
+    for illegal actions.
     """
 
     variant: Variant
+    opponent: str
+    playing: str
+    rule: str
     bots: list[Opponent]
     views: list[SeatView]
 
@@ -57,6 +66,16 @@ class LocalBackend:
         self._seat = 0
         #: Moves already chosen at a simultaneous node whose seats are all the caller's.
         self._chosen: list[int] = []
+        #: Illegal actions by opponents in this episode; None if they are not counted.
+        self._illegal: int | None = None
+        #: Seat to the stream that draws what is played in place of illegal actions.
+        self._replacements: dict[int, Stream] = {}
+        self._episode_seed = 0
+
+    @property
+    def playing(self) -> str:
+        """The opponent of this episode, or what plays in its place."""
+        return self._table.playing
 
     def start(self, task: Task, seed: int, opponent: str) -> Turn:
         """Begin an episode and play up to the caller's first turn."""
@@ -65,6 +84,10 @@ class LocalBackend:
         self.state = state = variant.game.new_initial_state()
         self._seat = self._protocol.seat(seed, variant.players)
         self._chosen.clear()
+        self._episode_seed = seed
+        if self._illegal:
+            self._replacements.clear()
+        self._illegal = None if table.rule == "raise" else 0
         self._chance.seed(self._protocol.chance(seed))
         for view in table.views:
             view.state = state
@@ -76,10 +99,13 @@ class LocalBackend:
     def play(self, action: int) -> Turn:
         """Make a legal move and play up to the caller's next turn."""
         if self.state.current_player() != SIMULTANEOUS:
-            if not self._apply(action):
+            try:
+                self.state.apply_action(action)
+            except pyspiel.SpielError:
                 return self._stuck()
         elif self._table.bots:
-            self._apply_joint(action)
+            if (given_up := self._apply_joint(action)) is not None:
+                return given_up
         else:
             self._chosen.append(action)
         return self._next_turn()
@@ -90,8 +116,7 @@ class LocalBackend:
         returns = forfeit_returns(self.state.returns(), seat, variant.zero_sum, variant.low)
         scores = _scores(variant, returns)
         scores[seat] = 0.0
-        text = render_end(variant, seat, returns, 0.0, "loss")
-        return Turn(seat, text, [], [], 0.0, Ending(0.0, scores, returns, "loss", self.state.history()))
+        return self._end(0.0, Ending(0.0, scores, returns, "loss", self.state.history()))
 
     def cut(self) -> Ending:
         """Stop a game that could have gone on: score 0, the returns so far."""
@@ -101,10 +126,12 @@ class LocalBackend:
     def _sit(self, variant: Variant, opponent: str) -> _Table:
         seats = range(variant.players)
         bots = []
-        if opponent != OPEN and variant.players > 1:
-            playing = playing_name(opponent, variant.game)
+        playing = playing_name(opponent, variant.game) if variant.players > 1 else opponent
+        if playing != OPEN and variant.players > 1:
             bots = [make_opponent(playing, variant.game, variant.spec, seat) for seat in seats]
-        table = _Table(variant, bots, [SeatView(variant, seat, self._rules) for seat in seats])
+        rule = "raise" if playing == OPEN else find_opponent(playing).illegal
+        views = [SeatView(variant, seat, self._rules) for seat in seats]
+        table = _Table(variant, opponent, playing, rule, bots, views)
         if len(self._tables) >= _TABLES:
             self._tables.clear()
         self._tables[variant, opponent] = table
@@ -121,15 +148,28 @@ class LocalBackend:
                 legal = state.legal_actions(self._seat) if bots else self._open_choice()
                 if legal:
                     return self._turn(legal)
-                self._apply_joint(pyspiel.INVALID_ACTION)
+                if (given_up := self._apply_joint(pyspiel.INVALID_ACTION)) is not None:
+                    return given_up
             elif bots and player != self._seat:
+                view = views[player]
+                view.asked = None
                 try:
-                    action = bots[player].act(views[player])
+                    action = bots[player].act(view)
                 except Exception:
                     if state.legal_actions():
                         raise
                     return self._stuck()
-                if not self._apply(action):
+                legal = view.asked or state.legal_actions()
+                move: int | None = action
+                if type(action) is not int or action not in legal:
+                    if not legal:
+                        return self._stuck()
+                    move = self._checked(player, action, legal)
+                    if move is None:
+                        return self._given_up(player)
+                try:
+                    state.apply_action(move)
+                except pyspiel.SpielError:
                     return self._stuck()
             else:
                 self._seat = player
@@ -137,13 +177,49 @@ class LocalBackend:
                 return self._turn(legal) if legal else self._stuck()
         return self._over()
 
-    def _apply(self, action: int) -> bool:
-        """Make a legal move; whether OpenSpiel took it."""
+    def _checked(self, seat: int, action: Any, legal: list[int]) -> int | None:
+        """Returns an opponent's action as an int, or what its rule puts in place of an illegal one.
+
+        The result is None if the opponent gives the game up.
+
+        Raises:
+            OpponentActionError: the action is illegal, and the opponent was registered with "raise".
+        """
+        number: int | None
         try:
-            self.state.apply_action(action)
-        except pyspiel.SpielError:
-            return False
-        return True
+            number = index(action)
+        except TypeError:
+            number = None
+        if number in legal:
+            return number
+        whole = f"{action!r:.80}, which is not a whole number," if number is None else number
+        return self._replacement(seat, f"action {whole} was given", legal)
+
+    def _replacement(self, seat: int, given: str, legal: list[int]) -> int | None:
+        """Returns what the opponent's rule puts in place of an illegal action; see :meth:`_checked`."""
+        table = self._table
+        if self._illegal is None:
+            who = f"opponent {table.opponent!r} in {table.variant.spec.name!r}, seat {seat}"
+            raise OpponentActionError(illegal_action(f"{who}: {given}", legal))
+        self._illegal += 1
+        if table.rule == "forfeit":
+            return None
+        stream = self._replacements.get(seat)
+        if stream is None:
+            root = self._protocol.bot(self._episode_seed, seat, table.variant.players)
+            stream = self._replacements[seat] = Stream(root + REPLACEMENT)
+        return stream.choice(legal)
+
+    def _given_up(self, seat: int) -> Turn:
+        """Returns the end if an opponent gave the game up: its least return, and score 0."""
+        variant, own = self._table.variant, self._seat
+        returns = forfeit_returns(self.state.returns(), seat, variant.zero_sum, variant.low)
+        # In games that are not zero-sum, another seat may have no more than the least return so far.
+        placed = [-inf if other == seat else value for other, value in enumerate(returns)]
+        scores = _scores(variant, placed)
+        scores[seat] = 0.0
+        score, result = scores[own], outcome(placed, own, scores[own])
+        return self._end(score, Ending(score, scores, returns, result, self.state.history()))
 
     def _stuck(self) -> Turn:
         """A game that OpenSpiel left without an end, and without a legal move that it takes: a fault.
@@ -151,17 +227,19 @@ class LocalBackend:
         Known of gin_rummy with hands of eight, where a knock with three melds of three leaves no card to
         discard, and of oware, which refuses its 1001st move.
         """
-        variant, state = self._table.variant, self.state
-        returns = state.returns()
-        text = render_end(variant, self._seat, returns, None, "fault")
-        ending = Ending(None, [0.0] * variant.players, returns, "fault", state.history())
-        return Turn(self._seat, text, [], [], 0.0, ending)
+        scores, returns = [0.0] * self._table.variant.players, self.state.returns()
+        return self._end(0.0, Ending(None, scores, returns, "fault", self.state.history()))
+
+    def _end(self, reward: float, ending: Ending) -> Turn:
+        """The closing turn of a game that OpenSpiel did not end."""
+        text = render_end(self._table.variant, self._seat, ending.returns, ending.score, ending.result)
+        return Turn(self._seat, text, [], [], reward, ending, self._illegal)
 
     def _turn(self, legal: list[int]) -> Turn:
         variant, seat = self._table.variant, self._seat
         text, names = render_turn(variant, self.state, seat, self._rules, legal)
         reward = self.state.rewards()[seat] if variant.pays_moves else 0.0
-        return Turn(seat, text, legal, names, reward, None)
+        return Turn(seat, text, legal, names, reward, None, self._illegal)
 
     def _open_choice(self) -> list[int]:
         """The choice of the next seat that has one, or none where all have chosen; others are passed over."""
@@ -173,24 +251,33 @@ class LocalBackend:
             self._chosen.append(pyspiel.INVALID_ACTION)
         return []
 
-    def _apply_joint(self, action: int) -> None:
-        """Make a simultaneous move: what the caller chose, and the opponents' draws after it."""
+    def _apply_joint(self, action: int) -> Turn | None:
+        """Make a simultaneous move: what the caller chose, and the opponents' draws after it.
+
+        Returns:
+            The end if an opponent gave the game up, else None.
+        """
         state = self.state
         joint = self._chosen.copy()
         self._chosen.clear()
         for seat, bot in enumerate(self._table.bots):
             if seat == self._seat:
                 joint.append(action)
+            elif legal := state.legal_actions(seat):
+                move = self._checked(seat, bot.act(self._table.views[seat]), legal)
+                if move is None:
+                    return self._given_up(seat)
+                joint.append(move)
             else:
-                some = state.legal_actions(seat)
-                joint.append(bot.act(self._table.views[seat]) if some else pyspiel.INVALID_ACTION)
+                joint.append(pyspiel.INVALID_ACTION)
         state.apply_actions(joint)
+        return None
 
     def _over(self) -> Turn:
         returns = self.state.returns()
         score, scores, result, text = _outcome(self._table.variant, self._seat, tuple(returns))
         ending = Ending(score, scores.copy(), returns, result, self.state.history())
-        return Turn(self._seat, text, [], [], score, ending)
+        return Turn(self._seat, text, [], [], score, ending, self._illegal)
 
 
 @lru_cache(maxsize=4096)

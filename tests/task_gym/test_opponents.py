@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from task_gym import opponents
-from task_gym.errors import OpponentError
+from task_gym.errors import OpponentActionError, OpponentError
 from task_gym.opponents import (
+    ILLEGAL_RULES,
     Opponent,
     Seating,
     SeatView,
@@ -73,6 +74,31 @@ def test_a_name_is_registered_once() -> None:
     for name in ("last", "open", "a:b"):
         with pytest.raises(OpponentError, match=repr(name)):
             register_opponent(name, other)
+
+
+def test_the_rule_for_illegal_actions() -> None:
+    assert find_opponent("last").illegal == "raise"
+    for rule in ILLEGAL_RULES:
+        register_opponent(f"with_{rule}", Fixed, illegal=rule)
+        assert find_opponent(f"with_{rule}").illegal == rule
+    assert issubclass(OpponentActionError, OpponentError)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            "forfiet",
+            "illegal: 'forfiet' was given, allowed: 'raise', 'forfeit', 'random'; did you mean 'forf",
+        ),
+        ("penalize", "illegal: 'penalize' was given, allowed: 'raise', 'forfeit', 'random'"),
+        (None, "illegal: None was given"),
+    ],
+)
+def test_unknown_rules_are_named(given: str, message: str) -> None:
+    with pytest.raises(OpponentError, match=message):
+        register_opponent("new", Fixed, illegal=given)
+    assert "new" not in opponent_names()
 
 
 def test_another_may_stand_in() -> None:

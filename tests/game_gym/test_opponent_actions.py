@@ -1,0 +1,493 @@
+"""Opponents' actions are checked: an illegal one raises, gives the game up, or is replaced."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from game_gym.env import GameSpielEnv
+from game_gym.opponents.first import FirstOpponent
+from game_gym.opponents.uniform import UniformOpponent
+from game_gym.prompts import SeatView
+from game_gym.spec import State
+from task_gym import opponents
+from task_gym.errors import EpisodeError, OpponentActionError
+from task_gym.opponents import ILLEGAL_RULES, Seating, register_opponent
+from task_gym.seeding import SEED_LIMIT, Stream
+from tests.game_gym.play import LEDUC, episode, make
+
+GO_ON = ("forfeit", "random")
+
+#: (game, its parameters): each kind of turn, two to four seats.
+GAMES: list[tuple[str, dict[str, Any]]] = [
+    ("leduc_poker", {}),
+    ("tic_tac_toe", {}),
+    ("goofspiel", {"num_cards": 6}),
+    ("goofspiel", {"num_cards": 6, "players": 4, "points_order": "random"}),
+    ("kuhn_poker", {"players": 3}),
+    ("hearts", {}),
+]
+
+
+class Fixed:
+    """Returns one thing, whatever is legal."""
+
+    answer: Any = None
+
+    def __init__(self, seating: Seating) -> None: ...
+
+    def restart(self, seed: int) -> None: ...
+
+    def act(self, view: Any) -> Any:
+        return self.answer
+
+
+class Echo(Fixed):
+    """Plays what ``answer`` makes of the legal actions."""
+
+    def act(self, view: Any) -> Any:
+        return self.answer(view.legal_actions())
+
+
+class Chooser(UniformOpponent):
+    """Plays as "random"; its first choice, and every second one after it, comes from another stream."""
+
+    def restart(self, seed: int) -> None:
+        super().restart(seed)
+        self.other, self.turns = Stream(seed + 150), 0
+
+    def act(self, view: Any) -> Any:
+        self.turns += 1
+        return self.other.choice(view.legal_actions()) if self.turns % 2 else super().act(view)
+
+
+class Stumbler(Chooser):
+    """As :class:`Chooser`, with an illegal action in place of every choice from the other stream."""
+
+    def act(self, view: Any) -> Any:
+        chosen = super().act(view)
+        return 1000 if self.turns % 2 else chosen
+
+
+@pytest.fixture(autouse=True)
+def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(opponents, "_REGISTRY", dict(opponents._REGISTRY))
+    yield
+
+
+def answering(answer: Any, rule: str = "raise", kind: type[Fixed] = Fixed) -> str:
+    """The name of a new opponent that gives this answer."""
+    factory = type("Answering", (kind,), {"answer": staticmethod(answer) if callable(answer) else answer})
+    name = f"answering{len(opponents._REGISTRY)}"
+    register_opponent(name, factory, takes_argument=True, illegal=rule)
+    return name
+
+
+# -- raise -------------------------------------------------------------------------------------------------
+
+
+def test_leduc_folding_with_nothing_to_fold() -> None:
+    """Without the check, seat 0 folds at once (0) where only a call (1) and a raise (2) are legal."""
+    name = answering(0)
+    env = make(task_id=LEDUC, opponent=f"{name}:x")
+    with pytest.raises(OpponentActionError) as caught:
+        env.reset(seed=5)  # 5 mod 2 = 1 is the caller's seat, so the opponent on seat 0 opens
+    told = f"opponent '{name}:x' in 'leduc_poker', seat 0: action 0 was given, legal: 1, 2"
+    assert str(caught.value) == told
+    # On seat 1 it is asked after the caller: after a raise it may fold, after a call not.
+    env.reset(seed=8)
+    assert env.step(2)[-1]["result"] == "win"
+    env.reset(seed=8)
+    with pytest.raises(OpponentActionError, match="seat 1: action 0 was given, legal: 1, 2"):
+        env.step(1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (99, "action 99 was given, legal: 1, 2, 3, 4, 5, 6, 7, 8"),
+        (0, "action 0 was given"),  # the caller's own cell
+        (-1, "action -1 was given"),
+        (np.int64(99), "action 99 was given"),
+        (10**30, f"action {10**30} was given"),
+        (None, "action None, which is not a whole number, was given, legal: 1"),
+        ("1", "action '1', which is not a whole number, was given"),
+        (1.0, "action 1.0, which is not a whole number, was given"),
+        (1.5, "action 1.5, which is not a whole number, was given"),
+        ([1], r"action \[1\], which is not a whole number, was given"),
+        ("long" * 999, "action '.{79}, which is not a whole number, was given"),
+    ],
+)
+def test_tic_tac_toe(answer: Any, told: str) -> None:
+    env = make(game="tic_tac_toe", opponent=answering(answer))
+    _, info = env.reset(seed=0)
+    assert "opponent_illegal" not in info
+    with pytest.raises(OpponentActionError, match=f"in 'tic_tac_toe', seat 1: {told}"):
+        env.step(0)
+
+
+@pytest.mark.parametrize("answer", [4, np.int64(4), np.uint8(4), np.array(4)])
+def test_whole_numbers_of_any_type_are_played(answer: Any) -> None:
+    env = make(game="tic_tac_toe", opponent=answering(answer))
+    env.reset(seed=0)
+    assert env.step(0)[-1]["legal_actions"] == [1, 2, 3, 5, 6, 7, 8]
+    assert env.state.history() == [0, 4]
+
+
+def test_the_list_that_an_opponent_gets_is_its_own() -> None:
+    def add(legal: list[int]) -> int:
+        legal.append(99)
+        return 99
+
+    def clear(legal: list[int]) -> int:
+        legal.clear()
+        return 99
+
+    for change in (add, clear):
+        env = make(game="tic_tac_toe", opponent=answering(change, kind=Echo))
+        env.reset(seed=0)
+        with pytest.raises(OpponentActionError, match="action 99 was given, legal: 1, 2, 3, 4, 5, 6, 7, 8"):
+            env.step(0)
+
+
+def test_what_was_legal_a_turn_ago_is_not_legal_now() -> None:
+    class Asker(Fixed):
+        """Asks on its first turn only, and plays the same action ever after."""
+
+        answer = None
+
+        def act(self, view: Any) -> Any:
+            self.answer = self.answer or view.legal_actions()[-1]
+            return self.answer
+
+    register_opponent("asker", Asker)
+    env = make(game="tic_tac_toe", opponent="asker")
+    env.reset(seed=0)
+    env.step(0)
+    with pytest.raises(OpponentActionError, match=r"action 8 was given, legal: 2, 3, 4, 5, 6, 7$"):
+        env.step(1)
+
+
+def test_simultaneous_moves() -> None:
+    env = make(game="goofspiel", params={"num_cards": 4}, opponent=answering(2))
+    env.reset(seed=0)
+    env.step(0)
+    with pytest.raises(OpponentActionError, match="in 'goofspiel', seat 1: action 2 was given, legal: 0, 1,"):
+        env.step(1)  # card 2 was bid before
+    with pytest.raises(EpisodeError):
+        env.step(2)
+    assert env.reset(seed=0)[1]["legal_actions"] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_every_opposing_seat_is_checked(seed: int) -> None:
+    """In kuhn_poker for three, the first opponent to move is seat 0, or seat 1 if the caller has seat 0."""
+    env = make(game="kuhn_poker", params={"players": 3}, opponent=answering(7))
+    with pytest.raises(OpponentActionError, match=f"seat {int(seed == 0)}: action 7 was given, legal: 0, 1$"):
+        env.reset(seed=seed)
+        env.step(0)
+
+
+def test_a_stand_in_is_checked_in_the_name_of_who_was_asked_for() -> None:
+    name = answering(7)
+    register_opponent("deep", Fixed, stand_in=lambda game, argument: name)
+    env = make(game="kuhn_poker", opponent="deep")
+    env.reset(seed=0)
+    with pytest.raises(OpponentActionError, match="opponent 'deep' in 'kuhn_poker', seat 1: action 7 was"):
+        env.step(0)
+
+
+# -- after an error ----------------------------------------------------------------------------------------
+
+
+def fail(legal: list[int]) -> int:
+    raise ZeroDivisionError("mine")
+
+
+@pytest.mark.parametrize("task", [{"task_id": LEDUC}, {"game": "goofspiel", "params": {"num_cards": 4}}])
+@pytest.mark.parametrize(
+    ("answer", "error"), [(lambda _: 99, OpponentActionError), (fail, ZeroDivisionError)]
+)
+def test_an_error_out_of_step_ends_the_episode(task: dict[str, Any], answer: Any, error: type) -> None:
+    env = make(**task, opponent=answering(answer, kind=Echo))
+    _, info = env.reset(seed=8)  # the caller moves first
+    with pytest.raises(error):
+        env.step(info["legal_actions"][0])
+    outside(env)
+    # The next episode begins as in a new environment, and so it does in a copy.
+    fresh = make(**task, opponent="first").reset(seed=8)
+    for one in (pickle.loads(pickle.dumps(env)), copy.deepcopy(env), env):
+        assert one.reset(seed=8, options={"opponent": "first"})[0] == fresh[0]
+        assert one.step(info["legal_actions"][0])[-1]["turn"] == 1
+    with pytest.raises(error):
+        env.reset(seed=8)
+        env.step(info["legal_actions"][0])
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"), [(lambda _: 99, OpponentActionError), (fail, ZeroDivisionError)]
+)
+def test_an_error_out_of_reset_begins_no_episode(answer: Any, error: type) -> None:
+    env = make(task_id=LEDUC, opponent=answering(answer, kind=Echo))
+    env.reset(seed=8)
+    with pytest.raises(error):
+        env.reset(seed=5)  # the opponent moves first
+    outside(env)
+    outside(pickle.loads(pickle.dumps(env)))
+    assert env.reset(seed=8)[1]["legal_actions"] == [1, 2]
+
+
+def outside(env: Any) -> None:
+    """Check that the environment is outside an episode."""
+    assert not env.action_masks().any() and env.seat is None
+    with pytest.raises(EpisodeError, match="step was called outside an episode"):
+        env.step(1)
+
+
+# -- forfeit -----------------------------------------------------------------------------------------------
+
+
+def test_kuhn_is_won_by_a_forfeit() -> None:
+    """The least return of kuhn_poker is -2, so the caller has +2: its greatest return, and score 1."""
+    env = make(game="kuhn_poker", opponent=answering(7, "forfeit"))
+    _, info = env.reset(seed=0)
+    assert info["opponent_illegal"] == 0
+    text, reward, terminated, truncated, info = env.step(0)
+    assert (reward, terminated, truncated) == (1.0, True, False)
+    assert (info["returns"], info["scores"], info["score"]) == ([2, -2], [1, 0], 1)
+    assert (info["result"], info["success"], info["opponent_illegal"]) == ("win", True, 1)
+    assert (info["seat"], info["upstream_reward"], info["legal_actions"]) == (0, 1, [])
+    assert info["history"] == env.state.history() and len(info["history"]) == 3  # two cards and the pass
+    assert text.endswith("Returns: 2, -2\nYour score: 1.000\nResult: win")
+    with pytest.raises(EpisodeError):
+        env.step(0)
+
+
+def test_leduc_given_up_before_the_first_turn() -> None:
+    """The least return of leduc for two is 1 + 2 * 2 + 2 * 4 = 13 chips lost."""
+    env = make(task_id=LEDUC, opponent=answering(0, "forfeit"))
+    text, info = env.reset(seed=5)
+    assert (info["returns"], info["scores"], info["result"]) == ([-13, 13], [0, 1], "win")
+    assert (info["seat"], info["upstream_reward"], info["opponent_illegal"]) == (1, 1, 1)
+    assert not info["action_mask"].any() and text.startswith("Game over: leduc_poker\nYou were Player 1.")
+    assert env.step(1)[1:3] == (1.0, True)  # as with any game that is over at its reset
+    assert env.reset(seed=8)[1]["opponent_illegal"] == 0
+
+
+def test_three_seats() -> None:
+    """Returns lie in [-2, 4]. Seat 1 has -2, and 1 each is left to the others: score (1 + 2) / 6."""
+    env = make(game="kuhn_poker", params={"players": 3}, opponent=answering(7, "forfeit"))
+    env.reset(seed=0)
+    info = env.step(1)[-1]
+    assert (info["returns"], info["scores"]) == ([1, -2, 1], [0.5, 0, 0.5])
+    assert (info["score"], info["result"], info["success"]) == (0.5, "draw", False)
+
+
+def test_simultaneous_forfeit() -> None:
+    """With three seats, the first of the two opponents gives the game up; the other is not asked."""
+    for players, returns, scores in ((2, [1, -1], [1, 0]), (3, [0.5, -1, 0.5], [0.75, 0, 0.75])):
+        params = {"num_cards": 6, "players": players}
+        env = make(game="goofspiel", params=params, opponent=answering(None, "forfeit"))
+        env.reset(seed=0)
+        info = env.step(0)[-1]
+        assert (info["returns"], info["scores"], info["opponent_illegal"]) == (returns, scores, 1)
+        assert info["history"] == env.state.history()
+        assert info["result"] == ("win" if players == 2 else "draw")
+
+
+@pytest.mark.parametrize(("game", "players"), [("bargaining", 2), ("hearts", 4)])
+def test_a_forfeit_is_last_where_nobody_has_more_than_the_least_return(game: str, players: int) -> None:
+    """These games are not zero-sum. All returns so far are 0, which is the least return as well."""
+    env = make(game=game, opponent=answering(-5, "forfeit"))
+    _, info = env.reset(seed=0)
+    while "result" not in info:
+        info = env.step(info["legal_actions"][0])[-1]
+    assert info["returns"] == [0] * players
+    assert sorted(info["scores"]) == [0] + [1] * (players - 1)
+    assert (info["score"], info["result"]) == (1, "win" if players == 2 else "draw")
+
+
+# -- random ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("game", "params"), GAMES)
+@pytest.mark.parametrize("seeding", ["openenv", "evaluate"])
+def test_other_streams_go_on_undisturbed(game: str, params: dict[str, Any], seeding: str) -> None:
+    """An opponent that draws the same actions itself, from root + 150, plays the same game to the byte."""
+    register_opponent("legal", Chooser)
+    register_opponent("illegal", Stumbler, illegal="random")
+    legal, illegal = (
+        make(game=game, params=params, seeding=seeding, opponent=name) for name in ("legal", "illegal")
+    )
+    counts = []
+    for seed in (0, 1, 2, 3, 77, SEED_LIMIT - 1):
+        record = episode(illegal, seed)
+        counts.append(record[-1][-1]["opponent_illegal"])
+        assert strip(record) == strip(episode(legal, seed))
+    assert max(counts) > 0
+
+
+def strip(record: list[tuple[Any, ...]]) -> list[Any]:
+    """A record without what the infos say about the opponent."""
+    apart = ("opponent", "opponent_illegal")
+    return [(*turn[:-1], {k: v for k, v in turn[-1].items() if k not in apart}) for turn in record]
+
+
+def test_the_draws_by_hand() -> None:
+    """The bot on seat 1 has root 8 under openenv, and 8 + 2 + 1 under evaluate."""
+    for seeding, root in (("openenv", 8), ("evaluate", 11)):
+        env = make(game="tic_tac_toe", seeding=seeding, opponent=answering("?", "random"))
+        _, info = env.reset(seed=8)
+        stream, free = np.random.RandomState(root + 150), set(range(9))
+        while "result" not in info:
+            own = info["legal_actions"][0]
+            free.remove(own)
+            info = env.step(own)[-1]
+            if len(env.state.history()) == 2 * info["turn"]:
+                expected = int(stream.choice(sorted(free)))
+                assert env.state.history()[-1] == expected
+                free.remove(expected)
+        assert info["opponent_illegal"] == len(env.state.history()) // 2
+
+
+@pytest.mark.parametrize(("game", "params"), GAMES)
+def test_an_address_is_one_game(game: str, params: dict[str, Any]) -> None:
+    name = answering(None, "random")
+    env = make(game=game, params=params, opponent=name)
+    first = {seed: episode(env, seed) for seed in range(5)}
+    other = make(game=game, params=params, opponent=name)
+    for seed in (4, 2, 0, 3, 1):
+        assert episode(other, seed) == first[seed]
+
+
+@pytest.mark.parametrize(("game", "params"), GAMES)
+@pytest.mark.parametrize("clone", [lambda env: pickle.loads(pickle.dumps(env)), copy.deepcopy])
+def test_a_copy_in_mid_game_goes_on_alike(game: str, params: dict[str, Any], clone: Any) -> None:
+    env = make(game=game, params=params, opponent=answering(None, "random"))
+    for seed in range(4):
+        _, info = env.reset(seed=seed)
+        _, _, over, _, info = env.step(info["legal_actions"][-1])
+        twin = clone(env)
+        assert twin.state.history() == env.state.history()
+        while not over:
+            legal = info["legal_actions"]
+            _, _, over, _, info = env.step(legal[0])
+            same = twin.step(legal[0])[-1]
+            assert (same["opponent_illegal"], same["legal_actions"]) == (
+                info["opponent_illegal"],
+                info["legal_actions"],
+            )
+            assert twin.state.history() == env.state.history()
+
+
+@pytest.mark.parametrize(
+    ("game", "params", "legal"),
+    [("leduc_poker", {}, {1, 2}), ("goofspiel", {"num_cards": 4}, {0, 1, 2, 3})],
+)
+def test_every_legal_action_is_drawn(game: str, params: dict[str, Any], legal: set[int]) -> None:
+    env = make(game=game, params=params, opponent=answering(None, "random"))
+    drawn = set()
+    for seed in range(0, 40, 2):  # the caller has seat 0
+        env.reset(seed=seed)
+        before = len(env.state.history())
+        env.step(1)
+        drawn.add(env.state.history()[before + 1])
+    assert drawn == legal
+
+
+# -- the count ---------------------------------------------------------------------------------------------
+
+
+def test_the_count_is_in_every_info() -> None:
+    env = make(game="tic_tac_toe", opponent=answering(None, "random"), max_turns=2)
+    for seed in (0, 1):  # seat 1 in the second: the opponent has moved once at the reset
+        _, info = env.reset(seed=seed)
+        assert info["opponent_illegal"] == seed
+        info = env.step(99)[-1]
+        assert "error" in info and info["opponent_illegal"] == seed
+        info = env.step(info["legal_actions"][0])[-1]
+        assert info["opponent_illegal"] == seed + 1
+        info = env.step(info["legal_actions"][0])[-1]
+        assert (info["result"], info["opponent_illegal"]) == ("cut", seed + 2)
+    env.reset(seed=0)
+    info = [env.step(99) for _ in range(3)][-1][-1]
+    assert (info["result"], info["opponent_illegal"]) == ("loss", 0)
+
+
+@pytest.mark.parametrize("rule", GO_ON)
+def test_legal_play_counts_nothing_and_changes_nothing(rule: str) -> None:
+    register_opponent("same", UniformOpponent, illegal=rule)
+    for game, params in GAMES:
+        env = make(game=game, params=params, opponent="same")
+        for seed in range(3):
+            record = episode(env, seed)
+            assert {turn[-1]["opponent_illegal"] for turn in record} == {0}
+            assert strip(record) == strip(episode(make(game=game, params=params), seed))
+
+
+def test_opponents_without_a_rule_have_no_count() -> None:
+    register_opponent("plain", UniformOpponent)
+    for name in ("random", "first", "mcts:4", "open", "plain"):
+        record = episode(make(task_id=LEDUC, opponent=name), 3)
+        assert not any("opponent_illegal" in turn[-1] for turn in record)
+
+
+def test_who_plays_decides_whether_there_is_a_count() -> None:
+    register_opponent("deep", UniformOpponent, illegal="random", stand_in=lambda game, argument: "random")
+    register_opponent("alone", UniformOpponent, illegal="random")
+    assert "opponent_illegal" not in make(game="kuhn_poker", opponent="deep").reset(seed=0)[1]
+    # Alone at the table, nobody plays; the key is there, as in every other game of the same environment.
+    assert make(game="2048", opponent="alone").reset(seed=0)[1]["opponent_illegal"] == 0
+    env = make(task_id=LEDUC, opponent="random")
+    assert env.reset(seed=0, options={"opponent": "alone"})[1]["opponent_illegal"] == 0
+    assert "opponent_illegal" not in env.reset(seed=0)[1]
+
+
+# -- a game left without a move ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", ILLEGAL_RULES)
+def test_a_seat_without_a_legal_action_is_a_fault_for_every_opponent(rule: str) -> None:
+    """gin_rummy after a knock with three melds of three: neither an end nor a legal discard.
+
+    Before views refused to show an empty list, "random" drew from it forever. No action is illegal here.
+    """
+    register_opponent("ruled", UniformOpponent, illegal=rule)
+    env = GameSpielEnv(game="gin_rummy", params={"hand_size": 8, "knock_card": 10}, opponent="ruled")
+    env.reset(seed=1)
+    backend: Any = env._backend
+    backend._illegal = None if rule == "raise" else 0
+    backend.state = stuck_state(env.variant.game)
+    for view in backend._table.views:
+        view.state = backend.state
+    seating = Seating(env.variant.game, env.variant.spec, 0, "")
+    for kind in (UniformOpponent, FirstOpponent, Fixed):
+        backend._table.bots[0] = kind(seating)
+        turn = backend._next_turn()
+        assert (turn.ending.result, turn.ending.score) == ("fault", None)
+        assert turn.opponent_illegal == (None if rule == "raise" else 0)
+
+
+def test_a_view_never_shows_an_empty_list() -> None:
+    env = GameSpielEnv(game="gin_rummy", params={"hand_size": 8, "knock_card": 10})
+    view = SeatView(env.variant, 0, rules=False)
+    view.state = stuck_state(env.variant.game)
+    with pytest.raises(EpisodeError, match="seat 0 has no legal action"):
+        view.legal_actions()
+
+
+def stuck_state(game: Any) -> State:
+    """Seat 0 has knocked, and has no legal action left."""
+    state = game.new_initial_state()
+    for name in "Ks Kc Kd Qs Qc Qd Js Jc As 2s 4s 5d 6c 8d 9c Ah Jd".split():  # noqa: SIM905
+        outcomes = [a for a, _ in state.chance_outcomes()]
+        state.apply_action(next(a for a in outcomes if name in state.action_to_string(-1, a)))
+    for word in ("upcard", "Knock"):
+        state.apply_action(next(a for a in state.legal_actions() if word in state.action_to_string(a)))
+    assert (state.legal_actions(), state.current_player(), state.is_terminal()) == ([], 0, False)
+    return state
