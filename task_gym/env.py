@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
+from gymnasium import logger
 
 from task_gym.errors import EpisodeError, OptionError, TaskGymError, check_choice, nearest
 from task_gym.lazy_generator import LazyGeneratorEnv
+from task_gym.picture import picture
 from task_gym.seeding import SEED_LIMIT, check_seed
 
 
@@ -41,7 +43,7 @@ class TaskEnv(LazyGeneratorEnv[str, Any]):
     """
 
     # render_fps is required by Gymnasium's checker of every environment that renders.
-    metadata = {"render_modes": ["ansi", "human"], "render_fps": 4}  # noqa: RUF012  (Gymnasium's attribute)
+    metadata = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 4}  # noqa: RUF012  (Gymnasium's)
 
     #: What ``reset(options=...)`` may hold.
     reset_options: tuple[str, ...] = ("task_id",)
@@ -88,11 +90,28 @@ class TaskEnv(LazyGeneratorEnv[str, Any]):
         return self._opening()
 
     def render(self) -> Any:
-        """The current observation: returned ("ansi") or printed ("human")."""
+        """The current observation: a string ("ansi"), its picture ("rgb_array"), or printed ("human").
+
+        A picture is a uint8 array of shape ``task_gym.picture.SHAPE``. Without a render mode, ``render``
+        warns and returns None.
+        """
+        if self.render_mode == "ansi":
+            return self._shown()
+        if self.render_mode == "rgb_array":
+            return picture(self._shown())
         if self.render_mode == "human":
             print(self._shown())
             return None
-        return self._shown() if self.render_mode == "ansi" else super().render()
+        # A warning and no error, as in Gymnasium's own environments (toy_text, classic_control): code that
+        # renders if it can goes on.
+        name = type(self).__name__ if self.spec is None else self.spec.id
+        modes = ", ".join(map(repr, self.metadata["render_modes"]))
+        logger.warn(
+            f"{name}: render() was called without a render mode, allowed: {modes}; the mode is an argument "
+            f'when the environment is made, as in gym.make("{name}", render_mode="ansi")',
+            stacklevel=2,
+        )
+        return None
 
     def _read_options(self, options: dict[str, Any]) -> tuple[Any, ...]:
         """What the address holds beside task id and seed, checked."""

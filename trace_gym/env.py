@@ -186,7 +186,8 @@ class CodeTraceEnv(TraceEnv):
             and an AdmissionError where the program is unsound.
         scoring: "affine" (upstream's), "exact" or "lines".
         backend: "local".
-        render_mode: "ansi" (``render()`` returns the observation) or "human" (every observation is printed).
+        render_mode: "ansi" (``render()`` returns the observation), "rgb_array" (returns its picture, a uint8
+            array that always has the same shape) or "human" (every observation is printed).
 
     Raises:
         TaskGymError: a named subclass for each argument, reset option or seed outside what is allowed.

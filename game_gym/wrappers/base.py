@@ -8,6 +8,7 @@ import gymnasium as gym
 
 from game_gym.env import GameSpielEnv
 from task_gym.errors import ArgumentError
+from task_gym.picture import picture
 from task_gym.wrappers.base import Info, TurnWrapper, check_text
 
 
@@ -24,8 +25,8 @@ def game_env(wrapper: gym.Wrapper[Any, Any, Any, Any]) -> GameSpielEnv:
 class LayoutWrapper(TurnWrapper):
     """A wrapper that tells a turn in another layout.
 
-    Closing texts stay as they are. ``render()`` in mode "ansi" returns the text as told here; mode "human"
-    prints the environment's own.
+    Closing texts stay as they are. ``render()`` returns the text in this layout ("ansi") or its picture
+    ("rgb_array"); mode "human" prints the environment's own.
     """
 
     def __init__(self, env: gym.Env[str, Any]) -> None:
@@ -45,5 +46,7 @@ class LayoutWrapper(TurnWrapper):
         return self._text, info
 
     def render(self) -> Any:
-        """The current observation as told here ("ansi"), else what the environment renders."""
-        return self._text if self.render_mode == "ansi" else self.env.render()
+        """The current observation in this layout, as text or picture; else what the environment renders."""
+        if self.render_mode == "ansi":
+            return self._text
+        return picture(self._text) if self.render_mode == "rgb_array" else self.env.render()

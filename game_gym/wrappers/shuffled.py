@@ -48,8 +48,8 @@ class ShuffledActions(LayoutWrapper):
     games that have no declaration, are left as they are.
 
     Args:
-        env: GameSpiel-v0. Render mode "ansi" shows labels; mode "human" prints the game's own ids, because
-            it is the environment inside that prints.
+        env: GameSpiel-v0. Render modes "ansi" and "rgb_array" show labels. Mode "human" prints the ids of the
+            game itself, because it is the environment inside that prints.
 
     Raises:
         ArgumentError: another environment; GameSpielText-v0 reads replies by the game's own ids.

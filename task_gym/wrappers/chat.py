@@ -5,13 +5,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Hashable
 from operator import index
+from reprlib import repr as shortened
 from string import ascii_lowercase
 from typing import Any
 
 import gymnasium as gym
 from gymnasium.utils import RecordConstructorArgs
 
-from task_gym.errors import ArgumentError, TokenError
+from task_gym.errors import ArgumentError, TaskGymError, TokenError
 from task_gym.spaces import UnicodeText
 from task_gym.wrappers.base import Info, TurnWrapper, check_text
 
@@ -20,6 +21,15 @@ Chat = tuple[Message, ...]
 
 #: Characters a message may have: more than any observation or reply has.
 MESSAGE_LENGTH = 1 << 21
+
+# Two messages, the second with more tokens for every tokenizer: digits are in each vocabulary.
+_SHORTER, _LONGER = "0", "0 1 2 3 4 5 6 7 8 9"
+
+_COUNTS = (
+    'allowed: a function from a conversation, a tuple of {"role": ..., "content": ...}, to its number of '
+    "tokens, a whole number from 0; for example "
+    "lambda chat: len(tokenizer.apply_chat_template(chat, add_generation_prompt=True, return_dict=False))"
+)
 
 
 class ChatObservation(TurnWrapper):
@@ -42,12 +52,21 @@ class ChatObservation(TurnWrapper):
         turns: Earlier turns that are shown at most, the latest; 0 for this turn alone, None for all.
         budget: Tokens that the conversation may have. Turns are left out whole, the oldest first, until it
             fits; the system message and this turn always stay.
-        count: Conversation to its number of tokens, with whatever a chat template adds to it. It must not
-            grow when the oldest turn is left out. Given with ``budget`` and only then.
+        count: Conversation (a tuple of messages, not a text) to its number of tokens, with whatever a chat
+            template adds to it. It must not grow when the oldest turn is left out. Given with ``budget`` and
+            only then. With a tokenizer of transformers::
+
+                lambda chat: len(
+                    tokenizer.apply_chat_template(chat, add_generation_prompt=True, return_dict=False)
+                )
+
+            It is tried at once on two conversations of one short message each. What it raises in an episode
+            is raised as it is.
 
     Raises:
-        ArgumentError: a number below what is allowed, one of ``budget`` and ``count`` without the other, or
-            an environment whose observations are no texts.
+        ArgumentError: a number below what is allowed, one of ``budget`` and ``count`` without the other, an
+            environment whose observations are no texts, or a ``count`` that fails on a short conversation,
+            returns no whole number from 0, or does not count more for a longer message.
         TokenError: the system message and this turn alone have more tokens than the budget.
     """
 
@@ -73,6 +92,8 @@ class ChatObservation(TurnWrapper):
             raise ArgumentError(f"{given}: it was given without {missing}, allowed: both or neither")
         self._head: tuple[tuple[str, str], ...] = () if system is None else (("system", system),)
         self._window, self._budget, self._count = turns, budget, count
+        if count is not None:
+            self._try(count)
         #: What each seat saw and answered, in order.
         self._turns: dict[Hashable, list[tuple[str, str]]] = {}
         self._asked: tuple[Hashable, str] = (None, "")
@@ -110,16 +131,36 @@ class ChatObservation(TurnWrapper):
             earlier = earlier[max(len(earlier) - self._window, 0) :]
         return self._fit(earlier, question), {**info, "text": observation}
 
+    def _try(self, count: Callable[[Chat], int]) -> None:
+        """Raise ArgumentError unless ``count`` counts tokens of conversations."""
+        try:
+            sizes = [_size(count, self._chat([], text)) for text in (_SHORTER, _LONGER)]
+        except TaskGymError:
+            raise
+        except Exception as error:
+            raise ArgumentError(
+                f"count: it raised {type(error).__name__} ({error}) for the conversation "
+                f"{shortened(self._chat([], _SHORTER))}, {_COUNTS}"
+            ) from error
+        # len() counts messages, or the two fields of what apply_chat_template returns by default.
+        if sizes[0] >= sizes[1]:
+            raise ArgumentError(
+                f"count: it returned {sizes[0]} for a message {_SHORTER!r} and {sizes[1]} for {_LONGER!r}, "
+                f"which counts no tokens, {_COUNTS}"
+            )
+
     def _fit(self, earlier: list[tuple[str, str]], question: str) -> Chat:
         """The longest conversation that fits the budget."""
         count, budget = self._count, self._budget
         if count is None or budget is None:
             return self._chat(earlier, question)
         dropped = bisect_left(
-            range(len(earlier) + 1), True, key=lambda n: count(self._chat(earlier[n:], question)) <= budget
+            range(len(earlier) + 1),
+            True,
+            key=lambda n: _size(count, self._chat(earlier[n:], question)) <= budget,
         )
         if dropped > len(earlier):
-            least = count(self._chat([], question))
+            least = _size(count, self._chat([], question))
             raise TokenError(
                 f"observation of {least} tokens, system message included, was given, allowed: "
                 f"budget={budget}; it begins {question[:60]!r}"
@@ -132,6 +173,19 @@ class ChatObservation(TurnWrapper):
         return tuple(
             {"role": role, "content": content} for role, content in (*self._head, *said, ("user", question))
         )
+
+
+def _size(count: Callable[[Chat], int], chat: Chat) -> int:
+    """What ``count`` returns for the conversation; an ArgumentError unless it is a whole number from 0."""
+    size: Any = count(chat)
+    try:
+        # A bool is an index too, and says whether something fits instead of how long it is.
+        tokens = -1 if isinstance(size, bool) else index(size)
+    except TypeError:
+        tokens = -1
+    if tokens < 0:
+        raise ArgumentError(f"count: it returned {shortened(size)} ({type(size).__name__}), {_COUNTS}")
+    return tokens
 
 
 def _answer(action: Any) -> str:

@@ -50,9 +50,9 @@ from tests.game_gym.play import LEDUC, make
         ({"max_turns": 2.5}, ArgumentError, "max_turns: 2.5"),
         ({"max_turns": True}, ArgumentError, "max_turns: True"),
         (
-            {"render_mode": "rgb_array"},
+            {"render_mode": "rgb"},
             ArgumentError,
-            "'rgb_array' was given, allowed: None, 'ansi'",
+            "'rgb' was given, allowed: None, 'ansi', 'rgb_array', 'human'",
         ),
     ],
 )

@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import SyncVectorEnv
+from gymnasium.wrappers import AddRenderObservation
 
+from task_gym.picture import SHAPE, picture
 from tests.game_gym.play import DECLARED, LEDUC
 
 ROOT = Path(__file__).parent.parent.parent
@@ -23,6 +27,7 @@ ROOT = Path(__file__).parent.parent.parent
     [{"game": game} for game in DECLARED]
     + [
         {"task_ids": [(LEDUC, LEDUC + 9)], "render_mode": "ansi"},
+        {"task_id": LEDUC, "render_mode": "rgb_array"},
         {"game": "kuhn_poker", "opponent": "open", "max_turns": 2, "reward": "upstream"},
         {"task_id": LEDUC, "opponent": "mcts:10x1", "seeding": "evaluate", "illegal": "forfeit"},
     ],
@@ -46,3 +51,76 @@ def test_registering_costs_no_import_of_openspiel() -> None:
     script = "import sys, game_gym; print('pyspiel' in sys.modules, 'torch' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     assert run.stdout == "False False\n"
+
+
+def test_only_a_picture_costs_the_import_of_what_draws() -> None:
+    script = """
+import sys, gymnasium as gym, game_gym, trace_gym
+env = gym.make("GameSpiel-v0", task_id=200000000, render_mode="rgb_array")
+env.reset(seed=1)
+gym.make("CodeTrace-v0", render_mode="rgb_array").close()
+print("matplotlib" in sys.modules, "PIL" in sys.modules)
+env.render()
+# What finds fonts would first read every font of the machine.
+print("PIL" in sys.modules, "matplotlib.font_manager" in sys.modules)
+"""
+    run = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert run.stdout == "False False\nTrue False\n"
+
+
+@pytest.mark.parametrize("name", ["GameSpiel-v0", "GameSpielText-v0"])
+def test_pictures_show_the_observation(name: str) -> None:
+    env = gym.make(name, task_id=LEDUC, render_mode="rgb_array")
+    with pytest.raises(gym.error.ResetNeeded):
+        env.render()
+    assert (env.unwrapped.render() == 255).all()
+    text, info = env.reset(seed=1)
+    assert (env.render() == picture(text)).all()
+    over = False
+    while not over:
+        action = info["legal_actions"][0]
+        text, _, over, _, info = env.step(str(action) if name == "GameSpielText-v0" else action)
+        assert (env.render() == picture(text)).all()
+
+
+def test_pictures_as_observations() -> None:
+    env = AddRenderObservation(gym.make("GameSpiel-v0", task_id=LEDUC, render_mode="rgb_array"))
+    assert env.observation_space.shape == SHAPE
+    observation, info = env.reset(seed=1)
+    assert observation in env.observation_space
+    assert env.step(info["legal_actions"][0])[0] in env.observation_space
+
+
+def test_a_list_of_pictures() -> None:
+    env = gym.make("GameSpiel-v0", game="tic_tac_toe", render_mode="rgb_array_list")
+    texts = [env.reset(seed=1)[0], env.step(4)[0]]
+    frames = env.render()
+    assert len(frames) == 2 and all(
+        (frame == picture(text)).all() for frame, text in zip(frames, texts, strict=True)
+    )
+    assert env.render() == []
+
+
+def test_pictures_of_vector_environments() -> None:
+    vector = gym.make_vec(
+        "GameSpiel-v0", 3, render_mode="rgb_array", vectorization_mode="sync", task_id=LEDUC
+    )
+    assert isinstance(vector, SyncVectorEnv)
+    texts, _ = vector.reset(seed=[1, 2, 3])
+    frames = vector.render()
+    assert len(frames) == 3 and all(
+        (frame == picture(text)).all() for frame, text in zip(frames, texts, strict=True)
+    )
+    assert np.stack(frames).shape == (3, *SHAPE)
+
+
+def test_render_without_a_mode_says_how_to_give_one() -> None:
+    env = gym.make("GameSpiel-v0", task_id=LEDUC)
+    env.reset(seed=1)
+    message = (
+        r"GameSpiel-v0: render\(\) was called without a render mode, allowed: 'ansi', 'rgb_array', 'human'; "
+        r'.* gym.make\("GameSpiel-v0", render_mode="ansi"\)'
+    )
+    for shown in (env, env.unwrapped):
+        with pytest.warns(UserWarning, match=message):
+            assert shown.render() is None

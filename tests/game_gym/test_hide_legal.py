@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import pytest
 
 import game_gym  # noqa: F401  (registers the environments)
 from game_gym.wrappers import HideLegalActions, ShuffledActions
 from task_gym.errors import ArgumentError, LayoutError
+from task_gym.picture import picture
 from tests.game_gym.play import episode, make
 from tests.task_gym.scripts import Script, turn
 
@@ -45,6 +47,13 @@ def test_an_illegal_action_still_says_what_is_legal() -> None:
     text, reward, *_, info = env.step(99)
     assert reward == -0.01 and "legal: 0, 1, 2" in info["error"]["message"]
     assert env.render() == text and "->" not in text
+
+
+def test_a_picture_is_of_the_same_text() -> None:
+    pictured = build(game="tic_tac_toe", render_mode="rgb_array")
+    text, _ = pictured.reset(seed=0)
+    assert np.array_equal(pictured.render(), picture(text))
+    assert not np.array_equal(pictured.render(), pictured.unwrapped.render())
 
 
 def test_wrappers_that_rewrite_the_list_go_inside() -> None:

@@ -196,6 +196,91 @@ def test_bad_arguments_are_named(arguments: dict[str, Any], message: str) -> Non
         ChatObservation(Script(*LONG), **arguments)
 
 
+def raising(error: Exception) -> Any:
+    def count(chat: Chat) -> int:
+        raise error
+
+    return count
+
+
+@pytest.mark.parametrize(
+    ("count", "message"),
+    [
+        # Made for a text: a conversation is a tuple of dictionaries.
+        (lambda text: len(text.split()), "it raised AttributeError .*no attribute 'split'"),
+        (lambda text: len(text.encode()), r"it raised AttributeError .*\{'content': '0', 'role': 'user'\}"),
+        (5, r"it raised TypeError \('int' object is not callable\)"),
+        # One message each, whatever is said in it; one more with a system message.
+        (len, "it returned 2 for a message '0' and 2 for '0 1 2 3 4 5 6 7 8 9', which counts no tokens"),
+        (lambda chat: 100 - words(chat), "it returned 98 for a message '0' and 89 for"),
+        (lambda chat: None, r"it returned None \(NoneType\)"),
+        (lambda chat: float(words(chat)), r"it returned 2.0 \(float\)"),
+        (lambda chat: list(range(words(chat))), r"it returned \[0, 1\] \(list\)"),
+        (lambda chat: np.arange(words(chat)), r"it returned array\(\[0, 1\]\) \(ndarray\)"),
+        (lambda chat: words(chat) < 5, r"it returned True \(bool\)"),
+        (lambda chat: -words(chat), r"it returned -2 \(int\)"),
+    ],
+)
+def test_a_count_of_something_else_is_named_at_once(count: Any, message: str) -> None:
+    with pytest.raises(ArgumentError, match=f"count: {message}.*allowed: a function from a conversation"):
+        ChatObservation(Script(*LONG), system="S", budget=100, count=count)
+
+
+def test_the_message_shows_how_a_tokenizer_counts() -> None:
+    with pytest.raises(
+        ArgumentError, match=r"to its number of tokens, .*tokenizer\.apply_chat_template\(chat"
+    ):
+        ChatObservation(Script(*LONG), budget=100, count=len)
+
+
+def test_what_count_raises_is_kept() -> None:
+    broken = OSError("no such tokenizer")
+    with pytest.raises(ArgumentError, match=r"it raised OSError \(no such tokenizer\)") as caught:
+        ChatObservation(Script(*LONG), budget=100, count=raising(broken))
+    assert caught.value.__cause__ is broken
+    own = TokenError("its own error already has a name")
+    with pytest.raises(TokenError) as named:
+        ChatObservation(Script(*LONG), budget=100, count=raising(own))
+    assert named.value is own
+
+
+def test_a_count_that_fails_later_raises_its_own_error() -> None:
+    def count(chat: Chat) -> int:
+        if len(chat) > 1:
+            raise OSError("gone")
+        return words(chat)
+
+    env = ChatObservation(Script(*LONG), budget=100, count=count)
+    env.reset()
+    with pytest.raises(OSError, match="gone"):
+        env.step(0)
+
+
+def test_a_wrong_return_later_is_named() -> None:
+    env = ChatObservation(
+        Script(*LONG), budget=100, count=lambda chat: words(chat) if len(chat) == 1 else words(chat) / 2
+    )
+    env.reset()
+    with pytest.raises(ArgumentError, match=r"count: it returned 1.5 \(float\), allowed"):
+        env.step(0)
+
+
+def test_integers_of_other_libraries_count() -> None:
+    env = ChatObservation(Script(*LONG), budget=3, count=lambda chat: np.int64(words(chat)))
+    assert play(env, 0, 2) == ["u:b", "a:2", "u:c"]
+
+
+def test_a_count_is_tried_with_the_system_message() -> None:
+    seen: list[list[str]] = []
+
+    def count(chat: Chat) -> int:
+        seen.append(contents(chat))
+        return words(chat)
+
+    ChatObservation(Script(*LONG), system="S", budget=100, count=count)
+    assert seen == [["s:S", "u:0"], ["s:S", "u:0 1 2 3 4 5 6 7 8 9"]]
+
+
 def test_what_is_no_text_is_refused() -> None:
     with pytest.raises(ArgumentError, match=r"ChatObservation: .*Dict.* was given, allowed: text observ"):
         ChatObservation(DictObservation(Script(*LONG)))

@@ -14,6 +14,7 @@ import pytest
 from task_gym.env import TaskEnv
 from task_gym.errors import ArgumentError, EpisodeError, OptionError, SeedError
 from task_gym.ids import IdRanges
+from task_gym.picture import picture
 from task_gym.spaces import UnicodeText
 
 
@@ -111,9 +112,33 @@ def test_rendering() -> None:
     env.reset(seed=0)
     assert env.render() == "7"
     with pytest.raises(
-        ArgumentError, match="render_mode: 'rgb_array' was given, allowed: None, 'ansi', 'human'"
+        ArgumentError,
+        match="'rgb_aray' was given, allowed: None, 'ansi', 'rgb_array', 'human'; did you mean 'rgb_array'",
     ):
-        Adding(render_mode="rgb_array")
+        Adding(render_mode="rgb_aray")
+
+
+def test_rendering_a_picture() -> None:
+    env = Adding([7], render_mode="rgb_array")
+    assert (env.render() == 255).all()  # nothing is shown yet
+    env.reset(seed=0)
+    assert (env.render() == picture("7")).all()
+    env.step(2)
+    assert (env.render() == picture("9")).all() and (picture("9") != picture("7")).any()
+    twin = pickle.loads(pickle.dumps(env))
+    assert (twin.render() == env.render()).all()
+
+
+def test_rendering_without_a_mode_warns_and_goes_on() -> None:
+    env = Adding([7])
+    env.reset(seed=0)
+    message = r"Adding: render\(\) was called without a render mode, allowed: 'ansi', 'rgb_array', 'human'"
+    with pytest.warns(UserWarning, match=message) as caught:
+        assert env.render() is None
+    assert caught[0].filename == __file__  # the line that called render()
+    env.spec = gym.envs.registration.EnvSpec("Adding-v3", Adding)
+    with pytest.warns(UserWarning, match=r'gym.make\("Adding-v3", render_mode="ansi"\)'):
+        env.render()
 
 
 def test_options_and_seeds_outside_what_is_allowed_change_nothing() -> None:

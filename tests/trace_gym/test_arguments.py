@@ -48,11 +48,11 @@ from tests.trace_gym.play import IDS
         ({"scoring": "affin"}, ArgumentError, "allowed: 'affine', 'exact', 'lines'; did you mean 'affine'"),
         ({"backend": "affinetes"}, NotBuiltError, "'affinetes' was given, which is not built yet"),
         ({"backend": "locl"}, ArgumentError, "did you mean 'local'"),
-        ({"render_mode": "rgb_array"}, ArgumentError, "'rgb_array' was given, allowed: None, 'ansi'"),
+        ({"render_mode": "rgb"}, ArgumentError, "'rgb' was given, allowed: None, 'ansi', 'rgb_array'"),
     ],
 )
 @pytest.mark.parametrize("name", IDS)
-@pytest.mark.filterwarnings("ignore:.*render mode.*:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*render_mode.*:UserWarning")
 def test_constructor(name: str, arguments: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         gym.make(name, **arguments)

@@ -1,0 +1,69 @@
+"""Stable-Baselines3 makes the environments as its documentation writes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from game_gym.wrappers import TensorObservation
+from task_gym.picture import SHAPE, picture
+
+sb3_contrib = pytest.importorskip("sb3_contrib")
+
+from stable_baselines3.common.env_util import make_vec_env  # noqa: E402
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv  # noqa: E402
+
+
+def made(n_envs: int = 4, **arguments: Any) -> Any:
+    """The environments; SB3 asks for render_mode="rgb_array" by itself."""
+    return make_vec_env(
+        "game_gym:GameSpiel-v0",
+        n_envs=n_envs,
+        seed=0,
+        env_kwargs={"game": "leduc_poker", **arguments.pop("env_kwargs", {})},
+        wrapper_class=TensorObservation,
+        **arguments,
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "n_envs"),
+    [(DummyVecEnv, 4), pytest.param(SubprocVecEnv, 2, marks=pytest.mark.slow)],
+)
+def test_make_vec_env(kind: Any, n_envs: int) -> None:
+    vector = made(n_envs, vec_env_cls=kind)
+    try:
+        assert vector.render_mode == "rgb_array"
+        observations = vector.reset()
+        assert observations.shape == (n_envs, 30) and observations.dtype == np.float32
+        texts = [info["text"] for info in vector.reset_infos]
+        images = vector.get_images()
+        assert len(images) == n_envs
+        assert all((image == picture(text)).all() for image, text in zip(images, texts, strict=True))
+        # SB3 puts the pictures into one, in columns of two.
+        height, width, colours = SHAPE
+        assert vector.render().shape == (2 * height, n_envs // 2 * width, colours)
+        masks = np.stack(vector.env_method("action_masks"))
+        observations, *_, infos = vector.step(masks.argmax(axis=1))
+        assert observations.shape == (n_envs, 30) and len(infos) == n_envs
+    finally:
+        vector.close()
+
+
+def test_a_render_mode_of_ones_own() -> None:
+    vector = made(env_kwargs={"render_mode": "ansi"})
+    vector.reset()
+    assert vector.render_mode == "ansi"
+    assert vector.env_method("render") == [info["text"] for info in vector.reset_infos]
+
+
+def test_maskable_ppo_learns_on_it() -> None:
+    vector = made()
+    model = sb3_contrib.MaskablePPO(
+        "MlpPolicy", vector, n_steps=16, batch_size=32, n_epochs=1, seed=0, device="cpu"
+    )
+    model.learn(128)
+    assert model.num_timesteps == 128
+    vector.close()
