@@ -197,7 +197,7 @@ def _next_steps(config: Config, folder: Path, *, solved: bool) -> str:
     return (
         f"evaluate: {evaluate} --checkpoint {folder}{' --exact' if solved else ''}{others}\n"
         f"go on: {train} --resume {folder} --ppo.num_train_steps {2 * config.ppo.num_train_steps}; "
-        "play it from Python: docs/python.md"
+        f"play it from Python: gamespiel.load_policy({str(folder)!r})"
     )
 
 

@@ -1,29 +1,170 @@
-"""The README shows what its example prints."""
+"""README and docs: what they show is what happens, and what they tell to type can be typed."""
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+import pytest
+
+import game_gym.opponents  # noqa: F401  (registers them, before the registry is copied)
+from game_gym.games import DECLARED
+from task_gym import opponents
+from tests.gamespiel.conftest import finished, one_thread
+
+__all__ = ["finished", "one_thread"]
+
+ROOT = Path(__file__).parents[2]
+PAGES = ["README.md", "docs/python.md", "docs/wrappers.md", "docs/trace.md", "docs/games.md"]
+SESSIONS = ["README.md", "docs/python.md", "docs/wrappers.md"]
+"""Pages whose Python blocks are one session; the examples of the generated pages are tested in tests/docs."""
+
+QUICK = (
+    "python train.py --help",
+    "python eval.py --checkpoint RUN --exact",
+    "python eval.py --checkpoint RUN --num_episodes 100 --opponent mcts:100",
+    "python eval.py --model.model_name tiny --env.game leduc_poker",
+    "python eval.py --agent mcts:100 --opponent random --num_episodes 100",
+    "python eval.py --env trace --agent echo --num_episodes 500",
+)
+"""Commands of README that take less than a minute."""
 
 
-def test_the_environments_example_prints_what_is_shown() -> None:
-    (code, shown), *others = re.findall(
-        r"```python\n(.*?)```\n\nprints\n\n```text\n(.*?)```", README, re.DOTALL
+def read(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def commands(page: str) -> list[str]:
+    """The lines of a page's shell blocks, without comments."""
+    blocks = re.findall(r"```bash\n(.*?)```", read(page), re.DOTALL)
+    lines = [re.sub(r"\s+#\s.*", "", line).strip() for block in blocks for line in block.splitlines()]
+    return [line for line in lines if line]
+
+
+@pytest.fixture
+def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Games and opponents that a page adds are gone afterwards."""
+    monkeypatch.setattr(opponents, "_REGISTRY", dict(opponents._REGISTRY))
+    declared = dict(DECLARED)
+    yield
+    DECLARED.clear()
+    DECLARED.update(declared)
+
+
+@pytest.mark.parametrize("page", SESSIONS)
+@pytest.mark.usefixtures("registries")
+def test_python_blocks_run_in_order_as_they_are(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```(?:\n\nprints\n\n```text\n(.*?)```)?", read(page), re.DOTALL)
+    assert blocks
+    namespace: dict[str, Any] = {}
+    for code, shown in blocks:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, page, "exec"), namespace)
+        assert not shown or printed.getvalue() == shown
+    assert (page == "README.md") == any(shown for _, shown in blocks)
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, finished: Path) -> list[Any]:
+    """What the commands hand on, in a folder that holds the files which the pages speak of."""
+    made: list[Any] = []
+    training, evaluation = ModuleType("gamespiel.training"), ModuleType("gamespiel.evaluation")
+    training.train = lambda config, resume=None: made.append(config)  # type: ignore[attr-defined]
+    evaluation.evaluate = made.append  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "gamespiel.training", training)
+    monkeypatch.setitem(sys.modules, "gamespiel.evaluation", evaluation)
+    monkeypatch.chdir(tmp_path)
+    Path("mine.json").write_text("{}")
+    shutil.copytree(finished, "RUN")
+    return made
+
+
+LINES = sorted({line for page in PAGES for line in commands(page)})
+SCRIPTS = [line for line in LINES if re.match(r"python (train|eval)\.py\b", line)]
+
+
+@pytest.mark.parametrize("line", SCRIPTS)
+def test_train_and_eval_read_what_the_pages_write(line: str, parsed: list[Any]) -> None:
+    from gamespiel.cli import main
+
+    _, script, *arguments = shlex.split(line)
+    with pytest.raises(SystemExit, match=r"^0$") if "--help" in arguments else contextlib.nullcontext():
+        assert main([script.removesuffix(".py"), *arguments]) == 0
+        assert len(parsed) == 1
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if line not in SCRIPTS])
+def test_other_commands_are_read_by_their_own_parsers(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    program, *arguments = shlex.split(line)
+    if program == "make":
+        subprocess.run(["make", "--dry-run", *arguments], cwd=ROOT, check=True, capture_output=True)
+        return
+    assert (program, arguments[0]) == ("python", "-m"), f"who reads {line!r}?"
+    module = importlib.import_module(arguments[1])
+    if arguments[1].startswith("benchmarks."):
+        monkeypatch.setattr(module, "parse", _only_parse)
+        with pytest.raises(_ParsedError):
+            module.main(arguments[2:])
+
+
+class _ParsedError(Exception):
+    """Ends a benchmark once its options are read."""
+
+
+def _only_parse(parser: Any, argv: Any) -> None:
+    parser.add_argument("--keep", action="store_true")  # which the real one adds
+    parser.parse_args(argv)
+    raise _ParsedError
+
+
+def test_the_quick_commands_are_those_of_the_page() -> None:
+    assert [line for line in QUICK if line not in commands("README.md")] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", QUICK)
+def test_quick_commands_run(line: str, tmp_path: Path, finished: Path) -> None:
+    shutil.copytree(finished, tmp_path / "RUN")
+    for script in ("train.py", "eval.py"):
+        shutil.copy(ROOT / script, tmp_path)
+    _, *arguments = shlex.split(line)
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert not others
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(compile(code, "README.md", "exec"), {})
-    assert printed.getvalue() == shown
+    assert done.returncode == 0, done.stderr
+    assert "written to " in done.stdout or "--help" in line
 
 
-def test_paths_that_it_names_are_there() -> None:
-    root = Path(__file__).parents[1]
+@pytest.mark.parametrize("page", SESSIONS)
+def test_paths_that_a_page_names_are_there(page: str) -> None:
     rooms = "docs|configs|benchmarks|agents|gamespiel|game_gym|task_gym|trace_gym"
-    named = re.findall(rf"`((?:{rooms})/[\w./-]*)`", README)
-    named += re.findall(r"\]\(([\w./-]+)\)", README)
-    assert named and [path for path in named if not (root / path).exists()] == []
+    named = re.findall(rf"`((?:{rooms})/[\w./-]*)`", read(page))
+    linked = re.findall(r"\]\(([\w./-]+)\)", read(page))
+    missing = [path for path in named if not (ROOT / path).exists()]
+    missing += [path for path in linked if not ((ROOT / page).parent / path).exists()]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", SESSIONS)
+def test_links_within_a_page(page: str) -> None:
+    titles = re.findall(r"^#+ (.*)$", read(page), re.MULTILINE)
+    headings = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+    assert [anchor for anchor in re.findall(r"\]\(#([\w-]+)\)", read(page)) if anchor not in headings] == []
+
+
+def test_readme_is_short() -> None:
+    assert len(read("README.md").splitlines()) <= 170

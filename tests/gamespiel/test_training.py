@@ -86,7 +86,7 @@ def test_the_tables_and_what_to_do_next_are_printed(tmp_path: Path) -> None:
     assert text.splitlines()[-2:] == [
         f"evaluate: gamespiel eval --checkpoint {folder} --exact, against others with --opponent mcts:100",
         f"go on: gamespiel train --resume {folder} --ppo.num_train_steps 2; "
-        "play it from Python: docs/python.md",
+        f"play it from Python: gamespiel.load_policy({str(folder)!r})",
     ]
 
 
