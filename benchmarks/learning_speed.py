@@ -250,7 +250,7 @@ def draw(results: Mapping[str, Any], path: Path) -> Path:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from gamespiel.agents.plots import COLOURS
+    from gamespiel.report.plots import COLOURS
 
     figure = Figure(figsize=(11, 4.6), dpi=120, layout="constrained")
     FigureCanvasAgg(figure)

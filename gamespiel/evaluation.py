@@ -40,8 +40,9 @@ from gamespiel.config import (
 )
 from gamespiel.config.sections import EnvConfig
 from gamespiel.options import EvalOptions
-from gamespiel.progress import progress
-from gamespiel.report import SAMPLED_NOTE, exact_table, sampled_table, scored_table, write_json
+from gamespiel.report.progress import progress
+from gamespiel.report.results import write_json
+from gamespiel.report.tables import SAMPLED_NOTE, exact_table, sampled_table, scored_table
 
 
 def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, Any]:

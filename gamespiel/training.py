@@ -18,9 +18,7 @@ from stable_baselines3.common.logger import KVWriter, Logger
 
 from gamespiel import exact, runs
 from gamespiel.agents import checkpoint
-from gamespiel.agents.dashboard import Dashboard, summary_table
 from gamespiel.agents.loggers import JSONLWriter, truncate_after
-from gamespiel.agents.plots import learning_curve
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.assembly import make_algorithm, settled
 from gamespiel.config import (
@@ -34,7 +32,10 @@ from gamespiel.config import (
 )
 from gamespiel.config.resume import check_resumed
 from gamespiel.evaluation import evaluation_envs, sample
-from gamespiel.report import SUMMARY_NOTE, shown_rows, summary_rows, write_json
+from gamespiel.report.dashboard import Dashboard
+from gamespiel.report.plots import learning_curve
+from gamespiel.report.results import write_json
+from gamespiel.report.summary import SUMMARY_NOTE, shown_rows, summary_rows, summary_table
 from gamespiel.runs import CURVE, METRICS, SUMMARY
 from gamespiel.usage import command
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from gamespiel.agents.plots import learning_curve, running_mean
+from gamespiel.report.plots import learning_curve, running_mean
 
 
 def write(path: Path, rows: list[dict[str, object]]) -> Path:

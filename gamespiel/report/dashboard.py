@@ -1,7 +1,6 @@
 """What a person sees while training: a live display on a terminal, plain lines elsewhere (files, CI)."""
 
 import math
-import re
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +14,8 @@ from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
+
+from gamespiel.report.text import clean, duration, shorten
 
 
 class Shown(NamedTuple):
@@ -57,7 +58,6 @@ GRID = (
 )
 """The live display, as many per row as the terminal has room for."""
 
-_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.?)", re.DOTALL)
 CELL = 26
 """Columns that a metric of the live display needs, its label and its value."""
 TEXT_LINES = 8
@@ -215,47 +215,11 @@ def plain_line(metrics: Mapping[str, float], total: int, seconds_left: float | N
     return "  ".join([f"step {int(metrics['step'])}/{total}", *pairs, f"left {duration(seconds_left)}"])
 
 
-def summary_table(before: Mapping[str, float | str], after: Mapping[str, float | str]) -> Table:
-    """A row a measure, before and after training; the change is shown where both are numbers."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("")
-    for title in ("before", "after", "change"):
-        table.add_column(title, justify="right")
-    for name in dict.fromkeys([*before, *after]):
-        old, new = before.get(name), after.get(name)
-        change = Text("")
-        if isinstance(old, int | float) and isinstance(new, int | float):
-            change = Text(f"{new - old:+.3f}", style="bold")
-        table.add_row(Text(name), _cell(old), _cell(new), change)
-    return table
-
-
 def sparkline(values: Sequence[float]) -> str:
     """A block a value, the lowest ▁ and the highest █; all ▁ when they are equal."""
     low, high = min(values), max(values)
     scale = 7 / (high - low) if high > low else 0.0
     return "".join("▁▂▃▄▅▆▇█"[round((value - low) * scale)] for value in values)
-
-
-def duration(seconds: float | None) -> str:
-    """`4:05`, `1:02:03`, or `-` when unknown."""
-    if seconds is None or not math.isfinite(seconds):
-        return "-"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def shorten(text: str, lines: int) -> str:
-    """At most `lines` lines of `text`, its last ones (how a game ended), with `…` where some are left out."""
-    rows = clean(text).strip("\n").split("\n")
-    return "\n".join(rows if len(rows) <= lines else ["…", *rows[-(lines - 1) :]])
-
-
-def clean(text: str) -> str:
-    """`text` without what could move the cursor or change colours; a model may have written it."""
-    plain = _ESCAPE.sub("", text).expandtabs(4)
-    return "".join(c if c == "\n" or c.isprintable() else " " for c in plain)
 
 
 def _grid(metrics: Mapping[str, float], columns: int) -> Table:
@@ -278,9 +242,3 @@ def _write(metrics: Mapping[str, float], shown: Shown) -> str:
 
 def _known(value: float | None) -> bool:
     return value is not None and math.isfinite(value)
-
-
-def _cell(value: float | str | None) -> Text:
-    if value is None:
-        return Text("-")
-    return Text(value if isinstance(value, str) else f"{value:.3f}")

@@ -1,4 +1,4 @@
-"""Make the embedded model: `python -m gamespiel.make_tiny`.
+"""Make the embedded model: `python -m scripts.make_tiny`.
 
 A small Qwen3 with its own tokenizer, trained from nothing on two kinds of text. Prompts of uniformly random
 play in every declared game and variant, each answered by a uniformly random legal action: it learns their
@@ -347,7 +347,7 @@ def make(recipe: Recipe, folder: Path, games: Sequence[str] = GAMES) -> dict[str
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m gamespiel.make_tiny", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m scripts.make_tiny", description=__doc__)
     parser.add_argument(
         "--folder", type=Path, default=TINY, help="where to write (default: the shipped model)"
     )

@@ -1,13 +1,9 @@
-"""Results as tables for people and as plain data for programs."""
+"""Tables of an evaluation: by play, by play of traces, and exact."""
 
 from __future__ import annotations
 
-import json
 import math
-import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 from rich import box
 from rich.table import Table
@@ -15,7 +11,6 @@ from rich.text import Text
 
 from game_gym.exact import ExactResult
 from gamespiel.agents.evaluation import Measured
-from gamespiel.agents.loggers import to_json
 from gamespiel.agents.stats import Interval
 from gamespiel.exact import ExactComparison
 
@@ -25,15 +20,6 @@ SAMPLED_NOTE = (
     "to the legal answers when nothing masks it (- if no model was sampled)."
 )
 """Printed below `sampled_table`."""
-
-SUMMARY_LABELS = {"illegal rate": "illegal moves played", "legal mass": "legal mass without mask"}
-"""How the table at the end of a run calls the measures whose keys do not explain themselves."""
-
-SUMMARY_NOTE = (
-    "illegal moves played: share of moves that the game refused; behind a mask there are none. legal mass "
-    "without mask: probability that the model gives to the legal answers when nothing masks it."
-)
-"""Printed below the table at the end of a run."""
 
 
 def _table(title: str, columns: Sequence[str]) -> Table:
@@ -93,48 +79,6 @@ def exact_table(comparison: ExactComparison) -> Table:
             table.add_row(name, *values, f"{result.share:.1%}", f"{result.exploitability:.4f}")
     table.add_row("best response", *[f"{value:+.4f}" for value in shown.best], "100.0%", "")
     return table
-
-
-def summary_rows(
-    sampled: Mapping[str, Measured], comparison: ExactComparison | None
-) -> dict[str, float | str]:
-    """What the table at the end of a run compares."""
-    rows: dict[str, float | str] = {}
-    if comparison is not None:
-        rows["share of best response"] = comparison.policy.share
-        rows["share, greedy"] = comparison.greedy.share
-        for seat, value in enumerate(comparison.policy.values):
-            rows[f"exact return, seat {seat}"] = value
-    everyone = sampled.get("all")
-    if everyone is not None:
-        rows["score"] = everyone.score.mean
-        rows["success rate"] = everyone.success.mean
-        if everyone.returns is not None:
-            rows["return"] = everyone.returns.mean
-        rows["illegal rate"] = everyone.illegal_rate
-        if everyone.legal_mass is not None:
-            rows["legal mass"] = everyone.legal_mass
-    return rows
-
-
-def shown_rows(rows: Mapping[str, float | str]) -> dict[str, float | str]:
-    """`summary_rows` under the names that a table shows."""
-    return {SUMMARY_LABELS.get(name, name): value for name, value in rows.items()}
-
-
-def write_json(data: Mapping[str, Any], path: Path) -> Path:
-    """Write results, whole or not at all; what is not finite becomes null."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".tmp")
-    partial.write_text(json.dumps(_plain(data), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(partial, path)
-    return path
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    return to_json(value)
 
 
 def _plus_minus(interval: Interval, digits: int) -> str:

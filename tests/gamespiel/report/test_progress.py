@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from gamespiel.progress import progress
+from gamespiel.report.progress import progress
 
 
 def test_plain_lines() -> None:

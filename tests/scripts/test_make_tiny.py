@@ -16,7 +16,7 @@ from gamespiel.agents.decoding import ChatCodec, ChoiceDecoder
 from gamespiel.agents.engines import TransformersEngine
 from gamespiel.agents.models import TINY, ModelSettings, load_base, load_tokenizer
 from gamespiel.config import resolve
-from gamespiel.make_tiny import (
+from scripts.make_tiny import (
     GAMES,
     TRACES,
     Recipe,

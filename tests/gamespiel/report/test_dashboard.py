@@ -6,17 +6,9 @@ from collections.abc import Iterator
 import pytest
 from rich.console import Console
 
-from gamespiel.agents.dashboard import (
-    GRID,
-    Dashboard,
-    Pace,
-    clean,
-    duration,
-    plain_line,
-    shorten,
-    sparkline,
-    summary_table,
-)
+from gamespiel.report.dashboard import GRID, Dashboard, Pace, plain_line, sparkline
+from gamespiel.report.summary import summary_table
+from gamespiel.report.text import clean, duration, shorten
 
 METRICS = {
     "rollout/reward": 0.5123,

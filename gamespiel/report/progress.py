@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from gamespiel.agents.dashboard import duration
+from gamespiel.report.text import duration
 
 EVERY = 10.0
 """Seconds between plain lines."""

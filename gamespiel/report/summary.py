@@ -1,0 +1,69 @@
+"""The table at the end of a run: its measures before and after training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from gamespiel.agents.evaluation import Measured
+from gamespiel.exact import ExactComparison
+
+SUMMARY_LABELS = {"illegal rate": "illegal moves played", "legal mass": "legal mass without mask"}
+"""How the table at the end of a run calls the measures whose keys do not explain themselves."""
+
+SUMMARY_NOTE = (
+    "illegal moves played: share of moves that the game refused; behind a mask there are none. legal mass "
+    "without mask: probability that the model gives to the legal answers when nothing masks it."
+)
+"""Printed below the table at the end of a run."""
+
+
+def summary_rows(
+    sampled: Mapping[str, Measured], comparison: ExactComparison | None
+) -> dict[str, float | str]:
+    """What the table at the end of a run compares."""
+    rows: dict[str, float | str] = {}
+    if comparison is not None:
+        rows["share of best response"] = comparison.policy.share
+        rows["share, greedy"] = comparison.greedy.share
+        for seat, value in enumerate(comparison.policy.values):
+            rows[f"exact return, seat {seat}"] = value
+    everyone = sampled.get("all")
+    if everyone is not None:
+        rows["score"] = everyone.score.mean
+        rows["success rate"] = everyone.success.mean
+        if everyone.returns is not None:
+            rows["return"] = everyone.returns.mean
+        rows["illegal rate"] = everyone.illegal_rate
+        if everyone.legal_mass is not None:
+            rows["legal mass"] = everyone.legal_mass
+    return rows
+
+
+def shown_rows(rows: Mapping[str, float | str]) -> dict[str, float | str]:
+    """`summary_rows` under the names that a table shows."""
+    return {SUMMARY_LABELS.get(name, name): value for name, value in rows.items()}
+
+
+def summary_table(before: Mapping[str, float | str], after: Mapping[str, float | str]) -> Table:
+    """A row a measure, before and after training; the change is shown where both are numbers."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("")
+    for title in ("before", "after", "change"):
+        table.add_column(title, justify="right")
+    for name in dict.fromkeys([*before, *after]):
+        old, new = before.get(name), after.get(name)
+        change = Text("")
+        if isinstance(old, int | float) and isinstance(new, int | float):
+            change = Text(f"{new - old:+.3f}", style="bold")
+        table.add_row(Text(name), _cell(old), _cell(new), change)
+    return table
+
+
+def _cell(value: float | str | None) -> Text:
+    if value is None:
+        return Text("-")
+    return Text(value if isinstance(value, str) else f"{value:.3f}")
