@@ -37,7 +37,7 @@ from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.assembly import Wrap, make_algorithm, make_envs
 from gamespiel.cli import split_overrides
 from gamespiel.config import Config, ConfigError, resolve, to_dict
-from gamespiel.evaluation import trace_seeds
+from gamespiel.kinds.traces import trace_seeds
 from trace_gym.prompts import render_choice, render_task
 
 PRESET = "tiny-trace"

@@ -9,7 +9,6 @@ from typing import Any
 import gymnasium as gym
 import torch
 
-from game_gym.task import CONFIGS
 from gamespiel.agents.kl_control import AdaptiveKLController
 from gamespiel.agents.models import LoraSettings, ModelSettings
 from gamespiel.agents.policy import LLMPolicy
@@ -18,83 +17,29 @@ from gamespiel.agents.schedules import schedule
 from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.config import Config, InvalidValueError
 from gamespiel.config.sections import EnvConfig
+from gamespiel.kinds import kind_of
 from task_gym.wrappers import NamedActions
-from trace_gym.programs.sources import open_source
 
 ENVIRONMENTS_AT_ONCE = 1024
 """More episodes than this are played in waves; an environment costs tens of kilobytes."""
 
-ENVIRONMENTS = {"openspiel": "GameSpiel-v0", "trace": "CodeTraceChoice-v0"}
-"""What a policy plays, by env_type: of traces the one whose actions are choices, as those of games are."""
-
 Wrap = Callable[[gym.Env[Any, Any]], gym.Env[Any, Any]]
 
 
-def env_arguments(config: EnvConfig) -> dict[str, Any]:
-    """What the environment section means to `gym.make` of the policy's environment.
-
-    Raises:
-        InvalidValueError: nothing in it chooses a game.
-    """
-    if config.env_type == "trace":
-        # Who answers with the output itself needs no numbered list of them in the question.
-        return trace_arguments(config) | {"illegal": config.illegal, "listed": config.answer == "id"}
-    return _game_arguments(config)
-
-
-def trace_arguments(config: EnvConfig) -> dict[str, Any]:
-    """What the environment section means to every environment of traces; without task ids, all are drawn."""
-    return {
-        "task_id": config.task_id,
-        "task_ids": list(config.task_ids) or None,
-        "source": config.source,
-        "level": config.level,
-        "family": config.family,
-        "injector": config.injector,
-        "scoring": config.scoring,
-    }
-
-
 def settled(config: Config) -> Config:
-    """The configuration with the name of its programs that means the same ones everywhere: "hub@COMMIT".
+    """Returns the configuration with names that mean the same tasks everywhere and at any time.
 
     Raises:
-        SourceError: there are none to be had.
+        SourceError: there are no programs of that name.
     """
-    if config.env.env_type != "trace":
-        return config
-    source = open_source(config.env.source).name
-    return dataclasses.replace(config, env=dataclasses.replace(config.env, source=source))
-
-
-def _game_arguments(config: EnvConfig) -> dict[str, Any]:
-    arguments: dict[str, Any] = {
-        "opponent": config.opponent,
-        "seeding": config.seeding,
-        "rules": config.rules,
-        "reward": config.reward,
-        "illegal": config.illegal,
-        "max_turns": config.max_turns,
-    }
-    if config.task_id is not None:
-        return arguments | {"task_id": config.task_id}
-    if config.game is not None:
-        return arguments | {"game": config.game, "params": config.params or None}
-    if config.allowed_game_indices:
-        ranges = [(i * CONFIGS, (i + 1) * CONFIGS - 1) for i in config.allowed_game_indices]
-        return arguments | {"task_ids": ranges}
-    if config.task_ids:
-        return arguments | {"task_ids": list(config.task_ids)}
-    raise InvalidValueError(
-        "the env section chooses no game: give one of task_id, task_ids, game and allowed_game_indices, "
-        "or start from a preset with --preset"
-    )
+    return dataclasses.replace(config, env=kind_of(config.env).settled(config.env))
 
 
 def make_one_env(config: EnvConfig, wrap: Wrap | None = None) -> gym.Env[Any, Any]:
     """The configured environment in `wrap`; if actions are answered by name, what names them is outermost."""
     # Gymnasium's checker looks at every step of every copy; the environments pass it in the tests.
-    env = gym.make(ENVIRONMENTS[config.env_type], disable_env_checker=True, **env_arguments(config))
+    kind = kind_of(config)
+    env = gym.make(kind.environment, disable_env_checker=True, **kind.arguments(config))
     env = env if wrap is None else wrap(env)
     return NamedActions(env) if config.answer == "name" else env
 

@@ -6,30 +6,20 @@ import dataclasses
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import torch
 from rich.console import Console
 
-from gamespiel import exact, tracing
 from gamespiel.agents import checkpoint
-from gamespiel.agents.evaluation import (
-    Measured,
-    balanced_seeds,
-    by_game,
-    by_seat,
-    measure,
-    play_seeds,
-    policy_agent,
-)
-from gamespiel.agents.noise import Stream, episode_seeds
+from gamespiel.agents.evaluation import Measured, measure, play_seeds, policy_agent
 from gamespiel.agents.policy import LLMPolicy
-from gamespiel.agents.rollout import Decide, Episode
-from gamespiel.agents.vec_env import TextVecEnv
-from gamespiel.assembly import ENVIRONMENTS, make_envs, make_policy, settled
-from gamespiel.baselines import baseline_agent
+from gamespiel.agents.rollout import Episode
+from gamespiel.assembly import make_envs, make_one_env, make_policy, settled
 from gamespiel.config import (
     Config,
     InvalidValueError,
@@ -38,11 +28,12 @@ from gamespiel.config import (
     saved_config,
     to_dict,
 )
-from gamespiel.config.sections import EnvConfig
+from gamespiel.kinds import kind_of
+from gamespiel.kinds.base import ShowProgress
 from gamespiel.options import EvalOptions
 from gamespiel.report.progress import progress
 from gamespiel.report.results import write_json
-from gamespiel.report.tables import SAMPLED_NOTE, exact_table, sampled_table, scored_table
+from gamespiel.report.tables import exact_table
 
 
 def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, Any]:
@@ -52,129 +43,88 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
         TaskGymError: a checkpoint, agent, model, opponent or game that cannot be evaluated as asked.
     """
     console = console or Console()
-    config = require_built(options.config)
-    traces = config.env.env_type == "trace"
-    if config.env.opponent == "open" and not traces:
-        raise InvalidValueError(
-            "evaluation needs an opponent to play against; 'open' leaves every seat to the agent"
-        )
+    config, kind = require_built(options.config), kind_of(options.config.env)
+    kind.check_played(config.env, "evaluation")
     if options.greedy and options.agent:
         raise InvalidValueError(f"--greedy is for a checkpoint: {options.agent!r} has no probabilities")
-    if options.exact and traces:
-        raise InvalidValueError("--exact is for games small enough to enumerate, not for traces")
+    if options.exact:
+        kind.check_exact()
     if config.run.num_threads is not None:
         torch.set_num_threads(config.run.num_threads)
     for notice in env_notices(config.env):
         console.print(notice, soft_wrap=True, markup=False)
+    env = make_one_env(config.env)
+    tasks = kind.tasks(env)
     results: dict[str, Any] = {
         "agent": options.player,
         "greedy": options.greedy,
         "seed": config.run.seed,
         "num_episodes": None if options.exact else options.num_episodes,
         "env": to_dict(settled(config))["env"],
+        "games": tasks,
     }
-    if options.agent is not None and options.agent in tracing.REPLIES:
-        title = f"{options.agent} on {tracing.REPLY_ENVIRONMENT}"
-        rows = sample_replies(config, options.agent, options.num_episodes, console)
-        console.print(scored_table(title, rows))
-        results |= {"games": ["code_trace"], "sampled": {name: row.to_dict() for name, row in rows.items()}}
-        return _written(results, options, console)
-    envs = evaluation_envs(config.env, 1 if options.exact else options.num_episodes)
-    results["games"] = games_of(envs)
-    policy = None if options.agent else _policy(options, config, envs, console, results)
-    where = _where(config.env, results["games"])
+    policy = None if options.agent else _policy(options, config, env, console, results)
+    where = kind.where(config.env, tasks, options.agent)
     if options.exact:
         console.print(f"solving {where} exactly", soft_wrap=True, markup=False)
-        if policy is None:
-            comparison = exact.of_agent(options.player, config.env)
-        else:
-            comparison = exact.of_policy(policy, config.env, trained=options.checkpoint is not None)
+        comparison = (
+            kind.solve_agent(options.player, config.env)
+            if policy is None
+            else kind.solve_policy(policy, config.env, trained=options.checkpoint is not None)
+        )
         console.print(exact_table(comparison))
         results["exact"] = comparison.to_dict()
-        return _written(results, options, console)
-    title = f"{_player(options)} on {where}"
-    games = options.num_episodes
-    rows = sample(config, envs, policy, options.agent, games, greedy=options.greedy, console=console)
-    console.print(scored_table(title, rows) if traces else sampled_table(title, rows))
-    if not traces:
-        console.print(SAMPLED_NOTE)
-    results["sampled"] = {name: row.to_dict() for name, row in rows.items()}
-    return _written(results, options, console)
-
-
-def games_of(envs: TextVecEnv) -> list[str]:
-    """The games that may be drawn, by name and in alphabetical order; of traces "code_trace"."""
-    task: Any = envs.envs[0].unwrapped
-    return sorted({variant.spec.name for variant in getattr(task, "variants", ())}) or ["code_trace"]
-
-
-def _where(env: EnvConfig, games: Sequence[str]) -> str:
-    """What is played against whom, as titles say it."""
-    if env.env_type == "trace":
-        return ENVIRONMENTS["trace"]
-    listed = ", ".join(games) if len(games) <= 3 else f"{len(games)} games"
-    return f"{listed} against {env.opponent}"
-
-
-def _written(results: dict[str, Any], options: EvalOptions, console: Console) -> dict[str, Any]:
+    else:
+        if policy is None:
+            rows = measure_agent(config, options.player, options.num_episodes, console)
+        else:
+            rows = measure_policy(config, policy, options.num_episodes, console, greedy=options.greedy)
+        console.print(kind.table(f"{_player(options)} on {where}", rows))
+        results["sampled"] = {name: row.to_dict() for name, row in rows.items()}
     path = write_json(results, options.output or _free_place(results, options))
     console.print(f"written to {path}", soft_wrap=True, markup=False)
     return results
 
 
-def evaluation_envs(env: EnvConfig, per_seat: int) -> TextVecEnv:
-    """Environments for `per_seat` episodes from each seat: nearly all games have two, traces have one."""
-    return make_envs(env, per_seat if env.env_type == "trace" else 2 * per_seat)
-
-
-def sample(
+def measure_policy(
     config: Config,
-    envs: TextVecEnv,
-    policy: LLMPolicy | None,
-    agent: str | None,
-    per_seat: int,
+    policy: LLMPolicy,
+    count: int,
+    console: Console,
     *,
     greedy: bool = False,
-    console: Console,
     when: str = "",
 ) -> Mapping[str, Measured]:
-    """Plays `per_seat` games from each seat, shows how far it is, and measures them.
+    """Plays `count` episodes per seat with a policy and measures them by group.
 
-    `when` is put before the line that says so. Returns one measurement per game if there are several, one per
-    seat, and "all"; of traces, of which `per_seat` are played in all, one per level and per family if there
-    are several, and "all".
+    Args:
+        config: Says the environment, its device and the seed.
+        policy: Who plays, at temperature 1.
+        count: Episodes per seat; code tracing has one seat.
+        console: Where progress is shown.
+        greedy: Whether the most probable action is always taken.
+        when: Put before the line that says what is played.
     """
-    seed, traces = config.run.seed, config.env.env_type == "trace"
-    seeds = (
-        trace_seeds(seed, per_seat) if traces else balanced_seeds(envs, per_seat, seed, {"opponent": "first"})
-    )
-    decide: Decide
-    if policy is not None:
-        decide = policy_agent(policy, seed, len(seeds), greedy=greedy)
-    elif traces:
-        decide = tracing.choice_agent(agent or "random", seed, len(seeds))
-    else:
-        decide = baseline_agent(agent or "random", envs, seed, len(seeds))
-    title = f"{when}playing {len(seeds):,} {'traces' if traces else 'games'}"
-    with progress(console, title, len(seeds)) as on_step:
+    kind, seed = kind_of(config.env), config.run.seed
+    envs = make_envs(config.env, kind.at_once(count))
+    seeds = kind.seeds(envs, count, seed)
+    decide = policy_agent(policy, seed, len(seeds), greedy=greedy)
+    with _shown(config, console, when)(len(seeds)) as on_step:
         episodes = play_seeds(envs, decide, seeds, on_step)
-    if traces:
-        return _measured(tracing.by_level_and_family(episodes))
-    games = by_game(episodes)
-    seats = {f"seat {seat}": own for seat, own in by_seat(episodes).items()}
-    return _measured((games if len(games) > 1 else {}) | seats | {"all": episodes})
+    return _measured(kind.groups(episodes))
 
 
-def sample_replies(config: Config, agent: str, count: int, console: Console) -> Mapping[str, Measured]:
-    """Does as `sample` for a baseline that answers `count` traces with text."""
-    with progress(console, f"playing {count:,} traces", count) as on_step:
-        episodes = tracing.reply_episodes(config.env, agent, trace_seeds(config.run.seed, count), on_step)
-    return _measured(tracing.by_level_and_family(episodes))
+def measure_agent(config: Config, name: str, count: int, console: Console) -> Mapping[str, Measured]:
+    """Does as `measure_policy` for a baseline, by name."""
+    kind, env = kind_of(config.env), config.env
+    copies, shown = partial(make_envs, env), _shown(config, console)
+    episodes = kind.play_agent(name, env, count, config.run.seed, copies, shown)
+    return _measured(kind.groups(episodes))
 
 
-def trace_seeds(seed: int, count: int) -> list[int]:
-    """The episode seeds of an evaluation on traces; whoever is evaluated, they mean the same task ids."""
-    return episode_seeds(seed, 0, count, Stream.EVALUATION_TASKS)
+def _shown(config: Config, console: Console, when: str = "") -> ShowProgress:
+    unit = kind_of(config.env).unit
+    return lambda episodes: progress(console, f"{when}playing {episodes:,} {unit}", episodes)
 
 
 def _measured(groups: Mapping[str, Sequence[Episode]]) -> Mapping[str, Measured]:
@@ -184,18 +134,18 @@ def _measured(groups: Mapping[str, Sequence[Episode]]) -> Mapping[str, Measured]
 
 
 def _policy(
-    options: EvalOptions, config: Config, envs: TextVecEnv, console: Console, results: dict[str, Any]
+    options: EvalOptions, config: Config, env: gym.Env[Any, Any], console: Console, results: dict[str, Any]
 ) -> LLMPolicy:
     """The checkpoint's policy, or the configured model's before any training; `results` says which step."""
     if options.checkpoint is None:
         console.print(f"loading {config.model.model_name}", soft_wrap=True, markup=False)
-        return make_policy(config, envs)
+        return make_policy(config, env)
     found = checkpoint.find(options.checkpoint)  # before the model is loaded, which can take minutes
     results["checkpoint"] = found.name
     console.print(f"loading {config.model.model_name} with {found}", soft_wrap=True, markup=False)
     # --seed is the games'; random base weights are still those of the run's own seed.
     trained = dataclasses.replace(config.run, seed=saved_config(found).run.seed)
-    policy = make_policy(dataclasses.replace(config, run=trained), envs)
+    policy = make_policy(dataclasses.replace(config, run=trained), env)
     checkpoint.load_policy(policy, found)
     return policy
 
@@ -224,11 +174,9 @@ def _question(results: Mapping[str, Any]) -> Any:
     return {key: value for key, value in results.items() if key not in ("sampled", "exact")}
 
 
-def _place(games: Sequence[str], options: EvalOptions, suffix: str) -> Path:
+def _place(tasks: Sequence[str], options: EvalOptions, suffix: str) -> Path:
     env = options.config.env
-    kind = "exact" if options.exact else "sampled"
-    task = games[0] if len(games) == 1 else f"{len(games)}-games"
-    parts = [kind, "trace"] if env.env_type == "trace" else [kind, task, env.opponent]
+    parts = ["exact" if options.exact else "sampled", kind_of(env).file_label(env, tasks)]
     if options.greedy and not options.exact:
         parts.append("greedy")
     if options.checkpoint is None:

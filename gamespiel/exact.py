@@ -46,7 +46,7 @@ def of_policy(policy: LLMPolicy, env: EnvConfig, *, trained: bool = True) -> Exa
     Raises:
         SizeError: a game that is too large to enumerate, or several games.
         ArgumentError: an opponent whose policy is not known exactly.
-        InvalidValueError: traces, or games that env.max_turns cuts.
+        InvalidValueError: games that env.max_turns cuts, or actions answered by name.
     """
     variant, own = _variant(env), _asked_once(policy.distribution)
 
@@ -87,8 +87,8 @@ def of_agent(name: str, env: EnvConfig) -> ExactComparison:
 
 
 def is_enumerable(env: EnvConfig) -> bool:
-    """Whether the configured task is a game, and opponent, that can be evaluated exactly."""
-    if env.env_type == "trace" or env.answer != "id" or env.max_turns is not None:
+    """Whether the configured game, against the configured opponent, can be evaluated exactly."""
+    if env.answer != "id" or env.max_turns is not None:
         return False
     if env.opponent not in exact.OPPONENTS:
         return False
@@ -112,8 +112,6 @@ def _asked_once(policy: Policy) -> Policy:
 
 
 def _variant(env: EnvConfig) -> Any:
-    if env.env_type == "trace":
-        raise InvalidValueError("exact evaluation is of games small enough to enumerate, not of traces")
     if env.task_id is None and env.game is None:
         raise SizeError("exact evaluation takes one game: give env.task_id or env.game, not a set of them")
     if env.answer != "id":

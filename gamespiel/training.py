@@ -16,7 +16,7 @@ from rich.console import Console
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter, Logger
 
-from gamespiel import exact, runs
+from gamespiel import runs
 from gamespiel.agents import checkpoint
 from gamespiel.agents.loggers import JSONLWriter, truncate_after
 from gamespiel.agents.ppo import LLMPPO
@@ -24,14 +24,14 @@ from gamespiel.assembly import make_algorithm, settled
 from gamespiel.config import (
     SAVED_NAME,
     Config,
-    InvalidValueError,
     notices,
     require_built,
     save,
     saved_config,
 )
 from gamespiel.config.resume import check_resumed
-from gamespiel.evaluation import evaluation_envs, sample
+from gamespiel.evaluation import measure_policy
+from gamespiel.kinds import kind_of
 from gamespiel.report.dashboard import Dashboard
 from gamespiel.report.plots import learning_curve
 from gamespiel.report.results import write_json
@@ -57,8 +57,7 @@ def train(config: Config, resume: Path | None = None, console: Console | None = 
     """
     console = console or Console()
     require_built(config)
-    if config.env.opponent == "open" and config.env.env_type == "openspiel":
-        raise InvalidValueError("training needs an opponent; 'open' leaves every seat to the caller")
+    kind_of(config.env).check_played(config.env, "training")
     if config.run.num_threads is not None:
         torch.set_num_threads(config.run.num_threads)
     config = settled(config)
@@ -161,15 +160,14 @@ def _before(
 
 def measures(config: Config, model: LLMPPO, console: Console, when: str) -> dict[str, float | str]:
     """How good the policy is now: by play, and exactly if the game is small enough."""
+    kind, games = kind_of(config.env), config.run.eval_games
     sampled: Mapping[str, Any] = {}
-    if config.run.eval_games:
-        envs = evaluation_envs(config.env, config.run.eval_games)
-        games = config.run.eval_games
-        sampled = sample(config, envs, model.policy, None, games, console=console, when=f"{when}: ")
+    if games:
+        sampled = measure_policy(config, model.policy, games, console, when=f"{when}: ")
     comparison = None
-    if exact.is_enumerable(config.env):
+    if kind.is_enumerable(config.env):
         console.print(f"{when}: exact values")
-        comparison = exact.of_policy(model.policy, config.env)
+        comparison = kind.solve_policy(model.policy, config.env)
     return summary_rows(sampled, comparison)
 
 
@@ -194,7 +192,7 @@ def _conclude(
 def _next_steps(config: Config, folder: Path, *, solved: bool) -> str:
     """Two lines: how to evaluate the run, and how to go on from it."""
     evaluate, train = command("eval"), command("train")
-    others = "" if config.env.env_type == "trace" else ", against others with --opponent mcts:100"
+    others = ", against others with --opponent mcts:100" if kind_of(config.env).has_opponents else ""
     return (
         f"evaluate: {evaluate} --checkpoint {folder}{' --exact' if solved else ''}{others}\n"
         f"go on: {train} --resume {folder} --ppo.num_train_steps {2 * config.ppo.num_train_steps}; "
@@ -238,7 +236,8 @@ class _BetweenSteps(BaseCallback):
     def __init__(self, folder: Path, config: Config, stop: _Stop) -> None:
         super().__init__()
         self._folder, self._run, self._env, self._stop = folder, config.run, config.env, stop
-        self._exact_every = config.run.exact_every if exact.is_enumerable(config.env) else 0
+        self._kind = kind_of(config.env)
+        self._exact_every = config.run.exact_every if self._kind.is_enumerable(config.env) else 0
         self._saved = -1
 
     def _on_training_start(self) -> None:
@@ -249,7 +248,7 @@ class _BetweenSteps(BaseCallback):
             self._save()
         if self._exact_every and self._model.step % self._exact_every == 0:
             # In the row of the step that it comes before, which the next dump writes.
-            self.logger.record("eval/share", exact.share(self._model.policy, self._env))
+            self.logger.record("eval/share", self._kind.share(self._model.policy, self._env))
 
     def _on_step(self) -> bool:
         return not self._stop.asked

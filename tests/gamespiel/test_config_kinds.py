@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from gamespiel.assembly import ENVIRONMENTS, env_arguments, make_envs, trace_arguments
+from gamespiel.assembly import make_envs
 from gamespiel.config import ConfigError, InvalidValueError, env_notices, from_dict, load, notices, resolve
 from gamespiel.config.checks import CALLED, OTHERS_CHOICE, WITHOUT_EFFECT
 from gamespiel.config.schema import KEYS
+from gamespiel.kinds.traces import Traces, trace_arguments
 from task_gym.errors import ArgumentError
 from tests.gamespiel.test_config_files import FILES
 
@@ -109,17 +110,17 @@ def test_what_the_section_means_to_the_environments() -> None:
         "injector": "affine", "scoring": "exact",
     }  # fmt: skip
     assert trace_arguments(env) == shared
-    assert env_arguments(env) == shared | {"illegal": "forfeit", "listed": True}
+    assert Traces().arguments(env) == shared | {"illegal": "forfeit", "listed": True}
     by_name = dataclasses.replace(env, answer="name")
-    assert env_arguments(by_name) == shared | {"illegal": "forfeit", "listed": False}
+    assert Traces().arguments(by_name) == shared | {"illegal": "forfeit", "listed": False}
     everything = from_dict({"env_type": "trace"}).env
-    assert env_arguments(everything)["task_ids"] is None
+    assert Traces().arguments(everything)["task_ids"] is None
 
 
 def test_the_environment_is_that_of_the_kind() -> None:
-    for name, kind in (("tiny", "openspiel"), ("tiny-trace", "trace")):
+    for name, environment in (("tiny", "GameSpiel-v0"), ("tiny-trace", "CodeTraceChoice-v0")):
         envs = make_envs(resolve(name).env, 2)
-        assert [env.spec.id for env in envs.envs if env.spec is not None] == [ENVIRONMENTS[kind]] * 2
+        assert [env.spec.id for env in envs.envs if env.spec is not None] == [environment] * 2
     with pytest.raises(ArgumentError, match=r"'recursoin' was given, .*did you mean 'recursion'"):
         make_envs(from_dict({"env_type": "trace", "family": "recursoin"}).env, 1)
     with pytest.raises(InvalidValueError, match="chooses no game"):

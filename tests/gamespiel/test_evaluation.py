@@ -19,9 +19,9 @@ from gamespiel.agents import checkpoint
 from gamespiel.agents.evaluation import balanced_seeds, by_seat, play_seeds
 from gamespiel.agents.models import TINY
 from gamespiel.assembly import make_envs
-from gamespiel.baselines import baseline_agent
 from gamespiel.config import Config, InvalidValueError, NotBuiltError, resolve, save, saved_config, to_dict
 from gamespiel.evaluation import evaluate
+from gamespiel.kinds.games import baseline_agent
 from gamespiel.options import EvalOptions
 from task_gym.errors import ArgumentError, OpponentError, SizeError, TaskGymError
 from tests.gamespiel.runs import STEPS, quiet, small, train_quietly
@@ -374,7 +374,7 @@ def test_one_game_has_no_interval(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("overrides", "options", "error", "message"),
     [
-        ([("env.opponent", "open")], {}, InvalidValueError, "'open' leaves every seat to the agent"),
+        ([("env.opponent", "open")], {}, InvalidValueError, "'open' leaves every seat to the caller"),
         ([("env.task_id", "null")], {}, InvalidValueError, "chooses no game"),
         ([("env.env_mode", "url")], {}, NotBuiltError, "env.env_mode = 'url'"),
         ([], {"greedy": True}, InvalidValueError, "--greedy is for a checkpoint"),

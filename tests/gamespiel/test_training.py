@@ -17,6 +17,7 @@ from gamespiel.agents.loggers import read_rows
 from gamespiel.agents.models import ModelError
 from gamespiel.config import Config, InvalidValueError, NotBuiltError, load, resolve, saved_config
 from gamespiel.evaluation import evaluate
+from gamespiel.kinds.games import Games
 from gamespiel.options import EvalOptions
 from gamespiel.training import train
 from task_gym.errors import GameError, OpponentError, TaskGymError
@@ -217,15 +218,14 @@ def test_a_mistyped_game_or_model_leaves_nothing_behind(
 
 
 def test_the_game_may_be_any_of_the_four_keys(tmp_path: Path) -> None:
-    from gamespiel.assembly import env_arguments
-
+    arguments = Games().arguments
     none = small(tmp_path, env__game="null").env
-    assert env_arguments(dataclasses.replace(none, task_id=200000000))["task_id"] == 200000000
-    assert env_arguments(dataclasses.replace(none, task_ids=(7, (9, 11))))["task_ids"] == [7, (9, 11)]
+    assert arguments(dataclasses.replace(none, task_id=200000000))["task_id"] == 200000000
+    assert arguments(dataclasses.replace(none, task_ids=(7, (9, 11))))["task_ids"] == [7, (9, 11)]
     # A game index is a hundred million task ids, ends included.
-    by_index = env_arguments(dataclasses.replace(none, allowed_game_indices=(0, 2)))
+    by_index = arguments(dataclasses.replace(none, allowed_game_indices=(0, 2)))
     assert by_index["task_ids"] == [(0, 99_999_999), (200_000_000, 299_999_999)]
-    named = env_arguments(dataclasses.replace(none, game="kuhn_poker", params={"players": 3}))
+    named = arguments(dataclasses.replace(none, game="kuhn_poker", params={"players": 3}))
     assert (named["game"], named["params"]) == ("kuhn_poker", {"players": 3})
 
 

@@ -14,9 +14,16 @@ import pytest
 import gamespiel  # noqa: F401 (registers the environments)
 from gamespiel.agents.rollout import Episode
 from gamespiel.config import Config, InvalidValueError, resolve, saved_config
-from gamespiel.evaluation import evaluate, trace_seeds
+from gamespiel.evaluation import evaluate
+from gamespiel.kinds.traces import (
+    REPLIES,
+    by_level_and_family,
+    choice_agent,
+    echo,
+    reply_episodes,
+    trace_seeds,
+)
 from gamespiel.options import REPLY_AGENTS, EvalOptions
-from gamespiel.tracing import REPLIES, by_level_and_family, choice_agent, echo, reply_episodes
 from task_gym.errors import TaskGymError
 from tests.gamespiel.runs import quiet, train_quietly
 from trace_gym.programs import hub, sources

@@ -1,8 +1,9 @@
-"""Baselines for traces, and what their results are sorted by."""
+"""Code tracing: its environments, baselines, and groups of results."""
 
 from __future__ import annotations
 
 import ast
+import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,14 +11,99 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import torch
+from rich.console import RenderableType
 
-from gamespiel.agents.noise import Stream, action_uniforms
+import trace_gym  # noqa: F401  (registers the environments)
+from gamespiel.agents.evaluation import Measured, play_seeds
+from gamespiel.agents.noise import Stream, action_uniforms, episode_seeds
 from gamespiel.agents.policy import PolicySample
 from gamespiel.agents.rollout import Decide, Episode, Masks, Turn
-from gamespiel.assembly import trace_arguments
+from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.config.sections import EnvConfig
+from gamespiel.kinds.base import Kind, MakeEnvs, ShowProgress
+from gamespiel.report.tables import scored_table
 from trace_gym.backends import Trace
+from trace_gym.programs.sources import open_source
 from trace_gym.source import parse
+
+NAME = "code_trace"
+"""What results call the task."""
+
+
+class Traces(Kind):
+    """Programs whose output is to be predicted.
+
+    A policy plays the environment whose actions are choices, as those of games are. Baselines that answer
+    with text play `REPLY_ENVIRONMENT`.
+    """
+
+    environment = "CodeTraceChoice-v0"
+    unit = "traces"
+
+    def arguments(self, env: EnvConfig) -> dict[str, Any]:
+        # Who answers with the output itself needs no numbered list of them in the question.
+        return trace_arguments(env) | {"illegal": env.illegal, "listed": env.answer == "id"}
+
+    def settled(self, env: EnvConfig) -> EnvConfig:
+        """Names the commit of a data set: "hub@COMMIT".
+
+        Raises:
+            SourceError: there are no programs of that name.
+        """
+        return dataclasses.replace(env, source=open_source(env.source).name)
+
+    def check_played(self, env: EnvConfig, who: str) -> None:
+        """Does nothing: there is no opponent."""
+
+    def tasks(self, env: gym.Env[Any, Any]) -> list[str]:
+        return [NAME]
+
+    def where(self, env: EnvConfig, tasks: Sequence[str], agent: str | None) -> str:
+        return REPLY_ENVIRONMENT if agent in REPLIES else self.environment
+
+    def file_label(self, env: EnvConfig, tasks: Sequence[str]) -> str:
+        return "trace"
+
+    def at_once(self, count: int) -> int:
+        return count
+
+    def seeds(self, envs: TextVecEnv, count: int, seed: int) -> list[int]:
+        return trace_seeds(seed, count)
+
+    def play_agent(
+        self, name: str, env: EnvConfig, count: int, seed: int, make_envs: MakeEnvs, shown: ShowProgress
+    ) -> list[Episode]:
+        seeds = trace_seeds(seed, count)
+        if name in REPLIES:
+            with shown(count) as on_step:
+                return reply_episodes(env, name, seeds, on_step)
+        with shown(count) as on_step:
+            return play_seeds(make_envs(count), choice_agent(name, seed, count), seeds, on_step)
+
+    def groups(self, episodes: Sequence[Episode]) -> dict[str, list[Episode]]:
+        return by_level_and_family(episodes)
+
+    def table(self, title: str, rows: Mapping[str, Measured]) -> RenderableType:
+        return scored_table(title, rows)
+
+
+def trace_arguments(env: EnvConfig) -> dict[str, Any]:
+    """What the environment section means to every environment of traces; without task ids, all are drawn."""
+    return {
+        "task_id": env.task_id,
+        "task_ids": list(env.task_ids) or None,
+        "source": env.source,
+        "level": env.level,
+        "family": env.family,
+        "injector": env.injector,
+        "scoring": env.scoring,
+    }
+
+
+def trace_seeds(seed: int, count: int) -> list[int]:
+    """The episode seeds of an evaluation on traces; whoever is evaluated, they mean the same task ids."""
+    return episode_seeds(seed, 0, count, Stream.EVALUATION_TASKS)
+
 
 REPLY_ENVIRONMENT = "CodeTrace-v0"
 
