@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import torch
-
-from gamespiel.agents.noise import Stream, action_uniforms, episode_seeds
+from gamespiel.agents.noise import Purpose, action_uniforms, episode_seeds
 from gamespiel.agents.policy import LLMPolicy, PolicySample
 from gamespiel.agents.rollout import Decide, Episode, Masks, play
 from gamespiel.agents.stats import Interval, mean_interval, wilson
@@ -27,7 +25,7 @@ class Measured:
     interval. success: share of scores above 0.5 with its 95% Wilson interval. returns: the seat's own; None
     if the environment gives none, and over several games, whose units differ (chips, points). illegal_rate:
     illegal actions per action. length: turns per episode. legal_mass: mean unmasked probability of the legal
-    answers, per turn; None for an agent that is no language model, and for greedy play.
+    answers, per turn; None for an agent that is no language model.
     by_scoring: where the environment scores in several ways, each way's mean with its 95% Wilson interval.
     """
 
@@ -87,7 +85,7 @@ def balanced_seeds(
     `options` are those of the resets that ask for a seed's seat: a cheap opponent, where seats do not depend
     on who it is.
     """
-    stream = episode_seeds(seed, 0, PROBES, Stream.EVALUATION_TASKS)
+    stream = episode_seeds(seed, 0, PROBES, Purpose.EVALUATION_TASKS)
     seats = {_seat(env, probe, options) for probe in stream}
     quota, chosen, block = dict.fromkeys(seats, per_seat), [], 0
     while any(quota.values()):
@@ -97,7 +95,7 @@ def balanced_seeds(
                 quota[seat] -= 1
                 chosen.append(candidate)
         block += 1
-        stream = episode_seeds(seed, block, PROBES, Stream.EVALUATION_TASKS)
+        stream = episode_seeds(seed, block, PROBES, Purpose.EVALUATION_TASKS)
     return chosen
 
 
@@ -138,13 +136,10 @@ def policy_agent(policy: LLMPolicy, seed: int, episodes: int, *, greedy: bool = 
 
     def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> PolicySample:
         if greedy:
-            with torch.no_grad():
-                actions, values, log_probs = policy.forward(texts, deterministic=True, action_masks=masks)
-            unknown = torch.full_like(log_probs, torch.nan)  # the mass is read off paths that are sampled
-            return PolicySample(actions.cpu().numpy(), values[:, 0], log_probs, unknown)
+            return policy.best(texts, masks)
 
         def uniforms(depth: int) -> Any:
-            return action_uniforms(seed, 0, turn, depth, episodes, indices, Stream.EVALUATION_ACTIONS)
+            return action_uniforms(seed, 0, turn, depth, episodes, indices, Purpose.EVALUATION_ACTIONS)
 
         return policy.sample(texts, masks, uniforms)
 

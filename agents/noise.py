@@ -12,14 +12,13 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-EPISODE_SEEDS = 2**32 - 200  # upstream adds small offsets to a seed, and numpy takes seeds below 2**32
+from task_gym.seeding import SEED_LIMIT
 
 
-class Stream(IntEnum):
-    """Keeps the uses of one seed apart.
+class Purpose(IntEnum):
+    """What random numbers are for: each purpose draws from a generator of its own.
 
-    Each use has its own: SeedSequence fills short keys up with zeros, so keys of one stream must not differ
-    by trailing zeros alone.
+    SeedSequence pads short keys with zeros, so keys of one purpose must not differ by trailing zeros alone.
     """
 
     TASKS = 0
@@ -34,9 +33,9 @@ def _generator(seed: int, *key: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, *key])))
 
 
-def episode_seeds(seed: int, step: int, episodes: int, stream: Stream = Stream.TASKS) -> list[int]:
+def episode_seeds(seed: int, step: int, episodes: int, purpose: Purpose = Purpose.TASKS) -> list[int]:
     """The environment seeds of a step's episodes."""
-    draws: list[int] = _generator(seed, stream, step).integers(EPISODE_SEEDS, size=episodes).tolist()
+    draws: list[int] = _generator(seed, purpose, step).integers(SEED_LIMIT, size=episodes).tolist()
     return draws
 
 
@@ -47,13 +46,13 @@ def action_uniforms(
     depth: int,
     batch: int,
     episodes: Sequence[int],
-    stream: Stream = Stream.ACTIONS,
+    purpose: Purpose = Purpose.ACTIONS,
 ) -> npt.NDArray[np.float64]:
     """Uniforms in [0, 1) of the depth-th decision in turn `turn` of the given episodes, shape (episodes,)."""
-    row: npt.NDArray[np.float64] = _generator(seed, stream, step, turn, depth).random(batch)[list(episodes)]
+    row: npt.NDArray[np.float64] = _generator(seed, purpose, step, turn, depth).random(batch)[list(episodes)]
     return row
 
 
 def permutation(seed: int, step: int, epoch: int, turns: int) -> npt.NDArray[np.int64]:
     """The order in which an epoch visits a step's turns."""
-    return _generator(seed, Stream.SHUFFLE, step, epoch).permutation(turns)
+    return _generator(seed, Purpose.SHUFFLE, step, epoch).permutation(turns)

@@ -270,18 +270,26 @@ class LLMPolicy(MaskableActorCriticPolicy):
             values = self.value_of(drawn.hidden)
         return PolicySample(drawn.actions, values, drawn.log_probs, drawn.legal_mass)
 
+    def best(self, observations: Any, action_masks: Masks | None) -> PolicySample:
+        """The most probable legal actions, the lowest id of equals, in one reading of the model."""
+        prompts = self.prompts(observations)
+        legal = self.written(observations, self.legal(action_masks, len(prompts)))
+        chosen = self.decoder.best(prompts, legal)
+        with torch.no_grad():
+            values = self.value_of(chosen.hidden)
+        return PolicySample(chosen.actions, values, chosen.log_probs, chosen.legal_mass)
+
     def forward(
         self, obs: Any, deterministic: bool = False, action_masks: Masks | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Actions int64 (n,), values float32 (n, 1), log-probabilities float32 (n,)."""
         prompts = self.prompts(obs)
         if deterministic:
-            actions = self._best(obs, prompts, self.legal(action_masks, len(prompts)))
-            values, log_probs, _ = self.evaluate_actions(obs, actions, action_masks)
-            return actions, values, log_probs
-        drawn = self.sample(
-            obs, action_masks, lambda depth: torch.rand(len(prompts), dtype=torch.float64).numpy()
-        )
+            drawn = self.best(obs, action_masks)
+        else:
+            drawn = self.sample(
+                obs, action_masks, lambda depth: torch.rand(len(prompts), dtype=torch.float64).numpy()
+            )
         return torch.from_numpy(drawn.actions).to(self.engine.device), drawn.values[:, None], drawn.log_probs
 
     def evaluate_actions(
@@ -329,20 +337,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
     def _predict(
         self, observation: Any, deterministic: bool = False, action_masks: Masks | None = None
     ) -> Tensor:
-        prompts = self.prompts(observation)
-        if deterministic:
-            return self._best(observation, prompts, self.legal(action_masks, len(prompts)))
-        return self.forward(observation, action_masks=action_masks)[0]
-
-    def _best(self, observations: Any, prompts: list[Tokens], legal: list[Tokens]) -> Tensor:
-        """The most probable legal actions; the lowest id where several are equally so."""
-        best = [
-            actions[int(p.argmax())]
-            for actions, p in zip(
-                legal, self.decoder.distribution(prompts, self.written(observations, legal)), strict=True
-            )
-        ]
-        return torch.tensor(best, dtype=torch.int64, device=self.engine.device)
+        return self.forward(observation, deterministic, action_masks)[0]
 
     def value_of(self, hidden: Tensor) -> Tensor:
         values: Tensor = self.value_head(hidden.float()).squeeze(-1)

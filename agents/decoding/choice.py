@@ -7,6 +7,7 @@ depends on the information state alone, so in small games most do) are read once
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -167,7 +168,7 @@ class ChoiceDecoder:
         state_of = [
             states((prompt_index(prompt), actions)) for prompt, actions in zip(prompts, legal, strict=True)
         ]
-        walk = _Walk(n, self.engine.device)
+        descent = _Descent(n, self.engine.device)
         hidden: list[Tensor | None] = [None] * len(prompt_index.items)
         rows_of: dict[int, list[int]] = {}
         for row, state in enumerate(state_of):
@@ -181,27 +182,27 @@ class ChoiceDecoder:
             for prompt, i in local.items():
                 hidden[prompt] = last[i]
             slot = {row: local[states.items[state_of[row]][0]] for row in rows}
-            self._walk(walk, tries, slot, last, prefix, uniforms)
+            self._descend(descent, tries, slot, last, prefix, uniforms)
         stacked = torch.stack([h for h in hidden if h is not None])
         index = torch.tensor([states.items[state][0] for state in state_of], device=stacked.device)
-        return ChoiceSample(walk.actions, walk.log_probs, walk.legal_mass, stacked[index])
+        return ChoiceSample(descent.actions, descent.log_probs, descent.legal_mass, stacked[index])
 
-    def _walk(
+    def _descend(
         self,
-        walk: _Walk,
+        descent: _Descent,
         tries: dict[int, ActionTrie],
         slot: dict[int, int],
         last: Tensor,
         prefix: Prefix | None,
         uniforms: Uniforms,
     ) -> None:
-        """Walk rows of one chunk from their tries' roots to an action, all of one depth together."""
+        """Leads rows of one chunk from their tries' roots to an action, all of one depth together."""
         at = {}
         for row, trie in tries.items():
             if trie.nodes:
                 at[row] = 0
             else:
-                walk.actions[row] = next(iter(trie.paths))
+                descent.actions[row] = next(iter(trie.paths))
         depth = 0
         while at:
             noise = uniforms(depth)
@@ -219,14 +220,14 @@ class ChoiceDecoder:
                 )
             log_probs, mass = self._children(states, [children for _, _, children in reads.items])
             chosen = _inverse_cdf(log_probs, where, noise[rows])
-            walk.take(rows, where, chosen, log_probs, mass)
+            descent.take(rows, where, chosen, log_probs, mass)
             moved = {}
             for row, child in zip(rows, chosen, strict=True):
                 choice = Choice(at[row], int(child))
                 if choice in tries[row].following:
                     moved[row] = tries[row].following[choice]
                 else:
-                    walk.actions[row] = tries[row].ends[choice]
+                    descent.actions[row] = tries[row].ends[choice]
             at = moved
             depth += 1
 
@@ -281,35 +282,60 @@ class ChoiceDecoder:
     def distribution(
         self, prompts: Sequence[Tokens], legal: Sequence[Legal]
     ) -> list[npt.NDArray[np.float64]]:
-        """Every legal action's probability, one float64 array a state in the order of its legal set.
+        """Every legal action's probability, one float64 array per state in the order of its legal set.
 
         Reads every branching node, so its cost grows with the legal set; `sample` and `evaluate` do not.
+        """
+        log_probs, _, where, _ = self._all_nodes(prompts, legal, anchored=False)
+        return [self._probabilities(log_probs, at, actions) for at, actions in zip(where, legal, strict=True)]
+
+    @torch.no_grad()
+    def best(self, prompts: Sequence[Tokens], legal: Sequence[Legal]) -> ChoiceSample:
+        """The most probable legal action of each state, the first of equals.
+
+        Reads every branching node, as `distribution` does.
+        """
+        log_probs, mass, where, hidden = self._all_nodes(prompts, legal, anchored=True)
+        chosen = _Descent(len(prompts), self.engine.device)
+        for row, (at, actions) in enumerate(zip(where, legal, strict=True)):
+            paths = list(self.trie(actions).paths.items())
+            action, path = paths[int(self._probabilities(log_probs, at, actions).argmax())]
+            chosen.actions[row] = action
+            chosen.log_probs[row] = sum(float(log_probs[at[c.node], c.child]) for c in path)
+            chosen.legal_mass[row] = math.prod(float(mass[at[c.node]]) for c in path)
+        return ChoiceSample(chosen.actions, chosen.log_probs, chosen.legal_mass, hidden)
+
+    def _all_nodes(
+        self, prompts: Sequence[Tokens], legal: Sequence[Legal], *, anchored: bool
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], list[list[int]], Tensor]:
+        """Reads every branching node of every state's trie.
+
+        Returns:
+            float64 (k, c) log-probabilities of the children; float64 (k,) their unmasked mass; per state, the
+            row of each of its nodes; and, if `anchored`, the last prompt tokens' hidden states (n, hidden).
         """
         sequences, reads = _Index[Tokens](), _Index[_Read]()
         where: list[list[int]] = []
         for prompt, allowed in zip(prompts, legal, strict=True):
-            where.append(
-                [
-                    reads(
-                        _Read(
-                            sequences((*prompt, *node.prefix)),
-                            len(prompt) + len(node.prefix) - 1,
-                            node.children,
-                        )
-                    )
-                    for node in self.trie(allowed).nodes
-                ]
-            )
-        if reads.items:
-            states, _ = self._read(sequences.items, reads.items, [])
-            log_probs, _ = self._children(states, [read.children for read in reads.items])
-            table = log_probs.double().cpu().numpy()
-        return [
-            _normalised(
-                [sum(table[at[c.node], c.child] for c in path) for path in self.trie(allowed).paths.values()]
-            )
-            for allowed, at in zip(legal, where, strict=True)
-        ]
+            at = []
+            for node in self.trie(allowed).nodes:
+                sequence = sequences((*prompt, *node.prefix))
+                at.append(reads(_Read(sequence, len(prompt) + len(node.prefix) - 1, node.children)))
+            where.append(at)
+        anchors = [(sequences(prompt), len(prompt) - 1) for prompt in prompts] if anchored else []
+        if not sequences.items:
+            nothing = np.zeros((0, 1))
+            return nothing, nothing[:, 0], where, torch.zeros(0, 0, device=self.engine.device)
+        states, hidden = self._read(sequences.items, reads.items, anchors)
+        log_probs, mass = self._children(states, [read.children for read in reads.items])
+        return log_probs.double().cpu().numpy(), mass.double().cpu().numpy(), where, hidden
+
+    def _probabilities(
+        self, log_probs: npt.NDArray[np.float64], at: list[int], legal: Legal
+    ) -> npt.NDArray[np.float64]:
+        """Probabilities of one state's legal actions, from the rows `at` of its nodes."""
+        paths = self.trie(legal).paths.values()
+        return _normalised([sum(log_probs[at[c.node], c.child] for c in path) for path in paths])
 
     def _read(
         self, sequences: list[Tokens], reads: list[_Read], anchors: list[tuple[int, int]]
@@ -343,8 +369,8 @@ class ChoiceDecoder:
         return selected.log_softmax(-1), mass
 
 
-class _Walk:
-    """Actions, log-probabilities and legal mass as rows walk down their tries."""
+class _Descent:
+    """Actions, log-probabilities and legal mass as rows descend their tries."""
 
     def __init__(self, n: int, device: torch.device) -> None:
         self.actions = np.full(n, -1, dtype=np.int64)

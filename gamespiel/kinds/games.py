@@ -15,7 +15,7 @@ from game_gym.prompts import SeatView
 from game_gym.task import CONFIGS
 from gamespiel import exact
 from gamespiel.agents.evaluation import Measured, balanced_seeds, by_game, by_seat, play_seeds
-from gamespiel.agents.noise import Stream, episode_seeds
+from gamespiel.agents.noise import Purpose, episode_seeds
 from gamespiel.agents.policy import LLMPolicy, PolicySample
 from gamespiel.agents.rollout import Decide, Episode, Masks
 from gamespiel.agents.vec_env import TextVecEnv
@@ -130,7 +130,7 @@ def baseline_agent(name: str, env: TextVecEnv, seed: int, episodes: int) -> Deci
     first: Any = env.envs[0].unwrapped
     for variant in first.variants:
         make_opponent(name, variant.game, variant.spec, seat=0)
-    seeds = episode_seeds(seed, 0, episodes, Stream.BASELINE)
+    seeds = episode_seeds(seed, 0, episodes, Purpose.BASELINE)
     playing: dict[int, tuple[Opponent, SeatView]] = {}
 
     def begin(episode: int, local: Any) -> tuple[Opponent, SeatView]:

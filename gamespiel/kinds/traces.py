@@ -15,7 +15,7 @@ from rich.console import RenderableType
 
 import trace_gym  # noqa: F401  (registers the environments)
 from gamespiel.agents.evaluation import Measured, play_seeds
-from gamespiel.agents.noise import Stream, action_uniforms, episode_seeds
+from gamespiel.agents.noise import Purpose, action_uniforms, episode_seeds
 from gamespiel.agents.policy import PolicySample
 from gamespiel.agents.rollout import Decide, Episode, Masks, Turn
 from gamespiel.agents.vec_env import TextVecEnv
@@ -102,7 +102,7 @@ def trace_arguments(env: EnvConfig) -> dict[str, Any]:
 
 def trace_seeds(seed: int, count: int) -> list[int]:
     """The episode seeds of an evaluation on traces; whoever is evaluated, they mean the same task ids."""
-    return episode_seeds(seed, 0, count, Stream.EVALUATION_TASKS)
+    return episode_seeds(seed, 0, count, Purpose.EVALUATION_TASKS)
 
 
 REPLY_ENVIRONMENT = "CodeTrace-v0"
@@ -160,7 +160,7 @@ def choice_agent(name: str, seed: int, episodes: int) -> Decide:
     def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> PolicySample:
         options = masks.sum(axis=1)
         if name == "random":
-            uniforms = action_uniforms(seed, 0, turn, 0, episodes, indices, Stream.BASELINE)
+            uniforms = action_uniforms(seed, 0, turn, 0, episodes, indices, Purpose.BASELINE)
             rank = (uniforms * options).astype(np.int64)
         else:
             rank = np.zeros(len(indices), dtype=np.int64)

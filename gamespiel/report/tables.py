@@ -17,7 +17,7 @@ from gamespiel.exact import ExactComparison
 SAMPLED_NOTE = (
     "score, success, return: mean and 95% interval (of the success rate, Wilson's). illegal moves: share of "
     "moves that the game refused; behind a mask there are none. legal mass: probability that the model gives "
-    "to the legal answers when nothing masks it (- if no model was sampled)."
+    "to the legal answers when nothing masks it (- if no model plays)."
 )
 """Printed below `sampled_table`."""
 

@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamespiel.agents.noise import EPISODE_SEEDS, Stream, action_uniforms, episode_seeds, permutation
+from gamespiel.agents.noise import Purpose, action_uniforms, episode_seeds, permutation
+from task_gym.seeding import SEED_LIMIT
 
 EPISODES = st.lists(st.integers(0, 15), min_size=1, max_size=16, unique=True)
 
@@ -39,16 +40,16 @@ def test_global_randomness_has_no_part_in_it() -> None:
 
 def test_uses_of_a_seed_are_apart() -> None:
     """The same numbers in the address, another stream or another seed."""
-    drawn = [action_uniforms(s, 1, 0, 0, 64, range(64), stream) for s in (0, 1) for stream in Stream]
+    drawn = [action_uniforms(s, 1, 0, 0, 64, range(64), purpose) for s in (0, 1) for purpose in Purpose]
     for a, b in itertools.combinations(drawn, 2):
         assert abs(np.corrcoef(a, b)[0, 1]) < 0.5 and not np.array_equal(a, b)
-    assert episode_seeds(0, 1, 8) != episode_seeds(0, 1, 8, Stream.EVALUATION_TASKS)
+    assert episode_seeds(0, 1, 8) != episode_seeds(0, 1, 8, Purpose.EVALUATION_TASKS)
 
 
 def test_seeds_of_a_step() -> None:
     seeds = episode_seeds(7, 3, 100)
     assert seeds == episode_seeds(7, 3, 100) and len(set(seeds)) == 100
-    assert all(type(seed) is int and 0 <= seed < EPISODE_SEEDS for seed in seeds)
+    assert all(type(seed) is int and 0 <= seed < SEED_LIMIT for seed in seeds)
     assert seeds != episode_seeds(7, 4, 100) and seeds != episode_seeds(8, 3, 100)
 
 

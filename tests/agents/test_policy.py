@@ -451,3 +451,27 @@ def test_a_turn_holds_plain_numbers() -> None:
         assert isinstance(turn, Turn) and all(
             type(x) is float for x in (turn.value, turn.log_prob, turn.reward)
         )
+
+
+def test_the_best_action_is_found_in_one_reading(policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its value, log-probability and legal mass are those of separate passes; (7,) has nothing to choose."""
+    masks, read, calls = masks_of(LEGAL), policy.engine.read, []
+
+    def counted(*arguments: Any) -> torch.Tensor:
+        calls.append(len(arguments[0]))
+        return read(*arguments)
+
+    monkeypatch.setattr(policy.engine, "read", counted)
+    best = policy.best(TEXTS, masks)
+    assert len(calls) == 1
+    probabilities = policy.distribution(TEXTS, LEGAL)
+    assert best.actions.tolist() == [
+        actions[int(np.argmax(p))] for actions, p in zip(LEGAL, probabilities, strict=True)
+    ]
+    assert best.log_probs.exp().tolist() == pytest.approx([max(p) for p in probabilities], rel=1e-5)
+    assert best.values.tolist() == pytest.approx(policy.predict_values(TEXTS).flatten().tolist(), abs=1e-5)
+    assert best.legal_mass[2] == 1 and all(0 < mass < 1 for mass in best.legal_mass[:2])
+    for noise in np.random.default_rng(0).random((20, 3)):  # the mass belongs to the path that is sampled
+        drawn = policy.sample(TEXTS, masks, lambda depth, noise=noise: noise)  # type: ignore[misc]
+        same = drawn.actions == best.actions
+        assert drawn.legal_mass[same].tolist() == pytest.approx(best.legal_mass[same].tolist(), rel=1e-5)

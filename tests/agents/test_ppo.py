@@ -20,7 +20,7 @@ from gamespiel.agents.advantages import normalize_by_group
 from gamespiel.agents.kl_control import AdaptiveKLController
 from gamespiel.agents.models import TINY
 from gamespiel.agents.noise import permutation
-from gamespiel.agents.policy import LLMPolicy, MissingMaskError
+from gamespiel.agents.policy import LLMPolicy, MissingMaskError, PolicySample
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.vec_env import TextVecEnv
 from tests.agents.toys import Bandit, Quiet, Stairs, as_tokens, collect, make_ppo, masks_of, rows_of
@@ -325,7 +325,12 @@ def test_predict() -> None:
 def test_the_maskable_evaluator() -> None:
     """A policy that always plays 1 earns 1 in every episode; texts and token ids alike."""
     model = make_ppo(Bandit)
-    model.policy._best = lambda *seen: torch.tensor([max(actions) for actions in seen[-1]])  # type: ignore[method-assign]
+
+    def highest(texts: Any, masks: Any) -> PolicySample:
+        actions = np.array([np.flatnonzero(mask)[-1] for mask in np.atleast_2d(masks)])
+        return PolicySample(actions, *torch.zeros(3, len(actions)))
+
+    model.policy.best = highest  # type: ignore[method-assign]
     env = TextVecEnv([lambda: Monitor(Bandit())] * 2)
     assert evaluate_policy(model, env, n_eval_episodes=6) == (1.0, 0.0)
     assert evaluate_policy(model, Monitor(as_tokens(Bandit())), n_eval_episodes=3) == (1.0, 0.0)
