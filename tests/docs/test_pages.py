@@ -149,7 +149,7 @@ def test_quick_commands_run(line: str, tmp_path: Path, finished: Path) -> None:
     assert "written to " in done.stdout or "--help" in line
 
 
-@pytest.mark.parametrize("page", SESSIONS)
+@pytest.mark.parametrize("page", [*SESSIONS, "docs/architecture.md"])
 def test_paths_that_a_page_names_are_there(page: str) -> None:
     rooms = "docs|configs|benchmarks|agents|gamespiel|game_gym|task_gym|trace_gym"
     named = re.findall(rf"`((?:{rooms})/[\w./-]*)`", read(page))
@@ -159,7 +159,7 @@ def test_paths_that_a_page_names_are_there(page: str) -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("page", SESSIONS)
+@pytest.mark.parametrize("page", [*SESSIONS, "docs/architecture.md"])
 def test_links_within_a_page(page: str) -> None:
     titles = re.findall(r"^#+ (.*)$", read(page), re.MULTILINE)
     headings = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
