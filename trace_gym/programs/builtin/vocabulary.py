@@ -1,4 +1,4 @@
-"""Words that the stories are told with. All are lower case, and fit to be names of variables."""
+"""Words for names and texts in programs. All are lower case and can be names of variables."""
 
 from __future__ import annotations
 
@@ -478,7 +478,10 @@ THEMES = (ADJECTIVES, ANIMALS, CITIES, COLOURS, FRUITS, NOUNS, PLANTS, PEOPLE, G
 
 
 def up_to(pool: tuple[str, ...], letters: int) -> list[str]:
-    """The words of at most so many letters, or of as many more as it takes to have ten."""
+    """Returns the words of at most ``letters`` letters.
+
+    The limit grows until there are ten words, or all words of a smaller pool.
+    """
     found: list[str] = []
     while len(found) < min(10, len(pool)):
         found = [word for word in pool if len(word) <= letters]

@@ -1,4 +1,4 @@
-"""What the families write programs with: text with placeholders, and choices that follow from the task."""
+"""The writer: choices that follow from a task id, and functions that put a program's text together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from textwrap import dedent, indent
 
 from trace_gym.programs.draws import Draws
 
-#: Positions of the dial that sizes are read from: 0 is the smallest, TURNS - 1 next to the largest.
+#: Number of positions of the dial, which sets the sizes: from 0 for the smallest to TURNS - 1.
 TURNS = 1024
 
 _HOLE = re.compile(r"\$(\w+)")
@@ -22,23 +22,27 @@ class Writer(Draws):
     """The choices for one program.
 
     Args:
-        seed: What the choices follow from.
-        level: 1 … 10: how many pieces a program has.
-        dial: 0 … TURNS - 1: how much work they do. Turning it changes sizes only.
+        seed: The seed of the choices.
+        level: The level, 1 … 10. A higher level has more parts in a program.
+        dial: The position of the dial, 0 … ``TURNS - 1``. All sizes follow from it.
     """
 
     def __init__(self, seed: int, level: int, dial: int) -> None:
         super().__init__(seed)
         self.level = level
         self.dial = dial
-        #: About as many lines of output as the level asks for.
+        #: About the number of output lines that the level asks for.
         self.prints = level + self.below(2 + level // 2) if level > 2 else level
         self._fstrings = self.chance(50)
         self._colon = self.choice((":", ":", " =", " is", " ->"))
 
     def size(self, low: int, high: int) -> int:
-        """A size between ``low`` >= 1 and ``high``, a geometric step for each turn of the dial."""
-        # Bisection by geometric means, with 16 bits after the point: whole numbers only, equal everywhere.
+        """Returns a size from ``low`` to ``high`` that grows geometrically with the dial.
+
+        ``low`` is at least 1. The size takes no draw.
+        """
+        # Bisection by geometric means in integers, with 16 bits after the point. Floats could differ between
+        # platforms.
         below, above = low << 16, high << 16
         for bit in range(TURNS.bit_length() - 2, -1, -1):
             middle = isqrt(below * above)
@@ -49,57 +53,60 @@ class Writer(Draws):
         return (below + (1 << 15)) >> 16
 
     def grow(self, low: int, high: int) -> int:
-        """A number of things written out, such as items of a list: ``low`` at level 1, ``high`` at 10."""
+        """Returns a count, such as of items in a list: ``low`` at level 1, ``high`` at level 10."""
         return low + ((high - low) * (self.level - 1) + self.below(9)) // 9
 
     def at(self, level: int, text: str, below: int = 11) -> str:
-        """``text`` from this level on, and below another; elsewhere nothing."""
+        """Returns ``text`` from ``level`` on and below ``below``, and ``""`` at other levels."""
         return dedent(text).strip("\n") if level <= self.level < below else ""
 
     def maybe(self, level: int, text: str, percent: int = 50) -> str:
-        """``text`` sometimes, from this level on; elsewhere nothing."""
+        """Returns ``text`` in ``percent``% of programs from ``level`` on, else ``""``; draws at any level."""
         drawn = self.chance(percent)
         return self.at(level, text) if drawn else ""
 
     def some(self, texts: Sequence[str], least: int, most: int) -> str:
-        """Some of the texts, in random order: ``least`` at level 1, ``most`` at level 10."""
+        """Returns some of the texts in random order: ``least`` at level 1, ``most`` at level 10."""
         return join(*self.sample(texts, min(self.grow(least, most), len(texts))))
 
     def show(self, label: str, *values: str) -> str:
-        """A print of a label and expressions, in the manner this program has throughout."""
+        """Returns a print of a label and expressions. All prints of a program have the same style."""
         if self._fstrings and not any(mark in value for value in values for mark in '"{}\\!:'):
             return f'print(f"{label}{self._colon} {" ".join(f"{{{value}}}" for value in values)}")'
         return f'print("{label}{self._colon}", {", ".join(values)})'
 
     def tell(self, noun: str, *values: str) -> str:
-        """A print of the first value's name, the value, and more values, in this program's manner."""
+        """Returns a print of ``noun``, the first value and the others, in the same style as :meth:`show`."""
         first, rest = values[0], values[1:]
         if self._fstrings and not any(mark in value for value in values for mark in '"{}\\!:'):
             return f'print(f"{noun} {{{first}}}: {" ".join(f"{{{value}}}" for value in rest)}")'
         return f'print("{noun}", {", ".join(values)})'
 
     def sometimes(self, counter: str, total: int, text: str) -> str:
-        """``text`` under a condition on a counter, so that ``total`` passes print what the level asks for."""
+        """Returns ``text`` under a condition on a counter.
+
+        ``total`` passes then print about ``self.prints`` times.
+        """
         every = max(1, total // self.prints)
         text = dedent(text).strip("\n")
         return text if every == 1 else f"if {counter} % {every} == 0:\n{indent(text, '    ')}"
 
     def main(self, body: str, level: int = 4, percent: int = 40) -> str:
-        """``body``, or, sometimes from this level on, a function `main` that holds it and its call."""
+        """Returns ``body``; in ``percent``% of programs from ``level`` on, inside a function ``main``."""
         if self.chance(percent) and self.level >= level:
             return f"def main():\n{indent(body, '    ')}\n\n\nmain()"
         return body
 
 
 def fill(text: str, /, **values: object) -> str:
-    """The text with its $placeholders replaced; what replaces them may have placeholders of its own.
+    """Returns the text with its ``$placeholders`` replaced.
 
-    A placeholder alone on its line takes a text of many lines, all indented as it was; an empty text takes
-    the line away. Elsewhere a value stands for itself and has one line.
+    Values may contain placeholders too. A placeholder alone on its line takes a value of several lines and
+    indents them all; an empty value removes the line. Elsewhere a value must have one line.
 
     Raises:
-        KeyError: a placeholder that no value was given for.
-        ValueError: many lines where one is expected.
+        KeyError: A placeholder has no value.
+        ValueError: A placeholder within a line has a value of several lines.
     """
     lines: list[str] = []
     for line in dedent(text).strip("\n").split("\n"):
@@ -120,22 +127,22 @@ def _one_line(value: object) -> str:
 
 
 def strings(items: Sequence[str]) -> str:
-    """A list of strings as it is written in a program."""
+    """Returns a list of strings as source code."""
     return f"[{', '.join(map(quoted, items))}]"
 
 
 def quoted(text: str) -> str:
-    """A string as it is written in a program; it holds no quotes and no backslashes."""
+    """Returns a string as source code; ``text`` has no quotes and no backslashes."""
     return f'"{text}"'
 
 
 def spaced(start: int, stop: int, stride: int) -> str:
-    """The arguments of a range; a stride of one is left out."""
+    """Returns the arguments of a range, without the stride if it is 1."""
     return f"{start}, {stop}" + (f", {stride}" if stride != 1 else "")
 
 
 def spread(name: str, items: Sequence[str], brackets: str = "[]", width: int = 88) -> str:
-    """An assignment of a list (or dictionary) of items, on one line or on as many as it takes."""
+    """Returns an assignment of a list or dictionary, on several lines if one is too short."""
     first, last = brackets[0], brackets[1]
     line = f"{name} = {first}{', '.join(items)}{last}"
     if len(line) <= width:
@@ -151,24 +158,27 @@ def spread(name: str, items: Sequence[str], brackets: str = "[]", width: int = 8
 
 
 def define(head: str, body: str, /, **values: object) -> str:
-    """A function or a class: its head, without "def" or with "class", and its body, filled."""
+    """Returns a function or a class from its head and its body, both filled with the values.
+
+    A function's head is without ``def``; a class's head begins with ``class``.
+    """
     start = head if head.startswith("class ") else f"def {head}"
     filled = re.sub(r"\n{3,}", "\n\n", fill(body, **values)).strip("\n")
     return f"{fill(start, **values)}:\n{indent(filled, '    ')}"
 
 
 def under(head: str, body: str) -> str:
-    """A body indented under a head, as that of a loop; ``head`` brings its colon."""
+    """Returns a body indented under a head, such as a loop's; ``head`` includes the colon."""
     return f"{head}\n{indent(body.strip(chr(10)), '    ')}"
 
 
 def join(*parts: str) -> str:
-    """The texts that are not empty, one under the other."""
+    """Returns the texts that are not empty, one below the other."""
     return "\n".join(part.strip("\n") for part in parts if part.strip())
 
 
 def program(*blocks: str) -> str:
-    """A whole program from its blocks: two empty lines around functions and classes, else one."""
+    """Returns a program from its blocks: two empty lines around functions and classes, else one."""
     filled = [block.strip("\n") for block in blocks if block.strip()]
     text = filled[0]
     for before, after in pairwise(filled):
@@ -178,7 +188,7 @@ def program(*blocks: str) -> str:
 
 
 def _apart(text: str) -> str:
-    """An empty line before each nested function that follows other statements."""
+    """Returns the text with an empty line before each nested function that follows other statements."""
     lines: list[str] = []
     for line in text.split("\n"):
         depth = len(line) - len(line.lstrip())
@@ -204,11 +214,11 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """One kind of story.
+    """A template of programs in a family.
 
     Attributes:
-        write: Makes a program, or only its source, from a writer.
-        lowest, highest: The levels it serves.
+        write: Returns a program, or only its source, from a writer.
+        lowest, highest: The first and the last level that use the template.
     """
 
     write: Callable[[Writer], str | Draft]
@@ -218,11 +228,11 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Programs of one kind.
+    """A family of programs.
 
     Attributes:
-        name: As `family=` takes it.
-        templates: What its programs are written from; a task draws one that serves its level.
+        name: The name, as the argument ``family`` takes it.
+        templates: The templates; a task draws one of those for its level.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The table of families. A position is part of a task id, so that it is never changed."""
+"""The table of families. Task ids depend on a family's position, so positions never change."""
 
 from trace_gym.programs.builtin.families import (
     arithmetic,

@@ -6,7 +6,7 @@ from trace_gym.programs.builtin.writer import Family, Template, Writer, define, 
 
 
 def savings(w: Writer) -> str:
-    """An account, month by month, under a few rules."""
+    """A savings account, printed month by month under a few rules."""
     months = w.size(2, 220)
     name = w.choice(("balance", "savings", "account", "fund", "pot"))
     limit = w.between(4, 40) * 50
@@ -55,6 +55,7 @@ def savings(w: Writer) -> str:
     return program(w.main(body))
 
 
+#: Per function: its body.
 _DIGIT_FUNCTIONS = {
     "digit_sum": """
         total = 0
@@ -108,19 +109,26 @@ _DIGIT_FUNCTIONS = {
 def digits(w: Writer) -> str:
     """Sums, products and mirrors of digits, of one number or of many."""
     base = w.choice((10, 10, 10, 8, 7))
-    if w.level == 1:
-        step = w.choice(
-            (
-                "total += n % $b",
-                "total += n % $b * 2",
-                "total = total * $b + n % $b",
-                "total += (n % $b) ** 2",
-            )
+    return _digits_of_one(w, base) if w.level == 1 else _digits_of_many(w, base)
+
+
+def _digits_of_one(w: Writer, base: int) -> str:
+    """Loop over the digits of one number."""
+    step = w.choice(
+        (
+            "$t += $x % $b",
+            "$t += $x % $b * 2",
+            "$t = $t * $b + $x % $b",
+            "$t += ($x % $b) ** 2",
         )
-        text = "$x = $n\n$t = 0\nwhile $x > 0:\n    $step\n    $x //= $b\n$show"
-        x, t = w.choice(("n", "number", "code", "ticket")), w.choice(("total", "result", "answer"))
-        step = step.replace("total", t).replace("n %", f"{x} %")
-        return program(fill(text, x=x, t=t, n=w.between(12, 999), b=base, step=step, show=w.show(t, t)))
+    )
+    x, t = w.choice(("n", "number", "code", "ticket")), w.choice(("total", "result", "answer"))
+    text = "$x = $n\n$t = 0\nwhile $x > 0:\n    $step\n    $x //= $b\n$show"
+    return program(fill(text, x=x, t=t, n=w.between(12, 999), b=base, step=step, show=w.show(t, t)))
+
+
+def _digits_of_many(w: Writer, base: int) -> str:
+    """Functions over digits, called for each number of a range."""
     used = w.sample(list(_DIGIT_FUNCTIONS), 1 if w.level < 7 else 2 if w.level < 9 else 3)
     start = w.between(10, 99) if w.level < 5 else w.between(10, 999) if w.level < 8 else w.between(100, 9999)
     stride, count = w.between(1, 99 if w.level > 4 else 9), w.size(1, 26)
@@ -156,7 +164,7 @@ def digits(w: Writer) -> str:
 
 
 def chains(w: Writer) -> str:
-    """A number that is changed by rules, step after step."""
+    """Numbers changed by a rule, step after step."""
     divisor = w.choice((2, 2, 3))
     grow = (
         w.choice(
@@ -169,64 +177,38 @@ def chains(w: Writer) -> str:
         if divisor == 2
         else w.choice((f"n + {w.choice((1, 2, 4, 5, 7))}", "n * 2 + 1"))
     )
-    rule = "if n % $d == 0:\n    n //= $d\nelse:\n    n = $grow"
-    if w.level < 4:
-        steps = w.size(2, 20)
-        body = fill(
-            """
-            n = $n
-            for $step in range($steps):
-                $rule
-                $report
-            $show
-            """,
-            n=w.between(5, 99),
-            step=w.choice(("step", "i", "turn")),
-            steps=steps,
-            rule=rule,
-            d=divisor,
-            grow=grow,
-            report=w.at(2, w.choice(("print(n)", f"if n > {w.between(20, 60)}:\n    print(n)"))),
-            show=w.show(w.choice(("end", "result", "n", "last")), "n"),
-        )
-        return program(body)
-    special = w.maybe(6, f"if n % {w.choice((5, 7))} == 0:\n    return n - {w.between(2, 4)}")
-    split = w.level >= 6
-    step = define(
-        "next_value(n)",
+    rule = f"if n % {divisor} == 0:\n    n //= {divisor}\nelse:\n    n = {grow}"
+    return _one_chain(w, rule) if w.level < 4 else _many_chains(w, divisor, grow, rule)
+
+
+def _one_chain(w: Writer, rule: str) -> str:
+    """Chain from one number, in a loop of a fixed number of steps."""
+    body = fill(
         """
-        if n % $d == 0:
-            return n // $d
-        $special
-        return $grow
+        n = $n
+        for $step in range($steps):
+            $rule
+            $report
+        $show
         """,
-        d=divisor,
-        special=special,
-        grow=grow,
+        n=w.between(5, 99),
+        step=w.choice(("step", "i", "turn")),
+        steps=w.size(2, 20),
+        rule=rule,
+        report=w.at(2, w.choice(("print(n)", f"if n > {w.between(20, 60)}:\n    print(n)"))),
+        show=w.show(w.choice(("end", "result", "n", "last")), "n"),
     )
-    extra = w.level >= 5 and w.chance(60)
-    function = define(
-        f"{(name := w.choice(('chain_length', 'count_steps', 'walk_down')))}(n, most)",
-        """
-        $doc
-        steps = 0
-        $peak
-        while n > 1 and steps < most:
-            $move
-            steps += 1
-            $higher
-        return steps$comma
-        """,
-        doc=w.maybe(5, '"""Count the steps from n down to 1."""', 40),
-        peak="peak = n" if extra else "",
-        move="n = next_value(n)" if split else rule,
-        d=divisor,
-        grow=grow,
-        higher="if n > peak:\n    peak = n" if extra else "",
-        comma=", peak" if extra else "",
-    )
+    return program(body)
+
+
+def _many_chains(w: Writer, divisor: int, grow: str, rule: str) -> str:
+    """Chains from each number of a range, measured by a function."""
+    step = _next_value(w, divisor, grow)
+    peak = w.level >= 5 and w.chance(60)
+    name = w.choice(("chain_length", "count_steps", "walk_down"))
+    function = _chain_function(w, name, rule, peak)
     begin, stride, starts = w.between(3, 60), w.between(1, 9), w.size(2, 24)
-    names = ["steps", "peak"] if extra else ["steps"]
+    names = ["steps", "peak"] if peak else ["steps"]
     body = fill(
         """
         $longest
@@ -240,20 +222,59 @@ def chains(w: Writer) -> str:
         $last
         """,
         longest=w.at(5, "longest = 0\nwinner = 0"),
-        total="total = 0" if extra else "",
+        total="total = 0" if peak else "",
         numbers=spaced(begin, begin + (starts - 1) * stride + 1, stride),
         names=", ".join(names),
         name=name,
         most=w.size(3, 50),
-        add="total += peak" if extra else "",
+        add="total += peak" if peak else "",
         compare=w.at(5, "if steps > longest:\n    longest = steps\n    winner = start"),
         report=w.tell("start", "start", *names),
         show=w.at(5, w.show("longest", "longest", "winner")),
-        last=w.show("total", "total") if extra else "",
+        last=w.show("total", "total") if peak else "",
     )
-    return program(step if split else "", function, w.main(body))
+    return program(w.at(6, step), function, w.main(body))
 
 
+def _next_value(w: Writer, divisor: int, grow: str) -> str:
+    """Returns the text of a function that takes one step of a chain."""
+    return define(
+        "next_value(n)",
+        """
+        if n % $d == 0:
+            return n // $d
+        $special
+        return $grow
+        """,
+        d=divisor,
+        special=w.maybe(6, f"if n % {w.choice((5, 7))} == 0:\n    return n - {w.between(2, 4)}"),
+        grow=grow,
+    )
+
+
+def _chain_function(w: Writer, name: str, rule: str, peak: bool) -> str:
+    """Returns the text of a function that counts the steps of a chain and, if asked, finds its peak."""
+    return define(
+        f"{name}(n, most)",
+        """
+        $doc
+        steps = 0
+        $peak
+        while n > 1 and steps < most:
+            $move
+            steps += 1
+            $higher
+        return steps$comma
+        """,
+        doc=w.maybe(5, '"""Count the steps from n down to 1."""', 40),
+        peak="peak = n" if peak else "",
+        move="n = next_value(n)" if w.level >= 6 else rule,
+        higher="if n > peak:\n    peak = n" if peak else "",
+        comma=", peak" if peak else "",
+    )
+
+
+#: Per function: its body.
 _DIVISOR_FUNCTIONS = {
     "is_prime": """
         if n < 2:
@@ -298,63 +319,67 @@ _DIVISOR_FUNCTIONS = {
 }
 
 
+#: Per function: the line before the loop, the lines in it, the value printed in it, the name printed last.
+_DIVISOR_USES = {
+    "is_prime": ("primes = []", "if is_prime(n):\n    primes.append(n)", "is_prime(n)", "primes"),
+    "smallest_factor": ("total = 0", "total += smallest_factor(n)", "smallest_factor(n)", "total"),
+    "gcd": ("coprime = 0", "if gcd(n, $other) == 1:\n    coprime += 1", "gcd(n, $other)", "coprime"),
+    "factors": ("most = 0", "parts = factors(n)\nmost = max(most, len(parts))", "parts", "most"),
+    "divisor_count": (
+        "record = 0",
+        "divisors = divisor_count(n)\nif divisors > record:\n    record = divisors",
+        "divisors",
+        "record",
+    ),
+}
+
+
 def divisors(w: Writer) -> str:
-    """Primes, factors and common divisors by trial."""
-    if w.level < 4:
-        found, act = w.choice(
-            (
-                ("divisors", "divisors.append($d)"),
-                ("count", "count += 1"),
-                ("total", "total += $d"),
-                ("last", "last = $d"),
-            )
+    """Primes, factors and common divisors, found by trial."""
+    return _divisors_of_one(w) if w.level < 4 else _divisors_of_many(w)
+
+
+def _divisors_of_one(w: Writer) -> str:
+    """Loop over the possible divisors of one number."""
+    found, act = w.choice(
+        (
+            ("divisors", "divisors.append($d)"),
+            ("count", "count += 1"),
+            ("total", "total += $d"),
+            ("last", "last = $d"),
         )
-        body = fill(
-            """
-            n = $n
-            $found = $zero
-            for $d in range($first, $last):
-                if n % $d == 0:
-                    $act
-                    $report
-            $show
-            """,
-            n=w.choice((12, 16, 18, 20, 24, 28, 30, 36, 40, 42, 48)) + w.below(7),
-            found=found,
-            zero="[]" if "append" in act else "0",
-            first=(first := w.choice((1, 2))),
-            last=first + w.size(2, 30),
-            d=w.choice(("d", "i", "k", "divisor")),
-            act=act,
-            report=w.at(2, w.choice(("print($d)", "print($d, n // $d)"))),
-            show=w.show(found, found),
-        )
-        return program(body)
+    )
+    body = fill(
+        """
+        n = $n
+        $found = $zero
+        for $d in range($first, $last):
+            if n % $d == 0:
+                $act
+                $report
+        $show
+        """,
+        n=w.choice((12, 16, 18, 20, 24, 28, 30, 36, 40, 42, 48)) + w.below(7),
+        found=found,
+        zero="[]" if "append" in act else "0",
+        first=(first := w.choice((1, 2))),
+        last=first + w.size(2, 30),
+        d=w.choice(("d", "i", "k", "divisor")),
+        act=act,
+        report=w.at(2, w.choice(("print($d)", "print($d, n // $d)"))),
+        show=w.show(found, found),
+    )
+    return program(body)
+
+
+def _divisors_of_many(w: Writer) -> str:
+    """Functions over divisors, called for each number of a range."""
     low, other, count = w.between(10, 60), w.between(12, 90), w.size(1, 40)
-    uses = {
-        "is_prime": ("if is_prime(n):\n    primes.append(n)", "primes = []", "primes"),
-        "smallest_factor": ("total += smallest_factor(n)", "total = 0", "total"),
-        "gcd": (f"if gcd(n, {other}) == 1:\n    coprime += 1", "coprime = 0", "coprime"),
-        "factors": ("parts = factors(n)\nmost = max(most, len(parts))", "most = 0", "most"),
-        "divisor_count": (
-            "divisors = divisor_count(n)\nif divisors > record:\n    record = divisors",
-            "record = 0",
-            "record",
-        ),
-    }
-    values = {
-        "is_prime": "is_prime(n)",
-        "smallest_factor": "smallest_factor(n)",
-        "gcd": f"gcd(n, {other})",
-        "factors": "parts",
-        "divisor_count": "divisors",
-    }
-    used = w.sample(list(uses), 1 if w.level < 6 else 2 if w.level < 9 else 3)
+    used = w.sample(list(_DIVISOR_USES), 1 if w.level < 6 else 2 if w.level < 9 else 3)
     if "divisor_count" in used and w.level < 7:
-        used[used.index("divisor_count")] = (
-            "gcd" if "gcd" not in used else "is_prime" if "is_prime" not in used else "factors"
-        )
-    shown = [values[name] for name in used]
+        cheaper = next(name for name in ("gcd", "is_prime", "factors") if name not in used)
+        used[used.index("divisor_count")] = cheaper
+    starts, uses, shown, results = zip(*(_DIVISOR_USES[name] for name in used), strict=True)
     body = fill(
         """
         $starts
@@ -363,14 +388,15 @@ def divisors(w: Writer) -> str:
             $report
         $shows
         """,
-        starts=join(*(uses[name][1] for name in used)),
+        starts=join(*starts),
         low=low,
         high=low + count,
-        uses=join(*(uses[name][0] for name in used)),
+        other=other,
+        uses=join(*uses),
         report=w.sometimes(
             "n", count, w.tell("n", "n", *shown) if w.chance(50) else f"print(n, {', '.join(shown)})"
         ),
-        shows=join(*(w.show(uses[name][2], uses[name][2]) for name in used)),
+        shows=join(*(w.show(result, result) for result in results)),
     )
     functions = [
         define("gcd(a, b)" if name == "gcd" else f"{name}(n)", _DIVISOR_FUNCTIONS[name]) for name in used
@@ -379,49 +405,32 @@ def divisors(w: Writer) -> str:
 
 
 def wheels(w: Writer) -> str:
-    """Two or three counters that turn at different speeds and meet now and then."""
+    """Two or three counters that turn at different speeds, with a count of their meetings."""
     turns = w.size(2, 190)
     names = w.sample(("hour", "minute", "gear", "dial", "wheel", "hand", "drum", "ring"), 3)
-    three = w.level >= 5
-    used = names[: 3 if three else 2]
+    used = names[: 3 if w.level >= 5 else 2]
     moduli = [w.between(5, 30) for _ in used]
     meet = w.choice((f"{used[0]} == {used[1]}", f"({used[0]} + {used[1]}) % {w.between(2, 5)} == 0"))
     events = w.choice(("meetings", "clicks", "bells", "strikes"))
-    extra = (
-        w.some(
-            [
-                f"if {used[0]} > {used[-1]}:\n    $score += {used[0]} - {used[-1]}",
-                f"if {used[-1]} == 0:\n    {used[0]} = {w.below(moduli[0])}",
-                f"if turn % {w.between(3, 9)} == 0:\n"
-                f"    {used[1]} = ({used[1]} + {w.between(1, 4)}) % {moduli[1]}",
-                f"if {used[0]} % 2 == 0 and {used[1]} % 2 == 0:\n    $score += 1",
-                f"if $score > {w.between(30, 90)}:\n    $score -= {w.between(20, 30)}",
-            ],
-            -2,
-            4,
-        )
-        if w.level > 2
-        else ""
-    )
+    rules = _wheel_rules(w, used, moduli) if w.level > 2 else ""
+    scored = "score" in rules
     body = fill(
         """
         $starts
-        $events = 0
+        $no_events
         $zero
         for turn in range(1, $stop):
             $moves
-            if $meet:
-                $events += 1
-            $extra
+            $count
+            $rules
             $report
         $positions
         $show
         $result
         """,
         starts=join(*(f"{name} = {w.below(modulus)}" for name, modulus in zip(used, moduli, strict=True))),
-        events=events,
-        score="score",
-        zero="score = 0" if "$score" in extra else "",
+        no_events=w.at(2, f"{events} = 0"),
+        zero="score = 0" if scored else "",
         stop=turns + 1,
         moves=join(
             *(
@@ -429,20 +438,34 @@ def wheels(w: Writer) -> str:
                 for name, modulus in zip(used, moduli, strict=True)
             )
         ),
-        meet=meet,
-        extra=extra,
+        count=w.at(2, f"if {meet}:\n    {events} += 1"),
+        rules=rules,
         report=w.at(3, w.sometimes("turn", turns, w.tell("turn", "turn", *used))),
         positions=f"print({', '.join(used)})",
-        show=w.show(events, events) if w.level > 1 else "",
-        result=w.show("score", "score") if "$score" in extra else "",
+        show=w.at(2, w.show(events, events)),
+        result=w.show("score", "score") if scored else "",
     )
-    if w.level == 1:
-        body = body.replace(f"{events} = 0\n", "").replace(f"    if {meet}:\n        {events} += 1\n", "")
     return program(w.main(body))
 
 
+def _wheel_rules(w: Writer, used: list[str], moduli: list[int]) -> str:
+    """Returns a few more rules for one turn of the wheels; some of them change ``score``."""
+    return w.some(
+        [
+            f"if {used[0]} > {used[-1]}:\n    score += {used[0]} - {used[-1]}",
+            f"if {used[-1]} == 0:\n    {used[0]} = {w.below(moduli[0])}",
+            f"if turn % {w.between(3, 9)} == 0:\n"
+            f"    {used[1]} = ({used[1]} + {w.between(1, 4)}) % {moduli[1]}",
+            f"if {used[0]} % 2 == 0 and {used[1]} % 2 == 0:\n    score += 1",
+            f"if score > {w.between(30, 90)}:\n    score -= {w.between(20, 30)}",
+        ],
+        -2,
+        4,
+    )
+
+
 def sequences(w: Writer) -> str:
-    """A number sequence modulo something, and what can be counted about it."""
+    """A number sequence under a modulus, with counts of its terms."""
     modulus = w.choice((50, 64, 97, 100, 101, 128, 256, 500, 997, 1000))
     kind = w.choice(("pair", "linear", "square"))
     step = {

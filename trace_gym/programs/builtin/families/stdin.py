@@ -980,7 +980,7 @@ def listed_roads(w: Writer, roads: list[str]) -> Draft:
 
 def shortest_roads(w: Writer, places: list[str], roads: list[str]) -> Draft:
     """Search for the shortest ways, with questions that are read after the roads."""
-    questions = w.fork().sample(places * 2, w.size(1, 11))
+    questions = w.fork().sample(places * 2, min(w.size(1, 11), 2 * len(places)))
     both = w.maybe(6, "roads.setdefault(end, []).append((start, int(miles)))", 60)
     body = fill(
         """
