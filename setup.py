@@ -23,7 +23,7 @@ setup(
     ],
     package_dir={"gamespiel.agents": "agents", "gamespiel.configs": "configs"},
     package_data={
-        "gamespiel.configs": ["*.yaml"],
+        "gamespiel.configs": ["*.yaml", "*.json"],
         "gamespiel.agents": ["tiny/**"],
         **{room: ["py.typed"] for room in ROOMS},
     },

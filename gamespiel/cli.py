@@ -1,27 +1,35 @@
-"""The command line. It only parses: `training.train` and `evaluation.evaluate` do the work."""
+"""The command line. It only parses: ``training.train`` and ``evaluation.evaluate`` do the work."""
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from gamespiel import __version__
-from gamespiel.config import DEFAULT_PRESET, DEFAULT_PRESETS, Config, ConfigError, resolve, saved_config
+from gamespiel.config import (
+    DEFAULT_PRESET,
+    DEFAULT_PRESETS,
+    ConfigError,
+    Resolved,
+    resolve_layers,
+    saved_config,
+)
 from gamespiel.config.errors import unknown
-from gamespiel.config.schema import DOTTED
+from gamespiel.config.schema import DOTTED, file_schema
 from gamespiel.config.sections import EnvConfig
 from gamespiel.options import AGENTS, TRACE_AGENTS, EvalOptions
 from gamespiel.usage import config_help
 from task_gym.errors import TaskGymError
 
 Overrides = list[tuple[str, str]]
-"""`--section.key VALUE` options as (section.key, VALUE), in the order given."""
+"""``--section.key VALUE`` options as (section.key, VALUE), in the order given."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command; returns the exit status: 0, 2 for what the caller can mend, 130 when interrupted."""
+    """Runs a command; returns the exit status: 0, 2 for errors that the user can correct, 130 for Ctrl-C."""
     # Read by OpenMP when torch is imported, which is later. Threads that spin while they wait for one another
     # make small models several times slower as soon as anything else runs on the machine.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -43,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def split_overrides(argv: Sequence[str]) -> tuple[list[str], Overrides]:
-    """Takes `--section.key VALUE` and `--section.key=VALUE` out of `argv`; returns the rest, and those."""
+    """Returns ``argv`` without ``--section.key VALUE`` and ``--section.key=VALUE``, and these options."""
     rest: list[str] = []
     overrides: Overrides = []
     tokens = iter(argv)
@@ -62,15 +70,19 @@ def split_overrides(argv: Sequence[str]) -> tuple[list[str], Overrides]:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser of everything but the overrides."""
-    parser = _parser(_Parser, "gamespiel", "Train language models to play games, and evaluate them.")
+    """Returns the parser of everything but the overrides."""
+    parser = _Parser(prog="gamespiel", description="Train language models to play games, and evaluate them.")
     parser.add_argument("--version", action="version", version=f"gamespiel {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
-    def command(name: str, run: Callable[[argparse.Namespace, Overrides], None]) -> argparse.ArgumentParser:
+    def command(name: str, run: Callable[[argparse.Namespace, Overrides], None]) -> _Parser:
         summary = (run.__doc__ or "").strip()
-        sub = _parser(commands.add_parser, name, summary, help=summary)
+        sub: _Parser = commands.add_parser(name, description=summary, help=summary)
         sub.set_defaults(run=run)
+        return sub
+
+    def configured(name: str, run: Callable[[argparse.Namespace, Overrides], None]) -> _Parser:
+        sub = command(name, run)
         sub.add_argument("--preset", metavar="NAME", help=f"a preset; {DEFAULT_PRESET} if nothing is given")
         sub.add_argument(
             "--config",
@@ -84,7 +96,7 @@ def build_parser() -> argparse.ArgumentParser:
         sub.add_argument("--env", metavar="TYPE", help="openspiel or trace, the same as --env.env_type")
         return sub
 
-    train = command("train", run_train)
+    train = configured("train", run_train)
     start = train.add_mutually_exclusive_group()
     start.add_argument(
         "--resume",
@@ -102,12 +114,12 @@ def build_parser() -> argparse.ArgumentParser:
     )
     train.add_argument("--output_dir", metavar="DIR", help="the same as --run.output_dir")
 
-    evaluate = command("eval", run_eval)
+    evaluate = configured("eval", run_eval)
     player = evaluate.add_mutually_exclusive_group()
     player.add_argument("--checkpoint", type=Path, metavar="RUN", help="a run, or one of its checkpoints")
     player.add_argument("--agent", metavar="NAME", help=f"{AGENTS}; with --env trace: {TRACE_AGENTS}")
     evaluate.add_argument(
-        "--num_episodes", type=int, default=100, metavar="N", help="games a seat, or traces [100]"
+        "--num_episodes", type=int, default=100, metavar="N", help="games per seat, or traces [100]"
     )
     evaluate.add_argument("--opponent", metavar="NAME", help="the same as --env.opponent")
     evaluate.add_argument(
@@ -116,7 +128,10 @@ def build_parser() -> argparse.ArgumentParser:
     evaluate.add_argument("--greedy", action="store_true", help="the likeliest action instead of a sample")
     evaluate.add_argument("--output", type=Path, metavar="FILE.json", help="write the results there too")
 
-    for sub in (train, evaluate):
+    schema = command("schema", run_schema)
+    schema.has_keys = False
+
+    for sub in (train, evaluate, schema):
         sub.set_defaults(flags=[flag for action in sub._actions for flag in action.option_strings])
     return parser
 
@@ -127,8 +142,8 @@ def run_train(args: argparse.Namespace, overrides: Overrides) -> None:
     if args.init_from is not None:
         flags = [("run.output_dir", "null"), *flags, ("run.init_from", str(args.init_from))]
     run, option = (args.init_from, "--from") if args.init_from is not None else (args.resume, "--resume")
-    config = _config(args, flags, overrides, DEFAULT_PRESETS, run=run, option=option)
-    _say_loading()
+    config, layers = _resolve(args, flags, overrides, DEFAULT_PRESETS, run=run, option=option)
+    _say(layers)
 
     from gamespiel.training import train
 
@@ -147,8 +162,9 @@ def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
     # preset that was chosen for another.
     untrained = args.checkpoint is None and args.agent is None
     defaults = {} if untrained else {"openspiel": DEFAULT_PRESET}
+    config, layers = _resolve(args, flags, overrides, defaults, run=args.checkpoint, option="--checkpoint")
     options = EvalOptions(
-        config=_config(args, flags, overrides, defaults, run=args.checkpoint, option="--checkpoint"),
+        config=config,
         checkpoint=args.checkpoint,
         agent=args.agent,
         num_episodes=args.num_episodes,
@@ -156,14 +172,21 @@ def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
         greedy=args.greedy,
         output=args.output,
     )
-    _say_loading()
+    _say(layers)
 
     from gamespiel.evaluation import evaluate
 
     evaluate(options)
 
 
-def _config(
+def run_schema(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Print the JSON schema of configuration files."""
+    if overrides:
+        raise unknown("option", f"--{overrides[0][0]}", args.flags)
+    print(json.dumps(file_schema(), indent=2, ensure_ascii=False))
+
+
+def _resolve(
     args: argparse.Namespace,
     flags: Sequence[tuple[str, str | None]],
     overrides: Overrides,
@@ -171,41 +194,44 @@ def _config(
     *,
     run: Path | None,
     option: str,
-) -> Config:
-    """The configuration asked for: a run's own as the base if one is named, else a preset or the defaults.
+) -> Resolved:
+    """Returns the configuration asked for: on top of a run's own, of a preset, or of the defaults.
 
-    presets: by env_type, the one that holds where neither a preset nor a file is named.
+    Args:
+        args: The parsed options.
+        flags: Options that stand for a key, with their values or None.
+        overrides: The ``--section.key`` options.
+        presets: By env_type, the preset in force if neither a preset nor a file is named.
+        run: The run or checkpoint whose configuration is the base, if there is one.
+        option: The option that names ``run``.
     """
-    given = [(key, value) for key, value in flags if value is not None]
+    given = [*((key, value) for key, value in flags if value is not None), *overrides]
     if run is not None:
         if args.preset is not None:
             raise ConfigError(f"--preset cannot go with {option}: the run's own configuration holds")
-        return resolve(files=args.config, overrides=[*given, *overrides], base=saved_config(run))
-    kind = dict([*given, *overrides]).get("env.env_type", EnvConfig.env_type)
+        return resolve_layers(None, args.config, given, base=saved_config(run), base_name=f"of {run}")
+    kind = dict(given).get("env.env_type", EnvConfig.env_type)
     preset = args.preset or (None if args.config else presets.get(kind))
-    return resolve(preset, args.config, [*given, *overrides])
+    return resolve_layers(preset, args.config, given)
 
 
-def _say_loading() -> None:
-    """Prints the first line at once: importing PyTorch and transformers takes seconds."""
-    print("loading PyTorch and transformers", flush=True)
+def _say(layers: str) -> None:
+    """Prints the first lines at once: importing PyTorch and transformers takes seconds."""
+    print(f"loading PyTorch and transformers\nconfiguration: {layers}", flush=True)
 
 
 class _Parser(argparse.ArgumentParser):
-    """Errors are ours to print, in one line."""
+    """Leaves errors to :func:`main`, and makes the configuration's part of the help only when it is shown."""
+
+    has_keys = True
+
+    def __init__(self, **keywords: Any) -> None:
+        look = argparse.RawDescriptionHelpFormatter
+        super().__init__(formatter_class=look, allow_abbrev=False, **keywords)
+
+    def format_help(self) -> str:
+        self.epilog = config_help() if self.has_keys else None
+        return super().format_help()
 
     def error(self, message: str) -> NoReturn:
         raise ConfigError(message)
-
-
-def _parser(
-    make: Callable[..., argparse.ArgumentParser], name: str, summary: str, **keywords: str
-) -> argparse.ArgumentParser:
-    return make(
-        name,
-        description=summary,
-        epilog=config_help(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-        **keywords,
-    )

@@ -5,17 +5,16 @@ import sys
 import textwrap
 from pathlib import Path
 
-from gamespiel.config import presets
-from gamespiel.config.parse import describe
-from gamespiel.config.schema import HINTS, KEYS, SECTIONS, default_of
+from gamespiel.config import DEFAULT_PRESET, DEFAULT_PRESETS, missing, presets, resolve, to_dict
+from gamespiel.config.schema import SECTIONS, describe, node_of
 
 WIDTH = 100
 
 
 def command(name: str) -> str:
-    """How the user who started this process writes a command, "train" or "eval".
+    """Returns how the user who started this process writes a command, "train" or "eval".
 
-    In a checkout the commands are scripts; an installed wheel has `gamespiel` and `python -m gamespiel`.
+    In a checkout the commands are scripts; an installed wheel has ``gamespiel`` and ``python -m gamespiel``.
     """
     started = Path(sys.argv[0])
     if started.name in ("train.py", "eval.py"):
@@ -25,30 +24,38 @@ def command(name: str) -> str:
 
 
 def config_help() -> str:
-    """All presets, and all keys with their defaults: a line or two each."""
-    lines = [f"presets: {', '.join(presets())}", ""]
-    lines.append(
-        "configuration keys (--section.key VALUE) with their defaults, which presets and files override:"
-    )
-    for section, fields in KEYS.items():
-        lines += ["", f"  {section}: {(SECTIONS[section].__doc__ or '').strip()}"]
-        for name, field in fields.items():
-            left = f"    --{section}.{name}"
-            right = (
-                f"{field.metadata['doc']}; {describe(HINTS[section][name])} [{_inline(default_of(field))}]"
-            )
+    """Returns the presets, and all keys with the values of the default preset."""
+    paragraphs = [
+        f"presets: {', '.join(map(_preset, presets()))}",
+        f"configuration keys (--section.key VALUE) with the values of the preset {DEFAULT_PRESET}, which is "
+        "in force if no preset, file or run is named, nor a model to evaluate. With --env trace, train uses "
+        f"{DEFAULT_PRESETS['trace']} and eval the defaults. A file given with --config also starts from the "
+        "defaults: gamespiel schema lists them.",
+    ]
+    lines = [line for text in paragraphs for line in [*textwrap.wrap(text, WIDTH), ""]]
+    for section, values in to_dict(resolve(DEFAULT_PRESET)).items():
+        lines.append(f"  {section}: {(SECTIONS[section].__doc__ or '').strip()}")
+        for name, value in values.items():
+            node = node_of(section, [name])
             lines += textwrap.wrap(
-                right,
+                f"{node['description']}; {describe(node)} [{_inline(value)}]",
                 WIDTH,
-                initial_indent=f"{left:<38} ",
+                initial_indent=f"{f'    --{section}.{name}':<38} ",
                 subsequent_indent=" " * 39,
                 break_on_hyphens=False,
             )
-    return "\n".join(lines)
+        lines.append("")
+    return "\n".join(lines[:-1])
+
+
+def _preset(name: str) -> str:
+    """Returns a preset's name, with the keys in it that ask for a missing engine."""
+    keys = ", ".join(missing(resolve(name)))
+    return f"{name} (not built yet: {keys})" if keys else name
 
 
 def _inline(value: object) -> str:
-    """A default as one would type it."""
-    if isinstance(value, tuple):
+    """Returns a value as one would type it."""
+    if isinstance(value, list):
         return ",".join(str(item) for item in value)
     return value if isinstance(value, str) else json.dumps(value)

@@ -1,17 +1,19 @@
-"""Configuration: typed sections, presets, files and overrides. `resolve` puts them together."""
+"""Configuration: typed sections, presets, files and overrides. ``resolve`` puts them together."""
 
-from gamespiel.config.built import require_built
+from gamespiel.config.built import missing, require_built
 from gamespiel.config.checks import env_notices, notices, validate
 from gamespiel.config.errors import ConfigError, InvalidValueError, NotBuiltError, UnknownKeyError
 from gamespiel.config.files import (
     DEFAULT_PRESET,
     DEFAULT_PRESETS,
     SAVED_NAME,
+    Resolved,
     from_dict,
     load,
     preset_path,
     presets,
     resolve,
+    resolve_layers,
     save,
     saved_config,
     to_dict,
@@ -40,17 +42,20 @@ __all__ = [
     "ModelConfig",
     "NotBuiltError",
     "PPOConfig",
+    "Resolved",
     "RunConfig",
     "Stage",
     "UnknownKeyError",
     "env_notices",
     "from_dict",
     "load",
+    "missing",
     "notices",
     "preset_path",
     "presets",
     "require_built",
     "resolve",
+    "resolve_layers",
     "save",
     "saved_config",
     "to_dict",

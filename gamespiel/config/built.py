@@ -1,9 +1,11 @@
-"""Configurations that are valid but ask for an engine this version does not have.
+"""Configurations that are valid but need an engine that this version does not have.
 
-One row a missing engine: delete the row when it is built.
+One row per missing engine: delete the row when the engine is built. Errors, ``--help``, the JSON schema and
+the list of presets follow the table.
 """
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from gamespiel.config.errors import NotBuiltError
@@ -11,31 +13,64 @@ from gamespiel.config.sections import Config
 
 
 class Missing(NamedTuple):
-    """A key, the values of it that ask for something missing, and what works today."""
+    """A missing engine: the key that asks for it, with which values, and what works today.
+
+    Attributes:
+        key: The key that asks for the engine.
+        asks: Whether a value of the key asks for it.
+        today: The value that works today.
+        also: Keys that have an effect only with the engine.
+    """
 
     key: str
     asks: Callable[[Any], bool]
     today: str
+    also: tuple[str, ...] = ()
 
 
 MISSING = (
-    Missing("model.use_4bit", bool, "false, with model.dtype bfloat16"),
+    Missing("model.use_4bit", bool, "false, with model.dtype bfloat16", ("model.use_nested_quant",)),
     Missing("env.env_mode", lambda value: value != "local", "'local'"),
-    Missing("env.use_vllm", bool, "false: the model itself samples"),
-    Missing("curriculum.stages", bool, "no stages: env.task_ids and env.opponent throughout"),
-    Missing("curriculum.failure_replay_prob", lambda value: value > 0, "0"),
+    Missing("env.use_vllm", bool, "false, so that the model itself samples", ("env.vllm_base_url",)),
+    Missing(
+        "curriculum.stages",
+        bool,
+        "none, with env.task_ids and env.opponent throughout",
+        ("curriculum.progression_window",),
+    ),
+    Missing(
+        "curriculum.failure_replay_prob", lambda value: value > 0, "0", ("curriculum.failure_buffer_size",)
+    ),
 )
 
 
+def missing(config: Config) -> dict[str, str]:
+    """Returns the keys that ask for a missing engine, each with its value and what works today."""
+    found = {}
+    for row in MISSING:
+        value = attrgetter(row.key)(config)
+        if row.asks(value):
+            given = f"{len(value)} stages" if isinstance(value, tuple) else repr(value)
+            found[row.key] = f"{row.key} = {given} (works today: {row.today})"
+    return found
+
+
 def require_built(config: Config) -> Config:
-    """`config`, if this version can run it; else one `NotBuiltError` that names every key in the way."""
-    rows = []
-    for key, asks, today in MISSING:
-        section, name = key.split(".")
-        value = getattr(getattr(config, section), name)
-        if asks(value):
-            given = f"{len(value)} stages" if name == "stages" else repr(value)
-            rows.append(f"{key} = {given} (works today: {today})")
-    if rows:
-        raise NotBuiltError("not built yet: " + "; ".join(rows))
+    """Returns ``config`` if this version can run it.
+
+    Raises:
+        NotBuiltError: Engines are missing; the message names every key that asks for one.
+    """
+    if rows := missing(config):
+        raise NotBuiltError("not built yet: " + "; ".join(rows.values()))
     return config
+
+
+def note(key: str) -> str:
+    """Returns what a key's help text has to add: "" unless the key needs a missing engine."""
+    for row in MISSING:
+        if key == row.key:
+            return f" (not built yet; works today: {row.today})"
+        if key in row.also:
+            return f" (not built yet: {row.key})"
+    return ""

@@ -1,50 +1,33 @@
-"""What the types cannot say: ranges, and keys that must agree."""
+"""What no single key can say: which keys must agree, and which have no effect."""
 
-from gamespiel.config.errors import ConfigError, InvalidValueError
+from gamespiel.config.errors import ConfigError
 from gamespiel.config.layers import GAME_CHOICE, TRACE_CHOICE
-from gamespiel.config.parse import check_range
-from gamespiel.config.schema import KEYS
-from gamespiel.config.sections import Config, EnvConfig, PPOConfig, TaskRange
+from gamespiel.config.sections import Config, EnvConfig, PPOConfig
 
 WITHOUT_EFFECT = {
     "openspiel": ("injector", "scoring"),
     "trace": ("opponent", "seeding", "rules", "reward", "max_turns"),
 }
-"""By env_type, the keys of `env` that say how the other kind of task is played."""
+"""By env_type, the keys of ``env`` that say how the other kind of task is played."""
 
 OTHERS_CHOICE = {"openspiel": TRACE_CHOICE, "trace": ("game", "params", "allowed_game_indices")}
-"""By env_type, the keys of `env` that choose tasks of the other kind."""
+"""By env_type, the keys of ``env`` that choose tasks of the other kind."""
 
 CALLED = {"openspiel": "games", "trace": "traces"}
 
 
 def validate(config: Config) -> Config:
-    """`config`, if every value is in its range and they agree; else an error that says which and why."""
-    for section, fields in KEYS.items():
-        values = getattr(config, section)
-        for name, field in fields.items():
-            check_range(getattr(values, name), field.metadata, f"{section}.{name}")
-    _check_env(config)
+    """Returns ``config`` if its keys agree.
+
+    Raises:
+        ConfigError: Two keys contradict each other, or one needs another.
+    """
+    _check_env(config.env)
     _check_stages(config)
     return config
 
 
-def _check_env(config: Config) -> None:
-    env = config.env
-    _check_kind(env)
-    chosen = [f"env.{name}" for name in GAME_CHOICE if getattr(env, name) not in (None, ())]
-    if len(chosen) > 1:
-        raise ConfigError(f"only one key may choose the games, not {' and '.join(chosen)}")
-    if env.params and env.game is None:
-        raise ConfigError("env.params needs env.game: a task id carries its own parameters")
-    for i, item in enumerate(env.task_ids):
-        if isinstance(item, tuple):
-            _check_order(item, f"env.task_ids[{i}]")
-    if env.use_vllm and env.vllm_base_url is None:
-        raise ConfigError("env.use_vllm needs env.vllm_base_url, for example http://localhost:8000/v1")
-
-
-def _check_kind(env: EnvConfig) -> None:
+def _check_env(env: EnvConfig) -> None:
     for name in OTHERS_CHOICE[env.env_type]:
         if getattr(env, name) != getattr(EnvConfig(), name):
             (other,) = set(CALLED) - {env.env_type}
@@ -52,6 +35,13 @@ def _check_kind(env: EnvConfig) -> None:
                 f"env.{name} = {getattr(env, name)!r} chooses {CALLED[other]}, and env.env_type is "
                 f"{env.env_type!r}: leave it out, or set env.env_type to {other!r}"
             )
+    chosen = [f"env.{name}" for name in GAME_CHOICE if getattr(env, name) not in (None, ())]
+    if len(chosen) > 1:
+        raise ConfigError(f"only one key may choose the games, not {' and '.join(chosen)}")
+    if env.params and env.game is None:
+        raise ConfigError("env.params needs env.game: a task id carries its own parameters")
+    if env.use_vllm and env.vllm_base_url is None:
+        raise ConfigError("env.use_vllm needs env.vllm_base_url, for example http://localhost:8000/v1")
 
 
 def _check_stages(config: Config) -> None:
@@ -59,20 +49,14 @@ def _check_stages(config: Config) -> None:
     names = [stage.name for stage in stages]
     for i, stage in enumerate(stages):
         where = f"curriculum.stages[{i}]"
-        _check_order(stage.task_id_range, f"{where}.task_id_range")
         if stage.threshold is None and i < len(stages) - 1:
             raise ConfigError(f"{where}.threshold is missing: only the last stage goes without")
         if stage.name in names[:i]:
             raise ConfigError(f"{where}.name must differ from the other stages', not be {stage.name!r} again")
 
 
-def _check_order(bounds: TaskRange, where: str) -> None:
-    if bounds[0] > bounds[1]:
-        raise InvalidValueError(f"{where} must be [first, last] with first <= last, not {list(bounds)}")
-
-
 def notices(config: Config) -> list[str]:
-    """What the configuration asks for that has no effect, a sentence each, to be said once in the log."""
+    """Returns a sentence for each key that is set and has no effect, to be said once in the log."""
     found = []
     if config.lora.lora_dropout > 0:
         found.append(
@@ -84,14 +68,14 @@ def notices(config: Config) -> list[str]:
     found += env_notices(config.env)
     if config.ppo.temperature != PPOConfig().temperature:
         found.append(
-            f"ppo.temperature = {config.ppo.temperature} has no effect: it is of text replies, and games "
+            f"ppo.temperature = {config.ppo.temperature} has no effect: it is for text replies, and games "
             "choose among legal actions at temperature 1."
         )
     return found
 
 
 def env_notices(env: EnvConfig) -> list[str]:
-    """:func:`notices` of the environment's section alone."""
+    """Returns those :func:`notices` that are about the ``env`` section."""
     found = []
     if env.vllm_base_url is not None and not env.use_vllm:
         found.append(f"env.vllm_base_url = {env.vllm_base_url} is not used: env.use_vllm is false.")

@@ -1,4 +1,4 @@
-"""What can be wrong with a configuration, each with a message a person can act on."""
+"""The errors of a configuration. Each message tells the reader what to change."""
 
 import difflib
 from collections.abc import Iterable
@@ -24,17 +24,13 @@ class NotBuiltError(ConfigError, errors.NotBuiltError):
 
 
 def unknown(kind: str, given: str, allowed: Iterable[str]) -> UnknownKeyError:
-    """An error for `given`, which is none of `allowed`: with the nearest match, or else with all of them."""
+    """Returns the error for a name that is not allowed, with the nearest match or with all allowed names."""
     names = list(allowed)
-    ends = {
-        name.rpartition(".")[2]: name for name in names
-    }  # 'learning_rate' is meant as 'ppo.learning_rate'
+    ends = {name.rpartition(".")[2]: name for name in names}  # learning_rate may mean ppo.learning_rate
     near = difflib.get_close_matches(given, names, n=1)
     near = near or [ends[end] for end in difflib.get_close_matches(given, ends, n=1)]
-    return UnknownKeyError(f"unknown {kind} {given!r}; {_hint(near, names)}")
-
-
-def _hint(near: list[str], names: list[str]) -> str:
     if near:
-        return f"did you mean {near[0]!r}?"
-    return f"allowed: {', '.join(names)}" if len(names) <= 12 else "--help lists what there is"
+        hint = f"did you mean {near[0]!r}?"
+    else:
+        hint = f"allowed: {', '.join(names)}" if len(names) <= 12 else "--help lists what there is"
+    return UnknownKeyError(f"unknown {kind} {given!r}; {hint}")

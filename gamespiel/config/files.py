@@ -1,13 +1,13 @@
-"""Reading and writing configurations: files, presets, and the whole resolution from what a caller names."""
+"""Reading and writing configurations: files, presets, and their resolution with overrides."""
 
-import dataclasses
 import json
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
+from pydantic_core import to_jsonable_python
 
 from gamespiel.config.checks import validate
 from gamespiel.config.errors import ConfigError, unknown
@@ -17,10 +17,17 @@ from gamespiel.config.yaml_text import read_yaml, write_yaml
 
 DEFAULT_PRESET = "tiny"
 DEFAULT_PRESETS = {"openspiel": DEFAULT_PRESET, "trace": "tiny-trace"}
-"""What is trained where nothing else is named, by env.env_type."""
+"""By env_type, the preset that is trained when neither a preset nor a file is named."""
 
 SAVED_NAME = "config.yaml"
-"""A run's folder holds its resolved configuration under this name."""
+"""The file in a run's folder that has the run's resolved configuration."""
+
+
+class Resolved(NamedTuple):
+    """A configuration, and its layers in words: "preset tiny, --run.seed"."""
+
+    config: Config
+    layers: str
 
 
 def resolve(
@@ -30,33 +37,65 @@ def resolve(
     *,
     base: Config | None = None,
 ) -> Config:
-    """The validated configuration: defaults (or `base`) < preset < files, later ones winning < overrides."""
-    layers: list[Layer] = [layer_from_data(to_dict(base))] if base is not None else []
-    layers += [read_layer(preset_path(preset))] if preset is not None else []
-    layers += [read_layer(path) for path in files]
-    layers.append(layer_from_overrides(overrides))
-    return validate(merge(layers))
+    """Returns the validated configuration: defaults (or ``base``) < preset < files < overrides.
+
+    Args:
+        preset: The name of a preset.
+        files: JSON or YAML files; later ones win.
+        overrides: Pairs such as ``("ppo.learning_rate", "2e-5")``.
+        base: A configuration in the place of the defaults.
+
+    Raises:
+        ConfigError: A layer cannot be read, has an unknown key or a bad value, or the layers do not fit.
+    """
+    return resolve_layers(preset, files, overrides, base=base).config
+
+
+def resolve_layers(
+    preset: str | None = None,
+    files: Sequence[str | Path] = (),
+    overrides: Iterable[tuple[str, str]] = (),
+    *,
+    base: Config | None = None,
+    base_name: str = "a given configuration",
+) -> Resolved:
+    """Does as :func:`resolve`, and also returns the layers in words, where ``base`` is ``base_name``."""
+    layers = [layer_from_data(to_dict(base), base_name)] if base is not None else []
+    if preset is not None:
+        layers.append(read_layer(preset_path(preset))._replace(name=f"preset {preset}"))
+    layers = layers or [Layer("defaults", {})]
+    layers += [*map(read_layer, files), layer_from_overrides(overrides)]
+    return Resolved(validate(merge(layers)), ", ".join(layer.name for layer in layers if layer.name))
 
 
 def from_dict(data: Any, source: str = "config", *, base: Config | None = None) -> Config:
-    """The validated configuration that `data` (sections, flat, or both) makes of `base` or the defaults."""
+    """Returns the validated configuration with ``data`` on top of ``base`` or of the defaults.
+
+    Args:
+        data: Sections, flat keys, or both.
+        source: The name of the data in errors.
+        base: A configuration in the place of the defaults.
+
+    Raises:
+        ConfigError: The data has an unknown key or a bad value, or does not fit ``base``.
+    """
     below = [layer_from_data(to_dict(base))] if base is not None else []
     return validate(merge([*below, layer_from_data(data, source)]))
 
 
 def to_dict(config: Config) -> dict[str, dict[str, Any]]:
-    """Plain data, as JSON has it, with every key; `from_dict` gives an equal configuration back."""
-    data = {section: _plain(values) for section, values in dataclasses.asdict(config).items()}
+    """Returns every key as JSON's plain data; :func:`from_dict` gives an equal configuration back."""
+    data: dict[str, dict[str, Any]] = to_jsonable_python(config)
     return data
 
 
 def load(path: str | Path) -> Config:
-    """The validated configuration that one file makes of the defaults."""
-    return validate(merge([read_layer(path)]))
+    """Returns the validated configuration with one file on top of the defaults."""
+    return resolve(files=[path])
 
 
 def save(config: Config, path: str | Path) -> Path:
-    """Writes every key of `config` to `path`, as JSON or YAML by its name; `load` gives an equal one back."""
+    """Writes every key of ``config`` as JSON or YAML, by the name of the file; :func:`load` reads it back."""
     path = Path(path)
     if _is_json(path):
         text = json.dumps(to_dict(config), indent=2, ensure_ascii=False) + "\n"
@@ -69,7 +108,7 @@ def save(config: Config, path: str | Path) -> Path:
 
 
 def read_layer(path: str | Path) -> Layer:
-    """What a `.json`, `.yaml` or `.yml` file says, as a layer. An empty YAML file says nothing."""
+    """Returns a ``.json``, ``.yaml`` or ``.yml`` file as a layer. An empty YAML file is an empty layer."""
     path = Path(path)
     is_json = _is_json(path)
     try:
@@ -84,19 +123,27 @@ def read_layer(path: str | Path) -> Layer:
 
 
 def presets() -> tuple[str, ...]:
-    """The names of the presets."""
+    """Returns the names of the presets."""
     return tuple(sorted(path.stem for path in _preset_dir().glob("*.yaml")))
 
 
 def preset_path(name: str) -> Path:
-    """The file of a preset; an unknown name is an error with the nearest match."""
+    """Returns the file of a preset.
+
+    Raises:
+        UnknownKeyError: There is no such preset; the message names the nearest one.
+    """
     if name not in presets():
         raise unknown("preset", name, presets())
     return _preset_dir() / f"{name}.yaml"
 
 
 def saved_config(folder: str | Path) -> Config:
-    """The configuration of the run that `folder` is, or is a checkpoint of."""
+    """Returns the configuration of a run, given the run's folder or one of its checkpoints.
+
+    Raises:
+        ConfigError: The folder does not exist, or is neither a run nor a checkpoint.
+    """
     folder = Path(folder)
     if not folder.is_dir():
         raise ConfigError(f"no such run or checkpoint folder: {str(folder)!r}")
@@ -111,7 +158,7 @@ def saved_config(folder: str | Path) -> Config:
 
 
 def _preset_dir() -> Path:
-    """`configs/`: inside the package when installed, beside it in a checkout."""
+    """Returns ``configs/``: inside the package when installed, beside it in a checkout."""
     package = Path(__file__).resolve().parents[1]
     installed = package / "configs"
     return installed if installed.is_dir() else package.parent / "configs"
@@ -130,11 +177,3 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         names = [name for name, _ in pairs]
         raise ValueError(f"key {next(name for name in names if names.count(name) > 1)!r} is given twice")
     return data
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value

@@ -1,128 +1,91 @@
-"""Plain data (from a file) or text (from the command line) to the type a key declares, or a clear error."""
+"""Values from a file or from the command line, checked by pydantic, with errors that name the key."""
 
-import dataclasses
 import difflib
-import math
-import types
-import typing
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import yaml
+from pydantic import ValidationError
 
 from gamespiel.config.errors import ConfigError, InvalidValueError, unknown
+from gamespiel.config.schema import SECTIONS, describe, describe_range, node_of, options
 from gamespiel.config.yaml_text import read_yaml
 
-
-def describe(hint: Any) -> str:
-    """A type as a person would say it: `int | None` is "an integer or null"."""
-    origin, args = typing.get_origin(hint), typing.get_args(hint)
-    simple = {bool: "true or false", int: "an integer", float: "a number", str: "text", type(None): "null"}
-    if hint in simple:
-        return simple[hint]
-    if origin is Literal:
-        return "one of " + ", ".join(repr(value) for value in args)
-    if _is_union(hint):
-        return " or ".join(describe(arg) for arg in args)
-    if origin is tuple and args[-1] is Ellipsis:
-        return f"a list (each: {describe(args[0])})"
-    if origin is tuple:
-        return f"a list of {len(args)} ({', '.join(describe(arg) for arg in args)})"
-    if origin is dict:
-        return "a mapping of names to " + describe(args[1])
-    if dataclasses.is_dataclass(hint):
-        return "a mapping with " + ", ".join(field.name for field in dataclasses.fields(hint))
-    raise TypeError(f"no description for {hint!r}")
+Place = Sequence[str | int]
+"""The place of a value in a section: a key, then indices and names within the key's value."""
 
 
-def parse_value(value: Any, hint: Any, where: str) -> Any:
-    """`value`, as a JSON or YAML file gives it, as a `hint`; `where` names the key in errors."""
-    origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if _is_union(hint):
-        return _parse_union(value, hint, where)
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type) and isinstance(value, Mapping):
-        return _parse_dataclass(value, hint, where)
-    if origin is Literal:
-        if any(type(value) is type(choice) and value == choice for choice in args):
-            return value
-    elif origin is tuple and isinstance(value, list | tuple):
-        if args[-1] is Ellipsis:
-            return tuple(parse_value(item, args[0], f"{where}[{i}]") for i, item in enumerate(value))
-        if len(value) == len(args):
-            pairs = zip(value, args, strict=True)
-            return tuple(parse_value(item, arg, f"{where}[{i}]") for i, (item, arg) in enumerate(pairs))
-    elif origin is dict and isinstance(value, Mapping):
-        return {str(name): parse_value(item, args[1], f"{where}.{name}") for name, item in value.items()}
-    elif hint is bool or hint is str or hint is type(None):
-        if isinstance(value, hint):
-            return value
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        if hint is float and math.isfinite(value):
-            return float(value)
-        if hint is int and value == value // 1:  # 1e4 steps are 10000 steps; infinity and NaN fail here
-            return int(value)
-    near = difflib.get_close_matches(str(value), args, n=1) if origin is Literal else []
-    meant = f"; did you mean {near[0]!r}?" if near else ""
-    raise InvalidValueError(f"{where} must be {describe(hint)}, not {value!r}{meant}")
+def parse(section: str, values: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Returns ``values`` with the types that the section declares.
 
+    Args:
+        section: The section that has these keys.
+        values: Plain data by key.
+        prefix: Text before the key in errors: "mine.json: " or "--".
 
-def parse_text(text: str, hint: Any, where: str) -> Any:
-    """`text`, as a command line gives it, as a `hint`: lists as `[a, b]` or `a,b`, mappings as `{a: 1}`."""
-    options = typing.get_args(hint) if _is_union(hint) else (hint,)
-    if type(None) in options and text in ("null", "none", "None"):
-        return None
-    if str in options or typing.get_origin(hint) is Literal:
-        return parse_value(text, hint, where)
-    listed = typing.get_origin(hint) is tuple and not text.lstrip().startswith("[")
+    Raises:
+        ConfigError: A value has the wrong type, is out of its range, or lacks a part.
+    """
     try:
-        value = read_yaml(f"[{text}]" if listed else text)
+        made = SECTIONS[section](**values)
+    except ValidationError as error:
+        raise _named(error, section, values, prefix) from None
+    return {key: getattr(made, key) for key in values}
+
+
+def read_text(text: str, section: str, key: str) -> Any:
+    """Returns the data in an option's text: a list as ``[a, b]`` or ``a,b``, a mapping as ``{a: 1}``."""
+    kinds = {option["type"] for option in options(node_of(section, [key]))}
+    if "null" in kinds and text in ("null", "none", "None"):
+        return None
+    if "string" in kinds:
+        return text
+    listed = "array" in kinds and not text.lstrip().startswith("[")
+    try:
+        return read_yaml(f"[{text}]" if listed else text)
     except yaml.YAMLError:
-        value = text
-    return parse_value(value, hint, where)
+        return text
 
 
-def check_range(value: Any, limits: Mapping[str, Any], where: str) -> None:
-    """Checks a number, or each number in a list or dataclass, against the limits that its key declares."""
-    if isinstance(value, tuple):
-        for i, item in enumerate(value):
-            check_range(item, limits, f"{where}[{i}]")
-    elif dataclasses.is_dataclass(value):
-        for field in dataclasses.fields(value):
-            check_range(getattr(value, field.name), field.metadata, f"{where}.{field.name}")
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        low, above, high = (limits.get(name) for name in ("at_least", "above", "at_most"))
-        allowed = [f"at least {low}"] * (low is not None) + [f"above {above}"] * (above is not None)
-        allowed += [f"at most {high}"] * (high is not None)
-        inside = (low is None or value >= low) and (above is None or value > above)
-        if not (inside and (high is None or value <= high)):
-            raise InvalidValueError(f"{where} must be {' and '.join(allowed)}, not {value!r}")
+def _named(error: ValidationError, section: str, values: Mapping[str, Any], prefix: str) -> ConfigError:
+    """Returns the error for the one problem that says most."""
+    problems = [(_path(values, problem["loc"]), problem) for problem in error.errors(include_url=False)]
+    # Each member of a union has a problem. The member that fits best fails deepest, or not by its type.
+    path, problem = max(problems, key=lambda found: (len(found[0]), not found[1]["type"].endswith("_type")))
+    kind, given = problem["type"], problem["input"]
+    given = list(given) if isinstance(given, tuple) else given  # as files write it
+    if kind in ("unexpected_keyword_argument", "invalid_key"):
+        *above, name = path
+        allowed = options(node_of(section, above))[0]["properties"]
+        return unknown(f"key in {prefix}{_dotted(section, above)}:", str(name), allowed)
+    where, node = f"{prefix}{_dotted(section, path)}", node_of(section, path)
+    if kind == "missing" and isinstance(given, Mapping):
+        name = str(problem["loc"][-1])
+        return ConfigError(f"{where}.{name} is missing: {describe(node_of(section, (*path, name)))}")
+    if kind == "value_error":
+        return InvalidValueError(f"{where} {problem['ctx']['error']}, not {given!r}")
+    if kind.startswith(("greater_than", "less_than")):
+        (limit,) = problem["ctx"].values()
+        return InvalidValueError(f"{where} must be {describe_range(node)}, not {type(limit)(given)!r}")
+    near = difflib.get_close_matches(str(given), node.get("enum", ()), n=1)
+    meant = f"; did you mean {near[0]!r}?" if near else ""
+    return InvalidValueError(f"{where} must be {describe(node)}, not {given!r}{meant}")
 
 
-def _is_union(hint: Any) -> bool:
-    return typing.get_origin(hint) in (types.UnionType, typing.Union)
-
-
-def _parse_union(value: Any, hint: Any, where: str) -> Any:
-    """The first option that fits, exact types first: 3 in `str | int | float | bool` stays 3."""
-    options = typing.get_args(hint)
-    exact = [option for option in options if option is type(value)]
-    for option in [*exact, *(option for option in options if option not in exact)]:
-        try:
-            return parse_value(value, option, where)
-        except InvalidValueError:
+def _path(data: Any, loc: Sequence[str | int]) -> Place:
+    """Returns the part of a problem's location that is in the data; names of union members are not."""
+    path: list[str | int] = []
+    for step in loc:
+        if isinstance(data, Mapping) and step in data:
+            path.append(str(step))
+        elif isinstance(data, list | tuple) and isinstance(step, int) and step < len(data):
+            path.append(step)
+        else:
             continue
-    raise InvalidValueError(f"{where} must be {describe(hint)}, not {value!r}")
+        data = data[step]
+    return path
 
 
-def _parse_dataclass(value: Mapping[Any, Any], cls: type, where: str) -> Any:
-    fields = {field.name: field for field in dataclasses.fields(cls)}
-    hints = typing.get_type_hints(cls)
-    parsed = {}
-    for name, item in value.items():
-        if name not in fields:
-            raise unknown(f"key in {where}:", str(name), fields)
-        parsed[name] = parse_value(item, hints[name], f"{where}.{name}")
-    for name, field in fields.items():
-        if name not in parsed and field.default is dataclasses.MISSING:
-            raise ConfigError(f"{where}.{name} is missing: {describe(hints[name])}")
-    return cls(**parsed)
+def _dotted(section: str, path: Place) -> str:
+    """Returns a path as it is written: ``env.task_ids[1][0]``."""
+    return section + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)

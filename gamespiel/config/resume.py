@@ -1,10 +1,9 @@
 """The keys that a resumed run may change: those that do not decide what is learned."""
 
-from collections.abc import Iterator
-from typing import Any
+from operator import attrgetter
 
 from gamespiel.config.errors import InvalidValueError
-from gamespiel.config.schema import KEYS
+from gamespiel.config.schema import DOTTED
 from gamespiel.config.sections import Config
 
 MAY_CHANGE = (
@@ -21,12 +20,13 @@ MAY_CHANGE = (
 
 
 def check_resumed(asked: Config, saved: Config) -> None:
-    """Raises unless `asked` goes on with the run that was begun as `saved`.
+    """Checks that ``asked`` continues the run that began as ``saved``.
 
     Raises:
-        InvalidValueError: a key that decides what is learned has another value, or there are fewer steps.
+        InvalidValueError: A key that decides what is learned has another value, or there are fewer steps.
     """
-    changed = [f"{key} ({was!r}, not {now!r})" for key, was, now in _changes(saved, asked)]
+    kept = [(key, attrgetter(key)) for key in DOTTED if key not in MAY_CHANGE]
+    changed = [f"{key} ({of(saved)!r}, not {of(asked)!r})" for key, of in kept if of(saved) != of(asked)]
     if changed:
         raise InvalidValueError(
             f"a resumed run keeps {', '.join(changed)}; it may change {', '.join(MAY_CHANGE)}. "
@@ -37,11 +37,3 @@ def check_resumed(asked: Config, saved: Config) -> None:
             f"ppo.num_train_steps of a resumed run may grow, not shrink: it is {saved.ppo.num_train_steps}, "
             f"{asked.ppo.num_train_steps} was given"
         )
-
-
-def _changes(saved: Config, asked: Config) -> Iterator[tuple[str, Any, Any]]:
-    for section, keys in KEYS.items():
-        for name in keys:
-            was, now = getattr(getattr(saved, section), name), getattr(getattr(asked, section), name)
-            if was != now and f"{section}.{name}" not in MAY_CHANGE:
-                yield f"{section}.{name}", was, now

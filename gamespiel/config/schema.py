@@ -1,27 +1,106 @@
-"""The sections and keys as tables, read off the dataclasses, so that nothing is listed twice."""
+"""The sections and keys as tables and as a JSON schema. Both are derived from the classes."""
 
 import dataclasses
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
+from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
+
+from gamespiel.config.built import note
 from gamespiel.config.sections import Config
 
 SECTIONS: Mapping[str, type] = typing.get_type_hints(Config)
-KEYS: Mapping[str, Mapping[str, dataclasses.Field[Any]]] = {
-    section: {field.name: field for field in dataclasses.fields(cls)} for section, cls in SECTIONS.items()
-}
-HINTS: Mapping[str, Mapping[str, Any]] = {
-    section: typing.get_type_hints(cls) for section, cls in SECTIONS.items()
+KEYS: Mapping[str, tuple[str, ...]] = {
+    section: tuple(field.name for field in dataclasses.fields(cls)) for section, cls in SECTIONS.items()
 }
 SECTION_OF: Mapping[str, str] = {name: section for section, keys in KEYS.items() for name in keys}
-"""The one section that has a key: this is how a flat file is read, so no two sections share a key's name."""
+"""The section of each key. Flat files are read with it, so no two sections share a key's name."""
 
 DOTTED: tuple[str, ...] = tuple(f"{section}.{name}" for section, keys in KEYS.items() for name in keys)
 
+Node = Mapping[str, Any]
+"""A JSON schema, or a part of one."""
 
-def default_of(field: dataclasses.Field[Any]) -> Any:
-    """A field's default, also when a factory makes it."""
-    if field.default_factory is not dataclasses.MISSING:
-        return field.default_factory()
-    return field.default
+_SIMPLE = dict(boolean="true or false", integer="an integer", number="a number", string="text", null="null")
+_LIMITS = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most"}
+
+
+class _Untitled(GenerateJsonSchema):
+    """Leaves out the titles, which repeat the keys' names."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+@cache
+def _definitions() -> Mapping[str, Any]:
+    """Returns the JSON schema of every class within ``Config``, by name."""
+    made: Mapping[str, Any] = TypeAdapter(Config).json_schema(schema_generator=_Untitled)["$defs"]
+    for section, cls in SECTIONS.items():
+        for name, node in made[cls.__name__]["properties"].items():
+            node["description"] += note(f"{section}.{name}")
+    return made
+
+
+def file_schema() -> dict[str, Any]:
+    """Returns the JSON schema of a configuration file, which may have sections, flat keys, or both."""
+    refs = {section: f"#/$defs/{cls.__name__}" for section, cls in SECTIONS.items()}
+    flat = {name: f"{refs[section]}/properties/{name}" for name, section in SECTION_OF.items()}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "GameSpiel configuration",
+        "type": "object",
+        "properties": {name: {"$ref": ref} for name, ref in (refs | flat).items()},
+        "additionalProperties": False,
+        "$defs": _definitions(),
+    }
+
+
+def node_of(section: str, path: Iterable[str | int]) -> Node:
+    """Returns the schema of the value at ``path``: a key of the section, then indices and names within it."""
+    node: Node = _definitions()[SECTIONS[section].__name__]
+    for step in path:
+        node = next(inner for option in options(node) if (inner := _child(option, step)))
+    return node
+
+
+def _child(node: Node, step: str | int) -> Node | None:
+    if isinstance(step, int):
+        return node["prefixItems"][step] if "prefixItems" in node else node.get("items")
+    return node.get("properties", {}).get(step) or node.get("additionalProperties")
+
+
+def options(node: Node) -> list[Node]:
+    """Returns the members of a union, or else the schema itself, with references resolved."""
+    members = node.get("anyOf", [node])
+    return [_definitions()[m["$ref"].rpartition("/")[2]] if "$ref" in m else m for m in members]
+
+
+def describe(node: Node) -> str:
+    """Returns a type in words: "an integer or null"."""
+    if "enum" in node:
+        return "one of " + ", ".join(map(repr, node["enum"]))
+    if "anyOf" in node:
+        return " or ".join(map(describe, node["anyOf"]))
+    if "$ref" in node:
+        return "a mapping with " + ", ".join(options(node)[0]["properties"])
+    if "prefixItems" in node:
+        return f"a list of {len(node['prefixItems'])} ({', '.join(map(describe, node['prefixItems']))})"
+    if "items" in node:
+        return f"a list (each: {describe(node['items'])})"
+    if "additionalProperties" in node:
+        return "a mapping of names to " + describe(node["additionalProperties"])
+    return _SIMPLE[node["type"]]
+
+
+def describe_range(node: Node) -> str:
+    """Returns the range of a number in words: "above 0 and at most 1"."""
+    return " and ".join(
+        f"{words} {option[name]}"
+        for option in options(node)
+        for name, words in _LIMITS.items()
+        if name in option
+    )

@@ -1,144 +1,166 @@
-"""The configuration: six sections of plain, typed data. Each key says what it does and its range."""
+"""The configuration: six sections of typed data.
 
-from dataclasses import dataclass, field
-from typing import Any, Literal
+pydantic checks every section when it is made, also by ``dataclasses.replace``. The line of a key is the only
+place for its type, range, default and help text. Error messages, ``--help`` and ``configs/schema.json`` are
+derived from it.
+"""
 
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, NonNegativeFloat, PositiveFloat
+from pydantic.dataclasses import dataclass
+
+
+def _whole(value: Any) -> Any:
+    """Returns a float such as 1e4 as an integer, and every other value unchanged."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _in_order(bounds: tuple[int, int]) -> tuple[int, int]:
+    if bounds[0] > bounds[1]:
+        raise ValueError("must be [first, last] with first <= last")
+    return bounds
+
+
+# Validators come after ranges: pydantic leaves a later range out of the JSON schema (pydantic issue 11576).
+_WHOLE = BeforeValidator(_whole)
+_LISTED = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
+
+T = TypeVar("T")
+Many = Annotated[tuple[T, ...], _LISTED]
+Count = Annotated[int, Field(ge=1), _WHOLE]
+Index = Annotated[int, Field(ge=0, strict=True), _WHOLE]
+Level = Annotated[int, Field(ge=1, le=10), _WHOLE]
+Share = Annotated[float, Field(ge=0, le=1, strict=True)]
+TaskRange = Annotated[tuple[Index, Index], _LISTED, AfterValidator(_in_order)]
 GameParam = str | int | float | bool
-TaskRange = tuple[int, int]
+Name = Annotated[str, BeforeValidator(str)]
+Schedule = Literal["constant", "linear", "cosine"]
+
+_STRICT = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
 
-def key(
-    default: Any,
-    doc: str,
-    *,
-    at_least: float | None = None,
-    above: float | None = None,
-    at_most: float | None = None,
-) -> Any:
-    """A field with its help text and the range its value (or each of its values) must lie in."""
-    limits = {"at_least": at_least, "above": above, "at_most": at_most}
-    metadata = {"doc": doc, **{name: limit for name, limit in limits.items() if limit is not None}}
-    if isinstance(default, dict):
-        return field(default_factory=lambda: dict(default), metadata=metadata)
-    return field(default=default, metadata=metadata)
+def key(default: Any, doc: str) -> Any:
+    """Returns a field with its default and its help text."""
+    return Field(default=default, description=doc)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_STRICT)
 class ModelConfig:
     """The base model."""
 
     model_name: str = key("tiny", "'tiny' (comes with GameSpiel), a hub name or a folder")
-    use_4bit: bool = key(False, "load the base in 4 bits (NF4)")
+    use_4bit: bool = key(False, "load the base model in 4 bits (NF4)")
     use_nested_quant: bool = key(False, "quantise the quantisation constants too")
-    dtype: Literal["auto", "float32", "bfloat16", "float16"] = key("auto", "of the base's weights")
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = key("auto", "type of the base model's weights")
     random_weights: bool = key(False, "same architecture, freshly initialised")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_STRICT)
 class LoraConfig:
     """The adapters that are trained."""
 
-    r: int = key(16, "rank", at_least=1)
-    lora_alpha: float = key(32.0, "scale: alpha / r multiplies the adapter", above=0)
-    lora_dropout: float = key(0.0, "accepted; 0 wherever a probability ratio is taken", at_least=0, at_most=1)
-    target_modules: tuple[str, ...] = key(
-        ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"), "layers that get one"
+    r: Count = key(16, "rank of the adapters")
+    lora_alpha: PositiveFloat = key(32.0, "scale: alpha / r multiplies the adapter")
+    lora_dropout: Share = key(0.0, "accepted; 0 wherever a probability ratio is taken")
+    target_modules: Many[str] = key(
+        ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
+        "layers that get an adapter",
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_STRICT)
 class PPOConfig:
     """The learning rule."""
 
-    learning_rate: float = key(1e-5, "of the adapters", above=0)
-    critic_lr_multiplier: float = key(10.0, "the value head's rate / learning_rate", above=0)
-    batch_size: int = key(8, "episodes a step", at_least=1)
-    mini_batch_size: int = key(1, "turns a forward pass", at_least=1)
-    gradient_accumulation_steps: int = key(16, "forward passes an optimizer step", at_least=1)
-    ppo_epochs: int = key(4, "passes over a step's turns", at_least=1)
-    cliprange: float = key(0.2, "the ratio is clipped to 1 ± this", above=0)
-    vf_coef: float = key(0.1, "weight of the value loss", at_least=0)
-    ent_coef: float = key(0.0, "weight of the entropy bonus", at_least=0)
-    ent_schedule: Literal["constant", "linear", "cosine"] = key("constant", "of the entropy bonus")
-    init_kl_coef: float = key(0.2, "first weight of the KL to the base model", at_least=0)
-    target_kl: float = key(0.1, "KL to the base that adaptive_kl steers to", above=0)
+    learning_rate: PositiveFloat = key(1e-5, "learning rate of the adapters")
+    critic_lr_multiplier: PositiveFloat = key(10.0, "the value head's learning rate / learning_rate")
+    batch_size: Count = key(8, "episodes per step")
+    mini_batch_size: Count = key(1, "turns per forward pass")
+    gradient_accumulation_steps: Count = key(16, "forward passes per optimizer step")
+    ppo_epochs: Count = key(4, "passes over a step's turns")
+    cliprange: PositiveFloat = key(0.2, "the ratio is clipped to 1 ± this")
+    vf_coef: NonNegativeFloat = key(0.1, "weight of the value loss")
+    ent_coef: NonNegativeFloat = key(0.0, "weight of the entropy bonus")
+    ent_schedule: Schedule = key("constant", "schedule of the entropy bonus")
+    init_kl_coef: NonNegativeFloat = key(0.2, "first weight of the KL to the base model")
+    target_kl: PositiveFloat = key(0.1, "KL to the base model that adaptive_kl steers to")
     adaptive_kl: bool = key(True, "steer the KL weight to target_kl")
-    kl_horizon: int = key(10000, "turns over which the KL weight reacts", at_least=1)
-    gamma: float = key(0.99, "discount", above=0, at_most=1)
-    lam: float = key(0.95, "GAE's lambda", at_least=0, at_most=1)
-    num_train_steps: int = key(10000, "steps to train", at_least=1)
-    max_grad_norm: float = key(1.0, "actor's and critic's gradients are each clipped to this", above=0)
-    critic_warmup_steps: int = key(0, "first steps that train the critic alone", at_least=0)
-    lr_schedule: Literal["constant", "linear", "cosine"] = key("constant", "of the learning rate")
-    temperature: float = key(0.7, "of text replies; games choose at temperature 1", above=0)
-    normalize_advantage: bool = key(True, "to mean 0 and deviation 1")
+    kl_horizon: Count = key(10000, "turns over which the KL weight reacts")
+    gamma: Annotated[float, Field(gt=0, le=1)] = key(0.99, "discount")
+    lam: Share = key(0.95, "GAE's lambda")
+    num_train_steps: Count = key(10000, "steps to train")
+    max_grad_norm: PositiveFloat = key(1.0, "actor's and critic's gradients are each clipped to this")
+    critic_warmup_steps: Index = key(0, "first steps that train the critic alone")
+    lr_schedule: Schedule = key("constant", "schedule of the learning rate")
+    temperature: PositiveFloat = key(0.7, "temperature of text replies; games choose at temperature 1")
+    normalize_advantage: bool = key(True, "normalise advantages to mean 0 and deviation 1")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_STRICT)
 class EnvConfig:
-    """What is played (task_id, task_ids, game or allowed_game_indices says), and how."""
+    """Tasks (by task_id, task_ids, game or allowed_game_indices), and how they are played."""
 
     env_type: Literal["openspiel", "trace"] = key("openspiel", "games or code tracing")
     env_mode: Literal["local", "docker", "url"] = key("local", "where the environment runs")
-    task_id: int | None = key(None, "one task", at_least=0)
-    task_ids: tuple[int | TaskRange, ...] = key((), "tasks and [first, last] ranges", at_least=0)
+    task_id: Index | None = key(None, "one task")
+    task_ids: Many[Index | TaskRange] = key((), "tasks and [first, last] ranges")
     game: str | None = key(None, "an OpenSpiel game by name")
-    params: dict[str, GameParam] = key({}, "the game's parameters")  # noqa: RUF009
-    allowed_game_indices: tuple[int, ...] = key((), "games by index (modulo 22)", at_least=0)
+    params: dict[Name, GameParam] = key({}, "the game's parameters")
+    allowed_game_indices: Many[Index] = key((), "games by index (modulo 22)")
     opponent: str = key("random", "random, first, or mcts, ismcts, mcts-python, also with :SIMS[xROLLOUTS]")
     seeding: Literal["openenv", "evaluate"] = key("openenv", "the protocol that expands a seed")
     rules: bool = key(True, "put the rules into each prompt")
     reward: Literal["score", "upstream"] = key("score", "what an episode pays")
-    answer: Literal["id", "name"] = key(
-        "id", "how actions are written: their number, or what they are called"
-    )
+    answer: Literal["id", "name"] = key("id", "how an action is written: its number or its name")
     illegal: Literal["penalize", "forfeit", "raise"] = key("penalize", "what an illegal action does")
-    max_turns: int | None = key(None, "cut an episode after so many turns", at_least=2)
+    max_turns: Annotated[int, Field(ge=2), _WHOLE] | None = key(None, "cut an episode after this many turns")
     source: str = key("builtin", "traces: builtin, hub, or a JSONL or Parquet file of programs")
-    level: int | None = key(None, "traces: builtin programs of this level alone", at_least=1, at_most=10)
+    level: Level | None = key(None, "traces: builtin programs of this level alone")
     family: str | None = key(None, "traces: builtin programs of this family alone")
     injector: Literal["safe", "affine"] = key("safe", "traces: who puts in the debug prints")
     scoring: Literal["affine", "exact", "lines"] = key("affine", "traces: the score that is paid")
     use_vllm: bool = key(False, "sample from a vLLM server")
-    vllm_base_url: str | None = key(None, "where that server is")
+    vllm_base_url: str | None = key(None, "URL of that server")
 
 
-@dataclass(frozen=True)
+# Strict, it would refuse the mapping that a file has.
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", allow_inf_nan=False))
 class Stage:
     """One stage of a curriculum."""
 
     name: str
-    task_id_range: TaskRange = field(metadata={"at_least": 0})
+    task_id_range: TaskRange
     opponent: str = "random"
-    threshold: float | None = field(default=None, metadata={"at_least": 0, "at_most": 1})
+    threshold: Share | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_STRICT)
 class CurriculumConfig:
     """Which tasks, when: stages that follow one another, and replay of failures."""
 
-    failure_replay_prob: float = key(0.0, "chance that an episode replays a failure", at_least=0, at_most=1)
-    failure_buffer_size: int = key(1000, "failures that are kept", at_least=1)
-    progression_window: int = key(100, "episodes a stage's success rate is taken over", at_least=1)
-    stages: tuple[Stage, ...] = key((), "name, task_id_range, opponent, threshold each")
+    failure_replay_prob: Share = key(0.0, "chance that an episode replays a failure")
+    failure_buffer_size: Count = key(1000, "failures that are kept")
+    progression_window: Count = key(100, "episodes that a stage's success rate is taken over")
+    stages: Many[Stage] = key((), "name, task_id_range, opponent and threshold of each stage")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_STRICT)
 class RunConfig:
     """The run itself."""
 
-    seed: int = key(0, "of everything random", at_least=0)
-    output_dir: str | None = key(None, "where results go (null: a new folder in runs/)")
+    seed: Index = key(0, "seed of everything random")
+    output_dir: str | None = key(None, "folder of the results (null: a new folder in runs/)")
     init_from: str | None = key(None, "a run or checkpoint whose weights are the start (null: untrained)")
-    checkpoint_every: int = key(500, "steps", at_least=1)
-    keep_checkpoints: int = key(3, "older ones are removed", at_least=1)
-    eval_games: int = key(200, "games a seat, or traces, before and after training (0: none)", at_least=0)
-    exact_every: int = key(0, "steps between exact evaluations, in games small enough (0: none)", at_least=0)
+    checkpoint_every: Count = key(500, "steps between checkpoints")
+    keep_checkpoints: Count = key(3, "checkpoints that are kept; older ones are removed")
+    eval_games: Index = key(200, "games per seat, or traces, before and after training (0: none)")
+    exact_every: Index = key(0, "steps between exact evaluations, in games small enough (0: none)")
     device: str = key("auto", "auto, cpu, cuda, cuda:1, ...")
-    num_threads: int | None = key(None, "CPU threads (null: torch decides)", at_least=1)
+    num_threads: Count | None = key(None, "CPU threads (null: torch decides)")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_STRICT)
 class Config:
     """Everything that decides a run."""
 

@@ -1,7 +1,7 @@
 """YAML as people read it: the core schema of YAML 1.2.
 
-PyYAML follows YAML 1.1, where `1e-5` is text, `no` is false and `1:30` is 90. Here `1e-5` is a number and the
-others are text, both ways, so that what is written is what is read. A key given twice is an error.
+PyYAML follows YAML 1.1, where ``1e-5`` is text, ``no`` is false and ``1:30`` is 90. Here ``1e-5`` is a
+number and the others are text, in reading and in writing. A key given twice is an error.
 """
 
 import re
@@ -52,12 +52,16 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_decimal)
 
 
 def read_yaml(text: str) -> Any:
-    """The plain data that `text` describes. Raises `yaml.YAMLError`."""
+    """Returns the plain data that ``text`` describes.
+
+    Raises:
+        yaml.YAMLError: The text is not YAML, or a mapping has a key twice.
+    """
     return yaml.load(text, Loader=_Loader)
 
 
 def write_yaml(data: Any) -> str:
-    """Text that `read_yaml` turns back into `data`; keys keep their order."""
+    """Returns ``data`` as YAML, with its keys in their order; :func:`read_yaml` gives equal data back."""
     text = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
     assert isinstance(text, str)
     return text

@@ -21,7 +21,7 @@ from benchmarks.trace_learning import (
     table,
 )
 from gamespiel.config import ConfigError
-from gamespiel.evaluation import trace_seeds
+from gamespiel.kinds.traces import trace_seeds
 
 
 def test_the_best_constant_is_the_most_frequent_and_the_lowest_of_equals() -> None:

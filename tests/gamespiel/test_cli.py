@@ -107,7 +107,7 @@ def test_from_takes_the_runs_own_config_and_a_new_folder(calls: Calls, tmp_path:
 
 
 def test_eval_of_a_model_without_a_run(calls: Calls) -> None:
-    """No preset is chosen for a model that is named: `tiny` leaves the rules out of the prompts."""
+    """No preset is chosen for a model that is named: ``tiny`` leaves the rules out of the prompts."""
     main(["eval", "--model.model_name", "org/model", "--env.game", "leduc_poker"])
     main(["eval", "--preset", "qwen3-4b", "--env.game", "leduc_poker"])
     named = from_dict({"model_name": "org/model", "game": "leduc_poker"})
@@ -175,6 +175,7 @@ def test_eval_of_an_agent(calls: Calls) -> None:
         ),
         ("eval --agent first --num_episodes 0", "--num_episodes must be at least 1, not 0"),
         ("eval --agent first --output a.txt", "--output must end in .json, not 'a.txt'"),
+        ("schema --ppo.gamma 1", "unknown option '--ppo.gamma'; allowed: -h, --help"),
         ("", "the following arguments are required: COMMAND"),
     ],
 )
@@ -217,8 +218,15 @@ def test_help_lists_every_key_and_preset(command: list[str], capsys: pytest.Capt
     text = capsys.readouterr().out
     assert stop.value.code == 0
     assert [name for name in DOTTED if f"--{name} " not in text] == []
-    assert "presets: qwen2.5-3b, qwen3-4b, tiny, tiny-trace" in text
-    assert "of the adapters; a number [1e-05]" in text
+    words = " ".join(text.split())
+    assert (
+        "presets: qwen2.5-3b (not built yet: model.use_4bit), qwen3-4b (not built yet: model.use_4bit), "
+        "tiny, tiny-trace configuration keys"
+    ) in words
+    assert "with the values of the preset tiny, which is in force if no preset, file or run is named" in words
+    assert "learning rate of the adapters; a number [0.002]" in words
+    assert "steps to train; an integer [120]" in words
+    assert "(not built yet; works today: false, with model.dtype bfloat16); true or false [false]" in words
     assert max(map(len, text.splitlines())) <= 100
 
 
@@ -234,7 +242,45 @@ def test_the_first_line_comes_before_the_libraries_are_loaded(
     calls: Calls, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main(["eval", "--agent", "random"])
-    assert capsys.readouterr().out == "loading PyTorch and transformers\n"
+    assert capsys.readouterr().out == "loading PyTorch and transformers\nconfiguration: preset tiny\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "layers"),
+    [
+        ("train", "preset tiny"),
+        ("train --env trace", "preset tiny-trace, --env.env_type"),
+        ("train --seed 1 --ppo.gamma 1 --ppo.gamma=0.9", "preset tiny, --run.seed, --ppo.gamma"),
+        ("train --config a.json b.yaml --ppo.gamma 1", "defaults, a.json, b.yaml, --ppo.gamma"),
+        ("train --preset qwen3-4b --config a.json", "preset qwen3-4b, a.json"),
+        ("train --resume run --config a.json", "of run, a.json"),
+        ("train --from run --seed 1", "of run, --run.output_dir, --run.seed, --run.init_from"),
+        ("eval --checkpoint run --opponent mcts", "of run, --env.opponent"),
+        ("eval --env trace --agent first", "defaults, --env.env_type"),
+        ("eval --model.model_name x", "defaults, --model.model_name"),
+    ],
+)
+def test_the_second_line_names_the_layers_in_force(
+    line: str,
+    layers: str,
+    calls: Calls,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("run").mkdir()
+    save(Config(), Path("run/config.yaml"))
+    Path("a.json").write_text("{}")
+    Path("b.yaml").write_text("")
+    assert main(line.split()) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == [f"configuration: {layers}"]
+
+
+def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """``gamespiel schema > configs/schema.json`` brings the packaged one up to date."""
+    assert main(["schema"]) == 0
+    assert capsys.readouterr().out == (ROOT / "configs" / "schema.json").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def test_resolution_order(tmp_path: Path) -> None:
 
 
 def test_a_later_choice_of_game_replaces_the_earlier_one() -> None:
-    """`tiny` plays a named game; naming a task, or indices, must not leave both."""
+    """``tiny`` plays a named game; naming a task, or indices, must not leave both."""
     config = resolve("tiny", overrides=[("env.task_id", "5")])
     assert (config.env.task_id, config.env.game, config.env.rules) == (5, None, False)
     config = resolve("tiny", [FILES / "games.json"])

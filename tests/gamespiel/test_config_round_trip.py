@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gamespiel.config import Config, from_dict, load, resolve, save, to_dict
-from gamespiel.config.parse import parse_text
-from gamespiel.config.schema import DOTTED, HINTS, KEYS
+from gamespiel.config.layers import layer_from_overrides
+from gamespiel.config.schema import DOTTED, KEYS
 from gamespiel.config.yaml_text import read_yaml, write_yaml
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=12) | st.sampled_from(
@@ -112,7 +112,7 @@ def test_no_two_sections_share_a_key() -> None:
 )
 def test_text_values(dotted: str, text: str, value: object) -> None:
     section, key = dotted.split(".")
-    parsed = parse_text(text, HINTS[section][key], dotted)
+    parsed = layer_from_overrides([(dotted, text)]).values[section][key]
     assert parsed == value and type(parsed) is type(value)
 
 
