@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
@@ -10,6 +11,7 @@ import gymnasium as gym
 import numpy as np
 import torch
 from gymnasium import spaces
+from pydantic import ValidationError
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.monitor import Monitor
@@ -22,12 +24,15 @@ from torch import Tensor
 from gamespiel.agents import noise
 from gamespiel.agents.advantages import explained_variance
 from gamespiel.agents.buffer import TurnBatch, TurnBuffer
+from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.kl_control import AdaptiveKLController
 from gamespiel.agents.losses import clipped_policy_loss, value_loss
 from gamespiel.agents.metrics import Means, rollout_metrics
 from gamespiel.agents.policy import LLMPolicy, PolicySample
 from gamespiel.agents.rollout import Episode, Masks, play
+from gamespiel.agents.schedules import schedule
 from gamespiel.agents.vec_env import TextVecEnv
+from task_gym.errors import nearest
 
 REFERENCE_BATCH = 256
 """Turns scored together without gradients, where the update's own batches are smaller."""
@@ -46,22 +51,19 @@ class LLMPPO(OnPolicyAlgorithm):
     minibatch.
 
     Args:
-        policy: `LLMPolicy` or its name.
-        env: a `TextVecEnv`, or one environment with Text observations and Discrete actions.
-        learning_rate: the actor's, a number or a function of the progress remaining (1 to 0).
-        batch_size: episodes a step.
-        mini_batch_size, gradient_accumulation_steps: turns a forward, and forwards an optimizer step; their
-            product is the optimizer batch, the last one smaller.
-        ppo_epochs: passes over a step's turns.
-        gamma, gae_lambda: discount and GAE mixing weight per turn.
-        cliprange, vf_coef, max_grad_norm: as in PPO; actor's and critic's gradients are clipped apart.
-        ent_coef: weight of the entropy bonus, a number or a function of the progress remaining.
-        kl: the control of the divergence from the reference policy (adapters off).
-        critic_warmup_steps: first steps in which only the value head learns.
-        normalize_advantage: over the rollout, per game and seat.
-        total_steps: the steps that schedules span; without it they span `learn`'s timesteps.
-        policy_kwargs: `LLMPolicy`'s keywords: names, never live models.
-        seed: of the run.
+        policy: ``LLMPolicy`` or its name.
+        env: A ``TextVecEnv``, or one environment with Text observations and Discrete actions.
+        learning_rate: The actor's: a number, or a function of the progress remaining (1 to 0).
+        hyperparameters: All of them; the defaults of ``Hyperparameters`` if left out.
+        ent_coef: Weight of the entropy bonus: a number, or a function of the progress remaining.
+        gae_lambda: Stable-Baselines3's name of ``lam``.
+        kl: The control of the divergence from the reference policy (adapters off), in place of the
+            hyper-parameters' own.
+        total_steps: Steps that schedules span, ``num_train_steps`` if ``hyperparameters`` are given. Without
+            either, schedules span ``learn``'s timesteps.
+        policy_kwargs: ``LLMPolicy``'s keywords: names, never live models.
+        seed: Seed of the run.
+        **changes: Single hyper-parameters, such as ``batch_size=64``.
 
     Raises:
         ValueError: spaces or numbers outside what is said above.
@@ -75,21 +77,12 @@ class LLMPPO(OnPolicyAlgorithm):
         self,
         policy: str | type[LLMPolicy] = "LLMPolicy",
         env: TextVecEnv | gym.Env[Any, Any] | None = None,
-        learning_rate: float | Schedule = 1e-5,
+        learning_rate: float | Schedule | None = None,
         *,
-        batch_size: int = 8,
-        mini_batch_size: int = 1,
-        gradient_accumulation_steps: int = 16,
-        ppo_epochs: int = 4,
-        gamma: float = 0.99,
-        gae_lambda: float = 0.95,
-        cliprange: float = 0.2,
-        vf_coef: float = 0.1,
-        ent_coef: float | Schedule = 0.0,
-        max_grad_norm: float = 1.0,
+        hyperparameters: Hyperparameters | None = None,
+        ent_coef: float | Schedule | None = None,
+        gae_lambda: float | None = None,
         kl: AdaptiveKLController | None = None,
-        critic_warmup_steps: int = 0,
-        normalize_advantage: bool = True,
         total_steps: int | None = None,
         policy_kwargs: Mapping[str, Any] | None = None,
         tensorboard_log: str | None = None,
@@ -97,25 +90,22 @@ class LLMPPO(OnPolicyAlgorithm):
         seed: int | None = 0,
         device: torch.device | str = "auto",
         _init_setup_model: bool = True,
+        **changes: Any,
     ) -> None:
-        for name, value in {
-            "batch_size": batch_size,
-            "mini_batch_size": mini_batch_size,
-            "gradient_accumulation_steps": gradient_accumulation_steps,
-            "ppo_epochs": ppo_epochs,
-        }.items():
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+        for name, value in {"learning_rate": learning_rate, "ent_coef": ent_coef, "lam": gae_lambda}.items():
+            if value is not None and not callable(value):
+                changes[name] = value
+        self.hyperparameters = chosen = _changed(hyperparameters or Hyperparameters(), changes)
         super().__init__(
             policy,  # type: ignore[arg-type]
             env,  # type: ignore[arg-type]
-            learning_rate=learning_rate,
-            n_steps=batch_size,
-            gamma=gamma,
-            gae_lambda=gae_lambda,
+            learning_rate=_scheduled(learning_rate, chosen.lr_schedule, chosen.learning_rate),
+            n_steps=chosen.batch_size,
+            gamma=chosen.gamma,
+            gae_lambda=chosen.lam,
             ent_coef=0.0,
-            vf_coef=vf_coef,
-            max_grad_norm=max_grad_norm,
+            vf_coef=chosen.vf_coef,
+            max_grad_norm=chosen.max_grad_norm,
             use_sde=False,
             sde_sample_freq=-1,
             tensorboard_log=tensorboard_log,
@@ -126,12 +116,11 @@ class LLMPPO(OnPolicyAlgorithm):
             _init_setup_model=False,
             supported_action_spaces=(spaces.Discrete,),
         )
-        self.batch_size, self.mini_batch_size = batch_size, mini_batch_size
-        self.gradient_accumulation_steps, self.ppo_epochs = gradient_accumulation_steps, ppo_epochs
-        self.cliprange, self.normalize_advantage = cliprange, normalize_advantage
-        self.entropy_schedule = FloatSchedule(ent_coef)
-        self.kl = kl or AdaptiveKLController(0.2, 0.1)
-        self.critic_warmup_steps, self.total_steps = critic_warmup_steps, total_steps
+        self.entropy_schedule = FloatSchedule(_scheduled(ent_coef, chosen.ent_schedule, chosen.ent_coef))
+        horizon = chosen.kl_horizon if chosen.adaptive_kl else None
+        self.kl = kl or AdaptiveKLController(chosen.init_kl_coef, chosen.target_kl, horizon)
+        named = hyperparameters is not None or "num_train_steps" in changes
+        self.total_steps = chosen.num_train_steps if total_steps is None and named else total_steps
         self.step = 0
         self.seconds = 0.0
         self.last_episode: Episode | None = None
@@ -151,12 +140,17 @@ class LLMPPO(OnPolicyAlgorithm):
         self.set_random_seed(self.seed)
         self.seed = self.seed or 0
         # What the caller gave stays as it was given: `load` compares it.
-        keywords: dict[str, Any] = {"seed": self.seed} | self.policy_kwargs | {"device": str(self.device)}
+        keywords: dict[str, Any] = {
+            "seed": self.seed,
+            "critic_lr_multiplier": self.hyperparameters.critic_lr_multiplier,
+            **self.policy_kwargs,
+            "device": str(self.device),
+        }
         make_policy: type[LLMPolicy] = self.policy_class  # type: ignore[assignment]
         self.policy = make_policy(self.observation_space, self.action_space, self.lr_schedule, **keywords)
         n_actions = int(self.action_space.n)  # type: ignore[attr-defined]
         self.rollout_buffer = TurnBuffer(
-            n_actions, self.gamma, self.gae_lambda, self.normalize_advantage, self.device
+            n_actions, self.gamma, self.gae_lambda, self.hyperparameters.normalize_advantage, self.device
         )
 
     # -- the loop ------------------------------------------------------------------------------------------
@@ -221,7 +215,7 @@ class LLMPPO(OnPolicyAlgorithm):
             raise ValueError(
                 f"LLMPPO collects from a TextVecEnv, got {type(env).__name__}: wrap the environments in one"
             )
-        seeds = noise.episode_seeds(self.seed or 0, self.step, self.batch_size)
+        seeds = noise.episode_seeds(self.seed or 0, self.step, self.hyperparameters.batch_size)
         counted = self.num_timesteps
 
         def on_turns(turns: int) -> bool:
@@ -249,7 +243,9 @@ class LLMPPO(OnPolicyAlgorithm):
 
     def _decide(self, texts: list[str], masks: Masks, episodes: list[int], turn: int) -> PolicySample:
         def uniforms(depth: int) -> Any:
-            return noise.action_uniforms(self.seed or 0, self.step, turn, depth, self.batch_size, episodes)
+            return noise.action_uniforms(
+                self.seed or 0, self.step, turn, depth, self.hyperparameters.batch_size, episodes
+            )
 
         return self.policy.sample(texts, masks, uniforms)
 
@@ -282,13 +278,14 @@ class LLMPPO(OnPolicyAlgorithm):
         self._update_learning_rate(self.policy.optimizer)
         self.ent_coef = self.entropy_schedule(self._current_progress_remaining)
         reference, offsets = self._reference_nodes()
-        size = self.mini_batch_size * self.gradient_accumulation_steps
-        for epoch in range(self.ppo_epochs):
+        numbers = self.hyperparameters
+        size, epochs = numbers.mini_batch_size * numbers.gradient_accumulation_steps, numbers.ppo_epochs
+        for epoch in range(epochs):
             order = noise.permutation(self.seed or 0, self.step, epoch, len(buffer))
             for start in range(0, len(order), size):
-                self.on_progress("learning", epoch * len(order) + start, self.ppo_epochs * len(order))
+                self.on_progress("learning", epoch * len(order) + start, epochs * len(order))
                 self._optimizer_step(order[start : start + size], reference, offsets, means)
-        self._n_updates += self.ppo_epochs
+        self._n_updates += epochs
         self.kl.update(means["kl_ref"], len(buffer))
         assert buffer.returns is not None
         means.record("explained_variance", explained_variance(np.array(buffer.values), buffer.returns))
@@ -301,7 +298,7 @@ class LLMPPO(OnPolicyAlgorithm):
     ) -> None:
         """One update from these turns, `mini_batch_size` at a time."""
         self.policy.optimizer.zero_grad(set_to_none=True)
-        for batch in self.rollout_buffer.get(self.mini_batch_size, index):
+        for batch in self.rollout_buffer.get(self.hyperparameters.mini_batch_size, index):
             weight = len(batch.index) / len(index)
             (self._loss(batch, reference[_node_rows(offsets, batch.index)], means) * weight).backward()
         for name, group in zip(("actor", "critic"), self.policy.optimizer.param_groups, strict=True):
@@ -313,11 +310,11 @@ class LLMPPO(OnPolicyAlgorithm):
         self.policy.optimizer.step()
 
     def _loss(self, batch: TurnBatch, reference: Tensor, means: Means) -> Tensor:
-        critic_only = self.step < self.critic_warmup_steps
+        critic_only = self.step < self.hyperparameters.critic_warmup_steps
         with torch.set_grad_enabled(not critic_only):
             evaluation, values = self.policy.evaluate(batch.observations, batch.actions, batch.action_masks)
         policy = clipped_policy_loss(
-            evaluation.log_probs, batch.old_log_prob, batch.advantages, self.cliprange
+            evaluation.log_probs, batch.old_log_prob, batch.advantages, self.hyperparameters.cliprange
         )
         critic = value_loss(values, batch.returns)
         entropy, kl = evaluation.entropy.mean(), evaluation.kl_to(reference).mean()
@@ -341,7 +338,7 @@ class LLMPPO(OnPolicyAlgorithm):
         parts: list[Tensor] = []
         counts = np.zeros(len(self.rollout_buffer) + 1, dtype=np.int64)
         with self.policy.reference():
-            for batch in self.rollout_buffer.get(max(self.mini_batch_size, REFERENCE_BATCH)):
+            for batch in self.rollout_buffer.get(max(self.hyperparameters.mini_batch_size, REFERENCE_BATCH)):
                 evaluation, _ = self.policy.evaluate(batch.observations, batch.actions, batch.action_masks)
                 counts[batch.index + 1] = np.bincount(
                     evaluation.turns.cpu().numpy(), minlength=len(batch.index)
@@ -383,6 +380,32 @@ class LLMPPO(OnPolicyAlgorithm):
         return self.policy.predict(
             observation, state, episode_start, deterministic, action_masks=action_masks
         )
+
+
+def _changed(hyperparameters: Hyperparameters, changes: Mapping[str, Any]) -> Hyperparameters:
+    """Returns the hyper-parameters with some of them changed.
+
+    Raises:
+        TypeError: a name that none of them has.
+        ValueError: a value out of its range.
+    """
+    known = [field.name for field in dataclasses.fields(hyperparameters)]
+    for name in changes:
+        if name not in known:
+            raise TypeError(f"LLMPPO() got an unexpected keyword argument {name!r}{nearest(name, known)}")
+    try:
+        return dataclasses.replace(hyperparameters, **changes)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{name}: {first['msg']}, got {first['input']!r}") from error
+
+
+def _scheduled(given: float | Schedule | None, shape: str, initial: float) -> float | Schedule:
+    """Returns a function if one is given, else the hyper-parameter's number in its shape."""
+    if callable(given):
+        return given
+    return initial if shape == "constant" else schedule(shape, initial)
 
 
 def _no_progress(phase: str, done: int, total: int) -> None:

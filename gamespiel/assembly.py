@@ -1,4 +1,4 @@
-"""From a configuration to the objects that run: environments, policy, algorithm."""
+"""The assembly of a run's objects from its configuration: environments, policy, algorithm."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from typing import Any
 import gymnasium as gym
 import torch
 
-from gamespiel.agents.kl_control import AdaptiveKLController
 from gamespiel.agents.models import LoraSettings, ModelSettings
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
-from gamespiel.agents.schedules import schedule
 from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.config import Config, InvalidValueError
 from gamespiel.config.sections import EnvConfig
@@ -21,23 +19,23 @@ from gamespiel.kinds import kind_of
 from task_gym.wrappers import NamedActions
 
 ENVIRONMENTS_AT_ONCE = 1024
-"""More episodes than this are played in waves; an environment costs tens of kilobytes."""
+"""The most environments of a run: more episodes are played in waves. One takes tens of kilobytes."""
 
 Wrap = Callable[[gym.Env[Any, Any]], gym.Env[Any, Any]]
 
 
 def settled(config: Config) -> Config:
-    """Returns the configuration with names that mean the same tasks everywhere and at any time.
+    """Returns the configuration with names that mean the same tasks on any machine and at any time.
 
     Raises:
-        SourceError: there are no programs of that name.
+        SourceError: there is no program source of that name.
     """
     return dataclasses.replace(config, env=kind_of(config.env).settled(config.env))
 
 
 def make_one_env(config: EnvConfig, wrap: Wrap | None = None) -> gym.Env[Any, Any]:
-    """The configured environment in `wrap`; if actions are answered by name, what names them is outermost."""
-    # Gymnasium's checker looks at every step of every copy; the environments pass it in the tests.
+    """Returns the configured environment in ``wrap`` and, for answers by name, in ``NamedActions``."""
+    # Gymnasium's checker would slow every step of every copy; the tests run it.
     kind = kind_of(config)
     env = gym.make(kind.environment, disable_env_checker=True, **kind.arguments(config))
     env = env if wrap is None else wrap(env)
@@ -45,15 +43,15 @@ def make_one_env(config: EnvConfig, wrap: Wrap | None = None) -> gym.Env[Any, An
 
 
 def make_envs(config: EnvConfig, count: int, wrap: Wrap | None = None) -> TextVecEnv:
-    """`count` copies of the configured environment, each in `wrap`; at most `ENVIRONMENTS_AT_ONCE`."""
+    """Returns ``count`` copies of the configured environment, at most ``ENVIRONMENTS_AT_ONCE``."""
     return TextVecEnv([lambda: make_one_env(config, wrap)] * min(count, ENVIRONMENTS_AT_ONCE))
 
 
 def device_of(config: Config) -> torch.device:
-    """The device that `run.device` names; `auto` is the first GPU, or the CPU where there is none.
+    """Returns the device that ``run.device`` names; ``auto`` is the first GPU, else the CPU.
 
     Raises:
-        InvalidValueError: no device of that name is here.
+        InvalidValueError: this machine has no such device.
     """
     name = config.run.device
     try:
@@ -69,18 +67,17 @@ def device_of(config: Config) -> torch.device:
 
 
 def policy_settings(config: Config) -> dict[str, Any]:
-    """`LLMPolicy`'s keywords. `lora_dropout` is not among them: see `agents.models.LoraSettings`."""
+    """Returns ``LLMPolicy``'s keywords, without ``lora_dropout``: see ``agents.models.LoraSettings``."""
     return {
         "model": ModelSettings(config.model.model_name, config.model.dtype, config.model.random_weights),
         "lora": LoraSettings(config.lora.r, config.lora.lora_alpha, tuple(config.lora.target_modules)),
         "answer": config.env.answer,
-        "critic_lr_multiplier": config.ppo.critic_lr_multiplier,
         "seed": config.run.seed,
     }
 
 
 def make_policy(config: Config, env: TextVecEnv | gym.Env[Any, Any]) -> LLMPolicy:
-    """The policy alone, for evaluation and play."""
+    """Returns the policy alone, for evaluation and play."""
     return LLMPolicy(
         env.observation_space,
         env.action_space,
@@ -91,27 +88,11 @@ def make_policy(config: Config, env: TextVecEnv | gym.Env[Any, Any]) -> LLMPolic
 
 
 def make_algorithm(config: Config, wrap: Wrap | None = None) -> LLMPPO:
-    """Environments (each in `wrap`), policy and algorithm, before their first step."""
-    ppo = config.ppo
-    envs = make_envs(config.env, ppo.batch_size, wrap)
+    """Returns the algorithm before its first step, with environments (each in ``wrap``) and policy."""
     return LLMPPO(
         LLMPolicy,
-        envs,
-        schedule(ppo.lr_schedule, ppo.learning_rate),
-        batch_size=ppo.batch_size,
-        mini_batch_size=ppo.mini_batch_size,
-        gradient_accumulation_steps=ppo.gradient_accumulation_steps,
-        ppo_epochs=ppo.ppo_epochs,
-        gamma=ppo.gamma,
-        gae_lambda=ppo.lam,
-        cliprange=ppo.cliprange,
-        vf_coef=ppo.vf_coef,
-        ent_coef=schedule(ppo.ent_schedule, ppo.ent_coef),
-        max_grad_norm=ppo.max_grad_norm,
-        kl=AdaptiveKLController(ppo.init_kl_coef, ppo.target_kl, ppo.kl_horizon if ppo.adaptive_kl else None),
-        critic_warmup_steps=ppo.critic_warmup_steps,
-        normalize_advantage=ppo.normalize_advantage,
-        total_steps=ppo.num_train_steps,
+        make_envs(config.env, config.ppo.batch_size, wrap),
+        hyperparameters=config.ppo,
         policy_kwargs=policy_settings(config),
         seed=config.run.seed,
         device=device_of(config),

@@ -1,5 +1,6 @@
 """Configuration: typed sections, presets, files and overrides. ``resolve`` puts them together."""
 
+from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.config.built import missing, require_built
 from gamespiel.config.checks import env_notices, notices, validate
 from gamespiel.config.errors import ConfigError, InvalidValueError, NotBuiltError, UnknownKeyError
@@ -24,7 +25,6 @@ from gamespiel.config.sections import (
     EnvConfig,
     LoraConfig,
     ModelConfig,
-    PPOConfig,
     RunConfig,
     Stage,
 )
@@ -37,11 +37,11 @@ __all__ = [
     "ConfigError",
     "CurriculumConfig",
     "EnvConfig",
+    "Hyperparameters",
     "InvalidValueError",
     "LoraConfig",
     "ModelConfig",
     "NotBuiltError",
-    "PPOConfig",
     "Resolved",
     "RunConfig",
     "Stage",

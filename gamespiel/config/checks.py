@@ -1,8 +1,9 @@
 """What no single key can say: which keys must agree, and which have no effect."""
 
+from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.config.errors import ConfigError
 from gamespiel.config.layers import GAME_CHOICE, TRACE_CHOICE
-from gamespiel.config.sections import Config, EnvConfig, PPOConfig
+from gamespiel.config.sections import Config, EnvConfig
 
 WITHOUT_EFFECT = {
     "openspiel": ("injector", "scoring"),
@@ -66,7 +67,7 @@ def notices(config: Config) -> list[str]:
     if config.model.use_nested_quant and not config.model.use_4bit:
         found.append("model.use_nested_quant = true has no effect without model.use_4bit.")
     found += env_notices(config.env)
-    if config.ppo.temperature != PPOConfig().temperature:
+    if config.ppo.temperature != Hyperparameters().temperature:
         found.append(
             f"ppo.temperature = {config.ppo.temperature} has no effect: it is for text replies, and games "
             "choose among legal actions at temperature 1."

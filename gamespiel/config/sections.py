@@ -5,15 +5,13 @@ place for its type, range, default and help text. Error messages, ``--help`` and
 derived from it.
 """
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, NonNegativeFloat, PositiveFloat
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PositiveFloat
 from pydantic.dataclasses import dataclass
 
-
-def _whole(value: Any) -> Any:
-    """Returns a float such as 1e4 as an integer, and every other value unchanged."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+from gamespiel.agents.fields import LISTED, STRICT, WHOLE, Count, Index, Many, Share, key
+from gamespiel.agents.hyperparameters import Hyperparameters
 
 
 def _in_order(bounds: tuple[int, int]) -> tuple[int, int]:
@@ -22,30 +20,13 @@ def _in_order(bounds: tuple[int, int]) -> tuple[int, int]:
     return bounds
 
 
-# Validators come after ranges: pydantic leaves a later range out of the JSON schema (pydantic issue 11576).
-_WHOLE = BeforeValidator(_whole)
-_LISTED = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
-
-T = TypeVar("T")
-Many = Annotated[tuple[T, ...], _LISTED]
-Count = Annotated[int, Field(ge=1), _WHOLE]
-Index = Annotated[int, Field(ge=0, strict=True), _WHOLE]
-Level = Annotated[int, Field(ge=1, le=10), _WHOLE]
-Share = Annotated[float, Field(ge=0, le=1, strict=True)]
-TaskRange = Annotated[tuple[Index, Index], _LISTED, AfterValidator(_in_order)]
+Level = Annotated[int, Field(ge=1, le=10), WHOLE]
+TaskRange = Annotated[tuple[Index, Index], LISTED, AfterValidator(_in_order)]
 GameParam = str | int | float | bool
 Name = Annotated[str, BeforeValidator(str)]
-Schedule = Literal["constant", "linear", "cosine"]
-
-_STRICT = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
 
-def key(default: Any, doc: str) -> Any:
-    """Returns a field with its default and its help text."""
-    return Field(default=default, description=doc)
-
-
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class ModelConfig:
     """The base model."""
 
@@ -56,7 +37,7 @@ class ModelConfig:
     random_weights: bool = key(False, "same architecture, freshly initialised")
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class LoraConfig:
     """The adapters that are trained."""
 
@@ -69,35 +50,7 @@ class LoraConfig:
     )
 
 
-@dataclass(frozen=True, config=_STRICT)
-class PPOConfig:
-    """The learning rule."""
-
-    learning_rate: PositiveFloat = key(1e-5, "learning rate of the adapters")
-    critic_lr_multiplier: PositiveFloat = key(10.0, "the value head's learning rate / learning_rate")
-    batch_size: Count = key(8, "episodes per step")
-    mini_batch_size: Count = key(1, "turns per forward pass")
-    gradient_accumulation_steps: Count = key(16, "forward passes per optimizer step")
-    ppo_epochs: Count = key(4, "passes over a step's turns")
-    cliprange: PositiveFloat = key(0.2, "the ratio is clipped to 1 ± this")
-    vf_coef: NonNegativeFloat = key(0.1, "weight of the value loss")
-    ent_coef: NonNegativeFloat = key(0.0, "weight of the entropy bonus")
-    ent_schedule: Schedule = key("constant", "schedule of the entropy bonus")
-    init_kl_coef: NonNegativeFloat = key(0.2, "first weight of the KL to the base model")
-    target_kl: PositiveFloat = key(0.1, "KL to the base model that adaptive_kl steers to")
-    adaptive_kl: bool = key(True, "steer the KL weight to target_kl")
-    kl_horizon: Count = key(10000, "turns over which the KL weight reacts")
-    gamma: Annotated[float, Field(gt=0, le=1)] = key(0.99, "discount")
-    lam: Share = key(0.95, "GAE's lambda")
-    num_train_steps: Count = key(10000, "steps to train")
-    max_grad_norm: PositiveFloat = key(1.0, "actor's and critic's gradients are each clipped to this")
-    critic_warmup_steps: Index = key(0, "first steps that train the critic alone")
-    lr_schedule: Schedule = key("constant", "schedule of the learning rate")
-    temperature: PositiveFloat = key(0.7, "temperature of text replies; games choose at temperature 1")
-    normalize_advantage: bool = key(True, "normalise advantages to mean 0 and deviation 1")
-
-
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class EnvConfig:
     """Tasks (by task_id, task_ids, game or allowed_game_indices), and how they are played."""
 
@@ -114,7 +67,7 @@ class EnvConfig:
     reward: Literal["score", "upstream"] = key("score", "what an episode pays")
     answer: Literal["id", "name"] = key("id", "how an action is written: its number or its name")
     illegal: Literal["penalize", "forfeit", "raise"] = key("penalize", "what an illegal action does")
-    max_turns: Annotated[int, Field(ge=2), _WHOLE] | None = key(None, "cut an episode after this many turns")
+    max_turns: Annotated[int, Field(ge=2), WHOLE] | None = key(None, "cut an episode after this many turns")
     source: str = key("builtin", "traces: builtin, hub, or a JSONL or Parquet file of programs")
     level: Level | None = key(None, "traces: builtin programs of this level alone")
     family: str | None = key(None, "traces: builtin programs of this family alone")
@@ -135,7 +88,7 @@ class Stage:
     threshold: Share | None = None
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class CurriculumConfig:
     """Which tasks, when: stages that follow one another, and replay of failures."""
 
@@ -145,7 +98,7 @@ class CurriculumConfig:
     stages: Many[Stage] = key((), "name, task_id_range, opponent and threshold of each stage")
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class RunConfig:
     """The run itself."""
 
@@ -160,13 +113,13 @@ class RunConfig:
     num_threads: Count | None = key(None, "CPU threads (null: torch decides)")
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class Config:
     """Everything that decides a run."""
 
     model: ModelConfig = ModelConfig()
     lora: LoraConfig = LoraConfig()
-    ppo: PPOConfig = PPOConfig()
+    ppo: Hyperparameters = Hyperparameters()
     env: EnvConfig = EnvConfig()
     curriculum: CurriculumConfig = CurriculumConfig()
     run: RunConfig = RunConfig()

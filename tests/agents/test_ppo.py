@@ -123,7 +123,7 @@ def test_a_heavy_divergence_pulls_back_to_the_reference() -> None:
     """The critic's loss is off and next to nothing is paid, so the KL alone moves the adapters."""
     model = make_ppo(
         batch_size=8, adapters=0.05, learning_rate=3e-3, vf_coef=0.0,
-        kl=AdaptiveKLController(1.0, 1.0, horizon=None), gamma=0.0, ppo_epochs=2,
+        kl=AdaptiveKLController(1.0, 1.0, horizon=None), gamma=1e-9, ppo_epochs=2,
     )  # fmt: skip
     model.learn(120)
     found = [row["train/kl_ref"] for row in rows_of(model)]
@@ -164,7 +164,7 @@ def test_schedules_span_the_steps() -> None:
     "name", ["batch_size", "mini_batch_size", "gradient_accumulation_steps", "ppo_epochs"]
 )
 def test_sizes_below_one_are_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=f"{name}: Input should be greater than or equal to 1, got 0"):
         make_ppo(**{name: 0})
 
 
@@ -295,7 +295,11 @@ def test_save_and_load(tmp_path: Path) -> None:
     )
     assert [group["lr_scale"] for group in loaded.policy.optimizer.param_groups] == [1.0, 7.0]
     assert loaded.kl == model.kl and loaded.kl is not model.kl
-    assert (loaded.step, loaded.num_timesteps, loaded.batch_size) == (1, model.num_timesteps, 4)
+    assert (loaded.step, loaded.num_timesteps, loaded.hyperparameters.batch_size) == (
+        1,
+        model.num_timesteps,
+        4,
+    )
     for one in (model, loaded):
         one.learn(1)
     assert same(state(model), state(loaded))  # trained on, they stay the same

@@ -10,10 +10,10 @@ from gamespiel.config import (
     ConfigError,
     CurriculumConfig,
     EnvConfig,
+    Hyperparameters,
     InvalidValueError,
     LoraConfig,
     ModelConfig,
-    PPOConfig,
     Stage,
     UnknownKeyError,
     from_dict,
@@ -33,7 +33,7 @@ def test_model_file() -> None:
     assert load(FILES / "model.json") == Config(
         model=ModelConfig(model_name="Qwen/Qwen2.5-3B-Instruct", use_4bit=True, use_nested_quant=True),
         lora=LoraConfig(r=16, lora_alpha=32.0, lora_dropout=0.05, target_modules=ALL_LINEAR),
-        ppo=PPOConfig(
+        ppo=Hyperparameters(
             learning_rate=1e-5,
             batch_size=8,
             mini_batch_size=1,
@@ -51,7 +51,7 @@ def test_model_file() -> None:
 
 def test_flat_games_file_splits_into_env_and_ppo() -> None:
     assert load(FILES / "games.json") == Config(
-        env=EnvConfig(allowed_game_indices=(0, 1, 2, 6, 7), opponent="mcts"), ppo=PPOConfig(gamma=0.99)
+        env=EnvConfig(allowed_game_indices=(0, 1, 2, 6, 7), opponent="mcts"), ppo=Hyperparameters(gamma=0.99)
     )
 
 

@@ -10,7 +10,16 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
-from gamespiel.config import Config, ConfigError, EnvConfig, PPOConfig, from_dict, load, presets, to_dict
+from gamespiel.config import (
+    Config,
+    ConfigError,
+    EnvConfig,
+    Hyperparameters,
+    from_dict,
+    load,
+    presets,
+    to_dict,
+)
 from gamespiel.config.files import preset_path
 from gamespiel.config.schema import DOTTED, KEYS, SECTION_OF, SECTIONS, file_schema, node_of
 from gamespiel.config.yaml_text import read_yaml
@@ -91,9 +100,9 @@ def test_what_the_schema_accepts_the_program_accepts(data: Any) -> None:
 
 def test_sections_are_checked_however_they_are_made() -> None:
     with pytest.raises(ValidationError, match="less than or equal to 1"):
-        PPOConfig(gamma=5)
+        Hyperparameters(gamma=5)
     with pytest.raises(ValidationError, match="gama"):
-        PPOConfig(**{"gama": 0.5})
+        Hyperparameters(**{"gama": 0.5})
     with pytest.raises(ValidationError, match="task_id"):
         dataclasses.replace(EnvConfig(), task_id="5")
     with pytest.raises(dataclasses.FrozenInstanceError):

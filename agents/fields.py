@@ -1,0 +1,29 @@
+"""Types of configuration fields: ranges, lists, and whole numbers that may be written as 1e4."""
+
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BeforeValidator, ConfigDict, Field
+
+
+def _whole(value: Any) -> Any:
+    """Returns a float such as 1e4 as an integer, and every other value unchanged."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+# Validators come after ranges: pydantic leaves a later range out of the JSON schema (pydantic issue 11576).
+WHOLE = BeforeValidator(_whole)
+LISTED = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
+
+T = TypeVar("T")
+Many = Annotated[tuple[T, ...], LISTED]
+Count = Annotated[int, Field(ge=1), WHOLE]
+Index = Annotated[int, Field(ge=0, strict=True), WHOLE]
+Share = Annotated[float, Field(ge=0, le=1, strict=True)]
+Schedule = Literal["constant", "linear", "cosine"]
+
+STRICT = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
+
+
+def key(default: Any, doc: str) -> Any:
+    """Returns a field with its default and its help text."""
+    return Field(default=default, description=doc)

@@ -1,0 +1,36 @@
+"""The hyper-parameters of PPO: what ``LLMPPO`` takes, and the section ``ppo`` of a configuration."""
+
+from typing import Annotated
+
+from pydantic import Field, NonNegativeFloat, PositiveFloat
+from pydantic.dataclasses import dataclass
+
+from gamespiel.agents.fields import STRICT, Count, Index, Schedule, Share, key
+
+
+@dataclass(frozen=True, config=STRICT)
+class Hyperparameters:
+    """The learning rule."""
+
+    learning_rate: PositiveFloat = key(1e-5, "learning rate of the adapters")
+    critic_lr_multiplier: PositiveFloat = key(10.0, "the value head's learning rate / learning_rate")
+    batch_size: Count = key(8, "episodes per step")
+    mini_batch_size: Count = key(1, "turns per forward pass")
+    gradient_accumulation_steps: Count = key(16, "forward passes per optimizer step")
+    ppo_epochs: Count = key(4, "passes over a step's turns")
+    cliprange: PositiveFloat = key(0.2, "the ratio is clipped to 1 ± this")
+    vf_coef: NonNegativeFloat = key(0.1, "weight of the value loss")
+    ent_coef: NonNegativeFloat = key(0.0, "weight of the entropy bonus")
+    ent_schedule: Schedule = key("constant", "schedule of the entropy bonus")
+    init_kl_coef: NonNegativeFloat = key(0.2, "first weight of the KL to the base model")
+    target_kl: PositiveFloat = key(0.1, "KL to the base model that adaptive_kl steers to")
+    adaptive_kl: bool = key(True, "steer the KL weight to target_kl")
+    kl_horizon: Count = key(10000, "turns over which the KL weight reacts")
+    gamma: Annotated[float, Field(gt=0, le=1)] = key(0.99, "discount")
+    lam: Share = key(0.95, "GAE's lambda")
+    num_train_steps: Count = key(10000, "steps to train")
+    max_grad_norm: PositiveFloat = key(1.0, "actor's and critic's gradients are each clipped to this")
+    critic_warmup_steps: Index = key(0, "first steps that train the critic alone")
+    lr_schedule: Schedule = key("constant", "schedule of the learning rate")
+    temperature: PositiveFloat = key(0.7, "temperature of text replies; games choose at temperature 1")
+    normalize_advantage: bool = key(True, "normalise advantages to mean 0 and deviation 1")
