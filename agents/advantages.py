@@ -1,4 +1,4 @@
-"""Advantages over turns, as pure functions."""
+"""Advantages and explained variance over turns, as pure functions."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
-SPREAD_FLOOR = 0.05  # in units of the reward; scores run from 0 to 1
+SPREAD_FLOOR = 0.05
+"""The smallest standard deviation to divide by, in units of the reward; scores run from 0 to 1."""
 
 
 def gae(
     rewards: Floats, values: Floats, last_value: float, gamma: float, lam: float
 ) -> tuple[Floats, Floats]:
-    """Generalised advantage estimates of one episode's turns (Schulman et al. 2015, arXiv:1506.02438, (16)).
+    """Returns an episode's generalised advantage estimates (Schulman et al. 2015, arXiv:1506.02438, (16)).
 
     Args:
-        rewards: what each turn's action paid, float64 (turns,).
-        values: the critic's estimates before each action, float64 (turns,).
-        last_value: the estimate of the state after the last turn: 0 where the episode ended, the critic's
-            where it was cut.
-        gamma: discount per turn. lam: the estimator's mixing weight.
+        rewards: Reward of each turn's action, float64 (turns,).
+        values: The critic's estimates before each action, float64 (turns,).
+        last_value: Value after the last turn: 0 if the episode ended, the critic's estimate if it was cut.
+        gamma: Discount per turn.
+        lam: The estimator's mixing weight.
 
     Returns:
         Advantages and returns (advantages + values), float64 (turns,) each.
@@ -36,14 +37,14 @@ def gae(
 
 
 def normalize_by_group(advantages: Floats, groups: Sequence[Hashable], floor: float = SPREAD_FLOOR) -> Floats:
-    """Zero mean and unit standard deviation within each group, shape (turns,) in and out.
+    """Returns advantages of zero mean and unit deviation within each group, shape (turns,) in and out.
 
-    Seats of a zero-sum game have different expected scores, and games different scales: one normalisation
-    over all of them would teach "be the luckier seat". A group of one turn, or with one value throughout,
+    Seats of a zero-sum game have different expected scores, and games have different scales. One
+    normalisation over all of them would teach "be the luckier seat". A group of one turn, or of equal values,
     says nothing about better or worse and becomes 0.
 
-    A deviation below `floor` counts as `floor`: once every episode is won what is left is the critic's error,
-    and blown up to unit deviation it unlearns what won them.
+    A deviation below ``floor`` counts as ``floor``. Once every episode is won, only the critic's error
+    remains; at unit deviation it would make the policy unlearn what won.
     """
     out = np.zeros_like(advantages)
     members: dict[Hashable, list[int]] = {}
@@ -56,6 +57,6 @@ def normalize_by_group(advantages: Floats, groups: Sequence[Hashable], floor: fl
 
 
 def explained_variance(values: Floats, returns: Floats) -> float:
-    """1 − Var(returns − values) / Var(returns); NaN where the returns do not vary."""
+    """Returns 1 − Var(returns − values) / Var(returns); NaN if the returns do not vary."""
     variance = float(np.var(returns))
     return float("nan") if variance == 0 else 1.0 - float(np.var(returns - values)) / variance

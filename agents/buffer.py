@@ -1,8 +1,8 @@
 """A rollout buffer for episodes of different lengths, with Stable-Baselines3's verbs.
 
-`RolloutBuffer` wants a rectangle of steps by environments, numeric observations and float32 masks;
-language-model games give ragged turns, texts, and masks of thousands of actions. Here a turn is a row, masks
-are one bit an action, and an episode is whole or absent.
+Stable-Baselines3's ``RolloutBuffer`` needs a rectangle of steps by environments, numeric observations and
+float32 masks. Text games have ragged episodes, texts, and masks of thousands of actions. In this buffer a
+turn is a row, a mask takes one bit per action, and an episode is complete or absent.
 """
 
 from __future__ import annotations
@@ -20,11 +20,17 @@ from gamespiel.agents.advantages import gae, normalize_by_group
 
 
 class TurnBatch(NamedTuple):
-    """A minibatch of turns; b turns.
+    """A minibatch of b turns.
 
-    index: int64 (b,), positions in the buffer. observations: b texts. actions: int64 (b,).
-    action_masks: bool (b, n_actions), true = legal.
-    old_values, old_log_prob, advantages, returns: float32 (b,).
+    Attributes:
+        index: Positions in the buffer, int64 (b,).
+        observations: Texts, b of them.
+        actions: Actions taken, int64 (b,).
+        action_masks: bool (b, n_actions), true = legal.
+        old_values: The critic's estimates during the rollout, float32 (b,).
+        old_log_prob: Log-probabilities of the actions during the rollout, float32 (b,).
+        advantages: float32 (b,).
+        returns: float32 (b,).
     """
 
     index: npt.NDArray[np.int64]  # type: ignore[assignment]  # hides tuple.index, which nobody calls
@@ -48,10 +54,11 @@ class TurnBuffer:
     """The turns of one step's episodes.
 
     Args:
-        n_actions: size of the Discrete action space.
-        gamma, gae_lambda: discount and mixing weight per turn.
-        normalize: whether advantages are normalised over the rollout within each group.
-        device: where minibatches' tensors live.
+        n_actions: Size of the Discrete action space.
+        gamma: Discount per turn.
+        gae_lambda: Mixing weight of the advantage estimator, per turn.
+        normalize: Whether advantages are normalised over the rollout within each group.
+        device: Device of the minibatches' tensors.
     """
 
     def __init__(
@@ -70,7 +77,7 @@ class TurnBuffer:
         return len(self.actions)
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Removes all turns and episodes."""
         self.observations: list[str] = []
         self.actions: list[int] = []
         self._masks: list[npt.NDArray[np.uint8]] = []
@@ -92,10 +99,10 @@ class TurnBuffer:
         log_prob: float,
         group: Hashable = None,
     ) -> None:
-        """Add an episode's next turn; `group` (game, seat) is what its advantages are normalised with.
+        """Adds an episode's next turn; advantages are normalised within ``group`` (game and seat).
 
         Raises:
-            ValueError: a mask of another length, or one under which the action is not legal.
+            ValueError: the mask has another length, or the action is not legal under it.
         """
         mask = np.asarray(action_mask, dtype=bool)
         if mask.shape != (self.n_actions,):
@@ -104,7 +111,7 @@ class TurnBuffer:
             raise ValueError(
                 f"action {action} is not legal under its mask: {np.flatnonzero(mask).tolist()} are"
             )
-        self.advantages = self.returns = None  # of before this turn
+        self.advantages = self.returns = None  # computed before this turn was added
         self._episodes.setdefault(episode, _Episode(group)).turns.append(len(self.actions))
         self.observations.append(observation)
         self.actions.append(int(action))
@@ -114,11 +121,11 @@ class TurnBuffer:
         self.log_probs.append(float(log_prob))
 
     def bootstrap(self, episode: int, last_value: float) -> None:
-        """An episode that was cut goes on in the critic's estimate of the state it was left in."""
+        """Sets the critic's estimate of the last state of an episode that was cut."""
         self._episodes[episode].last_value = last_value
 
     def compute_returns_and_advantage(self) -> None:
-        """Fill `advantages` and `returns`, float64 (turns,), once all episodes are in."""
+        """Fills ``advantages`` and ``returns``, float64 (turns,), when all episodes are in."""
         self.advantages, self.returns = np.zeros(len(self)), np.zeros(len(self))
         groups: list[Hashable] = [None] * len(self)
         rewards, values = np.array(self.rewards), np.array(self.values)
@@ -133,15 +140,15 @@ class TurnBuffer:
             self.advantages = normalize_by_group(self.advantages, groups)
 
     def action_masks(self, index: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Masks of the given turns, bool (b, n_actions), true = legal."""
+        """Returns the masks of the given turns, bool (b, n_actions), true = legal."""
         packed = np.stack([self._masks[i] for i in index])
         return np.unpackbits(packed, axis=1, count=self.n_actions).astype(bool)
 
     def batch(self, index: npt.NDArray[np.int64]) -> TurnBatch:
-        """The given turns.
+        """Returns the given turns as a minibatch.
 
         Raises:
-            RuntimeError: before `compute_returns_and_advantage`.
+            RuntimeError: ``compute_returns_and_advantage`` has not been called.
         """
         if self.advantages is None or self.returns is None:
             raise RuntimeError("call compute_returns_and_advantage() before taking minibatches")
@@ -161,7 +168,7 @@ class TurnBuffer:
         )
 
     def get(self, batch_size: int, order: npt.NDArray[np.int64] | None = None) -> Iterator[TurnBatch]:
-        """Minibatches of `batch_size` turns in the given order; the last one holds what is left."""
+        """Yields minibatches of ``batch_size`` turns in the given order; the last one may be smaller."""
         order = np.arange(len(self)) if order is None else order
         for start in range(0, len(order), batch_size):
             yield self.batch(order[start : start + batch_size])

@@ -1,14 +1,14 @@
-"""What a run needs to go on as if it had never stopped.
+"""Checkpoints: everything that a run needs to continue as if it had never stopped.
 
-A checkpoint is a folder `checkpoints/step-N` of the run, written whole or not at all:
+A checkpoint is a folder ``checkpoints/step-N`` of the run, written whole or not at all:
 
-- `adapter/`: the adapters in PEFT's own format, for anything that reads PEFT,
-- `value_head.safetensors`: the critic,
-- `optimizer.pt`: AdamW's state,
-- `state.json`: counters, the KL coefficient, and which base model it belongs to.
+- ``adapter/``: the adapters in PEFT's own format, for anything that reads PEFT,
+- ``value_head.safetensors``: the critic,
+- ``optimizer.pt``: AdamW's state,
+- ``state.json``: counters, the KL coefficient, and the base model.
 
 There is no generator to save: every random number is addressed by seed, step, episode and turn
-(`gamespiel.agents.noise`).
+(``gamespiel.agents.noise``).
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ if TYPE_CHECKING:
 
 FOLDER = "checkpoints"
 UNREADABLE = (OSError, EOFError, KeyError, RuntimeError, ValueError, SafetensorError, pickle.UnpicklingError)
-"""What reading a file raises that is missing, torn or of another model."""
+"""Exceptions from reading a file that is missing, torn or of another model."""
 _NAME = re.compile(r"step-(\d+)")
 
 
 class CheckpointError(TaskGymError):
-    """A folder that holds no checkpoint, or one of another model."""
+    """A folder without a checkpoint, or with one of another model."""
 
 
 def save(model: LLMPPO, run: Path) -> Path:
-    """Write the state between two steps into the run's folder; the checkpoint's own folder is returned."""
+    """Writes the state between two steps into the run's folder; returns the checkpoint's folder."""
     target = run / FOLDER / f"step-{model.step:06d}"
     partial = target.with_name(f".{target.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
-    # Without the flag PEFT asks the model hub whether the vocabulary was resized.
+    # Without the flag, PEFT asks the model hub whether the vocabulary was resized.
     model.policy.model.save_pretrained(str(partial / "adapter"), save_embedding_layers=False)
     save_file(model.policy.value_head.state_dict(), partial / "value_head.safetensors")
     torch.save(model.policy.optimizer.state_dict(), partial / "optimizer.pt")
@@ -68,7 +68,7 @@ def save(model: LLMPPO, run: Path) -> Path:
 
 
 def find(run: Path) -> Path:
-    """The checkpoint that a path means: itself (made absolute: its run is two above), or a run's newest.
+    """Returns the checkpoint at a path, made absolute, or the newest one if the path is a run's folder.
 
     Raises:
         CheckpointError: there is none.
@@ -85,22 +85,22 @@ def find(run: Path) -> Path:
 
 
 def checkpoints(run: Path) -> list[Path]:
-    """A run's checkpoints, oldest first; half-written ones are none."""
+    """Returns a run's checkpoints, oldest first, without partial ones."""
     found = [path for path in (run / FOLDER).glob("step-*") if _NAME.fullmatch(path.name)]
     return sorted(found, key=lambda path: int(path.name.removeprefix("step-")))
 
 
 def prune(run: Path, keep: int) -> None:
-    """Remove all but the newest `keep` checkpoints."""
+    """Removes all but the newest ``keep`` checkpoints."""
     for old in checkpoints(run)[:-keep]:
         shutil.rmtree(old)
 
 
 def load_policy(policy: LLMPolicy, checkpoint: Path) -> None:
-    """Put a checkpoint's adapters and value head into a policy of the same model and LoRA settings.
+    """Loads a checkpoint's adapters and value head into a policy of the same model and LoRA settings.
 
     Raises:
-        CheckpointError: files that are missing, or made for another model.
+        CheckpointError: a file is missing or torn, or was made for another model.
     """
     try:
         trained_on = json.loads((checkpoint / "state.json").read_text())["base"]
@@ -116,10 +116,10 @@ def load_policy(policy: LLMPolicy, checkpoint: Path) -> None:
 
 
 def _base(policy: LLMPolicy) -> dict[str, Any]:
-    """What adapters mean nothing without: their scale, and the base model.
+    """Returns the base model and the adapters' scale, without which adapters mean nothing.
 
-    Random weights are told apart by their seed, and the embedded model, which is made anew under its old name
-    from time to time, by its content.
+    Random weights are identified by their seed. The embedded model is identified by its content, since new
+    builds of it keep its name.
     """
     settings = policy.model_settings
     drawn: dict[str, Any] = {}
@@ -132,10 +132,10 @@ def _base(policy: LLMPolicy) -> dict[str, Any]:
 
 
 def load(model: LLMPPO, checkpoint: Path) -> None:
-    """Continue from a checkpoint: weights, optimizer, counters and KL coefficient.
+    """Loads a checkpoint to continue from: weights, optimizer, counters and KL coefficient.
 
     Raises:
-        CheckpointError: as `load_policy`.
+        CheckpointError: as ``load_policy`` does.
     """
     load_policy(model.policy, checkpoint)
     try:
@@ -144,20 +144,20 @@ def load(model: LLMPPO, checkpoint: Path) -> None:
         scales = [group["lr_scale"] for group in model.policy.optimizer.param_groups]
         model.policy.optimizer.load_state_dict(moments)
         for group, scale in zip(model.policy.optimizer.param_groups, scales, strict=True):
-            group["lr_scale"] = scale  # a setting, not a state: the resumed run may have been given another
+            group["lr_scale"] = scale  # a setting, not a state: the resumed run may have another one
     except UNREADABLE as error:
         raise CheckpointError(f"checkpoint: {str(checkpoint)!r} cannot be continued: {error}") from error
     model.step, model.num_timesteps = state["step"], state["num_timesteps"]
     model._n_updates, model.seconds = state["n_updates"], state["seconds"]
-    if model.kl.horizon is not None:  # without control it is a setting
+    if model.kl.horizon is not None:  # without a horizon the coefficient is a setting
         model.kl.coefficient = state["kl_coefficient"]
 
 
 def require_newest(checkpoint: Path) -> None:
-    """A run goes on from its newest checkpoint only, or later ones and their metrics would be lost.
+    """Raises unless the checkpoint is its run's newest: later ones, and their metrics, would be lost.
 
     Raises:
-        CheckpointError: there are later ones beside it.
+        CheckpointError: the run has later checkpoints.
     """
     newest = checkpoints(checkpoint.parent.parent)[-1:]
     if newest and newest[0].name != checkpoint.name:

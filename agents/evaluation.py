@@ -1,4 +1,4 @@
-"""Playing to measure: the same loop for a trained policy and for a baseline."""
+"""The evaluation loop, the same for a trained policy and for a baseline, and its measures."""
 
 from __future__ import annotations
 
@@ -14,19 +14,24 @@ from gamespiel.agents.stats import Interval, mean_interval, wilson
 from gamespiel.agents.vec_env import TextVecEnv
 
 PROBES = 64
-"""Seeds looked at to learn which seats there are: of 4 equally likely ones none stays hidden."""
+"""Seeds that are probed for the environment's seats: enough to find 4 equally likely ones."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What a set of episodes says.
+    """Measures of a set of episodes.
 
-    episodes: those that count. faults: backend failures, left out. score: mean, in [0, 1], and its 95% normal
-    interval. success: share of scores above 0.5 with its 95% Wilson interval. returns: the seat's own; None
-    if the environment gives none, and over several games, whose units differ (chips, points). illegal_rate:
-    illegal actions per action. length: turns per episode. legal_mass: mean unmasked probability of the legal
-    answers, per turn; None for an agent that is no language model.
-    by_scoring: where the environment scores in several ways, each way's mean with its 95% Wilson interval.
+    Attributes:
+        episodes: Number of episodes that count.
+        faults: Number of backend failures, which are left out.
+        score: Mean score in [0, 1] with its 95% normal interval.
+        success: Share of scores above 0.5 with its 95% Wilson interval.
+        returns: Mean return of the seat with its 95% normal interval. None if the environment gives no
+            returns, or for several games, whose units differ (chips, points).
+        illegal_rate: Illegal actions per action.
+        length: Turns per episode.
+        legal_mass: Mean unmasked probability of the legal answers per turn; None without a language model.
+        by_scoring: If the environment has several scores, the mean of each with its 95% Wilson interval.
     """
 
     episodes: int
@@ -49,13 +54,13 @@ class Measured:
 
 
 def measure(episodes: Sequence[Episode]) -> Measured | None:
-    """Sum up episodes; None where every one was a fault."""
+    """Returns the measures of episodes, or None if every one was a fault."""
     played = [episode for episode in episodes if not episode.fault]
     if not played:
         return None
     turns = sum(len(episode.turns) for episode in played)
     mass = sum(turn.legal_mass for episode in played for turn in episode.turns) / max(1, turns)
-    # A cut game has score 0, and so has one whose environment names no score but its reward.
+    # An environment without scores is measured by its reward.
     scores = [float(episode.info.get("score", episode.total_reward)) for episode in played]
     returns = [e.info["returns"][e.info["seat"]] for e in played if "returns" in e.info]
     games = {e.info.get("game") for e in played}
@@ -80,10 +85,13 @@ def measure(episodes: Sequence[Episode]) -> Measured | None:
 def balanced_seeds(
     env: TextVecEnv, per_seat: int, seed: int, options: dict[str, Any] | None = None
 ) -> list[int]:
-    """Episode seeds that give every seat of the environment `per_seat` episodes, in the order drawn.
+    """Returns episode seeds that give every seat ``per_seat`` episodes, in the order drawn.
 
-    `options` are those of the resets that ask for a seed's seat: a cheap opponent, where seats do not depend
-    on who it is.
+    Args:
+        env: The environments; the first one is reset.
+        per_seat: Episodes per seat.
+        seed: Seed of the draws.
+        options: Options of the resets that find a seed's seat, such as a cheap opponent.
     """
     stream = episode_seeds(seed, 0, PROBES, Purpose.EVALUATION_TASKS)
     seats = {_seat(env, probe, options) for probe in stream}
@@ -109,14 +117,14 @@ def play_seeds(
     seeds: Sequence[int],
     on_step: Callable[[bool], None] = lambda over: None,
 ) -> list[Episode]:
-    """Plays one episode per seed to its end; `on_step` is that of `play`."""
+    """Plays one episode per seed to its end; ``play`` calls ``on_step``."""
     episodes = play(env, seeds, decide, lambda turns: True, on_step)
     assert episodes is not None
     return episodes
 
 
 def by_game(episodes: Iterable[Episode]) -> dict[Any, list[Episode]]:
-    """Episodes by the game that was played, in alphabetical order."""
+    """Returns episodes by game, in alphabetical order."""
     games: dict[Any, list[Episode]] = {}
     for episode in episodes:
         games.setdefault(episode.info.get("game"), []).append(episode)
@@ -124,7 +132,7 @@ def by_game(episodes: Iterable[Episode]) -> dict[Any, list[Episode]]:
 
 
 def by_seat(episodes: Iterable[Episode]) -> dict[Any, list[Episode]]:
-    """Episodes by the seat that was played, lowest first."""
+    """Returns episodes by seat, lowest first."""
     seats: dict[Any, list[Episode]] = {}
     for episode in episodes:
         seats.setdefault(episode.info.get("seat"), []).append(episode)
@@ -132,7 +140,7 @@ def by_seat(episodes: Iterable[Episode]) -> dict[Any, list[Episode]]:
 
 
 def policy_agent(policy: LLMPolicy, seed: int, episodes: int, *, greedy: bool = False) -> Decide:
-    """The policy as an agent: at temperature 1, or always its most probable action."""
+    """Returns the policy as an agent: at temperature 1, or always its most probable action."""
 
     def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> PolicySample:
         if greedy:

@@ -1,4 +1,4 @@
-"""The coefficient of the divergence from the reference policy."""
+"""A controller of the coefficient of the divergence from the reference policy."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from dataclasses import dataclass
 class AdaptiveKLController:
     """Proportional control of the KL coefficient (Ziegler et al. 2019, arXiv:1909.08593, section 2.2).
 
-    coefficient: what the divergence is multiplied by in the loss.
-    target: nats per turn that the policy may move from the reference.
-    horizon: turns over which the coefficient reacts; None keeps it fixed.
+    Attributes:
+        coefficient: The divergence's weight in the loss.
+        target: Divergence from the reference that the control aims at, in nats per turn.
+        horizon: Turns over which the coefficient reacts; None keeps it fixed.
     """
 
     coefficient: float
@@ -27,13 +28,13 @@ class AdaptiveKLController:
             )
 
     def update(self, kl: float, turns: int) -> None:
-        """Take in the mean divergence of `turns` turns.
+        """Moves the coefficient after ``turns`` turns of mean divergence ``kl``, in nats.
 
-        The relative error is clipped to ±0.2, and a step longer than the horizon counts as one horizon, so
-        that one update changes the coefficient by a fifth at most.
+        The relative error is clipped to ±0.2, and a step longer than the horizon counts as one horizon. So
+        one update changes the coefficient by a fifth at most.
 
         Raises:
-            FloatingPointError: a divergence that is not a finite number.
+            FloatingPointError: the divergence is not a finite number.
         """
         if not math.isfinite(kl):
             raise FloatingPointError(f"the divergence from the reference is {kl}: the update has diverged")

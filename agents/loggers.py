@@ -1,4 +1,4 @@
-"""Metrics on disk: one JSON object a line, a line a step. Survives a kill; can be cut back on resume."""
+"""The metrics file: one line per step, one JSON object per line. It survives a kill and can be cut back."""
 
 import json
 import math
@@ -19,15 +19,15 @@ class MetricsFileError(TaskGymError):
 
 
 class JSONLWriter(KVWriter):
-    """Appends each `Logger.dump(step)` to a file as a line: `step` first, then the keys, sorted.
+    """Appends each ``Logger.dump(step)`` to a file as a line: ``step`` first, then the keys, sorted.
 
-    - A metric recorded as `step` takes the place of the dump's own step.
-    - Numpy and torch scalars become numbers, their arrays lists. JSON has no infinity and no NaN: they become
-      null, which the plot shows as a gap.
-    - Each line is flushed as it is written, so a kill loses at most the line it interrupts.
-    - Keys recorded with `exclude="json"` are left out.
+    - A metric recorded as ``step`` replaces the dump's own step.
+    - NumPy and torch scalars become numbers, and arrays become lists. JSON has no infinity and no NaN: both
+      become null, which the plot shows as a gap.
+    - Each line is flushed when it is written, so a kill loses at most the line that it interrupts.
+    - Keys recorded with ``exclude="json"`` are left out.
 
-    Use: `Logger(folder, [JSONLWriter(path)])`.
+    Use: ``Logger(folder, [JSONLWriter(path)])``.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -50,7 +50,11 @@ class JSONLWriter(KVWriter):
 
 
 def to_json(value: Any) -> Any:
-    """`value` as JSON can say it; what is not finite becomes None. A kind it cannot say is a TypeError."""
+    """Returns ``value`` as JSON data; a number that is not finite becomes None.
+
+    Raises:
+        TypeError: JSON has no such type.
+    """
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, float):
@@ -65,15 +69,19 @@ def to_json(value: Any) -> Any:
 
 
 def read_rows(path: str | os.PathLike[str]) -> list[Row]:
-    """The rows of a metrics file, in order. A last line torn by a kill is left out."""
+    """Returns the rows of a metrics file, in order. A last line torn by a kill is left out.
+
+    Raises:
+        MetricsFileError: another line is not a step's row.
+    """
     return [row for _, row in _lines(Path(path))]
 
 
 def truncate_after(path: str | os.PathLike[str], step: int) -> int:
-    """Removes the rows after `step`, and a torn last line; returns how many lines went.
+    """Removes the rows after ``step``, and a torn last line; returns how many lines were removed.
 
-    For resume: what was logged after the checkpoint is about to be logged again. The file is replaced in one
-    move, so a kill leaves the old one or the new one. No file means that nothing was logged: 0.
+    A resumed run logs the steps after its checkpoint again. The file is replaced in one move, so a kill
+    leaves the old file or the new one. If there is no file, nothing was logged: 0.
     """
     path = Path(path)
     if not path.exists():
@@ -91,7 +99,7 @@ def _lines(path: Path) -> Iterator[tuple[str, Row]]:
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     for number, line in enumerate(lines, start=1):
         if number == len(lines) and not line.endswith("\n"):
-            return  # torn by a kill: a whole line ends in a newline
+            return  # torn by a kill: a complete line ends in a newline
         try:
             row = json.loads(line)
         except ValueError as error:

@@ -1,4 +1,4 @@
-"""PPO's losses, as pure functions of tensors of shape (turns,)."""
+"""PPO's losses, as pure functions of float32 tensors of shape (turns,)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from torch import Tensor
 
 
 class PolicyLoss(NamedTuple):
-    """loss: scalar. clip_fraction: share of turns outside the trust region. approx_kl: KL(old || new)."""
+    """The clipped loss of the policy, and what it says about the update; scalars.
+
+    Attributes:
+        loss: The loss, differentiable.
+        clip_fraction: Share of turns outside the trust region.
+        approx_kl: Estimate of KL(old || new), in nats per turn.
+    """
 
     loss: Tensor
     clip_fraction: Tensor
@@ -19,7 +25,7 @@ class PolicyLoss(NamedTuple):
 def clipped_policy_loss(
     log_prob: Tensor, old_log_prob: Tensor, advantages: Tensor, cliprange: float
 ) -> PolicyLoss:
-    """−min(r A, clip(r, 1 − ε, 1 + ε) A), over turns (Schulman et al. 2017, arXiv:1707.06347, eq. 7).
+    """Returns the mean of −min(r A, clip(r, 1 − ε, 1 + ε) A) (Schulman et al. 2017, arXiv:1707.06347, eq. 7).
 
     The divergence is the low-variance estimator (r − 1) − log r (Schulman, "Approximating KL divergence").
     """
@@ -34,5 +40,5 @@ def clipped_policy_loss(
 
 
 def value_loss(values: Tensor, returns: Tensor) -> Tensor:
-    """Mean squared error of the critic, scalar."""
+    """Returns the critic's mean squared error, a scalar."""
     return (values - returns).square().mean()

@@ -1,4 +1,4 @@
-"""Numbers that describe a step."""
+"""Metrics of a training step: weighted means, and how its episodes went."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Means:
         self._sums[name] = (total + value * weight, count + weight)
 
     def record(self, name: str, value: float) -> None:
-        """A number that is whole already."""
+        """Sets a number that is final already."""
         self._sums[name] = (value, 1.0)
 
     def __getitem__(self, name: str) -> float:
@@ -33,7 +33,7 @@ class Means:
 
 
 def rollout_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
-    """How a step's episodes went; faults are counted and left out of everything else."""
+    """Returns metrics of a step's episodes; faults are counted and left out of everything else."""
     played = [episode for episode in episodes if not episode.fault]
     out: dict[str, float] = {"episodes": len(played), "faults": len(episodes) - len(played)}
     if not played:

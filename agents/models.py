@@ -1,4 +1,4 @@
-"""Loading a base model with its tokenizer, and putting adapters on it."""
+"""Loading of base models and tokenizers, and the adapters put on them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,14 @@ DTYPES: Mapping[str, torch.dtype] = {
 
 @dataclass(frozen=True)
 class LoraSettings:
-    """Low-rank adapters (Hu et al. 2021, arXiv:2106.09685).
+    """Settings of low-rank adapters (Hu et al. 2021, arXiv:2106.09685).
 
     There is no dropout: it would make old and new log-probabilities differ with no update at all.
+
+    Attributes:
+        r: Rank of the adapters.
+        lora_alpha: Scale of the adapters; their output is multiplied by ``lora_alpha / r``.
+        target_modules: Names of the linear modules that get adapters.
     """
 
     r: int = 16
@@ -38,11 +43,12 @@ class LoraSettings:
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """Which base model, by name, so that a policy can be rebuilt from its settings.
+    """A base model by name, so that a policy can be rebuilt from its settings.
 
-    model_name: `tiny` (shipped with the package), a folder, or a name on the model hub.
-    dtype: `auto` (what the checkpoint was saved in, float32 on a CPU), or a name in DTYPES.
-    random_weights: the same architecture and tokenizer with freshly drawn weights.
+    Attributes:
+        model_name: ``tiny`` (shipped with the package), a folder, or a name on the model hub.
+        dtype: ``auto`` (float32 on a CPU, else the dtype of the saved model), or a name in ``DTYPES``.
+        random_weights: Whether the weights are drawn anew, with the same architecture and tokenizer.
     """
 
     model_name: str = "tiny"
@@ -51,14 +57,14 @@ class ModelSettings:
 
 
 class ModelError(TaskGymError):
-    """A base model that cannot be loaded, or adapters that it has no place for."""
+    """A base model that cannot be loaded, or that lacks the modules to adapt."""
 
 
 def resolve(model_name: str) -> str:
-    """The folder or hub name to load from.
+    """Returns the folder or hub name to load from.
 
     Raises:
-        ModelError: something that looks like a path and is not a folder with a `config.json`.
+        ModelError: the name is a path but no folder with a ``config.json``, or a misspelt ``tiny``.
     """
     if model_name == "tiny":
         return str(TINY)
@@ -82,10 +88,10 @@ def load_tokenizer(settings: ModelSettings) -> Any:
 
 
 def load_base(settings: ModelSettings, device: torch.device | str, seed: int) -> Any:
-    """The frozen base model in evaluation mode.
+    """Returns the frozen base model in evaluation mode.
 
     Raises:
-        ModelError: an unknown dtype, or a model that is not there.
+        ModelError: the dtype is unknown, or the model cannot be loaded.
     """
     from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -107,10 +113,10 @@ def load_base(settings: ModelSettings, device: torch.device | str, seed: int) ->
 
 
 def add_adapters(base: Any, settings: LoraSettings, seed: int) -> Any:
-    """The PEFT model around `base`: trainable float32 adapters, the identity at first (B = 0).
+    """Returns the PEFT model around ``base``; its trainable float32 adapters change nothing at first (B = 0).
 
     Raises:
-        ModelError: a target module that the model does not have; PEFT itself passes over such a one.
+        ModelError: the model lacks a target module. PEFT itself would ignore that.
     """
     from peft import LoraConfig, get_peft_model
 
@@ -138,7 +144,7 @@ def add_adapters(base: Any, settings: LoraSettings, seed: int) -> Any:
 
 @contextmanager
 def _loading(model_name: str) -> Iterator[None]:
-    """Turns what transformers cannot load into a ModelError; hides the progress bar of `tiny`."""
+    """Turns transformers' loading errors into ModelError; hides the progress bar of ``tiny``."""
     from transformers.utils import logging
 
     quiet = model_name == "tiny" and logging.is_progress_bar_enabled()

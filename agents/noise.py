@@ -1,7 +1,7 @@
-"""Random numbers addressed by what they are for, not by when they are drawn.
+"""Random numbers addressed by purpose, not by the order of the draws.
 
-A step's draws depend on (seed, step, episode, turn, depth) alone: a run that is killed and resumed, or that
-plays its episodes in waves of another size, meets the same numbers.
+A step's draws depend on (seed, step, episode, turn, depth) alone. A run that is killed and resumed, or that
+plays its episodes in waves of another size, draws the same numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from task_gym.seeding import SEED_LIMIT
 
 
 class Purpose(IntEnum):
-    """What random numbers are for: each purpose draws from a generator of its own.
+    """The purpose of random numbers: each purpose has its own generator.
 
     SeedSequence pads short keys with zeros, so keys of one purpose must not differ by trailing zeros alone.
     """
@@ -34,7 +34,7 @@ def _generator(seed: int, *key: int) -> np.random.Generator:
 
 
 def episode_seeds(seed: int, step: int, episodes: int, purpose: Purpose = Purpose.TASKS) -> list[int]:
-    """The environment seeds of a step's episodes."""
+    """Returns the environment seeds of a step's episodes."""
     draws: list[int] = _generator(seed, purpose, step).integers(SEED_LIMIT, size=episodes).tolist()
     return draws
 
@@ -48,11 +48,11 @@ def action_uniforms(
     episodes: Sequence[int],
     purpose: Purpose = Purpose.ACTIONS,
 ) -> npt.NDArray[np.float64]:
-    """Uniforms in [0, 1) of the depth-th decision in turn `turn` of the given episodes, shape (episodes,)."""
+    """Returns uniforms in [0, 1) for the depth-th decision of a turn of the episodes, shape (episodes,)."""
     row: npt.NDArray[np.float64] = _generator(seed, purpose, step, turn, depth).random(batch)[list(episodes)]
     return row
 
 
 def permutation(seed: int, step: int, epoch: int, turns: int) -> npt.NDArray[np.int64]:
-    """The order in which an epoch visits a step's turns."""
+    """Returns the order in which an epoch visits a step's turns, int64 (turns,)."""
     return _generator(seed, Purpose.SHUFFLE, step, epoch).permutation(turns)

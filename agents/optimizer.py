@@ -1,4 +1,4 @@
-"""AdamW whose groups keep their own scale under any schedule."""
+"""An AdamW whose parameter groups keep their own learning-rate scale under any schedule."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import torch
 
 
 class ScaledAdamW(torch.optim.AdamW):
-    """AdamW that multiplies each group's learning rate by the group's `lr_scale` at the step itself.
+    """AdamW that multiplies each group's learning rate by the group's ``lr_scale`` within ``step``.
 
-    Stable-Baselines3 writes one rate into all parameter groups before every update, which would undo a
-    critic's higher rate after the first one; a factor applied at the step survives that and any scheduler.
+    Stable-Baselines3 writes one rate into all parameter groups before every update, which would undo the
+    critic's higher rate. A factor that is applied within ``step`` survives that, and any scheduler.
     """
 
     def __init__(self, params: Any, **kwargs: Any) -> None:
@@ -21,7 +21,7 @@ class ScaledAdamW(torch.optim.AdamW):
             group.setdefault("lr_scale", 1.0)
 
     def effective_rates(self) -> list[float]:
-        """The rates that the next step will use, one a group."""
+        """Returns the learning rates that the next step will use, one per group."""
         return [group["lr"] * group["lr_scale"] for group in self.param_groups]
 
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]

@@ -1,4 +1,4 @@
-"""A language model with adapters as the policy and value of an actor-critic."""
+"""The policy: a language model with adapters as actor and critic."""
 
 from __future__ import annotations
 
@@ -28,17 +28,21 @@ Tokens = tuple[int, ...]
 
 
 class MissingMaskError(ValueError):
-    """No action mask, or one that allows nothing: a language model's policy never guesses what is legal."""
+    """No action mask, or one of the wrong shape or without a legal action: legality is never guessed."""
 
 
 class MissingNamesError(ValueError):
-    """A policy that answers by name was shown a state without the names of its legal actions."""
+    """An observation without the names of its legal actions, given to a policy that answers by name."""
 
 
 class PolicySample(NamedTuple):
-    """What a policy decided, one row a state (n rows).
+    """A policy's decisions, one row per state; n rows.
 
-    actions: int64 (n,). values, log_probs, legal_mass: float32 (n,).
+    Attributes:
+        actions: int64 (n,).
+        values: The critic's estimates, float32 (n,).
+        log_probs: Log-probabilities of the actions, float32 (n,).
+        legal_mass: The unmasked model's mass on legal answers, float32 (n,).
     """
 
     actions: npt.NDArray[np.int64]
@@ -48,35 +52,39 @@ class PolicySample(NamedTuple):
 
 
 class LLMPolicy(MaskableActorCriticPolicy):
-    """Distribution over legal actions and a value, read from one language model.
+    """A distribution over legal actions and a value, both read from one language model.
 
     The actor is the model with LoRA adapters on a frozen base, decoded over the legal actions' texts
-    (`gamespiel.agents.decoding.choice`). The critic is a zero-initialised linear head on the last prompt
+    (``gamespiel.agents.decoding.choice``). The critic is a zero-initialised linear head on the last prompt
     token's hidden state, outside PEFT. The reference policy is the same model without its adapters.
 
-    Observations are texts (a string, or a sequence or object array of them), or what the tokens wrapper makes
-    of them: int32 ids of shape (n, length), padded on the right with the tokenizer's pad. Action masks are
-    required wherever an action is drawn or scored: shape (n, n_actions), true = legal.
+    Observations are texts (a string, or a sequence or object array of them) or token ids. Token ids come from
+    the tokens wrapper: int32 (n, length), padded on the right with the tokenizer's pad. Action masks are
+    required when an action is drawn or scored: shape (n, n_actions), true = legal.
 
-    An action is written as its number, or, with `answer="name"`, as what the state calls it: observations
-    then are `task_gym.wrappers.NamedText`, as `task_gym.wrappers.NamedActions` makes them.
+    An action is written as its number or, with ``answer="name"``, as its name in the state. Observations must
+    then be ``task_gym.wrappers.NamedText``, which ``task_gym.wrappers.NamedActions`` returns.
 
-    Its `state_dict` is what it learned, adapters and head; the base is addressed by name.
+    Its ``state_dict`` has the trained weights, adapters and head; the base is addressed by name.
 
     Args:
-        observation_space: a Text space, or a Box of token ids.
+        observation_space: A Text space, or a Box of token ids.
         action_space: Discrete(n).
-        lr_schedule: the actor's learning rate by progress remaining.
-        model, lora: settings or keyword mappings of `ModelSettings` and `LoraSettings`.
-        answer: "id" or "name", how an action is written.
-        critic_lr_multiplier: the critic's rate over the actor's.
-        weight_decay, betas: AdamW's.
-        seed: draws adapters (and the base, with random weights).
+        lr_schedule: The actor's learning rate by progress remaining.
+        use_sde: Must be False; Stable-Baselines3 passes it.
+        model: ``ModelSettings``, or a mapping of its fields.
+        lora: ``LoraSettings``, or a mapping of its fields.
+        answer: "id" or "name": how an action is written.
+        critic_lr_multiplier: The critic's learning rate over the actor's.
+        weight_decay: AdamW's weight decay.
+        betas: AdamW's betas.
+        seed: Draws the adapters, and the base if its weights are random.
+        device: Device of the model.
 
     Raises:
-        MissingMaskError: a mask was left out or allows nothing.
+        MissingMaskError: a mask is missing, of the wrong shape, or allows nothing.
         MissingNamesError: actions are answered by name, and an observation does not name the legal ones.
-        ValueError: a space or a setting that is not one of the above.
+        ValueError: a space or a setting is not one of the above.
     """
 
     def __init__(
@@ -109,7 +117,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
             raise ValueError(
                 f"names of actions come with texts, and not with {observation_space}: answer 'id'"
             )
-        # Skip the parent's constructor, which builds multilayer perceptrons; what it promises is below.
+        # Skip the parent's constructor, which builds multilayer perceptrons; its attributes are set below.
         BasePolicy.__init__(self, observation_space, action_space, optimizer_class=ScaledAdamW)
         self.model_settings = model if isinstance(model, ModelSettings) else ModelSettings(**(model or {}))
         self.lora_settings = lora if isinstance(lora, LoraSettings) else LoraSettings(**(lora or {}))
@@ -134,7 +142,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
             weight_decay=weight_decay,
         )
 
-    # -- what it is made of --------------------------------------------------------------------------------
+    # -- parameters ----------------------------------------------------------------------------------------
 
     def adapter_parameters(self) -> list[nn.Parameter]:
         return [p for p in self.model.parameters() if p.requires_grad]
@@ -143,10 +151,10 @@ class LLMPolicy(MaskableActorCriticPolicy):
         return [*self.adapter_parameters(), *self.value_head.parameters()]
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:  # type: ignore[override]
-        """Adapters and value head: what was learned, not the base model."""
+        """Returns the trained weights: adapters and value head, not the base model."""
         from peft import get_peft_model_state_dict
 
-        # Without the flag PEFT asks the model hub, at every call, whether the vocabulary was resized.
+        # Without the flag, PEFT asks the model hub at every call whether the vocabulary was resized.
         adapters = get_peft_model_state_dict(self.model, save_embedding_layers=False)
         head = self.value_head.state_dict()
         return {f"adapter.{k}": v for k, v in adapters.items()} | {
@@ -156,10 +164,10 @@ class LLMPolicy(MaskableActorCriticPolicy):
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
     ) -> Any:
-        """Put `state_dict()` back; with strict, the keys must be exactly the same.
+        """Loads what ``state_dict()`` returned; if ``strict``, the keys must be exactly the same.
 
         Raises:
-            RuntimeError: keys that are missing or not known.
+            RuntimeError: a key is missing or unknown.
         """
         from peft import set_peft_model_state_dict
 
@@ -191,13 +199,17 @@ class LLMPolicy(MaskableActorCriticPolicy):
         }
 
     def set_training_mode(self, mode: bool) -> None:
-        """Always evaluation mode: nothing may make an action's probability differ between passes."""
+        """Keeps evaluation mode: an action's probability must be the same in all passes."""
         self.train(False)
 
     # -- inputs --------------------------------------------------------------------------------------------
 
     def prompts(self, observations: Any) -> list[Tokens]:
-        """Token sequences of texts, or of right-padded token ids with their padding taken off."""
+        """Returns token sequences of texts, or of right-padded token ids without their padding.
+
+        Raises:
+            ValueError: a row of token ids is all padding.
+        """
         if isinstance(observations, str):
             return [self.codec.encode_prompt(str(observations))]
         if isinstance(observations, Tensor) or (
@@ -212,7 +224,11 @@ class LLMPolicy(MaskableActorCriticPolicy):
         return [self.codec.encode_prompt(str(text)) for text in observations]
 
     def legal(self, action_masks: Masks | None, rows: int) -> list[Tokens]:
-        """Legal sets, ascending, from masks of shape (rows, n_actions), true = legal."""
+        """Returns legal sets, ascending, from masks of shape (rows, n_actions), true = legal.
+
+        Raises:
+            MissingMaskError: the masks are missing, of another shape, or one allows nothing.
+        """
         if action_masks is None:
             raise MissingMaskError(
                 "LLMPolicy needs action_masks: shape (n, n_actions), true = legal; "
@@ -231,10 +247,10 @@ class LLMPolicy(MaskableActorCriticPolicy):
         return [tuple(np.flatnonzero(mask).tolist()) for mask in masks]
 
     def written(self, observations: Any, legal: list[Tokens]) -> list[Legal]:
-        """Legal sets (ascending), with what is to be written for each action where the observation says it.
+        """Returns the legal sets, with the actions' names if actions are answered by name.
 
         Raises:
-            MissingNamesError: observations without names, or with names for other than these actions.
+            MissingNamesError: an observation has no names, or not one per legal action.
         """
         if self.answer == "id":
             return list(legal)
@@ -252,7 +268,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         return named
 
     def obs_to_tensor(self, observation: Any) -> tuple[Any, bool]:
-        """Observations as they are, and whether there are several: texts are no tensors (SB3's verb)."""
+        """Returns observations as a batch, and whether several were given; texts do not become tensors."""
         if isinstance(observation, str):
             return [observation], False
         if isinstance(observation, np.ndarray) and np.issubdtype(observation.dtype, np.number):
@@ -262,7 +278,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
     # -- Stable-Baselines3's verbs -------------------------------------------------------------------------
 
     def sample(self, observations: Any, action_masks: Masks | None, uniforms: Uniforms) -> PolicySample:
-        """Draw actions with the given noise (see `ChoiceDecoder.sample`)."""
+        """Draws actions with the given noise (see ``ChoiceDecoder.sample``)."""
         prompts = self.prompts(observations)
         legal = self.written(observations, self.legal(action_masks, len(prompts)))
         drawn = self.decoder.sample(prompts, legal, uniforms)
@@ -271,7 +287,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         return PolicySample(drawn.actions, values, drawn.log_probs, drawn.legal_mass)
 
     def best(self, observations: Any, action_masks: Masks | None) -> PolicySample:
-        """The most probable legal actions, the lowest id of equals, in one reading of the model."""
+        """Returns the most probable legal actions, the lowest id of equals, in one pass of the model."""
         prompts = self.prompts(observations)
         legal = self.written(observations, self.legal(action_masks, len(prompts)))
         chosen = self.decoder.best(prompts, legal)
@@ -282,7 +298,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
     def forward(
         self, obs: Any, deterministic: bool = False, action_masks: Masks | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Actions int64 (n,), values float32 (n, 1), log-probabilities float32 (n,)."""
+        """Returns actions int64 (n,), values float32 (n, 1) and log-probabilities float32 (n,)."""
         prompts = self.prompts(obs)
         if deterministic:
             drawn = self.best(obs, action_masks)
@@ -295,12 +311,12 @@ class LLMPolicy(MaskableActorCriticPolicy):
     def evaluate_actions(
         self, obs: Any, actions: Any, action_masks: Masks | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Values float32 (n, 1), log-probabilities and entropies (n,) of given actions, differentiable."""
+        """Returns values (n, 1), log-probabilities (n,) and entropies (n,), float32 and differentiable."""
         evaluation, values = self.evaluate(obs, actions, action_masks)
         return values[:, None], evaluation.log_probs, evaluation.entropy
 
     def evaluate(self, obs: Any, actions: Any, action_masks: Masks | None) -> tuple[ChoiceEvaluation, Tensor]:
-        """The whole evaluation of given actions, and values float32 (n,)."""
+        """Returns the full evaluation of given actions, and values float32 (n,)."""
         prompts = self.prompts(obs)
         chosen = np.asarray(torch.as_tensor(actions).cpu()).astype(np.int64).reshape(-1).tolist()
         legal = self.written(obs, self.legal(action_masks, len(prompts)))
@@ -308,7 +324,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         return evaluation, self.value_of(evaluation.hidden)
 
     def predict_values(self, obs: Any) -> Tensor:
-        """Values float32 (n, 1); no mask is needed, since no action is chosen."""
+        """Returns values float32 (n, 1); no mask is needed, since no action is chosen."""
         prompts = self.prompts(obs)
         distinct = list(dict.fromkeys(prompts))
         hidden = self.engine.read(distinct, list(range(len(distinct))), [len(p) - 1 for p in distinct])
@@ -319,12 +335,12 @@ class LLMPolicy(MaskableActorCriticPolicy):
     def distribution(
         self, observations: Any, legal: Sequence[Sequence[int]]
     ) -> list[npt.NDArray[np.float64]]:
-        """Exact probabilities of every legal action, one float64 array a state."""
+        """Returns exact probabilities of every legal action, one float64 array per state."""
         written = self.written(observations, [tuple(actions) for actions in legal])
         return self.decoder.distribution(self.prompts(observations), written)
 
     def get_distribution(self, obs: Any, action_masks: Masks | None = None) -> Any:
-        """Exact probabilities over all actions as a torch Categorical of shape (n, n_actions)."""
+        """Returns exact probabilities over all actions as a torch Categorical of shape (n, n_actions)."""
         prompts = self.prompts(obs)
         legal = self.legal(action_masks, len(prompts))
         probs = torch.zeros(len(prompts), int(self.action_space.n), dtype=torch.float64)  # type: ignore[attr-defined]
@@ -345,7 +361,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
 
     @contextmanager
     def reference(self) -> Iterator[None]:
-        """Within it the policy is the reference: adapters off, no gradients."""
+        """Makes the policy the reference within the context: adapters off, no gradients."""
         with torch.no_grad(), self.engine.adapters_off():
             yield
 

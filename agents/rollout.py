@@ -1,4 +1,4 @@
-"""Playing a step's episodes to the end, all turns of one depth in one forward."""
+"""Rollouts: a step's episodes played to the end, in waves that take their turns together."""
 
 from __future__ import annotations
 
@@ -15,13 +15,23 @@ from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.wrappers import NamedText
 
 Masks = npt.NDArray[np.bool_]
-# (texts, masks (n, n_actions), episodes, turn number) -> decisions
 Decide = Callable[[list[str], Masks, list[int], int], PolicySample]
+"""Texts, masks (n, n_actions), episodes and turn number to decisions."""
 
 
 @dataclass
 class Turn:
-    """One decision and what it paid."""
+    """One decision of an episode.
+
+    Attributes:
+        observation: The text before the decision.
+        action_mask: bool (n_actions,), true = legal.
+        action: The action taken.
+        value: The critic's estimate.
+        log_prob: The action's log-probability.
+        legal_mass: The unmasked model's mass on legal answers.
+        reward: The reward of the action.
+    """
 
     observation: str
     action_mask: Masks
@@ -33,7 +43,7 @@ class Turn:
 
     @property
     def answer(self) -> str:
-        """What was answered: the action's name where the observation carries names, else its number."""
+        """The answer: the action's name if the observation has names, else its number."""
         if not isinstance(self.observation, NamedText):
             return str(self.action)
         return self.observation.names[int(self.action_mask[: self.action].sum())]
@@ -43,9 +53,14 @@ class Turn:
 class Episode:
     """One episode as it was played.
 
-    info: the last step's info, where the environment says how it ended.
-    final_observation: what the environment showed after the last action.
-    truncated: cut from outside, not over. illegal: actions the environment refused.
+    Attributes:
+        index: Position among the step's episodes.
+        seed: Seed of the environment's reset.
+        info: The last step's info, which says how the episode ended.
+        turns: The agent's turns.
+        final_observation: The observation after the last action.
+        truncated: Whether the episode was cut, by a limit or by a fault.
+        illegal: Number of actions that the environment refused.
     """
 
     index: int
@@ -58,12 +73,12 @@ class Episode:
 
     @property
     def fault(self) -> bool:
-        """A backend that failed: nobody's doing, so it counts for nothing but the count of faults."""
+        """Whether a backend failed. Such an episode counts as a fault and for nothing else."""
         return self.info.get("result") == "fault"
 
     @property
     def group(self) -> tuple[Any, Any]:
-        """What its advantages are normalised with: game and seat."""
+        """Game and seat, within which advantages are normalised."""
         return self.info.get("game"), self.info.get("seat")
 
     @property
@@ -71,7 +86,7 @@ class Episode:
         return sum(turn.reward for turn in self.turns)
 
     def transcript(self) -> str:
-        """The last decision as it was shown, what was answered, and what came of it."""
+        """Returns the last observation with its answer, and the final observation."""
         if not self.turns:
             return self.final_observation
         last = self.turns[-1]
@@ -85,20 +100,22 @@ def play(
     on_turns: Callable[[int], bool],
     on_step: Callable[[bool], None] = lambda over: None,
 ) -> list[Episode] | None:
-    """Play one episode a seed; episode i runs in environment i mod n_envs.
+    """Plays one episode per seed; episode i runs in environment i mod n_envs.
 
-    Environments work in waves: a wave's episodes take their turns together, so which turns share a forward is
-    decided by index and not by who finishes first.
+    Environments work in waves, and a wave's episodes take their turns together. So the index decides which
+    turns share a forward, not the order in which episodes finish.
 
     Args:
-        env: the environments. seeds: one a episode, passed to `reset(seed=)`.
-        decide: chooses actions for texts and masks; its third and fourth argument address the noise.
-        on_turns: called with the number of decisions after each round; False stops.
-        on_step: called after each single step with whether it ended its episode, and for an episode that was
-            over at its reset; a round against a slow opponent takes minutes, a step does not.
+        env: The environments.
+        seeds: One per episode, passed to ``reset(seed=)``.
+        decide: Chooses actions for texts and masks; its third and fourth argument address the noise.
+        on_turns: Called with the number of decisions after each round; False stops.
+        on_step: Called with True or False after each single step: whether it ended its episode. Also called
+            with True for an episode that was over at its reset. A round against a slow opponent takes
+            minutes, a step does not.
 
     Returns:
-        The episodes in order, or None where `on_turns` stopped.
+        The episodes in order, or None if ``on_turns`` stopped.
     """
     episodes = [Episode(index, seed) for index, seed in enumerate(seeds)]
     for start in range(0, len(episodes), env.num_envs):
@@ -124,7 +141,7 @@ def _play_wave(
     for slot, episode in enumerate(wave):
         texts[slot], episode.info = env.reset_one(slot, episode.seed)
     turn = 0
-    # A game can be over, or a backend fail, before the first turn: there is nothing to decide then.
+    # A game can be over, or a backend can fail, before the first turn: then there is nothing to decide.
     live = [slot for slot in range(len(wave)) if _masks(env, [slot]).any()]
     for _ in range(len(wave) - len(live)):
         on_step(True)

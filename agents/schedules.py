@@ -1,4 +1,4 @@
-"""Numbers that change over a run, as functions of the progress remaining (1 at the start, 0 at the end)."""
+"""Schedules: numbers as functions of the progress remaining (1 at the start, 0 at the end)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ SHAPES: Mapping[str, Schedule] = {
 
 
 def schedule(shape: str, initial: float) -> Schedule:
-    """`initial` times a shape of SHAPES, by name.
+    """Returns ``initial`` times a shape of ``SHAPES``, by name.
 
     Raises:
-        ArgumentError: an unknown name.
+        ArgumentError: the name is unknown.
     """
     check_choice("schedule", shape, tuple(SHAPES))
     return lambda remaining: initial * SHAPES[shape](remaining)

@@ -1,4 +1,4 @@
-"""Intervals for what was sampled."""
+"""Confidence intervals of sampled proportions and means."""
 
 from __future__ import annotations
 
@@ -7,10 +7,17 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 Z95 = 1.959963984540054
+"""Standard normal deviates within which 95% lie."""
 
 
 class Interval(NamedTuple):
-    """A point estimate and its 95% confidence interval."""
+    """A point estimate and its 95% confidence interval.
+
+    Attributes:
+        mean: The point estimate.
+        low: The interval's lower end.
+        high: The interval's upper end.
+    """
 
     mean: float
     low: float
@@ -18,13 +25,13 @@ class Interval(NamedTuple):
 
 
 def wilson(successes: float, trials: int) -> Interval:
-    """A proportion with its Wilson score interval (Wilson 1927), which stays in [0, 1] and never has width 0.
+    """Returns a proportion with its Wilson score interval (Wilson 1927), in [0, 1] and never of width 0.
 
-    Of trials that can succeed in part, `successes` is the sum of values in [0, 1]: no values with that mean
-    vary more than zeros and ones do, so that the interval is, if anything, too wide.
+    If trials can succeed in part, ``successes`` is the sum of values in [0, 1]. No values with that mean vary
+    more than zeros and ones do, so the interval is never too narrow.
 
     Raises:
-        ValueError: no trials, or more successes than trials.
+        ValueError: there are no trials, or more successes than trials.
     """
     if trials < 1 or not 0 <= successes <= trials:
         raise ValueError(
@@ -33,15 +40,15 @@ def wilson(successes: float, trials: int) -> Interval:
     p, z2 = successes / trials, Z95**2
     centre = (p + z2 / (2 * trials)) / (1 + z2 / trials)
     half = Z95 * math.sqrt(p * (1 - p) / trials + z2 / (4 * trials**2)) / (1 + z2 / trials)
-    # At 0 and 1 one bound is p itself, which rounding could put on the other side of it.
+    # At 0 and 1 one bound is p itself; rounding could put the bound on the wrong side of p.
     return Interval(p, max(0.0, min(p, centre - half)), min(1.0, max(p, centre + half)))
 
 
 def mean_interval(values: Sequence[float]) -> Interval:
-    """A mean with its normal interval; of one value, the interval is unbounded.
+    """Returns a mean with its normal interval; the interval of a single value is unbounded.
 
     Raises:
-        ValueError: no values.
+        ValueError: there are no values.
     """
     n = len(values)
     if n < 1:

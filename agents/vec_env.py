@@ -13,23 +13,27 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvStepReturn
 
 MOST_PASSED_OVER = 1000
-"""Episodes in a row that may be over at once: a tenth of euchre's are, all of a backend's that is down."""
+"""Episodes in a row that may be over at once: a tenth of euchre's are, and all if a backend is down."""
 
 Step = tuple[str, float, bool, bool, dict[str, Any]]
 
 
 class TextVecEnv(DummyVecEnv):
-    """`DummyVecEnv` for Text observations: they come as an object array of strings, shape (n_envs,).
+    """A ``DummyVecEnv`` for Text observations, returned as an object array of strings, shape (n_envs,).
 
-    Stable-Baselines3's own vectors allocate numeric buffers by shape, which a Text space has none of. `step`
-    resets finished environments as there: `infos[i]` then belongs to the old episode, `reset_infos[i]` to the
-    new one. `reset_one` and `step_one` leave that to the caller, who can then say which task comes next.
+    Stable-Baselines3's own vectors allocate numeric buffers by shape, and a Text space has no shape. ``step``
+    resets finished environments as theirs do: ``infos[i]`` then belongs to the old episode and
+    ``reset_infos[i]`` to the new one. With ``reset_one`` and ``step_one`` the caller resets, and chooses the
+    next task.
 
     A game can be over before the agent's first turn. Stable-Baselines3 has no place for an episode without
-    steps, so `reset` and `step` pass over those and draw again; `reset_one` shows them.
+    steps, so ``reset`` and ``step`` skip such episodes and draw again; ``reset_one`` returns them.
 
     Args:
-        env_fns: functions that each make a new environment.
+        env_fns: Functions that each make a new environment.
+
+    Raises:
+        ValueError: no environments, one environment twice, or spaces that do not fit.
     """
 
     def __init__(self, env_fns: Sequence[Callable[[], gym.Env[Any, Any]]]) -> None:
@@ -53,12 +57,12 @@ class TextVecEnv(DummyVecEnv):
     def reset_one(
         self, index: int, seed: int, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
-        """Begin an episode in one environment."""
+        """Begins an episode in one environment."""
         text, info = self.envs[index].reset(seed=seed, options=options)
         return text, info
 
     def step_one(self, index: int, action: Any) -> Step:
-        """One step in one environment; what is over stays over until `reset_one`."""
+        """Takes one step in one environment; an episode that is over stays over until ``reset_one``."""
         text, reward, terminated, truncated, info = self.envs[index].step(action)
         return text, float(reward), terminated, truncated, info
 
@@ -86,7 +90,7 @@ class TextVecEnv(DummyVecEnv):
         return self._texts.copy(), rewards, dones, infos
 
     def _begin(self, index: int, begun: tuple[str, dict[str, Any]]) -> None:
-        """Show an episode's first state, or, where it is over already, another episode's."""
+        """Stores an episode's first state; if the episode is over already, that of the next one drawn."""
         env, passed_over = self.envs[index], 0
         while "result" in begun[1]:
             passed_over += 1

@@ -1,7 +1,7 @@
 """GameSpiel: games and code tracing as Gymnasium environments, and PPO for language models on them.
 
-Importing it registers every environment and loads no learning library. `gamespiel.make_env` and
-`gamespiel.load_policy` give a run's environment and its trained policy; they load PyTorch when they are used.
+Importing it registers every environment and loads no learning library. ``gamespiel.make_env`` and
+``gamespiel.load_policy`` return a run's environment and its trained policy; using them loads PyTorch.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""`python -m gamespiel`: the same as the command `gamespiel`."""
+"""``python -m gamespiel``: the same as the command ``gamespiel``."""
 
 import sys
 

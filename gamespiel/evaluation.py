@@ -1,4 +1,4 @@
-"""`gamespiel eval`: how good is a checkpoint, or a baseline."""
+"""``gamespiel eval``: the evaluation of a checkpoint, a baseline or an untrained model."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ from gamespiel.report.tables import exact_table
 
 
 def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, Any]:
-    """Plays or solves, prints a table, writes JSON; returns the results as plain data.
+    """Plays or solves, prints a table, and writes a JSON file; returns the results as plain data.
 
     Raises:
-        TaskGymError: a checkpoint, agent, model, opponent or game that cannot be evaluated as asked.
+        TaskGymError: the checkpoint, agent, model, opponent or game cannot be evaluated as asked.
     """
     console = console or Console()
     config, kind = require_built(options.config), kind_of(options.config.env)
@@ -95,15 +95,15 @@ def measure_policy(
     greedy: bool = False,
     when: str = "",
 ) -> Mapping[str, Measured]:
-    """Plays `count` episodes per seat with a policy and measures them by group.
+    """Plays ``count`` episodes per seat with a policy; returns their measures by group.
 
     Args:
-        config: Says the environment, its device and the seed.
-        policy: Who plays, at temperature 1.
+        config: The environment and the seed.
+        policy: The policy, at temperature 1.
         count: Episodes per seat; code tracing has one seat.
-        console: Where progress is shown.
-        greedy: Whether the most probable action is always taken.
-        when: Put before the line that says what is played.
+        console: Shows progress.
+        greedy: Whether the policy always takes its most probable action.
+        when: Prefix of the progress line.
     """
     kind, seed = kind_of(config.env), config.run.seed
     envs = make_envs(config.env, kind.at_once(count))
@@ -115,7 +115,7 @@ def measure_policy(
 
 
 def measure_agent(config: Config, name: str, count: int, console: Console) -> Mapping[str, Measured]:
-    """Does as `measure_policy` for a baseline, by name."""
+    """Plays ``count`` episodes per seat with a baseline, by name; returns their measures by group."""
     kind, env = kind_of(config.env), config.env
     copies, shown = partial(make_envs, env), _shown(config, console)
     episodes = kind.play_agent(name, env, count, config.run.seed, copies, shown)
@@ -128,7 +128,7 @@ def _shown(config: Config, console: Console, when: str = "") -> ShowProgress:
 
 
 def _measured(groups: Mapping[str, Sequence[Episode]]) -> Mapping[str, Measured]:
-    """A measurement of each group in which something was played."""
+    """Returns the measures of each group with an episode that is no fault."""
     measured = {name: measure(own) for name, own in groups.items()}
     return {name: m for name, m in measured.items() if m is not None}
 
@@ -136,14 +136,14 @@ def _measured(groups: Mapping[str, Sequence[Episode]]) -> Mapping[str, Measured]
 def _policy(
     options: EvalOptions, config: Config, env: gym.Env[Any, Any], console: Console, results: dict[str, Any]
 ) -> LLMPolicy:
-    """The checkpoint's policy, or the configured model's before any training; `results` says which step."""
+    """Returns the checkpoint's policy, or the untrained one; notes the checkpoint's name in ``results``."""
     if options.checkpoint is None:
         console.print(f"loading {config.model.model_name}", soft_wrap=True, markup=False)
         return make_policy(config, env)
     found = checkpoint.find(options.checkpoint)  # before the model is loaded, which can take minutes
     results["checkpoint"] = found.name
     console.print(f"loading {config.model.model_name} with {found}", soft_wrap=True, markup=False)
-    # --seed is the games'; random base weights are still those of the run's own seed.
+    # --seed is for the games: random base weights are still drawn with the run's own seed.
     trained = dataclasses.replace(config.run, seed=saved_config(found).run.seed)
     policy = make_policy(dataclasses.replace(config, run=trained), env)
     checkpoint.load_policy(policy, found)
@@ -155,7 +155,7 @@ def _player(options: EvalOptions) -> str:
 
 
 def _free_place(results: Mapping[str, Any], options: EvalOptions) -> Path:
-    """The file for these results: a new one, or that of an earlier answer to the very same question."""
+    """Returns the file for these results: a new one, or that of the same evaluation done before."""
     question = _question(results)
     for number in count(1):
         path = _place(results["games"], options, "" if number == 1 else f"-{number}")
@@ -165,12 +165,12 @@ def _free_place(results: Mapping[str, Any], options: EvalOptions) -> Path:
         except FileNotFoundError:
             return path
         except (OSError, ValueError):
-            continue  # not ours to overwrite
+            continue  # another program's file
     raise AssertionError("count() does not end")
 
 
 def _question(results: Mapping[str, Any]) -> Any:
-    """What was asked: everything but the answer."""
+    """Returns the results without their values: two results of one evaluation are equal in it."""
     return {key: value for key, value in results.items() if key not in ("sampled", "exact")}
 
 

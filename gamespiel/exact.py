@@ -1,4 +1,4 @@
-"""Exact values of a policy by the side of what could be reached: `game_gym.exact` for language models."""
+"""Exact values of policies and baselines beside the best response's: ``game_gym.exact`` for agents."""
 
 from __future__ import annotations
 
@@ -18,14 +18,21 @@ from task_gym.errors import SizeError
 
 AGENTS: dict[str, Policy] = {
     "random": exact.uniform,
-    # The lowest legal id is the first of equals.
+    # Among equals, greedy takes the lowest legal id.
     "first": exact.greedy(exact.uniform),
 }
+"""Baselines whose policy is known exactly, by name."""
 
 
 @dataclass(frozen=True)
 class ExactComparison:
-    """A policy at temperature 1, its greedy version, and the model without adapters (None for baselines)."""
+    """Exact values of a policy and its variants.
+
+    Attributes:
+        policy: The policy at temperature 1.
+        greedy: The policy that always takes the most probable action.
+        untrained: The model without adapters; None for baselines and untrained policies.
+    """
 
     policy: ExactResult
     greedy: ExactResult
@@ -36,17 +43,17 @@ class ExactComparison:
 
 
 def of_policy(policy: LLMPolicy, env: EnvConfig, *, trained: bool = True) -> ExactComparison:
-    """A language model's exact values against the configured opponent.
+    """Returns a language model's exact values against the configured opponent.
 
     Args:
         policy: The model with its adapters.
-        env: Says the game and the opponent.
+        env: The game and the opponent.
         trained: Whether the values without adapters are computed too.
 
     Raises:
-        SizeError: a game that is too large to enumerate, or several games.
-        ArgumentError: an opponent whose policy is not known exactly.
-        InvalidValueError: games that env.max_turns cuts, or actions answered by name.
+        SizeError: the game is too large to enumerate, or there are several games.
+        ArgumentError: the opponent's policy is not known exactly.
+        InvalidValueError: env.max_turns cuts games, or actions are answered by name.
     """
     variant, own = _variant(env), _asked_once(policy.distribution)
 
@@ -61,20 +68,20 @@ def of_policy(policy: LLMPolicy, env: EnvConfig, *, trained: bool = True) -> Exa
 
 
 def share(policy: LLMPolicy, env: EnvConfig) -> float:
-    """The share of best response alone, at temperature 1.
+    """Returns the policy's share of best response, at temperature 1.
 
     Raises:
-        TaskGymError: as `of_policy`.
+        TaskGymError: as ``of_policy`` does.
     """
     return exact.evaluate(_variant(env), policy.distribution, env.opponent, env.rules).share
 
 
 def of_agent(name: str, env: EnvConfig) -> ExactComparison:
-    """A baseline's exact values.
+    """Returns a baseline's exact values.
 
     Raises:
-        InvalidValueError: a baseline that is no fixed policy.
-        TaskGymError: as `of_policy`.
+        InvalidValueError: the baseline's policy is not known exactly.
+        TaskGymError: as ``of_policy`` does.
     """
     if name not in AGENTS:
         raise InvalidValueError(
@@ -87,7 +94,7 @@ def of_agent(name: str, env: EnvConfig) -> ExactComparison:
 
 
 def is_enumerable(env: EnvConfig) -> bool:
-    """Whether the configured game, against the configured opponent, can be evaluated exactly."""
+    """Returns whether the configured game, against the configured opponent, can be evaluated exactly."""
     if env.answer != "id" or env.max_turns is not None:
         return False
     if env.opponent not in exact.OPPONENTS:
@@ -100,7 +107,7 @@ def is_enumerable(env: EnvConfig) -> bool:
 
 
 def _asked_once(policy: Policy) -> Policy:
-    """`policy`, with its answers kept: of one game, every evaluation asks the same."""
+    """Returns ``policy`` with its first answer kept: every evaluation of one game asks the same."""
     kept: list[Sequence[NDArray[np.float64]]] = []
 
     def answer(texts: Sequence[str], legal: Sequence[Sequence[int]]) -> Sequence[NDArray[np.float64]]:

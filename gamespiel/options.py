@@ -1,4 +1,4 @@
-"""What `gamespiel eval` is asked to do."""
+"""The options of ``gamespiel eval``, and the names of its agents."""
 
 import re
 from dataclasses import dataclass
@@ -14,11 +14,21 @@ TRACE_AGENTS = f"{', '.join(REPLY_AGENTS)} (replies), or {', '.join(CHOICE_AGENT
 
 @dataclass(frozen=True)
 class EvalOptions:
-    """One evaluation: who plays, what, and how it is reported.
+    """The options of one evaluation.
 
-    Who plays is a checkpoint, a named agent, or, without either, the configured model as it is before any
-    training. `config` is the run's own for a checkpoint, with the overrides applied; `--opponent` is in
-    `config.env` and `--seed` in `config.run`.
+    Attributes:
+        config: The configuration with overrides applied, on top of the run's own for a checkpoint.
+            ``--opponent`` is in ``config.env`` and ``--seed`` in ``config.run``.
+        checkpoint: A run's folder or one of its checkpoints. Without checkpoint and agent, the untrained
+            model plays.
+        agent: Name of a baseline.
+        num_episodes: Episodes per seat.
+        exact: Whether values are computed exactly instead of by play.
+        greedy: Whether the policy always takes its most probable action.
+        output: The file of results; None for one beside the checkpoint, or in ``runs``.
+
+    Raises:
+        InvalidValueError: options that exclude one another, or a value out of range.
     """
 
     config: Config
@@ -31,7 +41,7 @@ class EvalOptions:
 
     @property
     def player(self) -> str:
-        """Who plays, in a word: the agent's name, the checkpoint's path or the model's name."""
+        """The player: the agent's name, the checkpoint's path or the model's name."""
         return self.agent or str(self.checkpoint or self.config.model.model_name)
 
     def __post_init__(self) -> None:

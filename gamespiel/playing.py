@@ -1,4 +1,4 @@
-"""A run's environment and its trained policy, for use from Python."""
+"""Functions that return a run's environment and its trained policy, for use from Python."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from gamespiel.config import from_dict, saved_config
 
 
 def make_env(run: str | Path, **changes: Any) -> gym.Env[Any, Any]:
-    """The environment that a run was trained in.
+    """Returns the environment that a run was trained in.
 
     Args:
         run: A run's folder, or one of its checkpoints.
-        **changes: Keys of the configuration's `env` section with other values, as `opponent="mcts:100"`.
+        **changes: Other values for keys of the configuration's ``env`` section.
 
     Raises:
         TaskGymError: there is no such run, key, opponent or game.
@@ -28,18 +28,18 @@ def make_env(run: str | Path, **changes: Any) -> gym.Env[Any, Any]:
 
 
 def load_policy(run: str | Path, env: gym.Env[Any, Any] | None = None, *, device: str = "auto") -> LLMPolicy:
-    """The policy that a run has trained, ready to play.
+    """Returns the policy that a run has trained.
 
-    `policy.predict(observation, action_masks=mask)` draws an action, and with `deterministic=True` takes the
-    most probable one; `policy.distribution([observation], [legal_actions])` has all probabilities.
+    ``policy.predict(observation, action_masks=mask)`` draws an action; with ``deterministic=True`` it takes
+    the most probable one. ``policy.distribution([observation], [legal_actions])`` returns all probabilities.
 
     Args:
         run: A run's folder, whose newest checkpoint is loaded, or one of its checkpoints.
-        env: What it is to play, if that is not the environment of the run; actions may then be others.
+        env: The environment to play, if it is not the run's own; it may have other actions.
         device: "auto" (the first GPU, else the CPU), "cpu", "cuda" or "cuda:N".
 
     Raises:
-        TaskGymError: there is no such run or checkpoint, or its base model cannot be loaded.
+        TaskGymError: there is no such run, checkpoint or device, or the base model cannot be loaded.
     """
     found = checkpoint.find(Path(run))
     config = saved_config(found)

@@ -1,4 +1,4 @@
-"""The folder of a run: how it is named, which files it holds, and who may write to it."""
+"""The folders of runs: their names, their files, and the lock that gives one process a folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SUMMARY = "summary.json"
 RUNS = Path("runs")
 
 LOCK = ".lock"
-"""Locked by the process that trains. The kernel lets go of it when that process ends, however it ends."""
+"""Locked by the process that trains. The kernel releases the lock when that process ends, however it ends."""
 
 
 class RunInUseError(ConfigError):
@@ -28,10 +28,10 @@ class RunInUseError(ConfigError):
 def check_free(config: Config) -> None:
     """Raises unless a new run can be written to the folder that the configuration names.
 
-    To be called before a model is loaded: `create` checks again.
+    Call this before a model is loaded; ``create`` checks again.
 
     Raises:
-        InvalidValueError: the folder holds a run, or is a file.
+        InvalidValueError: the folder already has a run, or is a file.
     """
     if config.run.output_dir is None:
         return
@@ -47,12 +47,13 @@ def check_free(config: Config) -> None:
 
 @contextmanager
 def create(config: Config) -> Iterator[Path]:
-    """Makes the folder of a new run, which belongs to this process until the context ends.
+    """Makes the folder of a new run, and keeps other processes out of it until the context ends.
 
-    A folder without a given name gets a new one in `RUNS`, with a suffix if two runs start in one second.
+    Without ``run.output_dir`` the folder gets a new name in ``RUNS``, with a suffix if two runs start in one
+    second.
 
     Raises:
-        InvalidValueError: as `check_free`.
+        InvalidValueError: as ``check_free`` does, or the folder cannot be made.
         RunInUseError: another process is training there.
     """
     try:
@@ -85,10 +86,10 @@ def _new_folder(config: Config) -> Path:
 
 @contextmanager
 def own(folder: Path) -> Iterator[None]:
-    """Keeps every other process, and every other run of this one, out of the folder.
+    """Keeps every other process, and every other run of this process, out of the folder.
 
     Raises:
-        RunInUseError: another one is training there.
+        RunInUseError: another run is training there.
         InvalidValueError: the folder cannot be written to.
     """
     lock = FileLock(folder / LOCK, timeout=0, thread_local=False)
@@ -108,13 +109,13 @@ def own(folder: Path) -> Iterator[None]:
 
 
 def folder_of(checkpoint: Path, config: Config) -> Path:
-    """The folder of the run that a checkpoint belongs to, which is where a resumed run stays.
+    """Returns the folder of a checkpoint's run, in which a resumed run stays.
 
     Raises:
         InvalidValueError: the configuration asks for another folder.
     """
     folder = checkpoint.parent.parent
-    asked = config.run.output_dir  # the run's own, which moves with its folder, or one from the caller
+    asked = config.run.output_dir  # the run's own, out of date if the folder was moved, or the caller's
     own_name = saved_config(folder).run.output_dir
     if asked not in (None, own_name) and Path(asked).resolve() != folder.resolve():
         raise InvalidValueError(f"run.output_dir cannot be {asked!r}: a resumed run stays in {str(folder)!r}")

@@ -1,4 +1,4 @@
-"""`gamespiel train`: a run from its configuration to the table of before and after."""
+"""``gamespiel train``: a run, from its configuration to the table of measures before and after."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ from gamespiel.usage import command
 
 
 def train(config: Config, resume: Path | None = None, console: Console | None = None) -> Path:
-    """Trains a new run, or goes on with `resume` (a run, or its newest checkpoint); returns the run's folder.
+    """Trains a new run, or resumes ``resume`` (a run, or its newest checkpoint); returns the run's folder.
 
-    The folder holds `config.yaml` (resolved), `metrics.jsonl` (a row per step), `checkpoints/step-N`,
-    `learning_curve.png` and `summary.json` (before and after). There is a checkpoint from the start (step 0),
-    so that whatever ends the run, it can go on. No other process can train in the folder meanwhile. Ctrl-C
-    stops at the last whole step, with a checkpoint and the table; a second one stops at once.
+    The folder has ``config.yaml`` (resolved), ``metrics.jsonl`` (a row per step), ``checkpoints/step-N``,
+    ``learning_curve.png`` and ``summary.json`` (before and after). The first checkpoint is of step 0, so any
+    run can be resumed. No other process can train in the folder meanwhile. The first Ctrl-C stops at the last
+    complete step, with a checkpoint and the table; a second one stops at once.
 
-    With `config.run.init_from`, a new run starts with the weights of another run's checkpoint.
+    With ``config.run.init_from``, a new run starts with the weights of another run's checkpoint.
 
     Raises:
-        TaskGymError: a configuration that this version cannot run, or that a resumed run may not change, a
-            checkpoint that does not fit, or a folder that is in use.
-        KeyboardInterrupt: stopped by Ctrl-C before the last step.
+        TaskGymError: this version cannot run the configuration, a resumed run may not change it so, a
+            checkpoint does not fit, or the folder is in use.
+        KeyboardInterrupt: Ctrl-C stopped the run before the last step.
     """
     console = console or Console()
     require_built(config)
@@ -80,7 +80,7 @@ def train(config: Config, resume: Path | None = None, console: Console | None = 
 
 
 def _begin(config: Config, console: Console, stack: ExitStack) -> tuple[Path, Config, LLMPPO]:
-    """A new run: its folder, owned until `stack` closes, its configuration and its model.
+    """Returns a new run's folder, locked until ``stack`` closes, its configuration and its model.
 
     The folder is made last, so that nothing is left behind if there is no such game or model.
     """
@@ -99,7 +99,7 @@ def _begin(config: Config, console: Console, stack: ExitStack) -> tuple[Path, Co
 
 
 def _go_on(config: Config, start: Path, console: Console, stack: ExitStack) -> tuple[Path, Config, LLMPPO]:
-    """A resumed run: its folder, owned until `stack` closes, its configuration and its model."""
+    """Returns a resumed run's folder, locked until ``stack`` closes, its configuration and its model."""
     folder = runs.folder_of(start, config)
     check_resumed(config, saved_config(folder))
     stack.enter_context(runs.own(folder))
@@ -122,7 +122,7 @@ def _loaded(config: Config, console: Console) -> LLMPPO:
 
 
 def _learn(config: Config, model: LLMPPO, folder: Path, console: Console) -> bool:
-    """Trains to the last step, or to where Ctrl-C stops it; returns whether it did."""
+    """Trains to the last step, or until Ctrl-C; returns whether Ctrl-C was pressed."""
     with Dashboard(config.ppo.num_train_steps, console=console) as dashboard, _interruptible() as stop:
         model.set_logger(Logger(str(folder), [JSONLWriter(folder / METRICS), _Display(dashboard, model)]))
         model.on_progress = dashboard.activity
@@ -146,7 +146,7 @@ def _describe(model: LLMPPO) -> str:
 def _before(
     config: Config, model: LLMPPO, folder: Path, console: Console, *, resumed: bool
 ) -> dict[str, float | str]:
-    """The untrained policy's measures; a resumed run's are on disk, or, where that was removed, unknown."""
+    """Returns the measures before training: a resumed run's from disk, or none if the file is missing."""
     path = folder / SUMMARY
     if resumed and path.exists():
         stored: dict[str, float | str] = json.loads(path.read_text())["before"]
@@ -159,7 +159,7 @@ def _before(
 
 
 def measures(config: Config, model: LLMPPO, console: Console, when: str) -> dict[str, float | str]:
-    """How good the policy is now: by play, and exactly if the game is small enough."""
+    """Returns the policy's measures: by play, and exactly if the game is small enough."""
     kind, games = kind_of(config.env), config.run.eval_games
     sampled: Mapping[str, Any] = {}
     if games:
@@ -190,7 +190,7 @@ def _conclude(
 
 
 def _next_steps(config: Config, folder: Path, *, solved: bool) -> str:
-    """Two lines: how to evaluate the run, and how to go on from it."""
+    """Returns two lines: how to evaluate the run, and how to continue from it."""
     evaluate, train = command("eval"), command("train")
     others = ", against others with --opponent mcts:100" if kind_of(config.env).has_opponents else ""
     return (
@@ -208,7 +208,7 @@ class _Stop:
 
 @contextmanager
 def _interruptible() -> Iterator[_Stop]:
-    """Within it the first Ctrl-C only asks to stop; the next one is Python's own."""
+    """Makes the first Ctrl-C within the context only ask to stop; the next one interrupts as usual."""
     stop = _Stop()
     usual = signal.getsignal(signal.SIGINT)
 
@@ -218,7 +218,7 @@ def _interruptible() -> Iterator[_Stop]:
 
     try:
         signal.signal(signal.SIGINT, ask)
-    except ValueError:  # not the main thread, where nobody presses Ctrl-C
+    except ValueError:  # not the main thread: only that thread may handle signals
         yield stop
         return
     try:
@@ -228,9 +228,9 @@ def _interruptible() -> Iterator[_Stop]:
 
 
 class _BetweenSteps(BaseCallback):
-    """What happens between steps: checkpoints, exact evaluations, and the stop when asked to.
+    """Saves checkpoints and evaluates exactly between steps, and stops the run when asked to.
 
-    A step that was stopped half way leaves no trace.
+    A step that is stopped half way leaves no trace.
     """
 
     def __init__(self, folder: Path, config: Config, stop: _Stop) -> None:
@@ -241,13 +241,13 @@ class _BetweenSteps(BaseCallback):
         self._saved = -1
 
     def _on_training_start(self) -> None:
-        self._saved = self._model.step  # new or resumed, there is a checkpoint of where it begins
+        self._saved = self._model.step  # new or resumed, a run begins at a checkpoint
 
     def _on_rollout_start(self) -> None:
         if self._model.step % self._run.checkpoint_every == 0:
             self._save()
         if self._exact_every and self._model.step % self._exact_every == 0:
-            # In the row of the step that it comes before, which the next dump writes.
+            # The next dump writes it, in the row of the step that follows.
             self.logger.record("eval/share", self._kind.share(self._model.policy, self._env))
 
     def _on_step(self) -> bool:
@@ -270,7 +270,7 @@ class _BetweenSteps(BaseCallback):
 
 
 class _Display(KVWriter):
-    """Passes each step's metrics on to the dashboard, with the text of the step's first game."""
+    """Passes each step's metrics to the dashboard, with the transcript of the step's first episode."""
 
     def __init__(self, dashboard: Dashboard, model: LLMPPO) -> None:
         self._dashboard, self._model = dashboard, model
@@ -281,9 +281,9 @@ class _Display(KVWriter):
     ) -> None:
         metrics = {key: float(value) for key, value in key_values.items() if isinstance(value, int | float)}
         if "eval/share" in metrics:
-            self._share["eval/share"] = metrics["eval/share"]  # shown until the next one
+            self._share["eval/share"] = metrics["eval/share"]  # shown until the next evaluation
         episode = self._model.last_episode
         self._dashboard.update(self._share | metrics, episode.transcript() if episode is not None else None)
 
     def close(self) -> None:
-        """Nothing to close: the dashboard is the caller's."""
+        """Does nothing: the caller closes the dashboard."""

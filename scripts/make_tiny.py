@@ -1,11 +1,14 @@
-"""Make the embedded model: `python -m scripts.make_tiny`.
+"""The script that makes the embedded model: ``python -m scripts.make_tiny``.
 
-A small Qwen3 with its own tokenizer, trained from nothing on two kinds of text. Prompts of uniformly random
-play in every declared game and variant, each answered by a uniformly random legal action: it learns their
-language and which answers are legal, and no strategy, since every legal answer was equally likely and no
-outcome was ever shown. And episodes of short code traces of one family in which nothing was answered: what
-stands in them is the program and, at the end, as the environment shows it, what it printed. So it has read
-programs with their outputs, as any language model has, and was never taught to answer with one.
+The model is a small Qwen3 with its own tokenizer, trained from random weights on two kinds of text.
+
+The first kind is prompts of uniformly random play in every declared game and variant, each answered by a
+uniformly random legal action. The model learns their language and which answers are legal. It learns no
+strategy: legal answers are equally likely, and no outcome is shown.
+
+The second kind is short code traces of one family, with an empty answer. They have the program and, in the
+environment's last observation, its output. So the model has read programs with their outputs, but it was
+never trained to answer with an output.
 
 The same command on the same versions makes the same files.
 """
@@ -31,40 +34,56 @@ from gamespiel.agents.models import TINY
 
 GAMES = tuple(DECLARED)
 
-#: The traces it reads: short programs of one family, since of sixteen it would learn too little of each.
-#: Their task ids are neither in a preset nor held out to evaluate on.
 TRACES: dict[str, Any] = {
     "level": 1,
     "family": "sorting",
     "task_ids": [(10_000_000_000, 19_999_999_999)],
 }
+"""The traces to read: short programs of one of sixteen families, since the model is too small for all.
+
+Their task ids are neither in a preset nor held-out.
+"""
 
 PAD, START, END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
-# ChatML as Qwen writes it; the variable enable_thinking that Qwen3 knows has nothing to switch off here.
+
 CHAT_TEMPLATE = (
     "{% for message in messages %}"
     "{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}"
     "{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 )
+"""ChatML as Qwen writes it, without Qwen3's variable ``enable_thinking``: this model has no thinking."""
 
-#: Positions the model is said to have. Rotary embeddings hold nothing a position, so they cost nothing; the
-#: longest prompts, backgammon's doubles with hundreds of moves, have some five thousand tokens.
 POSITIONS = 8192
+"""Positions in the model's configuration. They cost nothing: rotary embeddings have no weights per position.
+
+The longest prompts, backgammon's doubles with hundreds of moves, have some five thousand tokens.
+"""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the model is made; `hidden_size` and the rest are Qwen3's own names.
+    """The settings of the model and its training.
 
-    states_per_game: Distinct states of random play kept of each game, over all its variants.
-    tokenizer_states: Of these, how many the tokenizer is made from: few, or small games would hardly count.
-    episodes_per_game: Games after which a game that has fewer states is left at that.
-    traces: Episodes of code tracing that are kept; one is read after every second state of a game.
-    tokenizer_traces: Of these, how many the tokenizer is made from.
-    longest_row: Longer prompts, in tokens, are left out of training.
-    batch_tokens: Padded tokens a step; short prompts share it among many rows.
-    prompt_share: Of the positions of prompts, how many the loss takes.
+    Attributes:
+        seed: Seed of all random numbers.
+        states_per_game: Distinct states of random play that are kept per game, over all its variants.
+        tokenizer_states: States per game that the tokenizer is made from: few, so that small games count.
+        episodes_per_game: The most episodes per game, for games with fewer states.
+        traces: Episodes of code tracing that are kept; one is read after every second state of a game.
+        tokenizer_traces: Episodes of code tracing that the tokenizer is made from.
+        vocab_size: Qwen3's setting, as the next six are.
+        hidden_size: Width of the hidden states.
+        intermediate_size: Width within a feed-forward layer.
+        num_hidden_layers: Number of layers.
+        num_attention_heads: Attention heads per layer.
+        num_key_value_heads: Heads of keys and values per layer.
+        head_dim: Width of a head.
+        steps: Optimizer steps.
+        longest_row: Tokens of the longest row; longer ones are left out of training.
+        batch_tokens: Padded tokens per step; the shorter its rows, the more of them share it.
+        prompt_share: Share of the prompts' positions that count in the loss.
+        learning_rate: AdamW's learning rate, after the warmup.
     """
 
     seed: int = 0
@@ -89,7 +108,12 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Shown:
-    """One state as a player saw it, with the ids that were legal."""
+    """One state as a player sees it.
+
+    Attributes:
+        text: The observation.
+        legal: The legal actions, ascending.
+    """
 
     text: str
     legal: tuple[int, ...]
@@ -99,10 +123,13 @@ class Shown:
 class Row:
     """A prompt and one of its legal answers, in tokens; or the text of an episode, which has no answer.
 
-    asked, told: A share of the positions before `asked` counts, and each from `told` on. What lies between is
-        not learned: an empty answer is none to be taught.
-    chances: For each token of the answer, the tokens that could have stood there after those before it, and
-        how often each would: exactly, over all the legal answers, each as likely as any other.
+    Attributes:
+        prompt: Tokens of the prompt or of the episode.
+        asked: Before this position, a random share of the positions counts in the loss.
+        told: From this position on, all count. Between the two none does: no empty answer shall be learned.
+        answer: Tokens of the answer.
+        chances: For each token of the answer, the probabilities of the tokens that may follow those before
+            it, over all legal answers, which are equally likely.
     """
 
     prompt: tuple[int, ...]
@@ -116,9 +143,9 @@ class Row:
 
 
 def random_play(game: str, states: int, episodes: int, seed: int) -> list[Shown]:
-    """Distinct states of random play in which every seat is shown its prompt, a variant after another.
+    """Returns distinct states of random play, as the seat to move sees them; variants take turns.
 
-    It ends with the episode in which `states` of them are reached, and after `episodes` in any case.
+    Play ends with the episode that reaches ``states`` states, and after ``episodes`` in any case.
     """
     spec = DECLARED[game]
     envs = [
@@ -142,7 +169,7 @@ def random_play(game: str, states: int, episodes: int, seed: int) -> list[Shown]
 
 
 def unanswered_traces(count: int, seed: int) -> list[tuple[str, str]]:
-    """Episodes of `CodeTrace-v0` with an empty reply: what was asked, and what was shown at the end."""
+    """Returns episodes of ``CodeTrace-v0`` with an empty reply: first and last observation of each."""
     env = gym.make("CodeTrace-v0", **TRACES)
     rng = random.Random(seed)
     episodes = []
@@ -154,14 +181,14 @@ def unanswered_traces(count: int, seed: int) -> list[tuple[str, str]]:
 
 
 def make_tokenizer(texts: Sequence[str], vocab_size: int) -> Any:
-    """Byte-level BPE whose words are lines, with every digit a token of its own."""
+    """Returns a byte-level BPE tokenizer whose words are lines, with one token per digit."""
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
-            # Merges may span words, not lines: a prompt's fixed phrases become single tokens.
+            # Merges may span words but not lines, so that a prompt's fixed phrases become single tokens.
             pre_tokenizers.Split(Regex(r"\n"), "merged_with_previous"),
             pre_tokenizers.Digits(individual_digits=True),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
@@ -209,7 +236,7 @@ def make_model(recipe: Recipe, tokenizer: Any) -> Any:
 
 
 def draw_row(shown: Shown, codec: Any, rng: random.Random) -> Row:
-    """A state with a random legal answer."""
+    """Returns a state with a random legal answer."""
     answers = [codec.encode_action(action) for action in shown.legal]
     answer = rng.choice(answers)
     chances = []
@@ -222,7 +249,7 @@ def draw_row(shown: Shown, codec: Any, rng: random.Random) -> Row:
 
 
 def trace_row(asked: str, ending: str, codec: Any) -> Row:
-    """An episode of code tracing as a chat: the question, an empty answer, and how it ended."""
+    """Returns an episode of code tracing as a chat: prompt, empty answer and last observation."""
     roles = (("user", asked), ("assistant", ""), ("user", ending))
     chat = [{"role": role, "content": content} for role, content in roles]
     text = codec.tokenizer.apply_chat_template(chat, tokenize=False)
@@ -236,14 +263,14 @@ def trace_row(asked: str, ending: str, codec: Any) -> Row:
 def rows(
     games: Sequence[Sequence[Shown]], traces: Sequence[Row], codec: Any, recipe: Recipe, rng: random.Random
 ) -> Iterator[Row]:
-    """Random states of the games in turn, a random trace after every second; without what is too long."""
+    """Yields random states of the games in turn, and a random trace after every second; no too long rows."""
     for turn, states in enumerate(cycle(games)):
         drawn = [draw_row(rng.choice(states), codec, rng), *([rng.choice(traces)] if turn % 2 else [])]
         yield from (row for row in drawn if len(row) <= recipe.longest_row)
 
 
 def batches(stream: Iterator[Row], recipe: Recipe, rng: random.Random) -> Iterator[list[Row]]:
-    """Rows of like length together, as many as `batch_tokens` hold, in random order of length."""
+    """Yields batches of rows of similar length, of at most ``batch_tokens``, in random order of length."""
     while True:
         pool = sorted((next(stream) for _ in range(20 * len(GAMES))), key=len)
         cut: list[list[Row]] = [[]]
@@ -258,11 +285,11 @@ def batches(stream: Iterator[Row], recipe: Recipe, rng: random.Random) -> Iterat
 def losses_of(
     model: Any, batch: Sequence[Row], pad: int, recipe: Recipe
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Of prompts and of answers.
+    """Returns the losses of a batch's prompts and of its answers, scalars.
 
-    Of prompts the mean cross-entropy of the next token, at some of the positions, and wherever it is told
-    what a program printed. Of answers the mean divergence from what a uniform player would say, at all of
-    them: 0 where exactly the legal answers are left and equally likely.
+    The loss of prompts is the mean cross-entropy of the next token, at a random share of the positions and
+    at those of a program's output. The loss of answers is the mean divergence from a uniform player's tokens,
+    at all positions. It is 0 if exactly the legal answers are likely, and equally so.
     """
     width = max(map(len, batch))
     ids = torch.tensor([[*row.prompt, *row.answer, *(pad,) * (width - len(row))] for row in batch])
@@ -280,7 +307,7 @@ def losses_of(
     uniform = torch.zeros_like(said)
     for position_target, chances in zip(uniform, (c for row in batch for c in row.chances), strict=True):
         position_target[list(chances)] = torch.tensor(list(chances.values()))
-    # A batch can be of traces alone, which have no answers.
+    # A batch can have traces only, which have no answers.
     answers = torch.nn.functional.kl_div(said, uniform, reduction="sum") / max(1, len(said))
     return prompts, answers
 
@@ -288,7 +315,7 @@ def losses_of(
 def pretrain(
     model: Any, codec: Any, games: Sequence[Sequence[Shown]], traces: Sequence[Row], recipe: Recipe
 ) -> dict[str, float]:
-    """Train on prompts, what may be answered, and traces; the mean losses of the last 100 steps."""
+    """Trains on prompts, answers and traces; returns the mean losses of the last 100 steps."""
     rng = random.Random(recipe.seed)
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=recipe.learning_rate, betas=(0.9, 0.98), weight_decay=0.01
@@ -313,7 +340,7 @@ def pretrain(
 
 
 def make(recipe: Recipe, folder: Path, games: Sequence[str] = GAMES) -> dict[str, Any]:
-    """Write the model, its tokenizer and how it was made into `folder`."""
+    """Writes the model, its tokenizer and a record of both into ``folder``; returns the record."""
     import gamespiel  # noqa: F401  # registers the environments
     from gamespiel.agents.decoding import ChatCodec
 

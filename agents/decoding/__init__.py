@@ -1,4 +1,4 @@
-"""How a language model's tokens become actions."""
+"""The decoders, which turn a language model's tokens into actions."""
 
 from gamespiel.agents.decoding.choice import (
     AmbiguousNamesError,

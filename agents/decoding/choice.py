@@ -1,8 +1,8 @@
-"""Choosing among legal actions: an exact distribution over a trie of the model's own tokens.
+"""The choice decoder: an exact distribution over legal actions, from a trie of the model's own tokens.
 
-Each branching node's logits are masked to its children and renormalised in float32, so legal actions have all
-the mass and an action's probability is the product along its path. States that repeat in a batch (a prompt
-depends on the information state alone, so in small games most do) are read once and shared.
+Each branching node's logits are masked to its children and renormalised in float32. So legal actions have all
+the mass, and an action's probability is the product along its path. States that repeat in a batch are read
+once. In small games most states repeat, since a prompt depends on the information state alone.
 """
 
 from __future__ import annotations
@@ -27,33 +27,44 @@ Tokens = tuple[int, ...]
 
 
 class AmbiguousNamesError(TaskGymError, ValueError):
-    """Actions that are to be answered by names which say the same."""
+    """Names of legal actions that the tokenizer cannot tell apart."""
 
 
 class NamedLegal(NamedTuple):
-    """Legal actions, ascending, and what the policy is to write for each of them in this state."""
+    """Legal actions of a state that are answered by name.
+
+    Attributes:
+        actions: The legal actions, ascending.
+        names: The text to write for each of them.
+    """
 
     actions: tuple[int, ...]
     names: tuple[str, ...]
 
 
-#: What is legal in a state; without names, the codec says how an action is written.
 Legal = tuple[int, ...] | NamedLegal
+"""The legal actions of a state. Without names, the codec gives an action's text."""
+
 Uniforms = Callable[[int], npt.NDArray[np.float64]]
+"""Depth of a decision to its uniforms in [0, 1), float64, one per row."""
+
 TRIES_CACHED = 65_536
 
-#: Named actions are a state's own and can be long; what is kept is for the passes of one update.
 NAMED_TRIES_CACHED = 4096
+"""Fewer than ``TRIES_CACHED``: names differ by state and can be long, and one update reuses them."""
+
 T = TypeVar("T")
 
 
 class ChoiceSample(NamedTuple):
-    """What sampling found, one row a state; n rows.
+    """Chosen actions, one row per state; n rows.
 
-    actions: int64 (n,). log_probs: float32 (n,), of the sampled action among the legal ones.
-    legal_mass: float32 (n,), the unmasked model's mass on legal children, multiplied over the branching nodes
-        of the sampled path: what is forced is not read, so it counts as 1.
-    hidden: (n, hidden_size), the last prompt token's hidden states, for the critic.
+    Attributes:
+        actions: int64 (n,).
+        log_probs: Log-probabilities of the chosen actions among the legal ones, float32 (n,).
+        legal_mass: The unmasked model's mass on legal children, multiplied over the branching nodes of the
+            chosen path, float32 (n,). Forced tokens are not read and count as 1.
+        hidden: Hidden states of the last prompt tokens, for the critic, (n, hidden_size).
     """
 
     actions: npt.NDArray[np.int64]
@@ -64,14 +75,16 @@ class ChoiceSample(NamedTuple):
 
 @dataclass(frozen=True)
 class ChoiceEvaluation:
-    """Actions under the current weights, differentiable; n turns, k branching nodes on their paths.
+    """Given actions under the current weights, differentiable; n turns, k branching nodes on their paths.
 
-    log_probs: float32 (n,). entropy: float32 (n,), in nats: exact where the trie has one branching node, else
-    the sum of the exact entropies of the nodes on the path, which is unbiased for the sampling policy.
-    hidden: (n, hidden_size) at the last prompt token.
-    nodes: float32 (k, c) log-probabilities of the children, -inf beyond a node's own.
-    turns: int64 (k,), the turn each node belongs to, ascending.
-    exact: bool (n,), whether the turn's entropy (and a divergence summed the same way) is exact.
+    Attributes:
+        log_probs: float32 (n,).
+        entropy: In nats, float32 (n,). It is exact if the trie has at most one branching node. Otherwise it
+            is the sum of the exact entropies of the path's nodes, which is unbiased for the sampling policy.
+        hidden: Hidden states of the last prompt tokens, (n, hidden_size).
+        nodes: Log-probabilities of the nodes' children, float32 (k, c), -inf beyond a node's own.
+        turns: The turn of each node, ascending, int64 (k,).
+        exact: Whether the turn's entropy, and a divergence summed the same way, is exact, bool (n,).
     """
 
     log_probs: Tensor
@@ -82,11 +95,11 @@ class ChoiceEvaluation:
     exact: npt.NDArray[np.bool_]
 
     def kl_to(self, reference: ChoiceEvaluation | Tensor) -> Tensor:
-        """KL(this || reference) per turn in nats, float32 (n,), summed over each path's nodes."""
+        """Returns KL(this || reference) per turn in nats, float32 (n,), summed over each path's nodes."""
         other = reference if isinstance(reference, Tensor) else reference.nodes
         width = self.nodes.shape[1]
         legal = torch.isfinite(self.nodes)
-        # Nodes are padded to the widest of their batch; what lies beyond this batch's width is padding.
+        # Nodes are padded to the widest of their batch: columns beyond this batch's width are padding.
         difference = self.nodes.masked_fill(~legal, 0.0) - other[:, :width].masked_fill(~legal, 0.0)
         return self._per_turn((self.nodes.exp() * difference).sum(-1))
 
@@ -96,7 +109,7 @@ class ChoiceEvaluation:
 
 
 class _Read(NamedTuple):
-    """One branching node to be read: a token sequence, the position that predicts the child, the children."""
+    """A branching node to read: index of a token sequence, position that predicts the child, children."""
 
     sequence: int
     position: int
@@ -104,7 +117,7 @@ class _Read(NamedTuple):
 
 
 class _Index(Generic[T]):
-    """Distinct items in order of first appearance."""
+    """Distinct items in order of first appearance; a call returns an item's index."""
 
     def __init__(self) -> None:
         self.items: list[T] = []
@@ -118,11 +131,11 @@ class _Index(Generic[T]):
 
 
 class ChoiceDecoder:
-    """The distribution over legal actions of a language model.
+    """A language model's distribution over legal actions.
 
     Args:
-        codec: how prompts and actions become tokens.
-        engine: where forwards run.
+        codec: Turns prompts and actions into tokens.
+        engine: Runs the forwards.
     """
 
     def __init__(self, codec: ChatCodec, engine: TransformersEngine) -> None:
@@ -132,10 +145,10 @@ class ChoiceDecoder:
         self._named: Callable[[NamedLegal], ActionTrie] = lru_cache(NAMED_TRIES_CACHED)(self._of_names)
 
     def trie(self, legal: Legal) -> ActionTrie:
-        """The trie of what may be answered.
+        """Returns the legal actions' token trie.
 
         Raises:
-            AmbiguousNamesError: names that the tokenizer cannot tell apart.
+            AmbiguousNamesError: the tokenizer cannot tell two names apart.
         """
         return self._named(legal) if isinstance(legal, NamedLegal) else self._numbered(legal)
 
@@ -156,12 +169,13 @@ class ChoiceDecoder:
 
     @torch.no_grad()
     def sample(self, prompts: Sequence[Tokens], legal: Sequence[Legal], uniforms: Uniforms) -> ChoiceSample:
-        """Draw one legal action a state.
+        """Draws one legal action per state.
 
         Args:
-            prompts: n token sequences. legal: n ascending, non-empty legal sets.
-            uniforms: `uniforms(depth)` gives n numbers in [0, 1), float64, the noise of the depth-th
-                decision. It is asked once for each group of rows that shares a forward, which takes its own.
+            prompts: Token sequences, n of them.
+            legal: Ascending, non-empty legal sets, n of them.
+            uniforms: Returns the noise of the depth-th decision, float64 (n,). It is called once per depth
+                and group of rows that share a forward; each group takes its own rows.
         """
         n = len(prompts)
         states, prompt_index = _Index[tuple[int, Legal]](), _Index[Tokens]()
@@ -196,7 +210,7 @@ class ChoiceDecoder:
         prefix: Prefix | None,
         uniforms: Uniforms,
     ) -> None:
-        """Leads rows of one chunk from their tries' roots to an action, all of one depth together."""
+        """Leads the rows of one chunk from their tries' roots to an action, one depth at a time."""
         at = {}
         for row, trie in tries.items():
             if trie.nodes:
@@ -236,10 +250,10 @@ class ChoiceDecoder:
     def evaluate(
         self, prompts: Sequence[Tokens], legal: Sequence[Legal], actions: Sequence[int]
     ) -> ChoiceEvaluation:
-        """Log-probabilities, entropies and prompt states of given actions.
+        """Returns log-probabilities, entropies and hidden states of given actions.
 
         Raises:
-            ValueError: an action that is not in its legal set.
+            ValueError: an action is not in its legal set.
         """
         sequences, reads, anchors = _Index[Tokens](), _Index[_Read](), []
         turn_of, read_of, chosen, exact = [], [], [], []
@@ -282,18 +296,19 @@ class ChoiceDecoder:
     def distribution(
         self, prompts: Sequence[Tokens], legal: Sequence[Legal]
     ) -> list[npt.NDArray[np.float64]]:
-        """Every legal action's probability, one float64 array per state in the order of its legal set.
+        """Returns every legal action's probability, a float64 array per state in the order of its legal set.
 
-        Reads every branching node, so its cost grows with the legal set; `sample` and `evaluate` do not.
+        This reads every branching node, so the cost grows with the legal set; that of ``sample`` and
+        ``evaluate`` does not.
         """
         log_probs, _, where, _ = self._all_nodes(prompts, legal, anchored=False)
         return [self._probabilities(log_probs, at, actions) for at, actions in zip(where, legal, strict=True)]
 
     @torch.no_grad()
     def best(self, prompts: Sequence[Tokens], legal: Sequence[Legal]) -> ChoiceSample:
-        """The most probable legal action of each state, the first of equals.
+        """Returns the most probable legal action of each state, the first of equals.
 
-        Reads every branching node, as `distribution` does.
+        This reads every branching node, as ``distribution`` does.
         """
         log_probs, mass, where, hidden = self._all_nodes(prompts, legal, anchored=True)
         chosen = _Descent(len(prompts), self.engine.device)
@@ -311,8 +326,8 @@ class ChoiceDecoder:
         """Reads every branching node of every state's trie.
 
         Returns:
-            float64 (k, c) log-probabilities of the children; float64 (k,) their unmasked mass; per state, the
-            row of each of its nodes; and, if `anchored`, the last prompt tokens' hidden states (n, hidden).
+            Log-probabilities of the children, float64 (k, c); their unmasked mass, float64 (k,); per state,
+            the rows of its nodes; if ``anchored``, the last prompt tokens' hidden states (n, hidden).
         """
         sequences, reads = _Index[Tokens](), _Index[_Read]()
         where: list[list[int]] = []
@@ -333,14 +348,14 @@ class ChoiceDecoder:
     def _probabilities(
         self, log_probs: npt.NDArray[np.float64], at: list[int], legal: Legal
     ) -> npt.NDArray[np.float64]:
-        """Probabilities of one state's legal actions, from the rows `at` of its nodes."""
+        """Returns the probabilities of one state's legal actions, from the rows ``at`` of its nodes."""
         paths = self.trie(legal).paths.values()
         return _normalised([sum(log_probs[at[c.node], c.child] for c in path) for path in paths])
 
     def _read(
         self, sequences: list[Tokens], reads: list[_Read], anchors: list[tuple[int, int]]
     ) -> tuple[Tensor, Tensor]:
-        """Hidden states of the reads, and of the anchors (one a turn), each distinct place read once."""
+        """Returns hidden states of the reads, and of the anchors (one per turn), reading each place once."""
         places = _Index[tuple[int, int]]()
         at = [places((read.sequence, read.position)) for read in reads] + [
             places(anchor) for anchor in anchors
@@ -348,13 +363,13 @@ class ChoiceDecoder:
         states = self.engine.read(
             sequences, [row for row, _ in places.items], [pos for _, pos in places.items]
         )
-        # index_select, here and below: with many threads, plain indexing adds up the gradients of repeats
+        # index_select, here and elsewhere: with many threads, plain indexing adds the gradients of repeats
         # in any order, and two runs would differ.
         states = states.index_select(0, torch.tensor(at, dtype=torch.long, device=states.device))
         return states[: len(reads)], states[len(reads) :]
 
     def _children(self, states: Tensor, children: Sequence[Tokens]) -> tuple[Tensor, Tensor]:
-        """Renormalised log-probabilities of each state's children, and their unmasked mass.
+        """Returns renormalised log-probabilities of each state's children, and their unmasked mass.
 
         Shapes: states (k, hidden) -> float32 (k, c), -inf beyond a state's own children; float32 (k,).
         """
@@ -394,10 +409,12 @@ class _Descent:
 def _inverse_cdf(
     log_probs: Tensor, where: Sequence[int], uniforms: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.int64]:
-    """The child at which the cumulative probability first exceeds the uniform; never one of probability 0.
+    """Returns the child at which the cumulative probability first exceeds the uniform, int64 (rows,).
+
+    A child of probability 0 is never returned.
 
     Raises:
-        FloatingPointError: probabilities that are not numbers.
+        FloatingPointError: a probability is not a finite number.
     """
     p = log_probs.double().exp().cpu().numpy()
     cumulative = p.cumsum(-1)
@@ -406,7 +423,7 @@ def _inverse_cdf(
             "the model's logits are not finite: its weights or activations have overflowed"
         )
     below = cumulative[where] <= uniforms[:, None] * cumulative[where][:, -1:]
-    # Rounding can leave the total at the uniform itself: the last child with any mass takes the rest.
+    # Rounding can leave no sum above the uniform: then the last child with any mass is taken.
     last = p.shape[1] - 1 - (p > 0)[:, ::-1].argmax(-1)
     return np.minimum(below.sum(-1), last[where]).astype(np.int64)
 

@@ -1,4 +1,4 @@
-"""From a text to the tokens of a chat turn, and from an action to the tokens of its answer."""
+"""The codec from a text to the tokens of a chat turn, and from an action to the tokens of its answer."""
 
 from __future__ import annotations
 
@@ -17,11 +17,15 @@ class TokenBoundaryError(ValueError):
 class ChatCodec:
     """Prompts and answers of one tokenizer.
 
-    A prompt is the chat template around one user message, with the generation prompt; an answer is the
-    action's text closed by the end-of-turn token. Both are tokenised apart, which is the same as together
-    only where the tokenizer splits at the seam. That is asserted for digits at once, each of which must be a
-    token of its own (Qwen's tokenizers pass), and for an action's text when it is first encoded; one prompt
-    stands for all, since all end with the same generation prompt.
+    A prompt is the chat template around one user message, with the generation prompt. An answer is the
+    action's text closed by the end-of-turn token. Prompt and answer are tokenised apart, which gives the
+    tokens of both together only if the tokenizer splits at the seam. The constructor checks this for digits,
+    each of which must be one token (Qwen's tokenizers pass); the first encoding checks any other action's
+    text. One prompt is enough to check, since all end with the same generation prompt.
+
+    Args:
+        tokenizer: A transformers tokenizer with a chat template.
+        action_text: Returns the text of an action.
 
     Raises:
         TokenBoundaryError: the tokenizer merges digits, merges across the seam, or has no end-of-turn token.
@@ -47,12 +51,12 @@ class ChatCodec:
         self.__init__(**state)  # type: ignore[misc]  # caches do not pickle; the rest is cheap to redo
 
     def prompt_text(self, text: str) -> str:
-        """The text the model reads before it answers."""
+        """Returns the text that the model reads before it answers."""
         rendered: str = self.tokenizer.apply_chat_template(
             [{"role": "user", "content": text}],
             tokenize=False,
             add_generation_prompt=True,
-            enable_thinking=False,  # Qwen3 answers at once; templates that do not know the word ignore it
+            enable_thinking=False,  # Qwen3 answers at once; other templates ignore the variable
         )
         return rendered
 
@@ -66,7 +70,11 @@ class ChatCodec:
         return self.encode_answer(self.action_text(action))
 
     def encode_answer(self, text: str) -> tuple[int, ...]:
-        """The tokens of an answer, closed by the end of the turn."""
+        """Returns the tokens of an answer, end-of-turn included.
+
+        Raises:
+            TokenBoundaryError: the answer merges with the prompt.
+        """
         tokens = self._encode(text)
         self._check_seam(text, tokens)
         return (*tokens, self.end_of_turn)

@@ -1,8 +1,8 @@
-"""The prefix tree of a legal set's token sequences.
+"""The trie of a legal set's token sequences.
 
-Every action's sequence ends with the end-of-turn token, which is a child like any other: with the legal ids
-1 and 12, the node reached by "1" has two children, end-of-turn and "2". Without it the shorter of the two
-could never be chosen.
+Every action's sequence ends with the end-of-turn token, which is a child like any other. With the legal ids
+1 and 12, the node reached by "1" has two children, end-of-turn and "2". Without end-of-turn, 1 could never be
+chosen.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 
 class Node(NamedTuple):
-    """A branching node: a place where the policy has something to decide.
+    """A branching node: one decision of the policy.
 
-    prefix: the action's tokens before this decision, shape (depth,).
-    children: the tokens that may follow, ascending, shape (n_children,), n_children >= 2.
+    Attributes:
+        prefix: The action's tokens before this decision, shape (depth,).
+        children: The tokens that may follow, ascending, shape (n_children,), n_children >= 2.
     """
 
     prefix: tuple[int, ...]
@@ -24,7 +25,12 @@ class Node(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """One decision on an action's path: which child of which branching node."""
+    """A decision on an action's path.
+
+    Attributes:
+        node: Index of the branching node.
+        child: Index of the chosen child.
+    """
 
     node: int
     child: int
@@ -32,13 +38,14 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True)
 class ActionTrie:
-    """All legal actions' sequences of one state.
+    """The token sequences of one state's legal actions.
 
-    nodes: the branching nodes, parents before children; nodes with one child are left out, since what is
-        forced needs no forward and has probability 1.
-    paths: for every legal action, the choices from the root to its end (empty where it is the only one).
-    following: the next branching node after a choice, where something is left to decide.
-    ends: the action that a choice settles, where nothing is.
+    Attributes:
+        nodes: The branching nodes, parents before children. Nodes with one child are left out: a forced
+            token needs no forward and has probability 1.
+        paths: By legal action, the choices from the root to its end; empty for an only action.
+        following: By choice, the index of the next branching node, if one follows.
+        ends: By choice, the action that it decides, if no branching node follows.
     """
 
     nodes: tuple[Node, ...]
@@ -48,10 +55,10 @@ class ActionTrie:
 
     @classmethod
     def build(cls, sequences: Mapping[int, Sequence[int]]) -> ActionTrie:
-        """Build from action -> its tokens, end-of-turn included.
+        """Builds the trie from a map of actions to their tokens, end-of-turn included.
 
         Raises:
-            ValueError: no action at all, two actions of the same tokens, or one that is a prefix of another.
+            ValueError: there is no action, or an action's tokens equal or begin another's.
         """
         if not sequences:
             raise ValueError("an action trie needs at least one legal action, got none")
@@ -80,7 +87,7 @@ class ActionTrie:
 def _group_by_next_token(
     sequences: Mapping[int, Sequence[int]], prefix: tuple[int, ...], actions: list[int]
 ) -> dict[int, list[int]]:
-    """Actions by the token that follows `prefix`; each of them begins with it."""
+    """Returns the actions by the token that follows ``prefix``; all of them begin with ``prefix``."""
     depth = len(prefix)
     groups: dict[int, list[int]] = {}
     for action in actions:

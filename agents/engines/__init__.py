@@ -1,4 +1,4 @@
-"""Where the model's forward passes run."""
+"""The engines, which run the model's forward passes."""
 
 from gamespiel.agents.engines.transformers import TransformersEngine
 

@@ -1,8 +1,8 @@
-"""Forward passes of a causal language model with transformers, at the positions that matter only.
+"""The transformers engine: forward passes of a causal language model, read at chosen positions only.
 
-Sequences are padded on the right. Attention is causal and pads come last, so no real token ever sees one and
-no attention mask is needed; only when a cache is extended do pads stand between prompt and continuation, and
-there they are masked.
+Sequences are padded on the right. Attention is causal and pads come last, so no real token sees a pad and no
+attention mask is needed. Only in an extended cache are pads between prompt and continuation; there they are
+masked.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class TransformersEngine:
     """Hidden states and logits of a (PEFT-wrapped) causal language model.
 
     Args:
-        model: a transformers causal language model, or the PEFT model around one.
-        tokens_per_forward: padded tokens that share one forward. It only splits the work: the order in which
-            sequences are grouped depends on their lengths and positions alone.
+        model: A transformers causal language model, or the PEFT model around one.
+        tokens_per_forward: Budget of padded tokens per forward. It only splits the work: the grouping of
+            sequences depends on their lengths and positions alone.
     """
 
     def __init__(self, model: Any, tokens_per_forward: int = TOKENS_PER_FORWARD) -> None:
@@ -41,19 +41,19 @@ class TransformersEngine:
         return next(self.decoder.parameters()).device
 
     def adapters_off(self) -> AbstractContextManager[None]:
-        """The reference policy: the same model without its adapters."""
+        """Returns a context in which the model is the reference policy, without its adapters."""
         context: AbstractContextManager[None] = self.model.disable_adapter()
         return context
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """Next-token logits in float32, shape (k, vocab), from hidden states of shape (k, hidden)."""
+        """Returns next-token logits, float32 (k, vocab), from hidden states (k, hidden)."""
         logits: Tensor = self.head(hidden.to(self.head.weight.dtype))
         return logits.float()
 
     def read(
         self, sequences: Sequence[tuple[int, ...]], rows: Sequence[int], positions: Sequence[int]
     ) -> Tensor:
-        """Hidden states at (row, position) pairs, shape (k, hidden); differentiable with gradients on."""
+        """Returns hidden states at (row, position) pairs, shape (k, hidden), differentiable."""
         wanted: dict[int, list[int]] = {}
         for k, row in enumerate(rows):
             wanted.setdefault(row, []).append(k)
@@ -72,7 +72,7 @@ class TransformersEngine:
         return torch.cat(parts)[inverse.to(parts[0].device)]
 
     def chunks(self, sequences: Sequence[tuple[int, ...]]) -> Iterator[list[int]]:
-        """Indices of the sequences that share a forward: similar lengths, at most the token budget padded."""
+        """Yields indices of sequences to share a forward: of similar length, padded within the budget."""
         chunk: list[int] = []
         for row in sorted(range(len(sequences)), key=lambda row: -len(sequences[row])):
             longest = len(sequences[chunk[0]]) if chunk else 0
@@ -85,7 +85,7 @@ class TransformersEngine:
 
     @torch.no_grad()
     def prefill(self, prompts: Sequence[tuple[int, ...]], *, cache: bool) -> tuple[Tensor, Prefix | None]:
-        """Hidden states of the prompts' last tokens, shape (n, hidden), and what `extend` continues from."""
+        """Returns hidden states of the prompts' last tokens (n, hidden), and a prefix for ``extend``."""
         lengths = torch.tensor([len(prompt) for prompt in prompts], device=self.device)
         out = self.decoder(input_ids=self._padded(prompts), use_cache=cache)
         last = out.last_hidden_state[torch.arange(len(prompts), device=self.device), lengths - 1]
@@ -93,9 +93,9 @@ class TransformersEngine:
 
     @torch.no_grad()
     def extend(self, prefix: Prefix, rows: Sequence[int], tokens: Sequence[tuple[int, ...]]) -> Tensor:
-        """Hidden states after continuing prompt `rows[i]` with `tokens[i]`, shape (k, hidden).
+        """Returns hidden states after continuing prompt ``rows[i]`` with ``tokens[i]``, shape (k, hidden).
 
-        Those that follow each other share a forward as far as the token budget goes, their prompts counted.
+        Neighbours share a forward within the token budget, their prompts counted.
         """
         parts, start, longest = [], 0, 0
         for end, sequence in enumerate(tokens):
@@ -142,7 +142,7 @@ class Prefix:
         return int(self._layers[0][0].shape[-2])
 
     def select(self, rows: Tensor) -> DynamicCache:
-        """A cache of its own for `rows` (repeats allowed): extending it leaves this one as it was."""
+        """Returns a copy of the cache for ``rows`` (repeats allowed); extending it leaves this one alone."""
         cache = DynamicCache()
         for layer, (keys, values) in enumerate(self._layers):
             cache.update(keys.index_select(0, rows), values.index_select(0, rows), layer)

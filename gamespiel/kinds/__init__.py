@@ -1,6 +1,6 @@
 """Kinds of task: one file for games, one for code tracing.
 
-A third kind is a file here, its entry in `kind_of`, and its keys in the `env` section of the configuration.
+A third kind is a file here, an entry in ``kind_of``, and keys in the configuration's ``env`` section.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def kind_of(env: EnvConfig) -> Kind:
-    """Returns the kind of task that `env.env_type` names."""
-    # Imported when it is asked for: each kind brings the libraries that its tasks need.
+    """Returns the kind of task that ``env.env_type`` names."""
+    # Imported on demand: each kind loads the libraries that its tasks need.
     if env.env_type == "trace":
         from gamespiel.kinds.traces import Traces
 

@@ -1,4 +1,4 @@
-"""The protocol of a kind of task: what training, evaluation and reports ask of it."""
+"""The base class of kinds of task: everything that training, evaluation and reports need of one."""
 
 from __future__ import annotations
 
@@ -19,91 +19,98 @@ from gamespiel.config.sections import EnvConfig
 from gamespiel.exact import ExactComparison
 
 MakeEnvs = Callable[[int], TextVecEnv]
-"""Number of environments to that many copies of the configured one."""
+"""Number of environments to that many copies of the configured environment."""
 
 ShowProgress = Callable[[int], AbstractContextManager[Callable[[bool], None]]]
-"""Number of episodes to a context whose value is called after each step; see `gamespiel.report.progress`."""
+"""Number of episodes to a context whose value is called after each step; see ``report.progress``."""
 
 
 class Kind(ABC):
-    """A kind of task. It has no state: the `env` section of a configuration says which tasks and how."""
+    """A kind of task. It has no state: the configuration's ``env`` section chooses tasks and how to play."""
 
     environment: ClassVar[str]
     """Id of the environment that a policy plays."""
     unit: ClassVar[str]
-    """What several episodes are called."""
+    """Plural noun for episodes, in messages."""
     has_opponents: ClassVar[bool] = False
-    """Whether the section's opponent plays."""
+    """Whether the ``env`` section's opponent plays."""
 
     @abstractmethod
     def arguments(self, env: EnvConfig) -> dict[str, Any]:
-        """Returns what the section means to `gym.make` of the environment.
+        """Returns the section as arguments of ``gym.make``.
 
         Raises:
-            InvalidValueError: nothing in it chooses a task.
+            InvalidValueError: the section chooses no task.
         """
 
     def settled(self, env: EnvConfig) -> EnvConfig:
-        """Returns the section with names that mean the same tasks everywhere and at any time."""
+        """Returns the section with names that mean the same tasks on any machine and at any time."""
         return env
 
     @abstractmethod
     def check_played(self, env: EnvConfig, who: str) -> None:
-        """Raises InvalidValueError unless an episode of the section can be played by one agent.
+        """Raises unless one agent can play an episode of the section.
 
         Args:
             env: The section.
-            who: Who wants to play, "training" or "evaluation".
+            who: "training" or "evaluation", for the message.
+
+        Raises:
+            InvalidValueError: one agent cannot.
         """
 
     @abstractmethod
     def tasks(self, env: gym.Env[Any, Any]) -> list[str]:
-        """Returns the names of what may be drawn, in alphabetical order."""
+        """Returns the names of the tasks that may be drawn, in alphabetical order."""
 
     @abstractmethod
     def where(self, env: EnvConfig, tasks: Sequence[str], agent: str | None) -> str:
-        """Returns what an agent (None for a policy) plays, and against whom, as titles say it."""
+        """Returns what an agent (None for a policy) plays, and against whom, for titles."""
 
     @abstractmethod
     def file_label(self, env: EnvConfig, tasks: Sequence[str]) -> str:
-        """Returns what is played, and against whom, as names of result files say it."""
+        """Returns what is played, and against whom, for names of result files."""
 
     # -- play ----------------------------------------------------------------------------------------------
 
     @abstractmethod
     def at_once(self, count: int) -> int:
-        """Returns how many environments play `count` episodes per seat at once."""
+        """Returns the number of environments that play ``count`` episodes per seat at once."""
 
     @abstractmethod
     def seeds(self, envs: TextVecEnv, count: int, seed: int) -> list[int]:
-        """Returns the seeds of an evaluation: `count` episodes per seat."""
+        """Returns the seeds of an evaluation: ``count`` episodes per seat."""
 
     @abstractmethod
     def play_agent(
         self, name: str, env: EnvConfig, count: int, seed: int, make_envs: MakeEnvs, shown: ShowProgress
     ) -> list[Episode]:
-        """Plays the episodes of an evaluation with a baseline, by name."""
+        """Plays the episodes of an evaluation with a baseline, by name, and returns them."""
 
     @abstractmethod
     def groups(self, episodes: Sequence[Episode]) -> dict[str, list[Episode]]:
-        """Returns the episodes by what they are reported by, and "all" of them."""
+        """Returns the episodes by the groups of reports, one of which is "all"."""
 
     @abstractmethod
     def table(self, title: str, rows: Mapping[str, Measured]) -> RenderableType:
-        """Returns the measurements by group as a table, with what explains it."""
+        """Returns the measures by group as a table, with a note if it needs one."""
 
     # -- exact values, of kinds that have them -------------------------------------------------------------
 
     def check_exact(self) -> None:
-        """Raises InvalidValueError unless there are tasks of this kind whose values can be computed."""
+        """Raises unless exact values can be computed for some tasks of this kind.
+
+        Raises:
+            InvalidValueError: for none.
+        """
         raise InvalidValueError(f"--exact is for games small enough to enumerate, not for {self.unit}")
 
     def is_enumerable(self, env: EnvConfig) -> bool:
-        """Whether the values of the configured task can be computed."""
+        """Returns whether exact values of the configured task can be computed."""
         return False
 
     def solve_policy(self, policy: LLMPolicy, env: EnvConfig, *, trained: bool = True) -> ExactComparison:
-        """Returns a policy's exact values, beside those without adapters if it is `trained`."""
+        """Returns a policy's exact values and, if it is ``trained``, those without adapters."""
         raise NotImplementedError(f"{type(self).__name__} has no exact values")
 
     def solve_agent(self, name: str, env: EnvConfig) -> ExactComparison:

@@ -27,7 +27,7 @@ from gamespiel.report.tables import SAMPLED_NOTE, sampled_table
 from task_gym.opponents import OPEN, Opponent, make_opponent
 
 SEATS = 2
-"""Seats of nearly all games: how many environments an evaluation makes for each episode per seat."""
+"""Seats of nearly all games: the environments that an evaluation makes for each episode per seat."""
 
 
 class Games(Kind):
@@ -102,7 +102,7 @@ class Games(Kind):
         return Group(sampled_table(title, rows), Text(SAMPLED_NOTE))
 
     def check_exact(self) -> None:
-        """Does nothing: which games are small enough is found out when they are solved."""
+        """Does nothing: solving a game finds out whether it is small enough."""
 
     def is_enumerable(self, env: EnvConfig) -> bool:
         return exact.is_enumerable(env)
@@ -118,14 +118,14 @@ class Games(Kind):
 
 
 def baseline_agent(name: str, env: TextVecEnv, seed: int, episodes: int) -> Decide:
-    """An opponent by name (`random`, `first`, `mcts:100`, ...) as an agent in local environments.
+    """Returns an opponent by name (``random``, ``mcts:100``, ...) as an agent in local environments.
 
-    It is built anew for each episode's game and seat, and seeded by (seed, episode). `mcts` reads the true
-    state, as the opponent of that name does. No other plays in its place: where players move at once a
-    search is refused.
+    It is built anew for each episode's game and seat, and seeded by (seed, episode). ``mcts`` reads the true
+    state, as the opponent of that name does. No other opponent replaces it: a search is refused in games
+    with simultaneous moves.
 
     Raises:
-        OpponentError: a name that no opponent has, or a game that may be drawn and that it cannot play.
+        OpponentError: no opponent has that name, or it cannot play a game that may be drawn.
     """
     first: Any = env.envs[0].unwrapped
     for variant in first.variants:

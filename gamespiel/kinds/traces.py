@@ -1,4 +1,4 @@
-"""Code tracing: its environments, baselines, and groups of results."""
+"""Code tracing: its environments, baselines and groups of results."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ from trace_gym.programs.sources import open_source
 from trace_gym.source import parse
 
 NAME = "code_trace"
-"""What results call the task."""
+"""Name of the task in results."""
 
 
 class Traces(Kind):
-    """Programs whose output is to be predicted.
+    """Programs whose output the agent predicts.
 
-    A policy plays the environment whose actions are choices, as those of games are. Baselines that answer
-    with text play `REPLY_ENVIRONMENT`.
+    A policy plays the environment with a choice of outputs, a Discrete action as in games. Baselines that
+    answer with text play ``REPLY_ENVIRONMENT``.
     """
 
     environment = "CodeTraceChoice-v0"
     unit = "traces"
 
     def arguments(self, env: EnvConfig) -> dict[str, Any]:
-        # Who answers with the output itself needs no numbered list of them in the question.
+        # Answers by name are the outputs themselves, which need no numbered list in the prompt.
         return trace_arguments(env) | {"illegal": env.illegal, "listed": env.answer == "id"}
 
     def settled(self, env: EnvConfig) -> EnvConfig:
-        """Names the commit of a data set: "hub@COMMIT".
+        """Returns the section with a data set's commit in its source: "hub@COMMIT".
 
         Raises:
-            SourceError: there are no programs of that name.
+            SourceError: there is no program source of that name.
         """
         return dataclasses.replace(env, source=open_source(env.source).name)
 
@@ -88,7 +88,7 @@ class Traces(Kind):
 
 
 def trace_arguments(env: EnvConfig) -> dict[str, Any]:
-    """What the environment section means to every environment of traces; without task ids, all are drawn."""
+    """Returns the section as arguments of any tracing environment; without task ids, all are drawn."""
     return {
         "task_id": env.task_id,
         "task_ids": list(env.task_ids) or None,
@@ -101,7 +101,7 @@ def trace_arguments(env: EnvConfig) -> dict[str, Any]:
 
 
 def trace_seeds(seed: int, count: int) -> list[int]:
-    """The episode seeds of an evaluation on traces; whoever is evaluated, they mean the same task ids."""
+    """Returns the episode seeds of an evaluation on traces: the same tasks for every agent."""
     return episode_seeds(seed, 0, count, Purpose.EVALUATION_TASKS)
 
 
@@ -109,7 +109,7 @@ REPLY_ENVIRONMENT = "CodeTrace-v0"
 
 
 def echo(source: str) -> str:
-    """The text literals of a program, a line each, in the order in which they stand there."""
+    """Returns a program's text literals, one per line, in the order of the program."""
     found: list[ast.Constant] = []
 
     def read(node: ast.AST) -> None:
@@ -119,7 +119,7 @@ def echo(source: str) -> str:
             read(child)
 
     read(parse(source))
-    # Of an f-string, whose parts share its position in some versions of Python, the order is the tree's.
+    # Parts of an f-string share its position in some Python versions; they keep the tree's order.
     found.sort(key=lambda node: (node.lineno, node.col_offset))
     return "\n".join(str(node.value) for node in found)
 
@@ -129,15 +129,15 @@ REPLIES: Mapping[str, Callable[[Trace], str]] = {
     "empty": lambda trace: "",
     "echo": lambda trace: echo(trace.source),
 }
-"""Agents of CodeTrace-v0."""
+"""Baselines of CodeTrace-v0 by name: a trace to its reply."""
 
 
 def reply_episodes(
     config: EnvConfig, agent: str, seeds: Sequence[int], on_step: Callable[[bool], None] = lambda over: None
 ) -> list[Episode]:
-    """Plays one episode of CodeTrace-v0 per seed, answered by one of `REPLIES`; calls `on_step` after each.
+    """Plays one episode of CodeTrace-v0 per seed with one of ``REPLIES``; calls ``on_step`` after each.
 
-    A turn's action and what a policy would say of it are left at nothing: a reply has no number.
+    A turn has action -1 and NaN for a policy's numbers: a reply has no number.
     """
     env = gym.make(REPLY_ENVIRONMENT, disable_env_checker=True, **trace_arguments(config))
     local: Any = env.unwrapped
@@ -155,7 +155,7 @@ def reply_episodes(
 
 
 def choice_agent(name: str, seed: int, episodes: int) -> Decide:
-    """An agent of CodeTraceChoice-v0: `random` picks any of the options, `first` the first."""
+    """Returns an agent of CodeTraceChoice-v0: ``random`` picks any of the options, ``first`` the first."""
 
     def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> PolicySample:
         options = masks.sum(axis=1)
@@ -164,7 +164,7 @@ def choice_agent(name: str, seed: int, episodes: int) -> Decide:
             rank = (uniforms * options).astype(np.int64)
         else:
             rank = np.zeros(len(indices), dtype=np.int64)
-        # The legal action with that many legal ones before it.
+        # The legal action that has ``rank`` legal actions before it.
         actions = np.argmax(masks.cumsum(axis=1) > rank[:, None], axis=1)
         zeros, no_model = torch.zeros(len(indices)), torch.full((len(indices),), torch.nan)
         return PolicySample(actions, zeros, zeros, no_model)
@@ -173,7 +173,7 @@ def choice_agent(name: str, seed: int, episodes: int) -> Decide:
 
 
 def by_level_and_family(episodes: Sequence[Episode]) -> dict[str, list[Episode]]:
-    """Episodes by level and by family, each where there is more than one, and all of them."""
+    """Returns episodes by level and by family, if there is more than one, and all of them."""
     groups: dict[str, list[Episode]] = {}
     for name in ("level", "family"):
         values = {episode.info[name] for episode in episodes} - {None}

@@ -1,1 +1,1 @@
-"""What people see of a run: the live display, progress, tables, plots and result files."""
+"""The reports of a run: live display, progress, tables, plots and result files."""

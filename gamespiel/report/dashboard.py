@@ -1,4 +1,4 @@
-"""What a person sees while training: a live display on a terminal, plain lines elsewhere (files, CI)."""
+"""The dashboard of training: a live display on a terminal, plain lines elsewhere (files, CI)."""
 
 import math
 import time
@@ -19,7 +19,13 @@ from gamespiel.report.text import clean, duration, shorten
 
 
 class Shown(NamedTuple):
-    """A metric on display: where it comes from, what it is called, how it is written."""
+    """A metric on display.
+
+    Attributes:
+        metric: Key of the metric.
+        label: Name on display.
+        form: Format of the value.
+    """
 
     metric: str
     label: str
@@ -34,7 +40,7 @@ LINE = (
     Shown("rollout/legal_mass", "legal_mass", ".3f"),
     Shown("time/decisions_per_second", "dec/s", ".0f"),
 )
-"""A plain line, after `step 12/100`: always these, in this order; `-` stands for what was not logged."""
+"""Metrics of a plain line, after ``step 12/100``, in this order; ``-`` if a metric was not logged."""
 
 GRID = (
     Shown("rollout/reward", "reward", ".3f"),
@@ -56,22 +62,28 @@ GRID = (
     Shown("time/decisions_per_second", "decisions/s", ",.0f"),
     Shown("seconds", "seconds", ",.0f"),
 )
-"""The live display, as many per row as the terminal has room for."""
+"""Metrics of the live display, as many per row as fit."""
 
 CELL = 26
-"""Columns that a metric of the live display needs, its label and its value."""
+"""Columns of a metric in the live display, for its label and its value."""
 TEXT_LINES = 8
 REWARDS = 200
 SILENCE = 30.0
-"""Seconds after which a plain line says how far a long step is."""
+"""Seconds without output after which a plain line shows a step's progress."""
 
 
 class Dashboard:
-    """Shows a run's progress. Use it as a context manager: the terminal is itself again however that ends.
+    """Shows a run's progress. It is a context manager, which restores the terminal however the run ends.
 
-    On a terminal: one panel that redraws in place, with the time left, the metrics, the rewards so far and
-    the last game. Elsewhere: a line for a step, at most one every `every` seconds, and always the first and
-    the last; within a step that takes long, a line every `SILENCE` seconds.
+    A terminal shows one display that redraws in place: time left, metrics, rewards so far and the last game.
+    Elsewhere a step prints a line, at most one per ``every`` seconds, but always for the first and the last
+    step. Within a long step, a line is printed every ``SILENCE`` seconds.
+
+    Args:
+        total_steps: Steps of the run.
+        console: The console to print to.
+        every: Least time between the lines of two steps, in seconds.
+        clock: Returns seconds, from any start.
     """
 
     def __init__(
@@ -116,7 +128,7 @@ class Dashboard:
             self._live = None
 
     def update(self, metrics: Mapping[str, float], text: str | None = None) -> None:
-        """Shows a step's metrics (`step` among them) and, when given, the text of a game just played."""
+        """Shows a step's metrics (with ``step``) and, if given, the text of a game just played."""
         self._metrics = dict(metrics)
         self._activity = ""
         self._text = text if text is not None else self._text
@@ -127,7 +139,7 @@ class Dashboard:
             self._print_line()
 
     def activity(self, phase: str, done: int, total: int) -> None:
-        """Says how far the step under way is: `phase` ("playing", "learning"), `done` of `total` of it."""
+        """Shows a step's progress: ``done`` of ``total`` in a phase ("playing", "learning")."""
         self._activity = f"{phase} {done:,} of {total:,}"
         if self._live is None and self._clock() - self._spoke_at >= SILENCE:
             self._spoke_at = self._clock()
@@ -136,7 +148,7 @@ class Dashboard:
             )
 
     def message(self, text: str) -> None:
-        """Prints a line of text that stays: above the live display, or among the plain lines."""
+        """Prints a lasting line of text, above the live display or among the plain lines."""
         self._console.print(Text(clean(text)))
 
     def _print_line(self) -> None:
@@ -183,7 +195,11 @@ class Dashboard:
 
 
 class Pace:
-    """How fast steps go by, over the last few of them; a resumed run's earlier steps do not count."""
+    """The pace of the last steps of this process; a resumed run's earlier steps do not count.
+
+    Args:
+        window: Number of marks that are kept; their steps count.
+    """
 
     def __init__(self, window: int = 30) -> None:
         self.step = 0
@@ -195,14 +211,14 @@ class Pace:
         self._started = now
 
     def add(self, step: int, now: float) -> None:
-        """`step` steps are done."""
+        """Marks that ``step`` steps are done."""
         if not self._marks:
             self._marks.append((step - 1, self._started))
         self._marks.append((step, now))
         self.step = step
 
     def seconds_left(self, total: int) -> float | None:
-        """Until `total` steps are done, at the recent pace; None while there is none."""
+        """Returns the seconds until ``total`` steps are done, or None without a pace so far."""
         if not self._marks:
             return None
         (first, begun), (last, now) = self._marks[0], self._marks[-1]
@@ -210,13 +226,13 @@ class Pace:
 
 
 def plain_line(metrics: Mapping[str, float], total: int, seconds_left: float | None) -> str:
-    """`step 12/100  reward 0.512  success 0.480  ...  left 0:31`: two spaces between, one within a pair."""
+    """Returns ``step 12/100  reward 0.512  ...  left 0:31``: two spaces between pairs, one within."""
     pairs = [f"{shown.label} {_write(metrics, shown)}" for shown in LINE]
     return "  ".join([f"step {int(metrics['step'])}/{total}", *pairs, f"left {duration(seconds_left)}"])
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """A block a value, the lowest ▁ and the highest █; all ▁ when they are equal."""
+    """Returns one block per value, ▁ for the lowest and █ for the highest; all ▁ if they are equal."""
     low, high = min(values), max(values)
     scale = 7 / (high - low) if high > low else 0.0
     return "".join("▁▂▃▄▅▆▇█"[round((value - low) * scale)] for value in values)

@@ -30,16 +30,17 @@ PANELS: tuple[tuple[str, Sequence[tuple[str, str]], Sequence[tuple[str, str]]], 
         [("train/explained_variance", "explained variance")],
     ),
 )
-"""Title, what the left axis measures, what the right axis measures: (metric, label) pairs."""
+"""Title of each panel, then (metric, label) pairs of its left and of its right axis."""
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73")  # Okabe and Ito: told apart by colour-blind readers too
+COLOURS = ("#0072B2", "#D55E00", "#009E73")
+"""From Okabe and Ito's palette, which colour-blind readers can tell apart."""
 
 
 def learning_curve(metrics_path: str | os.PathLike[str], png_path: str | os.PathLike[str]) -> Path:
-    """Draws four panels against decisions (or steps, if some row lacks its decisions) into `png_path`.
+    """Draws four panels against decisions (or steps, if a row lacks decisions); returns ``png_path``.
 
-    Metrics that were not logged are left out, and null is a gap, but for `eval/` metrics, which are measured
-    now and then only. A faint line is the value, a strong one its running mean over a twentieth of the rows.
+    Metrics that were not logged are left out. Null is a gap, except in ``eval/`` metrics, which are measured
+    only at some steps. A faint line is the value, a strong one its running mean over a twentieth of the rows.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # slow to import; needs no display
     from matplotlib.figure import Figure
@@ -79,7 +80,7 @@ def learning_curve(metrics_path: str | os.PathLike[str], png_path: str | os.Path
 
 
 def running_mean(values: Sequence[float], window: int) -> list[float]:
-    """Mean of each value and the `window - 1` before it; NaN is left out of means, and stays where it is."""
+    """Returns means of each value and the ``window - 1`` before it; a NaN is in no mean and stays NaN."""
     means = []
     for end in range(1, len(values) + 1):
         recent = [value for value in values[max(0, end - window) : end] if not math.isnan(value)]
@@ -95,7 +96,7 @@ def _draw(
         y = [float(row[metric]) if _number(row.get(metric)) else math.nan for row in rows]
         if all(math.isnan(value) for value in y):
             continue
-        if metric.startswith("eval/"):  # measured now and then: points, joined
+        if metric.startswith("eval/"):  # measured at some steps only: joined points
             known = [(at, value) for at, value in zip(x, y, strict=True) if not math.isnan(value)]
             handles += axes.plot(
                 *zip(*known, strict=True), color=colour, linewidth=1.2, marker=".", label=label

@@ -1,4 +1,4 @@
-"""How far a measurement is: a bar on a terminal, a line now and then elsewhere."""
+"""Progress of a measurement: a bar on a terminal, occasional lines elsewhere."""
 
 from __future__ import annotations
 
@@ -15,23 +15,26 @@ EVERY = 10.0
 """Seconds between plain lines."""
 
 OnStep = Callable[[bool], None]
-"""Called after each step of an environment with whether it ended an episode."""
+"""Called after each step of an environment: True if the step ended an episode."""
 
 
 @contextmanager
 def progress(
     console: Console, title: str, episodes: int, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[OnStep]:
-    """Prints `title` at once and, until the context ends, how many of the episodes are over.
+    """Prints ``title`` at once and, until the context ends, how many of the episodes are over.
 
-    Time left is known from the first episode that ends: it is the time per episode so far. Until then the
-    number of turns shows that something happens.
+    The time left is an estimate from the time per episode so far, so it needs a first episode that is over.
+    Until then the number of turns shows progress.
 
     Args:
-        console: Where it is shown.
-        title: What is measured.
-        episodes: How many there are.
-        clock: Seconds, from any start.
+        console: The console to print to.
+        title: Says what is measured.
+        episodes: Number of episodes.
+        clock: Returns seconds, from any start.
+
+    Yields:
+        A function to call after each step.
     """
     console.print(title, soft_wrap=True, markup=False)
     started = last = clock()

@@ -12,7 +12,7 @@ from gamespiel.agents.loggers import to_json
 
 
 def write_json(data: Mapping[str, Any], path: Path) -> Path:
-    """Write results, whole or not at all; what is not finite becomes null."""
+    """Writes results, whole or not at all; numbers that are not finite become null. Returns ``path``."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".tmp")
     partial.write_text(json.dumps(_plain(data), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The table at the end of a run: its measures before and after training."""
+"""The summary table at the end of a run: its measures before and after training."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gamespiel.agents.evaluation import Measured
 from gamespiel.exact import ExactComparison
 
 SUMMARY_LABELS = {"illegal rate": "illegal moves played", "legal mass": "legal mass without mask"}
-"""How the table at the end of a run calls the measures whose keys do not explain themselves."""
+"""Names in the table of measures whose keys do not explain themselves."""
 
 SUMMARY_NOTE = (
     "illegal moves played: share of moves that the game refused; behind a mask there are none. legal mass "
@@ -24,7 +24,7 @@ SUMMARY_NOTE = (
 def summary_rows(
     sampled: Mapping[str, Measured], comparison: ExactComparison | None
 ) -> dict[str, float | str]:
-    """What the table at the end of a run compares."""
+    """Returns the measures that the summary table compares."""
     rows: dict[str, float | str] = {}
     if comparison is not None:
         rows["share of best response"] = comparison.policy.share
@@ -44,12 +44,12 @@ def summary_rows(
 
 
 def shown_rows(rows: Mapping[str, float | str]) -> dict[str, float | str]:
-    """`summary_rows` under the names that a table shows."""
+    """Returns ``summary_rows`` with the names that a table shows."""
     return {SUMMARY_LABELS.get(name, name): value for name, value in rows.items()}
 
 
 def summary_table(before: Mapping[str, float | str], after: Mapping[str, float | str]) -> Table:
-    """A row a measure, before and after training; the change is shown where both are numbers."""
+    """Returns a table with a row per measure: before training, after it and, of two numbers, the change."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
     for title in ("before", "after", "change"):

@@ -1,4 +1,4 @@
-"""Tables of an evaluation: by play, by play of traces, and exact."""
+"""The tables of an evaluation: of sampled games, of traces, and of exact values."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ SAMPLED_NOTE = (
     "moves that the game refused; behind a mask there are none. legal mass: probability that the model gives "
     "to the legal answers when nothing masks it (- if no model plays)."
 )
-"""Printed below `sampled_table`."""
+"""Printed below ``sampled_table``."""
 
 
 def _table(title: str, columns: Sequence[str]) -> Table:
-    """A table for a terminal of 60 columns or more: only the first column may be wrapped, and none is cut."""
+    """Returns a table for 60 columns or more: only its first column may wrap, and none is cut."""
     table = Table(
         title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0)
     )
@@ -34,7 +34,7 @@ def _table(title: str, columns: Sequence[str]) -> Table:
 
 
 def sampled_table(title: str, rows: Mapping[str, Measured]) -> Table:
-    """A row per game if there are several, one per seat, and one for all; intervals are below the means."""
+    """Returns a table with a row per group of episodes; intervals are below the means."""
     columns = ("score", "success", "return", "illegal\nmoves", "legal\nmass", "turns")
     table = _table(title, columns)
     for name, m in rows.items():
@@ -51,7 +51,7 @@ def sampled_table(title: str, rows: Mapping[str, Measured]) -> Table:
 
 
 def scored_table(title: str, rows: Mapping[str, Measured]) -> Table:
-    """A row per group of traces, with all the scores and their intervals."""
+    """Returns a table with a row per group of traces, with all scores and their intervals."""
     names = list(rows["all"].by_scoring)
     table = _table(f"{title}, percent and 95% Wilson", ("traces", *names))
     for name, m in rows.items():
@@ -62,7 +62,7 @@ def scored_table(title: str, rows: Mapping[str, Measured]) -> Table:
 
 
 def exact_table(comparison: ExactComparison) -> Table:
-    """Values from each seat, the best response's, the share reached and the exploitability."""
+    """Returns a table of values from each seat, the best response's, shares and exploitability."""
     shown = comparison.policy
     title = (
         f"{shown.game} against {shown.opponent}, exact over {shown.information_states:,} information states"
@@ -82,7 +82,7 @@ def exact_table(comparison: ExactComparison) -> Table:
 
 
 def _plus_minus(interval: Interval, digits: int) -> str:
-    """The mean, and below it half the interval's width, unless a single value leaves that unbounded."""
+    """Returns the mean and, on a second line if it is finite, half the interval's width."""
     half = (interval.high - interval.low) / 2
     mean = f"{interval.mean:.{digits}f}"
     return f"{mean}\n± {half:.{digits}f}" if math.isfinite(half) else mean

@@ -1,4 +1,4 @@
-"""Text for a terminal: durations, the end of a long text, and text without control characters."""
+"""Text functions for a terminal: durations, the end of a long text, control characters removed."""
 
 import math
 import re
@@ -7,7 +7,7 @@ _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?
 
 
 def duration(seconds: float | None) -> str:
-    """`4:05`, `1:02:03`, or `-` when unknown."""
+    """Returns ``4:05``, ``1:02:03``, or ``-`` if unknown."""
     if seconds is None or not math.isfinite(seconds):
         return "-"
     minutes, rest = divmod(round(seconds), 60)
@@ -16,12 +16,12 @@ def duration(seconds: float | None) -> str:
 
 
 def shorten(text: str, lines: int) -> str:
-    """At most `lines` lines of `text`, its last ones (how a game ended), with `…` where some are left out."""
+    """Returns at most ``lines`` last lines of ``text``, the first of them ``…`` if it has more lines."""
     rows = clean(text).strip("\n").split("\n")
     return "\n".join(rows if len(rows) <= lines else ["…", *rows[-(lines - 1) :]])
 
 
 def clean(text: str) -> str:
-    """`text` without what could move the cursor or change colours; a model may have written it."""
+    """Returns ``text`` without control characters and escapes; a model may have written it."""
     plain = _ESCAPE.sub("", text).expandtabs(4)
     return "".join(c if c == "\n" or c.isprintable() else " " for c in plain)

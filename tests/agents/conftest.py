@@ -1,4 +1,4 @@
-"""One thread, and property tests that draw the same examples each time: machines are shared."""
+"""One thread per test, and property tests that draw the same examples each time: machines are shared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Advantages, worked out by hand."""
+"""Advantages, calculated by hand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gamespiel.agents.advantages import explained_variance, gae, normalize_by_gr
 
 
 def test_an_episode_that_ended() -> None:
-    """γ = 0.5, λ = 0.5; V = 1, 2, 4; only the last turn pays, 8.
+    """γ = 0.5, λ = 0.5; V = 1, 2, 4; rewards are 0, 0, 8.
 
     δ₂ = 8 + 0.5·0 − 4 = 4      A₂ = 4
     δ₁ = 0 + 0.5·4 − 2 = 0      A₁ = 0 + 0.25·4 = 1
@@ -25,7 +25,7 @@ def test_an_episode_that_ended() -> None:
 
 
 def test_an_episode_that_was_cut() -> None:
-    """The same, cut unpaid in a state the critic gives 16: δ₂ = 0 + 0.5·16 − 4 = 4, and on as before."""
+    """The same, cut with reward 0 in a state of value 16: δ₂ = 0 + 0.5·16 − 4 = 4, the rest as before."""
     advantages, returns = gae(np.zeros(3), np.array([1.0, 2.0, 4.0]), 16.0, 0.5, 0.5)
     assert advantages.tolist() == [0.25, 1.0, 4.0]
     assert returns.tolist() == [1.25, 3.0, 8.0]
@@ -65,7 +65,7 @@ def test_groups_are_normalised_apart() -> None:
 
 
 def test_a_group_of_one_is_zero() -> None:
-    """Its deviation is 0, and 0/0 must not reach the loss."""
+    """The group's deviation is 0, and 0/0 must not reach the loss."""
     assert normalize_by_group(np.array([5.0, 1.0, 3.0]), ["alone", "b", "b"]) == pytest.approx(
         [0.0, -1.0, 1.0]
     )
@@ -76,7 +76,7 @@ def test_a_group_of_equals_is_zero() -> None:
 
 
 def test_small_spreads_are_not_blown_up() -> None:
-    """±0.001 is the critic's error on episodes that all paid the same: ±0.001 / 0.05, not ±1."""
+    """±0.001 is the critic's error on episodes of equal reward; it becomes ±0.001 / 0.05, not ±1."""
     errors = np.array([0.001, -0.001])
     assert normalize_by_group(errors, [None] * 2) == pytest.approx([0.02, -0.02])
     assert normalize_by_group(errors, [None] * 2, floor=1e-9) == pytest.approx([1.0, -1.0])

@@ -1,4 +1,4 @@
-"""The ragged turn buffer: its verbs, episodes of different lengths, and masks of one bit an action."""
+"""The ragged turn buffer: its verbs, episodes of different lengths, and masks of one bit per action."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def add(
 def test_interleaved_episodes_of_different_lengths() -> None:
     """Episodes 0 (3 turns) and 1 (cut after 2), as a wave adds them. γ = λ = 0.5.
 
-    Episode 0 as in the tests of `gae`: V 1, 2, 4, paid 8 at the end → A 0.25, 1, 4.
-    Episode 1: V 2, 2, unpaid, cut where the critic says 12:
+    Episode 0 as in the tests of ``gae``: V 1, 2, 4, reward 8 at the end → A 0.25, 1, 4.
+    Episode 1: V 2, 2, rewards 0, cut in a state of value 12:
         δ₁ = 0 + 0.5·12 − 2 = 4     A₁ = 4
         δ₀ = 0 + 0.5·2 − 2 = −1     A₀ = −1 + 0.25·4 = 0
     """
@@ -47,7 +47,7 @@ def test_without_the_bootstrap_the_cut_would_read_as_a_loss() -> None:
 
 
 def test_normalised_per_group_over_the_rollout() -> None:
-    """V = 0 and one turn each, so A is the reward: seat 0 got 0, 1; seat 1 got 0, 0, 1; seat 2 played once.
+    """V = 0 and one turn each, so A is the reward: 0, 1 in seat 0; 0, 0, 1 in seat 1; one turn in seat 2.
 
     Seat 0: mean 1/2, deviation 1/2 → −1, 1. Seat 1: mean 1/3, deviation √2/3 → −1/√2 twice, √2.
     """

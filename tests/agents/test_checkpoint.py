@@ -1,4 +1,4 @@
-"""Checkpoints: whole or not at all, and the same learner again."""
+"""Checkpoints: complete or absent, and the same learner after loading."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.agents.toys import Bandit, make_policy, make_ppo
 
 
 def learner(steps: int = 0, **kwargs: object) -> LLMPPO:
-    """A learner on the bandit after `steps` steps: optimizer and adapters are no longer as they were made."""
+    """Returns a learner on the bandit after ``steps`` steps, which change optimizer and adapters."""
     model = make_ppo(Bandit, batch_size=8, ppo_epochs=2, total_steps=max(steps, 1), **kwargs)
     return model.learn() if steps else model
 
@@ -28,7 +28,7 @@ def trained() -> LLMPPO:
 
 
 def state_of(model: LLMPPO) -> dict[str, torch.Tensor]:
-    """Everything that is learned or remembered between steps, by name."""
+    """Returns the learner's weights and optimizer state, by name."""
     moments = model.policy.optimizer.state_dict()["state"]
     return model.policy.state_dict() | {
         f"optimizer.{i}.{name}": value for i, own in moments.items() for name, value in own.items()
@@ -42,7 +42,7 @@ def counters_of(model: LLMPPO) -> tuple[object, ...]:
 def test_a_new_learner_becomes_the_saved_one(trained: LLMPPO, tmp_path: Path) -> None:
     folder = checkpoint.save(trained, tmp_path)
     assert folder == tmp_path / "checkpoints" / "step-000002"
-    # A bandit's episode is one decision, a step is eight of them, each visited in two epochs.
+    # A bandit's episode is one decision. A step has eight episodes, each visited in two epochs.
     assert counters_of(trained)[:3] == (2, 16, 4)
     copy = learner(seed=1)
     assert not torch.equal(copy.policy.value_head.weight, trained.policy.value_head.weight)
@@ -72,14 +72,14 @@ def test_what_is_half_written_is_no_checkpoint(
     assert checkpoint.checkpoints(tmp_path) == []
     with pytest.raises(CheckpointError, match="which holds none"):
         checkpoint.find(tmp_path)
-    # The next attempt clears up, and replaces a checkpoint of the same step.
+    # The next attempt removes the partial one, and replaces a checkpoint of the same step.
     for _ in range(2):
         checkpoint.save(trained, tmp_path)
         assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-000002"]
 
 
 def fake(run: Path, *steps: int) -> list[Path]:
-    """Folders that look like checkpoints from outside."""
+    """Makes empty checkpoint folders."""
     made = []
     for step in steps:
         folder = run / "checkpoints" / f"step-{step:06d}"
@@ -90,7 +90,7 @@ def fake(run: Path, *steps: int) -> list[Path]:
 
 
 def test_checkpoints_are_ordered_by_number_not_by_name(tmp_path: Path) -> None:
-    """Step 1,000,000 has a digit more than the names are padded to, and sorts before 999,999 as text."""
+    """Step 1,000,000 has one digit more than the padded names, and sorts before 999,999 as text."""
     late, early, first = fake(tmp_path, 1_000_000, 999_999, 7)
     (tmp_path / "checkpoints" / "step-best").mkdir()
     (tmp_path / "checkpoints" / ".step-1000001.partial").mkdir()
@@ -129,7 +129,7 @@ def test_a_folder_without_checkpoints_is_named(name: str, tmp_path: Path) -> Non
 
 
 def test_the_adapters_load_with_plain_peft(tmp_path: Path) -> None:
-    """No code of this project between the folder and the logits."""
+    """PEFT alone reads the folder: no code of this project takes part."""
     from peft import PeftModel
     from transformers import AutoModelForCausalLM
 
@@ -170,7 +170,7 @@ def test_a_damaged_checkpoint_is_an_error(name: str, damage: str, trained: LLMPP
 
 
 def test_saving_asks_no_network(trained: LLMPPO, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """PEFT would ask the hub about a base that is named like a hub model."""
+    """Without the flag in ``save``, PEFT asks the hub about a base with a hub model's name."""
 
     def ask(*args: object, **kwargs: object) -> None:
         raise AssertionError(f"asked the model hub about {args}")
@@ -182,7 +182,7 @@ def test_saving_asks_no_network(trained: LLMPPO, tmp_path: Path, monkeypatch: py
 
 
 def test_adapters_of_another_base_are_refused(trained: LLMPPO, tmp_path: Path) -> None:
-    # The same shapes throughout, so that nothing but the record can tell.
+    # All shapes are equal, so that only the recorded base differs.
     folder = checkpoint.save(trained, tmp_path)
     other = learner(policy_kwargs={"lora": {"r": 4}, "model": {"random_weights": True}})
     with pytest.raises(CheckpointError, match=r"it was trained on .*'tiny'.*random_weights"):

@@ -1,4 +1,4 @@
-"""The distribution over legal actions, against one computed from the whole model's logits."""
+"""The choice decoder's distribution, against one from the full model's logits."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def policy() -> LLMPolicy:
 def whole_tree(
     policy: LLMPolicy, text: str, legal: Sequence[int], masked: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """Each legal action's log-probability, and the log of the legal mass on its path, by brute force.
+    """Returns each legal action's log-probability, and the log of its path's legal mass, by brute force.
 
-    Every answer is written out as text behind the prompt and read whole by the model, head included. At each
-    of its tokens the legal ones are those with which an answer that began alike goes on.
+    The model, head included, reads prompt and answer of every action as one text. A token is legal if it
+    continues an answer that has the same tokens before it.
     """
     tokenizer, end = policy.codec.tokenizer, "<|im_end|>"
     prompt = f"<|im_start|>user\n{text}<|im_end|>\n<|im_start|>assistant\n"
@@ -66,7 +66,7 @@ def whole_tree(
 
 @contextmanager
 def forwards(policy: LLMPolicy) -> Iterator[list[tuple[int, ...]]]:
-    """The shapes of the token arrays that the decoder reads meanwhile."""
+    """Yields the list of shapes of the token arrays that the model reads within the context."""
     shapes: list[tuple[int, ...]] = []
 
     def hook(module: Any, args: Any, kwargs: Any) -> None:
@@ -84,11 +84,11 @@ def prompts_of(policy: LLMPolicy, texts: Sequence[str]) -> list[tuple[int, ...]]
 
 
 def evaluate_all(policy: LLMPolicy, text: str, legal: Legal) -> ChoiceEvaluation:
-    """Every legal action of one state."""
+    """Returns the evaluation of every legal action of one state."""
     return policy.decoder.evaluate(prompts_of(policy, [text]) * len(legal), [legal] * len(legal), legal)
 
 
-# -- what an action's probability is -------------------------------------------------------------------------
+# -- probabilities of actions --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("legal", SETS, ids=lambda legal: f"{len(legal)} ids to {legal[-1]}")
@@ -118,7 +118,7 @@ def test_a_batch_of_different_states(policy: LLMPolicy) -> None:
 
 
 def test_adapters_change_it(policy: LLMPolicy) -> None:
-    """Guards the tests above: with adapters that do nothing they would say nothing about adapters."""
+    """Guards the tests above: adapters without an effect would make them pass trivially."""
     (p,) = policy.decoder.distribution(prompts_of(policy, ["seat 0"]), [(0, 1, 2)])
     with policy.reference():
         (q,) = policy.decoder.distribution(prompts_of(policy, ["seat 0"]), [(0, 1, 2)])
@@ -134,7 +134,7 @@ def test_an_illegal_action_is_refused(policy: LLMPolicy) -> None:
 
 
 def test_sampling_and_scoring_agree(policy: LLMPolicy) -> None:
-    """The sampler continues from cached keys and values, the scorer reads prompt and answer whole."""
+    """The sampler continues from cached keys and values; the scorer reads prompt and answer at once."""
     rng = np.random.default_rng(0)
     rows = [(i, j) for i in range(len(TEXTS)) for j in range(len(SETS))] * 3
     prompts, legal = prompts_of(policy, [TEXTS[i] for i, _ in rows]), [SETS[j] for _, j in rows]
@@ -148,7 +148,7 @@ def test_sampling_and_scoring_agree(policy: LLMPolicy) -> None:
 
 
 def test_legal_mass_is_what_the_unmasked_model_gives(policy: LLMPolicy) -> None:
-    """Multiplied over the path's branching nodes; a single legal action has none, so 1."""
+    """It is multiplied over the path's branching nodes; a single legal action has none, so 1."""
     rng = np.random.default_rng(1)
     drawn = policy.decoder.sample(prompts_of(policy, TEXTS), SETS, lambda depth: rng.random(len(SETS)))
     for i, (text, legal) in enumerate(zip(TEXTS, SETS, strict=True)):
@@ -161,7 +161,7 @@ def test_legal_mass_is_what_the_unmasked_model_gives(policy: LLMPolicy) -> None:
 
 
 def test_one_decision_divides_the_unit_interval(policy: LLMPolicy) -> None:
-    """With u = (i + 1/2) / N an action of probability p is drawn N p times, but for its ends."""
+    """With u = (i + 1/2) / N, an action of probability p is drawn N p times, up to rounding at its ends."""
     n, legal = 1000, (0, 1, 2)
     prompts = prompts_of(policy, ["x"])
     (p,) = policy.decoder.distribution(prompts, [legal])
@@ -184,9 +184,9 @@ def test_samples_follow_the_distribution(policy: LLMPolicy) -> None:
 
 
 def test_the_ends_of_the_unit_interval(policy: LLMPolicy) -> None:
-    """The lowest uniform takes the first child, the highest, and what rounds to 1, the last of a node's own.
+    """The lowest uniform takes a node's first child; the highest, and 1 by rounding, take its last.
 
-    Never its padding: the narrower node is padded to the wider one's five children.
+    Padding is never taken: the narrower node is padded to the wider one's five children.
     """
     legal: list[Legal] = [(1, 2), (0, 1, 2, 3, 4)]
     prompts = prompts_of(policy, ["x", "y"])
@@ -197,13 +197,13 @@ def test_the_ends_of_the_unit_interval(policy: LLMPolicy) -> None:
 
 def test_weights_that_overflowed_are_an_error() -> None:
     broken = make_policy(n_actions=3)
-    # The last layer's: torch's attention on CPU can make numbers again of queries that are none.
+    # In the last layer: torch's attention on CPU can turn queries of NaN into numbers again.
     broken.adapter_parameters()[-1].data.fill_(torch.nan)
     with pytest.raises(FloatingPointError, match="logits are not finite"):
         broken.decoder.sample(prompts_of(broken, ["x"]), [(0, 1)], lambda depth: np.zeros(1))
 
 
-# -- what it costs -------------------------------------------------------------------------------------------
+# -- cost ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -223,13 +223,13 @@ def test_forwards_of_a_sample(policy: LLMPolicy, legal: Legal, expected: int) ->
         drawn = policy.decoder.sample(
             prompts_of(policy, ["x"]), [legal], lambda depth: np.full(1, np.nextafter(1.0, 0.0))
         )
-    # The highest uniform takes the highest token, so the largest id: digits come after the end of turn.
+    # The highest uniform takes the highest token, so the largest id: end-of-turn comes before digits.
     assert drawn.actions.tolist() == [legal[-1]]
     assert len(shapes) == expected
 
 
 def test_forwards_do_not_grow_with_the_legal_set(policy: LLMPolicy) -> None:
-    """300 ids of up to three digits: the prompt, and one step for each further digit or end."""
+    """300 ids of up to three digits: one forward for the prompt, and one for each later digit or end."""
     with forwards(policy) as shapes:
         policy.decoder.sample(prompts_of(policy, ["x"]), [HUNDREDS], lambda depth: np.full(1, 0.3))
     assert 2 <= len(shapes) <= 4 and all(rows == 1 for rows, _ in shapes)
@@ -245,7 +245,7 @@ def test_repeated_states_are_read_once(policy: LLMPolicy) -> None:
 
 
 def test_actions_that_begin_alike_share_a_read(policy: LLMPolicy) -> None:
-    """50 walks from one prompt through "1": its continuation is read once a level, not 50 times."""
+    """50 samples from one prompt through "1": its continuation is read once per level, not 50 times."""
     legal = (1, 12, 15)
     with forwards(policy) as shapes:
         policy.decoder.sample(
@@ -256,7 +256,7 @@ def test_actions_that_begin_alike_share_a_read(policy: LLMPolicy) -> None:
 
 @pytest.mark.parametrize("tokens", [1, 64, 16_384])
 def test_the_token_budget_only_splits_the_work(policy: LLMPolicy, tokens: int) -> None:
-    """The same noise gives the same actions and numbers in one forward, in several and one by one."""
+    """The same noise gives the same actions and numbers in one forward, in several, and in one per prompt."""
     n = len(SETS)
     noise = [np.random.default_rng(depth).random(n) for depth in range(4)]
     prompts = prompts_of(policy, TEXTS)
@@ -301,9 +301,9 @@ def test_the_order_of_a_batch_does_not_matter(policy: LLMPolicy) -> None:
 
 @pytest.mark.parametrize("legal", SETS, ids=lambda legal: f"{len(legal)} ids to {legal[-1]}")
 def test_entropy_and_divergence_are_right_on_average(policy: LLMPolicy, legal: Legal) -> None:
-    """Weighted by the policy itself the paths' sums are the whole: Σ p(a) h(a) = −Σ p ln p; so too the KL.
+    """The policy's mean of the paths' sums is the exact value: Σ p(a) h(a) = −Σ p ln p; so for the KL.
 
-    With one branching node (or none) every action's own sum is already the whole.
+    With at most one branching node, every action's own sum is exact.
     """
     text = f"seat 0{asked(legal)}"
     prompts = prompts_of(policy, [text])
@@ -333,7 +333,7 @@ def test_divergence_from_itself_is_zero(policy: LLMPolicy) -> None:
 
 
 def test_reference_rows_may_be_wider(policy: LLMPolicy) -> None:
-    """A table of a whole rollout is padded to its widest node, a minibatch to its own."""
+    """A rollout's table is padded to the rollout's widest node, a minibatch to its own."""
     with torch.no_grad():
         scored = evaluate_all(policy, "x", (1, 2, 12))
     with policy.reference():
@@ -344,7 +344,7 @@ def test_reference_rows_may_be_wider(policy: LLMPolicy) -> None:
 
 
 def test_nodes_of_a_turn_follow_its_path(policy: LLMPolicy) -> None:
-    """12 among 1, 2, 12, 123 passes three branching nodes, 2 passes one, the single 7 none."""
+    """Among 1, 2, 12, 123, action 12 passes three branching nodes and 2 passes one; an only 7 passes none."""
     legal = (1, 2, 12, 123)
     with torch.no_grad():
         scored = policy.decoder.evaluate(prompts_of(policy, ["x"] * 3), [legal, (7,), legal], [12, 7, 2])
@@ -372,7 +372,7 @@ def test_gradients_are_those_of_brute_force(policy: LLMPolicy) -> None:
 
 @pytest.mark.parametrize("what", ["log_probs", "entropy", "kl"])
 def test_gradients_are_finite_where_nodes_are_padded(policy: LLMPolicy, what: str) -> None:
-    """Two children beside ten: the eight that are missing are −inf, and −inf · 0 is NaN."""
+    """A node of two children beside one of ten has eight columns of −inf, and −inf · 0 is NaN."""
     legal: list[Legal] = [(1, 2), tuple(range(10))]
     prompts = prompts_of(policy, ["x", "y"])
     with policy.reference():
@@ -387,11 +387,11 @@ def test_gradients_are_finite_where_nodes_are_padded(policy: LLMPolicy, what: st
 def test_logits_are_taken_only_where_something_is_decided(
     policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A vocabulary's worth of logits at every token would be most of the memory of a large model."""
+    """Logits over the vocabulary at every token would take most of a large model's memory."""
     rows = []
     whole = policy.engine.logits
     monkeypatch.setattr(policy.engine, "logits", lambda states: rows.append(len(states)) or whole(states))
     prompts = policy.prompts(["one state", "another", "another"])
-    # 1 and 12: the root is forced ("1"), then end-of-turn or "2". 0 and 2: the root. 5 alone: nothing.
+    # 1 and 12: "1" is forced, then end-of-turn or "2". 0 and 2: the root. 5 alone: no decision.
     policy.decoder.evaluate(prompts, [(1, 12), (0, 2), (5,)], [12, 0, 5])
     assert rows == [2]

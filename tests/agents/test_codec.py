@@ -20,7 +20,7 @@ TEMPLATE = (
 
 
 def tokenizer(*merges: tuple[str, str], template: str = TEMPLATE, **kwargs: Any) -> Any:
-    """One token a character, but for the merges, which know no boundaries."""
+    """Returns a tokenizer with one token per character, but for the merges, which cross boundaries."""
     tokens = ["<e>", *string.printable, *(a + b for a, b in merges)]
     bpe = Tokenizer(models.BPE({token: i for i, token in enumerate(tokens)}, list(merges)))
     names = {"eos_token": "<e>", "chat_template": template} | kwargs
@@ -80,7 +80,7 @@ def test_a_seam_that_merges_is_refused() -> None:
 
 
 def test_a_split_at_line_ends_keeps_the_seam_apart() -> None:
-    """The same merge is harmless where words are cut after a line end."""
+    """The same merge is harmless if the tokenizer splits after a line end."""
     own = tokenizer(("\n", "3"))
     own.backend_tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"\n"), "merged_with_previous")
     assert len(ChatCodec(own).encode_action(3)) == 2

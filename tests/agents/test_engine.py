@@ -1,4 +1,4 @@
-"""Forward passes: hidden states at chosen places, with and without a cache."""
+"""Forward passes: hidden states at chosen positions, with and without a cache."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def policy() -> LLMPolicy:
 
 
 def alone(policy: LLMPolicy, sequence: tuple[int, ...]) -> torch.Tensor:
-    """Last hidden states of one sequence, shape (length, hidden), from the model as transformers runs it."""
+    """Returns last hidden states of one sequence, shape (length, hidden), from transformers alone."""
     with torch.no_grad():
         out = policy.model(input_ids=torch.tensor([sequence]), output_hidden_states=True)
     return out.hidden_states[-1][0]
@@ -64,7 +64,7 @@ def test_chunks_hold_similar_lengths_within_the_budget(policy: LLMPolicy) -> Non
     engine = TransformersEngine(policy.model, 8)
     assert list(engine.chunks(SEQUENCES)) == [[1], [3, 0], [2]]
     assert list(TransformersEngine(policy.model, 28).chunks(SEQUENCES)) == [[1, 3, 0, 2]]
-    # A sequence above the budget still gets its forward.
+    # A sequence above the budget still gets a forward.
     assert list(TransformersEngine(policy.model, 1).chunks(SEQUENCES)) == [[1], [3], [0], [2]]
 
 

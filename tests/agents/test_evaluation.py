@@ -1,4 +1,4 @@
-"""Measuring: what is counted, and that the same question has one answer."""
+"""The evaluation loop: measures by hand, and equal results for equal arguments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.agents.toys import Bandit, Stairs, make_policy
 
 
 def episode(index: int, turns: int = 1, illegal: int = 0, reward: float = 0.0, **info: Any) -> Episode:
-    """One that is over, its reward paid in the last turn."""
+    """Returns an episode that is over, with its reward in the last turn."""
     mask = np.array([True])
     played = [Turn("", mask, 0, 0.0, 0.0, 1.0, 0.0) for _ in range(turns)]
     played[-1].reward = reward
@@ -66,7 +66,7 @@ def test_scores_by_name_are_measured_each() -> None:
     assert measured.by_scoring == {"strict": wilson(1, 2), "shared": wilson(0.75, 2)}
     shown = {"strict": list(wilson(1, 2)), "shared": list(wilson(0.75, 2))}
     assert measured.to_dict()["by_scoring"] == shown
-    # A game's scores, one a seat, are something else.
+    # A game's scores, one per seat, are something else.
     seats = measure([episode(0, score=1.0, scores=[1.0, 0.0])])
     assert seats is not None and seats.by_scoring == {} and "by_scoring" not in seats.to_dict()
 

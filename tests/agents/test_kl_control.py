@@ -1,4 +1,4 @@
-"""The coefficient of the divergence, worked out by hand."""
+"""The coefficient of the divergence, calculated by hand."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from gamespiel.agents.kl_control import AdaptiveKLController
     ("kl", "turns", "expected"),
     [
         (0.1, 500, 0.2),  # on target
-        (0.11, 500, 0.2 * (1 + 0.1 * 0.5)),  # a tenth above, for half a horizon
-        (0.095, 1000, 0.2 * (1 - 0.05)),  # a twentieth below, for a horizon
+        (0.11, 500, 0.2 * (1 + 0.1 * 0.5)),  # a tenth above the target, for half a horizon
+        (0.095, 1000, 0.2 * (1 - 0.05)),  # a twentieth below, for one horizon
         (5.0, 1000, 0.2 * 1.2),  # far above counts as a fifth
-        (0.0, 1000, 0.2 * 0.8),  # and far below
-        (5.0, 50_000, 0.2 * 1.2),  # a step of 50 horizons counts as one
-        (0.0, 50_000, 0.2 * 0.8),  # so it never turns negative
+        (0.0, 1000, 0.2 * 0.8),  # so does far below
+        (5.0, 50_000, 0.2 * 1.2),  # a step of 50 horizons counts as one horizon
+        (0.0, 50_000, 0.2 * 0.8),  # so the coefficient is never negative
     ],
 )
 def test_an_update(kl: float, turns: int, expected: float) -> None:
@@ -42,7 +42,7 @@ def test_what_is_refused(coefficient: float, target: float, horizon: int | None)
 
 
 def test_a_divergence_that_is_no_number_is_an_error() -> None:
-    """It would make the coefficient, and with it every later loss, NaN."""
+    """Such a divergence would make the coefficient, and every later loss, NaN."""
     control = AdaptiveKLController(0.2, 0.1)
     with pytest.raises(FloatingPointError, match="divergence from the reference is nan"):
         control.update(math.nan, 10)

@@ -1,4 +1,4 @@
-"""The policy learns: with our trainer, and inside stock MaskablePPO."""
+"""Learning: with ``LLMPPO``, and in stock MaskablePPO."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ FREE = AdaptiveKLController(0.0, 0.1, horizon=None)
 
 
 def test_reading_the_sign_that_says_what_pays() -> None:
-    """Half of the episodes pay whatever the untrained model prefers; after learning more than nine in ten do.
+    """The untrained model wins about half of the episodes; the trained one wins more than nine in ten.
 
-    And go on doing so: when all are won, nothing is left to learn, and it must not be unlearned. The rate
-    falls, as in the presets: Adam makes steps of one size of whatever noise is left.
+    It keeps winning: with all episodes won, the policy must not unlearn. The learning rate falls as in the
+    presets, since Adam's steps do not shrink when only noise is left in the gradient.
     """
     falling = schedule("linear", 1e-3)
     model = make_ppo(
@@ -34,7 +34,7 @@ def test_reading_the_sign_that_says_what_pays() -> None:
 
 
 def test_choices_of_several_tokens_and_turns() -> None:
-    """Stairs pays for the lowest legal id in every turn; ids begin one another, credit must reach back."""
+    """Ids of several tokens begin one another, and the last turn's reward must reach the first turn."""
     model = make_ppo(
         envs=64, batch_size=48, learning_rate=2e-3, mini_batch_size=128, ppo_epochs=2, gamma=1.0, kl=FREE
     )
@@ -44,7 +44,7 @@ def test_choices_of_several_tokens_and_turns() -> None:
 
 
 def test_inside_stock_maskable_ppo() -> None:
-    """Behind the tokens wrapper, with its buffer, its masks and its loss; what the model likes less pays."""
+    """MaskablePPO's buffer, masks and loss, with token ids; the action that the model prefers less pays."""
     (likes,) = make_policy(3).distribution(Bandit().reset()[0], [(0, 1)])
     pays = int(likes.argmin())
     env = DummyVecEnv([lambda: as_tokens(Bandit(pays))] * 8)

@@ -1,4 +1,4 @@
-"""Metrics on disk: what a row looks like, and cutting a file back."""
+"""The metrics file: its rows, and how it is cut back."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ def test_a_row_through_the_sb3_logger(tmp_path: Path) -> None:
 
 
 def test_a_recorded_step_takes_the_place_of_the_dumps(tmp_path: Path) -> None:
-    """SB3 dumps by environment steps; the row's step is the training step."""
+    """Stable-Baselines3 dumps by environment steps; the row's step is the training step."""
     path = tmp_path / "metrics.jsonl"
     writer = JSONLWriter(path)
     writer.write({"a": 1, "step": 2}, {}, step=4096)
@@ -60,7 +60,7 @@ def test_truncate_drops_later_rows_and_a_torn_line(tmp_path: Path) -> None:
     path.write_text('{"step": 1, "x": 1.50}\n{"step": 2}\n{"step": 3}\n{"ste')
     assert [row["step"] for row in read_rows(path)] == [1, 2, 3]
     assert truncate_after(path, 2) == 2  # step 3 and the torn line
-    assert path.read_text() == '{"step": 1, "x": 1.50}\n{"step": 2}\n'  # kept to the byte
+    assert path.read_text() == '{"step": 1, "x": 1.50}\n{"step": 2}\n'  # byte for byte
     assert truncate_after(path, 2) == 0
     assert truncate_after(path, 0) == 2 and path.read_text() == ""
     assert [entry.name for entry in tmp_path.iterdir()] == ["metrics.jsonl"]
@@ -87,7 +87,7 @@ def test_a_damaged_file_is_an_error(text: str, message: str, tmp_path: Path) -> 
 def test_cutting_and_logging_again_is_the_same_file(
     tmp_path_factory: pytest.TempPathFactory, done: int, cut: int, torn: int
 ) -> None:
-    """A run killed after `done` steps, inside the next line, and resumed from step `cut` <= done."""
+    """A run killed after ``done`` steps, inside the next line, and resumed from step ``cut`` <= done."""
     path = tmp_path_factory.mktemp("run") / "metrics.jsonl"
     whole = "".join(json.dumps({"step": step, "x": step / 3}) + "\n" for step in range(1, 14))
     lines = whole.splitlines(keepends=True)

@@ -1,4 +1,4 @@
-"""PPO's losses, worked out by hand."""
+"""PPO's losses, calculated by hand."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from gamespiel.agents.losses import clipped_policy_loss, value_loss
         # Within 0.8 … 1.2 the loss is −r A, and d(−r A)/d log π = −r A.
         (1.0, 2.0, -2.0, -2.0),
         (1.1, -2.0, 2.2, 2.2),
-        # Beyond, in the direction the advantage asks for: clipped, and no further push.
+        # Beyond, in the direction of the advantage: clipped, without a gradient.
         (1.5, 2.0, -1.2 * 2, 0.0),
         (0.5, -2.0, 0.8 * 2, 0.0),
-        # Beyond, in the wrong direction: the minimum is the unclipped one, which pulls back.
+        # Beyond, in the other direction: the unclipped value is the minimum and pulls back.
         (1.5, -2.0, 1.5 * 2, 3.0),
         (0.5, 2.0, -0.5 * 2, -1.0),
     ],

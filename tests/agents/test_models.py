@@ -89,7 +89,7 @@ def test_a_target_that_is_no_module(targets: tuple[str, ...], message: str) -> N
 
 @pytest.fixture
 def with_own_code(tmp_path: Path) -> ModelSettings:
-    """A model folder whose configuration and tokenizer name classes that its own files would define."""
+    """Returns a model folder whose configuration and tokenizer name classes of the folder's own code."""
     folder = tmp_path / "custom"
     shutil.copytree(TINY, folder)
     for name, entries in {

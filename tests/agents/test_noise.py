@@ -1,4 +1,4 @@
-"""Random numbers addressed by what they are for."""
+"""Random numbers addressed by their purpose."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_global_randomness_has_no_part_in_it() -> None:
 
 
 def test_uses_of_a_seed_are_apart() -> None:
-    """The same numbers in the address, another stream or another seed."""
+    """Equal numbers in the address, but another purpose or another seed."""
     drawn = [action_uniforms(s, 1, 0, 0, 64, range(64), purpose) for s in (0, 1) for purpose in Purpose]
     for a, b in itertools.combinations(drawn, 2):
         assert abs(np.corrcoef(a, b)[0, 1]) < 0.5 and not np.array_equal(a, b)

@@ -1,4 +1,4 @@
-"""AdamW whose groups keep their own scale, whatever writes the learning rate."""
+"""``ScaledAdamW``: groups keep their scale, whatever writes the learning rate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The language model as a policy: its inputs, what it learned, and numbers that do not depend on the pass."""
+"""The policy: its inputs, its trained weights, and numbers that do not depend on the pass."""
 
 from __future__ import annotations
 
@@ -95,11 +95,11 @@ NAMED = [
 
 
 def test_a_name_is_as_probable_as_the_model_finds_it(policy: LLMPolicy) -> None:
-    """By hand: each name's tokens and the end of the turn, each renormalised among what other names leave."""
+    """By hand: each token of a name, and end-of-turn, is renormalised among the names that begin alike."""
     named = make_policy(adapters=0.1, answer="name")
     masks = masks_of(LEGAL)
     probs = named.get_distribution(NAMED, masks).probs
-    # Digits are answered as by number, since these names are the numbers.
+    # The first state's names are the numbers of its actions.
     by_number = policy.get_distribution(TEXTS[:1], masks[:1]).probs[0]
     assert torch.allclose(probs[0], by_number, atol=1e-6)
     assert probs[2, 7] == 1.0
@@ -164,7 +164,7 @@ def test_names_that_say_the_same_are_an_error(names: list[str]) -> None:
 
 
 def test_long_names_share_the_token_budget() -> None:
-    """Continuations of a prompt are read in several forwards where one is too large, to the same end."""
+    """Continuations of a prompt are split over forwards if they exceed the budget, with equal results."""
     texts = [NamedText("x", [f"{'word ' * 30}{i} {j}" for j in range(3)]) for i in range(6)]
     masks, widths = masks_of([(0, 1, 2)] * 6), []
     drawn = {}
@@ -183,7 +183,7 @@ def test_long_names_share_the_token_budget() -> None:
     assert torch.allclose(drawn[300].log_probs, drawn[100_000].log_probs, atol=1e-5)
 
 
-# -- what was learned ----------------------------------------------------------------------------------------
+# -- trained weights -----------------------------------------------------------------------------------------
 
 
 def test_the_state_is_adapters_and_head() -> None:
@@ -222,7 +222,7 @@ def test_another_state_is_refused(policy: LLMPolicy) -> None:
 
 
 def test_taking_the_state_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """PEFT would look up the base model's configuration, on the hub where it came from there."""
+    """Without the flag, PEFT looks up the base model's configuration, on the hub for a hub model."""
     import peft.utils.save_and_load
 
     def looked_up(*args: Any) -> None:
@@ -318,7 +318,7 @@ def test_the_reference_is_the_base_without_adapters(adapters: float) -> None:
     (own,) = policy.distribution("x", [legal])
     assert np.allclose(reference, expected, atol=1e-6)
     assert np.allclose(own, expected, atol=1e-6) == (adapters == 0.0)
-    # Adapters are on again, and learn.
+    # After the context, adapters are on again and have gradients.
     assert all(p.requires_grad for group in policy.optimizer.param_groups for p in group["params"])
 
 
@@ -327,7 +327,7 @@ def test_the_reference_is_the_base_without_adapters(adapters: float) -> None:
 
 @pytest.mark.parametrize("adapters", [0.0, 0.1])
 def test_the_ratio_is_one_before_the_first_update(adapters: float) -> None:
-    """Minibatches of 5 and 64 turns against rollouts of at most 4: other company, other padding, no cache."""
+    """Minibatches of 1 to 64 turns against rollouts of at most 4: other batches, other padding, no cache."""
     model = make_ppo(batch_size=12, adapters=adapters)
     assert collect(model)
     assert (
@@ -398,7 +398,7 @@ def test_predict_for_one_and_for_several(policy: LLMPolicy) -> None:
 
 
 def test_the_best_action_is_the_most_probable(policy: LLMPolicy) -> None:
-    """Of the whole action, not greedily token by token."""
+    """The action's whole probability counts, not a greedy choice per token."""
     legal = [(1, 12, 15, 2), (0, 1, 2), (7,), (10, 100, 120)]
     texts = ["a", "b", "c", "d"]
     best = [
@@ -425,7 +425,7 @@ def test_the_distribution_over_all_actions(policy: LLMPolicy) -> None:
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_half_precision_masks_in_single(dtype: str) -> None:
-    """−1e8 is −inf in float16, and −inf · 0 in a gradient NaN: nodes of two and of ten children together."""
+    """−1e8 is −inf in float16, and −inf · 0 in a gradient is NaN: nodes of 2 and of 10 children together."""
     policy = make_policy(adapters=0.1, model={"dtype": dtype})
     assert {p.dtype for p in policy.model.parameters() if not p.requires_grad} == {getattr(torch, dtype)}
     assert {p.dtype for p in policy.trainable_parameters()} == {torch.float32}
@@ -443,7 +443,7 @@ def test_half_precision_masks_in_single(dtype: str) -> None:
 
 
 def test_a_turn_holds_plain_numbers() -> None:
-    """A rollout keeps no graph and no tensor."""
+    """A rollout keeps neither graphs nor tensors."""
     model = make_ppo(batch_size=2)
     collect(model)
     assert model.last_episode is not None
@@ -454,7 +454,7 @@ def test_a_turn_holds_plain_numbers() -> None:
 
 
 def test_the_best_action_is_found_in_one_reading(policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its value, log-probability and legal mass are those of separate passes; (7,) has nothing to choose."""
+    """Value, log-probability and legal mass are those of separate passes; (7,) has no decision."""
     masks, read, calls = masks_of(LEGAL), policy.engine.read, []
 
     def counted(*arguments: Any) -> torch.Tensor:
@@ -471,7 +471,7 @@ def test_the_best_action_is_found_in_one_reading(policy: LLMPolicy, monkeypatch:
     assert best.log_probs.exp().tolist() == pytest.approx([max(p) for p in probabilities], rel=1e-5)
     assert best.values.tolist() == pytest.approx(policy.predict_values(TEXTS).flatten().tolist(), abs=1e-5)
     assert best.legal_mass[2] == 1 and all(0 < mass < 1 for mass in best.legal_mass[:2])
-    for noise in np.random.default_rng(0).random((20, 3)):  # the mass belongs to the path that is sampled
+    for noise in np.random.default_rng(0).random((20, 3)):  # the mass is that of the sampled path
         drawn = policy.sample(TEXTS, masks, lambda depth, noise=noise: noise)  # type: ignore[misc]
         same = drawn.actions == best.actions
         assert drawn.legal_mass[same].tolist() == pytest.approx(best.legal_mass[same].tolist(), rel=1e-5)

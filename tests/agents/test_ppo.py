@@ -1,4 +1,4 @@
-"""PPO over whole episodes: what an update is made of, what survives saving, and Stable-Baselines3's tools."""
+"""PPO over whole episodes: the update, saving and resuming, and Stable-Baselines3's tools."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor], part: str = "")
 
 
 def test_the_optimizer_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forwards of 5 turns, a step every 2 of them, what is left in the last; two passes, each turn once."""
+    """Forwards of 5 turns, 2 per optimizer step, fewer in the last one; each epoch has every turn once."""
     model = make_ppo(batch_size=10, mini_batch_size=5, gradient_accumulation_steps=2, ppo_epochs=2)
     model.step = 3
     assert collect(model)
@@ -49,7 +49,7 @@ def test_the_optimizer_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     evaluate, step = model.policy.evaluate, model.policy.optimizer.step
 
     def record(observations: Any, *args: Any) -> Any:
-        if torch.is_grad_enabled():  # the reference is read without
+        if torch.is_grad_enabled():  # the reference is read without gradients
             seen.append(list(observations))
         return evaluate(observations, *args)
 
@@ -57,7 +57,7 @@ def test_the_optimizer_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model.policy.optimizer, "step", lambda: (seen.append("step"), step()))
     model.train()
     n = len(model.rollout_buffer)
-    assert n > 10 and n % 10 % 5  # two steps at least, and something left over
+    assert n > 10 and n % 10 % 5  # at least two steps, and a remainder
     expected: list[Any] = []
     for start in range(0, n, 10):
         batch = min(10, n - start)
@@ -111,7 +111,7 @@ def test_critic_warmup_leaves_the_actor_alone() -> None:
 
 @pytest.mark.parametrize(("target", "expected"), [(1e-6, 0.3 * 1.2), (1e6, 0.3 * 0.8)])
 def test_the_kl_coefficient_moves(target: float, expected: float) -> None:
-    """Adapters that are no identity diverge from the base: far above a millionth, far below a million."""
+    """Adapters with an effect diverge from the base by far more than 1e-6 and far less than 1e6."""
     model = make_ppo(batch_size=8, kl=AdaptiveKLController(0.3, target, horizon=1), adapters=0.05)
     model.learn(1)
     assert model.kl.coefficient == pytest.approx(expected)
@@ -120,7 +120,7 @@ def test_the_kl_coefficient_moves(target: float, expected: float) -> None:
 
 
 def test_a_heavy_divergence_pulls_back_to_the_reference() -> None:
-    """The critic's loss is off and next to nothing is paid, so the KL alone moves the adapters."""
+    """The critic's loss is off and rewards are near 0, so the KL alone moves the adapters."""
     model = make_ppo(
         batch_size=8, adapters=0.05, learning_rate=3e-3, vf_coef=0.0,
         kl=AdaptiveKLController(1.0, 1.0, horizon=None), gamma=1e-9, ppo_epochs=2,
@@ -131,7 +131,7 @@ def test_a_heavy_divergence_pulls_back_to_the_reference() -> None:
 
 
 def test_the_entropy_bonus_and_its_schedule() -> None:
-    """With nothing else in the loss two actions become equally likely, ln 2 nats; at weight 0 it is off."""
+    """Alone in the loss, the bonus makes two actions equally likely, ln 2 nats; at weight 0 it is off."""
     free = {"vf_coef": 0.0, "cliprange": 1e-9, "kl": AdaptiveKLController(0.0, 0.1, None), "adapters": 0.1}
     model = make_ppo(
         Bandit, envs=16, batch_size=16, ent_coef=lambda left: 100 * (left > 0.5), total_steps=20, **free
@@ -143,7 +143,7 @@ def test_the_entropy_bonus_and_its_schedule() -> None:
 
 
 def test_schedules_span_the_steps() -> None:
-    """With 4 steps a linear rate is 4/4, 3/4, 2/4, 1/4 of its start, the critic's ten times that."""
+    """In 4 steps a linear rate is 4/4, 3/4, 2/4, 1/4 of its start; the critic's is ten times that."""
     rates = []
 
     class Rates(Quiet):
@@ -188,7 +188,7 @@ def learner(**kwargs: Any) -> LLMPPO:
 
 
 def test_going_on_is_the_same_as_never_having_stopped() -> None:
-    """Four steps in one go against two, everything copied into a learner of its own, and two more."""
+    """Four steps at once, against two steps, a copy into another learner, and two more steps."""
     whole = learner()
     whole.learn()
     first = learner()
@@ -199,7 +199,7 @@ def test_going_on_is_the_same_as_never_having_stopped() -> None:
     second.policy.optimizer.load_state_dict(copy.deepcopy(first.policy.optimizer.state_dict()))
     second.kl, second.step = copy.deepcopy(first.kl), first.step
     second.num_timesteps = first.num_timesteps
-    torch.manual_seed(999)  # global generators have no part in it
+    torch.manual_seed(999)  # global generators must not matter
     np.random.seed(999)
     second.learn()
     assert second.step == whole.step == 4 and second.num_timesteps == whole.num_timesteps
@@ -214,7 +214,7 @@ def test_going_on_is_the_same_as_never_having_stopped() -> None:
 
 
 class Until(Quiet):
-    """Stops in the middle of a step, once so many are done."""
+    """Stops in the middle of a step after ``steps`` steps."""
 
     def __init__(self, steps: int) -> None:
         super().__init__()
@@ -225,7 +225,7 @@ class Until(Quiet):
 
 
 def test_the_seed_is_the_run() -> None:
-    """The same twice; other episodes and other adapters with another seed."""
+    """One seed gives one run; another seed gives other episodes and other adapters."""
     a, b, c = (make_ppo(batch_size=4, seed=seed) for seed in (0, 0, 1))
     for model in (a, b, c):
         model.learn(1)
@@ -273,7 +273,7 @@ def test_what_is_logged() -> None:
     assert expected <= set(row)
     assert row["decisions"] == model.num_timesteps == len(model.rollout_buffer)
     assert all(np.isfinite(value) for key, value in row.items() if key != "train/explained_variance")
-    assert 0 < row["train/exact_entropy"] < 1  # of Stairs' legal sets some have one branching node
+    assert 0 < row["train/exact_entropy"] < 1  # some of Stairs' legal sets have one branching node
 
 
 def test_the_checkpoint_callback(tmp_path: Path) -> None:
@@ -286,7 +286,7 @@ def test_save_and_load(tmp_path: Path) -> None:
     model = make_ppo(batch_size=4, policy_kwargs=policy_kwargs, kl=AdaptiveKLController(0.2, 0.1, 20))
     model.learn(1)
     model.save(tmp_path / "model.zip")
-    # Adapters of rank 2, a head and their Adam moments; the base stays where it is.
+    # Adapters of rank 2, a head and their Adam moments, but not the base.
     assert (tmp_path / "model.zip").stat().st_size < (TINY / "model.safetensors").stat().st_size / 2
     loaded = LLMPPO.load(tmp_path / "model.zip", env=TextVecEnv([Stairs] * 4), device="cpu")
     assert same(state(model), state(loaded))
@@ -302,7 +302,7 @@ def test_save_and_load(tmp_path: Path) -> None:
     )
     for one in (model, loaded):
         one.learn(1)
-    assert same(state(model), state(loaded))  # trained on, they stay the same
+    assert same(state(model), state(loaded))  # the same after further training
 
 
 def test_load_without_an_environment_predicts(tmp_path: Path) -> None:
@@ -327,7 +327,7 @@ def test_predict() -> None:
 
 
 def test_the_maskable_evaluator() -> None:
-    """A policy that always plays 1 earns 1 in every episode; texts and token ids alike."""
+    """A policy that always plays 1 earns 1 in every episode, with texts and with token ids."""
     model = make_ppo(Bandit)
 
     def highest(texts: Any, masks: Any) -> PolicySample:

@@ -1,4 +1,4 @@
-"""Playing a step's episodes: in waves, to the end, the same however many environments share the work."""
+"""Rollouts: waves, complete episodes, and results that do not depend on the number of environments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SEEDS = [3, 1, 4, 15, 9, 2, 6, 5]
 
 
 class Lowest:
-    """Takes the lowest legal action, and keeps what it was shown."""
+    """An agent that takes the lowest legal action, and keeps its arguments."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[list[int], int]] = []
@@ -47,7 +47,7 @@ def lengths(seeds: list[int]) -> list[int]:
 
 
 def test_waves_take_their_turns_together() -> None:
-    """Eight episodes in three environments: waves of 0 1 2, 3 4 5, 6 7; who is over drops out."""
+    """Eight episodes in three environments: waves of 0 1 2, 3 4 5, 6 7; finished episodes drop out."""
     decide, counts = Lowest(), []
     episodes = play(TextVecEnv([Stairs] * 3), SEEDS, decide, lambda turns: counts.append(turns) or True)  # type: ignore[func-returns-value]
     own = lengths(SEEDS)
@@ -91,7 +91,7 @@ def policy() -> LLMPolicy:
 
 
 def test_the_number_of_environments_changes_nothing(policy: LLMPolicy) -> None:
-    """The same actions, turn by turn, and log-probabilities up to rounding."""
+    """Actions are the same in every turn, and log-probabilities up to rounding."""
 
     def decide(texts: list[str], masks: Any, episodes: list[int], turn: int) -> PolicySample:
         return policy.sample(
@@ -108,9 +108,9 @@ def test_the_number_of_environments_changes_nothing(policy: LLMPolicy) -> None:
 
 
 def test_a_cut_episode_goes_on_in_the_critics_estimate() -> None:
-    """One turn and cut, unpaid: return = γ V(what it was left in), the head set to a known function."""
+    """One turn with reward 0, then cut: return = γ V(last state), with the head set to a known function."""
     model = make_ppo(lambda: Stairs(max_turns=1), batch_size=6, gamma=0.9, normalize_advantage=False)
-    # Hidden states are large: with a head this small values are of order 1, where float32 is fine enough.
+    # Hidden states are large: with a head this small, values are of order 1 and exact enough in float32.
     generator = torch.Generator().manual_seed(0)
     torch.nn.init.normal_(model.policy.value_head.weight, std=0.05, generator=generator)
     assert collect(model)
@@ -143,7 +143,7 @@ def test_a_backend_that_failed_counts_as_a_fault_and_nothing_else() -> None:
     assert len(model.rollout_buffer) == sum(length * count for length, count in kept.items())
     logged = model.logger.name_to_value
     assert logged["rollout/faults"] == len(faults) and logged["rollout/episodes"] == 12 - len(faults)
-    assert logged["rollout/cut"] == 0.0  # a fault is truncated, but not cut by us
+    assert logged["rollout/cut"] == 0.0  # a fault is truncated, but counts as no cut
     model.train()
 
 
@@ -170,7 +170,7 @@ def turn(reward: float, mass: float) -> Turn:
 
 
 def test_what_a_step_reports() -> None:
-    """Three played episodes of 1, 2 and 1 turns, one fault that would have changed every number."""
+    """Three played episodes of 1, 2 and 1 turns, and a fault that would change every number."""
     episodes = [
         Episode(0, 0, {"seat": 0, "success": True}, [turn(1.0, 0.5)]),
         Episode(1, 1, {"seat": 1}, [turn(0.0, 1.0), turn(0.5, 0.25)], truncated=True),
@@ -202,5 +202,5 @@ def test_a_transcript_shows_what_was_answered() -> None:
     mask = np.array([False, True, False, True])
     turns = [Turn(text, mask, 3, 0.0, 0.0, 1.0) for text in ("x:", NamedText("x:", ["Call", "Raise"]))]
     shown = [Episode(0, 0, turns=[turn], final_observation="won").transcript() for turn in turns]
-    assert shown == ["x: 3\n\nwon", "x: Raise\n\nwon"]  # of 1 and 3 the second
+    assert shown == ["x: 3\n\nwon", "x: Raise\n\nwon"]  # 3 is the second legal action
     assert Episode(0, 0, final_observation="over").transcript() == "over"

@@ -1,4 +1,4 @@
-"""Intervals against what can be worked out on paper."""
+"""Intervals, against values calculated by hand."""
 
 from __future__ import annotations
 

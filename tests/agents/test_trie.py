@@ -14,7 +14,7 @@ END = 99
 
 
 def digits(action: int) -> tuple[int, ...]:
-    """One token a digit, closed by the end of the turn."""
+    """Returns an action's tokens, one per digit, closed by end-of-turn."""
     return (*map(int, str(action)), END)
 
 
@@ -52,8 +52,10 @@ def test_what_is_shared_at_first_is_no_decision() -> None:
 
 
 def test_hundreds_of_ids() -> None:
-    """0 … 499: the root's 10 digits; below 1 … 4 any digit or the end, below 5 … 9 the same (50 … 99 are two
-    digits long); below 10 … 49 any digit or the end. 1 + 9 + 40 nodes, since 0 and 50 … 99 only end."""
+    """0 … 499 have 1 + 9 + 40 branching nodes, since 0 and 50 … 99 only end.
+
+    The root has 10 digits; below 1 … 9 comes any digit or the end, below 10 … 49 too.
+    """
     trie = build(*range(500))
     assert len(trie.nodes) == 1 + 9 + 40
     assert trie.nodes[0].children == tuple(range(10))
@@ -83,7 +85,7 @@ def test_sequences_that_cannot_be_told_apart(sequences: dict[int, tuple[int, ...
 
 @given(st.sets(st.integers(0, 5000), min_size=1, max_size=60))
 def test_walking_the_trie_enumerates_the_legal_set(legal: set[int]) -> None:
-    """Following every child from the root finds each action once, by its own path, with its own tokens."""
+    """A walk over every child from the root finds each action once, by its path and with its tokens."""
     trie = build(*legal)
     found: dict[int, tuple[Choice, ...]] = {}
     waiting: list[tuple[Choice, ...]] = [
@@ -104,6 +106,6 @@ def test_walking_the_trie_enumerates_the_legal_set(legal: set[int]) -> None:
             node = trie.nodes[choice.node]
             tokens = (*node.prefix, node.children[choice.child])
             assert digits(action)[: len(tokens)] == tokens
-    # With every child of a node equally likely the actions' probabilities add up to 1.
+    # If every child of a node is equally likely, the actions' probabilities add up to 1.
     shares = [math.prod(1 / len(trie.nodes[c.node].children) for c in path) for path in trie.paths.values()]
     assert math.isclose(sum(shares), 1.0)

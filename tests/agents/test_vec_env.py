@@ -1,4 +1,4 @@
-"""Text environments side by side, as Stable-Baselines3 expects a vector to behave."""
+"""``TextVecEnv``: the behaviour that Stable-Baselines3 expects of a vector."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_what_was_returned_stays_as_it_was() -> None:
 
 
 def test_one_at_a_time() -> None:
-    """The caller says which seed comes next; a finished environment waits for that."""
+    """The caller chooses the next seed; a finished environment waits for it."""
     env = TextVecEnv([Bandit, Bandit])
     text, info = env.reset_one(1, seed=11)
     assert text.startswith("choose\n") and info["game"] == "bandit"
@@ -110,7 +110,7 @@ def test_what_is_refused() -> None:
 
 def test_an_episode_that_is_over_at_once_is_passed_over_or_shown() -> None:
     class Sometimes(Stairs):
-        """Over before the first turn in every episode but each third."""
+        """Every third episode has turns; the others are over at their reset."""
 
         begun = 0
 

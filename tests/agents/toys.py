@@ -22,20 +22,21 @@ from task_gym.contract import CLOSING
 from task_gym.wrappers import TokenObservation
 
 TEXT = spaces.Text(max_length=400, min_length=0, charset=string.printable)
-IDS = (0, 1, 2, 12, 15, 120, 123)  # 1, 12 and 123 begin one another
+IDS = (0, 1, 2, 12, 15, 120, 123)  # 1 begins 12, and 12 begins 123
 N_ACTIONS = 124
 
 
 def asked(legal: Sequence[int]) -> str:
-    """What a text ends with, as the games' do: of other questions the embedded model has opinions."""
+    """Returns a text's end as in the games: at other ends the embedded model prefers some actions."""
     return "\n\nLegal Actions:\n" + "".join(f"  {action} -> {action}\n" for action in legal) + f"\n{CLOSING}"
 
 
 class Stairs(gym.Env[str, int]):
-    """Two to four turns of legal sets drawn from IDS; taking the lowest legal id in every turn pays 1.
+    """Two to four turns of legal sets drawn from ``IDS``; the lowest legal id in every turn pays 1.
 
     Args:
-        max_turns: cuts longer episodes. fault: whether the backend fails in a seed's second turn.
+        max_turns: Cuts longer episodes.
+        fault: Whether the backend fails in the second turn of a seed.
     """
 
     observation_space = TEXT
@@ -86,7 +87,7 @@ class Stairs(gym.Env[str, int]):
 
 
 class Bandit(gym.Env[str, int]):
-    """One turn; of the legal actions 0 and 1 one pays 1, and 2 is illegal."""
+    """One turn; one of the legal actions 0 and 1 pays 1, and 2 is illegal."""
 
     observation_space = TEXT
     action_space = spaces.Discrete(3)
@@ -109,7 +110,7 @@ class Bandit(gym.Env[str, int]):
 
 
 class Signs(Bandit):
-    """The same, but a sign in the text says which of the two pays: who does not read it earns a half."""
+    """A bandit whose text has a sign for the action that pays; without reading it an agent earns 1/2."""
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -120,20 +121,20 @@ class Signs(Bandit):
 
 
 def as_tokens(env: gym.Env[str, Any]) -> TokenObservation:
-    """Token ids as the embedded model's prompts have them."""
+    """Returns the environment with prompts as the embedded model's token ids."""
     codec = ChatCodec(load_tokenizer(ModelSettings()))
     return TokenObservation(env, codec.encode_prompt, 96, len(codec.tokenizer), codec.pad)
 
 
 def make_policy(n_actions: int = N_ACTIONS, adapters: float = 0.0, **kwargs: Any) -> LLMPolicy:
-    """A policy on the embedded model; `adapters` is the spread of its LoRA B, which begins at 0."""
+    """Returns a policy on the embedded model; ``adapters`` is the spread of LoRA B, which is 0 at first."""
     policy = LLMPolicy(TEXT, spaces.Discrete(n_actions), lambda _: 1e-3, **{"lora": {"r": 4}} | kwargs)
     randomise(policy, adapters)
     return policy
 
 
 def randomise(policy: LLMPolicy, spread: float, seed: int = 0) -> None:
-    """Move LoRA B away from 0, where it would hide dropout, padding and mask errors."""
+    """Moves LoRA B away from 0, which would hide errors of dropout, padding and masks."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in policy.model.named_parameters():
@@ -142,7 +143,7 @@ def randomise(policy: LLMPolicy, spread: float, seed: int = 0) -> None:
 
 
 def masks_of(legal: list[tuple[int, ...]], n_actions: int = N_ACTIONS) -> np.ndarray[Any, Any]:
-    """Masks of legal sets, bool (len(legal), n_actions)."""
+    """Returns the masks of legal sets, bool (len(legal), n_actions), true = legal."""
     masks = np.zeros((len(legal), n_actions), dtype=bool)
     for row, actions in enumerate(legal):
         masks[row, list(actions)] = True
@@ -150,7 +151,7 @@ def masks_of(legal: list[tuple[int, ...]], n_actions: int = N_ACTIONS) -> np.nda
 
 
 class Rows(KVWriter):
-    """Keeps what was logged."""
+    """Keeps the rows that were logged."""
 
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
@@ -163,7 +164,7 @@ class Rows(KVWriter):
 
 
 class Quiet(BaseCallback):
-    """Goes on for `rounds` calls, for ever without."""
+    """Stops at the ``rounds``-th call, and never without ``rounds``; keeps the events heard."""
 
     def __init__(self, rounds: int | None = None) -> None:
         super().__init__()
@@ -190,7 +191,7 @@ class Quiet(BaseCallback):
 def make_ppo(
     make_env: Callable[[], gym.Env[Any, Any]] = Stairs, envs: int = 4, adapters: float = 0.0, **kwargs: Any
 ) -> LLMPPO:
-    """A learner on the embedded model, its log kept in memory."""
+    """Returns a learner on the embedded model that keeps its log in memory."""
     given = {"learning_rate": 1e-3, "mini_batch_size": 16, "gradient_accumulation_steps": 1} | kwargs
     lora = {"policy_kwargs": {"lora": {"r": 4}}}
     model = LLMPPO("LLMPolicy", TextVecEnv([make_env] * envs), device="cpu", **lora | given)
@@ -200,14 +201,14 @@ def make_ppo(
 
 
 def collect(model: LLMPPO, callback: Quiet | None = None) -> bool:
-    """One step's episodes into the model's buffer."""
+    """Plays one step's episodes into the model's buffer."""
     callback = callback or Quiet()
     callback.init_callback(model)
     return model.collect_rollouts(model.env, callback)
 
 
 def rows_of(model: LLMPPO) -> list[dict[str, Any]]:
-    """What the model has logged."""
+    """Returns the rows that the model has logged."""
     (writer,) = model.logger.output_formats
     assert isinstance(writer, Rows)
     return writer.rows

@@ -1,4 +1,4 @@
-"""A finished run, made once; one thread, so that runs in other processes add numbers up in the same order."""
+"""A finished run, made once; one thread, so that runs in other processes add numbers in the same order."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ __all__ = ["one_thread"]
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of an uninterrupted run of the small configuration; not to be changed."""
+    """The folder of an uninterrupted run of the small configuration. Tests must not change it."""
     return train_quietly(small(tmp_path_factory.mktemp("finished") / "run"))

@@ -1,4 +1,4 @@
-"""Runs small enough for tests, and what makes two of them the same."""
+"""Runs small enough for tests, and a comparison of two runs."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ SMALL = {
     "run.device": "cpu",
     "run.num_threads": "1",
 }
-"""The tiny preset in a second, on a game of twelve information states; the last minibatch is a ragged one."""
+"""The tiny preset on a game of twelve information states: a second per run. The last minibatch is smaller."""
 
 
 def small(folder: Path, **more: str) -> Config:
-    """The small configuration, with overrides as `run__seed="4"`."""
+    """Returns the small configuration, with overrides as ``run__seed="4"``."""
     overrides = SMALL | {"run.output_dir": str(folder)}
     overrides |= {name.replace("__", "."): value for name, value in more.items()}
     return resolve("tiny", overrides=overrides.items())
 
 
 def command(script: str, *arguments: str) -> list[str]:
-    """A script at the root, run as a user would."""
+    """Returns the command that runs a script at the repository's root."""
     return [sys.executable, str(ROOT / script), *arguments]
 
 
 def train_command(folder: Path, **more: str) -> list[str]:
-    """`python train.py` with the small configuration."""
+    """Returns ``python train.py`` with the small configuration."""
     overrides = SMALL | {"run.output_dir": str(folder)}
     overrides |= {name.replace("__", "."): value for name, value in more.items()}
     return command("train.py", *(part for key, value in overrides.items() for part in (f"--{key}", value)))
@@ -66,12 +66,12 @@ def train_quietly(config: Config, resume: Path | None = None) -> Path:
 
 
 def steps_of(run: Path) -> list[int]:
-    """The steps that a run has checkpoints of."""
+    """Returns the steps of a run's checkpoints."""
     return [int(path.name.removeprefix("step-")) for path in checkpoint.checkpoints(run)]
 
 
 def rows_of(run: Path) -> list[dict[str, Any]]:
-    """A run's metrics without what depends on the clock."""
+    """Returns a run's metrics without those that depend on the clock."""
     timing = re.compile(r"time/.*|seconds")
     return [
         {key: value for key, value in row.items() if not timing.fullmatch(key)}
@@ -80,7 +80,7 @@ def rows_of(run: Path) -> list[dict[str, Any]]:
 
 
 def assert_same_run(run: Path, other: Path) -> None:
-    """Bit for bit: adapters, value head, optimizer, counters, every metric, and the table at the end."""
+    """Compares bit for bit: adapters, value head, optimizer, counters, metrics and the final table."""
     newest, others = checkpoint.find(run), checkpoint.find(other)
     assert newest.name == others.name
     for name in ("adapter/adapter_model.safetensors", "value_head.safetensors"):

@@ -1,4 +1,4 @@
-"""The command line: what it hands on, and how it fails."""
+"""The command line: the arguments that it passes on, and its errors."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ Calls = list[Any]
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
-    """Stands in for the modules that do the work; holds what they were called with."""
+    """Replaces the modules that do the work; returns the list of their calls."""
     made: Calls = []
     training, evaluation = types.ModuleType("gamespiel.training"), types.ModuleType("gamespiel.evaluation")
     training.train = lambda config, resume=None: made.append((config, resume))  # type: ignore[attr-defined]
@@ -107,7 +107,7 @@ def test_from_takes_the_runs_own_config_and_a_new_folder(calls: Calls, tmp_path:
 
 
 def test_eval_of_a_model_without_a_run(calls: Calls) -> None:
-    """No preset is chosen for a model that is named: ``tiny`` leaves the rules out of the prompts."""
+    """A named model gets no preset: ``tiny`` would leave the rules out of its prompts."""
     main(["eval", "--model.model_name", "org/model", "--env.game", "leduc_poker"])
     main(["eval", "--preset", "qwen3-4b", "--env.game", "leduc_poker"])
     named = from_dict({"model_name": "org/model", "game": "leduc_poker"})
@@ -191,7 +191,7 @@ def test_errors_are_one_line_and_status_2(
 def test_errors_of_the_work_itself(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Named errors are one line; anything else is a defect and keeps its traceback."""
+    """A named error is one line; any other error is a defect and keeps its traceback."""
     training = types.ModuleType("gamespiel.training")
     errors: list[BaseException] = [
         OpponentError("unknown\nopponent"),

@@ -1,4 +1,4 @@
-"""Valid configurations that this version cannot run raise a named error, and are never run otherwise."""
+"""Valid configurations that this version cannot run raise a named error; none runs in another way."""
 
 from pathlib import Path
 

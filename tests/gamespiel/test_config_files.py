@@ -1,4 +1,4 @@
-"""The files that people already have load unchanged, and mean what they say."""
+"""Existing configuration files load unchanged; presets, layers, saved files and their errors."""
 
 import json
 from pathlib import Path
@@ -78,7 +78,7 @@ def test_curriculum_file() -> None:
 
 
 def test_all_five_together() -> None:
-    """Each file keeps what the others do not say; of the two that set env_type the later one wins."""
+    """A file keeps the keys that others do not set; two files set env_type, and the later one wins."""
     names = ("model", "games", "games_served", "trace_served", "curriculum")
     config = resolve(files=[FILES / f"{name}.json" for name in names])
     assert config.model.use_4bit and config.env.opponent == "mcts" and len(config.curriculum.stages) == 3
@@ -118,7 +118,7 @@ def test_resolution_order(tmp_path: Path) -> None:
 
 
 def test_a_later_choice_of_game_replaces_the_earlier_one() -> None:
-    """``tiny`` plays a named game; naming a task, or indices, must not leave both."""
+    """``tiny`` names a game; a later task id, or indices, must replace it."""
     config = resolve("tiny", overrides=[("env.task_id", "5")])
     assert (config.env.task_id, config.env.game, config.env.rules) == (5, None, False)
     config = resolve("tiny", [FILES / "games.json"])

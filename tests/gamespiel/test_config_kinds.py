@@ -1,4 +1,4 @@
-"""Games and traces in one section: what chooses the other kind is refused, what has no effect is said."""
+"""Games and traces in one section: choices of the other kind are refused, keys without effect are noticed."""
 
 import dataclasses
 from pathlib import Path
@@ -80,7 +80,7 @@ def test_every_key_is_of_one_kind_or_of_both() -> None:
 
 
 def test_another_kind_of_task_replaces_the_choice_of_tasks(tmp_path: Path) -> None:
-    """``tiny`` names a task of leduc poker, which as a trace would be a program that nobody asked for."""
+    """``tiny`` names a task of leduc poker; as a trace, the same id would be an arbitrary program."""
     traces = resolve("tiny", overrides=[("env.env_type", "trace")])
     assert (traces.env.task_id, traces.env.rules, traces.model) == (None, False, resolve("tiny").model)
     chosen = resolve("tiny", overrides=[("env.env_type", "trace"), ("env.level", "2"), ("env.task_id", "7")])

@@ -1,4 +1,4 @@
-"""What is written is what is read: files, text on the command line, and YAML in general."""
+"""Round trips: files, text on the command line, and YAML in general read what was written."""
 
 import json
 from pathlib import Path
@@ -80,7 +80,7 @@ def test_every_key_is_in_the_saved_file(tmp_path: Path) -> None:
 
 
 def test_no_two_sections_share_a_key() -> None:
-    """Flat files depend on it."""
+    """Flat files depend on unique keys."""
     names = [name.partition(".")[2] for name in DOTTED]
     assert len(names) == len(set(names))
 

@@ -1,4 +1,4 @@
-"""The JSON schema: current, valid, and of one mind with what the program reads."""
+"""The JSON schema: current, valid, and in agreement with the program."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""`gamespiel eval`: baselines and checkpoints, by play and exactly."""
+"""``gamespiel eval``: baselines and checkpoints, by play and exactly."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def config(*overrides: tuple[str, str]) -> Config:
 
 
 def run(folder: Path, given: Config, **options: Any) -> dict[str, Any]:
-    """The results, after a check that what is returned is what is written."""
+    """Returns the results, after a check that the file has the returned results."""
     output = folder / "result.json"
     results = evaluate(EvalOptions(config=given, output=output, **options), quiet())
     written: dict[str, Any] = json.loads(output.read_text())
@@ -56,7 +56,7 @@ def test_every_seat_gets_its_games_and_twice_is_the_same(
     sampled = results["sampled"]
     assert {name: row["episodes"] for name, row in sampled.items()} == {"seat 0": 6, "seat 1": 6, "all": 12}
     assert all(row["faults"] == 0 and row["illegal_rate"] == 0 for row in sampled.values())
-    # Everybody's mean is the mean of the seats, which have equally many games.
+    # The mean over all games is the mean of the seats, which have equally many games.
     for name in ("score", "success", "returns"):
         seats = [sampled[seat][name][0] for seat in ("seat 0", "seat 1")]
         assert sampled["all"][name][0] == pytest.approx(sum(seats) / 2)
@@ -70,12 +70,12 @@ def test_another_seed_plays_other_games(tmp_path: Path) -> None:
 
 
 def test_first_in_kuhn_poker_by_hand(tmp_path: Path) -> None:
-    """`first` always passes. Against uniform play, from either seat:
+    """``first`` always passes; the values against uniform play are the same from both seats.
 
     The opponent bets with 1/2, at once or after our pass, and we fold: -1. It passes with 1/2, and the cards
     decide: +1 or -1, equally often over the deals. So a game pays -1 with 1/2 + 1/4 = 3/4 and +1 with 1/4:
-    mean -1/2, variance 1 - 1/4 = 3/4. In scores, (return + 2) / 4: 1/4 or 3/4, mean 3/8; a success is 1/4.
-    Turns: from seat 0 one, and a second after a bet: 3/2; from seat 1 always one.
+    mean -1/2, variance 1 - 1/4 = 3/4. The score is (return + 2) / 4: 1/4 or 3/4, mean 3/8; success is 1/4.
+    Seat 0 has one turn, and a second after a bet: 3/2 on average. Seat 1 always has one turn.
     """
     solved = run(tmp_path, config(*KUHN), agent="first", exact=True)["exact"]["policy"]
     assert solved["values"] == pytest.approx([-1 / 2, -1 / 2])
@@ -89,7 +89,7 @@ def test_first_in_kuhn_poker_by_hand(tmp_path: Path) -> None:
     for name in ("seat 0", "seat 1"):
         mean, low, high = sampled[name]["returns"]
         assert low < -1 / 2 < high
-        # The interval is as wide as the variance says: 1.96 errors to a side.
+        # The interval has 1.96 standard errors on each side.
         assert (high - low) / 2 == pytest.approx(1.96 * error, rel=0.1)
         score = sampled[name]["score"]
         assert score == pytest.approx([(bound + 2) / 4 for bound in (mean, low, high)])
@@ -104,13 +104,13 @@ def test_the_honest_search_is_an_agent_too(tmp_path: Path) -> None:
 
 
 def test_mcts_beats_random_at_tic_tac_toe(tmp_path: Path) -> None:
-    """A search that sees two moves ahead takes wins and stops losses: it loses next to nothing."""
+    """A search two moves deep takes wins and stops losses, so it rarely loses."""
     results = run(tmp_path, config(*TIC_TAC_TOE), agent="mcts:100x5", num_episodes=20)
     assert results["sampled"]["all"]["score"][0] > 0.9
 
 
 def test_a_baseline_plays_as_the_opponent_of_its_name(tmp_path: Path) -> None:
-    """`first` against `first` in kuhn poker: nobody bets, so one turn from each seat, and no searching."""
+    """``first`` against ``first`` in kuhn poker: nobody bets, so each seat has one turn."""
     envs = make_envs(config(*KUHN, ("env.opponent", "first")).env, 8)
     seeds = balanced_seeds(envs, 10, seed=1)
     episodes = play_seeds(envs, baseline_agent("first", envs, 1, len(seeds)), seeds)
@@ -135,7 +135,7 @@ def test_a_baseline_plays_as_the_opponent_of_its_name(tmp_path: Path) -> None:
 def test_a_game_that_an_agent_cannot_play_is_refused_before_any_is_played(
     agent: str, game: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Of a set of games one is enough, whether it would be drawn or not.
+    # One such game in a set is enough, whether it would be drawn or not.
     tasks = [("env.task_id", "null"), ("env.task_ids", f"[{encode('hex', 0)}, {encode(game, 0)}]")]
     monkeypatch.setattr("gamespiel.evaluation.play_seeds", None)
     with pytest.raises(OpponentError, match=message):
@@ -146,7 +146,7 @@ def test_a_game_that_an_agent_cannot_play_is_refused_before_any_is_played(
 
 
 def test_random_in_leduc_poker_has_no_share(tmp_path: Path) -> None:
-    """Both play uniformly, from either seat: the game is zero-sum, so the two values cancel."""
+    """Both seats play uniformly in a zero-sum game, so the values of the two seats cancel."""
     solved = run(tmp_path, config(), agent="random", exact=True)["exact"]
     assert sum(solved["policy"]["values"]) == pytest.approx(0, abs=1e-12)
     assert solved["policy"]["share"] == pytest.approx(0, abs=1e-12)
@@ -155,7 +155,7 @@ def test_random_in_leduc_poker_has_no_share(tmp_path: Path) -> None:
 
 
 def test_exact_values_agree_with_play(tmp_path: Path) -> None:
-    """Within four standard errors; `first` in leduc poker folds to nothing and raises nothing."""
+    """Sampled and exact values of ``first`` in leduc poker agree within four standard errors."""
     solved = run(tmp_path, config(), agent="first", exact=True)["exact"]["policy"]
     sampled = run(tmp_path, config(), agent="first", num_episodes=300)["sampled"]
     for seat in (0, 1):
@@ -212,7 +212,7 @@ def test_a_checkpoint_by_play(finished: Path, tmp_path: Path) -> None:
         json.dumps(to_dict(given)["env"])
     )
     assert run(tmp_path, given, checkpoint=finished, num_episodes=5) == results
-    # The newest checkpoint is what a run means; the run's own measure after training used as many games.
+    # A run's folder means its newest checkpoint. The run's measures after training used as many games.
     newest = finished / "checkpoints" / "step-000012"
     assert run(tmp_path, given, checkpoint=newest, num_episodes=5)["sampled"] == results["sampled"]
     after = json.loads((finished / "summary.json").read_text())["after"]
@@ -225,7 +225,7 @@ def test_a_checkpoint_exactly(finished: Path, tmp_path: Path) -> None:
     solved = run(tmp_path, given, checkpoint=finished, exact=True)["exact"]
     assert solved["policy"]["share"] == summary["after"]["share of best response"]
     assert solved["greedy"]["share"] == summary["after"]["share, greedy"]
-    # Without its adapters it is the model that training began with, whose adapters were the identity.
+    # Without adapters it is the model that training began with: its adapters had no effect.
     assert solved["untrained"]["share"] == pytest.approx(
         summary["before"]["share of best response"], abs=1e-6
     )
@@ -265,7 +265,7 @@ def test_results_go_beside_the_checkpoint_unless_told_otherwise(
 def test_nothing_is_overwritten_but_the_same_answer(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Other games, seeds, numbers of games and checkpoints are other questions."""
+    """Another game, seed, number of games or checkpoint is another evaluation."""
     monkeypatch.chdir(tmp_path)
     first = EvalOptions(config(*KUHN), agent="random", num_episodes=2)
     questions = [
@@ -309,7 +309,7 @@ def test_a_file_that_is_no_result_is_left_alone(tmp_path: Path, monkeypatch: pyt
 
 
 def test_several_games_have_a_row_each_and_no_common_return(tmp_path: Path) -> None:
-    """Leduc poker pays chips, hex ±1: a mean over both has no unit."""
+    """Leduc poker pays chips and hex ±1: a mean over both has no unit."""
     two = config(("env.task_ids", "[200000000, 600000000]"))
     results = run(tmp_path, two, agent="first", num_episodes=8)
     assert results["games"] == ["hex", "leduc_poker"]
@@ -368,7 +368,7 @@ def test_one_game_has_no_interval(tmp_path: Path) -> None:
     assert text.count("±") == 2  # score and return of the two games together
 
 
-# -- what is refused ---------------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

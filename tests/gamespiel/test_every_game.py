@@ -19,7 +19,7 @@ STEPS, EPISODES, MOVES = 2, 4, 6
 
 @pytest.mark.parametrize("game", TABLE)
 def test_a_few_steps(game: str, tmp_path: Path) -> None:
-    """Two steps of four games, cut after six moves: all is finite, adds up, and moves the adapters."""
+    """Two steps of four games, cut after six moves: metrics are finite and agree, and adapters change."""
     run = train_quietly(
         small(
             tmp_path / "run",

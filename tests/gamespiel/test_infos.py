@@ -1,4 +1,4 @@
-"""What games and traces both say in `info` is the same kind of thing in both."""
+"""Keys of ``info`` that games and traces share have the same meaning in both."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def ending(name: str, action: Any, **arguments: Any) -> dict[str, Any]:
 
 
 def test_a_key_means_one_thing() -> None:
-    # Three illegal moves in a row give the game up.
+    # Three illegal actions in a row give the game up.
     game = ending("GameSpiel-v0", -1, game="kuhn_poker")
     trace = ending("CodeTrace-v0", "", level=1)
     shared = game.keys() & trace.keys()
@@ -31,6 +31,6 @@ def test_a_key_means_one_thing() -> None:
     }
     kinds = {key: (type(game[key]), type(trace[key])) for key in shared - {"task_id"}}
     assert all(one is other for one, other in kinds.values()), kinds
-    # A game that was named has no task id.
+    # A game chosen by name has no task id.
     assert game["task_id"] is None and isinstance(trace["task_id"], int)
     assert isinstance(game["scores"], list) and isinstance(trace["by_scoring"], dict)

@@ -1,4 +1,4 @@
-"""The set-up files agree with each other."""
+"""Agreement of the set-up files."""
 
 import configparser
 import re

@@ -49,7 +49,7 @@ def test_another_environment_has_other_actions(finished: Path) -> None:
 
 
 def test_a_run_is_played_in_another_game(finished: Path) -> None:
-    """Whatever key chose the run's game."""
+    """The game is replaced, whatever key chose the run's game."""
     for changes, game in (({"game": "leduc_poker"}, "leduc_poker"), ({"task_id": 600000000}, "hex")):
         assert gamespiel.make_env(finished, **changes).reset(seed=0)[1]["game"] == game
     with pytest.raises(InvalidValueError, match=r"env\.rules must be true or false, not 'no'"):

@@ -1,4 +1,4 @@
-"""A run that is stopped, however, goes on as if it had not been."""
+"""Resuming: a run that was stopped in any way continues as if it had not been stopped."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def resume(run: Path) -> Path:
 
 @pytest.mark.parametrize("step", [0, 5, STEPS - 1])
 def test_from_any_step_bit_for_bit(step: int, finished: Path, tmp_path: Path) -> None:
-    """As after a kill that came when later rows were written and their checkpoint was not."""
+    """The state is that after a kill between the writing of later rows and of their checkpoint."""
     run = tmp_path / "run"
     shutil.copytree(finished, run)
     for later in checkpoint.checkpoints(run)[step + 1 :]:
@@ -55,7 +55,7 @@ def test_from_any_step_bit_for_bit(step: int, finished: Path, tmp_path: Path) ->
 def test_ctrl_c_stops_after_the_last_whole_step(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A real signal, sent when the fourth step is shown: the fifth is begun, dropped, and played again."""
+    """A real signal comes when the fourth step is shown: the fifth is begun, dropped and played again."""
     write = training._Display.write
 
     def interrupting(self: training._Display, *args: object) -> None:
@@ -155,7 +155,7 @@ def test_a_finished_run_may_be_given_more_steps(finished: Path, tmp_path: Path) 
 
 @pytest.mark.slow
 def test_a_running_run_is_not_resumed(tmp_path: Path) -> None:
-    """By another process; a kill lets go of it at once."""
+    """Another process is training it; a kill releases it at once."""
     run = tmp_path / "run"
     process = start(run, until=1, ppo__num_train_steps="100000", run__checkpoint_every="100000")
     before = (run / "config.yaml").read_text()
@@ -173,7 +173,7 @@ def test_a_running_run_is_not_resumed(tmp_path: Path) -> None:
 
 
 def start(run: Path, until: int, **more: str) -> subprocess.Popen[str]:
-    """`python train.py` in a process of its own, returned when it has logged `until` steps."""
+    """Starts ``python train.py`` in another process; returns it when it has logged ``until`` steps."""
     process = subprocess.Popen(
         train_command(run, **more), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -187,7 +187,7 @@ def start(run: Path, until: int, **more: str) -> subprocess.Popen[str]:
 
 @pytest.fixture(scope="module")
 def interrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, str]:
-    """A run stopped by SIGINT to its process: its folder, the exit status and what was printed."""
+    """A run stopped by SIGINT to its process: its folder, the exit status and the printed text."""
     run = tmp_path_factory.mktemp("interrupted") / "run"
     process = start(run, until=2, run__checkpoint_every="100")
     process.send_signal(signal.SIGINT)
@@ -201,7 +201,7 @@ def test_sigint_leaves_a_usable_checkpoint_and_says_so(
 ) -> None:
     run, status, output = interrupted
     (first, stopped) = steps_of(run)
-    assert status == 130  # 128 + SIGINT, as of a shell command that Ctrl-C ended
+    assert status == 130  # 128 + SIGINT, as for a shell command that Ctrl-C ended
     assert first == 0 and 2 <= stopped < STEPS
     assert f"stopped after step {stopped} of {STEPS}" in output and "gamespiel: interrupted" in output
     assert "Traceback" not in output
@@ -223,7 +223,7 @@ def test_the_command_line_goes_on_and_evaluates(
         capture_output=True,
         text=True,
     )
-    # Where the run's path is long, the title wraps between any two words.
+    # If the run's path is long, the title wraps between any two words.
     assert "against random" in " ".join(result.stdout.split())
     assert (run / "eval-sampled-kuhn_poker-random.json").is_file()
 
@@ -244,11 +244,11 @@ def test_sigkill_loses_no_more_than_the_steps_since_the_checkpoint(finished: Pat
 
 @pytest.mark.slow
 def test_two_threads_add_up_in_one_order(tmp_path: Path) -> None:
-    """Gradients of prompts that repeat are summed; large sums are where threads would race."""
+    """Gradients of prompts that repeat are summed; in large sums, threads could race."""
     learned = []
     for name in ("first", "second"):
         big = {"ppo__batch_size": "1024", "ppo__mini_batch_size": "2048", "ppo__num_train_steps": "1"}
-        # Games that may be cut are not solved, which would take longer than the training.
+        # max_turns prevents exact evaluation, which would take longer than the training.
         leduc = {"env__game": "leduc_poker", "env__max_turns": "20"}
         leduc |= {"run__num_threads": "2", "run__eval_games": "0"}
         subprocess.run(train_command(tmp_path / name, **big, **leduc), check=True, stdout=subprocess.DEVNULL)
@@ -258,7 +258,7 @@ def test_two_threads_add_up_in_one_order(tmp_path: Path) -> None:
 
 
 def test_without_the_summary_how_it_began_is_unknown(finished: Path, tmp_path: Path) -> None:
-    """A trained policy's measures must not pass for the untrained one's."""
+    """A trained policy's measures must not be shown as the untrained one's."""
     run = tmp_path / "run"
     shutil.copytree(finished, run)
     (run / "summary.json").unlink()

@@ -20,7 +20,7 @@ from tests.gamespiel.runs import small
 
 @pytest.fixture
 def unnamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
-    """A configuration without a folder, at a time that stands still."""
+    """A configuration without a folder, with a clock that does not move."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(runs.time, "strftime", lambda form: "20260102-030405")
     config = small(tmp_path)
@@ -49,7 +49,7 @@ def test_a_named_folder_is_one_runs(tmp_path: Path) -> None:
 
 
 def test_a_run_that_was_faster_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another process made a run of the folder between the first look and the lock."""
+    """Another process writes a run to the folder between the first check and the lock."""
     config, own = small(tmp_path / "run"), runs.own
 
     def slow(folder: Path) -> object:
@@ -63,7 +63,7 @@ def test_a_run_that_was_faster_is_seen(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_kill_lets_go(tmp_path: Path) -> None:
-    """Also where a child of the killed process lives on."""
+    """The lock is released even if a child of the killed process lives on."""
     code = (
         "import subprocess, sys, time\n"
         "from pathlib import Path\n"

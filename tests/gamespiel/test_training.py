@@ -1,4 +1,4 @@
-"""What a run writes, and what it refuses to begin."""
+"""Training: a run's files, and the errors before it begins."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ def test_the_summary_has_before_and_after(finished: Path) -> None:
     }  # fmt: skip
     assert set(summary["before"]) == set(summary["after"]) == measures
     for row in (summary["before"], summary["after"]):
-        # Best responses to a uniform opponent are worth 1/2 and 5/12 (worked out in the tests of game_gym).
+        # Best responses to a uniform opponent are worth 1/2 and 5/12 (calculated in game_gym's tests).
         value = row["exact return, seat 0"] + row["exact return, seat 1"]
         assert row["share of best response"] == pytest.approx(value / (1 / 2 + 5 / 12))
         assert row["illegal rate"] == 0
-        assert 0.9 < row["legal mass"] <= 1  # the embedded model has read the games' prompts
+        assert 0.9 < row["legal mass"] <= 1  # the embedded model was trained on the games' prompts
     # The untrained model imitates uniformly random play, and uniform against uniform is worth 0.
     assert abs(summary["before"]["share of best response"]) < 0.05
     assert summary["before"] != summary["after"]
@@ -92,7 +92,7 @@ def test_the_tables_and_what_to_do_next_are_printed(tmp_path: Path) -> None:
 
 
 def test_no_table_without_measures(tmp_path: Path) -> None:
-    """Against `mcts` nothing is known exactly, and no games were asked for."""
+    """Against ``mcts`` there are no exact values, and ``eval_games`` is 0."""
     console = quiet()
     nothing = {"env__opponent": "mcts:2", "ppo__num_train_steps": "1", "run__eval_games": "0"}
     train(small(tmp_path / "run", **nothing), console=console)
@@ -121,7 +121,7 @@ def weights(checkpoint_folder: Path) -> dict[str, torch.Tensor]:
 
 
 def test_a_new_run_from_the_weights_of_another(finished: Path, tmp_path: Path) -> None:
-    """Another game and seed, from step 0, with an optimizer of its own."""
+    """The new run has another game and seed, starts at step 0, and has a new optimizer."""
     console = quiet()
     asked = small(
         tmp_path / "run", env__game="leduc_poker", env__max_turns="20", run__seed="5", run__eval_games="0",
@@ -129,7 +129,7 @@ def test_a_new_run_from_the_weights_of_another(finished: Path, tmp_path: Path) -
     )  # fmt: skip
     run = train(asked, console=console)
     newest = checkpoint.find(finished)
-    assert saved_config(run).run.init_from == str(newest)  # the very step, whatever the other run does next
+    assert saved_config(run).run.init_from == str(newest)  # names the step: the other run may go on
     assert f"starting from the weights of {newest}" in console.file.getvalue()  # type: ignore[attr-defined]
     begun, taken = weights(run / "checkpoints" / "step-000000"), weights(newest)
     assert begun.keys() == taken.keys()
@@ -137,7 +137,7 @@ def test_a_new_run_from_the_weights_of_another(finished: Path, tmp_path: Path) -
     state = json.loads((run / "checkpoints" / "step-000000" / "state.json").read_text())
     assert (state["step"], state["num_timesteps"]) == (0, 0)
     assert torch.load(run / "checkpoints" / "step-000000" / "optimizer.pt")["state"] == {}
-    train_quietly(saved_config(run), resume=run)  # where the weights are from is part of its configuration
+    train_quietly(saved_config(run), resume=run)  # its configuration has init_from
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_actions_may_be_answered_by_name(tmp_path: Path) -> None:
         assert sampled["all"]["episodes"] == 8 and sampled["all"]["illegal_rate"] == 0
     rows = {answer: read_rows(folder / "metrics.jsonl")[0] for answer, folder in folders.items()}
     assert rows["id"]["rollout/legal_mass"] != rows["name"]["rollout/legal_mass"]
-    # Exact evaluation asks for numbers: there is none, and who asks for it is told.
+    # Exact evaluation needs answers by number: training skips it, and asking for it is an error.
     assert "eval/share" in rows["id"] and "eval/share" not in rows["name"]
     with pytest.raises(InvalidValueError, match=r"env\.answer must be 'id', not 'name'"):
         evaluate(dataclasses.replace(options, exact=True), quiet())

@@ -1,4 +1,4 @@
-"""What a wheel installs: whose names it takes, and that it works without the repository."""
+"""The wheel: the import names that it installs, and its use without the repository."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_no_name_that_belongs_to_another_distribution(wheel: Path) -> None:
-    """`agents` is the import name of openai-agents; `configs`, `tests` and `docs` are anybody's."""
+    """``agents`` is openai-agents' import name; any package may use ``configs``, ``tests`` or ``docs``."""
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == {
@@ -58,7 +58,7 @@ def test_no_name_that_belongs_to_another_distribution(wheel: Path) -> None:
 
 @pytest.mark.slow
 def test_it_trains_beside_another_package_called_agents(wheel: Path, tmp_path: Path) -> None:
-    """As a user has it: no checkout, and somebody else's `agents` in the same place."""
+    """A user has no checkout, and another distribution's ``agents`` in the same place."""
     site = tmp_path / "site"
     (site / "agents").mkdir(parents=True)
     (site / "agents" / "__init__.py").write_text("OWNER = 'somebody else'\n")
@@ -84,7 +84,7 @@ def test_it_trains_beside_another_package_called_agents(wheel: Path, tmp_path: P
 
 
 def test_the_bare_name_says_which_is_meant(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the repository its folder `agents/` comes first on the path, before openai-agents."""
+    """In the repository its folder ``agents/`` comes first on the path, before openai-agents."""
     monkeypatch.syspath_prepend(str(ROOT))
     monkeypatch.delitem(sys.modules, "agents", raising=False)
     with pytest.raises(ImportNameError, match=r"import 'gamespiel\.agents'; if you want .* openai-agents"):

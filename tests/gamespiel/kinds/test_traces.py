@@ -1,4 +1,4 @@
-"""Traces in `gamespiel eval` and `gamespiel train`."""
+"""Code tracing in ``gamespiel eval`` and ``gamespiel train``."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def config(overrides: list[tuple[str, str]]) -> Config:
 
 
 def run(folder: Path, overrides: list[tuple[str, str]], **options: Any) -> tuple[dict[str, Any], str]:
-    """The results and what was printed, after a check that what is returned is what is written."""
+    """Returns the results and the printed text, after a check that the file has the returned results."""
     output, console = folder / "result.json", quiet()
     results = evaluate(EvalOptions(config=config(overrides), output=output, **options), console)
-    written = json.loads(output.read_text())  # where the interval of a single trace has no bounds, but null
+    written = json.loads(output.read_text())  # a single trace's interval has null for its bounds
     assert written == json.loads(re.sub("-?Infinity", "null", json.dumps(results)))
     return results, console.file.getvalue()  # type: ignore[attr-defined]
 
@@ -75,7 +75,7 @@ def test_the_oracle_is_right_in_every_group_and_every_score(tmp_path: Path) -> N
 
 def test_empty_is_never_right(tmp_path: Path) -> None:
     results, _ = run(tmp_path, LEVEL_1, agent="empty", num_episodes=5)
-    assert [name for name in results["sampled"] if name.startswith("level")] == []  # there is but one
+    assert [name for name in results["sampled"] if name.startswith("level")] == []  # there is only one
     assert [interval[0] for interval in results["sampled"]["all"]["by_scoring"].values()] == [0.0, 0.0, 0.0]
 
 
@@ -121,13 +121,13 @@ def test_the_agents_by_name() -> None:
 
 
 def test_random_is_uniform_over_what_may_be_chosen() -> None:
-    """Of 3000 choices of three a third each, within four standard errors: 4 · √(3000 · 2/9) = 103."""
+    """3000 choices of three: a third each, within four standard errors, 4 · √(3000 · 2/9) = 103."""
     mask = np.array([False, True, True, False, True])
     masks, episodes = np.tile(mask, (3000, 1)), list(range(3000))
     actions = choice_agent("random", 0, 3000)([""] * 3000, masks, episodes, 0).actions
     counts = np.bincount(actions, minlength=5)
     assert counts[~mask].sum() == 0 and np.all(np.abs(counts[mask] - 1000) < 103)
-    # An episode's choice is its own, whoever is asked with it.
+    # An episode's choice does not depend on the batch.
     alone = choice_agent("random", 0, 3000)([""], masks[:1], [7], 0).actions
     assert alone.tolist() == [actions[7]]
     first = choice_agent("first", 0, 3000)([""] * 3000, masks, episodes, 0).actions
@@ -146,7 +146,7 @@ def test_first_picks_the_first_output(tmp_path: Path) -> None:
     assert row["by_scoring"]["affine"][0] == row["by_scoring"]["exact"][0] == pytest.approx(sum(right) / 6)
     assert (row["episodes"], row["length"], row["illegal_rate"]) == (6, 1.0, 0.0)
     assert "first on CodeTraceChoice-v0" in printed
-    # The tasks are those that a reply is asked for.
+    # Replies and choices have the same tasks.
     replied = reply_episodes(config(LEVEL_1).env, "empty", trace_seeds(0, 6))
     asked = [env.reset(seed=seed)[1]["task_id"] for seed in trace_seeds(0, 6)]
     assert [episode.info["task_id"] for episode in replied] == asked
@@ -165,7 +165,7 @@ def test_groups() -> None:
     assert list(by_level_and_family([one])) == list(by_level_and_family([episode(None, None)])) == ["all"]
 
 
-# -- what is refused, and what is said ---------------------------------------------------------------------
+# -- errors and notices ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

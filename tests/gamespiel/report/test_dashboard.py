@@ -1,4 +1,4 @@
-"""What is printed, on a terminal and elsewhere."""
+"""The dashboard, on a terminal and elsewhere, and the summary table."""
 
 import io
 from collections.abc import Iterator
@@ -58,7 +58,7 @@ def test_plain_line() -> None:
 
 
 def test_plain_mode_thins_out_but_keeps_first_and_last(clock: Clock) -> None:
-    """One second a step, a line every two: 1, 3, 5, and 6 because it is the last."""
+    """One second per step, a line every two: 1, 3, 5, and 6 because it is the last."""
     console = plain(width=40)
     with Dashboard(6, console=console, every=2.0, clock=clock) as dashboard:
         for step in range(1, 7):
@@ -106,7 +106,7 @@ def test_terminal_mode_takes_the_whole_width(width: int, per_row: int, clock: Cl
 
 
 def test_a_long_step_shows_how_far_it_is(clock: Clock) -> None:
-    """Nothing for 30 seconds, then a line; on a terminal at once."""
+    """There is no line for 30 seconds, then one; a terminal shows progress at once."""
     console = plain()
     with Dashboard(9, console=console, clock=clock) as dashboard:
         for seconds, done in ((29, 10), (1, 20), (29, 30), (2, 40)):
@@ -158,7 +158,7 @@ def test_text_stays_until_the_next_one(clock: Clock) -> None:
 
 
 def test_pace_of_a_resumed_run() -> None:
-    """Steps 401 and 402 took 3 s and 5 s: 4 s a step, so 8 more steps take 32 s."""
+    """Steps 401 and 402 took 3 s and 5 s: 4 s per step, so 8 more steps take 32 s."""
     pace = Pace()
     assert pace.seconds_left(410) is None
     pace.start(10.0)
@@ -202,7 +202,7 @@ def test_duration(seconds: float | None, text: str) -> None:
 
 
 def test_sparkline() -> None:
-    """Sevenths of the range: 0, 1/7 of it, all of it; a flat line is all low."""
+    """Heights are sevenths of the range; equal values are all low."""
     assert sparkline([0.0, 1.0, 7.0]) == "▁▂█"
     assert sparkline([2.0, 2.0]) == "▁▁"
 

@@ -1,4 +1,4 @@
-"""The learning curve draws whatever was logged."""
+"""The learning curve, drawn from any metrics that were logged."""
 
 import json
 import math

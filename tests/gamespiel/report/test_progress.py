@@ -1,4 +1,4 @@
-"""How far a measurement is, on a terminal and elsewhere."""
+"""Progress of a measurement, on a terminal and elsewhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gamespiel.report.progress import progress
 
 
 def test_plain_lines() -> None:
-    """The title at once; then a line every ten seconds, with the time left once a game has ended.
+    """The title is printed at once, then a line every ten seconds, with the time left after a first game.
 
     After 12 s one game of four is over, in 3 turns: three more take 36 s. After 24 s it is two of four.
     """
