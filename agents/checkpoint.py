@@ -115,6 +115,24 @@ def load_policy(policy: LLMPolicy, checkpoint: Path) -> None:
         raise CheckpointError(f"checkpoint: {str(checkpoint)!r} does not fit this policy: {error}") from error
 
 
+def load_newest(policy: LLMPolicy, run: Path) -> Path:
+    """Loads the checkpoint that ``find`` returns, and returns it.
+
+    A run that is training removes old checkpoints: one that vanishes is looked for again.
+
+    Raises:
+        CheckpointError: as ``find`` and ``load_policy``.
+    """
+    while True:
+        found = find(run)
+        try:
+            load_policy(policy, found)
+            return found
+        except CheckpointError:
+            if found.exists():
+                raise
+
+
 def _base(policy: LLMPolicy) -> dict[str, Any]:
     """Returns the base model and the adapters' scale, without which adapters mean nothing.
 

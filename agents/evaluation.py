@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from gamespiel.agents.noise import Purpose, action_uniforms, episode_seeds
 from gamespiel.agents.policy import LLMPolicy, PolicySample
-from gamespiel.agents.rollout import Decide, Episode, Masks, play
+from gamespiel.agents.rollout import Decide, Episode, Masks, OnStep, play
 from gamespiel.agents.stats import Interval, mean_interval, wilson
 from gamespiel.agents.vec_env import TextVecEnv
 
@@ -115,7 +115,7 @@ def play_seeds(
     env: TextVecEnv,
     decide: Decide,
     seeds: Sequence[int],
-    on_step: Callable[[bool], None] = lambda over: None,
+    on_step: OnStep = lambda over, turns: None,
 ) -> list[Episode]:
     """Plays one episode per seed to its end; ``play`` calls ``on_step``."""
     episodes = play(env, seeds, decide, lambda turns: True, on_step)

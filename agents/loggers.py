@@ -10,6 +10,7 @@ from typing import Any
 from stable_baselines3.common.logger import KVWriter, filter_excluded_keys
 
 from task_gym.errors import TaskGymError
+from task_gym.files import write_atomically
 
 Row = dict[str, Any]
 
@@ -89,9 +90,7 @@ def truncate_after(path: str | os.PathLike[str], step: int) -> int:
     total = len(path.read_text(encoding="utf-8").splitlines())
     kept = [line for line, row in _lines(path) if row["step"] <= step]
     if len(kept) < total:
-        temporary = path.with_name(path.name + ".tmp")
-        temporary.write_text("".join(kept), encoding="utf-8")
-        os.replace(temporary, path)
+        write_atomically(path, "".join(kept))
     return total - len(kept)
 
 

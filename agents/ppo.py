@@ -124,7 +124,7 @@ class LLMPPO(OnPolicyAlgorithm):
         self.step = 0
         self.seconds = 0.0
         self.last_episode: Episode | None = None
-        #: Called with ("playing" or "learning", done, of how many) while a step is under way.
+        #: Called with ("episodes played" or "turns learned from", done, of how many) within a step.
         self.on_progress: Callable[[str, int, int], None] = _no_progress
         if _init_setup_model:
             self._setup_model()
@@ -225,10 +225,10 @@ class LLMPPO(OnPolicyAlgorithm):
 
         over = 0
 
-        def on_step(ended: bool) -> None:
+        def on_step(ended: bool, turns: int) -> None:
             nonlocal over
             over += ended
-            self.on_progress("playing", over, len(seeds))
+            self.on_progress("episodes played", over, len(seeds))
 
         episodes = play(env, seeds, self._decide, on_turns, on_step)
         if episodes is None:
@@ -283,7 +283,7 @@ class LLMPPO(OnPolicyAlgorithm):
         for epoch in range(epochs):
             order = noise.permutation(self.seed or 0, self.step, epoch, len(buffer))
             for start in range(0, len(order), size):
-                self.on_progress("learning", epoch * len(order) + start, epochs * len(order))
+                self.on_progress("turns learned from", epoch * len(order) + start, epochs * len(order))
                 self._optimizer_step(order[start : start + size], reference, offsets, means)
         self._n_updates += epochs
         self.kl.update(means["kl_ref"], len(buffer))

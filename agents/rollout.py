@@ -19,6 +19,10 @@ Decide = Callable[[list[str], Masks, list[int], int], PolicySample]
 """Texts, masks (n, n_actions), episodes and turn number to decisions."""
 
 
+OnStep = Callable[[bool, int], None]
+"""(whether the episode is over, turns that it has had) -> None. After a reset it has had none."""
+
+
 @dataclass
 class Turn:
     """One decision of an episode.
@@ -98,7 +102,7 @@ def play(
     seeds: Sequence[int],
     decide: Decide,
     on_turns: Callable[[int], bool],
-    on_step: Callable[[bool], None] = lambda over: None,
+    on_step: OnStep = lambda over, turns: None,
 ) -> list[Episode] | None:
     """Plays one episode per seed; episode i runs in environment i mod n_envs.
 
@@ -110,9 +114,8 @@ def play(
         seeds: One per episode, passed to ``reset(seed=)``.
         decide: Chooses actions for texts and masks; its third and fourth argument address the noise.
         on_turns: Called with the number of decisions after each round; False stops.
-        on_step: Called with True or False after each single step: whether it ended its episode. Also called
-            with True for an episode that was over at its reset. A round against a slow opponent takes
-            minutes, a step does not.
+        on_step: Called after each reset and each single step. A round against a slow opponent takes minutes,
+            a step does not.
 
     Returns:
         The episodes in order, or None if ``on_turns`` stopped.
@@ -135,16 +138,17 @@ def _play_wave(
     wave: list[Episode],
     decide: Decide,
     on_turns: Callable[[int], bool],
-    on_step: Callable[[bool], None],
+    on_step: OnStep,
 ) -> Iterator[bool]:
     texts: dict[int, str] = {}
+    live: list[int] = []
     for slot, episode in enumerate(wave):
         texts[slot], episode.info = env.reset_one(slot, episode.seed)
+        # A game can be over, or a backend can fail, before the first turn: then there is nothing to decide.
+        begun = bool(_masks(env, [slot]).any())
+        live += [slot] * begun
+        on_step(not begun, 0)
     turn = 0
-    # A game can be over, or a backend can fail, before the first turn: then there is nothing to decide.
-    live = [slot for slot in range(len(wave)) if _masks(env, [slot]).any()]
-    for _ in range(len(wave) - len(live)):
-        on_step(True)
     while live:
         masks = _masks(env, live)
         shown = [texts[slot] for slot in live]
@@ -158,7 +162,7 @@ def _play_wave(
             texts[slot], reward, terminated, truncated, episode.info = env.step_one(slot, action)
             episode.illegal += "error" in episode.info
             episode.turns.append(Turn(shown[i], masks[i], action, values[i], log_probs[i], mass[i], reward))
-            on_step(terminated or truncated)
+            on_step(terminated or truncated, turn + 1)
             if terminated or truncated:
                 episode.final_observation, episode.truncated = texts[slot], truncated and not terminated
             else:

@@ -1,6 +1,7 @@
 """The command line. It only parses: ``training.train`` and ``evaluation.evaluate`` do the work."""
 
 import argparse
+import dataclasses
 import json
 import os
 import sys
@@ -19,8 +20,8 @@ from gamespiel.config import (
 )
 from gamespiel.config.errors import unknown
 from gamespiel.config.schema import DOTTED, file_schema
-from gamespiel.config.sections import EnvConfig
-from gamespiel.options import AGENTS, TRACE_AGENTS, EvalOptions
+from gamespiel.config.sections import EnvConfig, ModelConfig
+from gamespiel.options import AGENTS, EvalOptions
 from gamespiel.usage import config_help
 from task_gym.errors import TaskGymError
 
@@ -78,6 +79,7 @@ def build_parser() -> argparse.ArgumentParser:
     def command(name: str, run: Callable[[argparse.Namespace, Overrides], None]) -> _Parser:
         summary = (run.__doc__ or "").strip()
         sub: _Parser = commands.add_parser(name, description=summary, help=summary)
+        sub.add_argument("--version", action="version", version=f"gamespiel {__version__}")
         sub.set_defaults(run=run)
         return sub
 
@@ -115,9 +117,10 @@ def build_parser() -> argparse.ArgumentParser:
     train.add_argument("--output_dir", metavar="DIR", help="the same as --run.output_dir")
 
     evaluate = configured("eval", run_eval)
+    agents = "; ".join(f"with --env {kind}: {names.usage}" for kind, names in AGENTS.items())
     player = evaluate.add_mutually_exclusive_group()
     player.add_argument("--checkpoint", type=Path, metavar="RUN", help="a run, or one of its checkpoints")
-    player.add_argument("--agent", metavar="NAME", help=f"{AGENTS}; with --env trace: {TRACE_AGENTS}")
+    player.add_argument("--agent", metavar="NAME", help=agents)
     evaluate.add_argument(
         "--num_episodes", type=int, default=100, metavar="N", help="games per seat, or traces [100]"
     )
@@ -140,7 +143,7 @@ def run_train(args: argparse.Namespace, overrides: Overrides) -> None:
     """Train a policy."""
     flags = [("run.seed", args.seed), ("env.env_type", args.env), ("run.output_dir", args.output_dir)]
     if args.init_from is not None:
-        flags = [("run.output_dir", "null"), *flags, ("run.init_from", str(args.init_from))]
+        flags.append(("run.init_from", str(args.init_from)))
     run, option = (args.init_from, "--from") if args.init_from is not None else (args.resume, "--resume")
     config, layers = _resolve(args, flags, overrides, DEFAULT_PRESETS, run=run, option=option)
     _say(layers)
@@ -158,10 +161,11 @@ def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
         raise ConfigError(
             "who is evaluated? give --checkpoint RUN, --agent NAME, or a model with --model.model_name NAME"
         )
-    # Traces without a preset are all of them; tiny-trace trains on a part. A named model comes without the
-    # preset that was chosen for another.
-    untrained = args.checkpoint is None and args.agent is None
-    defaults = {} if untrained else {"openspiel": DEFAULT_PRESET}
+    # Traces without a preset are all of them; tiny-trace trains on a part. The default preset goes with its
+    # own model: another model, without a run, is evaluated with the defaults.
+    model = dict(overrides).get("model.model_name", ModelConfig.model_name)
+    other = args.checkpoint is None and args.agent is None and model != ModelConfig.model_name
+    defaults = {} if other else {"openspiel": DEFAULT_PRESET}
     config, layers = _resolve(args, flags, overrides, defaults, run=args.checkpoint, option="--checkpoint")
     options = EvalOptions(
         config=config,
@@ -209,7 +213,10 @@ def _resolve(
     if run is not None:
         if args.preset is not None:
             raise ConfigError(f"--preset cannot go with {option}: the run's own configuration holds")
-        return resolve_layers(None, args.config, given, base=saved_config(run), base_name=f"of {run}")
+        base = saved_config(run)
+        if option == "--from":  # a new run has a folder of its own
+            base = dataclasses.replace(base, run=dataclasses.replace(base.run, output_dir=None))
+        return resolve_layers(None, args.config, given, base=base, base_name=f"of {run}")
     kind = dict(given).get("env.env_type", EnvConfig.env_type)
     preset = args.preset or (None if args.config else presets.get(kind))
     return resolve_layers(preset, args.config, given)

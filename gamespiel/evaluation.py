@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +30,7 @@ from gamespiel.kinds import kind_of
 from gamespiel.kinds.base import ShowProgress
 from gamespiel.options import EvalOptions
 from gamespiel.report.progress import progress
-from gamespiel.report.results import write_json
+from gamespiel.report.results import reserved, write_json
 from gamespiel.report.tables import exact_table
 
 
@@ -63,27 +61,37 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
         "env": to_dict(settled(config))["env"],
         "games": tasks,
     }
-    policy = None if options.agent else _policy(options, config, env, console, results)
-    where = kind.where(config.env, tasks, options.agent)
-    if options.exact:
-        console.print(f"solving {where} exactly", soft_wrap=True, markup=False)
-        comparison = (
-            kind.solve_agent(options.player, config.env)
-            if policy is None
-            else kind.solve_policy(policy, config.env, trained=options.checkpoint is not None)
-        )
-        console.print(exact_table(comparison))
-        results["exact"] = comparison.to_dict()
-    else:
-        if policy is None:
-            rows = measure_agent(config, options.player, options.num_episodes, console)
-        else:
-            rows = measure_policy(config, policy, options.num_episodes, console, greedy=options.greedy)
-        console.print(kind.table(f"{_player(options)} on {where}", rows))
-        results["sampled"] = {name: row.to_dict() for name, row in rows.items()}
-    path = write_json(results, options.output or _free_place(results, options))
+    if options.agent is None:
+        results["model"] = to_dict(config)["model"]
+    if options.checkpoint is not None:
+        results["checkpoint"] = checkpoint.find(options.checkpoint).name
+    with reserved(results, _place(tasks, options), options.output) as path:
+        policy = None if options.agent else _policy(options, config, env, console)
+        results |= _values(options, config, policy, kind.where(config.env, tasks, options.agent), console)
+        write_json(results, path)
     console.print(f"written to {path}", soft_wrap=True, markup=False)
     return results
+
+
+def _values(
+    options: EvalOptions, config: Config, policy: LLMPolicy | None, where: str, console: Console
+) -> dict[str, Any]:
+    """Plays or solves, prints the table, and returns the values as plain data."""
+    kind, count = kind_of(config.env), options.num_episodes
+    if options.exact:
+        console.print(f"solving {where} exactly", soft_wrap=True, markup=False)
+        if policy is None:
+            comparison = kind.solve_agent(options.player, config.env)
+        else:
+            comparison = kind.solve_policy(policy, config.env, trained=options.checkpoint is not None)
+        console.print(exact_table(comparison))
+        return {"exact": comparison.to_dict()}
+    if policy is None:
+        rows = measure_agent(config, options.player, count, console)
+    else:
+        rows = measure_policy(config, policy, count, console, greedy=options.greedy)
+    console.print(kind.table(f"{_player(options)} on {where}", rows))
+    return {"sampled": {name: row.to_dict() for name, row in rows.items()}}
 
 
 def measure_policy(
@@ -133,20 +141,18 @@ def _measured(groups: Mapping[str, Sequence[Episode]]) -> Mapping[str, Measured]
     return {name: m for name, m in measured.items() if m is not None}
 
 
-def _policy(
-    options: EvalOptions, config: Config, env: gym.Env[Any, Any], console: Console, results: dict[str, Any]
-) -> LLMPolicy:
-    """Returns the checkpoint's policy, or the untrained one; notes the checkpoint's name in ``results``."""
+def _policy(options: EvalOptions, config: Config, env: gym.Env[Any, Any], console: Console) -> LLMPolicy:
+    """Returns the checkpoint's policy, or the configured model's before any training."""
     if options.checkpoint is None:
         console.print(f"loading {config.model.model_name}", soft_wrap=True, markup=False)
         return make_policy(config, env)
-    found = checkpoint.find(options.checkpoint)  # before the model is loaded, which can take minutes
-    results["checkpoint"] = found.name
-    console.print(f"loading {config.model.model_name} with {found}", soft_wrap=True, markup=False)
-    # --seed is for the games: random base weights are still drawn with the run's own seed.
-    trained = dataclasses.replace(config.run, seed=saved_config(found).run.seed)
+    console.print(
+        f"loading {config.model.model_name} with {options.checkpoint}", soft_wrap=True, markup=False
+    )
+    # --seed is the games'; random base weights are still those of the run's own seed.
+    trained = dataclasses.replace(config.run, seed=saved_config(options.checkpoint).run.seed)
     policy = make_policy(dataclasses.replace(config, run=trained), env)
-    checkpoint.load_policy(policy, found)
+    checkpoint.load_newest(policy, options.checkpoint)
     return policy
 
 
@@ -154,32 +160,13 @@ def _player(options: EvalOptions) -> str:
     return f"{options.player}, greedy" if options.greedy else options.player
 
 
-def _free_place(results: Mapping[str, Any], options: EvalOptions) -> Path:
-    """Returns the file for these results: a new one, or that of the same evaluation done before."""
-    question = _question(results)
-    for number in count(1):
-        path = _place(results["games"], options, "" if number == 1 else f"-{number}")
-        try:
-            if _question(json.loads(path.read_text(encoding="utf-8"))) == question:
-                return path
-        except FileNotFoundError:
-            return path
-        except (OSError, ValueError):
-            continue  # another program's file
-    raise AssertionError("count() does not end")
-
-
-def _question(results: Mapping[str, Any]) -> Any:
-    """Returns the results without their values: two results of one evaluation are equal in it."""
-    return {key: value for key, value in results.items() if key not in ("sampled", "exact")}
-
-
-def _place(tasks: Sequence[str], options: EvalOptions, suffix: str) -> Path:
+def _place(tasks: Sequence[str], options: EvalOptions) -> Path:
+    """Returns the first choice of a result file's name."""
     env = options.config.env
     parts = ["exact" if options.exact else "sampled", kind_of(env).file_label(env, tasks)]
-    if options.greedy and not options.exact:
+    if options.greedy:
         parts.append("greedy")
     if options.checkpoint is None:
         parts.insert(0, options.player.strip("/").rpartition("/")[2])
     folder = options.checkpoint or Path("runs")
-    return folder / f"eval-{re.sub(r'[^A-Za-z0-9_.-]+', '-', '-'.join(parts))}{suffix}.json"
+    return folder / f"eval-{re.sub(r'[^A-Za-z0-9_.-]+', '-', '-'.join(parts))}.json"

@@ -3,13 +3,36 @@
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from gamespiel.config import Config, InvalidValueError
 
-AGENTS = "random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS]"
-
 REPLY_AGENTS, CHOICE_AGENTS = ("oracle", "empty", "echo"), ("random", "first")
-TRACE_AGENTS = f"{', '.join(REPLY_AGENTS)} (replies), or {', '.join(CHOICE_AGENTS)} (choices)"
+
+
+class AgentNames(NamedTuple):
+    """The baselines of one kind of task.
+
+    Attributes:
+        usage: How they are written, for messages.
+        pattern: A regular expression that matches their names.
+    """
+
+    usage: str
+    pattern: str
+
+
+AGENTS = {
+    "openspiel": AgentNames(
+        "random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS]",
+        r"random|first|(is)?mcts(:[1-9]\d*(x[1-9]\d*)?)?",
+    ),
+    "trace": AgentNames(
+        f"{', '.join(REPLY_AGENTS)} (replies), or {', '.join(CHOICE_AGENTS)} (choices)",
+        "|".join((*REPLY_AGENTS, *CHOICE_AGENTS)),
+    ),
+}
+"""The baselines by ``env.env_type``; the first kind needs no ``--env``."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +83,11 @@ class EvalOptions:
 
 
 def _check_agent(agent: str, env_type: str) -> None:
-    traces = agent in (*REPLY_AGENTS, *CHOICE_AGENTS)
-    games = re.fullmatch(r"random|first|(is)?mcts(:[1-9]\d*(x[1-9]\d*)?)?", agent)
-    if env_type == "trace" and not traces:
-        raise InvalidValueError(f"--agent must be {TRACE_AGENTS} with --env trace, not {agent!r}")
-    if env_type == "openspiel" and not games:
-        other = f"; {agent} goes with --env trace" if traces else ""
-        raise InvalidValueError(f"--agent must be {AGENTS}, not {agent!r}{other}")
+    usage, pattern = AGENTS[env_type]
+    if re.fullmatch(pattern, agent):
+        return
+    default, *_ = AGENTS
+    with_env = "" if env_type == default else f" with --env {env_type}"
+    others = [kind for kind, names in AGENTS.items() if re.fullmatch(names.pattern, agent)]
+    elsewhere = f"; {agent} goes with --env {others[0]}" if others and env_type == default else ""
+    raise InvalidValueError(f"--agent must be {usage}{with_env}, not {agent!r}{elsewhere}")

@@ -45,5 +45,5 @@ def load_policy(run: str | Path, env: gym.Env[Any, Any] | None = None, *, device
     config = saved_config(found)
     config = dataclasses.replace(config, run=dataclasses.replace(config.run, device=device))
     policy = make_policy(config, make_one_env(config.env) if env is None else env)
-    checkpoint.load_policy(policy, found)
+    checkpoint.load_newest(policy, Path(run))
     return policy

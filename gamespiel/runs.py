@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from gamespiel.agents import checkpoint
 from gamespiel.config import SAVED_NAME, Config, ConfigError, InvalidValueError, saved_config
 
 METRICS = "metrics.jsonl"
@@ -35,14 +37,24 @@ def check_free(config: Config) -> None:
     """
     if config.run.output_dir is None:
         return
+    if not config.run.output_dir.strip():
+        raise InvalidValueError("run.output_dir is empty: name a folder, or leave it out")
     folder = Path(config.run.output_dir)
     if (folder / SAVED_NAME).exists():
         raise InvalidValueError(
             f"run.output_dir {str(folder)!r} already holds a run: "
             f"go on with --resume {folder}, or name another folder"
         )
-    if folder.exists() and not folder.is_dir():
-        raise InvalidValueError(f"run.output_dir {str(folder)!r}: File exists")
+    # A kill right after the start leaves nothing but the checkpoint of step 0, which may be written again.
+    if [path.name for path in checkpoint.checkpoints(folder)[-1:]] not in ([], ["step-000000"]):
+        raise InvalidValueError(
+            f"run.output_dir {str(folder)!r} has checkpoints, but no {SAVED_NAME}: name another folder"
+        )
+    above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not above.is_dir():
+        raise InvalidValueError(f"run.output_dir {str(folder)!r}: {str(above)!r} is a file")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise InvalidValueError(f"run.output_dir {str(folder)!r}: {str(above)!r} cannot be written to")
 
 
 @contextmanager
@@ -97,7 +109,7 @@ def own(folder: Path) -> Iterator[None]:
         lock.acquire()
     except Timeout:
         raise RunInUseError(
-            f"run {str(folder)!r} is in use: another process is training there; "
+            f"run {str(folder)!r} is in use: another run is training there; "
             "wait until it has ended, or stop it"
         ) from None
     except OSError as error:

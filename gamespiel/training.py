@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shlex
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -85,10 +86,12 @@ def _begin(config: Config, console: Console, stack: ExitStack) -> tuple[Path, Co
     The folder is made last, so that nothing is left behind if there is no such game or model.
     """
     runs.check_free(config)
-    start = checkpoint.find(Path(config.run.init_from)) if config.run.init_from is not None else None
+    origin = None if config.run.init_from is None else Path(config.run.init_from)
+    if origin is not None:
+        checkpoint.find(origin)  # before the model is loaded, which can take minutes
     model = _loaded(config, console)
-    if start is not None:
-        checkpoint.load_policy(model.policy, start)
+    if origin is not None:
+        start = checkpoint.load_newest(model.policy, origin)
         config = _with_run(config, init_from=str(start))
         console.print(f"starting from the weights of {start}", soft_wrap=True, markup=False)
     folder = stack.enter_context(runs.create(config))
@@ -184,19 +187,18 @@ def _conclude(
     if "illegal rate" in after:
         console.print(SUMMARY_NOTE)
     console.print(f"{model.num_timesteps:,} decisions in {model.seconds:.0f} s")
-    console.print(
-        _next_steps(config, folder, solved="share of best response" in after), soft_wrap=True, markup=False
-    )
+    solved = "share of best response" in after
+    console.print(_next_steps(config, model, folder, solved=solved), soft_wrap=True, markup=False)
 
 
-def _next_steps(config: Config, folder: Path, *, solved: bool) -> str:
-    """Returns two lines: how to evaluate the run, and how to continue from it."""
-    evaluate, train = command("eval"), command("train")
-    others = ", against others with --opponent mcts:100" if kind_of(config.env).has_opponents else ""
+def _next_steps(config: Config, model: LLMPPO, folder: Path, *, solved: bool) -> str:
+    """Returns two lines: how to evaluate the run, and how to go on with it. Each can be pasted to a shell."""
+    run, steps = shlex.quote(str(folder)), config.ppo.num_train_steps
+    more = "" if model.step < steps else f" --ppo.num_train_steps {2 * steps}"
+    other = ", or --opponent mcts:100" if kind_of(config.env).has_opponents else ""
     return (
-        f"evaluate: {evaluate} --checkpoint {folder}{' --exact' if solved else ''}{others}\n"
-        f"go on: {train} --resume {folder} --ppo.num_train_steps {2 * config.ppo.num_train_steps}; "
-        f"play it from Python: gamespiel.load_policy({str(folder)!r})"
+        f"{command('eval')} --checkpoint {run}{' --exact' if solved else ''}  # evaluate{other}\n"
+        f"{command('train')} --resume {run}{more}  # go on; play it: gamespiel.load_policy({str(folder)!r})"
     )
 
 

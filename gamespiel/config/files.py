@@ -1,7 +1,6 @@
 """Reading and writing configurations: files, presets, and their resolution with overrides."""
 
 import json
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ from gamespiel.config.errors import ConfigError, unknown
 from gamespiel.config.layers import Layer, layer_from_data, layer_from_overrides, merge
 from gamespiel.config.sections import Config
 from gamespiel.config.yaml_text import read_yaml, write_yaml
+from task_gym.files import write_atomically
 
 DEFAULT_PRESET = "tiny"
 DEFAULT_PRESETS = {"openspiel": DEFAULT_PRESET, "trace": "tiny-trace"}
@@ -101,9 +101,7 @@ def save(config: Config, path: str | Path) -> Path:
         text = json.dumps(to_dict(config), indent=2, ensure_ascii=False) + "\n"
     else:
         text = write_yaml(to_dict(config))
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)  # a kill leaves the old file or the new one
+    write_atomically(path, text)
     return path
 
 

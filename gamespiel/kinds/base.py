@@ -12,7 +12,7 @@ from rich.console import RenderableType
 
 from gamespiel.agents.evaluation import Measured
 from gamespiel.agents.policy import LLMPolicy
-from gamespiel.agents.rollout import Episode
+from gamespiel.agents.rollout import Episode, OnStep
 from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.config import InvalidValueError
 from gamespiel.config.sections import EnvConfig
@@ -21,7 +21,7 @@ from gamespiel.exact import ExactComparison
 MakeEnvs = Callable[[int], TextVecEnv]
 """Number of environments to that many copies of the configured environment."""
 
-ShowProgress = Callable[[int], AbstractContextManager[Callable[[bool], None]]]
+ShowProgress = Callable[[int], AbstractContextManager[OnStep]]
 """Number of episodes to a context whose value is called after each step; see ``report.progress``."""
 
 

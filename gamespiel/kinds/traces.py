@@ -17,14 +17,14 @@ import trace_gym  # noqa: F401  (registers the environments)
 from gamespiel.agents.evaluation import Measured, play_seeds
 from gamespiel.agents.noise import Purpose, action_uniforms, episode_seeds
 from gamespiel.agents.policy import PolicySample
-from gamespiel.agents.rollout import Decide, Episode, Masks, Turn
+from gamespiel.agents.rollout import Decide, Episode, Masks, OnStep, Turn
 from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.config.sections import EnvConfig
 from gamespiel.kinds.base import Kind, MakeEnvs, ShowProgress
 from gamespiel.report.tables import scored_table
 from trace_gym.backends import Trace
 from trace_gym.programs.sources import open_source
-from trace_gym.source import parse
+from trace_gym.syntax import parse
 
 NAME = "code_trace"
 """Name of the task in results."""
@@ -133,7 +133,7 @@ REPLIES: Mapping[str, Callable[[Trace], str]] = {
 
 
 def reply_episodes(
-    config: EnvConfig, agent: str, seeds: Sequence[int], on_step: Callable[[bool], None] = lambda over: None
+    config: EnvConfig, agent: str, seeds: Sequence[int], on_step: OnStep = lambda over, turns: None
 ) -> list[Episode]:
     """Plays one episode of CodeTrace-v0 per seed with one of ``REPLIES``; calls ``on_step`` after each.
 
@@ -148,7 +148,7 @@ def reply_episodes(
             final, reward, _, _, info = env.step(answer(local.trace))
             turn = Turn(shown, no_mask, -1, math.nan, math.nan, math.nan, float(reward))
             episodes.append(Episode(index, seed, info, [turn], final))
-            on_step(True)
+            on_step(True, 1)
     finally:
         env.close()
     return episodes

@@ -45,7 +45,7 @@ LINE = (
 GRID = (
     Shown("rollout/reward", "reward", ".3f"),
     Shown("rollout/success", "success", ".1%"),
-    Shown("rollout/turns", "turns a game", ".2f"),
+    Shown("rollout/turns", "turns per game", ".2f"),
     Shown("rollout/seat0_reward", "seat 0", ".3f"),
     Shown("rollout/seat1_reward", "seat 1", ".3f"),
     Shown("eval/share", "share of best", ".1%"),
@@ -139,8 +139,8 @@ class Dashboard:
             self._print_line()
 
     def activity(self, phase: str, done: int, total: int) -> None:
-        """Shows a step's progress: ``done`` of ``total`` in a phase ("playing", "learning")."""
-        self._activity = f"{phase} {done:,} of {total:,}"
+        """Shows how far the step under way is, as "20 of 64 episodes played"."""
+        self._activity = f"{done:,} of {total:,} {phase}"
         if self._live is None and self._clock() - self._spoke_at >= SILENCE:
             self._spoke_at = self._clock()
             self._console.print(

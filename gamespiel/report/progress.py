@@ -7,15 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, Progress, TextColumn
 
+from gamespiel.agents.rollout import OnStep
 from gamespiel.report.text import duration
 
 EVERY = 10.0
 """Seconds between plain lines."""
-
-OnStep = Callable[[bool], None]
-"""Called after each step of an environment: True if the step ended an episode."""
 
 
 @contextmanager
@@ -24,8 +22,8 @@ def progress(
 ) -> Iterator[OnStep]:
     """Prints ``title`` at once and, until the context ends, how many of the episodes are over.
 
-    The time left is an estimate from the time per episode so far, so it needs a first episode that is over.
-    Until then the number of turns shows progress.
+    The time left is an estimate from the time per turn and the turns of the episodes that are over, so it
+    needs a first one. Until then the numbers of resets and turns show progress.
 
     Args:
         console: The console to print to.
@@ -34,36 +32,78 @@ def progress(
         clock: Returns seconds, from any start.
 
     Yields:
-        A function to call after each step.
+        A function to call after each reset and step.
     """
     console.print(title, soft_wrap=True, markup=False)
-    started = last = clock()
-    over = turns = 0
-
-    def state() -> str:
-        spent = clock() - started
-        left = spent / over * (episodes - over) if over else None
-        return f"{turns:,} turns in {duration(spent)}, {duration(left)} left"
-
+    state = _State(episodes, clock)
     if not console.is_terminal:
 
-        def print_line(ended: bool) -> None:
-            nonlocal over, turns, last
-            over, turns = over + ended, turns + 1
-            if clock() - last >= EVERY:
-                last = clock()
-                console.print(f"  {over:,} of {episodes:,} episodes, {state()}", soft_wrap=True, markup=False)
+        def print_line(over: bool, turns: int) -> None:
+            state.add(over, turns)
+            if state.silence() >= EVERY:
+                console.print(f"  {state}", soft_wrap=True, markup=False)
+                state.spoken()
 
         yield print_line
         return
 
-    columns = (BarColumn(bar_width=None), MofNCompleteColumn(), TextColumn("{task.fields[state]}"))
-    with Progress(*columns, console=console, transient=True, expand=True) as bars:
-        bar = bars.add_task("", total=episodes, state=state())
+    with Progress(
+        BarColumn(bar_width=None),
+        TextColumn("{task.description}"),
+        console=console,
+        transient=True,
+        expand=True,
+        get_time=clock,
+    ) as bars:
+        bar = bars.add_task(str(state), total=episodes)
 
-        def move_bar(ended: bool) -> None:
-            nonlocal over, turns
-            over, turns = over + ended, turns + 1
-            bars.update(bar, completed=over, state=state())
+        def move_bar(over: bool, turns: int) -> None:
+            state.add(over, turns)
+            bars.update(bar, completed=state.over, description=str(state))
 
         yield move_bar
+
+
+class _State:
+    """How many episodes and turns are done, and since when."""
+
+    def __init__(self, episodes: int, clock: Callable[[], float]) -> None:
+        self.over = 0
+        self._episodes, self._clock = episodes, clock
+        self._started = self._spoke = clock()
+        self._begun = self._turns = self._turns_of_over = self._depth = 0
+
+    def add(self, over: bool, turns: int) -> None:
+        """Counts a step of an episode that has had so many turns, or its reset."""
+        self.over += over
+        self._begun += not turns
+        self._turns += bool(turns)
+        self._turns_of_over += turns * over
+        self._depth = turns
+
+    def silence(self) -> float:
+        """Returns the seconds since something was printed."""
+        return self._clock() - self._spoke
+
+    def spoken(self) -> None:
+        self._spoke = self._clock()
+
+    def _seconds_left(self) -> float | None:
+        """Returns an estimate: episodes take turns together, so the live ones have at least those so far."""
+        if not self.over or not self._turns:
+            return None
+        mean = max(self._turns_of_over / self.over, self._depth)
+        turns = self._turns_of_over + (self._episodes - self.over) * mean
+        return (self._clock() - self._started) / self._turns * max(0.0, turns - self._turns)
+
+    def done(self) -> str:
+        """Returns what is done, as "3 of 20 episodes, 12 turns"."""
+        turns = f"{self._turns:,} turns" if self._turns else f"{self._begun:,} begun"
+        return f"{self.over:,} of {self._episodes:,} episodes, {turns}"
+
+    def left(self) -> str:
+        """Returns the estimated time left, "-" if there is no estimate yet."""
+        return duration(self._seconds_left())
+
+    def __str__(self) -> str:
+        return f"{self.done()} in {duration(self._clock() - self._started)}, {self.left()} left"

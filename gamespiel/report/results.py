@@ -1,23 +1,88 @@
-"""Result files: plain data as JSON."""
+"""Result files: plain data as JSON, each in a place of its own."""
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from gamespiel.agents.loggers import to_json
+from gamespiel.config import InvalidValueError
+from task_gym.files import write_atomically
+
+VALUES = ("sampled", "exact")
+"""The keys of an evaluation's values. All others say what was evaluated, and how."""
 
 
 def write_json(data: Mapping[str, Any], path: Path) -> Path:
-    """Writes results, whole or not at all; numbers that are not finite become null. Returns ``path``."""
+    """Writes results, whole or not at all; values that are not finite become null."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".tmp")
-    partial.write_text(json.dumps(_plain(data), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(partial, path)
+    write_atomically(path, json.dumps(_plain(data), indent=2, ensure_ascii=False) + "\n")
     return path
+
+
+@contextmanager
+def reserved(question: Mapping[str, Any], first: Path, output: Path | None) -> Iterator[Path]:
+    """Reserves the file of an evaluation's results before it begins.
+
+    The file is ``output``, or ``first`` with a number if another evaluation has that name. Only the results
+    of the very same evaluation are overwritten. If the evaluation fails, a new file is removed.
+
+    Args:
+        question: The results without their values.
+        first: The first choice of a name.
+        output: The file that the user named.
+
+    Raises:
+        InvalidValueError: the file cannot be written.
+    """
+    try:
+        path, new = _reserve(question, first) if output is None else _touched(output)
+    except OSError as error:
+        raise InvalidValueError(
+            f"results cannot be written to {str(output or first.parent)!r}: {error.strerror}"
+        ) from error
+    try:
+        yield path
+    except BaseException:
+        if new:
+            path.unlink(missing_ok=True)
+        raise
+
+
+def _reserve(question: Mapping[str, Any], first: Path) -> tuple[Path, bool]:
+    first.parent.mkdir(parents=True, exist_ok=True)
+    for number in count(1):
+        path = first if number == 1 else first.with_stem(f"{first.stem}-{number}")
+        try:
+            path.open("x").close()  # exclusively: other evaluations may look for a place now
+            return path, True
+        except FileExistsError:
+            if _asked(path) == _plain(question):
+                path.open("a").close()
+                return path, False
+    raise AssertionError("count() does not end")
+
+
+def _asked(path: Path) -> Any:
+    """Returns the question of a result file; None for a file of another program, or a reserved one."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return None
+    return (
+        {key: value for key, value in found.items() if key not in VALUES} if isinstance(found, dict) else None
+    )
+
+
+def _touched(path: Path) -> tuple[Path, bool]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = not path.exists()
+    path.open("a").close()
+    return path, new
 
 
 def _plain(value: Any) -> Any:

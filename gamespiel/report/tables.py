@@ -24,9 +24,7 @@ SAMPLED_NOTE = (
 
 def _table(title: str, columns: Sequence[str]) -> Table:
     """Returns a table for 60 columns or more: only its first column may wrap, and none is cut."""
-    table = Table(
-        title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0)
-    )
+    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=0)
     table.add_column("", overflow="fold")
     for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
@@ -56,7 +54,7 @@ def scored_table(title: str, rows: Mapping[str, Measured]) -> Table:
     table = _table(f"{title}, percent and 95% Wilson", ("traces", *names))
     for name, m in rows.items():
         scores = [m.by_scoring[scoring] for scoring in names]
-        shown = [f"{100 * s.mean:.1f} ({100 * s.low:.0f}–{100 * s.high:.0f})" for s in scores]
+        shown = [f"{100 * s.mean:.1f}\n{100 * s.low:.1f}–{100 * s.high:.1f}" for s in scores]
         table.add_row(name, str(m.episodes), *shown)
     return table
 

@@ -116,6 +116,20 @@ def test_eval_of_a_model_without_a_run(calls: Calls) -> None:
     assert (calls[0].player, calls[0].config.env.rules) == ("org/model", True)
 
 
+def test_the_default_model_is_evaluated_with_its_preset(calls: Calls) -> None:
+    """Else the embedded model would be shown rules, which a run of it is not."""
+    main(["eval", "--model.model_name", "tiny", "--env.game", "kuhn_poker"])
+    preset = resolve("tiny", overrides=[("model.model_name", "tiny"), ("env.game", "kuhn_poker")])
+    assert calls == [EvalOptions(preset)] and preset.env.rules is False
+
+
+def test_from_keeps_to_the_folder_of_a_file(calls: Calls, tmp_path: Path) -> None:
+    save(from_dict({"output_dir": "old"}), tmp_path / "config.yaml")
+    (tmp_path / "mine.json").write_text('{"output_dir": "new"}')
+    main(["train", "--from", str(tmp_path), "--config", str(tmp_path / "mine.json")])
+    assert calls[0][0].run.output_dir == "new"
+
+
 def test_eval_of_an_agent(calls: Calls) -> None:
     main(["eval", "--agent", "mcts:100", "--num_episodes", "20", "--seed", "4", "--greedy"])
     config = resolve("tiny", overrides=[("run.seed", "4")])
@@ -175,7 +189,7 @@ def test_eval_of_an_agent(calls: Calls) -> None:
         ),
         ("eval --agent first --num_episodes 0", "--num_episodes must be at least 1, not 0"),
         ("eval --agent first --output a.txt", "--output must end in .json, not 'a.txt'"),
-        ("schema --ppo.gamma 1", "unknown option '--ppo.gamma'; allowed: -h, --help"),
+        ("schema --ppo.gamma 1", "unknown option '--ppo.gamma'; allowed: -h, --help, --version"),
         ("", "the following arguments are required: COMMAND"),
     ],
 )
@@ -254,7 +268,7 @@ def test_the_first_line_comes_before_the_libraries_are_loaded(
         ("train --config a.json b.yaml --ppo.gamma 1", "defaults, a.json, b.yaml, --ppo.gamma"),
         ("train --preset qwen3-4b --config a.json", "preset qwen3-4b, a.json"),
         ("train --resume run --config a.json", "of run, a.json"),
-        ("train --from run --seed 1", "of run, --run.output_dir, --run.seed, --run.init_from"),
+        ("train --from run --seed 1", "of run, --run.seed, --run.init_from"),
         ("eval --checkpoint run --opponent mcts", "of run, --env.opponent"),
         ("eval --env trace --agent first", "defaults, --env.env_type"),
         ("eval --model.model_name x", "defaults, --model.model_name"),

@@ -7,6 +7,7 @@ import io
 import json
 import math
 import shutil
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from gamespiel.config import Config, InvalidValueError, NotBuiltError, resolve, 
 from gamespiel.evaluation import evaluate
 from gamespiel.kinds.games import baseline_agent
 from gamespiel.options import EvalOptions
+from gamespiel.report.results import reserved, write_json
 from task_gym.errors import ArgumentError, OpponentError, SizeError, TaskGymError
 from tests.gamespiel.runs import STEPS, quiet, small, train_quietly
 
@@ -297,6 +299,43 @@ def test_nothing_is_overwritten_but_the_same_answer(
         "eval-sampled-kuhn_poker-random.json": f"step-{STEPS:06d}",
         "eval-sampled-kuhn_poker-random-2.json": f"step-{STEPS - 1:06d}",
     }
+
+
+def test_models_are_part_of_the_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for overrides in ([], [("model.random_weights", "true")]):
+        evaluate(EvalOptions(config(*KUHN, *overrides), num_episodes=1), quiet())
+    assert len(list(Path("runs").iterdir())) == 2
+
+
+def test_evaluations_side_by_side_have_a_place_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All look for a place before any of them has results."""
+    monkeypatch.chdir(tmp_path)
+    first = Path("runs") / "eval.json"
+    with ExitStack() as stack:
+        places = [stack.enter_context(reserved({"seed": seed}, first, None)) for seed in range(4)]
+        assert len(set(places)) == 4
+        for seed, place in enumerate(places):
+            write_json({"seed": seed, "exact": seed}, place)
+    with reserved({"seed": 2}, first, None) as place:
+        assert place == places[2]
+    assert [json.loads(place.read_text())["exact"] for place in places] == [0, 1, 2, 3]
+
+
+def test_a_place_is_found_before_anything_is_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("runs").write_text("a file")
+    with pytest.raises(InvalidValueError, match="results cannot be written to 'runs'"):
+        evaluate(EvalOptions(config(*KUHN), agent="random"), quiet())
+    with pytest.raises(InvalidValueError, match=r"results cannot be written to 'runs/x\.json'"):
+        evaluate(EvalOptions(config(*KUHN), agent="random", output=Path("runs/x.json")), quiet())
+
+
+def test_a_failed_evaluation_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SizeError):
+        evaluate(EvalOptions(config(("env.task_id", "1200000000")), agent="random", exact=True), quiet())
+    assert list(Path("runs").iterdir()) == []
 
 
 def test_a_file_that_is_no_result_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -85,9 +86,9 @@ def test_the_tables_and_what_to_do_next_are_printed(tmp_path: Path) -> None:
     assert f"run folder: {folder}" in text
     assert "share of best response" in text and "success rate" not in text  # no games, no sampled measures
     assert text.splitlines()[-2:] == [
-        f"evaluate: gamespiel eval --checkpoint {folder} --exact, against others with --opponent mcts:100",
-        f"go on: gamespiel train --resume {folder} --ppo.num_train_steps 2; "
-        f"play it from Python: gamespiel.load_policy({str(folder)!r})",
+        f"gamespiel eval --checkpoint {folder} --exact  # evaluate, or --opponent mcts:100",
+        f"gamespiel train --resume {folder} --ppo.num_train_steps 2  # go on; "
+        f"play it: gamespiel.load_policy({str(folder)!r})",
     ]
 
 
@@ -194,7 +195,22 @@ def test_named_errors(
 
 def test_an_output_dir_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("")
-    with pytest.raises(InvalidValueError, match=r"run.output_dir .*run': File exists"):
+    with pytest.raises(InvalidValueError, match=r"run.output_dir .*run' is a file"):
+        train_quietly(small(tmp_path / "run"))
+
+
+def test_an_output_dir_without_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unset shell variable must not make a run of the current directory."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidValueError, match=r"run\.output_dir is empty"):
+        train_quietly(small(tmp_path, run__output_dir=""))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_output_dir_with_checkpoints_of_a_lost_run(finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished, tmp_path / "run")
+    (tmp_path / "run" / "config.yaml").unlink()
+    with pytest.raises(InvalidValueError, match=r"has checkpoints, but no config\.yaml"):
         train_quietly(small(tmp_path / "run"))
 
 

@@ -79,7 +79,7 @@ def test_it_trains_beside_another_package_called_agents(wheel: Path, tmp_path: P
         check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "evaluate: gamespiel eval --checkpoint run" in done.stdout  # there is no eval.py to name
+    assert "gamespiel eval --checkpoint run" in done.stdout  # there is no eval.py to name
     assert (tmp_path / "run" / "summary.json").is_file()
 
 

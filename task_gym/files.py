@@ -1,0 +1,16 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Writes a text file (UTF-8) in one move: a kill leaves the old file or the new one.
+
+    Until the move the text is in a file ``.NAME.partial`` beside it.
+    """
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, path)
