@@ -1,4 +1,4 @@
-"""Where a benchmark's results go: one line of JSON, in a file and on the terminal.
+"""The results of a benchmark: one line of JSON, in a file and on the terminal.
 
 By default the file is a new one in `runs/benchmarks/` of the current directory, which git ignores. `--keep`
 overwrites the tracked file in `benchmarks/results/` instead, and `--out` names another place.

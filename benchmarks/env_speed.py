@@ -1,18 +1,19 @@
-"""How fast are the environments: `python -m benchmarks.env_speed`.
+"""Measures how fast the environments are: `python -m benchmarks.env_speed`.
 
-Decisions of the agent a second, in one process and one thread, every side drawing uniformly, of
+The agent's decisions per second, in one process and one thread, every seat drawing uniformly, of
 
-- `bare`: a plain loop over pyspiel that shows the same strings and masks, drawn from the same streams,
+- `bare`: a plain loop over pyspiel with the same strings and masks, drawn from the same streams,
 - `raw`: GameSpiel-v0 without wrappers, `rules=False`, seeded once,
 - `gym_make`: the same as `gym.make` returns it,
 - `reseeded`: the same as `raw`, with `reset(seed=)` at every episode,
 - `rl_environment`: OpenSpiel's own, which shows tensors,
-- `shimmy`: Shimmy's PettingZoo environment, which shows tensors; where it is installed.
+- `shimmy`: Shimmy's PettingZoo environment, which shows tensors, if it is installed.
 
-The first four play the same games, and what `bare` and `raw` show is compared to the byte before anything is
-timed. They take turns in short rounds; a ratio is the median over the rounds, of CPU time.
+The first four play the same games. The texts and masks of `bare` and `raw` are compared to the byte before
+any timing. All take turns in short rounds. A ratio is the median over the rounds, of CPU time.
 
-Below that, where the time of `raw` goes, and with `--search` what a move of `mcts` and `mcts-python` costs.
+The second table divides the time of `raw`. With `--search`, the third has the cost per move of `mcts` and
+`mcts-python`.
 
 Ends in one line of JSON, which is also written to a new file in `runs/benchmarks/`.
 """
@@ -55,19 +56,19 @@ from game_gym.task import encode
 HEADLINE = ("leduc_poker", "othello", "chess")
 ORDER = (*HEADLINE, *(name for name in TABLE if name not in HEADLINE))
 
-#: Contenders that play exactly the games that `bare`, the first of them, plays.
+#: Contenders that play exactly the games of `bare`, which is the first.
 SAME_GAMES = ("bare", "raw", "gym_make", "reseeded")
 
-#: Rounds of a game, and the least of one whose episodes are longer than a round (bridge: its deal is solved).
+#: Rounds of a game, and the least number if episodes are longer than a round (bridge solves its deals).
 ROUNDS, FEW_ROUNDS = 40, 5
 
 #: Episodes compared to the byte before a game is timed.
 CHECKED = 3
 
-#: Decisions over which the parts of one are timed, and how often.
+#: The number of decisions whose parts are timed, and how often they are timed.
 PROFILED, LAPS = 500, 9
 
-#: CPU seconds of a search beyond which its cost is scaled up from fewer simulations.
+#: Above this many CPU seconds, a search's cost is scaled up from fewer simulations.
 SEARCH_LIMIT = 15.0
 
 Play = Callable[[int, int, UniformAgent], int]
@@ -79,7 +80,7 @@ Position = tuple[State, int, list[int]]
 
 @dataclass(frozen=True)
 class Round:
-    """One contender's turn; a round of games that left nothing to decide counts as one decision."""
+    """One contender's round. A round without any decision counts as one decision."""
 
     decisions: int
     cpu: float
@@ -90,17 +91,17 @@ class Round:
 
 
 def find_variant(name: str) -> Variant:
-    """Config 0 of a table game."""
+    """Returns config 0 of a table game."""
     return load_variant(DECLARED[name], DECLARED[name].params(0))
 
 
 def make_env(name: str) -> gym.Env[Any, Any]:
-    """The environment as ``gym.make`` returns it."""
+    """Returns the environment of config 0, with the wrappers of ``gym.make``."""
     return gym.make("GameSpiel-v0", task_id=encode(name, 0), opponent="random", rules=False)
 
 
 def contenders(name: str) -> dict[str, Play]:
-    """All that can play here, by key."""
+    """Returns all contenders on this machine, by key."""
     variant, wrapped = find_variant(name), make_env(name)
     plays: dict[str, Play] = {
         "bare": partial(play_bare, variant),
@@ -112,14 +113,14 @@ def contenders(name: str) -> dict[str, Play]:
     if installed("shimmy") is not None:
         from shimmy import OpenSpielCompatibilityV0
 
-        # It loads its game anew at every reset, from the name.
+        # It reloads its game at every reset, from the name.
         shimmy = OpenSpielCompatibilityV0(game_name=name, config=DECLARED[name].params(0))
         plays["shimmy"] = partial(play_shimmy, shimmy)
     return plays
 
 
 def installed(package: str) -> str | None:
-    """The version of a package, None where it is not installed."""
+    """Returns the version of a package, or None if it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -127,13 +128,13 @@ def installed(package: str) -> str | None:
 
 
 def check_same(name: str, episodes: int) -> int:
-    """Play the same games bare and in the environment.
+    """Plays the same games bare and in the environment.
 
     Returns:
-        The number of decisions, at each of which both showed the same text, mask and actions.
+        The number of decisions. At each, both showed the same text, mask and actions.
 
     Raises:
-        ValueError: they differ, so that their times would be of different things.
+        ValueError: they differ, so their times could not be compared.
     """
     bare, env = RecordingAgent(0), RecordingAgent(0)
     play_bare(find_variant(name), 0, episodes, bare)
@@ -156,7 +157,7 @@ def time_round(play: Play, seed: int, episodes: int) -> Round:
 
 
 def episodes_in(play: Play, seconds: float) -> int:
-    """How many episodes take about so many CPU seconds; at least one."""
+    """Returns the number of episodes that take about ``seconds`` of CPU time; at least one."""
     episodes = 1
     while (spent := time_round(play, 0, episodes).cpu) < seconds / 2:
         episodes *= 2
@@ -164,13 +165,13 @@ def episodes_in(play: Play, seconds: float) -> int:
 
 
 def measure(plays: Mapping[str, Play], seconds: float) -> dict[str, list[Round]]:
-    """Rounds of every contender, about ``seconds`` each in all; who begins changes from round to round."""
+    """Measures rounds of every contender, about ``seconds`` per contender. The order rotates every round."""
     keys = list(plays)
     episodes = {key: episodes_in(plays[key], seconds / ROUNDS) for key in keys if key not in SAME_GAMES[1:]}
     spent = time_round(plays["bare"], 0, episodes["bare"]).cpu
     taken: dict[str, list[Round]] = {key: [] for key in keys}
     for number in range(min(ROUNDS, max(FEW_ROUNDS, round(seconds / spent)))):
-        # Some descriptions are kept: who came first would make them for all who play the same games.
+        # Descriptions are cached: the first contender would pay for all that play the same games.
         time_round(plays["bare"], number, episodes["bare"])
         first = number % len(keys)
         for key in keys[first:] + keys[:first]:
@@ -180,7 +181,7 @@ def measure(plays: Mapping[str, Play], seconds: float) -> dict[str, list[Round]]
 
 
 def summary(taken: Mapping[str, Sequence[Round]]) -> dict[str, Any]:
-    """One game's rounds as plain data: decisions, rates, and ratios of rates taken round by round."""
+    """Returns one game's rounds as plain data: decisions, rates, and medians of the ratios per round."""
 
     def ratio(key: str, other: str) -> float:
         return median(
@@ -198,23 +199,23 @@ def summary(taken: Mapping[str, Sequence[Round]]) -> dict[str, Any]:
 
 
 def median(values: Iterable[float]) -> float:
-    """The median, to four digits: there is no more in it."""
+    """Returns the median to four digits, which is its precision."""
     return float(f"{statistics.median(values):.4g}")
 
 
 # -- where the time goes -----------------------------------------------------------------------------------
 
-#: The parts of a decision of `raw`.
+#: The parts of a decision of `raw`, in the order of the table.
 PARTS = ("game", "describe", "choices", "layout", "info", "rest")
 
 
 def profile(name: str, decisions: int) -> dict[str, float]:
-    """CPU microseconds of a decision of `raw`: "total", and each of ``PARTS``.
+    """Returns the CPU microseconds per decision of `raw`: "total", and each of ``PARTS``.
 
-    "game" is the bare loop with nothing shown: chance, opponents and moves. The next four are timed one by
-    one over the positions of these games: the state in words, the actions' names and lines, the text put
-    together, the mask and the rest of ``info``. "rest" is what they leave of the total: resets, ends of
-    games, checks and calls. It can come out below zero, for alone a part meets other things in the caches.
+    "game" is the bare loop without observations: chance, opponents and moves. The next four are timed one by
+    one over the positions of these games: the state in words, the actions' names and lines, the layout of the
+    text, and ``info`` with its mask. "rest" is the remainder: resets, ends of games, checks and calls. It can
+    be below zero, because a part that is timed alone uses the processor's caches differently.
     """
     variant, env = find_variant(name), make_env(name).unwrapped
     describe, choices = variant.spec.describe, variant.choices
@@ -241,7 +242,7 @@ def profile(name: str, decisions: int) -> dict[str, float]:
 
 
 def record_positions(variant: Variant, decisions: int) -> tuple[list[Position], int]:
-    """Positions in which the agent decides, at least so many, and the episodes they come from."""
+    """Returns at least ``decisions`` positions of the agent, and the number of episodes with them."""
     positions: list[Position] = []
 
     def remember(variant: Variant, state: State, seat: int, legal: list[int]) -> tuple[str, Any]:
@@ -358,7 +359,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
 
 
 def overview(games: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    """The least and the median of every ratio over the games."""
+    """Returns the least and the median of every ratio over the games."""
     ratios: dict[str, list[float]] = {}
     for one in games.values():
         for key, ratio in (one["over_bare"] | one["raw_over"]).items():
@@ -367,7 +368,7 @@ def overview(games: Mapping[str, Any]) -> dict[str, dict[str, float]]:
 
 
 def compare_searches(name: str, limit: float) -> dict[str, Any]:
-    """A search's costs as plain data, and how many times as long the one in Python takes."""
+    """Returns the searches' costs as plain data, and the ratio of the Python search to the C++ search."""
     budget = DECLARED[name].budget
     assert budget is not None
     costs = {key: measure_search(key, name, limit) for key in SEARCHES}

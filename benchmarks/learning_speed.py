@@ -1,9 +1,9 @@
-"""How fast is Leduc poker learned: `python -m benchmarks.learning_speed`.
+"""Measures how fast Leduc poker is learned: `python -m benchmarks.learning_speed`.
 
-Three learners against a uniformly random opponent, one after the other in one process: a multilayer
-perceptron on the game's own tensor under sb3-contrib's MaskablePPO, the preset `tiny`, and the same preset
-with its base model's weights drawn afresh. At about a hundred points of training each policy's share of best
-response is computed exactly, at temperature 1. The clock stands still meanwhile: seconds are of training.
+Three learners train against a uniformly random opponent, one after the other in one process: a multilayer
+perceptron on the game's tensor under sb3-contrib's MaskablePPO, the preset `tiny`, and the same preset with
+random base weights. At about a hundred points of training each policy's share of best response is computed
+exactly, at temperature 1. Seconds are of training alone, without these evaluations.
 
 Ends in one line of JSON, which is also written to a new file in `runs/benchmarks/`. The picture is beside it.
 """
@@ -44,12 +44,12 @@ MLP_SETTINGS: Mapping[str, Any] = {
     "learning_rate": 1e-3,
     "gamma": 1.0,
 }
-"""What MaskablePPO is given; everything else is its default. README.md says what else was tried."""
+"""MaskablePPO's settings; all others are its defaults. README.md lists the other settings that were tried."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One exact evaluation: after so many decisions and seconds of training."""
+    """One exact evaluation, after some decisions and seconds of training."""
 
     decisions: int
     seconds: float
@@ -103,12 +103,16 @@ class Curve(BaseCallback):
 
 
 def make_tensor_env() -> TensorObservation:
-    """Leduc poker as MaskablePPO can read it."""
+    """Returns Leduc poker with tensor observations for MaskablePPO."""
     return TensorObservation(gym.make("GameSpiel-v0", task_id=TASK_ID, opponent=OPPONENT, rules=False))
 
 
 def tensors_by_text() -> dict[str, NDArray[np.float32]]:
-    """What the perceptron sees where a language model sees a text, for every information state."""
+    """Returns the perceptron's tensor for the text of every information state.
+
+    Raises:
+        ValueError: two information states share a text but have different tensors.
+    """
     variant = exact.find_variant(TASK_ID)
     tensors: dict[tuple[int, str], NDArray[np.float32]] = {}
     waiting = [variant.game.new_initial_state()]
@@ -129,7 +133,7 @@ def tensors_by_text() -> dict[str, NDArray[np.float32]]:
 
 
 def mlp_share(tensors: Mapping[str, NDArray[np.float32]]) -> Callable[[MaskablePPO], float]:
-    """The exact share of best response of a MaskablePPO on tensors."""
+    """Returns a function from a MaskablePPO on tensors to its exact share of best response."""
 
     def share(model: MaskablePPO) -> float:
         def policy(texts: Sequence[str], legal: Sequence[Sequence[int]]) -> list[NDArray[np.float64]]:
@@ -142,7 +146,7 @@ def mlp_share(tensors: Mapping[str, NDArray[np.float32]]) -> Callable[[MaskableP
                 distribution: Any = model.policy.get_distribution(seen, action_masks=masks).distribution
                 probabilities = distribution.probs.double().cpu().numpy()
             rows = [row[list(actions)] for row, actions in zip(probabilities, legal, strict=True)]
-            return [row / row.sum() for row in rows]  # float32 sums to 1 within 1e-6 only just
+            return [row / row.sum() for row in rows]  # float32 sums are barely within 1e-6 of 1
 
         return share_of(policy)
 
@@ -159,7 +163,7 @@ def learn_mlp(curve: Curve, decisions: int, seed: int) -> MaskablePPO:
 
 
 def llm_overrides(seed: int, random_weights: bool) -> list[tuple[str, str]]:
-    """What is fixed over the preset; the rest is as `python train.py` has it."""
+    """Returns the overrides of the preset; all other keys are as in `python train.py`."""
     return [
         ("env.task_id", str(TASK_ID)),
         ("env.opponent", OPPONENT),
@@ -171,7 +175,7 @@ def llm_overrides(seed: int, random_weights: bool) -> list[tuple[str, str]]:
 
 
 def learn_llm(curve: Curve, seed: int, random_weights: bool) -> LLMPPO:
-    """The preset with its own schedules: it ends with its last step, or at the curve's decisions."""
+    """Trains the preset with its own schedules, to its last step or to the curve's decisions."""
     return make_algorithm(resolve("tiny", overrides=llm_overrides(seed, random_weights))).learn(
         callback=curve
     )
@@ -228,12 +232,12 @@ def learners() -> list[Learner]:
 
 
 def first_reaching(points: Sequence[Point], threshold: float) -> Point | None:
-    """The first evaluation that found at least this share."""
+    """Returns the first evaluation of at least this share, or None."""
     return next((point for point in points if point.share >= threshold), None)
 
 
 def summary(seed: int, points: Sequence[Point]) -> dict[str, Any]:
-    """One learner's run as plain data; what was never reached is null."""
+    """Returns one learner's run as plain data. A threshold that was never reached is null."""
     reached = {f"{threshold:.2f}": first_reaching(points, threshold) for threshold in THRESHOLDS}
     return {
         "seed": seed,
@@ -246,7 +250,7 @@ def summary(seed: int, points: Sequence[Point]) -> dict[str, Any]:
 
 
 def draw(results: Mapping[str, Any], path: Path) -> Path:
-    """Share of best response against decisions and against seconds, a line a run."""
+    """Draws share of best response against decisions and against seconds, a line per run."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -260,7 +264,7 @@ def draw(results: Mapping[str, Any], path: Path) -> Path:
             results["learners"].items(), COLOURS, ("--", "-", ":"), strict=True
         ):
             for i, run in enumerate(learner["runs"]):
-                # At 0 seconds there is nothing to see on a logarithmic axis.
+                # A logarithmic axis has no 0 seconds.
                 rows = [row for row in run["curve"] if column == 0 or row[1] > 0]
                 x, y = [row[column] for row in rows], [row[2] for row in rows]
                 name = learner["label"] if i == 0 else None

@@ -1,7 +1,7 @@
-"""One seat of a game played against uniform opponents, in as many ways as there are to do it.
+"""Loops that play one seat of a game against uniform opponents, one per library.
 
-Every function plays ``episodes`` games and returns how many decisions ``agent`` took in them. The first game
-plays ``seed``, and the others what the generator that it seeds draws, as in a Gymnasium environment.
+Every function plays ``episodes`` games and returns the number of decisions of ``agent``. The first game plays
+``seed``. The seeds of the others are drawn from a generator with that seed, as in a Gymnasium environment.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ CHANCE, SIMULTANEOUS, TERMINAL = (
 )
 
 Look = Callable[[Variant, State, int, list[int]], tuple[str, Any]]
-"""(variant, state, seat, legal actions) -> what is shown to the agent: a text and a mask."""
+"""(variant, state, seat, legal actions) -> the text and the mask for the agent."""
 
 
 class UniformAgent:
-    """Draws uniformly from the legal actions, and looks at nothing else."""
+    """An agent that draws uniformly from the legal actions."""
 
     def __init__(self, seed: int) -> None:
         self._stream = Stream(seed)
@@ -37,7 +37,7 @@ class UniformAgent:
 
 
 class RecordingAgent(UniformAgent):
-    """Remembers everything it was shown, to the byte."""
+    """A uniform agent that records every text, mask and list of legal actions."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
@@ -49,7 +49,7 @@ class RecordingAgent(UniformAgent):
 
 
 def look(variant: Variant, state: State, seat: int, legal: list[int]) -> tuple[str, Any]:
-    """The text and the mask, written down straightforwardly."""
+    """Returns the text and the mask, made in the simplest way."""
     block = "\n".join([f"  {action} -> {state.action_to_string(seat, action)}" for action in legal])
     spec = variant.spec
     text = (
@@ -62,14 +62,14 @@ def look(variant: Variant, state: State, seat: int, legal: list[int]) -> tuple[s
 
 
 def look_away(variant: Variant, state: State, seat: int, legal: list[int]) -> tuple[str, Any]:
-    """Nothing: what is left is the game itself."""
+    """Returns an empty text and no mask, which leaves the cost of the game itself."""
     return "", None
 
 
 def play_bare(variant: Variant, seed: int, episodes: int, agent: UniformAgent, look: Look = look) -> int:
-    """pyspiel alone: the environment's strings, masks and random streams, and nothing of the environment.
+    """Plays pyspiel alone, with the environment's strings, masks and random streams.
 
-    It ends a game with its returns: no score, no closing text, no history.
+    A game ends with its returns: no score, no closing text, no history.
     """
     game, players = variant.game, variant.players
     generator = np.random.default_rng(seed)
@@ -109,7 +109,7 @@ def play_bare(variant: Variant, seed: int, episodes: int, agent: UniformAgent, l
 
 
 def play_environment(env: gym.Env[Any, Any], seed: int, episodes: int, agent: UniformAgent) -> int:
-    """A GameSpiel environment, seeded once."""
+    """Plays a GameSpiel environment that is seeded once."""
     decisions = 0
     for episode in range(episodes):
         decisions += _play_on(env, env.reset() if episode else env.reset(seed=seed), agent)
@@ -117,7 +117,7 @@ def play_environment(env: gym.Env[Any, Any], seed: int, episodes: int, agent: Un
 
 
 def play_reseeded(env: gym.Env[Any, Any], seed: int, episodes: int, agent: UniformAgent) -> int:
-    """A GameSpiel environment with ``reset(seed=)`` at every episode, as the trainer has it."""
+    """Plays a GameSpiel environment with ``reset(seed=)`` at every episode, as the trainer does."""
     generator = np.random.default_rng(seed)
     decisions = 0
     for episode in range(episodes):
@@ -139,7 +139,7 @@ def _play_on(env: gym.Env[Any, Any], begun: tuple[Any, dict[str, Any]], agent: U
 
 
 def play_rl_environment(env: Any, seed: int, episodes: int, agent: UniformAgent) -> int:
-    """``open_spiel.python.rl_environment``, which shows every seat's tensor at every node."""
+    """Plays ``open_spiel.python.rl_environment``, which shows every seat's tensor at every node."""
     generator, others = np.random.default_rng(seed), UniformAgent(seed + 1)
     env.seed(seed)
     decisions = 0
@@ -162,7 +162,7 @@ def play_rl_environment(env: Any, seed: int, episodes: int, agent: UniformAgent)
 
 
 def play_shimmy(env: Any, seed: int, episodes: int, agent: UniformAgent) -> int:
-    """Shimmy's PettingZoo environment, which shows every seat's tensor and mask at every node."""
+    """Plays Shimmy's PettingZoo environment, which shows every seat's tensor and mask at every node."""
     generator, others = np.random.default_rng(seed), UniformAgent(seed + 1)
     decisions = 0
     for episode in range(episodes):

@@ -1,4 +1,4 @@
-"""What a measurement was taken on."""
+"""The machine of a measurement."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def machine() -> dict[str, str | int | None]:
-    """Processor, cores this process may use, Python and the date, as every result records them."""
+    """Returns processor, cores that this process may use, Python version and date, for a result."""
     info = Path("/proc/cpuinfo")
     names = [line for line in info.read_text().splitlines() if "model name" in line] if info.exists() else []
     return {

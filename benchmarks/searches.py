@@ -1,4 +1,4 @@
-"""What a move of the search opponents costs: OpenSpiel's C++ search beside upstream's in Python."""
+"""The cost of a move of the search opponents: OpenSpiel's C++ search beside affinetes' in Python."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ SEARCHED = tuple(name for name in TABLE if DECLARED[name].budget is not None)
 #: The contenders, by their opponent names.
 SEARCHES = ("mcts", "mcts-python")
 
-#: Two simulations are the least that an opponent takes; each attempt makes so many times more than the last.
+#: The least number of simulations that an opponent takes, and the factor from one attempt to the next.
 LEAST, GROWTH = 2, 4
 
 
 @dataclass(frozen=True)
 class Search:
-    """One move.
+    """The cost of one move.
 
     Attributes:
         seconds: CPU seconds at the declared budget.
-        simulations: As many were made; the seconds are scaled up from them where the budget has more.
-        extrapolated: Whether it has.
+        simulations: The number of simulations measured.
+        extrapolated: Whether the budget has more, so that the seconds are scaled up.
     """
 
     seconds: float
@@ -39,7 +39,7 @@ class Search:
 
 
 def first_turn(variant: Variant) -> SeatView:
-    """What the first seat to move sees after the first deal."""
+    """Returns the view of the first seat to move, after the first deal."""
     state, chance = variant.game.new_initial_state(), Stream(0)
     while state.current_player() == CHANCE:
         actions, probabilities = zip(*state.chance_outcomes(), strict=True)
@@ -50,10 +50,13 @@ def first_turn(variant: Variant) -> SeatView:
 
 
 def measure_search(opponent: str, game: str, limit: float) -> Search:
-    """Seconds for the game's first move, with as many simulations as about ``limit`` seconds allow.
+    """Measures the game's first move, with as many simulations as about ``limit`` seconds allow.
 
-    Time is taken as proportional to simulations. A search that proves its move stops early, so for the small
-    games this can only be too much.
+    The time is scaled in proportion to the simulations. A search that proves its move stops early, so the
+    result for small games is an upper bound.
+
+    Raises:
+        ValueError: a game without a search budget.
     """
     spec = DECLARED[game]
     budget = spec.budget

@@ -1,14 +1,14 @@
-"""What can be told of a choice without its program: `python -m benchmarks.trace_blind`.
+"""Measures how much the outputs of a choice tell without its program: `python -m benchmarks.trace_blind`.
 
-A conditional logit model, linear in what stands in an output (its words, its pairs of words, its length, and
-how much it has in common with the other options), is fitted on tasks of `CodeTraceChoice-v0`, and guesses on
-others. It is never shown a program. Twice, over the same outputs: once with the output of the version that is
-shown as the true one, which is the environment, and once with that of the task's own program, as if that
-were always shown. The second says what such a model finds where there is something to find.
+A conditional logit model is fitted on tasks of `CodeTraceChoice-v0`, and guesses on others. It is linear in
+features of an output: its words, its pairs of words, its length, and its likeness to the other options. It
+never sees a program. It is fitted twice, over the same outputs. First, the output of the version shown is the
+true one, as in the environment. Second, the output of the task's own program is the true one, as if that
+program were always shown. The second result tells what such a model can find.
 
-Measured are the mean probability of the true output, and how often it has the highest one (of equals, its
-share), with 95% Wilson intervals, beside a uniform guess on the same tasks. Where a task had too few versions
-and gave way to another, what its own program prints is not at hand, and it is left out of the second fit.
+The measures are the mean probability of the true output, and how often it has the highest one (if several are
+equal, its share), with 95% Wilson intervals, beside a uniform guess on the same tasks. Tasks that were
+replaced for having too few versions have no output of their own program, and are left out of the second fit.
 
 Ends in one line of JSON, which is also written to a new file in `runs/benchmarks/`.
 """
@@ -31,18 +31,18 @@ from benchmarks.ending import end, parse
 from benchmarks.machine import machine
 from gamespiel.agents.stats import Interval, wilson
 from trace_gym.backends import LocalBackend
-from trace_gym.choices import OPTIONS
+from trace_gym.mutants.choices import OPTIONS
 from trace_gym.programs.builtin import ids_of
 from trace_gym.programs.sources import open_source
 
-#: Words and pairs of words share so many columns, by a hash.
+#: Columns for words and pairs of words, which a hash assigns.
 COLUMNS = 4096
 
 _WORD = re.compile(r"[A-Za-z_]+|\d+|[^\sA-Za-z_\d]|\n")
 
 
 class Question(NamedTuple):
-    """Outputs to choose from, and which is the true one."""
+    """Outputs to choose from, and the index of the true one."""
 
     outputs: list[str]
     truth: int
@@ -51,8 +51,10 @@ class Question(NamedTuple):
 def questions(
     level: int | None, family: str | None, count: int
 ) -> tuple[list[Question], list[Question | None]]:
-    """The first so many tasks as they are asked, and with their own programs shown: None where that one gave
-    way to another."""
+    """Returns the first ``count`` tasks as the environment asks them, and with their own programs shown.
+
+    In the second list, a task whose program was replaced is None.
+    """
     drawn: list[Question] = []
     own: list[Question | None] = []
     source = open_source("builtin")
@@ -69,7 +71,7 @@ def questions(
 
 
 def features(outputs: Sequence[str]) -> Tensor:
-    """What stands in each output: float32, shape (outputs, COLUMNS + 4)."""
+    """Returns the features of each output: float32, shape (outputs, COLUMNS + 4)."""
     found = torch.zeros(len(outputs), COLUMNS + 4)
     bags = [Counter(_words(output)) for output in outputs]
     lines = [set(output.split("\n")) for output in outputs]
@@ -95,8 +97,12 @@ def _words(output: str) -> Iterator[str]:
 
 
 def tensors(asked: Sequence[Question]) -> tuple[Tensor, Tensor, Tensor]:
-    """Features (float32, shape (questions, OPTIONS, columns)), which options there are (bool), and the true
-    ones' numbers (int64)."""
+    """Returns features, the mask of existing options, and the true options.
+
+    Returns:
+        Features, float32, shape (questions, OPTIONS, columns); mask, bool, shape (questions, OPTIONS), True =
+        exists; indices of the true options, int64, shape (questions,).
+    """
     values = torch.zeros(len(asked), OPTIONS, COLUMNS + 4)
     there = torch.zeros(len(asked), OPTIONS, dtype=torch.bool)
     for number, question in enumerate(asked):
@@ -106,9 +112,9 @@ def tensors(asked: Sequence[Question]) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def guesses(known: Sequence[Question], asked: Sequence[Question], steps: int = 200) -> Tensor:
-    """The log-probabilities of options by a model fitted on others, shape (asked, OPTIONS)."""
+    """Returns log-probabilities of the options by a model fitted on ``known``, shape (asked, OPTIONS)."""
     values, there, truth = tensors(known)
-    # At least so much, or what stands in next to none of the known would weigh far too much in the asked.
+    # The minimum keeps words that are rare in `known` from weighing far too much in `asked`.
     mean, deviation = values[there].mean(0), values[there].std(0).clamp_min(0.05)
     weights = torch.zeros(values.shape[-1], requires_grad=True)
     optimizer = torch.optim.Adam([weights], lr=0.02)
@@ -126,11 +132,11 @@ def guesses(known: Sequence[Question], asked: Sequence[Question], steps: int = 2
 
 
 def measured(known: Sequence[Question], asked: Sequence[Question]) -> dict[str, Any]:
-    """What a model fitted on the known makes of the asked."""
+    """Returns the measures of a model fitted on ``known``, over ``asked``."""
     found = guesses(known, asked)
     truth = torch.tensor([question.truth for question in asked])
     right = found.gather(1, truth[:, None])
-    # Rounded, since equal outputs in other columns of a sum may differ in the last digit.
+    # Rounded, because sums in another order may differ in the last digit.
     best = found.round(decimals=4)
     ties = best == best.max(1, keepdim=True).values
     greedy = (ties.gather(1, truth[:, None]).squeeze(1) / ties.sum(1)).sum()
@@ -144,7 +150,7 @@ def measured(known: Sequence[Question], asked: Sequence[Question]) -> dict[str, 
 
 
 def table(results: dict[str, Any]) -> str:
-    """The results for people, in percent."""
+    """Returns the results as a table, in percent."""
     lines = [f"{'true is what is printed by':<32}{'uniform':>9}{'probability':>22}{'greedy':>22}"]
     for key, name in (("drawn", "the version that is shown"), ("own", "the task's own program")):
         row = results[key]

@@ -1,14 +1,13 @@
-"""Does tracing the program pay: `python -m benchmarks.trace_learning`.
+"""Measures whether seeing the program helps: `python -m benchmarks.trace_learning`.
 
-The preset `tiny-trace` is trained twice from the same seed, once as it is and once with the program and its
-input taken out of every observation, so that only the outputs to choose from are left. Both policies choose
-on the same held-out task ids before and after, at temperature 1 and greedily, each seeing what it sees in
-training. Beside them stands the best constant choice: of all eight the one that is right most often on those
-very ids.
+The preset `tiny-trace` is trained twice from the same seed: once as it is, and once without the program and
+its input in any observation, so only the outputs are left. Both policies choose on the same held-out task ids
+before and after, at temperature 1 and greedily, with the observations of their training. The baseline is the
+best constant choice: the option that is right most often on these ids.
 
-Shares of right choices have 95% Wilson intervals. They are of the held-out ids: how much another training
-seed would have changed is not in them. Seconds are of training with the making of its programs, which the
-second arm finds made. Any key can be set as in `train.py`, as `--ppo.batch_size 64`.
+Shares of right choices have 95% Wilson intervals over the held-out ids, not over training seeds. Seconds
+include making the programs, which are there already for the second policy. Any key can be set as in
+`train.py`, for example `--ppo.batch_size 64`.
 
 Ends in one line of JSON, which is also written to a new file in `runs/benchmarks/`.
 """
@@ -38,7 +37,7 @@ from gamespiel.assembly import Wrap, make_algorithm, make_envs
 from gamespiel.cli import split_overrides
 from gamespiel.config import Config, ConfigError, resolve, to_dict
 from gamespiel.kinds.traces import trace_seeds
-from trace_gym.prompts import render_choice, render_task
+from trace_gym.envs.prompts import render_choice, render_task
 
 PRESET = "tiny-trace"
 HELD_OUT = (5_000_000_000, 5_999_999_999)
@@ -46,9 +45,9 @@ MODES = ("sampled", "greedy")
 
 
 class HiddenProgram(gym.Wrapper[str, Any, str, Any]):
-    """The same choice without the program and what it reads: an empty text stands in place of each.
+    """A wrapper that replaces the program and its input by empty texts.
 
-    Where outputs are not listed, nothing is left of the question, and only their names tell them apart.
+    If outputs are not listed, nothing is left of the question, and only the outputs' names differ.
     """
 
     def reset(
@@ -59,7 +58,7 @@ class HiddenProgram(gym.Wrapper[str, Any, str, Any]):
         return self._hidden(info), info
 
     def step(self, action: Any) -> tuple[str, Any, bool, bool, dict[str, Any]]:
-        """As the wrapped environment's; the end, where there is nothing left to choose, is shown as it is."""
+        """As the wrapped environment's. The last observation, after the choice, is shown as it is."""
         text, reward, terminated, truncated, info = self.env.step(action)
         return (text if terminated else self._hidden(info)), reward, terminated, truncated, info
 
@@ -69,11 +68,11 @@ class HiddenProgram(gym.Wrapper[str, Any, str, Any]):
 
 
 ARMS: dict[str, Wrap | None] = {"shown": None, "hidden": HiddenProgram}
-"""What is trained, by whether the program is shown or hidden."""
+"""The wrappers of the two trainings."""
 
 
 class Curve(BaseCallback):
-    """Keeps and prints the mean reward of each step's episodes."""
+    """A callback that records and prints the mean reward of each step's episodes."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -89,10 +88,10 @@ class Curve(BaseCallback):
 
 
 def configuration(overrides: Sequence[tuple[str, str]]) -> Config:
-    """The preset with overrides.
+    """Returns the preset with overrides.
 
     Raises:
-        ConfigError: no traces, or training on task ids that are held out.
+        ConfigError: the task is not code tracing, or training would use held-out task ids.
     """
     config = resolve(PRESET, overrides=overrides)
     env = config.env
@@ -109,12 +108,12 @@ def configuration(overrides: Sequence[tuple[str, str]]) -> Config:
 
 
 def held_out(config: Config, traces: int, wrap: Wrap | None = None) -> TextVecEnv:
-    """The configured environments on the task ids that were held out."""
+    """Returns the configured environments on the held-out task ids."""
     return make_envs(dataclasses.replace(config.env, task_id=None, task_ids=(HELD_OUT,)), traces, wrap)
 
 
 def right_options(envs: TextVecEnv, seeds: Sequence[int]) -> list[tuple[int, int]]:
-    """Which option is right in each episode, and how many there are."""
+    """Returns the right option and the number of options, per episode."""
     found = []
     for episode, seed in enumerate(seeds):
         slot = episode % envs.num_envs
@@ -126,7 +125,7 @@ def right_options(envs: TextVecEnv, seeds: Sequence[int]) -> list[tuple[int, int
 
 
 def best_constant(right: Sequence[int]) -> tuple[int, int]:
-    """The option that is right most often (the lowest of equals), and how often."""
+    """Returns the option that is right most often (the lowest of equals), and how often."""
     counts = Counter(right)
     option = min(counts, key=lambda one: (-counts[one], one))
     return option, counts[option]
@@ -137,7 +136,7 @@ def share(right: int, traces: int) -> dict[str, Any]:
 
 
 def learn(name: str, config: Config, seeds: Sequence[int]) -> dict[str, Any]:
-    """Train one arm and let it choose on the held-out ids."""
+    """Trains one arm, and evaluates it on the held-out ids before and after."""
     wrap, curve = ARMS[name], Curve(name)
     model = make_algorithm(config, wrap)
     envs = held_out(config, len(seeds), wrap)
@@ -153,25 +152,25 @@ def learn(name: str, config: Config, seeds: Sequence[int]) -> dict[str, Any]:
 
 
 def shares(policy: LLMPolicy, envs: TextVecEnv, seeds: Sequence[int], seed: int) -> dict[str, Any]:
-    """How often the policy is right, by mode."""
+    """Returns the shares of right choices, by mode."""
     found = {}
     for mode in MODES:
         decide = policy_agent(policy, seed, len(seeds), greedy=mode == "greedy")
         episodes = play_seeds(envs, decide, seeds)
-        # Options differ in what "affine" compares, so that it is 1 for the true output alone.
+        # Options differ in what "affine" compares, so only the true output scores 1.
         found[mode] = share(sum(e.info["by_scoring"]["affine"] == 1.0 for e in episodes), len(seeds))
     return found
 
 
 def apart(results: dict[str, Any], mode: str) -> bool:
-    """Whether the policy that saw programs is better than both others, its interval apart from theirs."""
+    """Returns whether the interval of the policy with programs is above those of both others."""
     low = results["arms"]["shown"][mode]["share"][1]
     others = (results["arms"]["hidden"][mode], results["constant"])
     return bool(all(low > other["share"][2] for other in others))
 
 
 def table(results: dict[str, Any]) -> str:
-    """The results for people: shares of right choices in percent."""
+    """Returns the results as a table: shares of right choices, in percent."""
     constant = results["constant"]
     rows = [("", *MODES)]
     for name, arm in results["arms"].items():
@@ -208,7 +207,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     config = configuration([*flags, *overrides])
 
     seeds = trace_seeds(config.run.seed, given.traces)
-    envs = held_out(config, given.traces)  # kept to the end: what it made, the other environments share
+    envs = held_out(config, given.traces)  # open to the end: the other environments share its programs
     options = right_options(envs, seeds)
     option, right = best_constant([place for place, _ in options])
     results: dict[str, Any] = {

@@ -1,8 +1,8 @@
-"""How fast are untrusted programs run: `python -m benchmarks.trace_speed`.
+"""Measures how fast untrusted programs run: `python -m benchmarks.trace_speed`.
 
-Three ways to run the same small programs, in turns in one process: `subprocess.run([sys.executable, FILE])`,
+The same small programs run in three ways, in turns in one process: `subprocess.run([sys.executable, FILE])`,
 which protects from nothing; `trace_gym.sandbox.run`, a sandbox for each program; and a warm `Sandbox`. The
-last two at every level of protection that the machine has.
+sandboxes run at every level of protection that the machine has.
 
 Ends in one line of JSON, which is also written to a new file in `runs/benchmarks/`.
 """
@@ -28,7 +28,7 @@ from benchmarks.machine import machine
 from trace_gym.sandbox import LEVELS, Sandbox, run, trouble
 
 PLAIN = "subprocess"
-"""What the others are compared with."""
+"""The baseline of the comparison."""
 
 PROGRAMS: Mapping[str, tuple[str, str]] = {
     "print": ('print("x")\n', "x\n"),
@@ -56,15 +56,15 @@ print(sum(sieve[2:]))
         "303\n",
     ),
 }
-"""name: (program, what it prints). Some ten thousand executed lines at most: traces are not long."""
+"""name: (program, its output). Some ten thousand executed lines at most, because traces are not long."""
 
 Execute = Callable[[str], str]
-"""A program's text -> what it printed."""
+"""A program's text -> its output."""
 
 
 @dataclass
 class Contestant:
-    """One way to run programs, and how long it took for all of them, round by round."""
+    """One way to run programs, with the seconds for all of them in each round."""
 
     name: str
     level: str | None
@@ -73,12 +73,12 @@ class Contestant:
 
     @property
     def rate(self) -> float:
-        """Executions per second in the median round: a busy moment of the machine's tells nothing."""
+        """Executions per second in the median round, which a busy moment of the machine does not change."""
         return len(PROGRAMS) / statistics.median(self.seconds)
 
 
 def by_subprocess(directory: Path) -> Execute:
-    """As everybody does it, the writing of the file left out."""
+    """Returns a plain subprocess run. Writing the file is not part of the time."""
     files: dict[str, str] = {}
 
     def execute(program: str) -> str:
@@ -94,7 +94,7 @@ def by_subprocess(directory: Path) -> Execute:
 
 @contextlib.contextmanager
 def contestants(levels: Sequence[str]) -> Iterator[list[Contestant]]:
-    """Ready to run: files written and workers warm."""
+    """Yields the contestants ready to run: files written and workers warm."""
 
     def once(level: str) -> Execute:
         return lambda program: run(program, level=level).stdout
@@ -115,7 +115,11 @@ def contestants(levels: Sequence[str]) -> Iterator[list[Contestant]]:
 
 
 def check(contestant: Contestant) -> None:
-    """Every program prints what it should, and what is done only once is done."""
+    """Checks the output of every program, which also does the work that is done only once.
+
+    Raises:
+        ValueError: a program printed something else.
+    """
     for name, (program, expected) in PROGRAMS.items():
         printed = contestant.execute(program)
         if printed != expected:
@@ -123,7 +127,7 @@ def check(contestant: Contestant) -> None:
 
 
 def race(found: Sequence[Contestant], rounds: int) -> None:
-    """In turns, so that what else the machine does meets all of them alike."""
+    """Times all contestants in turns, so that other load on the machine affects all of them alike."""
     for _ in range(rounds):
         for contestant in found:
             begun = time.perf_counter()
@@ -133,7 +137,7 @@ def race(found: Sequence[Contestant], rounds: int) -> None:
 
 
 def summary(found: Sequence[Contestant]) -> dict[str, Any]:
-    """Rates, and how they compare with a plain subprocess."""
+    """Returns the rates, also as multiples of the plain subprocess's rate."""
     plain = next(contestant for contestant in found if contestant.name == PLAIN)
     return {
         contestant.name: {

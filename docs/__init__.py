@@ -1,1 +1,1 @@
-"""Documentation, and what generates the parts of it that are facts about the code."""
+"""Documentation, and the generators of its pages about facts of the code."""

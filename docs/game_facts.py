@@ -1,4 +1,4 @@
-"""Facts about a declared game: what OpenSpiel states, what opponents answer, what short random play shows."""
+"""Facts about a declared game, from OpenSpiel, from the opponents and from short random play."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from task_gym.errors import GameError, NotBuiltError, OpponentError
 from task_gym.opponents import make_opponent
 from task_gym.seeding import Stream
 
-#: Seeds of the random games played of each variant.
+#: Seeds of the random games of each variant.
 SEEDS = range(12)
 
-#: Others for some: perfect play of a bridge deal is worked out when it is dealt, which can take seconds.
+#: Other seeds for some games: a bridge deal is solved when it is dealt, which can take seconds.
 QUICK_SEEDS = {"bridge": range(2, 6)}
 
-#: Opponents that search. The registry says which games each of them can play.
+#: Search opponents. The registry knows which games each of them can play.
 SEARCHERS = ("mcts", "ismcts")
 
-#: OpenSpiel's games that are written in Python, there only where something has imported them.
+#: OpenSpiel's games in Python, which are registered only after an import.
 _PYTHON_GAMES = ("python_", "chat_game")
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What random play of one variant showed.
+    """The results of random play of one variant.
 
     Attributes:
-        decisions: Decisions of the agent, one number a game.
-        prompts: Characters of each observation with something to decide, without rules.
+        decisions: The number of the agent's decisions, per game.
+        prompts: Characters of each observation that needs a decision, without rules.
     """
 
     decisions: tuple[int, ...]
@@ -43,25 +43,25 @@ class Sample:
 
 
 def names() -> list[str]:
-    """Every declared game: the table's in its order, then the others."""
+    """Returns the names of all declared games: the table's in its order, then the others."""
     return [*TABLE, *(name for name in DECLARED if name not in TABLE)]
 
 
 def variants(spec: GameSpec) -> list[Variant]:
-    """A loaded game for each config id up to the period."""
+    """Returns the loaded variants of a game, one per config id up to the period."""
     return [load_variant(spec, spec.params(config)) for config in range(spec.variants)]
 
 
 def param_names(spec: GameSpec) -> list[str]:
-    """The parameters that task ids set, in any config."""
+    """Returns the names of the parameters that any config id sets."""
     return list(dict.fromkeys(key for config in range(spec.variants) for key in spec.params(config)))
 
 
 @lru_cache(maxsize=256)
 def sample(name: str, config: int) -> Sample:
-    """Play one config against "random", the agent uniform too; the same every time.
+    """Plays one config against "random" with a uniform agent, the same way every time.
 
-    The seats take turns, since the seeds are consecutive, and the agent draws from ``RandomState(seed)``.
+    The agent's seat alternates because the seeds are consecutive. It draws from ``RandomState(seed)``.
     """
     env = GameSpielEnv(game=name, params=DECLARED[name].params(config), rules=False)
     agent = Stream()
@@ -78,14 +78,14 @@ def sample(name: str, config: int) -> Sample:
 
 @lru_cache(maxsize=256)
 def opening(name: str, config: int) -> tuple[str, str]:
-    """The first observation of seed 0, without rules and with them."""
+    """Returns the first observation of seed 0, without rules and with rules."""
     env = GameSpielEnv(game=name, params=DECLARED[name].params(config), rules=False)
     text, info = env.reset(seed=0)
     return text, render(env.variant, env.state, info["seat"])
 
 
 def kind(game: Any) -> list[str]:
-    """Information, chance and simultaneous moves, in words."""
+    """Returns the words for a game's information, chance and simultaneous moves."""
     stated = game.get_type()
     is_open = stated.information == pyspiel.GameType.Information.PERFECT_INFORMATION
     words = ["perfect" if is_open else "hidden"]
@@ -97,19 +97,19 @@ def kind(game: Any) -> list[str]:
 
 
 def score_rule(variant: Variant) -> str:
-    """Which of ``game_gym.score``'s rules turns returns into a score."""
+    """Returns the name of the rule of ``game_gym.score`` that turns returns into a score."""
     if variant.zero_sum or variant.players == 1:
         return "scaled"
     return "rank" if variant.players > 2 else "comparison"
 
 
 def searchers(variant: Variant) -> list[str]:
-    """The searching opponents that can play this game; none where nobody sits opposite."""
+    """Returns the search opponents that can play this game; none for a game of one seat."""
     return [name for name in SEARCHERS if variant.players > 1 and plays(name, variant)]
 
 
 def plays(opponent: str, variant: Variant) -> bool:
-    """Whether this opponent takes a seat in this game, at the budget that the game declares."""
+    """Returns whether this opponent can play this game, at the game's declared budget."""
     try:
         make_opponent(opponent, variant.game, variant.spec, seat=0)
     except (OpponentError, NotBuiltError):
@@ -118,7 +118,7 @@ def plays(opponent: str, variant: Variant) -> bool:
 
 
 def is_built(opponent: str) -> bool:
-    """Whether this opponent is more than a name."""
+    """Returns whether this opponent is implemented."""
     leduc = variants(DECLARED["leduc_poker"])[0]
     try:
         make_opponent(opponent, leduc.game, leduc.spec, seat=0)
@@ -128,7 +128,7 @@ def is_built(opponent: str) -> bool:
 
 
 def other_games() -> dict[str, list[str]]:
-    """OpenSpiel's games without a declaration: headings to names, those that are refused last."""
+    """Returns OpenSpiel's games without a declaration, as headings to names. Refused games are last."""
     groups: dict[str, list[str]] = {heading: [] for heading in (*_PLAYED, *_REFUSED.values())}
     for name in pyspiel.registered_names():
         if name not in DECLARED and not name.startswith(_PYTHON_GAMES):
@@ -144,7 +144,7 @@ _PLAYED = (
     "Simultaneous moves",
 )
 
-#: What the error says, and what the page does.
+#: A part of the error message to the page's heading.
 _REFUSED = {
     "which OpenSpiel refuses": "Refused without `params`: a game to wrap, a file, a length",
     "a mean-field game": "Refused, a mean-field game, where a player faces a distribution",

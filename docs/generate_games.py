@@ -1,7 +1,7 @@
-"""Write docs/games.md: `python -m docs.generate_games`.
+"""Writes docs/games.md: `python -m docs.generate_games`.
 
-The prose is in games_template.md; tables, rules, example observations and figures come from the declarations,
-from OpenSpiel and from short random play (game_facts.py), and are the same on every run.
+The prose is in games_template.md. Tables, rules, observations and figures come from the declarations, from
+OpenSpiel and from short random play (game_facts.py). The output is the same on every run.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ NOTICE = (
     "game_gym/games: edit those, and run it again. -->\n\n"
 )
 
-#: Rules are wrapped at this many characters.
+#: Characters per line of the rules.
 WIDTH = 110
 
-#: Lines that the legal actions of an example may take.
+#: The most lines for the legal actions of an example.
 LISTED = 10
 
 
 def page() -> str:
-    """The text of docs/games.md."""
+    """Returns the text of docs/games.md."""
     return NOTICE + Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
         version=version("open-spiel"),
         declared=len(DECLARED),
@@ -53,7 +53,7 @@ def page() -> str:
 
 
 def find_table() -> str:
-    """A row a game: where it is, what kind of game it is, and what its config ids change."""
+    """Returns the table of games: a row per game with task ids, kind, and what its config ids change."""
     rows = []
     for name in facts.names():
         spec = DECLARED[name]
@@ -77,7 +77,7 @@ def find_table() -> str:
 
 
 def size_table() -> str:
-    """A row a game: how large and how long it is, and how it is scored and searched."""
+    """Returns the table of sizes: a row per game with size, length, score rule and search."""
     rows = []
     for name in facts.names():
         variants = facts.variants(DECLARED[name])
@@ -106,7 +106,7 @@ def size_table() -> str:
 
 
 def honest_searcher() -> str:
-    """What there is to say of the opponent that reads only what its seat knows."""
+    """Returns the sentence about "ismcts", which reads only what its seat knows."""
     if not facts.is_built("ismcts"):
         return "`ismcts`, which is to search from what its seat knows alone, is not built yet"
     played = [name for name in facts.names() if "ismcts" in _searchers(name)]
@@ -114,7 +114,7 @@ def honest_searcher() -> str:
 
 
 def others() -> str:
-    """Games without a declaration, a line a group."""
+    """Returns the list of games without a declaration, a line per group."""
     return "\n".join(
         f"- **{heading}** ({len(names)}): {', '.join(f'`{name}`' for name in names)}"
         for heading, names in facts.other_games().items()
@@ -122,7 +122,7 @@ def others() -> str:
 
 
 def section(name: str) -> str:
-    """One game: what it is, its variants, its rules and an observation."""
+    """Returns the section of one game: summary, variants, rules and an observation."""
     spec = DECLARED[name]
     first = facts.variants(spec)[0]
     module = spec.rules.__module__
@@ -152,7 +152,7 @@ def section(name: str) -> str:
 
 
 def variant_table(name: str) -> str:
-    """A row a config id, up to the period."""
+    """Returns the table of a game's variants: a row per config id, up to the period."""
     spec = DECLARED[name]
     keys = facts.param_names(spec)
     columns = [_values(spec, key) for key in keys]
@@ -175,13 +175,13 @@ def variant_table(name: str) -> str:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A Markdown table; pipes inside cells are escaped."""
+    """Returns a Markdown table. Pipes inside cells are escaped."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join("| " + " | ".join(str(cell).replace("|", r"\|") for cell in row) + " |" for row in lines)
 
 
 def shorten(observation: str) -> str:
-    """The observation with the middle of a long list of actions left out."""
+    """Returns the observation without the middle of a long list of actions."""
     told, block, closing = observation.rpartition("Legal Actions:\n")
     listed, gap, choice = closing.partition("\n\n")
     actions = listed.split("\n")
@@ -191,7 +191,11 @@ def shorten(observation: str) -> str:
 
 
 def fenced(text: str) -> str:
-    """A code block, which must not hold the mark that closes it."""
+    """Returns a code block.
+
+    Raises:
+        ValueError: the text contains the mark that closes the block.
+    """
     if "```" in text:
         raise ValueError(f"a code block cannot show {text!r}")
     return f"```text\n{text}\n```"
@@ -258,7 +262,7 @@ def _range(numbers: Sequence[int]) -> str:
 
 
 def _spread(numbers: Sequence[int]) -> str:
-    """Median and range, the median one of the numbers."""
+    """Returns median and range; the median is one of the numbers."""
     if min(numbers) == max(numbers):
         return str(numbers[0])
     return f"{median_low(numbers)} ({min(numbers)}–{max(numbers)})"

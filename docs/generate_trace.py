@@ -1,7 +1,7 @@
-"""Write docs/trace.md: `python -m docs.generate_trace`.
+"""Writes docs/trace.md: `python -m docs.generate_trace`.
 
-The prose is in trace_template.md; programs, outputs and tables come from the generator and the environments,
-what the sandbox promises from its docstring, and all of it is the same on every run.
+The prose is in trace_template.md. Programs, outputs and tables come from the generator and the environments,
+the sandbox's guarantees from its docstring. The output is the same on every run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import trace_gym  # noqa: F401  (registers the environments)
 from docs.generate_games import table
 from trace_gym import sandbox
-from trace_gym.measure import execute
+from trace_gym.admission.measure import execute
 from trace_gym.programs.builtin import CELLS, FAMILIES, LEVELS, NAMES, generate
 from trace_gym.programs.builtin.levels import level_of, points
 
@@ -29,7 +29,7 @@ NOTICE = (
     "programs and the environments: edit those, and run it again. -->\n\n"
 )
 
-#: Code of the worked examples, and where it stands in the template.
+#: The template's placeholders to the code of the worked examples.
 EXAMPLES = {
     "example": """\
         import gymnasium as gym
@@ -76,7 +76,7 @@ EXAMPLES = {
 
 
 def page() -> str:
-    """The text of docs/trace.md."""
+    """Returns the text of docs/trace.md."""
     return NOTICE + Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
         **run_examples(),
         cells=CELLS,
@@ -88,7 +88,7 @@ def page() -> str:
 
 
 def run_examples() -> dict[str, str]:
-    """Each example with what it prints, in one namespace, as a reader would run them."""
+    """Runs the examples in one namespace, as a reader would, and returns each with its output."""
     names: dict[str, Any] = {}
     shown = {}
     for name, indented in EXAMPLES.items():
@@ -102,7 +102,7 @@ def run_examples() -> dict[str, str]:
 
 
 def level_table() -> str:
-    """A row a level: what its programs may cost and how long they and their output may be."""
+    """Returns the table of levels: a row per level with the limits of cost, output and text."""
     rows = []
     for number in LEVELS:
         level = level_of(number)
@@ -113,7 +113,7 @@ def level_table() -> str:
 
 
 def family_table() -> str:
-    """A row a family: its name, its ids and what its programs are about."""
+    """Returns the table of families: a row per family with its name, its ids and its subject."""
     rows = []
     for index, name in enumerate(NAMES):
         module = import_module(f"trace_gym.programs.builtin.families.{name}")
@@ -123,12 +123,12 @@ def family_table() -> str:
 
 
 def example_level(index: int) -> int:
-    """The level at which a family's example stands: every level has one."""
+    """Returns the level of a family's example. Every level has at least one example."""
     return LEVELS[index % len(LEVELS)]
 
 
 def program_section(index: int) -> str:
-    """A program of a family, what it reads and what it prints."""
+    """Returns the section of one family: a program, its input and its output."""
     number = example_level(index)
     task_id = index + len(FAMILIES) * (number - LEVELS[0])
     program = generate(task_id)
@@ -145,7 +145,7 @@ def program_section(index: int) -> str:
 
 
 def fenced(language: str, text: str) -> str:
-    """A code block, with a mark longer than any in it."""
+    """Returns a code block whose mark is longer than any mark in the text."""
     mark = "```"
     while mark in text:
         mark += "`"

@@ -1,4 +1,4 @@
-"""docs/games.md is what its generator makes, and what it says in words holds."""
+"""docs/games.md is current, and its statements are true."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TEXT = PAGE.read_text(encoding="utf-8")
 
 
 def headings() -> list[tuple[int, str]]:
-    """Line number and text of every heading; solitaire's columns begin with # too, in code blocks."""
+    """Returns line number and text of every heading outside code blocks: solitaire's columns begin with #."""
     found, inside = [], False
     for number, line in enumerate(TEXT.split("\n")):
         inside ^= line.startswith("```")
@@ -36,7 +36,7 @@ def headings() -> list[tuple[int, str]]:
 
 
 def section(heading: str) -> str:
-    """The text between a heading and the next of its level or above."""
+    """Returns the text between a heading and the next one of its level or above."""
     start = next(number for number, line in headings() if line == heading)
     level = heading.count("#")
     after = [number for number, line in headings() if number > start and line.count("#") <= level]
@@ -59,7 +59,7 @@ def test_every_declared_game_has_a_section_with_its_rules_and_an_observation() -
         rules, example = re.findall(r"```text\n(.*?)\n```", text, re.S)
         assert rules.split() == game_facts.variants(spec)[0].rules.split()
         assert example.startswith(f"Game: {name}\nYou are Player ")
-        # One row a variant under two lines of heading.
+        # One row per variant under two lines of heading.
         assert len(re.findall(r"^\|", text, re.M)) == 2 + spec.variants
 
 
@@ -98,7 +98,7 @@ def test_a_long_list_of_actions_is_cut_short() -> None:
         return "S\n\nLegal Actions:\n" + "\n".join(f"  {n} -> m{n}" for n in range(count)) + "\n\nYour choice"
 
     assert shorten(observation(10)) == observation(10)
-    # Eight, a line for what is left out, and the last: of 12, three are left out.
+    # Eight, a line for the omitted actions, and the last one: three of 12 are omitted.
     assert shorten(observation(12)).split("\n")[3:13] == [
         *(f"  {n} -> m{n}" for n in range(8)),
         "  … 3 more",
@@ -112,7 +112,7 @@ def test_ids_of_the_table_are_where_it_says() -> None:
     for index, first, name in rows:
         assert int(first) == int(index) * 100_000_000
         assert decode(int(first)).variant.spec.name == name
-        # 22 * 100_000_000 further on it is the same game.
+        # 22 * 100_000_000 ids later it is the same game.
         assert decode(int(first) + 2_200_000_000).variant is decode(int(first)).variant
 
 
@@ -142,7 +142,7 @@ def test_the_scores_worked_out() -> None:
 
 
 def test_the_rewards_that_upstream_pays() -> None:
-    # Points move by move in 2048, the score alone at the end, nothing before it elsewhere.
+    # 2048 pays points for each move and the score at the end; other games pay only the score.
     env = make(task_id=1_700_000_000)
     _, info = env.reset(seed=0)
     paid = []
@@ -167,7 +167,7 @@ def test_bridge_deals_the_same_cards_in_all_variants_and_its_table_holds() -> No
         params = env.variant.params
         assert re.search(
             rf"^\| {config} \| .* \| {params['dealer_vul']} \| {params['non_dealer_vul']} \|",
-            section("## Where upstream goes wrong"),
+            section("## Upstream's errors"),
             re.M,
         )
     assert deals[0] == deals[1] == deals[2]
@@ -192,9 +192,9 @@ def _play(env: Any, seed: int, task_id: int) -> list[int]:
 
 
 def test_oware_refuses_its_1001st_move() -> None:
-    """Players who capture as little as they can, and end nothing, play on for ever.
+    """Players who capture as little as possible, and avoid every end, never finish.
 
-    With max_turns=499 that is not reached: seat 1's 499th decision is move 998, the answer to it move 999.
+    max_turns=499 cuts the game before that: seat 1's 499th decision is move 998, and the answer is move 999.
     """
     state = pyspiel.load_game("oware", {"num_seeds_per_house": 5}).new_initial_state()
     rng = random.Random(0)
@@ -245,7 +245,7 @@ def test_games_that_params_do_not_help(name: str) -> None:
 
 
 def test_statistics_are_worked_out() -> None:
-    """Tic-tac-toe: seats take turns, and a full board has five moves of the first and four of the second."""
+    """Tic-tac-toe: the agent's seat alternates; a full board has five moves of seat 0 and four of seat 1."""
     some = game_facts.sample("tic_tac_toe", 0)
     assert len(some.decisions) == 12 and len(some.prompts) == sum(some.decisions)
     assert all(3 <= count <= 5 - seed % 2 for seed, count in enumerate(some.decisions))
@@ -257,5 +257,5 @@ def test_statistics_are_worked_out() -> None:
 
 
 def test_euchre_can_be_over_before_the_first_turn() -> None:
-    # It happens in the page's own games, where it counts as no decision.
+    # It happens in the page's own games, and counts as 0 decisions.
     assert min(count for config in range(4) for count in game_facts.sample("euchre", config).decisions) == 0

@@ -1,4 +1,4 @@
-"""docs/trace.md is what its generator makes, and names what there is."""
+"""docs/trace.md is current, and its numbers and names are those of the code."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 
 from docs import generate_trace
 from docs.generate_trace import PAGE, fenced
-from trace_gym.admission import MOST_LINES, MOST_OUTPUT
-from trace_gym.choices import LEAST, OPTIONS
+from trace_gym.admission.admit import MOST_LINES, MOST_OUTPUT
 from trace_gym.inject import MOST, STYLES
+from trace_gym.mutants.choices import LEAST, OPTIONS
 from trace_gym.programs.builtin import CELLS, LEVELS, NAMES, split
 from trace_gym.programs.hub import DATASET
 from trace_gym.score import SCORINGS

@@ -1,0 +1,141 @@
+"""Every example runs as a script, from any folder, and prints what is true."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+#: An example has fewer lines than this.
+LIMIT = 40
+
+COVERED = (
+    "maskable_ppo.py",
+    "own_game.py",
+    "own_opponent.py",
+    "random_play.py",
+    "self_play_open.py",
+    "trace_scores.py",
+)
+
+
+@pytest.fixture
+def run(tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    """Returns the output of the example that the test names, run in an empty folder."""
+    return output(request.param, tmp_path)
+
+
+def output(name: str, folder: Path) -> str:
+    """Returns what a script prints; a failure shows its errors."""
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / name],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert list(folder.iterdir()) == []  # an example leaves no files behind
+    return done.stdout
+
+
+def example(name: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("run", [name], indirect=True)
+
+
+def chips(text: str) -> list[float]:
+    """Returns the means in "+0.12 chips per game", in order."""
+    return [float(number) for number in re.findall(r"([+-]\d+\.\d+) chips per game", text)]
+
+
+def test_every_example_is_covered_and_short() -> None:
+    assert sorted(path.name for path in EXAMPLES.iterdir() if path.name != "__pycache__") == list(COVERED)
+    for name in COVERED:
+        lines = (EXAMPLES / name).read_text(encoding="utf-8").splitlines()
+        assert len(lines) < LIMIT, f"{name} has {len(lines)} lines"
+        assert lines[0].startswith('"""')
+
+
+@example("random_play.py")
+def test_random_play(run: str) -> None:
+    # Seed 0 plays seat 0, which moves first.
+    assert "You are Player 0." in run and "Betting: none" in run
+    # Of all games, 5/8 are worth 1 chip squared and 3/8 are worth 4: a standard deviation of 1.46 chips per
+    # game, so 0.0146 over 10,000 games. Four of these are 0.058.
+    first, second = chips(run)
+    assert first == pytest.approx(1 / 8, abs=0.058) and second == pytest.approx(-1 / 8, abs=0.058)
+    assert run.count("over 10,000 games") == 2
+    assert "exactly +0.125" in run and "exactly -0.125" in run
+
+
+@example("own_opponent.py")
+def test_own_opponent(run: str) -> None:
+    # At most 2 chips per game, so a standard error of at most 0.0224 over 8,000 games. Four of these: 0.09.
+    always, after_a_pass = chips(run)
+    assert always == pytest.approx(0, abs=0.09) and after_a_pass == pytest.approx(1 / 3, abs=0.09)
+    assert run.count("against 'honest'") == 2
+
+
+@example("own_game.py")
+def test_own_game(run: str) -> None:
+    # 1 ^ 2 ^ 3 = 0: who moves first loses against a perfect player. Six moves: 1 + 2 + 3 ways to take sticks.
+    assert "Current State:\n|\n||\n|||\n" in run
+    assert len(re.findall(r"^  \d+ -> ", run, re.M)) == 6
+    assert run.endswith("seat 0: 0 of 20 games won\nseat 1: 20 of 20 games won\n")
+
+
+@example("self_play_open.py")
+def test_self_play_approaches_the_equilibrium(run: str) -> None:
+    found = re.findall(r"(\d+) games: exploitability ([\d.]+), value ([+-][\d.]+)", run)
+    assert [int(games) for games, _, _ in found] == list(range(0, 30_001, 5000))
+    # Uniform play: NashConv 11/12, and 1/8 for seat 0. At the equilibrium: 0 and -1/18.
+    assert found[0][1:] == ("0.458", "+0.125")
+    assert float(found[-1][1]) < 0.458 / 4
+    assert float(found[-1][2]) == pytest.approx(-1 / 18, abs=0.04)
+    bets = {
+        (card, move): float(share)
+        for card, move, share in re.findall(r"card: (\w) Betting: Player 0 (\w+) -> bets ([\d.]+)", run)
+    }
+    # Kuhn (1950): seat 1 always bets with K, and with probability 1/3 bluffs with J and calls with Q.
+    equilibrium = {
+        ("J", "pass"): 1 / 3, ("Q", "pass"): 0, ("K", "pass"): 1,
+        ("J", "bet"): 0, ("Q", "bet"): 1 / 3, ("K", "bet"): 1,
+    }  # fmt: skip
+    assert bets == pytest.approx(equilibrium, abs=0.25)
+
+
+@example("trace_scores.py")
+def test_trace_scores(run: str) -> None:
+    truth = run.split("The true output:\n\n")[1].split("\n\n")[0].splitlines()
+    assert [line.startswith("__DBG_") for line in truth] == [True, True, True, False]
+    scores = {
+        name: [float(score) for score in row.split()]
+        for name, row in re.findall(r"^([a-z ]+?)  +((?:\d\.\d{3} *){3})$", run, re.M)
+    }
+    # "lines" with 4 lines, 3 of them debug lines: the mean of right lines from the first on and debug lines.
+    assert scores == {
+        "the truth": [1, 1, 1],
+        "in a code fence": [1, 1, 1],
+        "in upper case": [1, 0, 0],
+        "first half": [0, 0, 0.583],  # (2/4 + 2/3) / 2
+        "last line wrong": [0, 0, 0.875],  # (3/4 + 3/3) / 2
+        "first line wrong": [0, 0, 0.333],  # (0/4 + 2/3) / 2
+        "nothing": [0, 0, 0],
+    }
+
+
+@pytest.mark.slow
+@example("maskable_ppo.py")
+def test_maskable_ppo_learns(run: str) -> None:
+    untrained, trained, best = chips(run)
+    # Random against random is worth 0, and 2.37 = (2.0875 + 2.6597) / 2.
+    assert untrained == pytest.approx(0, abs=0.6) and best == 2.37
+    assert 1.2 < trained < 2.37 + 0.6
+    # Ten rollouts of 16 environments with 128 decisions each.
+    assert "trained on 20,480 decisions" in run
