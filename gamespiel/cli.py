@@ -99,6 +99,18 @@ def build_parser() -> argparse.ArgumentParser:
         return sub
 
     train = configured("train", run_train)
+    _add_train_options(train)
+    evaluate = configured("eval", run_eval)
+    _add_eval_options(evaluate)
+    schema = command("schema", run_schema)
+    schema.has_keys = False
+
+    for sub in (train, evaluate, schema):
+        sub.set_defaults(flags=[flag for action in sub._actions for flag in action.option_strings])
+    return parser
+
+
+def _add_train_options(train: argparse.ArgumentParser) -> None:
     start = train.add_mutually_exclusive_group()
     start.add_argument(
         "--resume",
@@ -116,7 +128,8 @@ def build_parser() -> argparse.ArgumentParser:
     )
     train.add_argument("--output_dir", metavar="DIR", help="the same as --run.output_dir")
 
-    evaluate = configured("eval", run_eval)
+
+def _add_eval_options(evaluate: argparse.ArgumentParser) -> None:
     agents = "; ".join(f"with --env {kind}: {names.usage}" for kind, names in AGENTS.items())
     player = evaluate.add_mutually_exclusive_group()
     player.add_argument("--checkpoint", type=Path, metavar="RUN", help="a run, or one of its checkpoints")
@@ -130,13 +143,6 @@ def build_parser() -> argparse.ArgumentParser:
     )
     evaluate.add_argument("--greedy", action="store_true", help="the likeliest action instead of a sample")
     evaluate.add_argument("--output", type=Path, metavar="FILE.json", help="write the results there too")
-
-    schema = command("schema", run_schema)
-    schema.has_keys = False
-
-    for sub in (train, evaluate, schema):
-        sub.set_defaults(flags=[flag for action in sub._actions for flag in action.option_strings])
-    return parser
 
 
 def run_train(args: argparse.Namespace, overrides: Overrides) -> None:
