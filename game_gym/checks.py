@@ -1,4 +1,4 @@
-"""Checks of constructor arguments and reset options: each has its named error."""
+"""Checks of constructor arguments and reset options, each with its named error."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from task_gym.opponents import OPEN, find_opponent, make_opponent, playing_name
 
 
 def check_max_turns(max_turns: Any) -> None:
-    """None or at least 2: a game is never cut at its first step."""
+    """Raises ArgumentError unless this is None or at least 2: a game is never cut at its first step."""
     if max_turns is None:
         return
     if isinstance(max_turns, bool) or not isinstance(max_turns, int) or max_turns < 2:
@@ -20,7 +20,7 @@ def check_max_turns(max_turns: Any) -> None:
 
 
 def check_opponent(opponent: Any, tasks: TaskSet) -> None:
-    """Raise unless this opponent exists and can play every game that may be drawn."""
+    """Raises OpponentError unless this opponent exists and can play every game that may be drawn."""
     if opponent == OPEN:
         return
     find_opponent(opponent)
@@ -29,15 +29,15 @@ def check_opponent(opponent: Any, tasks: TaskSet) -> None:
 
 
 def read_opponent(options: dict[str, Any], tasks: TaskSet, opponent: str) -> str:
-    """The opponent that reset options name, or ``opponent`` where they name none.
+    """Returns the opponent that reset options name, or ``opponent``, the constructor's, if they name none.
 
     Raises:
-        OptionError: one that does not exist, or cannot play every game that may be drawn.
+        OptionError: there is no such opponent, or it cannot play every game that may be drawn.
     """
-    asked = options.get("opponent", opponent)
-    if asked != opponent:  # the constructor's own was checked there
-        try:
-            check_opponent(asked, tasks)
-        except TaskGymError as error:
-            raise OptionError(f"reset option 'opponent': {error}") from error
-    return str(asked)
+    if not options or options.get("opponent", opponent) == opponent:
+        return opponent
+    try:
+        check_opponent(options["opponent"], tasks)
+    except TaskGymError as error:
+        raise OptionError(f"reset option 'opponent': {error}") from error
+    return str(options["opponent"])

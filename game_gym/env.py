@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from operator import index
 from typing import Any
 
 import gymnasium as gym
@@ -11,49 +10,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 import game_gym.opponents  # noqa: F401  (registers the games' own opponents)
-from game_gym.backends import Turn, make_backend
+from game_gym.backends import Backend, Turn, make_backend
 from game_gym.checks import check_max_turns, check_opponent, read_opponent
 from game_gym.protocols import PROTOCOLS
 from game_gym.spec import State, Variant
 from game_gym.task import Task, TaskSet
-from task_gym.contract import ILLEGAL_REWARD, STRIKES
-from task_gym.env import TaskEnv
-from task_gym.errors import (
-    ArgumentError,
-    IllegalActionError,
-    PickleError,
-    check_choice,
-    illegal_action,
-)
+from task_gym.checks import read_action
+from task_gym.contract import ILLEGAL_REWARD, Strikes, illegal_info
+from task_gym.env import OUTSIDE, TaskEnv
+from task_gym.errors import EpisodeError, PickleError, check_choice, illegal_action
 from task_gym.opponents import OPEN, find_opponent
+from task_gym.replies import NoAction
 from task_gym.spaces import UnicodeText
 
-#: Results of games that were not played to an end.
 CUT_SHORT = ("cut", "fault")
+"""Results of games that were not played to an end."""
 
-# A dtype, where NumPy would look one up for the type on every call.
-_INT8 = np.dtype(np.int8)
-
-#: Characters an observation may have.
 OBSERVATION_LENGTH = 65536
+"""The most characters that an observation may have."""
+
+# A dtype, because NumPy would look one up for the type on every call.
+_INT8 = np.dtype(np.int8)
 
 
 class GameSpielEnv(TaskEnv):
-    """A game against an opponent, told in words.
+    """A game against an opponent, described in words.
 
     ## Observation space
     A string: rules (unless ``rules=False``), seat, state, legal actions and what to answer. It is complete in
-    itself and depends on the player's information state alone.
+    itself, and depends on the player's information state alone.
 
     ## Action space
-    ``Discrete(n)``, n the greatest number of actions over every game and variant that may be drawn.
+    ``Discrete(n)``: n is the greatest number of actions over every game and variant that may be drawn.
 
     ## Info
     Always: ``action_mask`` (int8, shape (n,), 1 = legal, all zeros only after the end), ``legal_actions``,
-    ``admissible_commands`` (their names), ``task_id`` (None where the game was named), ``seed``, ``game``,
+    ``admissible_commands`` (their names), ``task_id`` (None if the game was named), ``seed``, ``game``,
     ``seat``, ``opponent`` (who really plays), ``turn`` (legal moves made). After a step: ``upstream_reward``.
     After an illegal action: ``error``, with ``type`` and ``message``. At the end: ``score``, ``scores`` (one
-    a seat), ``success``, ``returns`` (one a seat), ``result`` ("win", "draw", "loss", "cut", "fault"),
+    per seat), ``success``, ``returns`` (one per seat), ``result`` ("win", "draw", "loss", "cut", "fault"),
     ``history``.
 
     If the opponent that plays was registered with ``illegal="forfeit"`` or ``illegal="random"`` (see
@@ -67,28 +62,27 @@ class GameSpielEnv(TaskEnv):
 
     ## End
     ``terminated`` when the game is over or given up; ``truncated`` when ``max_turns`` cut a game that could
-    have gone on. A cut keeps the text and the mask of the position that it cut. Also where OpenSpiel leaves a
-    game without a legal move and without an end: a "fault", with score None and reward 0.
+    have gone on. A cut keeps the text and the mask of the position that it cut. ``truncated`` also marks a
+    "fault", with score None and reward 0: OpenSpiel left the game without a legal move and without an end.
 
-    A game may be over before the caller's first turn: in euchre, where the partner of a player who goes alone
+    A game may be over before the caller's first turn: in euchre, when the partner of a player who goes alone
     sits out, and in some of the games outside the table. ``reset`` then returns the closing text, a mask of
     zeros and everything that ``info`` has at the end (``upstream_reward`` is the score): look there for
-    ``"result"``. Vector environments do not look, so one step may follow; whatever its action, it says the
-    same.
+    ``"result"``. Vector environments do not look, so one step may follow. It returns the same for any action.
 
     Args:
         task_id: One task id. Exactly one of ``task_id``, ``task_ids`` and ``game`` is given.
         task_ids: A list of ids and (first, last) ranges, ends included; each reset draws one.
         game: An OpenSpiel game by name, with ``params``: one that is declared here, or any other that
-            OpenSpiel loads, told in its own strings.
+            OpenSpiel loads, described by its own strings.
         params: Parameters of ``game``.
         opponent: "random", "first", a search, or "open", which leaves every seat to the caller: each turn is
             the turn of ``info["seat"]``, and reward and score are those of the seat that moved last. Searches
-            are "mcts" and "mcts-python", which read hidden cards, and "ismcts", which does not; each takes a
+            are "mcts" and "mcts-python", which read hidden cards, and "ismcts", which does not. Each takes a
             budget, as "mcts:SIMS" or "mcts:SIMSxROLLOUTS". In games of simultaneous moves "random" plays in
             their place, and ``info["opponent"]`` says so.
         backend: "local".
-        seeding: "openenv" or "evaluate": which of upstream's protocols expands the seed.
+        seeding: "openenv" or "evaluate": the one of upstream's protocols that expands the seed.
         rules: Whether every observation begins with the rules.
         reward: "score" or "upstream".
         illegal: "penalize" (the third in a row gives the game up), "forfeit" (the first does) or "raise".
@@ -96,8 +90,12 @@ class GameSpielEnv(TaskEnv):
         render_mode: "ansi" (``render()`` returns the observation), "rgb_array" (returns its picture, a uint8
             array that always has the same shape) or "human" (every observation is printed).
 
+    Attributes:
+        seeding: As given.
+        rules: As given.
+
     Raises:
-        TaskGymError: a named subclass for each argument, reset option or seed outside what is allowed.
+        TaskGymError: an argument, reset option or seed is outside what is allowed; each kind has a subclass.
     """
 
     reset_options = ("task_id", "opponent")
@@ -127,28 +125,24 @@ class GameSpielEnv(TaskEnv):
         check_choice("seeding", seeding, PROTOCOLS)
         check_choice("rules", rules, (True, False))
         check_choice("reward", reward, ("score", "upstream"))
-        check_choice("illegal", illegal, ("penalize", "forfeit", "raise"))
+        self._strikes = Strikes(illegal)
         check_max_turns(max_turns)
-        self._backend = make_backend(backend, seeding, rules)
+        self._backend: Backend = make_backend(backend, seeding, rules)
         super().__init__(TaskSet(task_id, task_ids, game, params), arguments)
         check_opponent(opponent, self._tasks)
-        self._opponent, self._reward, self._illegal, self._max_turns = opponent, reward, illegal, max_turns
-        #: Which of upstream's protocols expands the seed.
-        self.seeding = seeding
-        #: Whether every observation begins with the rules.
-        self.rules = rules
+        self._opponent, self._reward, self._max_turns = opponent, reward, max_turns
+        self.seeding, self.rules = seeding, rules
         self._actions = max(variant.actions for variant in self._tasks.variants)
         self.observation_space = UnicodeText(OBSERVATION_LENGTH)
         self.action_space = gym.spaces.Discrete(self._actions)
         self._turn: Turn | None = None
-        self._seed = self._moves = self._strikes = 0
+        self._seed = self._moves = 0
         self._task: Task | None = None
-        #: The opponent, or what plays in its place.
-        self._playing = opponent
+        self._playing = opponent  # or its stand-in
 
     @property
     def state(self) -> State:
-        """The live ``pyspiel.State``; None before the first reset."""
+        """The live ``pyspiel.State``; None before the first reset, and always with a remote backend."""
         return self._backend.state
 
     @property
@@ -167,8 +161,10 @@ class GameSpielEnv(TaskEnv):
         return None if self._turn is None else self._turn.seat
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """The mask: bool, shape (n,), True = legal; all False before the first reset and after
-        the end; a cut by ``max_turns`` keeps the mask of the position it cut.
+        """Returns the mask: bool, shape (n,), True = legal.
+
+        It is all False before the first reset and after the end. A cut by ``max_turns`` keeps the mask of the
+        position that it cut.
         """
         mask = np.zeros(self._actions, dtype=np.bool_)
         if self._turn is not None:
@@ -176,12 +172,8 @@ class GameSpielEnv(TaskEnv):
         return mask
 
     def step(self, action: Any) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Make a move; ``action`` is a whole number."""
-        try:
-            number = index(action)
-        except TypeError as error:
-            raise ArgumentError(f"action: {action!r} was given, allowed: a whole number") from error
-        return self._step(number, None)
+        """Makes a move; ``action`` is a whole number."""
+        return self._step(read_action(action))
 
     def _read_options(self, options: dict[str, Any]) -> tuple[str]:
         return (read_opponent(options, self._tasks, self._opponent),)
@@ -192,7 +184,7 @@ class GameSpielEnv(TaskEnv):
         turn = self._backend.start(task, seed, opponent)
         self._task, self._seed = task, seed
         self._playing = self._backend.playing
-        self._moves = self._strikes = 0
+        self._moves = self._strikes.count = 0
         self._turn = turn
 
     def _opening(self) -> tuple[str, dict[str, Any]]:
@@ -207,29 +199,31 @@ class GameSpielEnv(TaskEnv):
     def _shown(self) -> str:
         return "" if self._turn is None else self._turn.text
 
-    def _repeat(self, action: int) -> None:
-        self._step(action, None)
+    def _repeat(self, action: int | NoAction) -> None:
+        self._step(action)
 
-    def _current(self) -> Turn:
-        """The turn of an episode that is under way, or an EpisodeError."""
-        self._check_playing()
-        assert self._turn is not None
-        return self._turn
+    def _step(self, action: int | NoAction) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Makes a move, or counts an illegal action.
 
-    def _step(self, action: int, complaint: str | None) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """One step; ``complaint`` says why a reply named no action, where one was read."""
-        turn = self._current()
-        undecided = turn.ending is None  # else the game was over at its reset
-        if undecided and action not in turn.legal:
-            return self._step_illegal(turn, action, complaint)
-        self._given.append(action)
-        if undecided:
-            self._strikes = 0
+        Raises:
+            EpisodeError: no episode is under way.
+        """
+        turn = self._turn
+        if turn is None or self._over:
+            raise EpisodeError(OUTSIDE)
+        if turn.ending is not None:  # the game was over at its reset
+            self._given.append(action)
+        elif isinstance(action, NoAction) or action not in turn.legal:
+            return self._step_illegal(turn, action)
+        else:
+            self._given.append(action)
+            self._strikes.count = 0
             self._moves += 1
             try:
                 self._turn = turn = self._backend.play(action)
-            except BaseException:  # of an opponent: the environment is left outside an episode
-                self._turn, self._address, self._given, self._over = None, None, [], True
+            except BaseException:  # an opponent's
+                self._turn = None
+                self._leave()
                 raise
         ending, truncated = turn.ending, False
         if ending is None and self._moves == self._max_turns:
@@ -248,19 +242,19 @@ class GameSpielEnv(TaskEnv):
         return turn.text, reward, self._over and not truncated, truncated, info
 
     def _step_illegal(
-        self, turn: Turn, action: int, complaint: str | None
+        self, turn: Turn, action: int | NoAction
     ) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        message = illegal_action(complaint or f"action: {action} was given", turn.legal)
-        if self._illegal == "raise":
-            raise IllegalActionError(message)
+        if isinstance(action, NoAction):
+            given = f"reply: {action.beginning!r} names no legal action"
+        else:
+            given = f"action: {action} was given"
+        message = illegal_action(given, turn.legal)
+        gives_up = self._strikes.add(message)
         self._given.append(action)
-        self._strikes += 1
-        if self._strikes >= (STRIKES if self._illegal == "penalize" else 1):
+        if gives_up:
             self._turn = turn = self._backend.forfeit()
             self._over = True
-        info = self._info(turn)
-        info["upstream_reward"] = ILLEGAL_REWARD
-        info["error"] = {"type": "invalid_action", "message": message}
+        info = {**self._info(turn), **illegal_info(message)}
         if turn.ending is not None:
             info.update(turn.ending.info())
         if self.render_mode == "human":
@@ -269,7 +263,8 @@ class GameSpielEnv(TaskEnv):
         return turn.text, ILLEGAL_REWARD, self._over, False, info
 
     def _info(self, turn: Turn) -> dict[str, Any]:
-        assert self._task is not None
+        task = self._task
+        assert task is not None
         # Bytes are several times faster to set one by one than an array is to index.
         mask = bytearray(self._actions)
         for action in turn.legal:
@@ -278,9 +273,9 @@ class GameSpielEnv(TaskEnv):
             "action_mask": np.frombuffer(mask, _INT8),
             "legal_actions": turn.legal.copy(),
             "admissible_commands": turn.names.copy(),
-            "task_id": self._task.task_id,
+            "task_id": task.task_id,
             "seed": self._seed,
-            "game": self._task.variant.spec.name,
+            "game": task.variant.spec.name,
             "seat": turn.seat,
             "opponent": self._playing,
             "turn": self._moves,
@@ -290,7 +285,7 @@ class GameSpielEnv(TaskEnv):
         return info
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy plays again, and how the game went.
+        """Returns the parts from which a copy plays again, and the moves that were made.
 
         Raises:
             PickleError: in mid-game against an opponent that would not play the same moves again.
@@ -302,12 +297,15 @@ class GameSpielEnv(TaskEnv):
         reason = "" if opponent == OPEN else find_opponent(opponent).why_not_replayable
         if reason and not self._over:
             raise PickleError(f"opponent {opponent!r} cannot be carried in mid-game: {reason}")
-        return carried | ({"address": None} if reason else {"history": self.state.history()})
+        return carried | ({"address": None} if reason else {"history": self._backend.history()})
 
     def __setstate__(self, carried: dict[str, Any]) -> None:
         super().__setstate__(carried)
-        if carried["address"] is not None and self.state.history() != carried["history"]:
+        if carried["address"] is None:
+            return
+        history = self._backend.history()
+        if history != carried["history"]:
             raise PickleError(
                 f"opponent {carried['address'][-1]!r} played other moves when the episode was replayed: "
-                f"{self.state.history()} instead of {carried['history']}"
+                f"{history} instead of {carried['history']}"
             )

@@ -1,7 +1,7 @@
-"""Exact evaluation of a policy in games small enough to enumerate: values without sampling.
+"""Exact evaluation of a policy, without sampling, in games that are small enough to enumerate.
 
 The policy is asked once, for every information state of both seats; OpenSpiel's exact algorithms do the rest.
-For games of two seats with alternating moves and at most :data:`MAX_STATES` histories (leduc_poker has 9,457,
+The games have two seats, alternating moves and at most :data:`MAX_STATES` histories (leduc_poker has 9,457,
 kuhn_poker 58; tic_tac_toe has 549,946 and is refused).
 """
 
@@ -20,17 +20,17 @@ from game_gym.spec import State, Variant
 from game_gym.task import TaskSet
 from task_gym.errors import ArgumentError, SizeError, check_choice
 
-#: Histories (nodes of the game tree, chance and terminal ones included) that a game may have.
 MAX_STATES = 50_000
+"""The most histories (nodes of the game tree, chance and terminal ones included) that a game may have."""
 
-#: (texts, legal) to one float64 array of probabilities a text, aligned with its legal actions.
 Policy = Callable[[Sequence[str], Sequence[Sequence[int]]], Sequence[NDArray[np.float64]]]
+"""(texts, legal) to one float64 array of probabilities per text, aligned with its legal actions."""
 
-#: How far from 1 a policy's probabilities may sum before they are refused.
 TOLERANCE = 1e-6
+"""How far from 1 the sum of a policy's probabilities may be."""
 
-# What OpenSpiel's algorithms take: information state to (action, probability) pairs.
-_Table = dict[str, list[tuple[int, float]]]
+_Tabular = dict[str, list[tuple[int, float]]]
+"""A policy for OpenSpiel's algorithms: information state to (action, probability) pairs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class InformationState:
 
     Attributes:
         key: OpenSpiel's information state string.
-        seat: Whose turn it is.
+        seat: The seat to move.
         text: The observation.
         legal: Legal action ids, ascending.
     """
@@ -59,11 +59,11 @@ class ExactResult:
         opponent: The opponent on the other seat.
         values: Expected return of the policy from each seat.
         best: Expected return of a best response to the opponent from each seat.
-        share: (values[0] + values[1]) / (best[0] + best[1]), the share of best response; NaN where the best
+        share: (values[0] + values[1]) / (best[0] + best[1]), the share of best response; NaN if the best
             response earns nothing.
-        self_value: Expected return of seat 0 where the policy plays both seats.
+        self_value: Expected return of seat 0 when the policy plays both seats.
         exploitability: Half of what best responses to it gain, both seats together (NashConv / 2).
-        information_states: How many the policy was asked about.
+        information_states: Number of information states that the policy was asked about.
     """
 
     game: str
@@ -79,22 +79,23 @@ class ExactResult:
 def find_variant(
     task_id: int | None = None, game: str | None = None, params: dict[str, Any] | None = None
 ) -> Variant:
-    """The game that a task id or a name stands for, as the environment's arguments do."""
+    """Returns the game of a task id or of a name with parameters, as the environment's arguments have it."""
     return TaskSet(task_id=task_id, game=game, params=params).variants[0]
 
 
 def information_states(variant: Variant, rules: bool = True) -> tuple[InformationState, ...]:
-    """Every information state in which a seat is to move, each once.
+    """Returns every information state in which a seat is to move, each once.
 
     Args:
         variant: The game.
         rules: Whether the texts begin with the rules.
 
     Returns:
-        In the order of a depth-first walk, which is the same everywhere.
+        The states in the order of a depth-first walk, which is the same everywhere.
 
     Raises:
-        SizeError: more than two seats, simultaneous moves, or more than ``MAX_STATES`` histories.
+        SizeError: the game has other than two seats, simultaneous moves, or more than ``MAX_STATES``
+            histories.
     """
     _check_kind(variant)
     found: dict[tuple[int, str], InformationState] = {}
@@ -124,7 +125,7 @@ def information_states(variant: Variant, rules: bool = True) -> tuple[Informatio
 
 
 def evaluate(variant: Variant, policy: Policy, opponent: str = "random", rules: bool = True) -> ExactResult:
-    """Exact value of a policy against an opponent, beside the best response's, and its exploitability.
+    """Returns the policy's exact value against an opponent, the best response's, and its exploitability.
 
     Args:
         variant: The game; see :func:`find_variant`.
@@ -133,8 +134,8 @@ def evaluate(variant: Variant, policy: Policy, opponent: str = "random", rules: 
         rules: Whether the observations begin with the rules.
 
     Raises:
-        ArgumentError: an opponent that is no fixed policy, or probabilities that are none.
-        SizeError: a game that cannot be enumerated.
+        ArgumentError: the opponent is no fixed policy, or the answers are no probabilities.
+        SizeError: the game cannot be enumerated.
     """
     check_choice("opponent", opponent, tuple(OPPONENTS))
     states = information_states(variant, rules)
@@ -143,8 +144,8 @@ def evaluate(variant: Variant, policy: Policy, opponent: str = "random", rules: 
     if len(answers) != len(asked):
         raise ArgumentError(f"policy: {len(answers)} answers were given, allowed: {len(asked)}, one a text")
     answered = {key: _checked(answer, key[1]) for key, answer in zip(asked, answers, strict=True)}
-    own: list[_Table] = [{}, {}]
-    other: list[_Table] = [{}, {}]
+    own: list[_Tabular] = [{}, {}]
+    other: list[_Tabular] = [{}, {}]
     for state in states:
         own[state.seat][state.key] = list(zip(state.legal, answered[state.text, state.legal], strict=True))
         fixed = OPPONENTS[opponent](len(state.legal))
@@ -167,12 +168,12 @@ def evaluate(variant: Variant, policy: Policy, opponent: str = "random", rules: 
 
 
 def uniform(texts: Sequence[str], legal: Sequence[Sequence[int]]) -> list[NDArray[np.float64]]:
-    """The policy that plays every legal action equally often."""
+    """Returns the probabilities of the policy that plays every legal action equally often."""
     return [np.full(len(actions), 1 / len(actions)) for actions in legal]
 
 
 def greedy(policy: Policy) -> Policy:
-    """The policy that always plays the likeliest action of ``policy``, the first of equals."""
+    """Returns the policy that always plays the likeliest action of ``policy``, the first of equals."""
 
     def likeliest(texts: Sequence[str], legal: Sequence[Sequence[int]]) -> list[NDArray[np.float64]]:
         return [np.eye(len(answer))[int(np.argmax(answer))] for answer in policy(texts, legal)]
@@ -180,11 +181,11 @@ def greedy(policy: Policy) -> Policy:
     return likeliest
 
 
-#: Opponents that are fixed policies: number of legal actions to probabilities.
 OPPONENTS: dict[str, Callable[[int], list[float]]] = {
     "random": lambda count: [1 / count] * count,
     "first": lambda count: [1.0] + [0.0] * (count - 1),
 }
+"""Opponents that are fixed policies: number of legal actions to probabilities."""
 
 
 def _check_kind(variant: Variant) -> None:
@@ -197,7 +198,7 @@ def _check_kind(variant: Variant) -> None:
 
 
 def _checked(answer: Any, legal: tuple[int, ...]) -> list[float]:
-    """Probabilities as a list that sums to 1, or an ArgumentError."""
+    """Returns probabilities as a list that sums to 1, or raises ArgumentError."""
     probabilities = np.asarray(answer, dtype=np.float64)
     good = probabilities.shape == (len(legal),) and bool(np.all(probabilities >= 0))
     if not good or abs(float(probabilities.sum()) - 1) > TOLERANCE:
@@ -209,15 +210,15 @@ def _checked(answer: Any, legal: tuple[int, ...]) -> list[float]:
     return rescaled
 
 
-def _returns(variant: Variant, first: _Table, second: _Table) -> tuple[float, float]:
-    """Expected returns with one policy a seat."""
+def _returns(variant: Variant, first: _Tabular, second: _Tabular) -> tuple[float, float]:
+    """Returns the seats' expected returns, with one policy per seat."""
     policies = [pyspiel.TabularPolicy(first), pyspiel.TabularPolicy(second)]
-    # Depth -1 means to the end; True, that policies are looked up by information state.
+    # Depth -1 is to the end. True has policies looked up by information state.
     values = pyspiel.expected_returns(variant.game.new_initial_state(), policies, -1, True)
     return float(values[0]), float(values[1])
 
 
-def _best_response(variant: Variant, seat: int, opponent: _Table) -> float:
-    """Expected return of a best response of ``seat`` to a policy on the other seat."""
+def _best_response(variant: Variant, seat: int, opponent: _Tabular) -> float:
+    """Returns the expected return of a best response of ``seat`` to a policy on the other seat."""
     solver = pyspiel.TabularBestResponse(variant.game, seat, opponent)
     return float(solver.value_from_state(variant.game.new_initial_state()))

@@ -1,18 +1,20 @@
-"""How upstream turns one seed into a seat, chance outcomes and bots, in each of its two protocols."""
+"""The two protocols of upstream that turn one seed into a seat, chance outcomes and bots."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-#: Added to a bot's root r: legal actions in place of illegal ones are drawn from ``RandomState(r + 150)``.
-#: No other stream of the episode starts there. r + 150 fits 32 bits: see ``task_gym.seeding.SEED_LIMIT``.
 REPLACEMENT = 150
+"""Added to a bot's root r: legal actions in place of illegal ones are drawn from ``RandomState(r + 150)``.
+
+No other stream of the episode starts there. r + 150 fits 32 bits: see ``task_gym.seeding.SEED_LIMIT``.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class SeedProtocol:
-    """One way to expand a seed.
+    """A way to expand a seed.
 
     Attributes:
         seat: (seed, players) to the seat of the agent.
@@ -26,7 +28,7 @@ class SeedProtocol:
     bot: Callable[[int, int, int], int]
 
 
-# Reset/step. Games of more than two seats have one bot a seat here, where upstream's single bot fails.
+# Reset/step. Games of more than two seats have one bot per seat here; upstream's single bot fails in them.
 _OPENENV = SeedProtocol(
     seat=lambda seed, players: seed % players,
     chance=lambda seed: seed + 100,
@@ -41,3 +43,4 @@ _EVALUATE = SeedProtocol(
 )
 
 PROTOCOLS: dict[str, SeedProtocol] = {"openenv": _OPENENV, "evaluate": _EVALUATE}
+"""The protocols by name."""

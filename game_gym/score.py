@@ -1,25 +1,28 @@
-"""From the returns of a game to a score in [0, 1] and a result."""
+"""Scores in [0, 1] and results, from the returns of a game."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from task_gym.contract import SUCCESS
+from task_gym.contract import SUCCESS, result_of
 
 
 def seat_score(returns: Sequence[float], seat: int, zero_sum: bool, low: float, high: float) -> float:
-    """The score of a seat.
+    """Returns the score of a seat.
 
-    Zero-sum and one-player games scale the return from [low, high], the game's least and greatest return;
-    other games score the rank, 1 - (players ahead)/(players - 1), and with two players 1, 0.5 or 0.
+    Zero-sum and one-player games scale the return from [low, high], the game's least and greatest return.
+    Other games score the rank, 1 - (players ahead)/(players - 1), and with two players 1, 0.5 or 0.
 
     Args:
-        returns: One a seat, shape (players,).
-        seat: Whose score.
+        returns: One per seat, shape (players,).
+        seat: The seat.
+        zero_sum: Whether the game's returns always sum to zero.
+        low: The least possible return.
+        high: The greatest possible return.
     """
     own = returns[seat]
     if zero_sum or len(returns) == 1:
-        # Bounded, because some games state bounds that play can pass (2048: a few points more than its best).
+        # Bounded, because play can pass the bounds that some games state (2048: by a few points).
         return min(max((own - low) / (high - low), 0.0), 1.0) if high > low else 0.5
     ahead = sum(other > own for other in returns)
     if len(returns) > 2:
@@ -28,19 +31,19 @@ def seat_score(returns: Sequence[float], seat: int, zero_sum: bool, low: float, 
 
 
 def outcome(returns: Sequence[float], seat: int, own_score: float) -> str:
-    """ "win" where nobody did as well, "draw" where somebody did and nobody better, else "loss".
+    """Returns "win" if nobody did as well, "draw" if somebody did and nobody did better, else "loss".
 
-    Alone at the table it is the score that tells: above 0.5, at 0.5, below.
+    With one seat the score decides: above, at or below 0.5.
     """
     others = [value for other, value in enumerate(returns) if other != seat]
-    margin = returns[seat] - max(others) if others else own_score - SUCCESS
-    return "win" if margin > 0 else "draw" if margin == 0 else "loss"
+    return result_of(returns[seat] - max(others) if others else own_score - SUCCESS)
 
 
 def forfeit_returns(returns: Sequence[float], seat: int, zero_sum: bool, low: float) -> list[float]:
-    """Returns where a seat gave the game up: its least possible return; zero-sum games share it out equally.
+    """Returns the returns after a seat gave the game up: its own is the least possible one.
 
-    So that a forfeit is never worth more than playing on, in returns as in score.
+    In zero-sum games the other seats share the gain equally. A forfeit is thus never worth more than playing
+    on, in returns as in score.
     """
     others = len(returns) - 1
     shared = -low / others if zero_sum and others else None

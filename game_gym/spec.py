@@ -1,4 +1,4 @@
-"""What a game declares, and a game loaded from its declaration."""
+"""The declaration of a game, and a game loaded from it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pyspiel
 
 from task_gym.errors import GameError, unknown
 
-#: pyspiel has no type stubs: its games and states are Any to the type checker.
+# pyspiel has no type stubs: its games and states are Any to the type checker.
 Game = Any
 State = Any
 Params = Mapping[str, Any]
@@ -24,29 +24,29 @@ Params = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A search budget: simulations a move, random rollouts a simulation."""
+    """A search budget: simulations per move, random rollouts per simulation."""
 
     simulations: int
     rollouts: int
 
 
-# Compared by identity: there is one declaration a game, and caches are keyed by it.
+# Compared by identity: there is one declaration per game, and caches are keyed by it.
 @dataclass(frozen=True, slots=True, eq=False)
 class GameSpec:
-    """One game's declaration: everything about it that is not OpenSpiel's.
+    """One game's declaration: all that GameSpiel adds to OpenSpiel's game.
 
     Attributes:
         name: OpenSpiel's short name.
-        rules: Parameters to the rules text, in the words a player is told.
+        rules: Parameters to the text of the rules.
         describe: (state, seat) to the state block of the prompt. It depends on the seat's information state
-            alone and carries all of it.
-        params: Task config id to OpenSpiel parameters; matters for games of the task-id table alone.
+            alone and shows all of it.
+        params: Task config id to OpenSpiel parameters; only games of the task-id table need it.
         variants: ``params`` repeats with this period.
         allowed: Parameters that the rules and the description know, each with its allowed values; others are
             refused.
-        budget: What the opponent "mcts" spends; None where the game cannot be searched.
+        budget: The budget of the opponent "mcts"; None if the game cannot be searched.
         fixed_names: Whether an action's name depends on seat and id alone, so that names can be kept.
-        typed: Parameters for which ``allowed`` gives one value, whose type is all that is asked for.
+        typed: Parameters of which only the type is checked: that of the one value in ``allowed``.
         numbered_names: Whether every action's name begins with its id and " - ", as "12 - 24/22 13/11".
     """
 
@@ -63,7 +63,7 @@ class GameSpec:
 
 
 class Variant:
-    """A declaration with parameters, loaded.
+    """A game loaded from its declaration, with parameters.
 
     Attributes:
         spec: The declaration.
@@ -71,8 +71,11 @@ class Variant:
         players: Number of seats.
         actions: Number of distinct actions; ids are below it.
         zero_sum: Whether the returns always sum to zero.
-        low, high: The least and the greatest possible return.
+        low: The least possible return.
+        high: The greatest possible return.
         pays_moves: Whether the game pays move by move and not at the end only.
+        params: The full parameter set, defaults included.
+        rules: The text of the rules.
 
     Raises:
         GameError: OpenSpiel refuses the parameters, or the game is of a kind that cannot be played here.
@@ -90,21 +93,18 @@ class Variant:
         self.low: float = self.game.min_utility()
         self.high: float = self.game.max_utility()
         self.pays_moves: bool = kind.reward_model == pyspiel.GameType.RewardModel.REWARDS
-        #: The full parameter set, defaults included.
         self.params: dict[str, Any] = self.game.get_parameters()
         if not spec.typed:  # some games report only what was given; else a default may be a placeholder
             self.params = {**kind.parameter_specification, **self.params}
-        #: The rules in words.
         self.rules: str = spec.rules(self.params)
-        # Where names are fixed: each seat's names and lines by action id, as far as they were asked for.
+        # For fixed names: each seat's names and lines by action id, as far as they were asked for.
         self._names: list[dict[int, str]] = [{} for _ in range(self.players)]
         self._lines: list[dict[int, str]] = [{} for _ in range(self.players)]
 
     def choices(self, state: State, seat: int, legal: Sequence[int]) -> tuple[list[str], str]:
-        """Names of the legal actions and the prompt's block of them.
+        """Returns the legal actions' names (a new list) and lines, both in the order of ``legal``.
 
-        Returns:
-            names (a new list, in the order of ``legal``) and lines "  ID -> NAME" joined by newlines.
+        The lines are those of :func:`choice_lines`.
         """
         if not self.spec.fixed_names:
             listed = [state.action_to_string(seat, action) for action in legal]
@@ -120,21 +120,21 @@ class Variant:
 
 
 def choice_lines(legal: Sequence[int], names: Sequence[str]) -> str:
-    """Lines "  ID -> NAME" joined by newlines, in the order given."""
+    """Returns lines "  ID -> NAME" joined by newlines, in the order given."""
     return "\n".join([f"  {action} -> {name}" for action, name in zip(legal, names, strict=True)])
 
 
 def load_variant(spec: GameSpec, params: Params) -> Variant:
-    """The loaded game for these parameters; the same object each time.
+    """Returns the loaded game for these parameters; the same object each time.
 
     Raises:
-        GameError: a parameter the declaration does not know, or a value it does not allow.
+        GameError: the declaration does not know a parameter, or does not allow its value.
     """
     for name, value in params.items():
         if name not in spec.allowed:
             raise GameError(unknown(f"parameter of {spec.name}", name, spec.allowed))
         _check_value(spec, name, value)
-    # JSON keeps the types that OpenSpiel's parameters have, and can be hashed where a game is a parameter.
+    # JSON keeps the types that OpenSpiel's parameters have, and can be hashed even if a game is a parameter.
     return _load(spec, json.dumps(dict(params), sort_keys=True))
 
 
@@ -156,7 +156,7 @@ def _load(spec: GameSpec, params: str) -> Variant:
 
 
 def load_quietly(name: str, params: Params) -> Game:
-    """OpenSpiel's game; what it prints while loading (known issues, the text of errors) is dropped.
+    """Returns OpenSpiel's game; its prints while loading (known issues, the text of errors) are dropped.
 
     Raises:
         GameError: OpenSpiel refuses the parameters.
@@ -164,7 +164,7 @@ def load_quietly(name: str, params: Params) -> Game:
     try:
         with _no_stderr():
             game = pyspiel.load_game(name, dict(params))
-            game.new_initial_state()  # where some games look at their parameters first
+            game.new_initial_state()  # some games do not look at their parameters before
             return game
     except (
         RuntimeError,
@@ -173,7 +173,7 @@ def load_quietly(name: str, params: Params) -> Game:
         ValueError,
         MemoryError,
     ) as error:  # SpielError is a RuntimeError
-        # On one line, without OpenSpiel's source file and line number, which stand first.
+        # On one line, without OpenSpiel's source file and line number, which come first.
         reason = " ".join(re.sub(r"^/\S+:\d+ ", "", str(error)).split())
         raise GameError(
             f"{name} parameters: {dict(params)!r} was given, which OpenSpiel refuses: {reason}"
@@ -182,7 +182,7 @@ def load_quietly(name: str, params: Params) -> Game:
 
 @contextmanager
 def _no_stderr() -> Iterator[None]:
-    """Drop what C++ writes to file descriptor 2, where the process has one."""
+    """Drops what C++ writes to file descriptor 2, if the process has one."""
     sys.stderr.flush()
     try:
         kept = os.dup(2)

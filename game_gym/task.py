@@ -1,4 +1,4 @@
-"""Task ids: ``game_index * 100_000_000 + config_id``, and what a set of them may draw.
+"""Task ids, ``game_index * 100_000_000 + config_id``, and the tasks that a set of them may draw.
 
 A task id names a game of the table (``TABLE[game_index % 22]``) and its parameters, which repeat with the
 declaration's period in the config id.
@@ -18,23 +18,23 @@ from game_gym.spec import GameSpec, Variant, load_variant
 from task_gym.errors import ArgumentError, GameError, TaskIdError
 from task_gym.ids import IdRanges, check_task_id
 
-#: Config ids a game index has.
 CONFIGS = 100_000_000
+"""Config ids per game index."""
 
-#: Task ids are below this, so that a set of any of them can be drawn from with 64-bit integers.
 TASK_LIMIT = 2**62
+"""Task ids are below this, so that any set of them can be drawn from with 64-bit integers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What is played: ``task_id`` is None where the game was named and not addressed."""
+    """A game to play; ``task_id`` is None if the game was given by name."""
 
     task_id: int | None
     variant: Variant
 
 
 def encode(game: str, config: int) -> int:
-    """The smallest task id of a table game with this config id, 0 <= config < 100_000_000."""
+    """Returns the smallest task id of a table game with this config id, 0 <= config < 100_000_000."""
     if game not in TABLE:
         raise GameError(
             f"game: {game!r} was given, which is not in the task-id table; there: {', '.join(TABLE)}"
@@ -45,16 +45,16 @@ def encode(game: str, config: int) -> int:
 
 
 def split(task_id: Any) -> tuple[str, int]:
-    """Task id to (game name, config id), for any of the table's games."""
+    """Returns (game name, config id) of a task id, for any of the table's games."""
     index, config = divmod(check_task_id(task_id, TASK_LIMIT), CONFIGS)
     return TABLE[index % len(TABLE)], config
 
 
 def decode(task_id: Any) -> Task:
-    """Task id to task.
+    """Returns the task of a task id.
 
     Raises:
-        TaskIdError: not a whole number in range, or of a game that has no declaration yet.
+        TaskIdError: the id is not a whole number in range, or its game has no declaration yet.
     """
     game, config = split(task_id)
     return Task(int(task_id), _variant(_declaration(task_id, game), config))
@@ -80,18 +80,22 @@ def _variant(spec: GameSpec, config: int) -> Variant:
 
 
 class TaskSet:
-    """The tasks an environment may draw; ids and ranges are kept as given and never written out.
+    """The tasks that an environment may draw; ids and ranges are kept as given and never enumerated.
 
     Args:
         task_id: One task id.
         task_ids: A list of ids and (first, last) ranges, both ends included. Drawing is uniform over
-            the ids; one that is named twice is drawn twice as often.
+            the ids; an id that is named twice is drawn twice as often.
         game: An OpenSpiel game by name.
         params: Its parameters.
 
+    Attributes:
+        variants: Every game, with its parameters, that may be drawn.
+
     Raises:
         ArgumentError: not exactly one of ``task_id``, ``task_ids`` and ``game``; ``params`` without ``game``.
-        TaskIdError, GameError: one of them cannot be played.
+        TaskIdError: an id is out of range, or of a game that has no declaration yet.
+        GameError: the game cannot be played.
     """
 
     def __init__(
@@ -117,16 +121,15 @@ class TaskSet:
             self._named = decode(task_id)
         else:
             self._named = IdRanges(task_ids, TASK_LIMIT)
-        #: Every (game, parameters) that may be drawn.
         self.variants: tuple[Variant, ...] = self._find_variants()
 
     def draw(self, generator: Callable[[], np.random.Generator]) -> int | None:
-        """A task id, uniformly; None where a game was named. A single task draws nothing."""
+        """Returns a task id, uniformly, or None for a game by name; a single task draws nothing."""
         named = self._named
         return named.task_id if isinstance(named, Task) else named.draw(generator)
 
     def task(self, task_id: int | None) -> Task:
-        """The task of an id of the set."""
+        """Returns the task of an id of the set."""
         named = self._named
         return named if isinstance(named, Task) else decode(task_id)
 
@@ -148,7 +151,7 @@ class TaskSet:
 
 
 def _variants_between(first: int, last: int) -> list[Variant]:
-    """The variants of a range, looking at no more ids than there are variants."""
+    """Returns the variants of a range of ids, looking at no more ids than there are variants."""
     first_index, last_index = first // CONFIGS, last // CONFIGS
     # The table repeats after 22 indices: whole blocks beyond that add nothing.
     whole = range(first_index + 1, min(last_index, first_index + 1 + len(TABLE)))

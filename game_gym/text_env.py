@@ -1,33 +1,24 @@
-"""GameSpielText-v0: the same environment, taking a reply as text."""
+"""GameSpielText-v0: the same environment with replies as text for actions."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from game_gym.env import GameSpielEnv
-from task_gym.errors import ArgumentError, check_choice
-from task_gym.replies import Parser, first_number, last_named, whole_reply
+from task_gym.checks import read_reply
+from task_gym.errors import check_choice
+from task_gym.replies import NoAction, Parser, first_number, last_named, whole_reply
 from task_gym.spaces import UnicodeText
 
-#: Characters a reply may have.
 REPLY_LENGTH = 1 << 20
-
-#: Stands for a reply that names no legal action; never legal.
-NO_ACTION = -1
+"""The most characters that a reply may have."""
 
 # Upstream reads replies by one rule in reset/step and by another in evaluate.
 _UPSTREAM: dict[str, Parser] = {"openenv": first_number, "evaluate": whole_reply}
 
 
 class GameSpielTextEnv(GameSpielEnv):
-    """:class:`GameSpielEnv` with a text action: what a language model replied.
-
-    Args:
-        parse: "upstream" reads a reply as affinetes does under the seeding protocol in use, so that what
-            trains here scores there. With ``seeding="openenv"`` the first run of digits in the reply is the
-            action. "last" strips reasoning and takes the last legal id named, else the legal action's name
-            that ends last.
-        **arguments: As for :class:`GameSpielEnv`.
+    """:class:`GameSpielEnv` with a text action: a language model's reply.
 
     A reply that names no legal action is an illegal action.
 
@@ -40,6 +31,13 @@ class GameSpielTextEnv(GameSpielEnv):
         "4"                            4                 4
 
     With ``seeding="evaluate"``, "upstream" reads these three in the same way.
+
+    Args:
+        parse: "upstream" reads a reply as affinetes does under the seeding protocol in use, so that training
+            and affinetes' scores agree. With ``seeding="openenv"`` the first run of digits in the reply is
+            the action. "last" strips reasoning and takes the last legal id named, else the legal action's
+            name that ends last.
+        **arguments: As for :class:`GameSpielEnv`.
     """
 
     def __init__(self, *positional: Any, parse: str = "upstream", **arguments: Any) -> None:
@@ -50,11 +48,10 @@ class GameSpielTextEnv(GameSpielEnv):
         self.action_space = UnicodeText(REPLY_LENGTH)
 
     def step(self, action: Any) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Read a reply and make the move it names."""
-        if not isinstance(action, str):
-            raise ArgumentError(f"action: {action!r} was given, allowed: a reply as text")
-        turn = self._current()
-        chosen = self._parse(action, turn.legal, turn.names)
-        if chosen is None:
-            return self._step(NO_ACTION, f"reply: {action[:80]!r} names no legal action")
-        return self._step(chosen, None)
+        """Reads a reply and makes the move it names."""
+        reply = read_reply(action)
+        self._check_playing()
+        turn = self._turn
+        assert turn is not None
+        chosen = self._parse(reply, turn.legal, turn.names)
+        return self._step(NoAction(reply[:80]) if chosen is None else chosen)

@@ -1,9 +1,9 @@
-"""Worlds: states that a seat, by what it knows, could as well be in.
+"""Worlds: the states that a seat, by what it knows, may be in.
 
-OpenSpiel draws them for ten games of hidden information in which players move one at a time. The draw is
-taken from it where its distribution follows from what the seat knows alone. Three games are left out, whose
-worlds keep what the seat cannot see: euchre's the cards that nobody was dealt and the dealer's discard,
-oh_hell's the cards that nobody was dealt, and colored_trails' the offer of the other proposer.
+OpenSpiel draws worlds for ten games of hidden information in which players move one at a time. GameSpiel uses
+the draw if its distribution follows from what the seat knows alone. Three games are left out, because their
+worlds keep what the seat cannot see: in euchre the cards that nobody was dealt and the dealer's discard, in
+oh_hell the cards that nobody was dealt, and in colored_trails the offer of the other proposer.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ def _always(game: Game) -> bool:
     return True
 
 
-# OpenSpiel's names, each with the games of that name for which the draw is sound.
+# OpenSpiel's names, each with a test of whether the draw is sound for a game of that name.
 _DRAWN: Mapping[str, Callable[[Game], bool]] = {
-    # With a chance of ending early the draw takes every chance outcome for the first one.
+    # With a chance of ending early, the draw takes every chance outcome to be the first one.
     "bargaining": lambda game: game.get_parameters()["prob_end"] == 0,
     "bridge": _always,
     "gin_rummy": _always,
@@ -30,26 +30,27 @@ _DRAWN: Mapping[str, Callable[[Game], bool]] = {
     "universal_poker": lambda game: game.num_players() == 2,
 }
 
-#: The games for which worlds can be drawn.
 DRAWN = tuple(_DRAWN)
+"""The games for which worlds can be drawn."""
 
 
 def has_worlds(game: Game) -> bool:
-    """Whether :func:`draw_world` can be asked for this game's states."""
+    """Returns whether :func:`draw_world` can draw for this game's states."""
     sound = _DRAWN.get(game.get_type().short_name)
     return sound is not None and bool(sound(game))
 
 
 def draw_world(state: State, seat: int, uniform: Callable[[], float]) -> State:
-    """A state in which ``seat`` has seen the same, the rest drawn without regard to how it really is.
+    """Draws a state in which ``seat`` has seen the same; the rest does not depend on the true state.
 
-    What the others did is not taken for evidence of what they hold; in hearts not even that one of them
-    could not follow suit. In gin_rummy the draw shuffles from the true order of the cards: equal random
-    numbers can give two worlds for two states that the seat cannot tell apart, though one distribution.
+    The draw ignores what the others' moves say about their cards; in hearts even that one of them could not
+    follow suit. In gin_rummy the draw shuffles from the true order of the cards. Equal random numbers can
+    then give different worlds for two states that the seat cannot tell apart, but the distribution is the
+    same.
 
     Args:
-        state: A state of a game that :func:`has_worlds`, with ``seat`` to move.
-        seat: Whose knowledge is kept.
+        state: A state of a game for which :func:`has_worlds` is true, with ``seat`` to move.
+        seat: The seat whose knowledge is kept.
         uniform: Draws from [0, 1).
     """
     return state.resample_from_infostate(seat, uniform)

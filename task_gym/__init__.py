@@ -1,1 +1,1 @@
-"""What every task environment shares: spaces, named errors, seeds, opponents, replies, wrappers."""
+"""The parts that all task environments share: spaces, errors, seeds, opponents, replies, wrappers."""

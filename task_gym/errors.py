@@ -1,7 +1,7 @@
-"""Named errors.
+"""Named errors, and the phrases of their messages.
 
-Every message says what was given, what is allowed and, where it helps, the nearest match.
-All are built from one string, so that a worker process can hand them to its parent unchanged.
+Every message says what was given, what is allowed and, if it helps, the nearest match.
+Each error is built from one string, so that a worker process can hand it to its parent unchanged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class TaskGymError(ValueError):
 
 
 class TaskIdError(TaskGymError):
-    """A task id, or a set of them, that does not name a task that can be played."""
+    """A task id, or a set of task ids, that names no task that can be played."""
 
 
 class GameError(TaskGymError):
@@ -44,11 +44,11 @@ class SeedError(TaskGymError):
 
 
 class NotBuiltError(TaskGymError):
-    """Something that is planned and named, and does not exist yet."""
+    """Something that has a name and is planned, but does not exist yet."""
 
 
 class IllegalActionError(TaskGymError):
-    """An illegal action, where the environment was asked to raise on one."""
+    """An illegal action in an environment that was asked to raise on one."""
 
 
 class EpisodeError(TaskGymError):
@@ -56,43 +56,43 @@ class EpisodeError(TaskGymError):
 
 
 class PickleError(TaskGymError):
-    """An environment that cannot be carried to another process, or did not arrive as it left."""
+    """An environment that cannot be copied to another process, or whose copy differs from it."""
 
 
 class TokenError(TaskGymError):
-    """A text that an encoder turned into too many tokens, or into ids it may not use."""
+    """A text of too many tokens, or a token id that the encoder may not use."""
 
 
 class LayoutError(TaskGymError):
-    """An observation that is not laid out as what reads it expects."""
+    """An observation in another layout than a wrapper expects."""
 
 
 class SourceError(TaskGymError):
-    """Programs that cannot be had: a file, a data set or a row that is not there or not as it should be."""
+    """Programs that cannot be had: a file, a data set or a row is missing or malformed."""
 
 
 class AdmissionError(TaskGymError):
-    """A program that no sound question can be asked about."""
+    """A program that is not fit for a question about its output."""
 
 
 class SandboxError(TaskGymError):
-    """Protection from a program that this machine, or the system on it, does not offer."""
+    """Protection from programs that this machine or its operating system does not offer."""
 
 
 class SizeError(TaskGymError):
-    """A game too large for what was asked of it."""
+    """A game that is too large for the evaluation that was asked for."""
 
 
 class ProgramError(TaskGymError):
-    """A text that is not a program, or a program that cannot be worked on."""
+    """A text that is not a program, or a program that cannot be processed."""
 
 
 class ImportNameError(TaskGymError, ImportError):
-    """A module imported by a name that is not its own."""
+    """A module imported by another name than its own."""
 
 
 def nearest(given: object, allowed: Iterable[object]) -> str:
-    """The closest allowed spelling as a phrase, or "" where none is close.
+    """Returns the closest allowed spelling as a phrase, or "" if none is close.
 
     >>> nearest("leduc", ["leduc_poker", "hex"])
     "; did you mean 'leduc_poker'?"
@@ -103,14 +103,14 @@ def nearest(given: object, allowed: Iterable[object]) -> str:
 
 
 def unknown(what: str, given: Any, allowed: Iterable[object]) -> str:
-    """The message for a value outside a short list: what was given, what is allowed, the nearest match."""
+    """Returns the message for a value outside a short list: the value, the list and the nearest match."""
     choices = list(allowed)
     listed = ", ".join(repr(choice) for choice in choices) if choices else "nothing"
     return f"{what}: {given!r} was given, allowed: {listed}{nearest(given, choices)}"
 
 
 def illegal_action(given: str, legal: Sequence[int]) -> str:
-    """The message for an illegal action: what was given, and the first ten legal ids.
+    """Returns the message for an illegal action: what was given, and the first ten legal ids.
 
     >>> illegal_action("action: 7 was given", [0, 2])
     'action: 7 was given, legal: 0, 2'
@@ -123,7 +123,7 @@ def illegal_action(given: str, legal: Sequence[int]) -> str:
 def check_choice(
     what: str, given: Any, allowed: Iterable[Any], error: type[TaskGymError] = ArgumentError
 ) -> None:
-    """Raise ``error`` unless ``given`` is one of ``allowed``."""
+    """Raises ``error`` unless ``given`` is one of ``allowed``."""
     choices = list(allowed)
     if not any(type(given) is type(choice) and given == choice for choice in choices):
         raise error(unknown(what, given, choices))

@@ -1,4 +1,4 @@
-"""Sets of task ids, kept as ranges and never written out."""
+"""Sets of task ids, kept as ranges and never enumerated."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ from typing import Any
 
 import numpy as np
 
+from task_gym.checks import check_whole
 from task_gym.errors import TaskIdError
 
 
 def check_task_id(task_id: Any, limit: int) -> int:
-    """``task_id`` as an int, or a TaskIdError unless it is a whole number in 0 … limit - 1."""
-    if isinstance(task_id, bool) or not isinstance(task_id, (int, np.integer)) or not 0 <= task_id < limit:
-        raise TaskIdError(f"task id: {task_id!r} was given, allowed: whole numbers 0 … {limit - 1}")
-    return int(task_id)
+    """Returns ``task_id`` as an int, or raises TaskIdError unless it is in 0 … limit - 1."""
+    return check_whole("task id", task_id, limit, TaskIdError)
 
 
 class IdRanges:
-    """Task ids as a list of ids and (first, last) ranges, both ends included.
+    """Task ids given as a list of ids and (first, last) ranges, both ends included.
 
-    Drawing is uniform over the ids; one that is named twice is drawn twice as often.
+    Drawing is uniform over the ids; an id that is named twice is drawn twice as often.
 
     Args:
         task_ids: The list.
         limit: Ids are below this.
-        modulus, residues: Of the ids named, only those whose remainder by ``modulus`` is among ``residues``
-            (ascending, each in 0 … modulus - 1) belong to the set. By default all do.
+        modulus: Divides an id; by default every id belongs to the set.
+        residues: Only ids with one of these remainders belong to the set: ascending, in 0 … modulus - 1.
+
+    Attributes:
+        ranges: The ranges as given, in order; an id by itself is a range of one.
 
     Raises:
         TaskIdError: no list of ids and ranges, or none of the ids named has a wanted remainder.
@@ -38,7 +40,6 @@ class IdRanges:
         self, task_ids: Any, limit: int, *, modulus: int = 1, residues: Sequence[int] = (0,)
     ) -> None:
         self._limit, self._modulus, self._residues = limit, modulus, residues
-        #: As given, in order; an id by itself is a range of one.
         self.ranges: list[tuple[int, int]] = _read_ranges(task_ids, limit)
         # Running number of members up to and including each range.
         self._ends = list(
@@ -51,14 +52,14 @@ class IdRanges:
             raise TaskIdError(f"task_ids: {task_ids!r} was given, allowed: {limit} ids in all")
 
     def draw(self, generator: Callable[[], np.random.Generator]) -> int:
-        """One of the ids, uniformly; for a single one the generator is not called."""
+        """Returns one of the ids, uniformly; the generator is not called if there is only one id."""
         return self[0 if len(self) == 1 else int(generator().integers(len(self)))]
 
     def __len__(self) -> int:
         return self._ends[-1]
 
     def __getitem__(self, position: int) -> int:
-        """The id at a position, in the order given; below zero from the end, as in a list."""
+        """Returns the id at a position, in the order given; a negative one counts from the end."""
         position = range(len(self))[position]
         index = bisect_right(self._ends, position)
         before = self._ends[index - 1] if index else 0
@@ -78,7 +79,7 @@ class IdRanges:
         return ", ".join(str(first) if first == last else f"{first} … {last}" for first, last in self.ranges)
 
     def _below(self, task_id: int) -> int:
-        """How many ids of the kind asked for are less than this one."""
+        """Returns how many ids of the wanted remainders are less than this one."""
         block, remainder = divmod(task_id, self._modulus)
         return block * len(self._residues) + bisect_left(self._residues, remainder)
 

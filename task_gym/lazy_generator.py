@@ -1,4 +1,4 @@
-"""A Gymnasium environment whose random generator is made when something draws from it."""
+"""A Gymnasium environment that makes its random generator at the first draw."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ Action = TypeVar("Action")
 
 
 class LazyGeneratorEnv(gym.Env[Observation, Action]):
-    """``reset(seed=)`` keeps the seed; ``np_random`` is seeded with it at its first use.
+    """An environment whose ``reset(seed=)`` keeps the seed, and seeds ``np_random`` with it at its first use.
 
-    Seeding NumPy's generator takes about 10 µs, as long as a hand of poker, and an environment whose episodes
-    follow from the seed itself seldom draws from it.
+    Seeding NumPy's generator takes about 10 µs, as long as a hand of poker. An environment whose episodes
+    follow from the seed itself seldom draws from the generator.
     """
 
     _generator: np.random.Generator | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
-        """Take a seed, as ``gymnasium.Env.reset`` does."""
+        """Takes a seed, as ``gymnasium.Env.reset`` does."""
         if seed is not None:
             self._generator, self._np_random_seed = None, seed
 

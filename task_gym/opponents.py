@@ -1,8 +1,8 @@
-"""Opponents: the protocol they follow and the one registry they are found in.
+"""Opponents: the protocol that they follow, and their registry.
 
 An opponent plays one seat. It is built once for a game and a seat, and restarted with a seed at the start
-of every episode; from then on what it does follows from that seed and the moves it is shown, so that an
-episode can be played again. Adding one is one file that ends in :func:`register_opponent`.
+of every episode. Its moves follow from that seed and from what it is shown, so that an episode can be played
+again. A new opponent is one file that ends in :func:`register_opponent`.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any, Protocol
 
 from task_gym.errors import OpponentActionError, OpponentError, check_choice, nearest
 
-#: The name that leaves every seat to the caller. It is played by no opponent.
 OPEN = "open"
+"""The name that leaves every seat to the caller; no opponent has it."""
 
-#: The rules for an opponent's illegal action; see :class:`Entry`.
 ILLEGAL_RULES = ("raise", "forfeit", "random")
+"""The rules for an opponent's illegal action; see :class:`Entry`."""
 
 
 class SeatView(Protocol):
-    """What an opponent is shown when its seat is to move."""
+    """The view that an opponent has when its seat is to move."""
 
     @property
     def seat(self) -> int:
@@ -29,40 +29,40 @@ class SeatView(Protocol):
 
     @property
     def state(self) -> Any:
-        """The backend's own state. It can hold what the seat may not see: reading it is cheating."""
+        """The backend's own state. It can show what the seat may not see: reading it is cheating."""
 
     def legal_actions(self) -> list[int]:
-        """Legal action ids, ascending; never empty."""
+        """Returns the legal action ids, ascending; never empty."""
 
     def action_names(self) -> list[str]:
-        """Their names, in the same order."""
+        """Returns the legal actions' names, in the same order."""
 
     def text(self) -> str:
-        """The observation the environment would give this seat."""
+        """Returns the observation that the environment would give this seat."""
 
 
 class Opponent(Protocol):
-    """Plays one seat."""
+    """A player of one seat."""
 
     def restart(self, seed: int) -> None:
-        """Begin an episode; everything random in it follows from ``seed``."""
+        """Begins an episode; everything random in it follows from ``seed``."""
 
     def act(self, view: SeatView) -> int:
-        """A legal action for ``view.seat``: an ``int``, or another whole number such as NumPy's.
+        """Returns a legal action for ``view.seat``: an ``int``, or another whole number such as NumPy's.
 
-        Anything else is dealt with by the rule that the opponent was registered with.
+        For anything else, the rule decides that the opponent was registered with.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Seating:
-    """What an opponent is built from.
+    """The game and the seat that an opponent is built for.
 
     Attributes:
         game: The backend's game object (a ``pyspiel.Game`` for games).
         spec: The game's declaration (a ``game_gym.spec.GameSpec``).
         seat: The seat to play.
-        argument: What followed the first ":" in the opponent's name, "" where nothing did.
+        argument: The text after the first ":" in the opponent's name, "" if there is none.
     """
 
     game: Any
@@ -83,11 +83,11 @@ class Entry:
         factory: Builds it for a seat; raises :class:`OpponentError` for a game or argument it cannot take.
         usage: How it is written, for error messages, as "mcts[:SIMS[xROLLOUTS]]".
         takes_argument: Whether something may follow a ":".
-        why_not_replayable: "" where restarting with the same seed plays the same moves again; otherwise
-            the reason, which is what pickling in mid-game answers with.
+        why_not_replayable: "" if restarting with the same seed plays the same moves again; otherwise the
+            reason, with which pickling in mid-game fails.
         stand_in: (game, argument) to the name of the opponent that plays in this one's place in that game, ""
-            where it plays itself; raises :class:`OpponentError` for an argument it cannot read. None where
-            it plays itself in every game.
+            if it plays itself; raises :class:`OpponentError` for an argument it cannot read. None if it plays
+            itself in every game.
         illegal: The rule for an illegal action, and for an answer that is not a whole number. "raise":
             an :class:`OpponentActionError` ends the episode. "forfeit": the opponent's seat gives the game
             up. "random": a legal action is drawn in its place, each equally often; the seed and the seat
@@ -148,15 +148,15 @@ def register_opponent(
 
 
 def opponent_names() -> tuple[str, ...]:
-    """Every name that may be asked for, in alphabetical order, "open" included."""
+    """Returns every name that may be asked for, in alphabetical order, "open" included."""
     return tuple(sorted([*_REGISTRY, OPEN]))
 
 
 def find_opponent(text: str) -> Entry:
-    """The entry that plays ``text``, as "random" or "mcts:100x10"; "open" has none.
+    """Returns the entry of an opponent, as "random" or "mcts:100x10"; "open" has none.
 
     Raises:
-        OpponentError: no opponent of that name, or it takes no argument.
+        OpponentError: there is no opponent of that name, or it takes no argument.
     """
     name, colon, argument = text.partition(":") if isinstance(text, str) else (text, "", "")
     entry = _REGISTRY.get(name) if isinstance(name, str) else None
@@ -177,10 +177,10 @@ def find_opponent(text: str) -> Entry:
 
 
 def playing_name(text: str, game: Any) -> str:
-    """Who plays a game of several seats where ``text`` was asked for: ``text`` itself, or its stand-in.
+    """Returns the opponent that plays a game of several seats: ``text`` itself, or its stand-in.
 
     Raises:
-        OpponentError: no opponent of that name, or an argument that it cannot take.
+        OpponentError: there is no opponent of that name, or it cannot take the argument.
     """
     if text == OPEN:
         return OPEN
@@ -189,15 +189,15 @@ def playing_name(text: str, game: Any) -> str:
 
 
 def make_opponent(text: str, game: Any, spec: Any, seat: int) -> Opponent:
-    """Build the opponent ``text`` names for one seat of one game."""
+    """Builds the opponent that ``text`` names, for one seat of one game."""
     return find_opponent(text).factory(Seating(game, spec, seat, text.partition(":")[2]))
 
 
 def parse_counts(text: str, separator: str, usage: str, least: Sequence[int]) -> list[int]:
-    """Read "100x10" into [100, 10]: one or more whole numbers, the i-th at least ``least[i]``.
+    """Reads "100x10" into [100, 10]: one or more whole numbers, the i-th at least ``least[i]``.
 
     Raises:
-        OpponentError: anything else, saying how the opponent is written.
+        OpponentError: the text is anything else. The message says how the opponent is written.
     """
     parts = text.split(separator)
     good = len(parts) <= len(least) and all(

@@ -1,4 +1,4 @@
-"""A text as a picture: what ``render()`` returns in mode "rgb_array"."""
+"""Pictures of texts, as ``render()`` returns them in mode "rgb_array"."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from task_gym.contract import CLOSING
 if TYPE_CHECKING:
     from PIL.ImageFont import FreeTypeFont
 
-#: Characters per row, and rows per picture.
 COLUMNS, ROWS = 88, 44
+"""Characters per row, and rows per picture."""
 
-#: Rows that a list of legal actions may have.
 LIST_ROWS = 12
+"""The most rows that a list of legal actions may have."""
 
-# In pixels. A character of DejaVu Sans Mono is 8 wide at this size. Its lines are 17 high; a cell has 16, so
-# that box drawing joins, and both sides of the picture are multiples of 16, as video encoders want them.
+# In pixels. A character of DejaVu Sans Mono is 8 wide at this size. Its lines are 17 high. A cell has 16, so
+# that box drawing joins. Both sides of the picture are multiples of 16, as video encoders want them.
 _FONT_SIZE, _CELL_WIDTH, _CELL_HEIGHT, _MARGIN = 14, 8, 16, 8
 
-#: The shape of every picture: height, width, colours.
 SHAPE = (ROWS * _CELL_HEIGHT + 2 * _MARGIN, COLUMNS * _CELL_WIDTH + 2 * _MARGIN, 3)
+"""The shape of every picture: height, width, colours."""
 
 
 def picture(text: str) -> NDArray[np.uint8]:
@@ -43,7 +43,7 @@ def picture(text: str) -> NDArray[np.uint8]:
 
 
 def picture_rows(text: str) -> list[str]:
-    """The rows of the text's picture: at most ``ROWS``, of at most ``COLUMNS`` characters each.
+    """Returns the rows of the text's picture: at most ``ROWS``, of at most ``COLUMNS`` characters each.
 
     Long lines are wrapped. The legal actions are set side by side, in at most ``LIST_ROWS`` rows, because
     one per line would push a board out of the picture. If there are still too many rows, the first ones are
@@ -61,7 +61,7 @@ def picture_rows(text: str) -> list[str]:
 
 
 def _side_by_side(listed: str) -> str:
-    """The lines of a list in cells of one width, as many as fit ``LIST_ROWS`` rows."""
+    """Returns the lines of a list in cells of one width, as many as fit ``LIST_ROWS`` rows."""
     lines = listed.split("\n")
     width = max(map(len, lines)) + 1
     per_row = max(COLUMNS // width, 1)
@@ -76,7 +76,7 @@ def _side_by_side(listed: str) -> str:
 
 
 def _wrapped(line: str) -> list[str]:
-    """The line's rows; each ends after a space if it has one, else in the middle of a word."""
+    """Returns the line's rows; each ends after a space if it has one, else in the middle of a word."""
     rows = []
     while len(line) > COLUMNS:
         end = line.rfind(" ", 0, COLUMNS) + 1
@@ -90,8 +90,8 @@ def _wrapped(line: str) -> list[str]:
 # One character at a time: that takes a third of the time of whole rows, and each stays in its cell.
 @lru_cache(maxsize=4096)
 def _drawn(character: str) -> NDArray[np.uint8]:
-    """The character's cell: uint8, shape (height, width), 0 = black."""
-    # Imported here, so that only who asks for a picture pays for Pillow and Matplotlib (0.2 s).
+    """Returns the character's cell: uint8, shape (height, width), 0 = black."""
+    # Imported here, so that only callers who ask for a picture pay for Pillow and Matplotlib (0.2 s).
     from PIL import Image, ImageDraw
 
     cell = Image.new("L", (_CELL_WIDTH, _CELL_HEIGHT), 255)
@@ -101,7 +101,7 @@ def _drawn(character: str) -> NDArray[np.uint8]:
 
 @cache
 def _font() -> FreeTypeFont:
-    """DejaVu Sans Mono, which has suits, box drawing and arrows."""
+    """Returns DejaVu Sans Mono, which has suits, box drawing and arrows."""
     import matplotlib
     from PIL import ImageFont
 

@@ -1,4 +1,4 @@
-"""Reads an action out of a text reply.
+"""Parsers that read an action out of a text reply.
 
 A parser takes the reply, the legal action ids and their names (same order). It returns a legal id, or None
 if the reply names none. Parsers never raise and never return an illegal id. Their time is linear in the
@@ -9,18 +9,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
 
 Parser = Callable[[str, Sequence[int], Sequence[str]], int | None]
 
 _TAG = re.compile(r"</?think(?:ing)?>")
-#: The closing tag of each opening tag.
+
 _CLOSING = {"<think>": "</think>", "<thinking>": "</thinking>"}
+"""The closing tag of each opening tag."""
+
 _DIGITS = re.compile(r"\d+")
 _WORD_NUMBER = re.compile(r"\b\d+\b")
 _SYMBOLS = re.compile(r"[\W_]+")
 
-#: Longer runs of digits name no action, and Python refuses to convert the longest of them.
 _LONGEST_ID = 18
+"""Longer runs of digits name no action, and Python refuses to convert the longest of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoAction:
+    """A reply that names no legal action; it is given to a step in place of an action.
+
+    Attributes:
+        beginning: The first characters of the reply, for the message.
+    """
+
+    beginning: str
 
 
 def strip_reasoning(reply: str) -> str:

@@ -11,11 +11,11 @@ from gymnasium.error import CustomSpaceError
 from gymnasium.spaces import Text
 from gymnasium.vector.utils import create_shared_memory
 
-#: What samples are made of. Membership is wider: any character.
 PRINTABLE = string.ascii_letters + string.digits + string.punctuation + " \n♠♥♦♣│─┌┐└┘→←↑↓"
+"""The characters of samples. Membership is wider: any character."""
 
-#: A sample is at most this long, whatever the space admits: samples are for checks, not for reading.
 SAMPLE_LENGTH = 64
+"""The most characters of a sample, whatever the space admits: samples are for checks, not for reading."""
 
 _CODE_POINTS = 0x110000
 
@@ -43,7 +43,7 @@ class _AllCharacters(Set[str]):
 
 
 class _CharacterList(Sequence[str]):
-    """Position is the code point."""
+    """Every Unicode character in a sequence; its position is the code point."""
 
     def __getitem__(self, index: Any) -> Any:
         return chr(index)
@@ -56,9 +56,8 @@ class UnicodeText(Text):
     """Strings of ``min_length`` to ``max_length`` characters (both inclusive), any Unicode characters.
 
     ``contains`` looks at type and length only, so it costs the same for 4 kB as for 4 characters.
-    ``sample`` draws short printable strings. Flattening uses code points.
-
-    An AsyncVectorEnv takes it with ``shared_memory=False``, and says so otherwise.
+    ``sample`` draws short printable strings. Flattening uses code points. An AsyncVectorEnv needs
+    ``shared_memory=False``; otherwise this space raises an error that says so.
     """
 
     def __init__(
@@ -67,7 +66,7 @@ class UnicodeText(Text):
         super().__init__(max_length, min_length=min_length, charset=PRINTABLE, seed=seed)
 
     def sample(self, mask: Any = None, probability: Any = None) -> str:
-        """A printable string of at most ``max(min_length, 64)`` characters; masks are refused."""
+        """Returns a printable string of at most ``max(min_length, 64)`` characters; masks are refused."""
         if mask is not None or probability is not None:
             raise NotImplementedError("UnicodeText.sample takes neither mask nor probability; leave both out")
         longest = max(self.min_length, min(self.max_length, SAMPLE_LENGTH))
@@ -75,12 +74,12 @@ class UnicodeText(Text):
         return "".join(PRINTABLE[i] for i in self.np_random.integers(len(PRINTABLE), size=length))
 
     def contains(self, x: Any) -> bool:
-        """Whether ``x`` is a string of an allowed length."""
+        """Returns whether ``x`` is a string of an allowed length."""
         return isinstance(x, str) and self.min_length <= len(x) <= self.max_length
 
     @property
     def character_set(self) -> Any:
-        """Every character; a set by behaviour, with nothing stored."""
+        """Every character, as a set that stores none of them."""
         return _AllCharacters()
 
     @property
@@ -89,12 +88,12 @@ class UnicodeText(Text):
         return _CharacterList()
 
     def character_index(self, char: str) -> np.int32:
-        """The code point."""
+        """Returns the code point."""
         return np.int32(ord(char))
 
     @property
     def characters(self) -> str:
-        """What samples are made of."""
+        """The characters of samples."""
         return PRINTABLE
 
     def __repr__(self) -> str:
@@ -110,8 +109,8 @@ class UnicodeText(Text):
 
 @create_shared_memory.register(UnicodeText)
 def _refuse_shared_memory(space: UnicodeText, n: int = 1, ctx: Any = None) -> Any:
-    # Gymnasium reads shared texts once, when the vector environment is made, and returns those zeros for ever
-    # (seen in 1.4.0). An error is better than an observation of nothing.
+    # Gymnasium reads shared texts once, when the vector environment is made, and returns those zeros forever
+    # (seen in 1.4.0). An error is better than empty observations.
     raise CustomSpaceError(
         "texts cannot be shared in memory; make the vector environment with shared_memory=False"
     )

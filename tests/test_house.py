@@ -6,7 +6,10 @@ import ast
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-ROOMS = ("task_gym", "game_gym", "trace_gym", "agents", "gamespiel", "scripts", "benchmarks", "examples", "docs")
+ROOMS = (
+    "task_gym", "game_gym", "trace_gym", "agents", "gamespiel",
+    "scripts", "benchmarks", "examples", "docs",
+)  # fmt: skip
 LONGEST = 60
 
 

@@ -1,8 +1,11 @@
-"""Code tracing as text environments: importing this registers CodeTrace-v0 and its two companions."""
+"""Code tracing as text environments.
+
+Importing this package registers CodeTrace-v0, CodeTraceChoice-v0 and CodeTraceLines-v0.
+"""
 
 from gymnasium.envs.registration import register
 
-# Entry points are strings, so that the import costs nothing until an environment is made.
-register(id="CodeTrace-v0", entry_point="trace_gym.env:CodeTraceEnv")
-register(id="CodeTraceChoice-v0", entry_point="trace_gym.choice_env:CodeTraceChoiceEnv")
-register(id="CodeTraceLines-v0", entry_point="trace_gym.lines_env:CodeTraceLinesEnv")
+# Entry points are strings, so the modules are imported only when an environment is made.
+register(id="CodeTrace-v0", entry_point="trace_gym.envs.text:CodeTraceEnv")
+register(id="CodeTraceChoice-v0", entry_point="trace_gym.envs.choice:CodeTraceChoiceEnv")
+register(id="CodeTraceLines-v0", entry_point="trace_gym.envs.lines:CodeTraceLinesEnv")

@@ -1,20 +1,20 @@
-"""From a reply to its scores: three ways to compare a predicted output with the true one.
+"""Scores of a reply: three comparisons of a predicted output with the true output.
 
-All three look at what a reply says, not at how it is wrapped: reasoning is cut out, and of a reply with a
-code fence in it only what stands inside the first one counts.
+All three ignore the wrapping of a reply. Reasoning is cut out. If the reply has a code fence, only the text
+inside the first fence counts.
 
-- ``affine``: affinetes' own, 1 where both agree with all white space removed and in lower case, else 0. So
-  "1 23" is "12 3", and nothing at all is right about an empty output.
-- ``exact``: 1 where both have the same lines, else 0. Line endings do not count, nor white space at the end
-  of a line, nor empty lines before the first and after the last one: a reply can hardly be had without them.
-- ``lines``: the share of lines that are right from the first on, p / max(n, m): p is how many lines agree
-  before one does not, n and m are how many lines the truth and the reply have. Where the truth has debug
-  lines, the mean of that and the share of debug lines that are right, r / max(d, e): d and e are how many the
-  truth and the reply have, and r counts the debug lines of the truth that stand in the reply too, a k-th line
-  with some tag as the k-th with that tag. It is 1 where ``exact`` is, and only there.
+- ``affine``: affinetes' score. It is 1 if both agree in lower case with all white space removed, else 0. So
+  "1 23" equals "12 3".
+- ``exact``: 1 if both have the same lines, else 0. Line endings, white space at the end of a line, and empty
+  lines before the first and after the last line do not count: models can hardly avoid them.
+- ``lines``: p / max(n, m), the share of lines that are right from the first on. p lines agree before the
+  first difference; the truth has n lines and the reply m. If the truth has debug lines, the score is the mean
+  of this share and of r / max(d, e), the share of right debug lines. The truth has d debug lines and the
+  reply e. r counts the truth's debug lines that are also in the reply: the k-th line with a tag must equal
+  the reply's k-th line with that tag. ``lines`` is 1 exactly when ``exact`` is 1.
 
-An empty truth is not a question: ``exact`` and ``lines`` are 0 for it whatever the reply. Programs without
-output are for admission to leave out; see :func:`is_scorable`.
+If the truth is empty, ``exact`` and ``lines`` are 0 for every reply. Admission leaves out programs without
+output; see :func:`is_scorable`.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from collections import Counter
 from task_gym.replies import cut_reasoning
 from trace_gym.inject.prints import tag_in
 
-#: The names of the scores.
 SCORINGS = ("affine", "exact", "lines")
+"""The names of the scores."""
 
 _FENCE = "```"
 
 
 def clean(reply: str) -> str:
-    """What affinetes takes a reply to say: reasoning cut out, out of its first code fence, stripped."""
+    """Returns the answer in a reply, as affinetes does: without reasoning and code fence, stripped."""
     return _said(reply).strip()
 
 
 def scores(truth: str, reply: str) -> dict[str, float]:
-    """All the scores of a reply, each in [0, 1], by name.
+    """Returns all scores of a reply, each in [0, 1], by name.
 
     Args:
-        truth: What the program wrote.
-        reply: The reply as it came.
+        truth: The program's output.
+        reply: The unchanged reply.
     """
     true, given = _lines(truth), _lines(_said(reply))
     return {
@@ -51,25 +51,25 @@ def scores(truth: str, reply: str) -> dict[str, float]:
 
 
 def is_scorable(truth: str) -> bool:
-    """Whether a truth can be told from others: it is not empty, and as a reply it scores 1 in everything.
+    """Returns whether a truth, given as a reply, gets 1 in every score. An empty truth does not.
 
-    One that holds a code fence or a reasoning tag does not, since cleaning takes it for a wrapping.
+    Nor does a truth with a code fence or a reasoning tag: cleaning takes these for the reply's wrapping.
     """
     return all(score == 1.0 for score in scores(truth, truth).values())
 
 
 def line_is_right(line: str, reply: str) -> bool:
-    """Whether a reply is this line of an output; white space at its end does not count."""
+    """Returns whether a reply is this line of an output. White space at its end does not count."""
     return clean_line(reply).rstrip() == line.strip("\r\n").rstrip()
 
 
 def clean_line(reply: str) -> str:
-    """What a reply for one line says: as :func:`clean`, but white space on the line itself stays."""
+    """Returns the answer in a reply for one line, as :func:`clean` does, with the line's white space."""
     return _said(reply).strip("\r\n")
 
 
 def _said(reply: str) -> str:
-    """Returns the same as :func:`clean`, with the white space at its ends: an output may begin with some."""
+    """Returns the same as :func:`clean`, but not stripped: an output may begin with white space."""
     reply = cut_reasoning(reply)
     # If the first fence has no line end or no closing fence after it, no later fence has one either.
     fence = reply.find(_FENCE)
@@ -79,12 +79,12 @@ def _said(reply: str) -> str:
 
 
 def squeeze(text: str) -> str:
-    """What ``affine`` compares: a text without white space, in lower case."""
+    """Returns a text without white space, in lower case: ``affine`` compares these."""
     return "".join(text.split()).lower()
 
 
 def _lines(text: str) -> list[str]:
-    """The lines that ``exact`` compares."""
+    """Returns the lines that ``exact`` compares."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     lines = [line.rstrip() for line in text.split("\n")]
     while lines and not lines[-1]:
@@ -107,7 +107,7 @@ def _lines_score(true: list[str], given: list[str]) -> float:
 
 
 def _debug_lines(lines: list[str]) -> dict[tuple[str, int], str]:
-    """The lines with a debug tag in them, by the tag and how many lines with that tag came before."""
+    """Returns the lines with a debug tag, by tag and number of earlier lines with that tag."""
     seen: Counter[str] = Counter()
     found = {}
     for line in lines:

@@ -1,4 +1,4 @@
-"""Programs as text with positions: where in the text a node of the syntax tree begins and ends."""
+"""Programs as text with positions: the start and end in the text of each node of the syntax tree."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from contextlib import contextmanager
 
 from task_gym.errors import ProgramError
 
-# What Python takes for the end of a line; str.splitlines would also break at form feeds and others.
+# str.splitlines would also break at form feeds and other characters that end no line in Python.
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def parse(text: str) -> ast.Module:
-    """``ast.parse`` without the warnings that a program may raise.
+    """Parses a program as ``ast.parse`` does, without warnings.
 
     Raises:
-        SyntaxError: The text is not Python.
-        ProgramError: The program is nested too deeply, or the text is not one that Python can read.
+        SyntaxError: the text is not Python.
+        ProgramError: the program is nested too deeply, or Python cannot read the text.
     """
     try:
         with too_deep_is_an_error(), _silence():
@@ -29,7 +29,7 @@ def parse(text: str) -> ast.Module:
 
 
 def compiles(text: str) -> bool:
-    """Whether a text is a program, as far as can be told without running it."""
+    """Returns whether a text compiles."""
     try:
         with _silence():
             compile(text, "<program>", "exec", dont_inherit=True)
@@ -40,7 +40,7 @@ def compiles(text: str) -> bool:
 
 @contextmanager
 def too_deep_is_an_error() -> Iterator[None]:
-    """Working on a program that is nested too deeply for it raises :class:`ProgramError`."""
+    """Raises :class:`ProgramError` if the program in hand is nested too deeply."""
     try:
         yield
     except (RecursionError, MemoryError) as error:
@@ -54,15 +54,15 @@ def _silence() -> Iterator[None]:
         yield
 
 
-class Source:
-    """A program: its text, its syntax tree, and the way from one to the other.
+class ParsedProgram:
+    """A program: its text, its syntax tree, and positions of nodes in the text.
 
     Attributes:
         text: The program, unchanged.
         tree: Its syntax tree.
 
     Raises:
-        ProgramError: The text is not a program that this Python can read.
+        ProgramError: this Python cannot read the program.
     """
 
     def __init__(self, text: str) -> None:
@@ -77,31 +77,31 @@ class Source:
         self._newline = ends[0].group() if ends else "\n"
 
     def start(self, node: ast.expr | ast.stmt) -> int:
-        """The index in the text of a node's first character."""
+        """Returns the index in the text of a node's first character."""
         return self._index(node.lineno, node.col_offset)
 
     def end(self, node: ast.expr | ast.stmt) -> int:
-        """The index in the text after a node's last character."""
+        """Returns the index in the text after a node's last character."""
         return self._index(*_last(node))
 
     def of(self, node: ast.expr | ast.stmt) -> str:
-        """A node's own text, without the parentheses around it."""
+        """Returns a node's own text, without the parentheses around it."""
         return self.text[self.start(node) : self.end(node)]
 
     def before(self, node: ast.expr | ast.stmt) -> str:
-        """What stands before a node on its first line."""
+        """Returns the text before a node on its first line."""
         return self.text[self._starts[node.lineno - 1] : self.start(node)]
 
     def after(self, node: ast.expr | ast.stmt) -> str:
-        """What stands after a node on its last line, the line end not counted."""
+        """Returns the text after a node on its last line, without the line end."""
         return self.text[self.end(node) : self.line_end(node)]
 
     def line_end(self, node: ast.expr | ast.stmt) -> int:
-        """The index after the last character of a node's last line, the line end not counted."""
+        """Returns the index after the last character of a node's last line, before the line end."""
         return self._ends[_last(node)[0] - 1]
 
     def newline(self, node: ast.expr | ast.stmt) -> str:
-        """How a node's last line ends; where it is the text's last and does not, how the first line ends."""
+        """Returns the line end after a node's last line, or the text's first line end if there is none."""
         line = _last(node)[0]
         return (
             self.text[self._ends[line - 1] : self._starts[line]]
@@ -110,17 +110,17 @@ class Source:
         )
 
     def is_continued(self, node: ast.stmt) -> bool:
-        """Whether the line before a statement's first ends in a backslash, and so may run on into it."""
+        """Returns whether the line before a statement ends in a backslash, and so may continue into it."""
         return node.lineno > 1 and self.text.endswith("\\", 0, self._ends[node.lineno - 2])
 
     def _index(self, line: int, column: int) -> int:
-        """Columns of the syntax tree count bytes of UTF-8."""
+        """Returns the index of a line (from 1) and a column (in bytes of UTF-8) in the text."""
         start, end = self._starts[line - 1], self._ends[line - 1]
         text = self.text[start:end]
         return start + (column if text.isascii() else len(text.encode()[:column].decode()))
 
 
 def _last(node: ast.expr | ast.stmt) -> tuple[int, int]:
-    """Line (from 1) and column (in bytes) of a node's end."""
+    """Returns line (from 1) and column (in bytes) of a node's end."""
     assert node.end_lineno is not None and node.end_col_offset is not None  # ast.parse sets them
     return node.end_lineno, node.end_col_offset

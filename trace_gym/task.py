@@ -12,18 +12,18 @@ from trace_gym.programs.builtin.tasks import ids_of
 
 
 class TaskSet:
-    """The tasks an environment may draw; ids and ranges are kept as given and never written out.
+    """The tasks that an environment may draw. Ranges of ids are never expanded.
 
     Args:
-        task_id: One task id. At most one of ``task_id`` and ``task_ids`` is given; all ids if neither is.
+        task_id: One task id. At most one of ``task_id`` and ``task_ids`` is given; without both, all ids.
         task_ids: A list of ids and (first, last) ranges, both ends included.
-        source: Where programs come from.
+        source: The source of the programs.
         level: Only ids of this level, 1 … 10 (builtin programs).
         family: Only ids of this family (builtin programs).
 
     Raises:
-        ArgumentError: both given, no such level or family, or one of these with another source.
-        TaskIdError: ids out of range, or none of the level and family asked for.
+        ArgumentError: both are given, there is no such level or family, or the source has none.
+        TaskIdError: an id is out of range, or no id has the level and family.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class TaskSet:
         )
 
     def draw(self, generator: Callable[[], np.random.Generator]) -> int:
-        """A task id, uniformly; for a single one the generator is not called."""
+        """Returns a task id, drawn uniformly. For a single id the generator is not called."""
         return self._ids.draw(generator)
 
     def __contains__(self, task_id: Any) -> bool:

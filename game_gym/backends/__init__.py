@@ -1,27 +1,21 @@
-"""Where games are played. One file a backend; the environment sees only :mod:`game_gym.backends.base`."""
+"""The backends that play games, one per file; the environment sees only :mod:`game_gym.backends.base`."""
 
 from __future__ import annotations
 
 from game_gym.backends.base import Backend, Ending, Turn
 from game_gym.backends.local import LocalBackend
-from task_gym.errors import ArgumentError, NotBuiltError, unknown
-
-#: Every backend that has a name.
-BACKENDS = ("local", "affinetes")
+from task_gym.checks import check_backend
 
 
-def make_backend(name: str, seeding: str, rules: bool) -> LocalBackend:
-    """The backend of this name.
+def make_backend(name: str, seeding: str, rules: bool) -> Backend:
+    """Returns a new backend of this name; see :class:`LocalBackend` for the other arguments.
 
     Raises:
-        ArgumentError: there is none.
-        NotBuiltError: it is planned and not there yet.
+        ArgumentError: there is no such backend.
+        NotBuiltError: it is planned, and not built yet.
     """
-    if name == "local":
-        return LocalBackend(seeding, rules)
-    if name == "affinetes":
-        raise NotBuiltError("backend: 'affinetes' was given, which is not built yet; allowed now: 'local'")
-    raise ArgumentError(unknown("backend", name, BACKENDS))
+    check_backend(name)
+    return LocalBackend(seeding, rules)
 
 
-__all__ = ["BACKENDS", "Backend", "Ending", "LocalBackend", "Turn", "make_backend"]
+__all__ = ["Backend", "Ending", "LocalBackend", "Turn", "make_backend"]

@@ -1,12 +1,13 @@
-"""What the environment asks of a backend."""
+"""The interface between the environment and a backend."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from game_gym.spec import State
 from game_gym.task import Task
-from task_gym.contract import SUCCESS
+from task_gym.contract import ending_info
 
 
 @dataclass(slots=True)
@@ -15,10 +16,12 @@ class Ending:
 
     Attributes:
         score: In [0, 1]; None after a fault, which is nobody's doing.
-        scores: One a seat.
-        returns: One a seat.
+        scores: One per seat.
+        returns: One per seat.
         result: "win", "draw", "loss", "cut" or "fault".
-        history: Every action of the game, chance and opponents included.
+        history: Every action of the game, by chance and opponents too, as far as the backend knows them.
+
+    The lists go to the caller, who may change them: each ending has its own.
     """
 
     score: float | None
@@ -28,15 +31,8 @@ class Ending:
     history: list[int]
 
     def info(self) -> dict[str, Any]:
-        """What ``info`` holds at the end beside what it always holds."""
-        return {
-            "score": self.score,
-            "scores": self.scores,
-            "success": self.score is not None and self.score > SUCCESS,
-            "returns": self.returns,
-            "result": self.result,
-            "history": self.history,
-        }
+        """Returns the part of ``info`` that is there at the end only."""
+        return ending_info(self.score, self.returns, self.result, self.history, scores=self.scores)
 
 
 @dataclass(slots=True)
@@ -45,13 +41,13 @@ class Turn:
 
     Attributes:
         seat: The seat to move; at the end, the caller's seat (with open seats, the one that moved last).
-        text: Its observation.
-        legal: Legal action ids, ascending; empty at the end.
+        text: Its observation; at the end, the closing text.
+        legal: Legal action ids, ascending; empty at the end only.
         names: Their names, in the same order.
-        reward: What upstream's session pays for the move that led here.
+        reward: The reward of upstream's session for the move that led here.
         ending: None before the end.
-        opponent_illegal: Illegal actions by opponents in this episode so far; None if the opponent was
-            registered with no rule that goes on after one.
+        opponent_illegal: Illegal actions by opponents in this episode so far; None if the backend does not
+            count them, as when the opponent was registered with no rule that goes on after one.
     """
 
     seat: int
@@ -64,16 +60,60 @@ class Turn:
 
 
 class Backend(Protocol):
-    """Plays episodes: chance, opponents and everything between two turns of the caller."""
+    """Plays episodes: chance, opponents and everything between two turns of the caller.
+
+    The environment counts turns and illegal actions itself. It calls ``start``, then ``play`` once per legal
+    action until a turn has an ending. ``forfeit`` or ``cut`` may come in place of a ``play``. ``start`` may
+    come at any time; it abandons the episode before. The environment never changes a turn.
+
+    The same task, seed, opponent and actions must give the same turns, because a copy of an environment plays
+    its episode again. A failure of the backend itself, such as a lost connection, is a turn whose ending has
+    the result "fault" and the score None. An exception out of ``start`` or ``play`` goes to the caller, and
+    no episode is under way then.
+    """
+
+    @property
+    def state(self) -> State:
+        """The live ``pyspiel.State``; None before the first episode, and always in a remote backend.
+
+        Wrappers and agents that read the state, as ``TensorObservation`` does, need a local backend.
+        """
+
+    @property
+    def playing(self) -> str:
+        """The opponent of this episode, or its stand-in; the name asked for if the backend knows no other.
+
+        It is read after every ``start``.
+        """
 
     def start(self, task: Task, seed: int, opponent: str) -> Turn:
-        """Begin an episode and play up to the caller's first turn."""
+        """Begins an episode and plays up to the caller's first turn, or to the end if there is none.
+
+        Args:
+            task: The game with its parameters; its ``task_id`` is None if the game was named.
+            seed: 0 … ``task_gym.seeding.SEED_LIMIT`` - 1.
+            opponent: A name that ``task_gym.opponents`` knows, with its argument, or "open".
+        """
 
     def play(self, action: int) -> Turn:
-        """Make a legal move and play up to the caller's next turn."""
+        """Makes a move and plays up to the caller's next turn, or to the end.
+
+        Args:
+            action: One of the last turn's ``legal``.
+        """
 
     def forfeit(self) -> Turn:
-        """Give the game up for the seat to move."""
+        """Gives the game up for the seat to move, after too many illegal actions.
+
+        Returns:
+            The closing turn.
+        """
 
     def cut(self) -> Ending:
-        """Stop a game that could have gone on."""
+        """Stops a game that could have gone on; the last turn's text and legal actions stay shown."""
+
+    def history(self) -> list[int] | None:
+        """Returns every action so far, by chance and opponents too; None if the backend cannot know them.
+
+        A copy of an environment compares it after playing the episode again. None is compared with nothing.
+        """

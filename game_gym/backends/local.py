@@ -1,4 +1,4 @@
-"""Games played in this process."""
+"""The backend that plays games in this process."""
 
 from __future__ import annotations
 
@@ -25,18 +25,21 @@ CHANCE: int = int(pyspiel.PlayerId.CHANCE)
 SIMULTANEOUS: int = int(pyspiel.PlayerId.SIMULTANEOUS)
 TERMINAL: int = int(pyspiel.PlayerId.TERMINAL)
 
-
-#: Tables kept; an environment that draws from more games and opponents than this builds some again.
-_TABLES = 64
+_MATCHES = 64
+"""Matches kept; an environment that draws from more games and opponents than this builds some again."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
-    """What lasts across the episodes of one game against one opponent.
+class _Match:
+    """The parts that all episodes of one game against one opponent share.
 
-    ``bots`` has one entry a seat; it is empty where every seat is the caller's. ``views`` are what they see.
-    ``opponent`` is the name as asked for. ``playing`` is the opponent that really plays. ``rule`` is its rule
-    for illegal actions.
+    Attributes:
+        variant: The game.
+        opponent: The opponent as asked for.
+        playing: The opponent that really plays.
+        rule: Its rule for illegal actions.
+        bots: One per seat; empty if every seat is the caller's.
+        views: Their views, one per seat.
     """
 
     variant: Variant
@@ -48,62 +51,65 @@ class _Table:
 
 
 class LocalBackend:
-    """Plays OpenSpiel games: chance, simultaneous moves and one bot an opposing seat.
+    """Plays OpenSpiel games: chance, simultaneous moves and one bot per opposing seat.
 
     Args:
         seeding: "openenv" or "evaluate": how a seed becomes a seat, chance outcomes and bots.
         rules: Whether observations begin with the rules.
+
+    Attributes:
+        state: The live ``pyspiel.State``; None before the first episode.
     """
 
     def __init__(self, seeding: str, rules: bool) -> None:
         self._protocol = PROTOCOLS[seeding]
         self._rules = rules
         self._chance = Stream()
-        self._tables: dict[tuple[Variant, str], _Table] = {}
-        self._table: _Table
-        #: The live ``pyspiel.State``; None before the first episode.
+        self._matches: dict[tuple[Variant, str], _Match] = {}
+        self._match: _Match
         self.state: State = None
         self._seat = 0
-        #: Moves already chosen at a simultaneous node whose seats are all the caller's.
+        self._simultaneous = False  # whether the caller's turn is at a simultaneous node
+        # Moves already chosen at a simultaneous node whose seats are all the caller's.
         self._chosen: list[int] = []
-        #: Illegal actions by opponents in this episode; None if they are not counted.
+        # Illegal actions by opponents in this episode; None if they are not counted.
         self._illegal: int | None = None
-        #: Seat to the stream that draws what is played in place of illegal actions.
+        # Seat to the stream that draws what is played in place of illegal actions.
         self._replacements: dict[int, Stream] = {}
         self._episode_seed = 0
 
     @property
     def playing(self) -> str:
-        """The opponent of this episode, or what plays in its place."""
-        return self._table.playing
+        """The opponent of this episode, or its stand-in."""
+        return self._match.playing
 
     def start(self, task: Task, seed: int, opponent: str) -> Turn:
-        """Begin an episode and play up to the caller's first turn."""
+        """Begins an episode and plays up to the caller's first turn."""
         variant = task.variant
-        self._table = table = self._tables.get((variant, opponent)) or self._sit(variant, opponent)
+        self._match = match = self._matches.get((variant, opponent)) or self._new_match(variant, opponent)
         self.state = state = variant.game.new_initial_state()
         self._seat = self._protocol.seat(seed, variant.players)
         self._chosen.clear()
         self._episode_seed = seed
         if self._illegal:
             self._replacements.clear()
-        self._illegal = None if table.rule == "raise" else 0
+        self._illegal = None if match.rule == "raise" else 0
         self._chance.seed(self._protocol.chance(seed))
-        for view in table.views:
+        for view in match.views:
             view.state = state
-        for seat, bot in enumerate(table.bots):
+        for seat, bot in enumerate(match.bots):
             if seat != self._seat:
                 bot.restart(self._protocol.bot(seed, seat, variant.players))
         return self._next_turn()
 
     def play(self, action: int) -> Turn:
-        """Make a legal move and play up to the caller's next turn."""
-        if self.state.current_player() != SIMULTANEOUS:
+        """Makes a legal move and plays up to the caller's next turn."""
+        if not self._simultaneous:
             try:
                 self.state.apply_action(action)
             except pyspiel.SpielError:
                 return self._stuck()
-        elif self._table.bots:
+        elif self._match.bots:
             if (given_up := self._apply_joint(action)) is not None:
                 return given_up
         else:
@@ -111,19 +117,24 @@ class LocalBackend:
         return self._next_turn()
 
     def forfeit(self) -> Turn:
-        """Give the game up for the seat to move: its least return and score 0, a loss."""
-        variant, seat = self._table.variant, self._seat
+        """Gives the game up for the seat to move: its least return and score 0, a loss."""
+        variant, seat = self._match.variant, self._seat
         returns = forfeit_returns(self.state.returns(), seat, variant.zero_sum, variant.low)
         scores = _scores(variant, returns)
         scores[seat] = 0.0
-        return self._end(0.0, Ending(0.0, scores, returns, "loss", self.state.history()))
+        return self._end(0.0, Ending(0.0, scores, returns, "loss", self.history()))
 
     def cut(self) -> Ending:
-        """Stop a game that could have gone on: score 0, the returns so far."""
+        """Stops a game that could have gone on: score 0, the returns so far."""
         returns = self.state.returns()
-        return Ending(0.0, [0.0] * len(returns), returns, "cut", self.state.history())
+        return Ending(0.0, [0.0] * len(returns), returns, "cut", self.history())
 
-    def _sit(self, variant: Variant, opponent: str) -> _Table:
+    def history(self) -> list[int]:
+        """Returns every action so far, by chance and opponents too."""
+        actions: list[int] = self.state.history()
+        return actions
+
+    def _new_match(self, variant: Variant, opponent: str) -> _Match:
         seats = range(variant.players)
         bots = []
         playing = playing_name(opponent, variant.game) if variant.players > 1 else opponent
@@ -131,15 +142,15 @@ class LocalBackend:
             bots = [make_opponent(playing, variant.game, variant.spec, seat) for seat in seats]
         rule = "raise" if playing == OPEN else find_opponent(playing).illegal
         views = [SeatView(variant, seat, self._rules) for seat in seats]
-        table = _Table(variant, opponent, playing, rule, bots, views)
-        if len(self._tables) >= _TABLES:
-            self._tables.clear()
-        self._tables[variant, opponent] = table
-        return table
+        match = _Match(variant, opponent, playing, rule, bots, views)
+        if len(self._matches) >= _MATCHES:
+            self._matches.clear()
+        self._matches[variant, opponent] = match
+        return match
 
     def _next_turn(self) -> Turn:
-        """Play chance and the opponents until the caller is to move or the game is over."""
-        state, bots, views = self.state, self._table.bots, self._table.views
+        """Plays chance and the opponents until the caller is to move or the game is over."""
+        state, bots, views = self.state, self._match.bots, self._match.views
         while (player := state.current_player()) != TERMINAL:
             if player == CHANCE:
                 actions, probabilities = zip(*state.chance_outcomes(), strict=True)
@@ -147,6 +158,7 @@ class LocalBackend:
             elif player == SIMULTANEOUS:
                 legal = state.legal_actions(self._seat) if bots else self._open_choice()
                 if legal:
+                    self._simultaneous = True
                     return self._turn(legal)
                 if (given_up := self._apply_joint(pyspiel.INVALID_ACTION)) is not None:
                     return given_up
@@ -172,7 +184,7 @@ class LocalBackend:
                 except pyspiel.SpielError:
                     return self._stuck()
             else:
-                self._seat = player
+                self._seat, self._simultaneous = player, False
                 legal = state.legal_actions()
                 return self._turn(legal) if legal else self._stuck()
         return self._over()
@@ -197,53 +209,53 @@ class LocalBackend:
 
     def _replacement(self, seat: int, given: str, legal: list[int]) -> int | None:
         """Returns what the opponent's rule puts in place of an illegal action; see :meth:`_checked`."""
-        table = self._table
+        match = self._match
         if self._illegal is None:
-            who = f"opponent {table.opponent!r} in {table.variant.spec.name!r}, seat {seat}"
+            who = f"opponent {match.opponent!r} in {match.variant.spec.name!r}, seat {seat}"
             raise OpponentActionError(illegal_action(f"{who}: {given}", legal))
         self._illegal += 1
-        if table.rule == "forfeit":
+        if match.rule == "forfeit":
             return None
         stream = self._replacements.get(seat)
         if stream is None:
-            root = self._protocol.bot(self._episode_seed, seat, table.variant.players)
+            root = self._protocol.bot(self._episode_seed, seat, match.variant.players)
             stream = self._replacements[seat] = Stream(root + REPLACEMENT)
         return stream.choice(legal)
 
     def _given_up(self, seat: int) -> Turn:
         """Returns the end if an opponent gave the game up: its least return, and score 0."""
-        variant, own = self._table.variant, self._seat
+        variant, own = self._match.variant, self._seat
         returns = forfeit_returns(self.state.returns(), seat, variant.zero_sum, variant.low)
         # In games that are not zero-sum, another seat may have no more than the least return so far.
         placed = [-inf if other == seat else value for other, value in enumerate(returns)]
         scores = _scores(variant, placed)
         scores[seat] = 0.0
         score, result = scores[own], outcome(placed, own, scores[own])
-        return self._end(score, Ending(score, scores, returns, result, self.state.history()))
+        return self._end(score, Ending(score, scores, returns, result, self.history()))
 
     def _stuck(self) -> Turn:
-        """A game that OpenSpiel left without an end, and without a legal move that it takes: a fault.
+        """Returns the end of a game that OpenSpiel left without an end and without a legal move: a fault.
 
-        Known of gin_rummy with hands of eight, where a knock with three melds of three leaves no card to
-        discard, and of oware, which refuses its 1001st move.
+        Two cases are known. In gin_rummy with hands of eight, a knock with three melds of three leaves no
+        card to discard. In oware, OpenSpiel refuses the 1001st move.
         """
-        scores, returns = [0.0] * self._table.variant.players, self.state.returns()
-        return self._end(0.0, Ending(None, scores, returns, "fault", self.state.history()))
+        scores, returns = [0.0] * self._match.variant.players, self.state.returns()
+        return self._end(0.0, Ending(None, scores, returns, "fault", self.history()))
 
     def _end(self, reward: float, ending: Ending) -> Turn:
-        """The closing turn of a game that OpenSpiel did not end."""
-        text = render_end(self._table.variant, self._seat, ending.returns, ending.score, ending.result)
+        """Returns the closing turn of a game that OpenSpiel did not end."""
+        text = render_end(self._match.variant, self._seat, ending.returns, ending.score, ending.result)
         return Turn(self._seat, text, [], [], reward, ending, self._illegal)
 
     def _turn(self, legal: list[int]) -> Turn:
-        variant, seat = self._table.variant, self._seat
+        variant, seat = self._match.variant, self._seat
         text, names = render_turn(variant, self.state, seat, self._rules, legal)
         reward = self.state.rewards()[seat] if variant.pays_moves else 0.0
         return Turn(seat, text, legal, names, reward, None, self._illegal)
 
     def _open_choice(self) -> list[int]:
-        """The choice of the next seat that has one, or none where all have chosen; others are passed over."""
-        while len(self._chosen) < self._table.variant.players:
+        """Returns the legal actions of the next seat that has a choice; none if all have chosen."""
+        while len(self._chosen) < self._match.variant.players:
             legal: list[int] = self.state.legal_actions(len(self._chosen))
             if legal:
                 self._seat = len(self._chosen)
@@ -252,7 +264,7 @@ class LocalBackend:
         return []
 
     def _apply_joint(self, action: int) -> Turn | None:
-        """Make a simultaneous move: what the caller chose, and the opponents' draws after it.
+        """Makes a simultaneous move: what the caller chose, and the opponents' draws after it.
 
         Returns:
             The end if an opponent gave the game up, else None.
@@ -260,11 +272,11 @@ class LocalBackend:
         state = self.state
         joint = self._chosen.copy()
         self._chosen.clear()
-        for seat, bot in enumerate(self._table.bots):
+        for seat, bot in enumerate(self._match.bots):
             if seat == self._seat:
                 joint.append(action)
             elif legal := state.legal_actions(seat):
-                move = self._checked(seat, bot.act(self._table.views[seat]), legal)
+                move = self._checked(seat, bot.act(self._match.views[seat]), legal)
                 if move is None:
                     return self._given_up(seat)
                 joint.append(move)
@@ -275,14 +287,17 @@ class LocalBackend:
 
     def _over(self) -> Turn:
         returns = self.state.returns()
-        score, scores, result, text = _outcome(self._table.variant, self._seat, tuple(returns))
+        score, scores, result, text = _outcome(self._match.variant, self._seat, tuple(returns))
         ending = Ending(score, scores.copy(), returns, result, self.state.history())
         return Turn(self._seat, text, [], [], score, ending, self._illegal)
 
 
 @lru_cache(maxsize=4096)
 def _outcome(variant: Variant, seat: int, returns: tuple[float, ...]) -> tuple[float, list[float], str, str]:
-    """Score of a seat, scores of all, result and closing text; games end in few ways, so these are kept."""
+    """Returns a seat's score, all scores, the result and the closing text.
+
+    Games end in few ways, so these are kept.
+    """
     scores = _scores(variant, returns)
     own = scores[seat]
     result = outcome(returns, seat, own)

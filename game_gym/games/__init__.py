@@ -1,4 +1,4 @@
-"""The games: an ordered table that task ids point into, and the declarations."""
+"""The games: the table that task ids point into, and the declarations."""
 
 from __future__ import annotations
 
@@ -32,8 +32,6 @@ from game_gym.games.generic import generic_spec
 from game_gym.spec import GameSpec
 from task_gym.errors import GameError, nearest
 
-#: Position is the task-id index. Frozen: task ids that people hold point into it, so the order never changes
-#: and nothing is added (a longer table would renumber every id above it).
 TABLE: tuple[str, ...] = (
     "goofspiel",
     "liars_dice",
@@ -58,9 +56,12 @@ TABLE: tuple[str, ...] = (
     "amazons",
     "oware",
 )
+"""The games by task-id index.
 
-#: Every declaration by OpenSpiel name. Games outside the table are reached with ``game=``;
-#: :func:`register_game` adds more.
+The table is frozen, because task ids that people use point into it: the order never changes, and nothing is
+added (a longer table would renumber every id above it).
+"""
+
 DECLARED: dict[str, GameSpec] = {
     module.SPEC.name: module.SPEC
     for module in (
@@ -90,18 +91,21 @@ DECLARED: dict[str, GameSpec] = {
         quoridor,
     )
 }
+"""Every declaration by OpenSpiel name.
+
+``game=`` names games outside the table; :func:`register_game` adds more.
+"""
 
 
 def register_game(spec: GameSpec) -> None:
     """Adds the declaration of an OpenSpiel game, which ``gym.make("GameSpiel-v0", game=NAME)`` then plays.
 
     It replaces the general description that an undeclared game has. Registering the same declaration again
-    changes nothing. A registration holds for one process: workers of a vector environment that are started
-    fresh need an import of the module that registers.
+    changes nothing. A registration is valid in one process: freshly started workers of a vector environment
+    must import the module that registers.
 
     Args:
-        spec: The declaration; OpenSpiel must know a game of its name, if need be because
-            ``pyspiel.register_game`` was called before.
+        spec: The declaration; OpenSpiel must know a game of its name (``pyspiel.register_game`` adds one).
 
     Raises:
         GameError: the game is declared already, or OpenSpiel has none of that name.
@@ -118,7 +122,7 @@ def register_game(spec: GameSpec) -> None:
 
 
 def find_game(name: str) -> GameSpec:
-    """The declaration of a game, or one made from what OpenSpiel says of it.
+    """Returns the declaration of a game, or one made from OpenSpiel's description of it.
 
     Raises:
         GameError: OpenSpiel has no such game.

@@ -8,7 +8,7 @@ _MARKS = "XO"
 
 
 def rules(params: Params) -> str:
-    """The rules that OpenSpiel's amazons plays, by board size."""
+    """Returns the rules that OpenSpiel's amazons plays, by board size."""
     size = params["board_size"]
     return (
         f"Amazons on a board of {size} rows and {size} columns. Player 0 has four amazons X and moves first, "
@@ -26,7 +26,7 @@ def rules(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """Own letter, what the turn asks for now, and the board (without an amazon that was just picked up)."""
+    """Returns the own letter, what the turn asks for, and the board (without an amazon just picked up)."""
     board = state.observation_string(seat).split()
     history = state.history()
     if len(history) % 3 == 0:

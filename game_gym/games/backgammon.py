@@ -30,7 +30,7 @@ _RETURNS = {
 
 
 def rules(params: Params) -> str:
-    """The rules that OpenSpiel's backgammon plays."""
+    """Returns the rules that OpenSpiel's backgammon plays."""
     return (
         "Backgammon for 2 players with 15 checkers each. Points are numbered as you see them: your checkers "
         "run from 24 down to 1 and then off the board; your home is 1 to 6. The opponent runs the other "
@@ -53,7 +53,7 @@ def rules(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """Dice and both players' checkers, on points numbered as the seat sees them: all there is to know."""
+    """Returns dice and both players' checkers, on points numbered as the seat sees them: all there is."""
     fields = _FIELDS.search(state.observation_string(seat))
     if fields is None:
         raise RuntimeError("backgammon's observation is not as expected")
@@ -70,8 +70,8 @@ def describe(state: State, seat: int) -> str:
 
 
 def _points(state: State, player: int, seat: int) -> list[tuple[int, int]]:
-    """(number, checkers) for each point that ``player`` holds, from ``seat``'s 24 down."""
-    # OpenSpiel counts from 0 the way that Player 1's numbers run; Player 0's run against it.
+    """Returns (number, checkers) for each point that ``player`` holds, from ``seat``'s 24 down."""
+    # OpenSpiel counts from 0 in the direction of Player 1's numbers; Player 0's numbers run the other way.
     numbered = [(POINTS - number if seat == 0 else number - 1, number) for number in range(POINTS, 0, -1)]
     return [(number, count) for position, number in numbered if (count := state.board(player, position))]
 
@@ -82,7 +82,7 @@ SPEC = GameSpec(
     describe=describe,
     params=lambda config: {},
     variants=1,
-    # Not hyper_backgammon: OpenSpiel waits for 15 checkers there too, so nobody ever wins.
+    # Not hyper_backgammon: there too OpenSpiel waits for 15 checkers, so nobody ever wins.
     allowed={"scoring_type": ("winloss_scoring", "enable_gammons", "full_scoring")},
     budget=Budget(600, 15),
     numbered_names=True,

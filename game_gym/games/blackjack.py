@@ -11,7 +11,7 @@ _SUITS = "♣♦♥♠"
 
 
 def rules(params: Params) -> str:
-    """The rules that OpenSpiel's blackjack plays."""
+    """Returns the rules that OpenSpiel's blackjack plays."""
     return (
         "Blackjack, one player against the dealer, with one deck of 52 cards. You get two cards, both open; "
         "the dealer gets two, of which you see one.\n"
@@ -26,13 +26,13 @@ def rules(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """Own cards and what they count, and the dealer's open card."""
+    """Returns the own cards, what they count, and the dealer's open card."""
     return _words(state.information_state_string(seat))
 
 
 @lru_cache(maxsize=4096)
 def _words(information: str) -> str:
-    # Own two cards, the dealer's open card, then a hit and its card in turn.
+    # The own two cards, the dealer's open card, then a hit and its card in turn.
     numbers = [int(number) for number in information.split()]
     own = numbers[:2] + numbers[4::2]
     total, soft = count(own)
@@ -45,7 +45,7 @@ def _words(information: str) -> str:
 
 
 def count(cards: list[int]) -> tuple[int, bool]:
-    """What a hand counts, and whether an ace of it counts 11."""
+    """Returns what a hand counts, and whether one of its aces counts 11."""
     least = sum(min(number % 13 + 1, 10) for number in cards)
     soft = least <= 11 and any(number % 13 == 0 for number in cards)
     return least + 10 * soft, soft

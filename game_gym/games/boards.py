@@ -1,8 +1,8 @@
-"""How board games name their columns."""
+"""Names of columns that the board games share."""
 
 from __future__ import annotations
 
 
 def column_letter(column: int) -> str:
-    """0 is "a", as in chess."""
+    """Returns a column's letter; 0 is "a", as in chess."""
     return chr(ord("a") + column)

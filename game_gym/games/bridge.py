@@ -1,9 +1,9 @@
 """Bridge: the auction of one deal, scored by what perfect play of the cards would make.
 
-Variants 1 and 2 of the task ids stand for Chicago and duplicate scoring, which upstream asks for by names
-that OpenSpiel does not have. What these change in a single deal is who is vulnerable, which OpenSpiel does
-have: variant 1 is a middle deal of a Chicago rubber, the dealer's side vulnerable; variant 2 is the
-duplicate board that has both sides vulnerable with this dealer (board 13 of 16).
+Variants 1 and 2 of the task ids mean Chicago and duplicate scoring, which upstream asks for by names that
+OpenSpiel does not have. In a single deal these change only who is vulnerable, which OpenSpiel does have:
+variant 1 is a middle deal of a Chicago rubber, the dealer's side vulnerable; variant 2 is the duplicate board
+that has both sides vulnerable with this dealer (board 13 of 16).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _VARIANTS: tuple[dict[str, bool], ...] = (
 
 
 def rules(params: Params) -> str:
-    """The rules that OpenSpiel's bridge plays, by dealer and vulnerability."""
+    """Returns the rules that OpenSpiel's bridge plays, by dealer and vulnerability."""
     dealer = _NAMES[params["dealer"]]
     return (
         "The auction of contract bridge. Players 0 North, 1 East, 2 South and 3 West hold 13 cards each. "
@@ -53,11 +53,11 @@ def rules(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """Seat, vulnerability, own hand by suit, and the auction as it was spoken."""
+    """Returns seat, vulnerability, the own hand by suit, and the auction as it was spoken."""
     params = state.get_game().get_parameters()
     dealer = params["dealer"]
     history = state.history()
-    # Cards are dealt in turn, North first whoever the dealer is.
+    # Cards are dealt in turn, North first, no matter who the dealer is.
     hand = history[seat:_CARDS:4]
     calls = history[_CARDS:]
     said = [
@@ -81,7 +81,7 @@ def _vulnerable(params: Params) -> str:
 
 
 def _hand(cards: Sequence[int]) -> str:
-    """Four lines, spades first, each from the ace down."""
+    """Returns the hand as four lines, spades first, each from the ace down."""
     lines = []
     for suit in (3, 2, 1, 0):
         held = sorted((card // 4 for card in cards if card % 4 == suit), reverse=True)

@@ -9,12 +9,12 @@ _RANKS = {3: "JQK", 4: "JQKA", 5: "TJQKA"}
 
 
 def ranks(players: int) -> str:
-    """Letters of the ranks, lowest first: one more than there are players."""
+    """Returns the letters of the ranks, lowest first: one more than there are players."""
     return _RANKS[players + 1]
 
 
 def bet_words(speakers: Sequence[int], moves: Sequence[int], words: Sequence[str], seat: int) -> str:
-    """A betting round in a seat's words, as "Player 0 raise, you call"; "none" before the first move."""
+    """Returns a betting round for a seat, as "Player 0 raise, you call"; "none" before the first move."""
     said = [
         f"{'you' if speaker == seat else f'Player {speaker}'} {words[move]}"
         for speaker, move in zip(speakers, moves, strict=True)

@@ -15,7 +15,7 @@ _QUIET = 40
 
 
 def rules(params: Params) -> str:
-    """The rules that OpenSpiel's checkers plays."""
+    """Returns the rules that OpenSpiel's checkers plays."""
     rows, columns = params["rows"], params["columns"]
     last = column_letter(columns - 1)
     return (
@@ -35,9 +35,9 @@ def rules(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """The board, the count of moves without a capture, and a jump under way: all the rules look at."""
+    """Returns the board, the count of moves without a capture, and a jump under way: all the rules use."""
     *rows, columns = state.observation_string(seat).rstrip("\n").split("\n")
-    # A row's label and its marks have nothing between them, and 8 is both a label and a king.
+    # Nothing separates a row's label from its marks, and 8 is both a label and a king.
     width = len(columns) - len(columns.lstrip())
     board = [f"{row[:width]} {' '.join(row[width:].translate(_MARKS))}" for row in rows]
     return "\n".join(
@@ -52,7 +52,7 @@ def describe(state: State, seat: int) -> str:
 
 
 def _quiet(history: list[int]) -> int:
-    """Moves at the end of the history that took nothing: an odd action id is a jump."""
+    """Returns how many moves at the end of the history took nothing: an odd action id is a jump."""
     count = 0
     for action in reversed(history):
         if action % 2:
@@ -62,7 +62,7 @@ def _quiet(history: list[int]) -> int:
 
 
 def _jumper(state: State) -> str | None:
-    """The square from which the player to move has to go on jumping."""
+    """Returns the square from which the player to move has to go on jumping."""
     moves = state.full_history()
     if not moves or moves[-1].player != state.current_player():
         return None
@@ -76,7 +76,7 @@ SPEC = GameSpec(
     describe=describe,
     params=lambda config: {},
     variants=1,
-    # OpenSpiel mixes up the squares of a jump under way where there are more columns than rows.
+    # OpenSpiel mixes up the squares of a jump under way if there are more columns than rows.
     allowed={"rows": (8, 10, 12), "columns": (6, 8)},
     budget=Budget(500, 50),
     fixed_names=True,

@@ -8,7 +8,7 @@ _SIDES = ("black, small letters", "white, capital letters")
 
 
 def rules(params: Params) -> str:
-    """The rules that OpenSpiel's chess plays."""
+    """Returns the rules that OpenSpiel's chess plays."""
     return (
         "Chess. Player 1 plays white (capital letters) and moves first, Player 0 plays black (small "
         "letters). K king, Q queen, R rook, B bishop, N knight, P pawn; a dot is an empty square. Squares "
@@ -32,7 +32,7 @@ def rules(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """The board, its FEN, and the moves since the last that cannot be undone: all the rules look at."""
+    """Returns the board, its FEN, and the moves since the last that cannot be undone: all the rules use."""
     fen = state.observation_string(seat)
     placed, _, _, _, quiet, _ = fen.split(" ")
     since = _moves_since(state, int(quiet))

@@ -9,7 +9,7 @@ _PIECES = "ox"
 
 
 def rules(params: Params) -> str:
-    """The rules that OpenSpiel's clobber plays."""
+    """Returns the rules that OpenSpiel's clobber plays."""
     rows, columns = params["rows"], params["columns"]
     last = column_letter(columns - 1)
     return (
@@ -26,8 +26,8 @@ def rules(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """The player's pieces and the board, which is all there is to know."""
-    # Rows from the top, their number joined to the cells, then the columns' letters.
+    """Returns the player's pieces and the board, which is all there is to know."""
+    # Rows from the top, each with its number joined to the cells, then the columns' letters.
     *rows, letters = state.observation_string(seat).rstrip("\n").split("\n")
     width = len(letters.strip())
     board = [f"{row[:-width]} {' '.join(row[-width:])}" for row in [*rows, letters]]

@@ -9,7 +9,7 @@ _PLAIN = str.maketrans({**dict.fromkeys("┌┐└┘├┤┬┴┼", "+"), "�
 
 
 def rules(params: Params) -> str:
-    """The rules that OpenSpiel's dots_and_boxes plays."""
+    """Returns the rules that OpenSpiel's dots_and_boxes plays."""
     rows, columns = params["num_rows"], params["num_cols"]
     value = (
         "Your return is your number of boxes minus the opponent's."
@@ -33,7 +33,7 @@ def rules(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """The lines drawn and the boxes owned, which is all there is to know."""
+    """Returns the lines drawn and the boxes owned, which is all there is to know."""
     rows = state.observation_string(seat).translate(_PLAIN).splitlines()
     columns = len(rows[0]) // 4
     boxes = "".join(rows[1::2])

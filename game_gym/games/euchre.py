@@ -12,14 +12,14 @@ _SUITS = "CDHS"
 _NAMES = dict(zip(_SUITS, ("clubs", "diamonds", "hearts", "spades"), strict=True))
 _COLOUR = dict(zip(_SUITS, "SHDC", strict=True))
 
-# Where things stand in the history: the dealer, twenty dealt cards, the upcard; then what players did.
+# The history's positions: the dealer, twenty dealt cards, the upcard, then the players' actions.
 _UPCARD = 21
 # Action ids.
 _PASS, _FIRST_SUIT, _ALONE = 24, 25, 29
 
 
 def rules(params: Params) -> str:
-    """The rules that OpenSpiel's euchre plays."""
+    """Returns the rules that OpenSpiel's euchre plays."""
     alone = "The maker then says whether to play alone, without the partner."
     if params["allow_lone_defender"]:
         alone += (
@@ -52,7 +52,7 @@ def rules(params: Params) -> str:
 
 @dataclass
 class _Public:
-    """What was said and played, and the dealer's discard, which the dealer alone may be told."""
+    """The players' bids and plays, and the dealer's discard, which only the dealer may see."""
 
     dealer: int
     upcard: str
@@ -64,10 +64,10 @@ class _Public:
 
 
 def describe(state: State, seat: int) -> str:
-    """Own hand and discard, bids, every trick: all that the seat has seen, and nothing else.
+    """Returns the own hand and discard, bids, every trick: all that the seat has seen, and nothing else.
 
-    OpenSpiel's string leaves out three things that the seat has seen, and that stand here: a suit named by
-    the first bidder of round 2, which defenders declined to play alone, and the dealer's own discard.
+    OpenSpiel's string leaves out three things that the seat has seen, and that are shown here: a suit named
+    by the first bidder of round 2, which defenders declined to play alone, and the dealer's own discard.
     """
     told = _read(state)
     asked = state.get_game().get_parameters()["allow_lone_defender"]
@@ -95,7 +95,7 @@ def describe(state: State, seat: int) -> str:
 
 
 def _read(state: State) -> _Public:
-    """The moves after the deal; of the deal itself, the dealer and the upcard only."""
+    """Reads the moves after the deal; of the deal itself, the dealer and the upcard only."""
     moves = [(move.player, move.action) for move in state.full_history()]
     told = _Public(dealer=moves[0][1], upcard=_card(moves[_UPCARD][1]))
     for player, action in moves[_UPCARD + 1 :]:

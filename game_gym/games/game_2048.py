@@ -6,7 +6,7 @@ from game_gym.spec import GameSpec, Params, State
 
 
 def rules(params: Params) -> str:
-    """The rules that OpenSpiel's 2048 plays, up to the tile that ends it."""
+    """Returns the rules that OpenSpiel's 2048 plays, up to the tile that ends it."""
     top = params["max_tile"]
     return (
         "2048, alone, on a board of 4 rows and 4 columns. A tile is a power of two; 0 is an empty cell. The "
@@ -23,7 +23,7 @@ def rules(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """The board, row by row from the top, and the points so far."""
+    """Returns the board, row by row from the top, and the points so far."""
     return f"Points: {state.returns()[seat]:.0f}\nBoard:\n{state.observation_string(seat).rstrip()}"
 
 

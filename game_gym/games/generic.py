@@ -1,6 +1,6 @@
-"""Any other game of OpenSpiel: a declaration made from what the game says about itself.
+"""Declarations of all other OpenSpiel games, made from what a game says about itself.
 
-Its prompts are whole and leak nothing, and are no more readable than the game's own strings. A game that
+The prompts are complete and leak nothing, but are no more readable than the game's own strings. A game that
 matters deserves a declaration of its own.
 """
 
@@ -16,7 +16,7 @@ from game_gym.spec import GameSpec, Params, State, load_quietly
 
 _TYPE = pyspiel.GameType
 
-# What games call their number of players.
+# The games' names for the number of players.
 _PLAYERS = ("players", "numPlayers", "num_players")
 
 _UTILITIES = {
@@ -29,11 +29,11 @@ _UTILITIES = {
 
 @lru_cache(maxsize=256)
 def generic_spec(name: str) -> GameSpec:
-    """The declaration of a registered OpenSpiel game; the same object each time."""
+    """Returns the declaration of a registered OpenSpiel game; the same object each time."""
     kind = next(kind for kind in pyspiel.registered_games() if kind.short_name == name)
     allowed: dict[str, tuple[Any, ...]] = {}
     for key, value in kind.parameter_specification.items():
-        # Some games do not look at the number of players, and end the process.
+        # Some games do not check the number of players, and end the process.
         counts = range(kind.min_num_players, kind.max_num_players + 1)
         allowed[key] = tuple(counts) if key in _PLAYERS else (value,)
     return GameSpec(
@@ -50,7 +50,7 @@ def generic_spec(name: str) -> GameSpec:
 
 def _rules_of(name: str, specification: Params) -> Callable[[Params], str]:
     def rules(params: Params) -> str:
-        """Players, moves, chance, information and payment: what OpenSpiel states of any game."""
+        """Returns what OpenSpiel states of any game: players, moves, chance, information and payment."""
         known = {key: value for key, value in params.items() if key in specification}
         game = load_quietly(name, known)
         kind = game.get_type()
@@ -83,11 +83,12 @@ def _one_line(value: Any) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """The game's own string of what the seat knows.
+    """Returns the game's own string of what the seat knows.
 
-    The information state; in games where everything is open also the observation, which shows the position
-    where the former often lists the moves. Without an information state the observation alone. Without
-    either, the position where everything is open, else the seat's own moves.
+    It is the information state. In games that hide nothing the observation comes first, because it shows the
+    position, while the information state often lists the moves. Without an information state it is the
+    observation alone. Without either it is the position in games that hide nothing, else the seat's own
+    moves.
     """
     kind = state.get_game().get_type()
     is_open = kind.information == _TYPE.Information.PERFECT_INFORMATION

@@ -14,7 +14,7 @@ _PHASES = {"FIRST_UPCARD": "first upcard", "WALL": "last upcard"}
 
 
 def rules(params: Params) -> str:
-    """The rules that OpenSpiel's gin_rummy plays."""
+    """Returns the rules that OpenSpiel's gin_rummy plays."""
     if params["oklahoma"]:
         limit = "the limit, the value of the first upcard (with an ace it is 0)"
     else:
@@ -45,8 +45,8 @@ def rules(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """Own hand, open cards, and who took and discarded what: all that the seat has seen."""
-    # What the opponent holds is never read, nor is any card but the seat's own drawn from the history.
+    """Returns the own hand, open cards, and who took and discarded what: all that the seat has seen."""
+    # The opponent's hand is never read, nor are the opponent's draws in the history.
     other = 1 - seat
     hand = sorted(state.hands()[seat])
     upcard = state.upcard()
@@ -72,7 +72,7 @@ def describe(state: State, seat: int) -> str:
 
 
 def card(number: int) -> str:
-    """Rank and suit, as in "Td"."""
+    """Returns rank and suit, as in "Td"."""
     return RANKS[number % 13] + SUITS[number // 13]
 
 
@@ -95,7 +95,7 @@ def _melds(state: State, player: int) -> str:
 
 
 def _turns(state: State, seat: int) -> str:
-    """Each turn's draw and discard, up to the knocker's."""
+    """Returns each turn's draw and discard, up to the knocker's."""
     moves = [(move.player, move.action) for move in state.full_history()]
     dealt = next((i for i, (player, _) in enumerate(moves) if player >= 0), len(moves))
     upcard = moves[dealt - 1][1]

@@ -8,7 +8,7 @@ _SIDES = ("black, X", "white, O")
 
 
 def rules(params: Params) -> str:
-    """The rules that OpenSpiel's go plays."""
+    """Returns the rules that OpenSpiel's go plays."""
     size = params["board_size"]
     return (
         f"Go on a board of {size} by {size} points. Player 0 plays black (X) and moves first, Player 1 "
@@ -30,7 +30,7 @@ def rules(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """The board, the moves that led to it, and which moves repeat a position: all that the rules look at."""
+    """Returns the board, the moves that led to it, and which moves repeat a position: all the rules use."""
     rows = state.observation_string(seat).split("\n\n")[1].rstrip("\n").split("\n")
     board = [*map(_spread, rows[:-1]), _spread(rows[-1].lower())]
     moves = [
@@ -52,13 +52,13 @@ def describe(state: State, seat: int) -> str:
 
 
 def _spread(row: str) -> str:
-    """A board row as "10 . X O", the last one as "   a b c", in the letters of the actions."""
+    """Returns a board row as "10 . X O", the last one as "   a b c", in the letters of the actions."""
     head, points = row[:3], row[3:].replace("+", ".")
     return f"{head}{' '.join(points)}"
 
 
 def _repeating(state: State) -> list[str]:
-    """The moves that would end the game as a draw: totals differ by half a point at least."""
+    """Returns the moves that would end the game as a draw: totals differ by half a point at least."""
     seat = state.current_player()
     found = []
     for action in state.legal_actions()[:-1]:

@@ -18,7 +18,7 @@ _RETURNS = {
 
 
 def rules(params: Params) -> str:
-    """The rules that OpenSpiel's goofspiel plays."""
+    """Returns the rules that OpenSpiel's goofspiel plays."""
     cards, players = params["num_cards"], params["players"]
     order = _ORDERS[params["points_order"]]
     if params["imp_info"]:
@@ -55,14 +55,14 @@ def _returns(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """Prizes, hands and points: the seat's information state, and nothing else."""
+    """Returns prizes, hands and points: the seat's information state, and nothing else."""
     fields = dict(line.split(": ", 1) for line in state.information_state_string(seat).splitlines() if line)
     prizes, winners, points = (
         [int(number) for number in fields[key].split()]
         for key in ("Point card sequence", "Win sequence", "Points")
     )
     names = [_name(player, seat) for player in range(len(points))]
-    # One prize more than winners is up; a winner below 0 is nobody.
+    # There is one more prize than winners; a winner below 0 is nobody.
     past = [
         f"{prize} {names[winner] if winner >= 0 else 'nobody'}"
         for prize, winner in zip(prizes, winners, strict=False)
@@ -111,7 +111,7 @@ SPEC = GameSpec(
         "imp_info": (False, True),
         "returns_type": ("win_loss", "point_difference", "total_points"),
     },
-    # Moves are simultaneous, which tree search over turns cannot play.
+    # Moves are simultaneous: tree search over turns cannot play them.
     budget=None,
     fixed_names=True,
 )

@@ -11,8 +11,8 @@ _RANKS = "23456789TJQKA"
 # Steps from a player to the one who receives the cards.
 _PASSES = {"No Pass": 0, "Left": 1, "Across": 2, "Right": 3}
 
-# What the information state looks like before the end. Received cards stand from the last pass on, tricks and
-# points from the first card on.
+# The information state before the end. It has received cards from the last pass on, tricks and points from
+# the first card on.
 _FIELDS = re.compile(
     r"Pass Direction: (?P<direction>[^\n]+)\n\nHand: \n(?P<hand>(?:[SHDC] [^\n]+\n){4})"
     r"(?:\nPassed Cards: (?P<passed>[^\n]*)\n(?:\nReceived Cards: (?P<received>[^\n]*)\n)?)?"
@@ -21,9 +21,9 @@ _FIELDS = re.compile(
 
 
 def rules(params: Params) -> str:
-    """The rules that OpenSpiel's hearts plays.
+    """Returns the rules that OpenSpiel's hearts plays.
 
-    Without ``pass_cards`` they are the same: its chance outcomes still hold all four ways to pass.
+    Without ``pass_cards`` they are the same: its chance outcomes still include all four ways to pass.
     """
     breakers = "a heart or QS" if params["qs_breaks_hearts"] else "a heart"
     spared = " or only hearts and QS" if params["can_lead_hearts_instead_of_qs"] else ""
@@ -58,7 +58,7 @@ def rules(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """Hand, passed cards, every trick and the points: the seat's information state, and nothing else."""
+    """Returns hand, passed cards, every trick and the points: the information state, and nothing else."""
     information = state.information_state_string(seat)
     fields = _FIELDS.fullmatch(information)
     if fields is None:
@@ -88,7 +88,7 @@ def _tell_pass(direction: str, seat: int) -> str:
 
 
 def _read_trick(line: str) -> list[Play]:
-    # Three columns a seat, the leader's first.
+    # Three columns per seat, the leader's first.
     leader = (len(line) - len(line.lstrip())) // 3
     return [((leader + turn) % 4, card) for turn, card in enumerate(line.split())]
 

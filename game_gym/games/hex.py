@@ -10,7 +10,7 @@ _EDGES = ("top and bottom", "left and right")
 
 
 def rules(params: Params) -> str:
-    """The rules that OpenSpiel's hex plays."""
+    """Returns the rules that OpenSpiel's hex plays."""
     size = params["board_size"]
     last = column_letter(size - 1)
     swap = (
@@ -36,7 +36,7 @@ def rules(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """The player's stones and the board, which is all there is to know."""
+    """Returns the player's stones and the board, which is all there is to know."""
     rows = state.observation_string(seat).split("\n")
     # Each row is indented by one more space, to the right of its number.
     board = [f"{number:<2} {row.rstrip()}" for number, row in enumerate(rows, 1)]

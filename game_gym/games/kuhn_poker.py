@@ -11,7 +11,7 @@ _MOVES = ("pass", "bet")
 
 
 def rules(params: Params) -> str:
-    """The rules that OpenSpiel's kuhn_poker plays."""
+    """Returns the rules that OpenSpiel's kuhn_poker plays."""
     players = params["players"]
     order = " < ".join(ranks(players))
     return (
@@ -26,13 +26,13 @@ def rules(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """Own card, the betting in words, and the pot: the seat's information state, and nothing else."""
+    """Returns the own card, the betting in words, and the pot: the information state, and nothing else."""
     return _words(state.information_state_string(seat), seat, state.num_players())
 
 
 @lru_cache(maxsize=4096)
 def _words(information: str, seat: int, players: int) -> str:
-    # The card's number, then one letter a move: p or b.
+    # The card's number, then one letter per move: p or b.
     card = int(information[0])
     moves = ["pb".index(letter) for letter in information[1:]]
     said = bet_words([turn % players for turn in range(len(moves))], moves, _MOVES, seat)
@@ -46,7 +46,7 @@ SPEC = GameSpec(
     params=lambda config: {"players": 2},
     variants=1,
     allowed={"players": (2, 3, 4)},
-    # No table game, so no budget of upstream's: this one solves the two-player tree.
+    # Not in the task-id table, so upstream has no budget for it: this one solves the two-player tree.
     budget=Budget(1000, 20),
     fixed_names=True,
 )

@@ -10,7 +10,7 @@ from game_gym.spec import Budget, GameSpec, Params, State
 
 SUITS = "♠♥"
 
-# What the information state looks like; [Public: …] stands from the second round on.
+# The information state; it has [Public: …] from the second round on.
 _FIELDS = re.compile(
     r"\[Observer: (?P<seat>\d+)\]\[Private: (?P<card>\d+)\].*?\[Pot: (?P<pot>\d+)\]"
     r"\[Money: (?P<money>[\d ]+)\](?:\[Public: (?P<public>\d+)\])?"
@@ -20,7 +20,7 @@ _MOVES = ("fold", "call", "raise")
 
 
 def rules(params: Params) -> str:
-    """The rules that OpenSpiel's leduc_poker plays."""
+    """Returns the rules that OpenSpiel's leduc_poker plays."""
     players = params["players"]
     order = " < ".join(ranks(players))
     return (
@@ -40,11 +40,11 @@ def rules(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """Cards, each round's betting in words, and the pot: the seat's information state, and nothing else."""
+    """Returns cards, each round's betting in words, and the pot: the information state, and nothing else."""
     return _words(state.information_state_string(seat))
 
 
-# Leduc for two has 936 information states; larger tables only recompute.
+# Leduc for two has 936 information states; with more players some are only computed again.
 @lru_cache(maxsize=4096)
 def _words(information: str) -> str:
     fields = _FIELDS.match(information)
@@ -71,7 +71,7 @@ def _card(number: str, letters: str) -> str:
 
 
 def _speakers(moves: list[int], players: int, folded: set[int]) -> list[int]:
-    """Who made each move of a round. Turns go round past ``folded``, which is updated."""
+    """Returns who made each move of a round. Turns pass over ``folded``, which is updated."""
     speakers, speaker = [], -1
     for move in moves:
         speaker = (speaker + 1) % players

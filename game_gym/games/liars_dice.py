@@ -7,7 +7,7 @@ from game_gym.spec import Budget, GameSpec, Params, State
 
 
 def rules(params: Params) -> str:
-    """The rules that OpenSpiel's liars_dice plays."""
+    """Returns the rules that OpenSpiel's liars_dice plays."""
     dice, sides = params["numdice"], params["dice_sides"]
     if params["bidding_rule"] == "reset-face":
         higher = "more dice of any face, or as many dice of a higher face"
@@ -28,7 +28,7 @@ def rules(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """Own dice and all bids: the seat's information state, and nothing else."""
+    """Returns the own dice and all bids: the seat's information state, and nothing else."""
     # The dice as digits, lowest first, then the bids; Player 0 made the first.
     dice, *bids = state.information_state_string(seat).split()
     players = [turn % 2 for turn in range(len(bids))]
@@ -44,7 +44,7 @@ SPEC = GameSpec(
     allowed={
         "players": (2,),
         "numdice": (1, 2, 3, 4, 5, 6),
-        # Of more than nine faces the information state could not be told apart.
+        # With more than nine faces, information states would be ambiguous.
         "dice_sides": (2, 3, 4, 5, 6, 7, 8, 9),
         "bidding_rule": ("reset-face", "reset-quantity"),
     },

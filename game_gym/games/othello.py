@@ -8,7 +8,7 @@ _DISCS = "xo"
 
 
 def rules(params: Params) -> str:
-    """The rules that OpenSpiel's othello plays."""
+    """Returns the rules that OpenSpiel's othello plays."""
     return (
         "Othello on a board of 8 columns (a to h, from the left) and 8 rows (1 to 8, from the top). Player 0 "
         "has the discs x and moves first, Player 1 has o; a dot is an empty cell. The game starts with o on "
@@ -24,8 +24,8 @@ def rules(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """The player's disc and the board, which is all there is to know."""
-    # A line with whose turn it is, the columns, eight rows labelled on both sides, the columns again.
+    """Returns the player's disc and the board, which is all there is to know."""
+    # A line with the player to move, the columns, eight rows labelled on both sides, the columns again.
     lines = state.observation_string(seat).split("\n")[1:10]
     board = "\n".join(line[:17] for line in lines).replace("-", ".")
     cells = board.split("\n", 1)[1]

@@ -6,12 +6,12 @@ from game_gym.spec import Budget, GameSpec, Params, State
 
 _LETTERS = ("ABCDEFGHIJ", "abcdefghij")
 
-# What upstream's variants ask for, under the name that the parameter has in OpenSpiel.
+# The numbers of seeds of upstream's variants, under OpenSpiel's name of the parameter.
 _SEEDS = (4, 3, 5)
 
 
 def rules(params: Params) -> str:
-    """The rules that OpenSpiel's oware plays, by the number of houses and seeds."""
+    """Returns the rules that OpenSpiel's oware plays, by the number of houses and seeds."""
     houses, seeds = params["num_houses_per_player"], params["num_seeds_per_house"]
     upper, lower = (letters[houses - 1] for letters in _LETTERS)
     total = 2 * houses * seeds
@@ -33,7 +33,7 @@ def rules(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """Captured seeds, and the seeds in every house, in the order of sowing from one's own first house."""
+    """Returns captured seeds, and the seeds in every house in sowing order, from the own first house."""
     _, captured, board = state.observation_string(seat).split("|")
     taken, seeds = captured.split(), board.split()
     houses = len(seeds) // 2

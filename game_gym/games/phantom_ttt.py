@@ -10,7 +10,7 @@ _MARKS = "xo"
 
 
 def rules(params: Params) -> str:
-    """The rules that OpenSpiel's phantom_ttt plays, by how a taken cell is met and what is announced."""
+    """Returns the rules that OpenSpiel's phantom_ttt plays, by taken cells and announcements."""
     if params["gameversion"] == "abrupt":
         taken = "it is shown to you from then on, nothing is placed, and the turn passes"
     else:
@@ -34,13 +34,13 @@ def rules(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """Own mark, own view of the board, and the tries in order as far as this seat knows them."""
+    """Returns the own mark, the own view of the board, and the tries in order, as far as the seat knows."""
     return _words(state.information_state_string(seat), seat)
 
 
 @lru_cache(maxsize=4096)
 def _words(information: str, seat: int) -> str:
-    # Three lines of view, then, where turns are announced, their number, then "PLAYER,CELL " a try.
+    # Three lines of view, then the number of turns if it is announced, then "PLAYER,CELL " per try.
     view, rest = information.split("\n")[:3], information.split("\n")[3:]
     tries = []
     for entry in rest[-1].split():

@@ -11,7 +11,7 @@ _PAWNS = ("O", "@")
 
 
 def rules(params: Params) -> str:
-    """The rules that OpenSpiel's quoridor plays with two players."""
+    """Returns the rules that OpenSpiel's quoridor plays with two players."""
     size = params["board_size"]
     last = column_letter(size - 1)
     before = column_letter(size - 2)
@@ -35,11 +35,11 @@ def rules(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """Pawns, walls left, the board and the move count: all the rules look at."""
+    """Returns pawns, walls left, the board and the move count: all the rules use."""
     head, _, *rows, _ = state.observation_string(seat).rstrip("\n").split("\n")
     size = len(rows) // 2 + 1
     walls = [int(count) for count in head.partition("walls: ")[2].split(", ")]
-    # Drawn with two characters of label, then three a square and one between squares.
+    # A row has two characters of label, then three per square and one between squares.
     squares = [row[2 : 4 * size + 1] for row in rows]
     pawns = [_find(squares[::2], mark) for mark in _DRAWN]
     goals = (1, size)
@@ -68,7 +68,7 @@ def _find(rows: list[str], mark: str) -> str:
 
 
 def _squeeze(row: str) -> str:
-    """One character a square and one between squares."""
+    """Returns a row with one character per square and one between squares."""
     kept = "".join(row[at] + row[at + 2 : at + 3] for at in range(1, len(row), 4))
     return kept.replace(_DRAWN[0], _PAWNS[0])
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from game_gym.spec import GameSpec, Params, State
 
-# OpenSpiel's sign for a face-down card, and the sign that stands for it here.
+# The sign for a face-down card, OpenSpiel's and ours.
 _HIDDEN, _DOWN = "🂠", "#"
 
 
 def rules(params: Params) -> str:
-    """The rules that OpenSpiel's solitaire plays, up to the number of actions that ends it."""
+    """Returns the rules that OpenSpiel's solitaire plays, up to the number of actions that ends it."""
     return (
         "Klondike solitaire with a deck of 52 cards, ranks A < 2 < … < 9 < T < J < Q < K. Seven "
         "columns hold 1 to 7 cards, of which the last is face up; # is a face-down card. The "
@@ -34,7 +34,7 @@ def rules(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """Actions and points so far, waste, foundations and columns; all that can be seen is on the table."""
+    """Returns actions and points so far, waste, foundations and columns: all that can be seen."""
     # WASTE, FOUNDATIONS, the heading and lines of TABLEAUS that are not empty, TARGETS and SOURCES.
     lines = [line.strip() for line in state.observation_string(seat).replace(_HIDDEN, _DOWN).split("\n")]
     waste, foundations = (line.partition(":")[2].split() for line in lines[:2])

@@ -8,7 +8,7 @@ _MARKS = "xo"
 
 
 def rules(params: Params) -> str:
-    """The rules that OpenSpiel's tic_tac_toe plays."""
+    """Returns the rules that OpenSpiel's tic_tac_toe plays."""
     return (
         "Tic-tac-toe on a board of 3 rows and 3 columns. Player 0 places x and moves first, Player 1 "
         "places o; turns alternate, and a mark goes on an empty cell (shown as a dot).\n"
@@ -20,7 +20,7 @@ def rules(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """The player's mark and the board, which is all there is to know."""
+    """Returns the player's mark and the board, which is all there is to know."""
     return f"Your mark: {_MARKS[seat]}\n{state.observation_string(seat)}"
 
 
@@ -31,7 +31,7 @@ SPEC = GameSpec(
     params=lambda config: {},
     variants=1,
     allowed={},
-    # No table game, so no budget of upstream's: this one does not lose to a random player.
+    # Not in the task-id table, so upstream has no budget for it: this one does not lose to a random player.
     budget=Budget(1000, 20),
     fixed_names=True,
 )

@@ -1,4 +1,4 @@
-"""The opponents that games bring along. Importing this registers them."""
+"""The games' own opponents; importing this registers them."""
 
 from game_gym.opponents import first, ismcts, mcts, mcts_python, uniform
 

@@ -1,4 +1,4 @@
-"""``first``: the legal action with the lowest id."""
+"""The opponent ``first``, which plays the legal action with the lowest id."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from task_gym.opponents import Seating, SeatView, register_opponent
 
 
 class FirstOpponent:
-    """Plays the first legal action: deterministic, for tests and for traces that can be read."""
+    """Plays the first legal action: deterministic, for tests and for readable games."""
 
     def __init__(self, seating: Seating) -> None:
         pass
 
     def restart(self, seed: int) -> None:
-        """Nothing is random here."""
+        """Does nothing, because nothing is random here."""
 
     def act(self, view: SeatView) -> int:
-        """The lowest legal id."""
+        """Returns the lowest legal id."""
         return view.legal_actions()[0]
 
 

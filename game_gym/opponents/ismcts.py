@@ -1,4 +1,4 @@
-"""``ismcts``: information-set Monte-Carlo tree search, which never reads what its seat cannot see."""
+"""The opponent ``ismcts``: information-set Monte-Carlo tree search, blind to what its seat cannot see."""
 
 from __future__ import annotations
 
@@ -14,30 +14,32 @@ from game_gym.worlds import DRAWN, draw_world, has_worlds
 from task_gym.errors import OpponentError
 from task_gym.opponents import Seating, SeatView, register_opponent
 
-#: Exploration, in units of the range of the returns met: the paper's constant for returns in [0, 1], and
-#: upstream's 1.414 for returns in [-1, 1].
 EXPLORATION = 0.7
+"""Exploration, in units of the range of the returns met.
 
-#: (state, player) to what tells the player's information sets apart.
+It is the paper's constant for returns in [0, 1], and upstream's 1.414 for returns in [-1, 1].
+"""
+
 Key = Callable[[State, int], str]
+"""(state, player) to a text that identifies the player's information set."""
 
 
 class IsmctsOpponent:
     """Information-set Monte-Carlo tree search (Cowling, Powley & Whitehouse, 2012), and honest.
 
-    Each simulation draws a world that its seat cannot tell from the true state and plays on in that one. All
-    worlds share one tree, whose nodes are the information sets of whoever is to move there ("multiple
-    observer"), so that a plan never rests on what the seat would not know. Of the true state only what the
-    seat sees is used: its information set, its legal actions and, by drawing, what is consistent with them.
+    Each simulation draws a world that its seat cannot tell from the true state, and plays on in it. All
+    worlds share one tree. Its nodes are the information sets of the player to move ("multiple observer"), so
+    that a plan never relies on what the seat would not know. The search uses only what the seat sees of the
+    true state: its information set, its legal actions and the worlds that are consistent with them.
 
-    It is not OpenSpiel's ISMCTSBot, which breaks ties in the order of a hash table: with one seed that one
+    OpenSpiel's ISMCTSBot would not do: it breaks ties in the order of a hash table, so that the same seed
     plays other moves each time, and an address would no longer be one game.
 
-    Its limits: it takes nothing that others did for evidence of what they hold, supposes that they search as
-    it does, and does not bluff on purpose; with hidden cards it settles on one move where a mixture is best.
-    It plays where OpenSpiel draws worlds soundly (:mod:`game_gym.worlds`), and takes a few times as long as
-    ``mcts`` with the same budget. In bridge a world takes a good part of a second, as every deal is solved:
-    give it a small budget there.
+    Its limits: it ignores what the others' moves say about their cards, assumes that they search as it does,
+    and does not bluff on purpose. With hidden cards it settles on one move, even if a mixture is best. It
+    needs games for which OpenSpiel draws worlds soundly (:mod:`game_gym.worlds`), and takes a few times as
+    long as ``mcts`` with the same budget. In bridge a world takes a good part of a second, because every deal
+    is solved: give it a small budget there.
     """
 
     def __init__(self, seating: Seating) -> None:
@@ -48,12 +50,12 @@ class IsmctsOpponent:
         self._rollouts, self._search = random.Random(), random.Random()
 
     def restart(self, seed: int) -> None:
-        """Begin an episode from a bot root. No tree is kept between moves."""
+        """Begins an episode from a bot's root. No tree is kept between moves."""
         self._rollouts.seed(seed + 3)
         self._search.seed(seed + 4)
 
     def act(self, view: SeatView) -> int:
-        """The move that was visited most; of several, the one with the best mean return.
+        """Returns the move that was visited most; of several, the one with the best mean return.
 
         Raises:
             RuntimeError: OpenSpiel drew a world that the seat could tell from the true state.
@@ -73,7 +75,13 @@ class IsmctsOpponent:
 
 
 class _Arm:
-    """A move at a node: how often it was chosen and could have been, and what it returned to its player."""
+    """A move at a node.
+
+    Attributes:
+        visits: How often it was chosen.
+        offered: How often it could have been chosen.
+        total: The sum of the returns to its player.
+    """
 
     __slots__ = ("offered", "total", "visits")
 
@@ -82,11 +90,11 @@ class _Arm:
         self.total = 0.0
 
     def bound(self, width: float) -> float:
-        """Upper confidence bound, for moves that are not on offer in every world of a node."""
+        """Returns the upper confidence bound, for moves that are not on offer in every world of a node."""
         return self.total / self.visits + width * sqrt(log(self.offered) / self.visits)
 
     def rank(self) -> tuple[int, float]:
-        """Visits, then the mean return."""
+        """Returns the visits and the mean return."""
         return self.visits, self.total / self.visits
 
 
@@ -104,9 +112,9 @@ class _Tree:
         self._low, self._high = inf, -inf  # of the returns met
 
     def simulate(self, state: State) -> None:
-        """Play down the tree to its first new node, average rollouts from there, and credit the moves made.
+        """Plays down the tree to its first new node, averages rollouts from there, and credits the moves.
 
-        ``state`` is used up.
+        ``state`` is changed.
         """
         path: list[tuple[int, _Arm]] = []
         returns: list[float] | None = None
@@ -119,7 +127,7 @@ class _Tree:
                 player = state.current_player()
                 place = player, self._key(state, player)
                 node, legal = self.nodes.get(place), state.legal_actions()
-                if node is None or not legal:  # without a move OpenSpiel has left the game: see _play_out
+                if node is None or not legal:  # no legal move: OpenSpiel has left the game, see _play_out
                     self.nodes.setdefault(place, {})
                     returns = self._evaluate(state)
                 else:
@@ -131,7 +139,7 @@ class _Tree:
             arm.total += returns[player]
 
     def _choose(self, node: dict[int, _Arm], legal: list[int]) -> int:
-        """A move not yet tried, any of them, else the one with the greatest bound; its visit is counted."""
+        """Returns a random untried move, else the one with the greatest bound, and counts its visit."""
         untried = [action for action in legal if action not in node]
         if untried:
             action = untried[int(self._choosing.random() * len(untried))]
@@ -142,20 +150,24 @@ class _Tree:
         for option in legal:
             if option in node:
                 node[option].offered += 1
-        # Counted on the way down: where players forget, a node can be met twice on one path.
+        # Counted on the way down: if players forget, a path can meet a node twice.
         node[action].visits += 1
         return action
 
     def _evaluate(self, state: State) -> list[float]:
-        """Mean returns of random play from here, one a seat."""
+        """Returns the mean returns of random play from here, one per seat."""
         ends = [_play_out(state.clone(), self._playing) for _ in range(self._rollouts)]
         return [sum(values) / len(ends) for values in zip(*ends, strict=True)]
 
 
 def _play_out(state: State, rng: random.Random) -> list[float]:
-    """Uniform moves, and chance by its probabilities, to the end or to where OpenSpiel knows no move.
+    """Plays uniform moves, and chance by its probabilities, to the end or until nothing is legal.
 
-    OpenSpiel's own rollouts end the process there (gin_rummy with hands of eight; see ``LocalBackend``).
+    OpenSpiel's own rollouts end the process if nothing is legal before the end (gin_rummy with hands of
+    eight; see ``LocalBackend``).
+
+    Returns:
+        The returns, one per seat.
     """
     while not state.is_terminal():
         if state.is_chance_node():
@@ -170,7 +182,7 @@ def _play_out(state: State, rng: random.Random) -> list[float]:
 
 
 def _chance(state: State, rng: random.Random) -> int:
-    """A chance outcome by its probability; ``random()`` is what Python promises never to change."""
+    """Draws a chance outcome by its probability, with ``random()`` alone, which Python promises to keep."""
     outcomes: list[tuple[int, float]] = state.chance_outcomes()
     left = rng.random()
     for outcome, probability in outcomes:
@@ -181,14 +193,14 @@ def _chance(state: State, rng: random.Random) -> int:
 
 
 def _key_of(kind: pyspiel.GameType) -> Key:
-    """The information state; the observation where a game has no other string, as gin_rummy."""
+    """Returns the information state as the key, or the observation if a game has no other string."""
     if kind.provides_information_state_string:
         return lambda state, player: str(state.information_state_string(player))
     return lambda state, player: str(state.observation_string(player))
 
 
 def _check_hidden(seating: Seating) -> None:
-    """Raise unless something is hidden in the game, and worlds can be drawn."""
+    """Raises OpponentError unless something is hidden in the game, and worlds can be drawn."""
     name, information = seating.spec.name, seating.game.get_type().information
     if information == pyspiel.GameType.Information.PERFECT_INFORMATION:
         raise OpponentError(

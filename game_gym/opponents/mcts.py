@@ -1,4 +1,4 @@
-"""``mcts``: Monte-Carlo tree search with random rollouts, OpenSpiel's C++ implementation."""
+"""The opponent ``mcts``: OpenSpiel's C++ Monte-Carlo tree search with random rollouts."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from game_gym.spec import Budget, Game
 from task_gym.errors import OpponentError
 from task_gym.opponents import Seating, SeatView, parse_counts, register_opponent
 
-#: Upstream's exploration constant.
 UCT_C = 1.414
+"""Upstream's exploration constant."""
 
-# Where the tree is cut back to save memory. It is never reached at these budgets (a node is about 100 bytes).
 _MEMORY_MB = 1000
+"""The size at which the tree is cut back. These budgets never reach it (a node is about 100 bytes)."""
 
 
 def read_budget(seating: Seating, name: str) -> Budget:
-    """The budget that an opponent's argument asks for: none means the game's own, "SIMS" one rollout each.
+    """Returns the budget of an opponent's argument; without one, the game's own.
 
     Raises:
-        OpponentError: an argument that is no budget, or a game that cannot be searched.
+        OpponentError: the argument is no budget, or the game cannot be searched.
     """
     check_search(seating, name)
     budget: Budget | None = parse_budget(seating.argument, name) or seating.spec.budget
@@ -35,7 +35,7 @@ def read_budget(seating: Seating, name: str) -> Budget:
 
 
 def check_search(seating: Seating, name: str) -> None:
-    """Raise an OpponentError unless players move one at a time and are paid at the end."""
+    """Raises OpponentError unless players move one at a time and are paid at the end."""
     kind = seating.game.get_type()
     if kind.dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL:
         raise OpponentError(
@@ -50,12 +50,12 @@ def check_search(seating: Seating, name: str) -> None:
 
 
 def parse_budget(argument: str, name: str) -> Budget | None:
-    """Read "SIMS" or "SIMSxROLLOUTS"; None for "".
+    """Reads "SIMS" (one rollout each) or "SIMSxROLLOUTS"; returns None for "".
 
     Two simulations are the least: MCTS's first only looks at the root, and leaves no move to choose.
 
     Raises:
-        OpponentError: anything else.
+        OpponentError: the argument is anything else.
     """
     if not argument:
         return None
@@ -64,10 +64,10 @@ def parse_budget(argument: str, name: str) -> Budget | None:
 
 
 def random_where_simultaneous(name: str) -> Callable[[Game, str], str]:
-    """The stand-in of a search: "random" in games of simultaneous moves, as upstream has it."""
+    """Returns a search's stand-in: "random" in games of simultaneous moves, as upstream does."""
 
     def stand_in(game: Game, argument: str) -> str:
-        parse_budget(argument, name)  # what cannot be read is refused there too
+        parse_budget(argument, name)  # an unreadable argument is an error in every game
         sequential = game.get_type().dynamics == pyspiel.GameType.Dynamics.SEQUENTIAL
         return "" if sequential else "random"
 
@@ -77,9 +77,9 @@ def random_where_simultaneous(name: str) -> Callable[[Game, str], str]:
 class MctsOpponent:
     """Searches the game from the true state.
 
-    In games with hidden information it cheats, as upstream's does: it searches from the cards that were
-    dealt, its opponent's included. ``ismcts`` is the honest one. In games of simultaneous moves environments
-    have ``random`` play in its place, as upstream does, and say so.
+    In games with hidden information it cheats, as upstream's search does: it searches from the cards that
+    were dealt, its opponent's included. ``ismcts`` is the honest one. In games of simultaneous moves
+    ``random`` plays in its place, as in upstream, and ``info["opponent"]`` says so.
     """
 
     def __init__(self, seating: Seating) -> None:
@@ -89,11 +89,11 @@ class MctsOpponent:
         self._bot: Any = None
 
     def restart(self, seed: int) -> None:
-        """Begin an episode from a bot root; the bot is built at its first move."""
+        """Begins an episode from a bot's root; the bot is built at its first move."""
         self._seed, self._bot = seed, None
 
     def act(self, view: SeatView) -> int:
-        """The move the search visited most, or proved best."""
+        """Returns the move that the search visited most, or proved best."""
         if self._bot is None:
             rollouts = pyspiel.RandomRolloutEvaluator(self._budget.rollouts, _signed(self._seed + 3))
             self._bot = pyspiel.MCTSBot(
@@ -102,7 +102,7 @@ class MctsOpponent:
                 UCT_C,
                 self._budget.simulations,
                 _MEMORY_MB,
-                True,  # proven wins and losses are not searched again, as upstream
+                True,  # proven wins and losses are not searched again, as in upstream
                 _signed(self._seed + 4),
                 False,
             )
@@ -111,7 +111,7 @@ class MctsOpponent:
 
 
 def _signed(seed: int) -> int:
-    """A 32-bit seed as the C++ int of the same bits."""
+    """Returns a 32-bit seed as the C++ int of the same bits."""
     return seed - 2**32 if seed >= 2**31 else seed
 
 

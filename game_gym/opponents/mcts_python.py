@@ -1,4 +1,7 @@
-"""``mcts-python``: upstream's own search, move for move. Slow: use it to replay upstream's games exactly."""
+"""The opponent ``mcts-python``, upstream's own search, move for move.
+
+It is slow: use it to replay upstream's games exactly.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,15 @@ from task_gym.seeding import Stream
 class UpstreamRollouts:
     """Upstream's evaluator: rollouts that draw uniformly among legal actions at every node.
 
-    Chance nodes included, without their probabilities; a rollout ends at a terminal state or where nothing is
-    legal. It follows the evaluator protocol of ``open_spiel.python.algorithms.mcts``.
+    Chance nodes too are drawn uniformly, without their probabilities. A rollout ends at a terminal state, or
+    when nothing is legal. It follows the evaluator protocol of ``open_spiel.python.algorithms.mcts``.
     """
 
     def __init__(self, rollouts: int, stream: Stream) -> None:
         self._rollouts, self._stream = rollouts, stream
 
     def evaluate(self, state: State) -> Any:
-        """Mean returns over the rollouts, float64 of shape (players,)."""
+        """Returns the mean returns over the rollouts, float64 of shape (players,)."""
         below = self._stream.below
         total: Any = None
         for _ in range(self._rollouts):
@@ -38,13 +41,13 @@ class UpstreamRollouts:
         return total / self._rollouts
 
     def prior(self, state: State) -> list[tuple[int, float]]:
-        """Uniform over the legal actions, at chance nodes too."""
+        """Returns the uniform distribution over the legal actions, at chance nodes too."""
         legal = state.legal_actions()
         return [(action, 1.0 / len(legal)) for action in legal]
 
 
 class PythonMctsOpponent:
-    """OpenSpiel's Python MCTSBot with upstream's evaluator and seeds. It reads hidden cards too."""
+    """OpenSpiel's Python MCTSBot with upstream's evaluator and seeds. As ``mcts``, it reads hidden cards."""
 
     def __init__(self, seating: Seating) -> None:
         # Imported here: only this opponent needs OpenSpiel's Python algorithms.
@@ -61,12 +64,12 @@ class PythonMctsOpponent:
         )
 
     def restart(self, seed: int) -> None:
-        """Begin an episode from a bot root. The bot keeps no tree between moves."""
+        """Begins an episode from a bot's root. The bot keeps no tree between moves."""
         self._rollouts.seed(seed + 3)
         self._search.seed(seed + 4)
 
     def act(self, view: SeatView) -> int:
-        """The move the search visited most, or proved best."""
+        """Returns the move that the search visited most, or proved best."""
         return int(self._bot.step(view.state))
 
 

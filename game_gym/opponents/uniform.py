@@ -1,4 +1,4 @@
-"""``random``: every legal action equally often."""
+"""The opponent ``random``, which plays every legal action equally often."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class UniformOpponent:
         self._stream = Stream()
 
     def restart(self, seed: int) -> None:
-        """Begin an episode from a bot root."""
+        """Begins an episode from a bot's root."""
         self._stream.seed(seed + 2)
 
     def act(self, view: SeatView) -> int:
-        """A uniform legal action."""
+        """Returns a legal action, drawn uniformly."""
         return self._stream.choice(view.legal_actions())
 
 

@@ -1,4 +1,4 @@
-"""What the games' wrappers share."""
+"""The base class of wrappers that change a game's text, and access to the game under wrappers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from task_gym.wrappers.base import Info, TurnWrapper, check_text
 
 
 def game_env(wrapper: gym.Wrapper[Any, Any, Any, Any]) -> GameSpielEnv:
-    """The game under all wrappers; an ArgumentError where there is none."""
+    """Returns the game under all wrappers, or raises ArgumentError if there is none."""
     env = wrapper.unwrapped
     if not isinstance(env, GameSpielEnv):
         raise ArgumentError(
@@ -23,10 +23,10 @@ def game_env(wrapper: gym.Wrapper[Any, Any, Any, Any]) -> GameSpielEnv:
 
 
 class LayoutWrapper(TurnWrapper):
-    """A wrapper that tells a turn in another layout.
+    """A wrapper that shows a turn in another layout.
 
     Closing texts stay as they are. ``render()`` returns the text in this layout ("ansi") or its picture
-    ("rgb_array"); mode "human" prints the environment's own.
+    ("rgb_array"); mode "human" prints the environment's own text.
     """
 
     def __init__(self, env: gym.Env[str, Any]) -> None:
@@ -35,18 +35,18 @@ class LayoutWrapper(TurnWrapper):
         self._game = game_env(self)
         self._text = ""
 
-    def tell(self, text: str, info: Info) -> str:
-        """The text of a turn, in which there is something to choose."""
+    def lay_out(self, text: str, info: Info) -> str:
+        """Returns the text of a turn in this layout; the turn has something to choose."""
         raise NotImplementedError
 
     def show(self, observation: str, info: Info) -> tuple[str, Info]:
-        """The text in this layout; the info as it is."""
+        """Returns the text in this layout, and the info as it is."""
         # A cut keeps its position's text and legal actions; every other end has a closing text and none.
-        self._text = self.tell(observation, info) if info["legal_actions"] else observation
+        self._text = self.lay_out(observation, info) if info["legal_actions"] else observation
         return self._text, info
 
     def render(self) -> Any:
-        """The current observation in this layout, as text or picture; else what the environment renders."""
+        """Returns the observation in this layout, as text or picture; else renders the environment."""
         if self.render_mode == "ansi":
             return self._text
         return picture(self._text) if self.render_mode == "rgb_array" else self.env.render()

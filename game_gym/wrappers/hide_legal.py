@@ -1,4 +1,4 @@
-"""Legal actions left untold."""
+"""The wrapper that hides the list of legal actions."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from task_gym.wrappers.base import Info
 
 
 class HideLegalActions(LayoutWrapper):
-    """Leave the list of legal actions out of the text.
+    """Leaves the list of legal actions out of the text.
 
-    What to answer is still said, and mask and info hold the legal actions as before. Wrappers that rewrite
-    the list, as ShuffledActions does, go inside this one.
+    The text still says what to answer, and mask and info have the legal actions as before. Wrappers that
+    rewrite the list, as ShuffledActions does, go inside this one.
 
     Raises:
-        ArgumentError: an environment that is no game, or whose observations are no texts.
+        ArgumentError: the environment is no game, or its observations are no texts.
         LayoutError: a wrapper inside changed the end of the text.
     """
 
@@ -28,7 +28,7 @@ class HideLegalActions(LayoutWrapper):
         RecordConstructorArgs.__init__(self)
         super().__init__(env)
 
-    def tell(self, text: str, info: Info) -> str:
-        """The text without the block of legal actions."""
+    def lay_out(self, text: str, info: Info) -> str:
+        """Returns the text without the block of legal actions."""
         state = without_choices(text, info["legal_actions"], info["admissible_commands"])
         return f"{state}\n\n{CLOSING}"

@@ -1,8 +1,7 @@
-"""Action ids that mean something else in each episode."""
+"""The wrapper that gives actions other ids in each episode."""
 
 from __future__ import annotations
 
-from operator import index
 from typing import Any
 
 import gymnasium as gym
@@ -12,47 +11,48 @@ from numpy.typing import NDArray
 
 from game_gym.prompts import with_choices, without_choices
 from game_gym.wrappers.base import LayoutWrapper
+from task_gym.checks import read_action
 from task_gym.errors import ArgumentError, IllegalActionError, illegal_action
 from task_gym.wrappers.base import Info
 
-#: Keeps the labels' stream apart from whatever else begins with an episode's seed.
-_STREAM = 0x1ABE15
+_KEY = 0x1ABE15
+"""Separates the labels' random numbers from all others that begin with an episode's seed."""
 
 
 def shuffled_labels(seed: int, actions: int) -> NDArray[np.int64]:
-    """The labels of an episode: a permutation of 0 … actions - 1, in which position is the game's own id.
+    """Returns the labels of an episode: a permutation of 0 … actions - 1, indexed by the game's own id.
 
-    It depends on its arguments alone, in any process and release: NumPy keeps what a seeded bit generator
-    puts out, while its Generator's ``permutation`` may change.
+    It depends on its arguments alone, in any process and release: NumPy keeps the output of a seeded bit
+    generator, while its Generator's ``permutation`` may change.
     """
-    keys = np.random.PCG64([seed, _STREAM]).random_raw(actions)
+    keys = np.random.PCG64([seed, _KEY]).random_raw(actions)
     return np.argsort(keys, kind="stable")
 
 
 class ShuffledActions(LayoutWrapper):
-    """Give the actions other ids in each episode, so that an id is worth reading and not worth learning.
+    """Gives the actions other ids in each episode, so that an id is worth reading and not worth learning.
 
-    The list in the text, ``legal_actions``, ``admissible_commands``, ``action_mask``, ``action_masks()``, the
-    message of an illegal action and the action of ``step`` all speak in labels, and lists are in ascending
-    label. ``history`` keeps OpenSpiel's ids, and so does the environment inside: ask the wrapper, and not
-    ``env.unwrapped``, for masks.
+    The new ids are called labels. They replace ids in the text's list, in ``legal_actions``,
+    ``admissible_commands``, ``action_mask``, ``action_masks()``, the message of an illegal action and the
+    action of ``step``; lists are in ascending label. ``history`` keeps OpenSpiel's ids, and so does the
+    environment inside: ask the wrapper, and not ``env.unwrapped``, for masks.
 
     The labels are a permutation of all the ids of the game that is played, drawn from ``info["seed"]``
-    (:func:`shuffled_labels`). Of all the ids, and not of the legal ones, so that a label means one action
-    throughout an episode and labels say nothing of how many actions are legal; of the game's, and not of
-    every id of an action space that larger games share, so that an address has the same labels whatever
-    else the environment may draw. Ids beyond the game's are never legal and stay as they are.
+    (:func:`shuffled_labels`). It covers all ids, not only the legal ones: a label means one action throughout
+    an episode, and labels say nothing of how many actions are legal. It covers the game's ids, not those of a
+    larger action space that games share: an address has the same labels whatever else the environment may
+    draw. Ids beyond the game's are never legal and stay as they are.
 
-    The text of a declared game speaks of actions by name, so that only its list holds ids; where the names
-    begin with ids, as in backgammon, they begin with labels here. OpenSpiel's own strings, which tell the
-    games that have no declaration, are left as they are.
+    The text of a declared game refers to actions by name, so that only its list has ids. If the names begin
+    with ids, as in backgammon, they begin with labels here. OpenSpiel's own strings, which describe games
+    without a declaration, stay as they are.
 
     Args:
-        env: GameSpiel-v0. Render modes "ansi" and "rgb_array" show labels. Mode "human" prints the ids of the
-            game itself, because it is the environment inside that prints.
+        env: GameSpiel-v0. Render modes "ansi" and "rgb_array" show labels. Mode "human" prints the game's own
+            ids, because the environment inside prints.
 
     Raises:
-        ArgumentError: another environment; GameSpielText-v0 reads replies by the game's own ids.
+        ArgumentError: another environment was given; GameSpielText-v0 reads replies by the game's own ids.
         LayoutError: a wrapper inside changed the end of the text.
     """
 
@@ -65,18 +65,18 @@ class ShuffledActions(LayoutWrapper):
                 "Discrete actions (GameSpiel-v0)"
             )
         self._size = int(env.action_space.n)
-        #: Label by id and id by label, for every id of the action space; ids until the first reset.
+        # Label by id and id by label, for every id of the action space; ids until the first reset.
         self._labels = self._ids = np.arange(self._size)
-        #: Labels of the legal actions, ascending, and their names in the same order.
+        # Labels of the legal actions, ascending, and their names in the same order.
         self._legal: list[int] = []
         self._names: list[str] = []
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """The mask by label: bool, shape (n,), True = legal."""
+        """Returns the mask by label: bool, shape (n,), True = legal."""
         return super().action_masks()[self._ids]
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[str, Info]:
-        """Begin an episode, with its labels."""
+        """Begins an episode, with its labels."""
         observation, info = self.env.reset(seed=seed, options=options)
         actions = self._game.variant.actions
         self._labels = np.arange(self._size)
@@ -85,11 +85,8 @@ class ShuffledActions(LayoutWrapper):
         return self.show(observation, info)
 
     def step(self, action: Any) -> tuple[str, Any, bool, bool, Info]:
-        """Make the move that has this label."""
-        try:
-            label = index(action)
-        except TypeError:
-            return super().step(action)  # which names the error
+        """Makes the move that has this label."""
+        label = read_action(action)
         own = int(self._ids[label]) if 0 <= label < self._size else label
         given, legal = f"action: {label} was given", self._legal
         try:
@@ -101,7 +98,7 @@ class ShuffledActions(LayoutWrapper):
         return result
 
     def show(self, observation: str, info: Info) -> tuple[str, Info]:
-        """Text and info in labels."""
+        """Returns text and info in labels."""
         ids, names = info["legal_actions"], info["admissible_commands"]
         labels = self._labels[ids].tolist()
         if self._game.variant.spec.numbered_names:
@@ -117,7 +114,7 @@ class ShuffledActions(LayoutWrapper):
         }
         return text, {**info, **relabelled}
 
-    def tell(self, text: str, info: Info) -> str:
-        """The text with its list in labels."""
+    def lay_out(self, text: str, info: Info) -> str:
+        """Returns the text with its list in labels."""
         state = without_choices(text, info["legal_actions"], info["admissible_commands"])
         return with_choices(state, self._legal, self._names)

@@ -1,4 +1,4 @@
-"""The game's own tensor in place of the text."""
+"""The wrapper that replaces the text by the game's own tensor."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from task_gym.wrappers.base import Info, TurnWrapper, check_text
 
 Tensor = NDArray[np.float32]
 
-#: What OpenSpiel calls the two, the one that is preferred first.
 _KINDS = ("information_state_tensor", "observation_tensor")
+"""OpenSpiel's names of the two tensors, the preferred one first."""
 
 
 class TensorObservation(TurnWrapper):
-    """Replace the text by OpenSpiel's tensor for the seat to move, float32.
+    """Replaces the text by OpenSpiel's tensor for the seat to move, float32.
 
-    It is the information state tensor where the game has one, because that holds all that the seat has seen,
-    as the text does; else the observation tensor, which in games where everything is open is the position.
-    Where the text is the closing one, the tensor is all zeros: there is nothing left to choose, and a game
-    that was given up has no position of its own end. The text stays in ``info["text"]``.
+    It is the information state tensor if the game has one, because that shows all that the seat has seen, as
+    the text does. Otherwise it is the observation tensor: the position, in games that hide nothing. In place
+    of the closing text the tensor is all zeros: there is nothing left to choose, and a game that was given up
+    has no final position. The text stays in ``info["text"]``.
 
     Args:
-        env: GameSpiel-v0 or GameSpielText-v0.
+        env: GameSpiel-v0 or GameSpielText-v0 with a local backend.
         flat: Whether the tensor has one dimension; else the game's own shape, as (9, 5, 5) in hex.
 
     Raises:
-        ArgumentError: an environment that is no game or whose observations are no texts, or that draws from
-            variants whose tensors differ in kind or shape.
-        GameError: a game that has no tensor.
+        ArgumentError: the environment is no game, its observations are no texts, or its variants have tensors
+            that differ in kind or shape.
+        GameError: a game has no tensor.
     """
 
     def __init__(self, env: gym.Env[str, Any], flat: bool = True) -> None:
@@ -49,16 +49,16 @@ class TensorObservation(TurnWrapper):
         for variant in others:
             if _tensor(variant) != (kind, own):
                 raise ArgumentError(
-                    f"TensorObservation: an environment was given whose tensors differ: {_told(first)}, "
-                    f"{_told(variant)}; allowed: variants that have the same"
+                    f"TensorObservation: an environment was given whose tensors differ: {_described(first)}, "
+                    f"{_described(variant)}; allowed: variants that have the same"
                 )
         self._shape = (math.prod(shape),) if flat else shape
-        # Counts and points are in some of them, so that only the number format bounds them all.
+        # Some have counts and points, so that only the number format bounds them all.
         limits = np.finfo(np.float32)
         self.observation_space = gym.spaces.Box(limits.min, limits.max, shape=self._shape, dtype=np.float32)
 
     def show(self, observation: str, info: Info) -> tuple[Tensor, Info]:
-        """The tensor of the seat to move, and the info with the text."""
+        """Returns the tensor of the seat to move, and the info with the text."""
         info = {**info, "text": observation}
         if not info["legal_actions"]:
             return np.zeros(self._shape, dtype=np.float32), info
@@ -67,7 +67,7 @@ class TensorObservation(TurnWrapper):
 
 
 def _tensor(variant: Variant) -> tuple[str, tuple[int, ...]]:
-    """Kind and shape of the tensor that a game is seen by."""
+    """Returns kind and shape of the tensor that shows a game."""
     for kind in _KINDS:
         if getattr(variant.game.get_type(), f"provides_{kind}"):
             return kind, tuple(getattr(variant.game, f"{kind}_shape")())
@@ -77,6 +77,6 @@ def _tensor(variant: Variant) -> tuple[str, tuple[int, ...]]:
     )
 
 
-def _told(variant: Variant) -> str:
+def _described(variant: Variant) -> str:
     kind, shape = _tensor(variant)
     return f"{variant.game} has an {kind} of shape {shape}"

@@ -1,4 +1,4 @@
-"""Rules once, as upstream tells them."""
+"""The wrapper that shows the rules once, as upstream does."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from task_gym.wrappers.base import Info
 
 
 class UpstreamLayout(LayoutWrapper):
-    """Tell the rules in the first turn of an episode only, as affinetes' sessions do.
+    """Shows the rules in the first turn of an episode only, as affinetes' sessions do.
 
-    The rest of the text stays as it is. The first turn is what reset returns; after an illegal action it is
-    shown again, without the rules. With open seats each seat is told the rules in its own first turn.
+    The rest of the text stays as it is. ``reset`` returns the first turn; after an illegal action it is shown
+    again, without the rules. With open seats each seat sees the rules in its own first turn.
 
     Args:
         env: GameSpiel-v0 or GameSpielText-v0 with ``rules=True``.
 
     Raises:
-        ArgumentError: an environment that tells no rules, or is no game.
+        ArgumentError: the environment shows no rules, or is no game.
         LayoutError: a wrapper inside changed the beginning of the text.
     """
 
@@ -35,18 +35,17 @@ class UpstreamLayout(LayoutWrapper):
                 "UpstreamLayout: an environment with rules=False was given, allowed: rules=True, so that "
                 "there are rules to tell in the first turn"
             )
-        #: Seats that were told the rules in this episode.
-        self._told: set[int] = set()
+        self._informed: set[int] = set()  # the seats that saw the rules in this episode
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[str, Info]:
-        """Begin an episode, in which nobody was told the rules yet."""
+        """Begins an episode, in which no seat saw the rules yet."""
         observation, info = self.env.reset(seed=seed, options=options)
-        self._told = set()
+        self._informed = set()
         return self.show(observation, info)
 
-    def tell(self, text: str, info: Info) -> str:
-        """The text, with the rules where the seat has not been told them."""
+    def lay_out(self, text: str, info: Info) -> str:
+        """Returns the text, with the rules if the seat has not seen them."""
         shorter = without_rules(text, self._game.variant)
-        first = info["seat"] not in self._told
-        self._told.add(info["seat"])
+        first = info["seat"] not in self._informed
+        self._informed.add(info["seat"])
         return text if first else shorter

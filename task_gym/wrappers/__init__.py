@@ -1,4 +1,4 @@
-"""Wrappers: one effect each."""
+"""Wrappers for any task environment, each with one effect."""
 
 from task_gym.wrappers.chat import ChatObservation
 from task_gym.wrappers.dictionary import DictObservation

@@ -1,4 +1,4 @@
-"""What the wrappers share: the mask passed through, and one place that sees every turn."""
+"""The wrappers' base classes: one passes the mask through, one changes a turn's observation and info."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ Info = dict[str, Any]
 
 
 class MaskedWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """A wrapper with the mask at hand. Each records its arguments, so that ``env.spec`` makes it again."""
+    """A wrapper that passes the mask through, and records its arguments for ``env.spec``."""
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """The wrapped environment's mask: bool, shape (n,), True = legal."""
+        """Returns the wrapped environment's mask: bool, shape (n,), True = legal."""
         masks: NDArray[np.bool_] = self.env.get_wrapper_attr("action_masks")()
         return masks
 
 
 class TurnWrapper(MaskedWrapper):
-    """A wrapper that changes what is seen of a turn, in reset and in step alike."""
+    """A wrapper that changes a turn's observation and info, in reset and in step alike."""
 
     def show(self, observation: Any, info: Info) -> tuple[Any, Info]:
-        """The observation and the info of this turn, from the wrapped environment's."""
+        """Returns this turn's observation and info, made from the wrapped environment's."""
         raise NotImplementedError
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
-        """As the wrapped environment's, shown by this wrapper."""
+        """Resets the wrapped environment, and shows its first turn."""
         return self.show(*self.env.reset(seed=seed, options=options))
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, Info]:
-        """As the wrapped environment's, shown by this wrapper."""
+        """Steps the wrapped environment, and shows its turn."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         observation, info = self.show(observation, info)
         return observation, reward, terminated, truncated, info
 
 
 def check_text(wrapper: gym.Wrapper[Any, Any, Any, Any]) -> None:
-    """Raise ArgumentError unless what is wrapped has text observations."""
+    """Raises ArgumentError unless the wrapped environment has text observations."""
     space = wrapper.env.observation_space
     if not isinstance(space, gym.spaces.Text):
         raise ArgumentError(
@@ -52,7 +52,7 @@ def check_text(wrapper: gym.Wrapper[Any, Any, Any, Any]) -> None:
 
 
 def check_mask(wrapper: gym.Wrapper[Any, Any, Any, Any]) -> None:
-    """Raise ArgumentError unless what is wrapped says which actions are legal."""
+    """Raises ArgumentError unless the wrapped environment says which actions are legal."""
     if not hasattr(wrapper.unwrapped, "action_masks"):
         raise ArgumentError(
             f"{wrapper.class_name()}: an environment without action_masks() was given, {wrapper.unwrapped}; "

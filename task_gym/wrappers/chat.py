@@ -1,4 +1,4 @@
-"""The episode as a conversation."""
+"""The wrapper that shows the episode as a conversation."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from task_gym.wrappers.base import Info, TurnWrapper, check_text
 Message = dict[str, str]
 Chat = tuple[Message, ...]
 
-#: Characters a message may have: more than any observation or reply has.
 MESSAGE_LENGTH = 1 << 21
+"""The most characters that a message may have: more than any observation or reply has."""
 
 # Two messages, the second with more tokens for every tokenizer: digits are in each vocabulary.
 _SHORTER, _LONGER = "0", "0 1 2 3 4 5 6 7 8 9"
@@ -33,40 +33,40 @@ _COUNTS = (
 
 
 class ChatObservation(TurnWrapper):
-    """Replace a text observation by the conversation so far, as a chat template takes it.
+    """Replaces a text observation by the conversation so far, as a chat template takes it.
 
-    A tuple of ``{"role", "content"}``: the system message, where there is one; for each earlier turn of this
-    episode the user's message (what was seen) and the assistant's (what was answered: the action's id, or the
-    reply where the environment takes text); last the user's message of this turn. The text of this turn alone
-    stays in ``info["text"]``.
+    The observation is a tuple of ``{"role", "content"}``: the system message, if there is one; for each
+    earlier turn of this episode the user's message (the observation) and the assistant's (the action's id, or
+    the reply if the environment takes text); last the user's message of this turn. The text of this turn
+    alone stays in ``info["text"]``.
 
     An illegal action is part of the conversation: it is an answer like any other, and the user's next message
     is ``info["error"]["message"]``, an empty line and the observation.
 
-    With open seats every seat has its own conversation: the observation is that of ``info["seat"]`` and holds
+    With open seats every seat has its own conversation. The observation is that of ``info["seat"]``, with
     what this seat saw and answered.
 
     Args:
         env: An environment with text observations.
         system: The system message; None for no such message.
-        turns: Earlier turns that are shown at most, the latest; 0 for this turn alone, None for all.
-        budget: Tokens that the conversation may have. Turns are left out whole, the oldest first, until it
-            fits; the system message and this turn always stay.
-        count: Conversation (a tuple of messages, not a text) to its number of tokens, with whatever a chat
-            template adds to it. It must not grow when the oldest turn is left out. Given with ``budget`` and
-            only then. With a tokenizer of transformers::
+        turns: How many earlier turns to show, the latest ones; 0 for this turn alone, None for all.
+        budget: The most tokens of a conversation. Whole turns are left out, the oldest first, until it fits;
+            the system message and this turn always stay.
+        count: Conversation (a tuple of messages, not a text) to its number of tokens, with all that a chat
+            template adds to it. It must not grow when the oldest turn is left out. It is given with
+            ``budget``, and only then. With a tokenizer of transformers::
 
                 lambda chat: len(
                     tokenizer.apply_chat_template(chat, add_generation_prompt=True, return_dict=False)
                 )
 
-            It is tried at once on two conversations of one short message each. What it raises in an episode
-            is raised as it is.
+            It is tried at once on two conversations of one short message each. An exception that it raises in
+            an episode goes to the caller as it is.
 
     Raises:
-        ArgumentError: a number below what is allowed, one of ``budget`` and ``count`` without the other, an
-            environment whose observations are no texts, or a ``count`` that fails on a short conversation,
-            returns no whole number from 0, or does not count more for a longer message.
+        ArgumentError: a number is below what is allowed, one of ``budget`` and ``count`` is given without the
+            other, the observations are no texts, or ``count`` fails on a short conversation, returns no whole
+            number from 0, or does not count more for a longer message.
         TokenError: the system message and this turn alone have more tokens than the budget.
     """
 
@@ -78,7 +78,7 @@ class ChatObservation(TurnWrapper):
         budget: int | None = None,
         count: Callable[[Chat], int] | None = None,
     ) -> None:
-        # Not copied: what counts can hold a large tokenizer.
+        # Not copied: the function can hold a large tokenizer.
         RecordConstructorArgs.__init__(
             self, _disable_deepcopy=True, system=system, turns=turns, budget=budget, count=count
         )
@@ -94,7 +94,7 @@ class ChatObservation(TurnWrapper):
         self._window, self._budget, self._count = turns, budget, count
         if count is not None:
             self._try(count)
-        #: What each seat saw and answered, in order.
+        # What each seat saw and answered, in order.
         self._turns: dict[Hashable, list[tuple[str, str]]] = {}
         self._asked: tuple[Hashable, str] = (None, "")
         self.observation_space = gym.spaces.Sequence(
@@ -107,13 +107,13 @@ class ChatObservation(TurnWrapper):
         )
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Chat, Info]:
-        """Begin an episode and a conversation."""
+        """Begins an episode and a conversation."""
         observation, info = self.env.reset(seed=seed, options=options)
         self._turns = {}
         return self.show(observation, info)
 
     def step(self, action: Any) -> tuple[Chat, Any, bool, bool, Info]:
-        """As the wrapped environment's; the action is the answer to what was shown last."""
+        """Steps the wrapped environment; the action is the answer to the last observation."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         seat, question = self._asked
         self._turns.setdefault(seat, []).append((question, _answer(action)))
@@ -121,7 +121,7 @@ class ChatObservation(TurnWrapper):
         return chat, reward, terminated, truncated, info
 
     def show(self, observation: str, info: Info) -> tuple[Chat, Info]:
-        """The conversation of the seat to move, and the info with the text."""
+        """Returns the conversation of the seat to move, and the info with the text."""
         error = info.get("error")
         question = observation if error is None else f"{error['message']}\n\n{observation}"
         seat = info.get("seat")
@@ -132,7 +132,7 @@ class ChatObservation(TurnWrapper):
         return self._fit(earlier, question), {**info, "text": observation}
 
     def _try(self, count: Callable[[Chat], int]) -> None:
-        """Raise ArgumentError unless ``count`` counts tokens of conversations."""
+        """Raises ArgumentError unless ``count`` counts tokens of conversations."""
         try:
             sizes = [_size(count, self._chat([], text)) for text in (_SHORTER, _LONGER)]
         except TaskGymError:
@@ -150,7 +150,7 @@ class ChatObservation(TurnWrapper):
             )
 
     def _fit(self, earlier: list[tuple[str, str]], question: str) -> Chat:
-        """The longest conversation that fits the budget."""
+        """Returns the longest conversation that fits the budget."""
         count, budget = self._count, self._budget
         if count is None or budget is None:
             return self._chat(earlier, question)
@@ -169,14 +169,14 @@ class ChatObservation(TurnWrapper):
 
     def _chat(self, earlier: list[tuple[str, str]], question: str) -> Chat:
         said = [message for turn in earlier for message in zip(("user", "assistant"), turn, strict=True)]
-        # New dictionaries each time: who keeps an observation may change it.
+        # New dictionaries each time: the caller may change an observation.
         return tuple(
             {"role": role, "content": content} for role, content in (*self._head, *said, ("user", question))
         )
 
 
 def _size(count: Callable[[Chat], int], chat: Chat) -> int:
-    """What ``count`` returns for the conversation; an ArgumentError unless it is a whole number from 0."""
+    """Returns the conversation's tokens, or raises ArgumentError unless ``count`` returns a number from 0."""
     size: Any = count(chat)
     try:
         # A bool is an index too, and says whether something fits instead of how long it is.

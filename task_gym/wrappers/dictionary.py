@@ -1,4 +1,4 @@
-"""The observation and the mask in one dictionary."""
+"""The wrapper that puts observation and mask into one dictionary."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from task_gym.wrappers.base import Info, TurnWrapper, check_mask
 
 
 class DictObservation(TurnWrapper):
-    """Put the mask beside the observation: ``{"observation": …, "action_mask": int8 (n,), 1 = legal}``.
+    """Puts the mask beside the observation: ``{"observation": …, "action_mask": int8 (n,), 1 = legal}``.
 
-    The keys, and the mask's Box, are those that PettingZoo's environments have and that Tianshou reads. The
-    observation may be a text or whatever a wrapper inside made of it: tokens, a tensor, a chat. All zeros in
-    the mask mean what they mean in the info: the episode is over.
+    The keys and the mask's Box are those of PettingZoo's environments, which Tianshou reads. The observation
+    may be a text, or what a wrapper inside returns in its place: tokens, a tensor, a chat. A mask of zeros
+    means that the episode is over, as in the info.
 
     Raises:
-        ArgumentError: an environment without ``action_masks()``.
+        ArgumentError: the environment has no ``action_masks()``.
     """
 
     def __init__(self, env: gym.Env[Any, Any]) -> None:
@@ -36,5 +36,5 @@ class DictObservation(TurnWrapper):
         )
 
     def show(self, observation: Any, info: Info) -> tuple[dict[str, Any], Info]:
-        """The dictionary; its mask is a copy, and the info stays as it is."""
+        """Returns the dictionary, with a copy of the mask, and the info as it is."""
         return {"observation": observation, "action_mask": info["action_mask"].copy()}, info

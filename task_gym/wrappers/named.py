@@ -1,4 +1,4 @@
-"""Actions answered by name."""
+"""The wrapper that has actions answered by name."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from task_gym.contract import CLOSING
 from task_gym.errors import ArgumentError
 from task_gym.wrappers.base import Info, TurnWrapper, check_mask, check_text
 
-#: What the observation ends with in place of the question for a number.
 NAMED_CLOSING = "Your choice (action name only):"
+"""The last line of an observation that asks for an action's name."""
 
 
 class NamedText(str):
-    """A text that carries what its legal actions are called.
+    """A text that carries the names of its legal actions.
 
-    It is equal to the same text without names, and pickles and copies with them; what is cut or joined from
-    it has none.
+    It is equal to the same text without names, and pickles and copies with them. Slices and joins of it have
+    none.
 
     Args:
-        names: One a legal action, by ascending action; none after the end.
+        text: The text.
+        names: One per legal action, by ascending action; none after the end.
     """
 
     names: tuple[str, ...]
@@ -35,20 +36,20 @@ class NamedText(str):
 
 
 class NamedActions(TurnWrapper):
-    """Have actions answered by name: the observation asks for one, and carries all of them.
+    """Asks for an action's name in place of its number: the observation carries all the names.
 
-    A question for an action's number is turned into one for its name; one that asks for something else, as
-    ``CodeTraceChoice-v0(listed=False)`` for an output, stays. The observation becomes a :class:`NamedText`
-    with ``info["admissible_commands"]`` as its names, less the line ends around each. Actions stay numbers: a
-    policy that writes the name of one gives its number, as ``LLMPolicy(answer="name")`` does.
+    A question for an action's number becomes one for its name. Any other question stays, as that of
+    ``CodeTraceChoice-v0(listed=False)`` for an output. The observation becomes a :class:`NamedText` with
+    ``info["admissible_commands"]`` as its names, without the line ends around each. Actions stay numbers: a
+    policy that writes a name gives its number, as ``LLMPolicy(answer="name")`` does.
 
-    A model that is small or has not been taught to read lists says more by how probable it finds an answer
-    than by the number it would give it (the cloze and the multiple choice formulation of Gu et al. 2024,
+    A model that is small, or not trained to read lists, shows more by the probability of an answer than by
+    the number that it writes (the cloze and the multiple choice formulation of Gu et al. 2024,
     arXiv:2406.08446).
 
     Raises:
-        ArgumentError: an environment whose observations are no texts, or which has no mask, or which names no
-            actions (found out when it is reset).
+        ArgumentError: the environment's observations are no texts, or it has no mask, or it names no actions
+            (checked at its reset).
     """
 
     def __init__(self, env: gym.Env[str, Any]) -> None:
@@ -58,7 +59,7 @@ class NamedActions(TurnWrapper):
         check_mask(self)
 
     def show(self, observation: str, info: Info) -> tuple[NamedText, Info]:
-        """The text with its names, and the info as it is."""
+        """Returns the text with its names, and the info as it is."""
         if observation.endswith(CLOSING):
             observation = observation.removesuffix(CLOSING) + NAMED_CLOSING
         if "admissible_commands" not in info:

@@ -1,4 +1,4 @@
-"""Text observations as padded token ids."""
+"""The wrapper that turns text observations into padded token ids."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ Tokens = NDArray[np.int32]
 
 
 class TokenObservation(TurnWrapper):
-    """Replace a text observation by its token ids, int32 of shape (length,), padded on the right.
+    """Replaces a text observation by its token ids, int32 of shape (length,), padded on the right.
 
-    The text stays in ``info["text"]``. A Box of fixed shape is what stock vector environments and rollout
-    buffers take; ``action_masks()`` is passed through, so MaskablePPO works behind a DummyVecEnv.
+    The text stays in ``info["text"]``. Stock vector environments and rollout buffers take a Box of fixed
+    shape, and ``action_masks()`` is passed through, so MaskablePPO works behind a DummyVecEnv.
 
     Args:
         env: An environment with text observations.
         encode: Text to token ids, each in 0 … vocab_size - 1 and none equal to ``pad_id``.
-        length: Number of ids an observation holds.
+        length: Number of ids per observation.
         vocab_size: Number of ids the encoder may use.
         pad_id: Fills the rest. Any id that the encoder never produces for a text, in -1 … vocab_size.
 
     Raises:
-        ArgumentError: a length or vocabulary below 1, a padding id outside -1 … vocab_size, or an
-            environment whose observations are no texts.
-        TokenError: a text of more than ``length`` tokens, or an id that is out of range or is padding.
+        ArgumentError: the length or the vocabulary is below 1, the padding id is outside -1 … vocab_size, or
+            the observations are no texts.
+        TokenError: a text has more than ``length`` tokens, or an id is out of range or is padding.
     """
 
     def __init__(
@@ -67,11 +67,11 @@ class TokenObservation(TurnWrapper):
         )
 
     def show(self, observation: str, info: Info) -> tuple[Tokens, Info]:
-        """The token ids, and the info with the text."""
+        """Returns the token ids, and the info with the text."""
         return self.tokens(observation), {**info, "text": observation}
 
     def tokens(self, text: str) -> Tokens:
-        """Token ids of a text, shape (length,)."""
+        """Returns the token ids of a text, shape (length,)."""
         ids = np.asarray(self._encode(text), dtype=np.int64)
         if ids.size > self._length:
             raise TokenError(

@@ -1,4 +1,4 @@
-"""Scores around zero."""
+"""The wrapper that centres scores at zero."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from task_gym.wrappers.base import Info, MaskedWrapper
 
 
 class ZeroCentredReward(MaskedWrapper):
-    """Pay 2·score - 1 in place of the score: 1 for the best end, 0 for a draw, -1 for the worst.
+    """Pays 2·score - 1 in place of the score: 1 for the best end, 0 for a draw, -1 for the worst.
 
-    With score s, the step that terminates the episode pays ``reward + s - 1``. Where the reward was the score
-    alone that is 2s - 1; the cost of an illegal action is added to it as it was, so that an episode's return
-    is 2s - 1 less 0.01 for each illegal action, and a forfeit's last step pays -1.01. Every other step pays
-    what it paid.
+    With score s, the step that terminates the episode pays ``reward + s - 1``. That is 2s - 1 if the reward
+    was the score alone. An illegal action still costs 0.01, so that an episode's return is 2s - 1 less 0.01
+    for each illegal action, and a forfeit's last step pays -1.01. Every other step keeps its reward.
 
-    An episode that is truncated pays nothing at its end: a cut by ``max_turns`` has no outcome that could be
-    centred, so that a learner which bootstraps adds the position's value to 0 and not to a loss, and a fault
-    is nobody's doing. A learner that does not bootstrap sees a cut as a draw. An episode that is over at
-    reset pays nothing, as ever: its score is in the info.
+    A truncated episode pays nothing at its end. A cut by ``max_turns`` has no outcome to centre: a learner
+    that bootstraps adds the position's value to 0 and not to a loss, and one that does not sees a draw. A
+    fault is nobody's doing. An episode that is over at reset pays nothing, as without this wrapper: its score
+    is in the info.
     """
 
     def __init__(self, env: gym.Env[Any, Any]) -> None:
@@ -29,7 +28,7 @@ class ZeroCentredReward(MaskedWrapper):
         super().__init__(env)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, Info]:
-        """As the wrapped environment's, with the score centred where the episode terminates."""
+        """Steps the wrapped environment, and centres the score if the episode terminates."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         paid = float(reward)
         if terminated:

@@ -278,16 +278,16 @@ def test_a_game_left_without_a_move_is_a_fault(seat: int) -> None:
         state.apply_action(next(a for a in outcomes if name in state.action_to_string(-1, a)))
     state.apply_action(next(a for a in state.legal_actions() if "upcard" in state.action_to_string(a)))
     backend.state = state
-    for view in backend._table.views:
+    for view in backend._match.views:
         view.state = state
     if seat == 0:
         env._turn = backend._next_turn()
-        knock = Knocker().act(backend._table.views[0])
+        knock = Knocker().act(backend._match.views[0])
         _, reward, terminated, truncated, info = env.step(knock)
         assert (reward, terminated, truncated) == (0.0, False, True)
         assert (info["result"], info["score"], info["success"]) == ("fault", None, False)
         assert info["legal_actions"] == [] and not info["action_mask"].any()
     else:
-        backend._table.bots[0] = Knocker()
+        backend._match.bots[0] = Knocker()
         ending = backend._next_turn().ending
         assert (ending.result, ending.score) == ("fault", None)

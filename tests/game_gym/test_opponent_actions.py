@@ -463,11 +463,11 @@ def test_a_seat_without_a_legal_action_is_a_fault_for_every_opponent(rule: str) 
     backend: Any = env._backend
     backend._illegal = None if rule == "raise" else 0
     backend.state = stuck_state(env.variant.game)
-    for view in backend._table.views:
+    for view in backend._match.views:
         view.state = backend.state
     seating = Seating(env.variant.game, env.variant.spec, 0, "")
     for kind in (UniformOpponent, FirstOpponent, Fixed):
-        backend._table.bots[0] = kind(seating)
+        backend._match.bots[0] = kind(seating)
         turn = backend._next_turn()
         assert (turn.ending.result, turn.ending.score) == ("fault", None)
         assert turn.opponent_illegal == (None if rule == "raise" else 0)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from task_gym.seeding import Stream
+from task_gym.seeding import Stream, shuffled
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -44,3 +44,16 @@ def test_one_choice_draws_nothing() -> None:
     stream, other = Stream(1), Stream(1)
     assert stream.choice(["only"]) == "only"
     assert stream.below(10**6) == other.below(10**6)
+
+
+@given(SEEDS, st.lists(st.integers(), max_size=30))
+def test_a_shuffle_is_a_permutation_that_follows_from_its_draws(seed: int, items: list[int]) -> None:
+    order = shuffled(items, Stream(seed).below)
+    assert sorted(order) == sorted(items)
+    assert shuffled(items, Stream(seed).below, len(items) // 2) == order[: len(items) // 2]
+
+
+def test_golden_shuffle() -> None:
+    # Draws of 2 from 4, 0 from 3, 1 from 2 and 0 from 1 take "c", then "a", then "d", then "b".
+    draws = iter([2, 0, 1, 0])
+    assert shuffled("abcd", lambda n: next(draws)) == ["c", "a", "d", "b"]

@@ -1,4 +1,4 @@
-"""Sandboxes to try things in, and what their levels promise."""
+"""Sandboxes for tests, and the protection of their levels."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ FILTERED = LEVELS[:-1]
 FILES = LEVELS[:2]
 
 LIMITS = Limits(cpu_seconds=2, wall_seconds=5.0, memory=128 << 20, output=4096, file_size=1 << 20)
-"""Of the sandboxes here: enough for any honest program, also on a machine that is busy."""
+"""Limits of these sandboxes: enough for any honest program, even on a busy machine."""
 
 SHORT = Limits(cpu_seconds=1, wall_seconds=1.0, memory=128 << 20, output=4096, file_size=1 << 20)
-"""For programs that would never end: time enough to begin, on a machine that is busy."""
+"""Limits for programs that would never end: enough time to begin on a busy machine."""
 
 Run = Callable[..., Result]
-"""(program, stdin="", limits=LIMITS) -> its result."""
+"""A function (program, stdin="", limits=LIMITS) that returns the program's result."""
 
 
 def need(level: str) -> None:
-    """Skip the test where this machine does not have a level, and say why."""
+    """Skips the test if this machine does not have a level, and says why."""
     reason = trouble(level)
     if reason is not None:
         pytest.skip(f"no level {level!r} here: {reason}")
@@ -49,7 +49,7 @@ class Box:
         return result
 
     def workers(self) -> set[int]:
-        """The processes of the warm workers."""
+        """Returns the processes of the warm workers."""
         return {w._process.pid for box in self._sandboxes.values() for w in box._workers.values()}
 
     def close(self) -> None:
@@ -58,7 +58,7 @@ class Box:
 
 
 def running(pid: int) -> bool:
-    """Whether a process is there, and not just waiting for its parent to notice that it ended."""
+    """Returns whether a process exists and is not a zombie."""
     try:
         state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
@@ -67,7 +67,7 @@ def running(pid: int) -> bool:
 
 
 def descendants(ancestor: int) -> set[int]:
-    """The processes below one."""
+    """Returns the descendants of a process."""
     children: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:

@@ -1,4 +1,4 @@
-"""Property tests draw the same examples each time, and are not timed: machines are shared."""
+"""Settings of property tests: the same examples each time, and no deadline because machines are shared."""
 
 from hypothesis import settings
 

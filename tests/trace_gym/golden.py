@@ -1,9 +1,9 @@
-"""Golden transcripts: what the environments say, word for word, at tasks of every family and level.
+"""Golden transcripts of the environments, word for word, on tasks of every family and level.
 
-``python -m tests.trace_gym.golden [ID ...]`` writes them anew, all of them or those named. Look at the
-difference before keeping it: a changed transcript is a changed environment, or a changed generator.
+``python -m tests.trace_gym.golden [ID ...]`` writes all or the named ones anew. Look at the difference before
+keeping it: a changed transcript means a changed environment or generator.
 
-Two episodes stand whole; of the others there are all three scores and a digest of every turn.
+Two episodes are complete. The others have all three scores and a digest of every turn.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from tests.trace_gym.play import IDS, episode
 
 FOLDER = Path(__file__).parent.parent / "data" / "golden_trace"
 
-#: Tasks told whole, and tasks told by a digest: one of each family, the levels in turn.
 WHOLE = (3, 31)
+"""Tasks in full, and tasks as digests: one of each family, the levels in turn."""
+
 DIGESTS = tuple(family + 16 * (family * 3 % 10) for family in range(16))
 
-#: False outputs take a good part of a second.
 FEWER = DIGESTS[::4]
+"""False outputs take a good part of a second."""
 
 
 def path(name: str) -> Path:
@@ -33,7 +34,7 @@ def path(name: str) -> Path:
 
 
 def transcript(name: str) -> str:
-    """As JSON with one item a line."""
+    """Returns JSON with one item per line."""
     env = gym.make(name).unwrapped
     items: list[Any] = []
     for task_id in (*WHOLE, *(FEWER if name == "CodeTraceChoice-v0" else DIGESTS)):
@@ -47,7 +48,7 @@ def transcript(name: str) -> str:
 
 
 def played(env: Any, task_id: int) -> list[Any]:
-    """An episode; which protection the machine offers is left out."""
+    """Returns an episode, without the machine's protection."""
     record = episode(env, task_id, {"task_id": task_id})
     for turn in record:
         del turn[-1]["sandbox"]

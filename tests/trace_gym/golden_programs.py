@@ -1,7 +1,7 @@
 """Digests of some programs of every family and level.
 
-``python -m tests.trace_gym.golden_programs`` writes them anew. A changed digest is a changed task: whoever
-trained or was scored on these ids gets other programs from then on.
+``python -m tests.trace_gym.golden_programs`` writes them anew. A changed digest is a changed task: its id
+gives another program from then on.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from trace_gym.programs.builtin import LEVELS, NAMES, ids_of, make
 
 FILE = Path(__file__).parent.parent / "data" / "trace_golden.json"
 
-#: Which of a family's and level's ids are digested.
 POSITIONS = (0, 1, 2, 1_000_000, -1)
+"""Positions of the digested ids among those of a family and level."""
 
 
 def digest(family: str, level: int) -> str:
-    """SHA-256 over source, input and output of the ids, with a zero byte after each."""
+    """Returns the SHA-256 of the ids' sources, inputs and outputs, with a zero byte after each."""
     ids = ids_of(level, family)
     sha = hashlib.sha256()
     for position in POSITIONS:

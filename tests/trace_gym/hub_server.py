@@ -1,6 +1,6 @@
-"""A hub on this machine: one data set, as many commits as one puts on it, and the protocol of the real one.
+"""A hub on this machine, with one data set, any number of commits, and the real hub's protocol.
 
-As much of it as ``huggingface_hub`` asks for: what a revision is, the files of a commit, and the files.
+It has the requests of ``huggingface_hub``: a revision's commit, a commit's list of files, and the files.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from urllib.parse import unquote, urlsplit
 
 
 class Hub:
-    """The data set ``name``: commits, and the one its branch holds."""
+    """The data set ``name``: its commits, and its branch's commit."""
 
     def __init__(self, name: str) -> None:
         self.name, self.branch, self.url = name, "", ""
         self._commits: dict[str, dict[str, bytes]] = {}
 
     def put(self, *parts: Sequence[dict[str, Any]]) -> str:
-        """A commit with a file for each part of the rows, which the branch holds from now on; its name."""
+        """Moves the branch to a new commit with one file per part of the rows. Returns the commit's name."""
         files = {"README.md": b"Programs.\n"}
         for number, rows in enumerate(parts):
             files[f"data/train-{number}.jsonl"] = "".join(json.dumps(row) + "\n" for row in rows).encode()
@@ -32,7 +32,7 @@ class Hub:
         return self.branch
 
     def answer(self, path: str) -> tuple[int, dict[str, str], bytes]:
-        """Status, headers and body of a request."""
+        """Returns status, headers and body for a request."""
         match unquote(urlsplit(path).path).strip("/").split("/", 5):
             case ["api", "datasets", owner, name, "revision", revision] if f"{owner}/{name}" == self.name:
                 commit = self._commit(revision)
@@ -61,7 +61,7 @@ class Hub:
 
 @contextmanager
 def served(hub: Hub) -> Iterator[None]:
-    """The hub within reach, at ``hub.url``."""
+    """Serves the hub at ``hub.url``."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

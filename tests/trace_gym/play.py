@@ -1,4 +1,4 @@
-"""Playing the trace environments: the oracle, whole episodes, infos as plain data."""
+"""Helpers to play the trace environments: the oracle, whole episodes, infos as plain data."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import trace_gym  # noqa: F401  (registers the environments)
 
 IDS = ("CodeTrace-v0", "CodeTraceChoice-v0", "CodeTraceLines-v0")
 
-#: What an info holds at every turn; with a mask; and what it has more at the end.
 ALWAYS = {
     *("task_id", "seed", "game", "seat", "opponent", "turn"),
     *("source", "family", "level", "row", "replaced", "sandbox"),
 }
+"""The keys of an info at every turn, the keys with a mask, and the keys at the end."""
+
 MASKED = {"action_mask", "legal_actions", "admissible_commands"}
 AT_THE_END = {
     *("score", "by_scoring", "success", "returns", "result", "history", "truth", "upstream_reward"),
@@ -24,12 +25,12 @@ AT_THE_END = {
 
 @lru_cache(maxsize=8)
 def make(name: str) -> Any:
-    """One environment of an id for a whole test: its sandbox stays warm."""
+    """Makes an environment of an id for a whole test, so its sandbox stays warm."""
     return gym.make(name).unwrapped
 
 
 def oracle(env: Any) -> Any:
-    """The right action of the turn."""
+    """Returns the right action of the turn."""
     trace = env.trace
     match env.action_space:
         case gym.spaces.Discrete():
@@ -41,12 +42,12 @@ def oracle(env: Any) -> Any:
 
 
 def plain(info: dict[str, Any]) -> dict[str, Any]:
-    """An info that can be compared and written."""
+    """Returns an info as plain data."""
     return {key: value.tolist() if hasattr(value, "tolist") else value for key, value in info.items()}
 
 
 def episode(env: Any, seed: int, options: dict[str, Any] | None = None) -> list[Any]:
-    """Every turn of an episode: the first answer is wrong (or the first option), all others are right."""
+    """Plays an episode and returns every turn. Answers are right, but the first is wrong or option 0."""
     text, info = env.reset(seed=seed, options=options)
     record: list[Any] = [[text, plain(info)]]
     over, turn = False, 0

@@ -1,4 +1,4 @@
-"""Running programs with and without debug prints, and taking the prints out of their text again."""
+"""Helpers to run programs with and without debug prints, and to remove the prints from the text."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 
 from trace_gym.inject import inject, unchanged
 from trace_gym.inject.prints import is_debug_print
-from trace_gym.source import parse
+from trace_gym.syntax import parse
 
 _LINE = re.compile(r"(?:\r\n|\r|\n)[ \t]*print\('__DBG_\d+__', [^\r\n]*")
 
 
 def run(source: str, folder: Path, stdin: str = "") -> tuple[int, str, str]:
-    """Exit code, stdout and stderr of a program in a fresh interpreter. For programs of our own only."""
+    """Returns exit code, stdout and stderr of our own program in a fresh interpreter."""
     file = folder / "program.py"
     file.write_bytes(source.encode())
     # Not -E: the hash seed must be the same in every run.
@@ -33,12 +33,12 @@ def run(source: str, folder: Path, stdin: str = "") -> tuple[int, str, str]:
 
 
 def without_prints(source: str) -> str:
-    """An injected text with the lines of its debug prints taken out."""
+    """Returns an injected text without the lines of its debug prints."""
     return _LINE.sub("", source)
 
 
 def same_tree(injected: str, source: str) -> bool:
-    """Whether two programs have the same syntax tree, the debug prints of the first left out."""
+    """Returns whether two programs have the same syntax tree, without the debug prints of the first."""
 
     class Remove(ast.NodeTransformer):
         def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
@@ -50,10 +50,10 @@ def same_tree(injected: str, source: str) -> bool:
 def check_injections(
     programs: Iterable[tuple[str, str]], folder: Path, seeds: Iterable[int] = (0, 1, 2), most: int = 6
 ) -> int:
-    """Assert that safe injection leaves (source, stdin) programs as they are; how many prints it put in.
+    """Asserts that safe injection keeps (source, stdin) programs unchanged. Returns the number of prints.
 
-    The text is the same to the byte without the prints, the program ends as it did, and its output without
-    what the prints wrote is the same.
+    Without the prints the text is the same to the byte. The program ends as before, and its output without
+    the prints' lines is the same.
     """
     prints = 0
     for source, stdin in programs:

@@ -1,7 +1,7 @@
-"""A data set in the hub's format: 200 programs as users write them, and what admission is to say of each.
+"""A data set in the hub's format: 200 programs as users write them, with the expected verdicts.
 
-``python -m tests.trace_gym.rows`` writes ``tests/data/programs.jsonl`` anew. Every fifth row is unsound in
-some way; which one is known by construction.
+``python -m tests.trace_gym.rows`` writes ``tests/data/programs.jsonl`` anew. Every fifth row is unsound by
+construction.
 """
 
 from __future__ import annotations
@@ -14,19 +14,18 @@ from typing import NamedTuple
 
 PATH = Path(__file__).parent.parent / "data" / "programs.jsonl"
 
-#: Rows, and how often one of them is unsound.
 SIZE, EVERY = 200, 5
+"""Number of rows, and the distance between unsound rows."""
 
 
 class Row(NamedTuple):
-    """A program, what it reads, and a part of the reason why it is not admitted; "" where it is."""
+    """A program, its standard input, and a part of the reason against it; "" if it is admitted."""
 
     program: str
     inputs: str
     reason: str
 
 
-#: Sound programs, each with five things to read.
 SOUND: list[tuple[str, list[str]]] = [
     (
         """
@@ -524,8 +523,8 @@ SOUND: list[tuple[str, list[str]]] = [
         ["hello\n", "sky\n", "aeiou\n", "banana\n", "q\n"],
     ),
 ]
+"""Sound programs, each with five standard inputs."""
 
-#: Unsound programs: text, what it reads, and a part of why it is refused.
 UNSOUND: list[tuple[str, str, str]] = [
     ("n = int(input())\nprint(100 // n)\n", "0\n", "ZeroDivisionError"),
     ("n = int(input())\nprint(n)\nprint([1, 2, 3][n])\n", "3\n", "IndexError"),
@@ -580,10 +579,11 @@ UNSOUND: list[tuple[str, str, str]] = [
     ("import os\nprint('gone', flush=True)\nos.abort()\n", "", "status 'killed'"),
     ("print('answer:')\nprint('```python')\nprint('x = 1')\nprint('```')\n", "", "cleaning"),
 ]
+"""Unsound programs: text, standard input, and a part of the reason against it."""
 
 
 def rows() -> list[Row]:
-    """The 200 rows, each fifth unsound."""
+    """Returns the 200 rows, every fifth unsound."""
     return list(_rows())
 
 
@@ -599,7 +599,7 @@ def _rows() -> Iterator[Row]:
 
 
 def text() -> str:
-    """What stands in the file."""
+    """Returns the file's content."""
     return "".join(
         json.dumps({"program": row.program, "inputs": row.inputs}, ensure_ascii=False) + "\n"
         for row in rows()

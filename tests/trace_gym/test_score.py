@@ -1,4 +1,4 @@
-"""Cleaning and scores: recorded ones, cases by hand, and what holds for all."""
+"""Tests of cleaning and scores: records, cases by hand, and properties of all scores."""
 
 from __future__ import annotations
 
@@ -160,8 +160,8 @@ def test_cleaning_is_what_upstreams_expressions_say(reply: str) -> None:
     assert clean_line(reply) == said.strip("\r\n")
 
 
-#: Fragments to repeat. Some of them took quadratic time in an earlier version.
 _REPEATED = ["<think>", "</think>", "```", "`", "\n", " ", "1", "__DBG_1", "__DBG_1__"]
+"""Fragments to repeat. Some of them took quadratic time in an earlier version."""
 
 
 @pytest.mark.parametrize("fragments", list(combinations_with_replacement(_REPEATED, 2)), ids=repr)

@@ -1,4 +1,4 @@
-"""Positions in a text, against what a human counts."""
+"""Tests of positions in a text, against positions counted by hand."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from task_gym.errors import ProgramError
-from trace_gym.source import Source, compiles
+from trace_gym.syntax import ParsedProgram, compiles
 
 # Line 1 has é, of two bytes, before the second statement; line 2 ends in CR LF, line 3 in CR, line 5 not.
 _TEXT = "s = 'é'; t = 2\nu = '''a\r\n b''' # c\rif t: \\\n  v = 3"
 
 
 def test_positions_count_characters() -> None:
-    source = Source(_TEXT)
+    source = ParsedProgram(_TEXT)
     s, t, u, branch = source.tree.body
     assert isinstance(branch, ast.If)
     assert [source.of(node) for node in (s, t, u)] == ["s = 'é'", "t = 2", "u = '''a\r\n b'''"]
@@ -33,7 +33,7 @@ def test_positions_count_characters() -> None:
 def test_every_statement_is_found_whatever_ends_the_lines(lines: list[str], data: st.DataObject) -> None:
     ends = st.sampled_from(["\n", "\r\n", "\r"])
     text = "".join(line + data.draw(ends) for line in lines)
-    source = Source(text)
+    source = ParsedProgram(text)
     assert [source.of(node) for node in source.tree.body] == [
         line for line in lines if line and line[0] != "#"
     ]
@@ -51,10 +51,10 @@ def test_every_statement_is_found_whatever_ends_the_lines(lines: list[str], data
 )
 def test_what_is_no_program_is_a_named_error(text: str, why: str) -> None:
     with pytest.raises(ProgramError, match=why):
-        Source(text)
+        ParsedProgram(text)
     assert not compiles(text)
 
 
 def test_a_program_that_only_parses_does_not_compile() -> None:
     assert compiles("x = 1") and not compiles("break")
-    assert Source("break").tree.body
+    assert ParsedProgram("break").tree.body

@@ -1,10 +1,13 @@
-"""Which programs a sound question can be asked about.
+"""Admission: the check that a sound question can be asked about a program.
 
-A program is admitted if, run under two different hash seeds, it gave the same output both times, wrote
-nothing to its standard error, and ended with exit code 0; if its output is something, at most
-:data:`MOST_OUTPUT` bytes and such that it scores 1 as a reply; and if it executes at most :data:`MOST_LINES`
-lines, which are counted. Time decides nothing, except that a run which does not end is given up (one that
-sleeps, or counts for ever inside one line): so what is admitted does not depend on how fast a machine is.
+A program is admitted if all of this is true:
+
+- Runs under two different hash seeds print the same, write nothing to standard error and exit with code 0.
+- The output is not empty, has at most :data:`MOST_OUTPUT` bytes, and scores 1 as a reply.
+- The program executes at most :data:`MOST_LINES` lines.
+
+Admission does not depend on the speed of a machine. Time only ends a run that would not end by itself, such
+as one that sleeps or loops for ever inside one line.
 """
 
 from __future__ import annotations
@@ -12,37 +15,37 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from task_gym.errors import ProgramError
-from trace_gym.limited import LIMITED, limited
-from trace_gym.measure import OUTPUT_LIMIT, execute
+from trace_gym.admission.limited import LIMITED, limited
+from trace_gym.admission.measure import OUTPUT_LIMIT, execute
 from trace_gym.sandbox import Job, Limits, Result, Sandbox
 from trace_gym.score import is_scorable
 
-#: Bytes that a program may write.
 MOST_OUTPUT = 4096
+"""Bytes that a program may print, at most."""
 
-#: The reason against a program that writes more.
 TOO_LONG = f"it writes more than {MOST_OUTPUT} bytes"
+"""The reason against a program that prints more than that."""
 
-#: Lines that it may execute, as :mod:`trace_gym.counting` counts them.
 MOST_LINES = 1_000_000
+"""Lines that a program may execute, as :mod:`trace_gym.admission.counting` counts them."""
 
-#: Two seeds under which sets of texts have different orders.
 HASH_SEEDS = (0, 1)
+"""Two hash seeds under which sets of strings have different orders."""
 
-#: What stands for the sandbox's level where a program ran in this process.
 IN_PROCESS = "in-process"
+"""The value in place of the sandbox's level if a program ran in this process."""
 
-# Time by the clock is generous: it ends what does not end by itself, and judges nothing else.
+# Wall time is generous: it only ends programs that do not end by themselves.
 LIMITS = Limits(cpu_seconds=20, wall_seconds=60.0, output=2 * MOST_OUTPUT)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What running a program showed.
+    """The result of a program's admission.
 
     Attributes:
-        truth: Its output; "" where it is not admitted.
-        reason: "" where it is admitted, else why not.
+        truth: The program's output; "" if the program is not admitted.
+        reason: Why the program is not admitted; "" if it is.
         sandbox: The protection in force, one of ``trace_gym.sandbox.LEVELS`` or :data:`IN_PROCESS`.
     """
 
@@ -52,9 +55,9 @@ class Verdict:
 
 
 def judge_own(source: str, stdin: str) -> Verdict:
-    """The verdict on a program of the builtin generator, run in this process.
+    """Returns the verdict on a program of the builtin generator, run in this process.
 
-    It runs once: these programs hold nothing that a hash seed could change, which is tested.
+    The program runs once. Tests check that no hash seed changes the output of these programs.
     """
     measured = execute(source, stdin, line_limit=MOST_LINES, output_limit=MOST_OUTPUT)
     if measured.error is None:
@@ -65,12 +68,14 @@ def judge_own(source: str, stdin: str) -> Verdict:
 
 
 def judge(source: str, stdin: str, sandbox: Sandbox) -> Verdict:
-    """The verdict on a program that nobody vouches for, run three times in the sandbox.
+    """Returns the verdict on an untrusted program, run up to three times in the sandbox.
 
-    The first run counts the lines, so that what loops for ever is not run a second time.
+    The first run counts the lines, so a program that loops for ever runs only once.
 
     Args:
-        sandbox: One with :data:`HASH_SEEDS` and :data:`LIMITS`.
+        source: The program.
+        stdin: Its standard input.
+        sandbox: A sandbox with :data:`HASH_SEEDS` and :data:`LIMITS`.
     """
     first, second = HASH_SEEDS
     try:
@@ -93,7 +98,7 @@ def judge(source: str, stdin: str, sandbox: Sandbox) -> Verdict:
 
 
 def _failed(result: Result) -> str:
-    """Why a run is no sound one, or ""."""
+    """Returns why a run is unsound, or ""."""
     if result.status == "output_limit":
         return TOO_LONG
     if result.status != "ok":
@@ -103,11 +108,11 @@ def _failed(result: Result) -> str:
 
 
 def unfit(stdout: str) -> str:
-    """Why an output is no good as a truth, or ""."""
+    """Returns why an output is unfit as a truth, or ""."""
     if not stdout.strip():
         return "it prints nothing"
     if len(stdout.encode("utf-8", "surrogatepass")) > MOST_OUTPUT:
         return TOO_LONG
-    if "\ufffd" in stdout:  # what the sandbox reads where there is no UTF-8
+    if "\ufffd" in stdout:  # the sandbox reads this for bytes that are not UTF-8
         return "its output is not all text"
     return "" if is_scorable(stdout) else "its output holds what cleaning takes out of a reply"

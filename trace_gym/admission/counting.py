@@ -1,13 +1,13 @@
 """Programs that count the lines they execute.
 
-Tracing hooks report lines a little differently from one Python to the next (loop headers, comprehensions, the
-`else` of a `try`), and they belong to the whole thread. So a program is counted by itself: its syntax tree
-gets a call at each line, and what is counted is a property of the language, equal on every Python. (Only how
-often `sort` compares is not: a program whose objects have an order of their own is not to sort them.)
+Tracing hooks report lines differently on different Pythons (loop headers, comprehensions, the ``else``
+of a ``try``), and they apply to a whole thread. So we insert a call at each line of the program. The count is
+then a property of the language, equal on every Python. The one exception is how often ``sort`` compares:
+builtin programs must not sort objects with an order of their own.
 
-Each executed statement is a line, and so is each pass of a loop and of a comprehension and each call of a
-lambda. What executes nothing is none: docstrings and other constants, ``global``, ``nonlocal``, and imports
-from ``__future__``.
+Each executed statement counts as a line, and so does each pass of a loop or a comprehension, and each call of
+a lambda. Docstrings, other constants, ``global``, ``nonlocal`` and imports from ``__future__`` do not count:
+they execute nothing.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from collections.abc import Iterator
 from itertools import takewhile
 from typing import Any
 
-#: What a counted program calls at each line, without arguments; it has to return nothing.
 TICK = "__tick__"
+"""The function that a counted program calls at each line, without arguments; it must return None."""
 
-# What has statements in lists, and what the lists are called.
+# Nodes with lists of statements, and the names of the lists.
 _BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case, ast.Module)
 _LISTS = ("body", "orelse", "finalbody")
 
 
 def count_lines(tree: ast.Module) -> None:
-    """Put a call before every statement, at the head of every pass, and into every lambda of a program."""
+    """Inserts a call before every statement, at the head of every pass, and into every lambda."""
     for node in ast.walk(tree):
         if isinstance(node, _BLOCKS):
             for name in _LISTS:
@@ -42,14 +42,14 @@ def count_lines(tree: ast.Module) -> None:
 
 
 def call_at(place: ast.expr | ast.stmt, name: str, *arguments: int) -> ast.Call:
-    """A call that stands where something else does: compiling asks of every node where it stands."""
+    """Returns a call at the position of another node: the compiler needs a position for every node."""
     at: dict[str, Any] = {"lineno": place.lineno, "col_offset": place.col_offset}
     constants: list[ast.expr] = [ast.Constant(argument, **at) for argument in arguments]
     return ast.Call(ast.Name(name, ast.Load(), **at), constants, [], **at)
 
 
 def opening(body: list[ast.stmt]) -> int:
-    """How many statements at the start of a body have to stay there: docstring, ``__future__``."""
+    """Returns how many statements must stay at the start of a body: docstring, ``__future__``."""
     return len(list(takewhile(_executes_nothing, body)))
 
 

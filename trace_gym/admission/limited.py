@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import marshal
 
-from trace_gym.counting import TICK, count_lines
-from trace_gym.source import parse, too_deep_is_an_error
+from trace_gym.admission.counting import TICK, count_lines
+from trace_gym.syntax import parse, too_deep_is_an_error
 
-#: What a program made by :func:`limited` writes to its standard error where it is stopped.
 LIMITED = "line limit"
+"""The end of the standard error of a program from :func:`limited` that was stopped."""
 
-# What it ends with is bound before the program runs, which may put something else in its place. The counted
-# program has the main module to itself, as it would have without, so that what looks into that finds it.
+# write and _exit are bound before the program runs, because the program may replace them. The counted program
+# has the main module to itself, so code that inspects this module finds the program.
 _HARNESS = """\
 def {tick}():
     import os
@@ -29,18 +29,18 @@ exec(__import__("marshal").loads({code!r}))
 
 
 def limited(source: str, line_limit: int) -> str:
-    """A program that does what ``source`` does, and stops itself where it executes more lines than these.
+    """Returns a program that does what ``source`` does, but stops after ``line_limit`` lines.
 
-    Lines are those of :mod:`trace_gym.counting`. What a program makes into code while it runs (``exec``,
+    :mod:`trace_gym.admission.counting` defines the lines. Code that a program makes while it runs (``exec``,
     ``import``) is not counted.
 
-    For programs that nobody vouches for, in the sandbox: one can take its count away from itself, which fails
-    or goes on uncounted, and cannot do more than without. Where it is stopped, its standard error ends in
-    :data:`LIMITED` and its standard output may be incomplete. The text is for this release of Python.
+    The result is for untrusted programs in the sandbox. A program can remove its own counter, but gains
+    nothing: it then fails or runs uncounted. When a program is stopped, its standard error ends in
+    :data:`LIMITED` and its standard output may be incomplete. The result runs only on this release of Python.
 
     Raises:
         SyntaxError: the source is not Python.
-        ProgramError: it is nested too deeply, or not text that Python can read.
+        ProgramError: the source is nested too deeply, or Python cannot read it.
     """
     tree = parse(source)
     with too_deep_is_an_error():

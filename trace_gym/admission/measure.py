@@ -1,4 +1,4 @@
-"""Running a program of our own in this process, and measuring what it took."""
+"""Measured runs, in this process, of programs from the builtin generator."""
 
 from __future__ import annotations
 
@@ -9,30 +9,29 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from trace_gym.counting import TICK, call_at, count_lines, opening
+from trace_gym.admission.counting import TICK, call_at, count_lines, opening
 
 _PUSH, _POP = "__push__", "__pop__"
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
-#: How the error begins of a program that was stopped for what it printed.
 OUTPUT_LIMIT = "output limit"
+"""The beginning of the error of a program that printed too much."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What running a program gave.
+    """The measurements of a run.
 
     Attributes:
-        stdout: What it printed, up to an error.
-        lines: Executed lines, as :mod:`trace_gym.counting` counts them.
+        stdout: The output, up to an error.
+        lines: Executed lines, as :mod:`trace_gym.admission.counting` counts them.
         output_lines: Lines of ``stdout``.
         live: The most variables in scope at once: those of the module, of every function being called and of
             every generator that has begun and not ended.
-        depth: The most function calls inside each other; 0 where none was called. Lambdas and generators do
-            not count.
-        error: None, or the exception that ended it, as "ValueError: message".
+        depth: The most function calls inside each other, without lambdas and generators; 0 without calls.
+        error: The exception that ended the program, as "ValueError: message"; None if there was none.
     """
 
     stdout: str
@@ -46,15 +45,18 @@ class Measured:
 def execute(
     source: str, stdin: str = "", *, line_limit: int = 1_000_000, output_limit: int = 4096
 ) -> Measured:
-    """Run ``source`` here and measure it.
+    """Runs a program in this process and measures it.
 
-    Only for programs that are known to be harmless, which the builtin generator's are: nothing is kept from
-    the program but the process's standard streams. It has a `print` and an `input` of its own, nothing of the
-    process is changed, and threads may do this at the same time.
+    This is only for harmless programs, such as the builtin generator's: only the process's standard streams
+    are kept from the program. The program gets its own ``print`` and ``input``. The run changes nothing in
+    the process, and threads may run programs at the same time.
 
     Args:
-        line_limit: The program is stopped with an error at the first line beyond these.
-        output_limit: The same for bytes of output (UTF-8); what exceeds it is not kept.
+        source: The program.
+        stdin: Its standard input.
+        line_limit: Executed lines, at most. The next line stops the program with an error.
+        output_limit: Bytes of output (UTF-8), at most. The print beyond the limit stops the program, and is
+            not kept.
     """
     run = _Run(stdin, line_limit, output_limit)
     error = None
@@ -71,11 +73,11 @@ def execute(
 
 
 class _StopError(BaseException):
-    """A limit was reached. No `except Exception` of the program catches it."""
+    """The error of a reached limit. No ``except Exception`` of the program catches it."""
 
 
 class _Run:
-    """One run's counters, output and input."""
+    """The counters, output and input of one run."""
 
     def __init__(self, stdin: str, line_limit: int, output_limit: int) -> None:
         self.written: list[str] = []
@@ -87,7 +89,7 @@ class _Run:
         self._stdin = io.StringIO(stdin)
 
     def namespace(self) -> dict[str, Any]:
-        """The program's globals."""
+        """Returns the program's globals."""
         own = {"print": self._print, "input": self._input}
         return {
             "__name__": "__main__",
@@ -104,7 +106,7 @@ class _Run:
         self.written.append(text)
 
     def flush(self) -> None:
-        """`print(flush=True)` asks for it."""
+        """Does nothing; ``print(flush=True)`` calls it."""
 
     def _tick(self) -> None:
         self.lines += 1
@@ -133,7 +135,7 @@ class _Run:
 
 
 def _counted(tree: ast.Module) -> ast.Module:
-    """The program with a count at every line and every function's body."""
+    """Returns the program with calls that count its lines, variables and function calls."""
     scopes = [(node, _variables(node.body, node.args)) for node in ast.walk(tree) if _is_function(node)]
     variables = _variables(tree.body)
     count_lines(tree)
@@ -156,7 +158,7 @@ def _call(place: ast.stmt, name: str, *arguments: int) -> ast.stmt:
 
 
 def _own(body: list[ast.stmt]) -> Iterator[ast.AST]:
-    """Every node of a body that is not inside another scope."""
+    """Yields every node of a body that is not inside another scope."""
     waiting: list[ast.AST] = list(body)
     while waiting:
         node = waiting.pop()
@@ -166,7 +168,7 @@ def _own(body: list[ast.stmt]) -> Iterator[ast.AST]:
 
 
 def _variables(body: list[ast.stmt], arguments: ast.arguments | None = None) -> int:
-    """Number of names a scope binds; functions and classes do not count, nor does what it borrows."""
+    """Returns how many names a scope binds, without functions, classes and global or nonlocal names."""
     bound: set[str] = set()
     borrowed: set[str] = set()
     if arguments is not None:

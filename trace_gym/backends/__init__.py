@@ -1,30 +1,31 @@
-"""Where traces are made."""
+"""The backends that make traces; the environments see only :mod:`trace_gym.backends.base`."""
 
 from __future__ import annotations
 
 from weakref import WeakValueDictionary
 
-from task_gym.errors import NotBuiltError, check_choice
-from trace_gym.backends.local import LocalBackend, Trace
+from task_gym.checks import check_backend
+from trace_gym.backends.base import Backend, Trace
+from trace_gym.backends.local import LocalBackend
 from trace_gym.programs.sources import Source, open_source
 
-__all__ = ["LocalBackend", "Trace", "make_backend"]
+__all__ = ["Backend", "LocalBackend", "Trace", "make_backend"]
 
 _made: WeakValueDictionary[tuple[Source, str, bool], LocalBackend] = WeakValueDictionary()
 
 
-def make_backend(name: str, source: str, injector: str, options: bool) -> LocalBackend:
-    """The backend of this name, with the source that a text means; see :class:`LocalBackend`.
+def make_backend(name: str, source: str, injector: str, options: bool) -> Backend:
+    """Returns the backend of this name for a source; see :class:`LocalBackend`.
 
-    The environments of a process share one for the same arguments, and so its traces and its sandbox: many at
-    a time would start as many workers, and make the same traces as many times.
+    The environments of a process share one backend for the same arguments, with its traces and its sandbox.
+    Separate backends would each start workers and make the same traces again.
 
     Raises:
-        ArgumentError, NotBuiltError: no such backend, or none yet.
+        ArgumentError: there is no such backend or source.
+        NotBuiltError: the backend is planned, and not built yet.
+        SourceError: the programs are not available.
     """
-    if name == "affinetes":
-        raise NotBuiltError("backend: 'affinetes' was given, which is not built yet; allowed now: 'local'")
-    check_choice("backend", name, ("local", "affinetes"))
+    check_backend(name)
     key = open_source(source), injector, options
     backend = _made.get(key)
     if backend is None:

@@ -1,64 +1,35 @@
-"""Traces made on this machine: programs drawn, prints put in, truths found by running them."""
+"""The backend that makes traces on this machine: it draws programs, inserts debug prints and runs them."""
 
 from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from dataclasses import dataclass
 
 from task_gym.errors import AdmissionError, ProgramError
-from trace_gym.admission import HASH_SEEDS, LIMITS, TOO_LONG, Verdict, judge, judge_own
-from trace_gym.choices import LEAST, Version, versions
+from trace_gym.admission.admit import HASH_SEEDS, LIMITS, TOO_LONG, Verdict, judge, judge_own
+from trace_gym.backends.base import Trace
 from trace_gym.inject import MOST, inject, unchanged
+from trace_gym.mutants.choices import LEAST, Version, versions
 from trace_gym.programs.base import Program
 from trace_gym.programs.sources import BuiltinSource, Source
 from trace_gym.sandbox import Sandbox
 
-# JSON can write these, and nothing can show them.
+# JSON can contain lone surrogates, but UTF-8 cannot.
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
-#: Traces kept; one takes a few kilobytes, and up to a good part of a second to make.
 _KEPT = 8192
-
-
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """A program to trace, with what it prints.
-
-    Attributes:
-        source: The program as it is shown, debug prints included.
-        stdin: What it reads.
-        truth: Its standard output.
-        family, level: The builtin programs'; None where the source has none.
-        row: The row of the data set; None where there are none.
-        replaced: Programs that the task id meant first and that were not admitted.
-        sandbox: The protection in force when programs were run.
-        false: False outputs, where they were asked for.
-        mutation: Where false outputs were asked for, what kind of mutant of the source's program is shown in
-            its place, one of ``trace_gym.mutate.KINDS``; "" where the program itself is.
-    """
-
-    source: str
-    stdin: str
-    truth: str
-    family: str | None
-    level: int | None
-    row: int | None
-    replaced: int
-    sandbox: str
-    false: tuple[str, ...] = ()
-    mutation: str = ""
+"""Number of traces kept. A trace takes a few kilobytes, and up to a good part of a second to make."""
 
 
 class LocalBackend:
-    """Makes traces and keeps those it made last.
+    """A backend that makes traces and keeps the latest.
 
     Args:
-        source: Where programs come from.
-        injector: "safe", where a program that is not admitted gives way to the next one, or "affine", where
-            the program is upstream's own or an error.
-        options: Whether false outputs are wanted too. Then one of several versions is shown, and a program
-            with fewer than four is not admitted.
+        source: The source of the programs.
+        injector: "safe": the next program replaces one that is not admitted. "affine": upstream's own program
+            or an error.
+        options: Whether to make false outputs too. Then one of several versions is shown, and a program with
+            fewer than four versions is not admitted.
     """
 
     def __init__(self, source: Source, injector: str, options: bool) -> None:
@@ -69,15 +40,15 @@ class LocalBackend:
 
     @property
     def source(self) -> str:
-        """What names the source wherever the same programs are wanted again."""
+        """The source's name, which means the same programs everywhere."""
         return self._source.name
 
     def load(self, task_id: int) -> Trace:
-        """The trace of a task id.
+        """Returns the trace of a task id.
 
         Raises:
-            AdmissionError: an unsound program where it may not be replaced, or nothing but unsound ones.
-            SourceError: a row that is not as it should be.
+            AdmissionError: the program is unsound and may not be replaced, or all programs are unsound.
+            SourceError: a row has values of the wrong type.
         """
         known = self._kept.pop(task_id, None)
         if known is None:
@@ -103,7 +74,7 @@ class LocalBackend:
         raise AdmissionError(f"{first}; so are those that could stand in for it")
 
     def _admit(self, task_id: int, program: Program, row: int | None, replaced: int) -> Trace | str:
-        """The trace of a program, or why it is not admitted."""
+        """Returns the trace of a program, or the reason why it is not admitted."""
         if _LONE_SURROGATE.search(program.stdin):
             return "what it reads is not all text"
         try:
@@ -137,10 +108,10 @@ class LocalBackend:
         )
 
     def _show(self, task_id: int, program: Program) -> tuple[str, Verdict]:
-        """The program with prints in it, and the verdict on that.
+        """Returns the program with debug prints, and the verdict on it.
 
-        With the injector "safe", with fewer prints where the output is too long: the first ones of those
-        drawn, as many as it has room for, but one at least.
+        If the output is too long, the injector "safe" keeps only the first of the drawn prints: as many as
+        the output has room for, and at least one.
         """
         shown = inject(program.source, task_id, self._injector)
         verdict = self._judge(shown, program.stdin)
@@ -157,19 +128,19 @@ class LocalBackend:
         return judge_own(source, stdin) if self._trusted else judge(source, stdin, self._confined())
 
     def _is_disturbed(self, program: Program, shown: str, truth: str) -> bool:
-        """Whether a program that nobody vouches for does something else without prints of style "safe"."""
+        """Returns whether an untrusted program behaves differently without the prints of style "safe"."""
         if self._trusted or self._injector != "safe" or shown == program.source:
             return False
         bare = self._confined().run(program.source, program.stdin)
         return (bare.status, bare.stderr) != ("ok", "") or not unchanged(bare.stdout, truth)
 
     def _confined(self) -> Sandbox:
-        """The sandbox, started when it is first needed."""
+        """Returns the sandbox, made at first use."""
         if self._sandbox is None:
             self._sandbox = Sandbox(HASH_SEEDS, limits=LIMITS)
         return self._sandbox
 
     def close(self) -> None:
-        """End the sandbox's workers; they start again when needed."""
+        """Ends the sandbox's workers; they start again when needed."""
         if self._sandbox is not None:
             self._sandbox.close()

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
+from task_gym.checks import read_reply
 from task_gym.spaces import UnicodeText
 from trace_gym.backends import Trace
-from trace_gym.env import REPLY_LENGTH, Step, TraceEnv, check_reply
-from trace_gym.prompts import render_line
+from trace_gym.envs.base import REPLY_LENGTH, Step, TraceEnv
+from trace_gym.envs.prompts import render_line
 from trace_gym.score import clean_line, line_is_right, scores
 
 
 class CodeTraceLinesEnv(TraceEnv):
-    """Predict what a program prints, one line a step; each line is shown after it was answered.
+    """An environment that asks for a program's output, one line per step, and then shows the line.
 
     ## Observation space
-    A string: what to do, the program, what it reads, the true lines so far, and what to answer.
+    A string: instruction, program, standard input, the true lines so far, and how to answer.
 
     ## Action space
-    Text: a reply. Reasoning tags and a code fence are taken off; white space at its end does not count.
+    Text: a reply. Reasoning tags and a code fence are removed. White space at its end does not count.
 
     ## Info
-    As for ``CodeTrace-v0``; ``turn`` is the number of lines answered, and ``line`` (after a step) says
-    whether the line was right. ``by_scoring`` is that of all the answers as one output.
+    As for ``CodeTrace-v0``. ``turn`` is the number of lines answered. After a step, ``line`` says whether the
+    line was right. ``by_scoring`` has the scores of all answers as one output.
 
     ## Rewards
-    1/n for each right line of n, so that the episode's return is its score: the share of right lines, where
-    ``scoring`` is left at "lines". With another, each step pays 0 and the last one the score of all the
-    answers as one output.
+    With ``scoring="lines"``, 1/n for each right line of n. The episode's return is then its score, the share
+    of right lines. With another scoring, each step pays 0 and the last one the score of all answers as one
+    output.
 
     Args:
         scoring: "lines", "affine" or "exact".
@@ -46,8 +47,8 @@ class CodeTraceLinesEnv(TraceEnv):
         return render_line(trace.source, trace.stdin, [])
 
     def step(self, action: Any) -> Step:
-        """Give the next line."""
-        trace, reply = self._playing(), check_reply(action)
+        """Answers with the next line."""
+        trace, reply = self._playing(), read_reply(action)
         right = line_is_right(self._lines[len(self._given)], reply)
         self._given.append(reply)
         self._right += right

@@ -1,4 +1,4 @@
-"""What is asked. Pure functions of a program, what it reads and what was answered so far."""
+"""Observations, as pure functions of a program, its standard input and the answers so far."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from task_gym.contract import CLOSING
 
 
 def render_task(source: str, stdin: str) -> str:
-    """The observation of CodeTrace-v0."""
+    """Returns the observation of CodeTrace-v0."""
     return (
         "Predict exactly what this Python program prints to its standard output.\n\n"
         f"{_program(source, stdin)}\n\nAnswer with the output alone, without explanation."
@@ -16,7 +16,7 @@ def render_task(source: str, stdin: str) -> str:
 
 
 def render_choice(source: str, stdin: str, outputs: Sequence[str]) -> str:
-    """The observation of CodeTraceChoice-v0: outputs are numbered from 0."""
+    """Returns the observation of CodeTraceChoice-v0. Outputs are numbered from 0."""
     listed = "\n".join(f"{_headed(f'Output {number}', output)}" for number, output in enumerate(outputs))
     ids = "\n".join(f"  {number} -> Output {number}" for number in range(len(outputs)))
     return (
@@ -26,7 +26,7 @@ def render_choice(source: str, stdin: str, outputs: Sequence[str]) -> str:
 
 
 def render_line(source: str, stdin: str, shown: Sequence[str]) -> str:
-    """The observation of CodeTraceLines-v0: the true lines so far are shown."""
+    """Returns the observation of CodeTraceLines-v0, with the true lines so far."""
     so_far = _headed("Output so far", "\n".join(shown)) if shown else "Output so far: nothing"
     return (
         "Predict line by line what this Python program prints to its standard output.\n\n"
@@ -35,7 +35,7 @@ def render_line(source: str, stdin: str, shown: Sequence[str]) -> str:
 
 
 def render_end(truth: str, score: float) -> str:
-    """The observation after the end."""
+    """Returns the observation after the end."""
     return f"{_headed('True output', truth)}\n\nYour score: {score:.3f}"
 
 
@@ -45,7 +45,7 @@ def _program(source: str, stdin: str) -> str:
 
 
 def _headed(title: str, text: str, language: str = "") -> str:
-    """A text in a fence longer than any run of backquotes in it, so that nothing in it can end it."""
+    """Returns a text in a fence that is longer than any run of backquotes in the text, so none can end it."""
     fence = "```"
     while fence in text:
         fence += "`"

@@ -1,8 +1,8 @@
-"""Debug prints put into programs, which show variables on the way.
+"""Injection of debug prints into programs. The prints show variables while the program runs.
 
-A print is ``print('__DBG_N__', ...)`` with one to three names bound at that point, each shown by its ``repr``
-if it is an int, float, str, bool or None, and by the name of its type otherwise. N counts from 0, in the
-order in which the prints stand in the text.
+A debug print is ``print('__DBG_N__', ...)`` with one to three names bound at that point. It shows the
+``repr`` of an int, float, str, bool or None, and the type's name for other values. N counts from 0 in the
+order of the text.
 """
 
 from __future__ import annotations
@@ -12,30 +12,31 @@ from trace_gym.inject.affine import inject_affine
 from trace_gym.inject.hazards import hazard
 from trace_gym.inject.prints import strip_debug, unchanged
 from trace_gym.inject.safe import inject_safe
-from trace_gym.source import Source
+from trace_gym.syntax import ParsedProgram
 
 __all__ = ["MOST", "STYLES", "inject", "refusal", "strip_debug", "unchanged"]
 
 STYLES = ("safe", "affine")
 
-#: Prints in a program, at most, if nothing else is asked for.
 MOST = 6
+"""Default of the most debug prints in a program."""
 
 
 def inject(source: str, seed: int, style: str = "safe", most: int = MOST) -> str:
-    """A program with debug prints in it, drawn from the seed.
+    """Returns a program with debug prints in it, drawn from the seed.
 
     Args:
         source: The program.
-        seed: Any int; the task id, where affinetes is to be followed.
-        style: "safe" inserts lines that leave the program's text and its other output as they are, and none
-            where :func:`refusal` gives a reason. "affine" is affinetes' own injection to the letter, with
+        seed: Any int; the task id, to reproduce affinetes.
+        style: "safe" inserts lines and changes neither the program's text nor its other output. It inserts
+            nothing if :func:`refusal` gives a reason. "affine" is affinetes' own injection, with
             ``ast.unparse`` of the running Python.
-        most: Prints, at most.
+        most: Debug prints, at most.
 
     Raises:
-        ArgumentError: An unknown style, or a ``most`` below 0.
-        ProgramError: The program does not parse (in style "affine", only one nested too deeply).
+        ArgumentError: the style is unknown, or ``most`` is below 0.
+        ProgramError: the program does not parse. Style "affine" raises it only if Python cannot read the
+            text or the program is nested too deeply.
     """
     check_choice("style", style, STYLES)
     if most < 0:
@@ -44,9 +45,9 @@ def inject(source: str, seed: int, style: str = "safe", most: int = MOST) -> str
 
 
 def refusal(source: str) -> str | None:
-    """Why style "safe" puts no print anywhere in a program, in words; None where it is free to.
+    """Returns why style "safe" puts no debug print into a program, in words; None if nothing forbids it.
 
     Raises:
-        ProgramError: The program does not parse.
+        ProgramError: the program does not parse.
     """
-    return hazard(Source(source))
+    return hazard(ParsedProgram(source))

@@ -1,8 +1,8 @@
-"""Upstream's injection, to the letter: what affinetes makes of a program and a seed.
+"""Upstream's injection: affinetes' own text for a program and a seed.
 
-The result is ``ast.unparse``'s, so comments and layout are lost, and versions of Python may write the same
-program differently: this is upstream's own text on the running Python. Upstream shows names that may be
-unbound and prints in the middle of a line; :mod:`trace_gym.inject.safe` does neither.
+The result comes from ``ast.unparse``, so comments and layout are lost. Versions of Python may write the same
+program differently; this is upstream's text on the running Python. Upstream shows names that may be unbound,
+and may print in the middle of a line. :mod:`trace_gym.inject.safe` does neither.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import random
 from collections.abc import Iterable
 
 from trace_gym.inject.prints import AFTER_ASSIGNMENT, AFTER_IF, MOST_NAMES, tag
-from trace_gym.source import parse, too_deep_is_an_error
+from trace_gym.syntax import parse, too_deep_is_an_error
 
 _FENCE = "```"
 _SHOWN = "repr({0}) if isinstance({0}, (int, float, str, bool, type(None))) else type({0}).__name__"
 
 
 def inject_affine(source: str, seed: int, most: int) -> str:
-    """Upstream's text for a source; a source that is not Python comes back under a comment that says so.
+    """Returns upstream's text for a source. If the source is not Python, a comment above it says so.
 
     Raises:
-        ProgramError: The program is nested too deeply, or not text that Python can read.
+        ProgramError: the program is nested too deeply, or Python cannot read the text.
     """
     source = _unfenced(source.strip())
     try:
@@ -35,14 +35,14 @@ def inject_affine(source: str, seed: int, most: int) -> str:
 
 
 def _unfenced(source: str) -> str:
-    """Without the first line and the closing fence, where the source begins with a fence."""
+    """Returns a source without its code fence. The fence's first line is dropped."""
     if not source.startswith(_FENCE):
         return source
     return source.partition("\n")[2].removesuffix(_FENCE).strip()
 
 
 class _Injector:
-    """One pass over a program; draws come in the order of the statements, nested ones first."""
+    """One pass over a program. Draws are in the order of the statements, nested ones first."""
 
     def __init__(self, rng: random.Random, most: int) -> None:
         self._rng = rng
@@ -51,7 +51,7 @@ class _Injector:
         self._scopes: list[list[str]] = [[]]
 
     def body(self, statements: list[ast.stmt]) -> list[ast.stmt]:
-        """A body that receives prints: its statements, with prints after some of them."""
+        """Returns the statements of a body, with prints after some of them."""
         result: list[ast.stmt] = []
         for statement in statements:
             self._scopes[-1].extend(_bound(statement))
@@ -65,7 +65,7 @@ class _Injector:
         return result
 
     def _inside(self, node: ast.AST) -> None:
-        """Process, in place, the bodies nested in a statement."""
+        """Inserts prints into the bodies nested in a statement, in place."""
         match node:
             case ast.FunctionDef():
                 self._scopes.append([argument.arg for argument in node.args.args])
@@ -75,7 +75,7 @@ class _Injector:
                 node.body = self.body(node.body)
                 node.orelse = self.body(node.orelse)
             case _:
-                # while, try, with, class, match, async: only what is nested in their bodies receives prints.
+                # Upstream puts no print directly into while, try, with, class, match and async bodies.
                 for child in ast.iter_child_nodes(node):
                     if isinstance(child, (ast.stmt, ast.excepthandler, ast.match_case)):
                         self._inside(child)
@@ -98,7 +98,7 @@ def _chance(statement: ast.stmt) -> float:
 
 
 def _bound(statement: ast.stmt) -> Iterable[str]:
-    """The names that count as bound by a statement, in order."""
+    """Returns the names that upstream counts as bound by a statement, in order."""
     match statement:
         case ast.Assign(targets=targets):
             return [name for target in targets for name in _names(target)]

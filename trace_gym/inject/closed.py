@@ -1,4 +1,4 @@
-"""The module and the functions in which no debug print may stand, in a program where others may have one."""
+"""The scopes of a program that may have no debug print, although other scopes may."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 def closed_scopes(tree: ast.Module) -> frozenset[ast.AST]:
-    """Scopes where a name that prints use may mean something else, and functions called in mid-line.
+    """Returns scopes where a name that prints use may be rebound, and functions that may run in mid-line.
 
-    The latter are all of them where a ``print`` may turn an object of one of the program's classes into text
-    after it has begun its line: any function may be called from a ``__str__``.
+    If a ``print`` may convert an object of one of the program's classes after it has begun its line, these
+    are all functions: ``__str__`` may call any of them.
     """
     closed = set(_rebound(tree))
     if _converts_in_mid_line(tree):
@@ -26,10 +26,10 @@ def closed_scopes(tree: ast.Module) -> frozenset[ast.AST]:
 
 
 def _converts_in_mid_line(tree: ast.Module) -> bool:
-    """Whether a ``print`` may run the program's own ``__str__`` or ``__repr__`` in the middle of a line.
+    """Returns whether a ``print`` may run the program's ``__str__`` or ``__repr__`` in the middle of a line.
 
-    ``print(x)`` makes its text before it writes; ``print(x, y)`` has written x by the time it makes y's. An
-    f-string is text before ``print`` is called.
+    ``print(x)`` converts x before it writes; ``print(x, y)`` writes x before it converts y. An f-string is
+    converted before ``print`` is called.
     """
     used = members(tree)
     if not used & {"__str__", "__repr__"}:
@@ -45,7 +45,7 @@ def _converts_in_mid_line(tree: ast.Module) -> bool:
 
 
 def _is_plain(argument: ast.expr) -> bool:
-    """Whether an argument of ``print`` is a text or a number by the time of the call."""
+    """Returns whether an argument of ``print`` is a builtin constant, text or number at the call."""
     match argument:
         case ast.Constant() | ast.JoinedStr() | ast.Call(func=ast.Name(id="len" | "repr" | "str")):
             return True
@@ -56,20 +56,20 @@ def _is_plain(argument: ast.expr) -> bool:
 
 
 def _rebound(tree: ast.Module) -> Iterator[ast.AST]:
-    """The module and the functions from which one of the names that prints use may not be the builtin."""
+    """Yields the module and the functions in which a name that prints use may not be the builtin."""
     everywhere: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Global):
             everywhere.update(node.names)
-        # Those of a class are seen from its methods. They exist from Python 3.12 on.
+        # A class's methods see its type parameters. Python has these from 3.12 on.
         everywhere.update(parameter.name for parameter in getattr(node, "type_params", ()))
     yield from _rebound_in(tree, bool(everywhere & USED))
 
 
 def _rebound_in(scope: _Scope, around: bool) -> Iterator[ast.AST]:
-    """Those of a scope and the scopes in it; ``around`` says whether the scope around it is one of them."""
+    """Yields such scopes among a scope and those in it. ``around``: whether the scope around it is one."""
     own = list(_own_nodes(scope))
-    # What a class body binds is not seen from its methods.
+    # Methods do not see names that the class body binds.
     rebound = around
     if not isinstance(scope, ast.ClassDef):
         names = {name for node in own for name in _bound_by(node)}
@@ -83,7 +83,7 @@ def _rebound_in(scope: _Scope, around: bool) -> Iterator[ast.AST]:
 
 
 def _own_nodes(scope: _Scope) -> Iterator[ast.AST]:
-    """The nodes of a scope, without the bodies of the functions and classes in it."""
+    """Yields the nodes of a scope, without the bodies of the functions and classes in it."""
     stack: list[ast.AST] = list(scope.body)
     while stack:
         node = stack.pop()
@@ -95,7 +95,7 @@ def _own_nodes(scope: _Scope) -> Iterator[ast.AST]:
 
 
 def _bound_by(node: ast.AST) -> Iterator[str]:
-    """The names that a node binds in its scope, or declares. Those of comprehensions are counted too."""
+    """Yields the names that a node binds in its scope, or declares, including those of comprehensions."""
     match node:
         case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
             yield name

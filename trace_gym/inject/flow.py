@@ -1,11 +1,14 @@
-"""Where a debug print may stand and what it may show: definite assignment, told from the text alone.
+"""The points for debug prints and the names they may show: definite assignment from the text alone.
 
-A name is *certainly bound* at a point if every way there that the program could take binds it, in the same
-scope, and nothing in the whole program can unbind it. Where the analysis does not know, it takes a name for
-unbound: bound in a loop, after it (it may run no round); in a ``try``, in its handlers and its ``finally``
-(it may fail at once); in a ``with``, after it (it may swallow an exception). Names that only ``:=``, an
-import, a ``def`` or a ``class`` binds are not shown. A point after ``return``, ``raise``, ``break`` or
-``continue`` is never reached, and neither is one after a ``while True`` without a ``break``.
+A name is *certainly bound* at a point if every path to the point binds it in the same scope, and nothing in
+the program can unbind it. If the analysis does not know, it treats the name as unbound:
+
+- after a loop that binds it, which may run no round;
+- in the handlers and the ``finally`` of a ``try`` that binds it, which may fail at once;
+- after a ``with`` that binds it, which may swallow an exception.
+
+Names that only ``:=``, an import, a ``def`` or a ``class`` binds are not shown. No point is reached after
+``return``, ``raise``, ``break`` or ``continue``, or after a ``while True`` without a ``break``.
 """
 
 from __future__ import annotations
@@ -15,10 +18,10 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from trace_gym.inject.prints import AFTER_ASSIGNMENT, AFTER_IF
-from trace_gym.source import Source
+from trace_gym.syntax import ParsedProgram
 
-#: Names certainly bound at a point, in the order in which they were bound.
 Names = tuple[str, ...]
+"""Names certainly bound at a point, in the order of binding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +29,10 @@ class Point:
     """A place for a debug print.
 
     Attributes:
-        statement: The print goes after this statement,
-        first: into the suite that begins with this one.
-        bound: The names it may show, at least one.
-        chance: How likely it is to be chosen.
+        statement: The statement before the print.
+        first: The first statement of the print's suite.
+        bound: The names that the print may show, at least one.
+        chance: The probability that the point is chosen.
     """
 
     statement: ast.stmt
@@ -40,10 +43,10 @@ class Point:
 
 @dataclass(slots=True)
 class _Scope:
-    """What the walk keeps for one module, class or function.
+    """The walk's state for one module, class or function.
 
     Attributes:
-        is_open: Whether prints may stand in it.
+        is_open: Whether the scope may have prints.
         breaks: For each loop around the current statement, innermost last, the names bound at each ``break``.
     """
 
@@ -51,27 +54,28 @@ class _Scope:
     breaks: list[list[Names]] = field(default_factory=list)
 
 
-def points(source: Source, closed: Collection[ast.AST] = ()) -> list[Point]:
-    """Every point of a program, in the order of the text, but those in the scopes of ``closed``."""
+def points(source: ParsedProgram, closed: Collection[ast.AST] = ()) -> list[Point]:
+    """Returns every point of a program outside the scopes of ``closed``, in the order of the text."""
     walk = _Walk(source, closed)
     walk.suite(source.tree.body, (), _Scope(source.tree not in closed))
     return walk.points
 
 
 class _Walk:
-    """Follows the ways through a program.
+    """A walk along the paths through a program.
 
-    Methods take the names bound before and return those bound after, None where the end is not reached.
+    Methods take the names bound before a node and return those bound after it, or None if its end is not
+    reached.
     """
 
-    def __init__(self, source: Source, closed: Collection[ast.AST]) -> None:
+    def __init__(self, source: ParsedProgram, closed: Collection[ast.AST]) -> None:
         self._source = source
         self._closed = closed
         self._unbound = frozenset(_unbound_somewhere(source.tree))
         self.points: list[Point] = []
 
     def suite(self, body: list[ast.stmt], bound: Names, scope: _Scope) -> Names | None:
-        """Statements one after the other, with a point after some of them."""
+        """Walks statements in order, and adds a point after some of them."""
         for statement in body:
             after = self._statement(statement, bound, scope)
             if after is None:
@@ -114,7 +118,7 @@ class _Walk:
                 self.suite(node.body, self._with(parameters(node.args), ()), _Scope(node not in self._closed))
                 return bound
             case ast.ClassDef():
-                # Never open: a metaclass decides what reading a name means there.
+                # Never open: a metaclass can redefine reading a name in a class body.
                 self.suite(node.body, (), _Scope(False))
                 return bound
             case _:
@@ -124,7 +128,7 @@ class _Walk:
         then = self.suite(node.body, bound, scope)
         match node.orelse:
             case [ast.If() as inner] if self._source.text.startswith("elif", self._source.start(inner)):
-                # Not a suite of its own: after it the print would stand after the whole chain.
+                # Not a suite of its own: a print after an elif would come after the whole chain.
                 return _meet([then, self._statement(inner, bound, scope)])
             case orelse:
                 return _meet([then, self.suite(orelse, bound, scope)])
@@ -136,7 +140,7 @@ class _Walk:
         exhausted: Names | None,
         scope: _Scope,
     ) -> Names | None:
-        """A loop whose rounds begin with ``inside``; where no ``break`` ends it, ``exhausted`` is left."""
+        """Walks a loop: ``inside`` is bound at the start of a round, ``exhausted`` after the last one."""
         scope.breaks.append([])
         self.suite(node.body, inside, scope)
         breaks = scope.breaks.pop()
@@ -157,7 +161,7 @@ class _Walk:
             ends.append(self.suite(case.body, self._with(captures(case.pattern), bound), scope))
         match node.cases[-1]:
             case ast.match_case(pattern=ast.MatchAs(pattern=None), guard=None):
-                pass  # the last case takes what is left
+                pass  # the last case matches everything
             case _:
                 ends.append(bound)
         return _meet(ends)
@@ -166,7 +170,7 @@ class _Walk:
         return self._with((name for target in targets for name in _names(target)), bound)
 
     def _with(self, names: Iterable[str], bound: Names) -> Names:
-        """The bound names with more after them, except those that something in the program unbinds."""
+        """Returns the bound names and the added ones, without those that something in the program unbinds."""
         return tuple(dict.fromkeys([*bound, *(name for name in names if name not in self._unbound)]))
 
 
@@ -181,7 +185,7 @@ def _chance(statement: ast.stmt) -> float:
 
 
 def _meet(ways: Iterable[Names | None]) -> Names | None:
-    """What is bound where several ways meet; None if none of them gets there."""
+    """Returns the names bound where several paths meet; None if no path gets there."""
     reached = [way for way in ways if way is not None]
     if not reached:
         return None
@@ -200,14 +204,14 @@ def _names(target: ast.expr) -> Iterator[str]:
 
 
 def parameters(arguments: ast.arguments) -> list[str]:
-    """The names of a function's parameters, in order."""
+    """Returns the names of a function's parameters, in order."""
     positional = [*arguments.posonlyargs, *arguments.args]
     every = [*positional, arguments.vararg, *arguments.kwonlyargs, arguments.kwarg]
     return [parameter.arg for parameter in every if parameter is not None]
 
 
 def captures(pattern: ast.pattern) -> Iterator[str]:
-    """The names that a pattern binds where it matches; each way through a ``|`` binds the same."""
+    """Yields the names that a pattern binds when it matches; all sides of a ``|`` bind the same names."""
     for node in ast.walk(pattern):
         match node:
             case (
@@ -217,7 +221,7 @@ def captures(pattern: ast.pattern) -> Iterator[str]:
 
 
 def _unbound_somewhere(tree: ast.Module) -> Iterator[str]:
-    """The names that a ``del``, or the end of an ``except … as``, unbinds in any scope of the program."""
+    """Yields the names that a ``del`` or the end of an ``except … as`` unbinds, in any scope."""
     for node in ast.walk(tree):
         match node:
             case ast.Name(id=name, ctx=ast.Del()) | ast.ExceptHandler(name=str(name)):

@@ -1,10 +1,9 @@
-"""What in a program could notice a debug print, or be disturbed by one, told from the text alone.
+"""Hazards: parts of a program that could notice a debug print or be disturbed by one, from the text alone.
 
-A print is harmless where it is a line of its own in the output, and where nothing looks at the program's
-text, frames or output. The rules here are coarse on purpose: a word is enough. They do not see everything: an
-int of more than 4300 digits has no ``repr``, a recursion may be one call short of its limit, a library may
-print half a line on its own. So whoever admits a program also compares its outputs, with
-:func:`trace_gym.inject.unchanged`.
+A debug print is harmless if it is a line of its own in the output, and nothing looks at the program's text,
+frames or output. The rules are coarse on purpose: one word is enough. They do not see everything. For
+example, an int of more than 4300 digits has no ``repr``, a recursion may be one call short of its limit, and
+a library may print half a line. So admission also compares outputs, with :func:`trace_gym.inject.unchanged`.
 """
 
 from __future__ import annotations
@@ -13,34 +12,34 @@ import ast
 from collections.abc import Iterator
 
 from trace_gym.inject.prints import PREFIX
-from trace_gym.source import Source
+from trace_gym.syntax import ParsedProgram
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-#: Modules whose ``*`` binds nothing that a print uses.
 STARS = _words("""
     bisect cmath collections copy datetime decimal fractions functools heapq itertools math operator queue
     random re statistics string time typing
 """)
+"""Modules whose ``import *`` binds no name that a debug print uses."""
 
-# Modules that run, read or watch programs, do several things at once, share the output, or see objects die.
+# Modules that run, read or watch programs, run threads or processes, share the output, or see objects die.
 _MODULES = _words("""
     __main__ _thread bdb builtins cProfile cmd code codeop concurrent ctypes curses dis doctest faulthandler
     gc importlib inspect linecache multiprocessing pdb pkgutil profile pty py_compile resource runpy signal
     subprocess symtable test threading tokenize trace traceback tracemalloc unittest weakref
 """)
 
-# Names through which a program reaches others that its text does not show, its own text, or its limits.
+# Names through which a program reaches its own text, its limits, or names that its text does not show.
 _NAMES = _words("""
     __builtins__ __cached__ __file__ __import__ __loader__ __spec__ breakpoint compile eval exec globals
     locals vars MemoryError RecursionError
 """)
 
-# Members, of whatever object, that do the like: for output, for processes and threads (which share or drop
-# what is not yet written), for frames and code, for memory and the death of objects.
+# Members of any object that reach the output, processes and threads (which share or drop unwritten output),
+# frames and code, memory, or the death of objects.
 _MEMBERS = _words("""
     stdout __stdout__ redirect_stdout displayhook __displayhook__ fdopen dup dup2 closerange prweek
     fork forkpty posix_spawn posix_spawnp system popen _exit abort kill killpg to_thread run_in_executor
@@ -53,17 +52,17 @@ _MEMBERS = _words("""
 # Members of ``os`` whose names are too common to be ruled out elsewhere.
 _OS_MEMBERS = _words("close write writev")
 
-# What makes a file of a file descriptor.
+# Functions that open a file descriptor.
 _OPENERS = _words("open FileIO")
 
-# With one of these in a program, the name of a member may stand in a string.
+# If a program has one of these, a string may name a member.
 _BY_NAME = _words("getattr setattr delattr attrgetter methodcaller __dict__ __getattribute__")
 
 _METACLASSES = _words("type ABCMeta EnumMeta EnumType")
 
 
-def hazard(program: Source) -> str | None:
-    """Why no debug print may stand in a program, in words; None where no rule objects."""
+def hazard(program: ParsedProgram) -> str | None:
+    """Returns why a program may have no debug print, in words; None if no rule objects."""
     if PREFIX in program.text:
         return f"it holds {PREFIX}"
     tree = program.tree
@@ -77,7 +76,7 @@ def hazard(program: Source) -> str | None:
 
 
 def members(tree: ast.Module) -> frozenset[str]:
-    """Every name by which a program reads, imports or defines a member of something."""
+    """Returns every name by which a program reads, imports or defines a member of something."""
     found: set[str] = set()
     strings: set[str] = set()
     by_name = False
@@ -97,7 +96,7 @@ def members(tree: ast.Module) -> frozenset[str]:
 
 
 def handed_on(tree: ast.Module) -> frozenset[str]:
-    """The names that are read, but not to be called at once; ``iter(f, end)`` calls f as ``f()``."""
+    """Returns the names that are read but not called at once; ``iter(f, end)`` calls f as ``f()``."""
     called: set[ast.AST] = set()
     read: list[ast.Name] = []
     for node in ast.walk(tree):
@@ -112,7 +111,7 @@ def handed_on(tree: ast.Module) -> frozenset[str]:
 
 
 def _hazards(node: ast.AST, print_handed_on: bool) -> Iterator[str]:
-    """What speaks against prints in a program that has this node."""
+    """Yields the reasons against debug prints in a program that has this node."""
     match node:
         case ast.Name(id=name) if name in _NAMES:
             yield f"it mentions {name}"
@@ -142,7 +141,7 @@ def _hazards(node: ast.AST, print_handed_on: bool) -> Iterator[str]:
 
 
 def _ends_line(keyword: ast.keyword) -> bool:
-    """Whether a call of ``print`` with this keyword still ends its line; with ``**`` it may not."""
+    """Returns whether a ``print`` call with this keyword still ends its line; with ``**`` it may not."""
     match keyword:
         case ast.keyword(arg="end", value=ast.Constant(value=end)):
             return end is None or (isinstance(end, str) and end.endswith("\n"))
@@ -155,7 +154,7 @@ def _is_hazardous(module: str) -> bool:
 
 
 def _is_meta(bases: list[ast.expr], keywords: list[ast.keyword]) -> bool:
-    """Whether a class may decide what its ``==`` or its ``__name__`` does."""
+    """Returns whether a class is or has a metaclass, which may redefine ``==`` or ``__name__``."""
     chosen = [key.value for key in keywords if key.arg in ("metaclass", None)]
     return any(_last_name(value) != "ABCMeta" for value in chosen) or any(
         _last_name(base) in _METACLASSES for base in bases

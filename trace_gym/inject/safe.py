@@ -1,15 +1,14 @@
-"""The injection that changes nothing but the output, and there adds whole lines only.
+"""The injection that changes only the output, and adds only whole lines to it.
 
-It inserts lines of text: the program's own text stays as it is, to the byte, and is the same on every Python
-that can read the program. Prints go into modules, functions, loops, branches and every other suite that
-executes (but class bodies), after an assignment or an ``if``, and show names of their own scope alone, each
-certainly bound (:mod:`trace_gym.inject.flow`). A program in which a print could be noticed gets none
-(:mod:`trace_gym.inject.hazards`), and a part of one in which it could go wrong, none there
-(:mod:`trace_gym.inject.closed`).
+It inserts lines of text and keeps every byte of the program's own text. The result is the same on every
+Python that can read the program. Prints go after an assignment or an ``if``, into every suite that executes,
+except class bodies. They show certainly bound names of their own scope (:mod:`trace_gym.inject.flow`). A
+program that could notice a print gets none (:mod:`trace_gym.inject.hazards`). Nor does a part in which a
+print could go wrong (:mod:`trace_gym.inject.closed`).
 
-What a print shows is told by ``type(x)``, and not, as upstream does, by ``isinstance``: the latter reads
-``x.__class__``, and takes for a ``str`` what may bring its own ``__repr__``, so that it can run the program's
-code. For exact ints, floats, strs, bools and None the two show the same.
+Prints use ``type(x)``, and not ``isinstance`` as upstream does. ``isinstance`` reads ``x.__class__`` and
+accepts subclasses of ``str`` with their own ``__repr__``, so it can run the program's code. For exact ints,
+floats, strs, bools and None both show the same.
 """
 
 from __future__ import annotations
@@ -23,31 +22,31 @@ from trace_gym.inject.closed import closed_scopes
 from trace_gym.inject.flow import Point, points
 from trace_gym.inject.hazards import hazard
 from trace_gym.inject.prints import MOST_NAMES, tag
-from trace_gym.source import Source, too_deep_is_an_error
+from trace_gym.syntax import ParsedProgram, too_deep_is_an_error
 
 _SHOWN = "repr({0}) if type({0}) in (int, float, str, bool, type(None)) else type({0}).__name__"
 
-# What may follow a statement on its last line: nothing that belongs to another one.
+# The rest of a statement's last line: nothing of another statement.
 _REST = re.compile(r"[ \t\f]*;?[ \t\f]*(#.*)?")
 
 
 def inject_safe(source: str, seed: int, most: int) -> str:
-    """The program with up to ``most`` debug prints; as it is, where :func:`hazard` finds something.
+    """Returns the program with up to ``most`` debug prints, or unchanged if :func:`hazard` objects.
 
     Raises:
-        ProgramError: The source does not parse, or is nested too deeply.
+        ProgramError: the source does not parse, or is nested too deeply.
     """
-    program = Source(source)
+    program = ParsedProgram(source)
     with too_deep_is_an_error():
         if hazard(program) is not None:
             return source
         return place(program, seed, most, closed_scopes(program.tree))
 
 
-def place(program: Source, seed: int, most: int, closed: Collection[ast.AST] = ()) -> str:
-    """Draw points and names, and insert the prints, numbered in the order of the text.
+def place(program: ParsedProgram, seed: int, most: int, closed: Collection[ast.AST] = ()) -> str:
+    """Returns the program with prints at drawn points, numbered in the order of the text.
 
-    Only ``random.Random(seed).random()`` is drawn from: Python promises its sequence to every version.
+    It draws only with ``random.Random(seed).random()``: Python promises this sequence for every version.
     """
     rng = random.Random(seed)
     pieces: list[str] = []
@@ -64,8 +63,8 @@ def place(program: Source, seed: int, most: int, closed: Collection[ast.AST] = (
     return "".join([*pieces, program.text[end:]])
 
 
-def _new_line(program: Source, point: Point) -> str | None:
-    """The line end and the indentation that a print after the statement needs; None if no line fits there."""
+def _new_line(program: ParsedProgram, point: Point) -> str | None:
+    """Returns the line end and indentation for a print after the statement; None if no line fits there."""
     indentation = program.before(point.first)
     is_own_line = indentation.strip(" \t\f") == "" and not program.is_continued(point.first)
     if not is_own_line or not _REST.fullmatch(program.after(point.statement)):
@@ -75,7 +74,7 @@ def _new_line(program: Source, point: Point) -> str | None:
 
 
 def _draw(bound: Sequence[str], rng: random.Random) -> list[str]:
-    """One to three names, every number as likely as the others, and every choice of that many names."""
+    """Returns one to three names, uniform in their number and in the choice of that many names."""
     left = list(bound)
     names = 1 + int(rng.random() * min(MOST_NAMES, len(left)))
     return [left.pop(int(rng.random() * len(left))) for _ in range(names)]

@@ -1,4 +1,4 @@
-"""Versions of a program that print different things: one is shown, the outputs of all are to choose from."""
+"""Versions of a program with different outputs. One is shown, and the outputs of all are the options."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from itertools import cycle, islice
 from typing import NamedTuple
 
 from task_gym.errors import ProgramError
-from trace_gym.admission import unfit
-from trace_gym.limited import limited
-from trace_gym.mutate import Mutant, mutants
+from trace_gym.admission.admit import unfit
+from trace_gym.admission.limited import limited
+from trace_gym.mutants.mutate import Mutant, mutants
 from trace_gym.programs.draws import Draws
 from trace_gym.sandbox import Job, Result, Sandbox
 from trace_gym.score import squeeze
 
-#: Outputs that are offered, the true one included: at most, and at least.
 OPTIONS, LEAST = 8, 4
+"""The most and the fewest options, the true output included."""
 
-#: Mutants run at most.
 _MOST_MUTANTS = 48
+"""Mutants to run, at most."""
 
-#: Lines that a mutant may execute; those that loop for ever then end at once.
 _MOST_LINES = 100_000
+"""Lines that a mutant may execute. The limit soon ends a mutant that loops for ever."""
 
-#: Keeps what is drawn here apart from what else is drawn from a task id, as the program itself.
-_STREAM = 0xC401CE
+_KEY = 0xC401CE
+"""Separates the random numbers here from others of the same task id, such as the program's."""
 
 
 class Version(NamedTuple):
-    """A program, and what it prints.
+    """A program and its output.
 
     Attributes:
-        source: Its text.
-        output: Its standard output, the same under every hash seed.
-        mutation: What kind of mutant it is, one of ``trace_gym.mutate.KINDS``; "" for the program itself.
+        source: The program's text.
+        output: The standard output, the same under every hash seed.
+        mutation: The kind of mutant, one of ``trace_gym.mutants.mutate.KINDS``; "" for the program itself.
     """
 
     source: str
@@ -43,24 +43,26 @@ class Version(NamedTuple):
 
 
 def versions(source: str, stdin: str, output: str, seed: int, sandbox: Sandbox) -> list[Version]:
-    """The program and up to seven of its mutants that print something else, in random order.
+    """Returns the program and up to seven of its mutants that print something else, in random order.
 
-    What they print differs with white space and case left out, and none of it is more than twice as long as
-    another's. Each is as fit to be shown as the program is (see :mod:`trace_gym.admission`), but that a
-    mutant may execute fewer lines.
+    The outputs differ from each other by more than white space and case, and none is more than twice as long
+    as another. Each version is fit to be shown (see :mod:`trace_gym.admission.admit`), but a mutant may
+    execute fewer lines.
 
-    Whichever is shown, the same outputs are to choose from. So, if it is the first, each of them is as likely
-    to be the true one, and nothing can be told from the outputs alone.
+    The options are the same outputs whichever version is shown. So if the first version is shown, each output
+    is equally likely to be the true one, and the outputs alone do not give it away.
 
     Args:
-        output: What the program prints.
-        seed: Decides which mutants are tried, and the order.
-        sandbox: Mutants are untrusted code; each runs under all of its hash seeds.
+        source: The program.
+        stdin: Its standard input.
+        output: Its output.
+        seed: The seed that draws the mutants and the order.
+        sandbox: The sandbox for the mutants, which are untrusted. They run under all of its hash seeds.
 
     Raises:
         ProgramError: the source does not parse.
     """
-    draws = Draws(seed << 32 | _STREAM)
+    draws = Draws(seed << 32 | _KEY)
     found = [Version(source, output, "")]
     seen = {squeeze(output)}
 
@@ -81,16 +83,18 @@ def versions(source: str, stdin: str, output: str, seed: int, sandbox: Sandbox) 
 def _run(
     candidates: Iterable[Mutant], stdin: str, sandbox: Sandbox, is_enough: Callable[[Mutant, str], bool]
 ) -> None:
-    """Run mutants, their lines counted, until ``is_enough``, which is given each that ends well and what it
-    prints, says so."""
+    """Runs mutants with their lines counted, until ``is_enough`` returns True.
+
+    ``is_enough`` gets each mutant that ends without error, and its output.
+    """
     made: deque[Mutant] = deque()
 
     def jobs() -> Iterator[Job]:
-        hash_seeds = cycle(sandbox.hash_seeds)  # in turn, as under two of them programs run side by side
+        hash_seeds = cycle(sandbox.hash_seeds)  # in turn: jobs of different hash seeds run side by side
         for mutant in candidates:
             try:
                 program = limited(mutant.source, _MOST_LINES)
-            except (ProgramError, SyntaxError):  # deeper than its program, and so too deep
+            except (ProgramError, SyntaxError):  # nested deeper than its program
                 continue
             made.append(mutant)
             yield Job(program, stdin, next(hash_seeds))
@@ -103,9 +107,10 @@ def _run(
 
 
 def _confirmed(found: list[Version], stdin: str, sandbox: Sandbox) -> list[Version]:
-    """Those that print what they did under every hash seed, and with nobody counting.
+    """Returns the versions that print the same under every hash seed and without counting.
 
-    All of them are tried and not only the one that is shown: one that could not be would be known by that.
+    All versions are checked, not only the one that is shown. Otherwise, being impossible to show would give
+    an output away.
     """
     runs = len(sandbox.hash_seeds)
     results = sandbox.run_many(Job(each.source, stdin, seed) for each in found for seed in sandbox.hash_seeds)

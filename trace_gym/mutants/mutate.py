@@ -1,8 +1,8 @@
-"""Programs that are wrong in one place: where plausible false outputs come from.
+"""Mutants: programs that are wrong in one place, for plausible false outputs.
 
-A mutant differs from its program in one piece of text, and compiles, but nothing more is known of it: it may
-fail, run for ever, or write what the program writes. So it is untrusted code. The same program and seed give
-the same mutants on every Python that can read the program.
+A mutant differs from its program in one piece of text, and compiles. It may fail, run for ever, or print what
+the program prints, so it is untrusted code. The same program and seed give the same mutants on every Python
+that can read the program.
 """
 
 from __future__ import annotations
@@ -15,21 +15,24 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from trace_gym.inject.prints import is_debug_print
-from trace_gym.source import Source, compiles, too_deep_is_an_error
+from trace_gym.syntax import ParsedProgram, compiles, too_deep_is_an_error
 
-#: "off_by_one": an integer, a bound of a range, < for <=. "operator": another operator, "and" for "or", min
-#: for max. "skip": a branch always, never or wrongly taken; a round of a loop left out; a break or continue
-#: that does the other's work, or nothing.
 KINDS = ("off_by_one", "operator", "skip")
+"""The kinds of mutants.
+
+"off_by_one": an integer, a bound of a range, < for <=. "operator": another operator, "and" for "or", min for
+max. "skip": a branch always, never or wrongly taken; a round of a loop left out; break and continue swapped
+or left out."""
+
 _OFF_BY_ONE, _OPERATOR, _SKIP = KINDS
 
 # Larger integers are moduli or masks, not counts, and Python may refuse to write them.
 _LARGEST = 10**18
 
-# White space, comments and closing parentheses may stand between an operand and its operator.
+# White space, comments and closing parentheses may be between an operand and its operator.
 _BLANK = r"(?:[\s\\)]|#[^\r\n]*)*"
 
-# Each operator as it is written (a regular expression), and what may stand in its place.
+# Each operator's text (a regular expression), and its replacements.
 _OPERATORS: dict[type[ast.AST], tuple[str, list[tuple[str, str]]]] = {
     ast.Lt: ("<", [(_OFF_BY_ONE, "<="), (_OPERATOR, ">")]),
     ast.LtE: ("<=", [(_OFF_BY_ONE, "<"), (_OPERATOR, ">=")]),
@@ -58,20 +61,20 @@ _OPERATORS: dict[type[ast.AST], tuple[str, list[tuple[str, str]]]] = {
 }
 _OPPOSITES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 
-# Operators that bind no looser than + and -.
+# Operators that bind as tightly as + and -, or more.
 _TIGHT = (ast.Add, ast.Sub, ast.Mult, ast.MatMult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
 
-# Expressions that no operator beside them takes apart.
+# Expressions that need no parentheses beside any operator.
 _ATOMS = (
     *(ast.Name, ast.Call, ast.Attribute, ast.Subscript, ast.Constant),
     *(ast.List, ast.Set, ast.Dict, ast.ListComp, ast.SetComp, ast.DictComp),
 )
 
-# What is left alone as a whole, by name since not every Python has it: Python 3.11 gives wrong positions
-# inside an f-string.
+# Nodes that are left alone, because Python 3.11 gives wrong positions inside an f-string. They are named,
+# because not every Python has them.
 _WHOLE = ("JoinedStr", "TemplateStr", "TypeAlias")
 
-# Parts that are left alone: types are not computed with, and patterns and decorators are not arithmetic.
+# Parts that are left alone: programs do not compute with types, patterns or decorators.
 _LEFT_ALONE = ("annotation", "returns", "type_params", "pattern", "decorator_list")
 
 
@@ -79,8 +82,8 @@ class Mutant(NamedTuple):
     """A program with one thing wrong.
 
     Attributes:
-        kind: Which of :data:`KINDS`.
-        source: Its text.
+        kind: The kind of change, one of :data:`KINDS`.
+        source: The program's text.
     """
 
     kind: str
@@ -88,7 +91,7 @@ class Mutant(NamedTuple):
 
 
 class _Edit(NamedTuple):
-    """Text in place of the characters from ``start`` to ``end``."""
+    """A replacement of the characters from ``start`` to ``end``."""
 
     start: int
     end: int
@@ -97,14 +100,14 @@ class _Edit(NamedTuple):
 
 
 def mutants(source: str, seed: int) -> Iterator[Mutant]:
-    """All mutants of a program, no two alike, with the kinds in turn for as long as each lasts.
+    """Returns all mutants of a program, no two alike, with the kinds in turn while they last.
 
-    Debug prints are left as they are. Each is made when it is asked for.
+    Debug prints do not change. The iterator makes each mutant when it is needed.
 
     Raises:
-        ProgramError: The source does not parse.
+        ProgramError: the source does not parse.
     """
-    program = Source(source)
+    program = ParsedProgram(source)
     with too_deep_is_an_error():
         edits = sorted(set(_edits(program, program.tree)))
     rng = random.Random(seed)
@@ -122,7 +125,7 @@ def _made(source: str, edits: Iterator[_Edit]) -> Iterator[Mutant]:
 
 
 def _shuffled(edits: list[_Edit], rng: random.Random) -> list[_Edit]:
-    """Every order as likely; from ``random()`` alone, whose sequence Python promises to every version."""
+    """Returns the edits in random order. Python promises the sequence of ``random()`` for every version."""
     left = list(edits)
     return [left.pop(int(rng.random() * len(left))) for _ in edits]
 
@@ -132,8 +135,8 @@ def _in_turn(groups: list[list[_Edit]]) -> Iterator[_Edit]:
         yield from (group[place] for group in groups if place < len(group))
 
 
-def _edits(program: Source, node: ast.AST) -> Iterator[_Edit]:
-    """Every edit of a node and what is in it."""
+def _edits(program: ParsedProgram, node: ast.AST) -> Iterator[_Edit]:
+    """Yields every edit of a node and of the nodes in it."""
     if is_debug_print(node) or _asks_for_main(node) or type(node).__name__ in _WHOLE:
         return
     yield from _off_by_one(program, node)
@@ -146,8 +149,8 @@ def _edits(program: Source, node: ast.AST) -> Iterator[_Edit]:
                     yield from _edits(program, child)
 
 
-def _off_by_one(program: Source, node: ast.AST) -> Iterator[_Edit]:
-    """Integers and bounds of ranges, one less and one more; comparisons are among the operators."""
+def _off_by_one(program: ParsedProgram, node: ast.AST) -> Iterator[_Edit]:
+    """Yields integers and bounds of ranges, one less and one more. Comparisons are in ``_operators``."""
     match node:
         case ast.Constant(value=int(value)) if type(value) is int and value <= _LARGEST:
             for other in (value - 1, value + 1) if value else (1,):
@@ -160,8 +163,8 @@ def _off_by_one(program: Source, node: ast.AST) -> Iterator[_Edit]:
                     yield _replaced(program, bound, f"{text} + 1", _OFF_BY_ONE)
 
 
-def _operators(program: Source, node: ast.AST) -> Iterator[_Edit]:
-    """Every operator of a node, and a function that is the opposite of another."""
+def _operators(program: ParsedProgram, node: ast.AST) -> Iterator[_Edit]:
+    """Yields replacements of a node's operators, and opposites of functions such as ``min``."""
     match node:
         case ast.Compare(left=left, ops=operators, comparators=right):
             for operator, before, after in zip(operators, [left, *right], right, strict=False):
@@ -179,8 +182,8 @@ def _operators(program: Source, node: ast.AST) -> Iterator[_Edit]:
             yield _replaced(program, function, _OPPOSITES[name], _OPERATOR)
 
 
-def _skips(program: Source, node: ast.AST) -> Iterator[_Edit]:
-    """Branches and rounds of loops, left out or run where they should not be."""
+def _skips(program: ParsedProgram, node: ast.AST) -> Iterator[_Edit]:
+    """Yields edits that skip branches and rounds of loops, or run a branch wrongly."""
     match node:
         case ast.If(test=test) if not _asks_for_main(test):
             yield _test(program, test, "not {}")
@@ -203,32 +206,32 @@ def _skips(program: Source, node: ast.AST) -> Iterator[_Edit]:
             yield _replaced(program, node, "pass", _SKIP)
 
 
-def _replaced(program: Source, node: ast.expr | ast.stmt, text: str, kind: str) -> _Edit:
+def _replaced(program: ParsedProgram, node: ast.expr | ast.stmt, text: str, kind: str) -> _Edit:
     return _Edit(program.start(node), program.end(node), text, kind)
 
 
-def _test(program: Source, test: ast.expr, template: str) -> _Edit:
-    """Another condition made of one."""
+def _test(program: ParsedProgram, test: ast.expr, template: str) -> _Edit:
+    """Returns the edit that replaces a condition."""
     text = template.format(_operand(program, test))
-    # After "if" or an opening parenthesis nothing is needed; "if-x" has no room for a word.
+    # A word needs a space or parenthesis before it, but "if-x" has none.
     apart = program.text[program.start(test) - 1] in " ("
     return _replaced(program, test, text if apart else f"({text})", _SKIP)
 
 
-def _fewer(program: Source, rounds: ast.expr) -> Iterator[_Edit]:
-    """A loop without its first or its last round."""
+def _fewer(program: ParsedProgram, rounds: ast.expr) -> Iterator[_Edit]:
+    """Yields a loop without its first or its last round."""
     for part in ("[1:]", "[:-1]"):
         yield _replaced(program, rounds, f"[*{_operand(program, rounds)}]{part}", _SKIP)
 
 
-def _operand(program: Source, node: ast.expr) -> str:
-    """An expression's text, in parentheses where an operator beside it could take it apart."""
+def _operand(program: ParsedProgram, node: ast.expr) -> str:
+    """Returns an expression's text, in parentheses if an operator beside it could need them."""
     text = program.of(node)
     return text if isinstance(node, _ATOMS) else f"({text})"
 
 
-def _swapped(program: Source, before: ast.expr, operator: ast.AST, after: ast.expr) -> Iterator[_Edit]:
-    """Other operators for the one between two operands; the syntax tree does not say where it stands."""
+def _swapped(program: ParsedProgram, before: ast.expr, operator: ast.AST, after: ast.expr) -> Iterator[_Edit]:
+    """Yields other operators for the one between two operands. The syntax tree lacks its position."""
     if type(operator) not in _OPERATORS:
         return
     written, others = _OPERATORS[type(operator)]
@@ -240,12 +243,12 @@ def _swapped(program: Source, before: ast.expr, operator: ast.AST, after: ast.ex
 
 
 def _is_tight(operand: ast.expr) -> bool:
-    """Whether ``+ 1`` may follow an operand without parentheses."""
+    """Returns whether ``+ 1`` may follow an operand without parentheses."""
     return isinstance(operand, ast.BinOp) and isinstance(operand.op, _TIGHT)
 
 
 def _is_sequence(operand: ast.expr) -> bool:
-    """Whether an operand is evidently text or a list, with which only one operator works."""
+    """Returns whether an operand is evidently a sequence, with which few operators work."""
     match operand:
         case (
             ast.Constant(value=str() | bytes()) | ast.JoinedStr() | ast.List() | ast.ListComp() | ast.Tuple()
@@ -258,7 +261,7 @@ def _is_sequence(operand: ast.expr) -> bool:
 
 
 def _asks_for_main(node: ast.AST) -> bool:
-    """Whether a node is the usual guard of a script, without which nothing at all would happen."""
+    """Returns whether a node is a script's ``__name__`` guard. Without it, the program would do nothing."""
     match node:
         case ast.Compare(left=ast.Name(id="__name__")):
             return True

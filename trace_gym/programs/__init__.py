@@ -1,1 +1,1 @@
-"""Where programs to trace come from. `python -m trace_gym.programs` shows what the builtin source holds."""
+"""Sources of programs to trace. ``python -m trace_gym.programs`` describes the builtin programs."""

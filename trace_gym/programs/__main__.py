@@ -1,7 +1,7 @@
-"""What the builtin programs are like: `python -m trace_gym.programs --level 3`.
+"""A description of the builtin programs: `python -m trace_gym.programs --level 3`.
 
-Takes the first programs of a level, of a family, or of both, and shows how their cost, their output and their
-length are spread, a row a family and level. `--show ID` prints one program, its input and its output.
+Takes the first programs of a level, of a family, or of both, and shows the spread of their cost, output and
+length, one row per family and level. `--show ID` prints one program, its input and its output.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from rich.console import Console
 from rich.table import Table
 
 from task_gym.errors import TaskGymError
-from trace_gym.measure import Measured
+from trace_gym.admission.measure import Measured
 from trace_gym.programs.builtin import LEVELS, NAMES, Made, ids_of, make, split
 from trace_gym.programs.builtin.levels import level_of, points
 from trace_gym.programs.builtin.tasks import cells
 
-#: A column's heading and what it shows of a sample of programs.
 _SPREADS: dict[str, Callable[[Measured], int]] = {
     "cost": points,
     "lines": lambda measured: measured.lines,
@@ -27,10 +26,11 @@ _SPREADS: dict[str, Callable[[Measured], int]] = {
     "live": lambda measured: measured.live,
     "depth": lambda measured: measured.depth,
 }
+"""Each column's heading and its value for one program."""
 
 
-#: The table takes this many columns, and is not squeezed into fewer.
 _WIDTH = 120
+"""The least width of the table, in characters."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def shown(task_id: int) -> str:
-    """A program, what it reads and what it prints, as text."""
+    """Returns a program, its input and its output as text."""
     made = make(task_id)
     program, measured = made.program, made.measured
     parts = [
@@ -67,10 +67,10 @@ def shown(task_id: int) -> str:
 
 
 def table(level: int | None, family: str | None, samples: int) -> Table:
-    """The first programs of each family and level that is left, summed up.
+    """Returns a summary of the first programs of each family and level.
 
     Raises:
-        ArgumentError: no such level or family.
+        ArgumentError: there is no such level or family.
     """
     kinds = map(split, cells(level, family))
     result = Table(

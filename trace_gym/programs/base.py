@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: Task ids are below this, whatever the source.
 TASKS = 10**11
+"""Number of task ids, for every source."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program and what it reads.
+    """A program and its standard input.
 
     Attributes:
-        source: The text, ending in a newline.
-        stdin: What stands on its standard input, "" for nothing.
-        family: What kind of program it is, as "recursion"; "" where the source has no families.
-        level: How hard it is to trace, from 1; 0 where the source has no levels.
+        source: The program's text.
+        stdin: Its standard input, "" for none.
+        family: The kind of program, such as "recursion"; "" if the source has no families.
+        level: The difficulty of tracing, from 1; 0 if the source has no levels.
     """
 
     source: str

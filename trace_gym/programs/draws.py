@@ -1,7 +1,7 @@
 """A stream of random choices that is the same on every Python and every platform.
 
-`random.Random` has always given the same bits for the same whole-number seed. What it makes of them
-(`randint`, `sample`, `shuffle`) may change between versions, so that part stands here.
+``random.Random`` has always given the same bits for the same whole-number seed. Its ``randint``, ``sample``
+and ``shuffle`` may change between versions, so this module has its own.
 """
 
 from __future__ import annotations
@@ -10,55 +10,63 @@ import random
 from collections.abc import Sequence
 from typing import TypeVar
 
+from task_gym.seeding import shuffled
+
 Item = TypeVar("Item")
 
 
 class Draws:
-    """Random choices that follow from ``seed``, a whole number of any size, not negative."""
+    """A stream of random choices.
+
+    Args:
+        seed: A whole number from 0 on, of any size.
+    """
 
     def __init__(self, seed: int) -> None:
         self._bits = random.Random(seed).getrandbits
 
     def below(self, n: int) -> int:
-        """Uniform over 0 … n - 1 (to n parts in 2**64); n is at least 1. Each call draws as many bits."""
+        """Returns a number from 0 to n - 1, uniform to n parts in 2**64. Each call draws 64 bits.
+
+        Raises:
+            ValueError: ``n`` is below 1.
+        """
         if n < 1:
             raise ValueError(f"draws below n: {n} was given, allowed: 1 and more")
         return self._bits(64) * n >> 64
 
     def fork(self) -> Draws:
-        """A stream of its own: however much is drawn from it, what follows here stays the same."""
+        """Returns a separate stream. Draws from it do not change the later draws from this stream."""
         return Draws(self._bits(64))
 
     def between(self, low: int, high: int) -> int:
-        """Uniform over low … high, both included."""
+        """Returns a number from ``low`` to ``high``, both included, uniformly."""
         return low + self.below(high - low + 1)
 
     def chance(self, percent: int) -> bool:
-        """True ``percent`` times in a hundred."""
+        """Returns True with a probability of ``percent`` percent."""
         return self.below(100) < percent
 
     def choice(self, items: Sequence[Item]) -> Item:
-        """One of them, uniformly."""
+        """Returns one item, uniformly."""
         return items[self.below(len(items))]
 
     def sample(self, items: Sequence[Item], count: int) -> list[Item]:
-        """``count`` of them at different positions, in random order; more begin with the same."""
-        left = list(items)
-        if count > len(left):
-            raise ValueError(f"sample: {count} of {len(left)} were asked for")
-        stream = self.fork()
-        return [left.pop(stream.below(len(left))) for _ in range(count)]
+        """Returns ``count`` items of different positions in random order. A larger count begins alike."""
+        if count > len(items):
+            raise ValueError(f"sample: {count} of {len(items)} were asked for")
+        return shuffled(items, self.fork().below, count)
 
     def shuffled(self, items: Sequence[Item]) -> list[Item]:
-        """All of them, in random order."""
+        """Returns all items, in random order."""
         return self.sample(items, len(items))
 
     def numbers(self, count: int, low: int, high: int) -> list[int]:
-        """``count`` whole numbers between ``low`` and ``high``, both included; more begin with the same."""
+        """Returns ``count`` numbers from ``low`` to ``high``, both included. A larger count begins alike."""
         stream = self.fork()
         return [stream.between(low, high) for _ in range(count)]
 
     def picks(self, items: Sequence[Item], count: int) -> list[Item]:
-        """``count`` of them, each any of them; more begin with the same."""
+        """Returns ``count`` items, drawn with replacement. A larger count begins alike."""
         stream = self.fork()
         return [stream.choice(items) for _ in range(count)]

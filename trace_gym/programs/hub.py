@@ -1,10 +1,9 @@
-"""affinetes' data set on the hub, always at a commit: a branch moves with what is put on it.
+"""affinetes' data set on the hub, always at a fixed commit, because a branch moves.
 
-Which commit "hub" means is settled when it is first used on a machine, by what the branch holds then, and
-noted in a file; from then on it is that one, on the hub or off it. ``datasets.load_dataset`` alone would not
-keep to it: without a connection it takes the version cached last, whatever revision was asked for. So the
-files come from ``huggingface_hub.snapshot_download``, where that knows which files a commit has, since else
-some may be missing; ``datasets`` reads them.
+The first use of "hub" on a machine notes the branch's commit in a file. From then on "hub" means this commit,
+with and without a connection. ``datasets.load_dataset`` alone would not keep to it: without a connection it
+takes the version cached last, for every revision. So ``huggingface_hub.snapshot_download`` gets the files
+and ``datasets`` reads them. A commit without a cached list of its files is not used: files may be missing.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from typing import Any
 
 from task_gym.errors import SourceError
 
-#: affinetes' data set, and the branch of it that affinetes reads.
 DATASET, BRANCH = "satpalsr/rl-python", "main"
+"""affinetes' data set, and the branch that affinetes reads."""
 
 _COMMIT = re.compile("[0-9a-f]{40}")
 
@@ -32,13 +31,14 @@ _OTHERWISE = (
 
 @lru_cache(maxsize=16)
 def commit_of(revision: str | None) -> str:
-    """The commit that a revision stands for (40 hexadecimal digits), the same as long as the process lives.
+    """Returns the commit of a revision (40 hexadecimal digits), the same while the process lives.
 
     Args:
-        revision: A commit, tag or branch; None for the noted commit, or for the branch's, noted from then on.
+        revision: A commit, tag or branch; None for the noted commit. If there is no note, the branch's commit
+            is noted.
 
     Raises:
-        SourceError: as :func:`rows_at`, and where a commit can be neither noted nor read.
+        SourceError: as :func:`rows_at`, or the note cannot be read or written.
     """
     if revision is None:
         return _noted() or _note(_folder(BRANCH).name)
@@ -46,10 +46,10 @@ def commit_of(revision: str | None) -> str:
 
 
 def rows_at(commit: str) -> Any:
-    """The rows of a commit.
+    """Returns the rows of a commit.
 
     Raises:
-        SourceError: the libraries are missing, there is no such commit, or the hub is out of reach and its
+        SourceError: the libraries are missing, there is no such commit, or the hub is out of reach and the
             cache lacks some of the commit.
     """
     folder = _folder(commit)
@@ -60,15 +60,16 @@ def rows_at(commit: str) -> Any:
 
 
 def note_path() -> Path:
-    """The file that holds the commit "hub" stands for on this machine; deleting it makes the choice anew.
+    """Returns the path of the file with the commit of "hub" on this machine.
 
-    ``$XDG_STATE_HOME/gamespiel/hub-commit``, that folder being ``~/.local/state`` where none is set.
+    Deleting the file makes the choice anew. The path is ``$XDG_STATE_HOME/gamespiel/hub-commit``; the default
+    of ``XDG_STATE_HOME`` is ``~/.local/state``.
 
     Raises:
         SourceError: there is no home folder.
     """
     state = os.environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(state):  # as the XDG specification has it
+    if not os.path.isabs(state):  # the XDG specification ignores relative paths
         try:
             state = os.path.join(Path.home(), ".local", "state")
         except RuntimeError as error:
@@ -80,17 +81,21 @@ def note_path() -> Path:
 
 
 def _folder(revision: str) -> Path:
-    """The folder of a revision's files, whose name is the commit; whole, or a SourceError."""
+    """Returns the folder with all of a revision's files; the folder's name is the commit.
+
+    Raises:
+        SourceError: the files are not available.
+    """
     with _named_errors(revision):
         from huggingface_hub import get_cached_repo_tree, snapshot_download
         from huggingface_hub.errors import CachedRepoTreeNotFoundError, LocalEntryNotFoundError
 
         def download(**more: Any) -> Path:
             folder = Path(snapshot_download(DATASET, repo_type="dataset", revision=revision, **more))
-            get_cached_repo_tree(DATASET, repo_type="dataset", revision=folder.name)  # or it may lack files
+            get_cached_repo_tree(DATASET, repo_type="dataset", revision=folder.name)  # else it may lack files
             return folder
 
-        if _COMMIT.fullmatch(revision):  # which does not change: there may be nothing to ask the hub for
+        if _COMMIT.fullmatch(revision):  # a commit does not change, so the cache may be enough
             with contextlib.suppress(LocalEntryNotFoundError, CachedRepoTreeNotFoundError):
                 return download(local_files_only=True)
         return download()
@@ -98,17 +103,17 @@ def _folder(revision: str) -> Path:
 
 @contextlib.contextmanager
 def _named_errors(revision: str) -> Iterator[None]:
-    """Whatever goes wrong with a revision, as a SourceError."""
+    """Raises every error about a revision as a SourceError."""
     try:
         yield
     except ImportError as error:
         raise SourceError(
             f"source: 'hub' was given, which needs {error.name}: pip install 'gamespiel[hub]'; {_OTHERWISE}"
         ) from error
-    except Exception as error:  # a dozen kinds, of four libraries
+    except Exception as error:  # a dozen kinds of errors, from four libraries
         if type(error).__name__ == "RevisionNotFoundError":
             where = ""
-            with contextlib.suppress(SourceError):  # no note, or none that can be read: it is from elsewhere
+            with contextlib.suppress(SourceError):  # without a readable note, the revision has another origin
                 if _noted() == revision:
                     where = f", which {note_path()} holds; deleting that file takes the branch's"
             raise SourceError(f"source: {DATASET} has no revision {revision}{where}") from error
@@ -120,7 +125,7 @@ def _named_errors(revision: str) -> Iterator[None]:
 
 
 def _noted() -> str | None:
-    """The commit settled on before; None if there was none."""
+    """Returns the noted commit; None if there is none."""
     path = note_path()
     try:
         text = path.read_text(encoding="ascii").strip()
@@ -137,11 +142,11 @@ def _noted() -> str | None:
 
 
 def _note(commit: str) -> str:
-    """Note a commit, unless another process has meanwhile; the commit that is noted then."""
+    """Notes a commit unless another process has noted one meanwhile. Returns the noted commit."""
     path = note_path()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Written aside and linked, so that it is there whole or not at all, and the first one stays.
+        # A link makes the file appear whole or not at all, and keeps the first process's file.
         with tempfile.NamedTemporaryFile("w", dir=path.parent, encoding="ascii") as file:
             file.write(commit + "\n")
             file.flush()

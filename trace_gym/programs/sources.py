@@ -1,4 +1,4 @@
-"""Where programs come from: made to order, or the rows of a data set."""
+"""Sources of programs: the builtin generator, or the rows of a data set."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from task_gym.errors import ArgumentError, SourceError, nearest
 from trace_gym.programs import hub
 from trace_gym.programs.base import TASKS, Program
 
-#: Programs looked at, at most, for one that can be asked about.
 MOST_LOOKED_AT = 1000
+"""Programs to try for one task id, at most."""
 
 _COLUMNS = ("program", "inputs")
 
 
 class Candidate(NamedTuple):
-    """A program that a task id may mean, and the row it stands in; None where there are no rows."""
+    """A program that a task id may mean, and its row; None if the source has no rows."""
 
     program: Program
     row: int | None
 
 
 class Source(Protocol):
-    """Task ids to programs."""
+    """A map from task ids to programs."""
 
-    #: What names it wherever the same programs are wanted again: "builtin", "hub@COMMIT" or a path.
+    #: The name that means the same programs everywhere: "builtin", "hub@COMMIT" or a path.
     name: str
 
     def candidates(self, task_id: int) -> Iterator[Candidate]:
-        """The task id's own program first, then those that stand in for it, in an order of its own."""
+        """Yields the task id's own program first, then its replacements in a fixed order."""
 
 
 class BuiltinSource:
-    """The programs of :mod:`trace_gym.programs.builtin`; others of the same family and level stand in."""
+    """The programs of :mod:`trace_gym.programs.builtin`. Replacements have the same family and level."""
 
     name = "builtin"
 
     def candidates(self, task_id: int) -> Iterator[Candidate]:
         """See :class:`Source`."""
-        # Imported here: the generator's families take longer to load than a row to read.
+        # Imported here, because loading the generator's families takes longer than reading a row.
         from trace_gym.programs.builtin import CELLS, generate
 
         for k in range(MOST_LOOKED_AT):
@@ -52,11 +52,14 @@ class BuiltinSource:
 class RowSource:
     """Rows of a data set with the columns ``program`` and ``inputs``; a task id is row ``task_id mod size``.
 
-    The rows that follow stand in for it.
+    The rows that follow are its replacements.
 
     Args:
-        rows: Each with both columns; ``inputs`` is a text, a list of lines, or None for nothing.
-        name: See :class:`Source`; error messages call it that.
+        rows: Rows with both columns. ``inputs`` is a text, a list of lines, or None for no input.
+        name: See :class:`Source`; error messages use it.
+
+    Raises:
+        SourceError: there are no rows.
     """
 
     def __init__(self, rows: Sequence[Any], name: str) -> None:
@@ -88,13 +91,13 @@ class RowSource:
 
 
 def open_source(source: str) -> Source:
-    """ "builtin", "hub", "hub@REVISION", or the path of a JSONL or Parquet file.
+    """Returns the source of a name: "builtin", "hub", "hub@REVISION", or a JSONL or Parquet file's path.
 
-    The same object each time, for as long as a file stays the same.
+    The same name gives the same object while the file does not change.
 
     Raises:
-        ArgumentError: something else.
-        SourceError: rows that cannot be had.
+        ArgumentError: the name is something else.
+        SourceError: the rows are not available.
     """
     if not isinstance(source, str):
         raise ArgumentError(
@@ -109,7 +112,7 @@ def open_source(source: str) -> Source:
 
 
 def _version(path: Path) -> tuple[str, int, int] | None:
-    """What tells a file from others that the same text names elsewhere or later; None where there is none."""
+    """Returns a file's full path, time of change and size; None if there is no file."""
     if not path.is_file():
         return None
     found = path.stat()
@@ -125,7 +128,7 @@ def _open_hub(commit: str) -> Source:
 
 @lru_cache(maxsize=16)
 def _open(source: str, version: tuple[str, int, int] | None) -> Source:
-    """``version`` is there for the cache alone."""
+    """Returns the source of a name; ``version`` is a key of the cache alone."""
     if source == "builtin":
         return BuiltinSource()
     path = Path(source)
@@ -147,7 +150,7 @@ def _read_jsonl(path: Path) -> list[dict[str, Any]]:
             if line.strip():
                 try:
                     row = json.loads(line)
-                except (ValueError, RecursionError) as error:  # no UTF-8 is a ValueError too
+                except (ValueError, RecursionError) as error:  # ValueError also means bad UTF-8
                     raise SourceError(f"source: line {number} of {path} is no JSON: {error}") from error
                 _check_columns(row if isinstance(row, dict) else (), f"line {number} of {path}")
                 rows.append(row)

@@ -1,25 +1,28 @@
-"""Running programs that nobody vouches for.
+"""A sandbox for untrusted programs.
 
-`run` runs one program in a sandbox of its own. A `Sandbox` keeps one warm worker a hash seed, and takes
-milliseconds for a program. Both run it as `python FILE` would, under the running version of Python, and tell
-how it ended: see `Limits` and `Result`.
+``run`` runs one program in its own sandbox. A ``Sandbox`` keeps one warm worker per hash seed, and takes
+milliseconds per program. Both run the program as ``python FILE`` does, under the running version of Python,
+and return how it ended: see ``Limits`` and ``Result``.
 
-What a program always gets
---------------------------
+Protection at every level
+-------------------------
 
-A fresh process of a bare interpreter: the standard library and no packages, an environment that holds
-PYTHONHASHSEED alone, an empty working directory that is removed afterwards, its standard input, output and
-error, and no other open file. Processor time, memory, the size of files, processes and open files are
-limited, and the clock runs; it can raise none of these limits. No more of its output is read than allowed. It
-has no privileges, even when the caller is root, and no way to gain any. It shares nothing with the programs
-before and after it on the same worker: what it does to modules, files, signals or its directory ends with it.
+A program gets a fresh process of a bare interpreter:
 
-What the level adds
+- It has the standard library and no packages. Its environment contains PYTHONHASHSEED alone.
+- It has an empty working directory, which is removed afterwards, and standard input, output and error. It has
+  no other open file.
+- Processor time, wall time, memory, sizes of files, processes and open files are limited. The program cannot
+  raise these limits. The sandbox reads no more output than allowed.
+- It has no privileges, even if the caller is root, and cannot gain any.
+- It shares nothing with other programs on the same worker. Its changes to modules, files, signals or its
+  directory end with it.
+
+Protection by level
 -------------------
 
-Which further protection there is depends on the machine. It is found out by trying, once in each process;
-`Result.level` says what was in force, `require=` refuses to run with less, and nothing is taken back in
-silence. From the strongest to the weakest:
+Further protection depends on the machine. A trial in each process finds the level. ``Result.level`` is the
+level in force, and ``require=`` refuses to run at a weaker one. From the strongest to the weakest:
 
 ==========================================  ==========  ========  =======  =======
 A program cannot                            namespaces  landlock  seccomp  rlimits
@@ -37,43 +40,45 @@ fill the disk with many files               yes         no        no       no
 find out that a file or process exists      yes         no        no       no
 ==========================================  ==========  ========  =======  =======
 
-"As root": where the caller is root. The program is then somebody else, to whom nothing on the machine
-belongs, and can write only where everybody can.
+"As root" means: if the caller is root. The program then has a user id that no other process has and that owns
+no file. It can write only where everybody can.
 
-1. Processes and threads together are at most `Limits.processes`, so one that forks without end soon fails to.
-   Memory and processor time are limited for each of them.
-2. Unless it kills the worker that would clear up after it, which at this level it can where it is not
-   somebody else.
-3. Other users' private files stay closed to it. But where the caller is root and the interpreter itself lies
-   where only root can read, as below /root, it may read every file.
+1. Processes and threads together are at most ``Limits.processes``, so a program that forks without end soon
+   fails. Memory and processor time are limited per process.
+2. The exception is a program that kills its worker, which would end the processes. At this level a program
+   can kill it if the program has the worker's user id.
+3. Other users' private files stay closed to the program. But if the caller is root and only root can read the
+   interpreter, as below /root, the program may read every file.
 
-- "namespaces": user, mount, process, network, IPC and host name namespaces, and what "seccomp" has. A program
-  sees a file system of its own: the standard library, the shared libraries that this needs, /dev/null,
-  /dev/urandom and its directory. Needs a kernel, and a container, that allow user namespaces.
-- "landlock": the kernel's Landlock (Linux 5.13 or newer), and what "seccomp" has.
-- "seccomp": a filter of system calls (on x86-64, aarch64 and riscv64), and what "rlimits" has.
+- "namespaces": user, mount, process, network, IPC and host name namespaces, and the protection of "seccomp".
+  A program sees its own file system: the standard library, the shared libraries that it needs, /dev/null,
+  /dev/urandom and its directory. The kernel and the container must allow user namespaces.
+- "landlock": the kernel's Landlock (Linux 5.13 or newer), and the protection of "seccomp".
+- "seccomp": a filter of system calls (on x86-64, aarch64 and riscv64), and the protection of "rlimits".
 - "rlimits": limits.
 
-Threads are at most `Limits.processes` as well. At level "landlock" as root, where the kernel does not count
-them, memory alone limits them; at levels below "namespaces", if not as root, the kernel counts the caller's
-other processes too, so that a few more or fewer may be had.
+Threads are at most ``Limits.processes`` as well, with two exceptions. At level "landlock" as root the kernel
+does not count threads, so memory alone limits them. At levels below "namespaces", if the caller is not root,
+the kernel counts the caller's other processes too, so the limit may be off by a few.
 
-What no level promises
-----------------------
+Risks at every level
+--------------------
 
-A program knows the kernel's version, the time, and where the standard library lies. It may keep a processor
-busy until its time is up, and attack the kernel through the system calls that are left to it. Its memory is
-limited, but a machine that runs out of memory altogether chooses by itself whom it ends.
+A program can read the kernel's version, the time, and the standard library's path. It can keep a processor
+busy until its time is up, and attack the kernel through the system calls that are left. Its memory is
+limited, but a machine that runs out of memory chooses itself which process to end.
 
-Where a program differs from `python FILE`
-------------------------------------------
+Differences from ``python FILE``
+--------------------------------
 
-It cannot start processes: `os.fork`, `subprocess` and `multiprocessing` raise PermissionError. Nor can it
-change a file's mode or times (`shutil.copy`, `os.utime`). Level "namespaces" has no /proc and no time zones.
-Its text is read as UTF-8, whatever encoding it declares. Frames of the sandbox lie below its own: recursion
-is too deep two calls earlier, and `traceback.print_stack` shows them.
+- A program cannot start processes: ``os.fork``, ``subprocess`` and ``multiprocessing`` raise PermissionError.
+- It cannot change a file's mode or times (``shutil.copy``, ``os.utime``).
+- Level "namespaces" has no /proc and no time zones.
+- The text is read as UTF-8, whatever encoding it declares.
+- The sandbox's frames are below the program's: recursion is too deep two calls earlier, and
+  ``traceback.print_stack`` shows these frames.
 
-Python 3.11 and Linux 5.3, or newer. On other systems `run` and `Sandbox` raise SandboxError.
+The sandbox needs Python 3.11 and Linux 5.3, or newer. Elsewhere ``run`` and ``Sandbox`` raise SandboxError.
 """
 
 from .pool import Sandbox, run

@@ -1,4 +1,4 @@
-"""One program on a worker: its streams, its clock, and how it ended."""
+"""One program's execution on a worker: streams, clock and result."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .shapes import Limits, Result, Status
 from .worker import Worker
 
 _GRACE_SECONDS = 5.0
-"""How long a worker may take to end a program before it is ended itself."""
+"""Time for a worker to end a program, in seconds. After it, the worker is killed."""
 
 _CHUNK = 1 << 16
 
 
 def _sealed(name: str, text: str) -> int:
-    """A file in memory that reads as this text and that nobody can change."""
-    import fcntl  # here, because on other systems than Linux the rest of this package still imports
+    """Returns a file in memory with this text, which nobody can change."""
+    import fcntl  # here, because the rest of this package also imports on systems other than Linux
 
     file = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     data = memoryview(text.encode("utf-8", "surrogatepass"))
@@ -38,9 +38,10 @@ def _sealed(name: str, text: str) -> int:
 
 
 class Execution:
-    """A program that has been handed to a worker.
+    """A program that was handed to a worker.
 
-    Raises OSError if the worker is gone: nothing was run then.
+    Raises:
+        OSError: the worker is gone, and nothing ran.
     """
 
     def __init__(self, worker: Worker, program: str, stdin: str, limits: Limits) -> None:
@@ -83,16 +84,16 @@ class Execution:
 
     @property
     def waits_for(self) -> list[int]:
-        """File descriptors on which something may happen."""
+        """File descriptors to poll."""
         return [self.worker.fileno(), *self._open]
 
     @property
     def deadline(self) -> float:
-        """When to look at the clock again, by `time.perf_counter`."""
+        """The time of the next ``check_clock``, by ``time.perf_counter``."""
         return self._deadline
 
     def handle(self, file: int) -> None:
-        """Something happened there."""
+        """Handles an event on a file descriptor."""
         if self.done:
             return
         if file in self._open:
@@ -118,7 +119,7 @@ class Execution:
         self._end()
 
     def check_clock(self) -> None:
-        """Stop what runs for too long."""
+        """Stops a program that runs for too long, and then a worker that does not end it."""
         if self.done or time.perf_counter() < self._deadline:
             return
         if self._stopped is None:
@@ -128,7 +129,7 @@ class Execution:
             self._end()
 
     def stop(self) -> None:
-        """Nobody wants its result any more: end it, and leave the worker as it is."""
+        """Ends the program and keeps the worker, if nobody needs the result."""
         self._stop("killed")
 
     def _read(self, file: int) -> None:
@@ -149,7 +150,7 @@ class Execution:
             self._stopped = status
             self._deadline = time.perf_counter() + _GRACE_SECONDS
             if not self.done:
-                with contextlib.suppress(ConnectionError):  # gone already: its reply says so
+                with contextlib.suppress(ConnectionError):  # the worker is gone, and its reply says so
                     self.worker.stop()
 
     # -- when it has ended ---------------------------------------------------------------------------------
@@ -157,8 +158,8 @@ class Execution:
     def _end(self) -> None:
         self._seconds = time.perf_counter() - self._begun
         self.done = True
-        # Nothing writes any more, but a copy of the other end may live on in a process forked meanwhile: so
-        # what is there is read, and the end of the file not waited for.
+        # Nothing writes any more. A process forked meanwhile may still have a copy of the pipe's other end,
+        # so we do not wait for the end of the file.
         for file in list(self._open):
             before = -1
             while file in self._open and before != len(self._streams[file]):
@@ -172,18 +173,22 @@ class Execution:
         self._open = set()
 
     def abandon(self) -> None:
-        """Give up on it: the worker goes with it."""
+        """Ends the program and its worker."""
         if not self.done:
             self.worker.kill()
             self._end()
 
     @property
     def lost(self) -> bool:
-        """The worker was gone before it could begin: nothing was run."""
+        """Whether the worker died before the program began."""
         return self._lost
 
     def result(self) -> Result:
-        """How it ended. Raises SandboxError if it could not begin with the level's promises in force."""
+        """Returns how the program ended.
+
+        Raises:
+            SandboxError: the program could not begin with the level's protection in force.
+        """
         if self.lost:
             raise SandboxError(f"a worker at level {self.worker.level!r} died before it could run a program")
         if self._failure:
@@ -202,7 +207,7 @@ class Execution:
 
 
 def wait(executions: Sequence[Execution]) -> None:
-    """Keep these going until at least one has ended."""
+    """Drives these executions until at least one has ended."""
     while not any(execution.done for execution in executions):
         poll = select.poll()
         owners = {file: execution for execution in executions for file in execution.waits_for}

@@ -1,4 +1,4 @@
-"""The interpreter that programs run in: this one, without its packages."""
+"""The interpreter for programs: the running one, without its packages."""
 
 from __future__ import annotations
 
@@ -12,13 +12,17 @@ from pathlib import Path
 from task_gym.errors import SandboxError
 
 FLAGS = ("-S", "-s", "-P", "-X", "utf8")
-"""No packages, no user's packages, no script's path, UTF-8. (-I and -E would also ignore the hash seed.)"""
+"""No packages, no user's packages, no script's path, UTF-8. ``-I`` and ``-E`` would ignore the hash seed."""
 
 JAIL = Path(__file__).parent / "jail"
 
 
 def executable() -> str:
-    """The interpreter below a virtual environment, where there is one."""
+    """Returns the interpreter's path. In a virtual environment, it is the base interpreter's path.
+
+    Raises:
+        SandboxError: there is no such interpreter.
+    """
     found: str = getattr(sys, "_base_executable", None) or sys.executable
     if not found or not os.access(found, os.X_OK):
         raise SandboxError(f"no interpreter to run programs with: {found!r} was found, allowed: its path")
@@ -27,7 +31,7 @@ def executable() -> str:
 
 @functools.cache
 def survey() -> dict[str, dict[str, str]]:
-    """The files it needs: see `jail/survey.py`, which finds them by loading them in a process of its own."""
+    """Returns the files that the interpreter needs: see ``jail/survey.py``, which runs in its own process."""
     command = [executable(), *FLAGS, str(JAIL / "survey.py")]
     done = subprocess.run(
         command, env={}, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", timeout=60

@@ -1,4 +1,4 @@
-"""Running programs: once, or on workers that stay warm."""
+"""Pools of warm workers, and single runs of programs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _sandboxes: weakref.WeakSet[Sandbox] = weakref.WeakSet()
 
 
 class _Queue:
-    """Jobs taken and not yet run, by hash seed. An error in making a job ends them, and is kept."""
+    """Jobs taken and not yet run, by hash seed. An error in making a job ends the jobs, and is kept."""
 
     def __init__(self, jobs: Iterable[Job], seed_of: Callable[[Job], int], seeds: Sequence[int]) -> None:
         self._jobs, self._seed_of = iter(jobs), seed_of
@@ -35,7 +35,7 @@ class _Queue:
         return self.more or any(self.waiting.values())
 
     def take(self) -> None:
-        """Take one more, or notice that there is none."""
+        """Takes one more job, or notes that there is none."""
         try:
             job = next(self._jobs)
             self.waiting[self._seed_of(job)].append((self.taken, job))
@@ -47,18 +47,21 @@ class _Queue:
 
 
 class Sandbox:
-    """Runs untrusted programs on warm workers, one worker a hash seed.
+    """A pool of warm workers for untrusted programs, one worker per hash seed.
 
-    hash_seeds: the seeds that programs may be run under (0 to 2**32 - 1), the first for those that name none.
-    limits: of each program.
-    require: the weakest level to accept.
-    level: the level to run at; None: the strongest that this machine has.
+    Workers start at first use. They start again after a worker has died, and in a process that got this
+    object by fork or pickle. They end with ``close``, with the block of a ``with`` statement, with the
+    object, and with the process. One thread at a time runs programs; others wait for it.
 
-    Workers start at first use, and again when one has died or in a process that inherited this object by fork
-    or pickle. They end with `close`, with the block of a `with` statement, with the object, and with the
-    process. One thread at a time runs programs; others wait for it.
+    Args:
+        hash_seeds: The hash seeds for programs (0 to 2**32 - 1). The first is the default.
+        limits: The limits of each program; None: ``Limits()``.
+        require: The weakest level to accept.
+        level: The level to run at; None: the strongest that this machine has.
 
-    Raises SandboxError where the level is not to be had, at once.
+    Raises:
+        ArgumentError: the hash seeds are not allowed, or there is no such level.
+        SandboxError: this machine does not have the level.
     """
 
     def __init__(
@@ -81,48 +84,49 @@ class Sandbox:
 
     def _begin(self) -> None:
         self.level = choose(**self._asked)
-        """The level that is in force."""
+        """The level in force."""
         self._workers: dict[int, Worker] = {}
         self._lock = threading.Lock()
         _sandboxes.add(self)
 
     def run(self, program: str, stdin: str = "", *, hash_seed: int | None = None) -> Result:
-        """Run one program. Arguments as for `trace_gym.sandbox.run`."""
+        """Runs one program and returns its result; see :func:`trace_gym.sandbox.run`."""
         return self.run_many([Job(program, stdin, hash_seed)])[0]
 
     def run_many(self, jobs: Iterable[Job]) -> list[Result]:
-        """Run programs and return their results in the same order.
+        """Runs programs and returns their results in the same order.
 
-        Under one hash seed they run one after the other, under different ones side by side.
+        Programs under one hash seed run one after the other; those under different ones run side by side.
         """
         jobs = list(jobs)
         for job in jobs:
-            self._seed(job)  # a mistake in one, and none is run
+            self._seed(job)  # none runs if one has a mistake
         results: list[Result] = []
         self._run(jobs, results.append, len(jobs) + 1)
         return results
 
     def run_until(self, jobs: Iterable[Job], done: Callable[[Result], bool]) -> None:
-        """Run programs for as long as their results are wanted.
+        """Runs programs until ``done`` returns True.
 
-        jobs: taken while others run, two a hash seed ahead: making one costs no time of its own. An error in
-            making one is raised when the results of those before it have been given.
-        done: is given the results in the order of the jobs, and says when it has had enough. What still runs
-            then is ended.
+        Neither argument may run anything in this sandbox.
 
-        Neither may run anything in this sandbox.
+        Args:
+            jobs: The programs. They are taken while others run, at most two per hash seed ahead. An error in
+                making a job is raised after the results of earlier jobs.
+            done: A function that gets the results in the order of the jobs, and returns True to stop. The
+                programs that still run are then ended.
         """
         self._run(jobs, done, 2 * len(self.hash_seeds))
 
     def _run(self, jobs: Iterable[Job], done: Callable[[Result], bool | None], ahead: int) -> None:
-        """See `run_until`; `ahead`: jobs taken at most whose results were not given."""
+        """Does the work of ``run_until``; ``ahead``: jobs taken before their results are given, at most."""
         with self._lock, contextlib.closing(self._results(jobs, ahead)) as results:
             for result in results:
                 if done(result):
                     return
 
     def _results(self, jobs: Iterable[Job], ahead: int) -> Generator[Result]:
-        """The results in the order of the jobs, whichever program ends first."""
+        """Yields the results in the order of the jobs, whichever program ends first."""
         queue = _Queue(jobs, self._seed, self.hash_seeds)
         running: dict[int, tuple[Execution, int, Job]] = {}
         ended: dict[int, Execution] = {}
@@ -154,7 +158,7 @@ class Sandbox:
                     yield ended.pop(given - 1).result()
             if queue.failure is not None:
                 raise queue.failure
-        except GeneratorExit:  # nobody wants the others: end them, and keep the workers
+        except GeneratorExit:  # nobody needs the others: end them and keep the workers
             for execution, _, _ in running.values():
                 execution.stop()
             while left := [execution for execution, _, _ in running.values() if not execution.done]:
@@ -186,7 +190,7 @@ class Sandbox:
         return Execution(worker, job.program, job.stdin, self.limits)
 
     def close(self) -> None:
-        """End the workers. The next run starts new ones."""
+        """Ends the workers. The next run starts new ones."""
         while self._workers:
             self._workers.popitem()[1].close()
 
@@ -206,7 +210,7 @@ class Sandbox:
         self._begin()
 
     def _forget(self) -> None:
-        """In a forked process: the workers are the parent's."""
+        """Drops the workers in a forked process: they are the parent's."""
         self._lock = threading.Lock()
         self.close()
 
@@ -229,16 +233,21 @@ def run(
     require: str | None = None,
     level: str | None = None,
 ) -> Result:
-    """Run one program in a sandbox of its own, and leave nothing of it behind.
+    """Runs one program in its own sandbox, and leaves nothing of it behind.
 
-    program: the text of a Python program, run as `python FILE` would run it, under the same version.
-    stdin: what it reads.
-    limits: what it may use; None: `Limits()`.
-    hash_seed: of its strings, so the order of its sets (PYTHONHASHSEED; 0 to 2**32 - 1).
-    require: the weakest level to accept.
-    level: the level to run at; None: the strongest that this machine has.
+    Many programs run faster on a ``Sandbox``.
 
-    Raises SandboxError where that level is not to be had. Many programs run faster on a `Sandbox`.
+    Args:
+        program: The text of a Python program, run as ``python FILE`` does, under the same version.
+        stdin: Its standard input.
+        limits: Its limits; None: ``Limits()``.
+        hash_seed: The seed of string hashes, and so of the order of sets (PYTHONHASHSEED; 0 to 2**32 - 1).
+        require: The weakest level to accept.
+        level: The level to run at; None: the strongest that this machine has.
+
+    Raises:
+        ArgumentError: an argument is not allowed.
+        SandboxError: this machine does not have the level.
     """
     with Sandbox((hash_seed,), limits=limits, require=require, level=level) as sandbox:
         return sandbox.run(program, stdin)

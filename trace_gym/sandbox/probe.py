@@ -1,4 +1,4 @@
-"""Which levels this machine has: found out by running a program at each that tries what it may not do."""
+"""The levels that this machine has: a trial program at each level tries what is forbidden there."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ for name, check in checks:
 
 @functools.cache
 def trouble(level: str) -> str | None:
-    """Why this machine does not have a level; None if it does. Tried once in each process."""
+    """Returns why this machine does not have a level; None if it does. One trial per level and process."""
     check_choice("level", level, LEVELS)
     if sys.platform != "linux":
         return f"this system is {sys.platform!r}, allowed: 'linux'"
@@ -95,9 +95,10 @@ def trouble(level: str) -> str | None:
 
 
 def choose(level: str | None, require: str | None) -> str:
-    """The level to run at: the one asked for, or else the strongest there is.
+    """Returns the level to run at: ``level`` if given, else the strongest that this machine has.
 
-    Raises SandboxError where that is not to be had, or is weaker than `require`.
+    Raises:
+        SandboxError: this machine does not have the level, or the level is weaker than ``require``.
     """
     for name, given in (("level", level), ("require", require)):
         if given is not None:

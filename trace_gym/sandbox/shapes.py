@@ -1,4 +1,4 @@
-"""What goes into the sandbox and what comes out of it, as small data."""
+"""The data that go into the sandbox and come out of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from task_gym.errors import ArgumentError
 
 LEVELS = ("namespaces", "landlock", "seccomp", "rlimits")
-"""From the strongest to the weakest; the package's docstring says what each promises."""
+"""The levels from the strongest to the weakest; the package's docstring describes them."""
 
 Status = Literal["ok", "error", "timeout", "killed", "output_limit"]
 
@@ -17,15 +17,17 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Limits:
-    """What one program may use.
+    """The limits of one program.
 
-    cpu_seconds: processor time, whole seconds, and one more for who ignores SIGXCPU. Past it: `timeout`.
-    wall_seconds: time by the clock, starting with the program. Past it: `timeout`.
-    memory: bytes of address space, the interpreter's own (some 30 MiB) included. Past it: MemoryError.
-    output: bytes of standard output, and as many of standard error. Past it: `output_limit`.
-    file_size: bytes in a file; at level "namespaces" also in all of its files together. Past it: OSError.
-    processes: processes and threads at a time. Past it: "can't start new thread", or OSError.
-    open_files: file descriptors at a time. Past it: OSError.
+    Attributes:
+        cpu_seconds: Processor time in whole seconds; one more if the program ignores SIGXCPU. Then:
+            "timeout".
+        wall_seconds: Wall time in seconds, from the program's start. Then: "timeout".
+        memory: Bytes of address space, with the interpreter's own (some 30 MiB). Then: MemoryError.
+        output: Bytes of standard output, and as many of standard error. Then: "output_limit".
+        file_size: Bytes per file; at level "namespaces" also of all files together. Then: OSError.
+        processes: Processes and threads at a time. Then: "can't start new thread", or OSError.
+        open_files: File descriptors at a time. Then: OSError.
     """
 
     cpu_seconds: int = 5
@@ -46,7 +48,7 @@ class Limits:
 
 
 class Job(NamedTuple):
-    """A program to run, what it reads, and the hash seed to run it under (None: the sandbox's first)."""
+    """A program to run, its standard input, and its hash seed (None: the sandbox's first)."""
 
     program: str
     stdin: str = ""
@@ -55,14 +57,16 @@ class Job(NamedTuple):
 
 @dataclass(frozen=True)
 class Result:
-    """How a program ended.
+    """The result of a program.
 
-    status: `ok` (exit code 0), `error` (another exit code: an exception, a syntax error, MemoryError,
-        sys.exit), `timeout` (by the clock or by processor time), `killed` (by a signal: the interpreter
-        crashed, or the program saw to it) or `output_limit` (wrote more than allowed, on either stream).
-    stdout, stderr: what it wrote, at most `Limits.output` bytes of each, as UTF-8; what is none is U+FFFD.
-    seconds: by the clock.
-    level: the protection that was in force, one of LEVELS.
+    Attributes:
+        status: "ok" (exit code 0), "error" (another exit code: an exception, a syntax error, MemoryError,
+            sys.exit), "timeout" (wall or processor time), "killed" (by a signal: the interpreter crashed, or
+            the program caused it) or "output_limit" (too much on either stream).
+        stdout: Standard output, at most ``Limits.output`` bytes, read as UTF-8. Other bytes become U+FFFD.
+        stderr: Standard error, in the same way.
+        seconds: Wall time in seconds.
+        level: The protection in force, one of ``LEVELS``.
     """
 
     status: Status

@@ -1,4 +1,4 @@
-"""Who programs run as, where the choice is ours: as root, somebody that nothing else on the machine is."""
+"""User ids of programs: if the caller is root, a user id that no other process has."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ INSIDE = 1000
 
 
 def _own_ids() -> str:
-    """Which user ids this process's user namespace has: lines of first, first outside, how many."""
+    """Returns the user ids of this process's user namespace: lines of first, first outside, number."""
     return Path("/proc/self/uid_map").read_text()
 
 
 def stranger(pid: int) -> int:
-    """A user id for the worker `pid` and its programs: without a name, files or other processes.
+    """Returns a user id for the worker ``pid`` and its programs, without a name, files or other processes.
 
-    Raises SandboxError where this user namespace has none to spare.
+    Raises:
+        SandboxError: this user namespace has no such id.
     """
     ranges = [(int(first), int(count)) for first, _, count in map(str.split, _own_ids().splitlines())]
-    # Above all that distributions and containers hand out, or at least above ordinary users.
+    # Above all ids that distributions and containers hand out, or at least above ordinary users.
     for wanted in (0x70000000 + pid, 50_000 + pid % 10_000):
         if any(first <= wanted < first + count for first, count in ranges):
             return wanted
@@ -30,10 +31,13 @@ def stranger(pid: int) -> int:
 
 
 def map_user(pid: int) -> None:
-    """Say who is who in the user namespace that the process `pid` has just made.
+    """Sets the user ids of the user namespace that the process ``pid`` has just made.
 
-    As root: root is root, for the worker's sake, and a program's user is a stranger outside. Otherwise the
-    user is themselves, and may become nobody else. Raises SandboxError where the kernel does not have it.
+    If the caller is root, root stays root for the worker, and a program's user gets an unused id outside.
+    Otherwise the namespace has only the caller's id.
+
+    Raises:
+        SandboxError: the kernel refuses.
     """
     if os.geteuid() == 0:
         other = stranger(pid)
@@ -52,16 +56,16 @@ def map_user(pid: int) -> None:
 
 
 def turned_into(level: str, pid: int) -> int | None:
-    """Whom the worker `pid` turns a program into; None: nobody else."""
+    """Returns the user id that the worker ``pid`` gives a program; None if the program keeps its own."""
     if os.geteuid() != 0 or level == "landlock":
-        # Landlock and the filter keep root's files from root without its privileges, and the interpreter
-        # itself may lie where only root can read it.
+        # Landlock and the filter protect root's files from root without privileges. And the interpreter may
+        # be in a place that only root can read.
         return None
     return INSIDE if level == "namespaces" else stranger(pid)
 
 
 def _tasks() -> int:
-    """How many processes and threads this user has."""
+    """Returns how many processes and threads this user has."""
     total = 0
     for path in Path("/proc").glob("[0-9]*/status"):
         try:
@@ -75,15 +79,15 @@ def _tasks() -> int:
 
 
 def process_limit(level: str, processes: int) -> int | None:
-    """What RLIMIT_NPROC must be for a program to have `processes`: the kernel counts by user.
+    """Returns the RLIMIT_NPROC that gives a program ``processes``: the kernel counts by user.
 
-    None: root stays root, of whom the kernel counts nothing.
+    Returns None if root stays root: the kernel does not count root's processes.
     """
     if os.geteuid() == 0:
         return None if level == "landlock" else processes
     release = tuple(
         int("".join(filter(str.isdigit, part)) or 0) for part in os.uname().release.split(".")[:2]
     )
-    if level == "namespaces" and release >= (5, 14):  # since then a user namespace is counted by itself
+    if level == "namespaces" and release >= (5, 14):  # which count each user namespace by itself
         return processes + 2  # the worker and the keeper
     return _tasks() + 2 + processes

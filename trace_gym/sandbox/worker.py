@@ -1,4 +1,4 @@
-"""This side of a worker: starts it, hands it programs, ends it."""
+"""The host's side of a worker: starts it, hands it programs, ends it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _CODE = "import sys; sys.path.insert(0, {path!r}); from jail.worker import main;
 
 
 def _end(owner: int, process: subprocess.Popen[bytes], control: socket.socket, begun: int, base: str) -> None:
-    """End a worker: it goes home when it is hung up on, and is killed if it does not."""
+    """Ends a worker. It exits when its socket closes; otherwise it is killed."""
     control.close()
     os.close(begun)
     if os.getpid() != owner:
-        process.returncode = 0  # not this process's child: nothing to wait for, and nothing to warn of
+        process.returncode = 0  # another process's child: no wait and no warning
         return
     try:
         process.wait(_END_SECONDS)
@@ -37,10 +37,8 @@ def _end(owner: int, process: subprocess.Popen[bytes], control: socket.socket, b
         process.wait()
     if process.stderr is not None:
         process.stderr.close()
-    if base and os.path.exists(base):  # it was killed
-        with contextlib.suppress(
-            OSError
-        ):  # a program that could has put something else there: leave that alone
+    if base and os.path.exists(base):  # the worker was killed
+        with contextlib.suppress(OSError):  # a program may have put something else there
             empty(base)
             os.rmdir(base)
 
@@ -48,7 +46,8 @@ def _end(owner: int, process: subprocess.Popen[bytes], control: socket.socket, b
 class Worker:
     """A process that runs programs one at a time, at one level and under one hash seed.
 
-    Raises SandboxError if it does not start.
+    Raises:
+        SandboxError: the process does not start.
     """
 
     def __init__(self, level: str, hash_seed: int) -> None:
@@ -83,7 +82,7 @@ class Worker:
         try:
             user = users.turned_into(level, self._process.pid)
             if base and user is not None:
-                os.chmod(base, 0o711)  # the program's own directory lies below
+                os.chmod(base, 0o711)  # the program's directory is below it
             self._begin(Setting(level, found["roots"], found["files"], base, user))
         except BaseException:
             self.close()
@@ -108,7 +107,7 @@ class Worker:
             self._process.stderr.close()
 
     def _last_words(self) -> str:
-        """The end of what a worker that failed wrote to its standard error."""
+        """Returns the last line of a failed worker's standard error."""
         self._control.close()
         try:
             _, errors = self._process.communicate(timeout=_END_SECONDS)
@@ -117,7 +116,7 @@ class Worker:
         return (errors.decode(errors="replace").strip().splitlines() or ["it ended without a word"])[-1]
 
     def fileno(self) -> int:
-        """What to poll for replies."""
+        """Returns the file descriptor to poll for replies."""
         return self._control.fileno()
 
     @property
@@ -125,32 +124,32 @@ class Worker:
         return self._finalizer.alive and self._process.poll() is None
 
     def submit(self, caps: Caps, files: list[int]) -> None:
-        """Run a program: files are its text and its three standard files. One reply will follow."""
+        """Runs a program. ``files`` are its text and its three standard files. One reply follows."""
         self.begun()
         socket.send_fds(self._control, [caps.pack()], files)
 
     def begun(self) -> bool:
-        """Whether it has begun with the program that it was handed last."""
+        """Returns whether the worker has begun with the last program."""
         try:
             return os.eventfd_read(self._begun) > 0
         except BlockingIOError:
             return False
 
     def stop(self) -> None:
-        """End the program that runs now, if one does; its reply follows."""
+        """Ends the running program, if there is one. Its reply follows."""
         self._control.send(STOP)
 
     def reply(self) -> tuple[str, str]:
-        """The next reply as its first word and the rest; ("", "") if the worker is gone."""
+        """Returns the next reply as its first word and the rest; ("", "") if the worker is gone."""
         word, _, detail = self._control.recv(LARGEST).decode(errors="replace").partition(" ")
         return word, detail
 
     def close(self) -> None:
-        """End it, and whatever runs in it. More than once does no harm."""
+        """Ends the worker and its program. It may be called again."""
         self._finalizer()
 
     def kill(self) -> None:
-        """End it without asking first."""
+        """Kills the worker."""
         if self._finalizer.alive:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Admission takes the sound rows of our own data set and refuses the others, each for its reason."""
+"""Tests of admission: it takes the sound rows of our data set and refuses the others for the right reason."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.trace_gym.rows import EVERY, PATH, SIZE, Row, rows, text
-from trace_gym import admission
-from trace_gym.admission import HASH_SEEDS, LIMITS, MOST_OUTPUT, judge, judge_own
+from trace_gym.admission import admit
+from trace_gym.admission.admit import HASH_SEEDS, LIMITS, MOST_OUTPUT, judge, judge_own
 from trace_gym.sandbox import LEVELS, Limits, Sandbox
 
 
@@ -42,7 +42,7 @@ def check_row(row: Row, sandbox: Sandbox) -> None:
         assert verdict.truth.strip()
 
 
-# "y" and a line end are two bytes: 2048 of them are the most, whichever way they are written.
+# "y" and a line end are two bytes, so 2048 such lines are the most.
 @pytest.mark.parametrize(
     ("program", "admitted"),
     [
@@ -57,7 +57,7 @@ def test_the_limit_of_output_counts_bytes(program: str, admitted: bool, sandbox:
     verdict = judge(program, "", sandbox)
     assert (verdict.reason == "") == admitted
     assert verdict == judge(program, "", sandbox)
-    # In this process it ends with an error of its own.
+    # In this process the run ends with an error of its own.
     assert (judge_own(program, "").reason == "") == admitted
 
 
@@ -80,8 +80,8 @@ def test_the_limit_of_lines_is_exact(passes: int, admitted: bool, sandbox: Sandb
     ],
 )
 def test_what_does_not_end_is_given_up(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admission, "LIMITS", Limits(cpu_seconds=1, wall_seconds=2.0))
-    with Sandbox(HASH_SEEDS, limits=admission.LIMITS) as sandbox:
+    monkeypatch.setattr(admit, "LIMITS", Limits(cpu_seconds=1, wall_seconds=2.0))
+    with Sandbox(HASH_SEEDS, limits=admit.LIMITS) as sandbox:
         assert judge(program, "", sandbox).reason == "it does not end"
 
 
@@ -91,7 +91,7 @@ def test_bytes_that_are_no_text_are_refused(sandbox: Sandbox) -> None:
 
 
 def test_a_program_that_looks_at_itself_is_refused(sandbox: Sandbox) -> None:
-    verdict = judge("print('__tick__' in globals())\n", "", sandbox)  # False, and True where it is counted
+    verdict = judge("print('__tick__' in globals())\n", "", sandbox)  # False, but True in the counted run
     assert verdict.reason == (
         "its lines cannot be counted: its output varies, or it behaves otherwise when they are"
     )

@@ -1,4 +1,4 @@
-"""Programs that count their own lines: they do what they did, and hiding from the count gains nothing."""
+"""Tests of programs that count their own lines: same behaviour, and no gain from hiding from the count."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from task_gym.errors import ProgramError
-from trace_gym.limited import LIMITED, limited
+from trace_gym.admission.limited import LIMITED, limited
 from trace_gym.sandbox import Limits, Sandbox
 
 
@@ -17,7 +17,7 @@ def sandbox() -> Iterator[Sandbox]:
         yield sandbox
 
 
-# The lines that each executes, worked out by hand: L is a statement, P a pass, C a call of a lambda.
+# The lines that each program executes, counted by hand: L is a statement, P a pass, C a call of a lambda.
 @pytest.mark.parametrize(
     ("program", "lines"),
     [

@@ -1,4 +1,4 @@
-"""Running a program in this process: what it prints, what it takes, and what it leaves alone."""
+"""Tests of measured runs in this process: output, counts, and no side effects."""
 
 import builtins
 import io
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trace_gym.measure import execute
+from trace_gym.admission.measure import execute
 
 LOOP = "total = 0\nfor i in range({n}):\n    total += i\nprint(total)\n"
 
@@ -31,13 +31,13 @@ def test_a_loop_takes_a_line_a_pass_for_its_header_and_one_for_its_body(n: int) 
     [
         ("x = 1\nif x > 2:\n    x = 5\nelif x == 1:\n    x = 6\nelse:\n    x = 7\n", 4),  # x, if, elif, x = 6
         ("x = 3\nwhile x:\n    x -= 1\n", 2 + 2 * 3),
-        ("x = [i for i in range(4) if i % 2]\n", 1 + 4),  # one for each item looked at, kept or not
+        ("x = [i for i in range(4) if i % 2]\n", 1 + 4),  # one per item, kept or not
         ("x = {i: j for i in range(2) for j in range(3)}\n", 1 + 2 + 2 * 3),
         ("def f():\n    return 1\nf()\nf()\n", 1 + 2 + 2),
         (
             "def f():\n    'What it does.'\n    global x\n    x = 1\nf()\n",
             1 + 1 + 1,
-        ),  # a docstring runs nothing
+        ),  # a docstring executes nothing
         ("try:\n    int('x')\nexcept ValueError:\n    y = 1\nelse:\n    y = 2\nfinally:\n    z = 3\n", 4),
         ("class A:\n    x = 1\n    def f(self):\n        pass\nA().f()\n", 1 + 2 + 1 + 1),
         ("f = lambda n: n and f(n - 1)\nf(3)\n", 2 + 4),  # called with 3, 2, 1 and 0
@@ -206,7 +206,7 @@ def test_output_is_limited_in_bytes() -> None:
     measured = execute("print('ab')\nprint('é' * 3)", output_limit=9)
     assert measured.error == "output limit: more than 9 bytes were printed"
     assert measured.stdout == "ab\nééé"  # 3 + 6 bytes; the newline, written by itself, is the tenth
-    assert execute("print('é' * 4)", output_limit=7).stdout == ""  # never a part of what was written
+    assert execute("print('é' * 4)", output_limit=7).stdout == ""  # never a part of one print
 
 
 def test_the_process_is_left_as_it_was(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Every constructor argument, reset option, seed and action outside what is allowed has a named error."""
+"""Tests of errors: each disallowed constructor argument, reset option, seed and action has a named error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The outputs to choose among: illegal actions, order, and that none of them looks like the true one."""
+"""Tests of the choice environment: illegal actions, order, and outputs that do not give away the true one."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from task_gym.errors import AdmissionError, ArgumentError, IllegalActionError
 from task_gym.wrappers import NamedActions
 from tests.trace_gym.play import plain
 from trace_gym.backends import LocalBackend, Trace
+from trace_gym.envs.prompts import render_task
 from trace_gym.programs.builtin.tasks import CELLS
 from trace_gym.programs.sources import open_source
-from trace_gym.prompts import render_task
 from trace_gym.score import squeeze
 
 
@@ -59,7 +59,7 @@ def test_masked_options_are_illegal() -> None:
 
 
 def test_outputs_may_be_left_to_the_info() -> None:
-    """The question is then asked as by CodeTrace-v0, and everything else is as it was."""
+    """Without a list, the observation is that of CodeTrace-v0, and everything else is unchanged."""
     listed, bare = (gym.make("CodeTraceChoice-v0", task_id=3, listed=listed) for listed in (True, False))
     text, info = bare.reset(seed=2)
     trace = bare.unwrapped.trace  # type: ignore[attr-defined]
@@ -98,7 +98,7 @@ def test_the_order_follows_from_the_seed(env: Any) -> None:
 
 
 def test_a_program_with_too_few_outputs_gives_way(tmp_path: Any) -> None:
-    # Nothing in the first can be changed; the second has a loop, and numbers.
+    # The first program has nothing to change; the second has a loop and numbers.
     rows = tmp_path / "rows.jsonl"
     rows.write_text(
         '{"program": "print(input())\\n", "inputs": "a\\n"}\n'
@@ -118,7 +118,7 @@ def test_a_program_with_too_few_outputs_gives_way(tmp_path: Any) -> None:
     strict.close()
 
 
-# What can be told from the outputs alone: each gives every output a number, and the highest is chosen.
+# Guessers that see the outputs alone: each gives every output a number, and chooses the highest.
 Heuristic = Callable[[list[str]], list[float]]
 
 
@@ -154,7 +154,7 @@ HEURISTICS: dict[str, Heuristic] = {
 
 
 def expected_hits(traces: list[Trace], heuristic: Heuristic) -> float:
-    """How often it finds the truth, ties broken evenly."""
+    """Returns how often a guesser finds the truth, with ties broken evenly."""
     hits = 0.0
     for trace in traces:
         values = heuristic([trace.truth, *trace.false])
@@ -164,7 +164,7 @@ def expected_hits(traces: list[Trace], heuristic: Heuristic) -> float:
 
 @pytest.mark.slow
 def test_the_outputs_alone_do_not_tell_the_true_one() -> None:
-    """One task of each cell; a guesser of one in k has mean sum(1/k) and variance sum(1/k (1 - 1/k))."""
+    """No guesser beats chance on one task per cell: mean sum(1/k), variance sum(1/k (1 - 1/k))."""
     backend = LocalBackend(open_source("builtin"), "safe", True)
     traces = [backend.load(task_id) for task_id in range(CELLS)]
     backend.close()
@@ -183,7 +183,7 @@ def test_the_outputs_alone_do_not_tell_the_true_one() -> None:
 
 
 def test_no_place_holds_the_truth_more_often(env: Any) -> None:
-    # 400 seeds of one task: 50 a place expected, deviation 6.6; fixed seeds, so nothing is left to chance.
+    # 400 seeds of one task: 50 per place expected, deviation 6.6. The seeds are fixed.
     places = Counter()
     for seed in range(400):
         _, info = env.reset(seed=seed, options={"task_id": 2})
@@ -193,9 +193,9 @@ def test_no_place_holds_the_truth_more_often(env: Any) -> None:
 
 
 def test_a_seed_does_not_say_where_the_truth_is() -> None:
-    """One seed for all tasks of level 1: of 48 with eight options each, no place has the truth in 16.
+    """With one seed for 48 tasks of level 1 with eight options, no place has the truth in 16 of them.
 
-    Six expected, deviation 2.3.
+    Six are expected, deviation 2.3.
     """
     env: Any = gym.make("CodeTraceChoice-v0", level=1).unwrapped
     places: Counter[int] = Counter()

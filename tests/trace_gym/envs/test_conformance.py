@@ -1,4 +1,4 @@
-"""Every id passes Gymnasium's checker and keeps the contract, over families and levels."""
+"""Tests that every id passes Gymnasium's checker and keeps the contract, over families and levels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHOICE = "CodeTraceChoice-v0"
 
 @pytest.fixture(autouse=True)
 def closed() -> Iterator[None]:
-    """No sandbox outlives its test."""
+    """Ends each sandbox with its test."""
     yield
     make.cache_clear()
 
@@ -39,7 +39,7 @@ def test_the_checker_passes_without_a_warning(name: str) -> None:
 
 
 def check_contract(name: str, task_id: int) -> None:
-    """One episode answered by the oracle: infos, spaces, rewards, scores."""
+    """Checks one episode answered by the oracle: infos, spaces, rewards, scores."""
     env = make(name)
     text, info = env.reset(seed=task_id, options={"task_id": task_id})
     address = {key: info[key] for key in ALWAYS - {"turn"}}
@@ -71,7 +71,7 @@ def check_contract(name: str, task_id: int) -> None:
 
 
 def check_options(env: Any, info: dict[str, Any]) -> None:
-    """Four to eight outputs, none like another, one of them true, of similar length."""
+    """Checks the options: four to eight different outputs of similar length, one of them true."""
     outputs, truth = info["admissible_commands"], env.trace.truth
     count = len(outputs)
     assert 4 <= count <= 8 and info["legal_actions"] == list(range(count))
@@ -89,7 +89,7 @@ def test_oracle_answers_score_one_in_every_cell(name: str) -> None:
         check_contract(name, 10**9 // CELLS * CELLS + task_id)
 
 
-# Each family once, at all levels between them; every cell is in test_choice.
+# Each family once; together they cover all levels. test_choice has every cell.
 def test_oracle_choices_score_one_in_every_family() -> None:
     for family in range(16):
         check_contract(CHOICE, CELLS + family + 16 * (family * 7 % 10))

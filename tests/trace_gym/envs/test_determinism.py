@@ -1,4 +1,4 @@
-"""An address names one episode to the last byte, in any process, whatever else uses random numbers."""
+"""Tests that an address gives one episode to the last byte, in any process, despite other random numbers."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ import pytest
 from tests.trace_gym.play import IDS, episode
 from tests.trace_gym.rows import PATH
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 
-#: Task sets: the generator's, and the rows of a file, sound and unsound ones.
 PLANS: list[dict[str, Any]] = [
     {"task_ids": [(0, 10**11 - 1)], "level": 2},
     {"task_ids": [(0, 10**11 - 1)], "family": "sorting", "level": 1},
     {"task_ids": [(0, 9)], "source": str(PATH.relative_to(ROOT))},
 ]
+"""Task sets: the builtin generator's, and the sound and unsound rows of a file."""
 
 
 def digests() -> dict[str, str]:
-    """A hash for every id and task set."""
+    """Returns a hash for every id and task set."""
     return {
         f"{name} {plan}": hashlib.sha256(json.dumps(play(name, **plan)).encode()).hexdigest()
         for name in IDS
@@ -38,7 +38,7 @@ def digests() -> dict[str, str]:
 
 
 def play(name: str, scatter: Any = lambda: None, **arguments: Any) -> list[Any]:
-    """Two episodes, one seeded and one drawn."""
+    """Plays two episodes, one seeded and one drawn."""
     env = gym.make(name, **arguments).unwrapped
     played = []
     for seed in (7, None):
@@ -50,8 +50,10 @@ def play(name: str, scatter: Any = lambda: None, **arguments: Any) -> list[Any]:
 
 
 def test_two_processes_play_the_same_bytes() -> None:
-    script = "import json; from tests.trace_gym.test_determinism import digests; print(json.dumps(digests()))"
-    # Another order of sets and dictionaries of strings than here.
+    script = (
+        "import json; from tests.trace_gym.envs.test_determinism import digests; print(json.dumps(digests()))"
+    )
+    # Sets of strings have another order there than here.
     hash_seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
     child = subprocess.run(
         [sys.executable, "-c", script],

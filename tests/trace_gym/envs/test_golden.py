@@ -1,4 +1,4 @@
-"""Every id has a golden transcript, and says what stands in it."""
+"""Tests that every id reproduces its golden transcript."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Environments of a process share what makes their traces."""
+"""Tests that the environments of a process share their backend."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wrappers of task_gym fit the trace environments."""
+"""Tests of task_gym's wrappers on the trace environments."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.trace_gym.play import IDS, oracle
 
 CHOICE, LINES = "CodeTraceChoice-v0", "CodeTraceLines-v0"
 
-#: Bytes that an observation of level 1 has at most.
 LENGTH = 8192
+"""Bytes of an observation of level 1, at most."""
 
 
 def utf8(text: str) -> list[int]:

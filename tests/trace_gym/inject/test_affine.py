@@ -1,5 +1,4 @@
-"""Upstream's injection against recorded ones. They were made on a Python that writes programs as 3.11
-does."""
+"""Tests of upstream's injection against records from a Python that writes programs as 3.11 does."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ import pytest
 from task_gym.errors import ArgumentError, ProgramError
 from trace_gym.inject import inject
 
-_DATA = Path(__file__).parents[1] / "data" / "affinetes_injections.jsonl"
+_DATA = Path(__file__).parents[2] / "data" / "affinetes_injections.jsonl"
 _RECORDS = [record for record in map(json.loads, _DATA.read_text().splitlines()) if "injected" in record]
 
 
@@ -25,7 +24,7 @@ def test_injection_is_upstreams(record: dict[str, str | int]) -> None:
 
 
 def test_no_print_where_none_is_asked_for() -> None:
-    # Layout and comments are upstream's loss, not the prints'.
+    # Upstream loses layout and comments; the prints do not.
     assert inject("x=1 # one\n", 0, style="affine", most=0) == "x = 1"
 
 

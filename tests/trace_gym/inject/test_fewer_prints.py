@@ -1,4 +1,4 @@
-"""A program whose prints make its output too long is shown with fewer before another takes its place."""
+"""Tests that a program whose debug prints make its output too long gets fewer, before it is replaced."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from task_gym.errors import AdmissionError
-from trace_gym.admission import MOST_OUTPUT
+from trace_gym.admission.admit import MOST_OUTPUT
+from trace_gym.admission.measure import execute
 from trace_gym.backends.local import LocalBackend
 from trace_gym.inject import MOST, inject
-from trace_gym.measure import execute
 from trace_gym.programs.builtin import generate, ids_of
 from trace_gym.programs.sources import open_source
 
@@ -29,7 +29,7 @@ def test_as_many_prints_as_there_is_room_for() -> None:
     shortened = 0
     for task_id in (ids_of(level=10)[position] for position in range(48)):  # three of each family
         own, trace = generate(task_id), backend.load(task_id)
-        if trace.replaced:  # not even one
+        if trace.replaced:  # no room for even one print
             assert not fits(inject(own.source, task_id, most=1), own.stdin)
             continue
         assert trace.source == inject(own.source, task_id, most=prints(trace.source))
@@ -59,7 +59,7 @@ def test_rows_too(rows: str) -> None:
     task_id = next(i for i in range(0, 100, 2) if prints(inject(LOOP, i)) > 1)
     trace = backend.load(task_id)
     assert (trace.row, trace.replaced, prints(trace.source)) == (0, 0, 1)
-    # What is too long by itself is replaced as before: by the row that follows, which is the first again.
+    # A program that is too long by itself is replaced by the next row, which is the first one again.
     assert (backend.load(1).row, backend.load(1).replaced) == (0, 1)
     backend.close()
 

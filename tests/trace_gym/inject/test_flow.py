@@ -1,4 +1,4 @@
-"""Definite assignment: worked cases, and made-up programs run with as many prints as they take."""
+"""Tests of definite assignment: worked cases, and made-up programs with the most prints possible."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from trace_gym.inject import unchanged
 from trace_gym.inject.flow import points
 from trace_gym.inject.safe import place
-from trace_gym.source import Source
+from trace_gym.syntax import ParsedProgram
 
 
 @pytest.mark.parametrize(
     ("source", "bound"),
     [
-        # What one way does not bind is not bound where ways meet.
+        # A name that one path does not bind is not bound where paths meet.
         ("if c():\n    x = 1\nz = 0", "z"),
         ("if c():\n    x = 1\nelse:\n    x = y = 2\nz = 0", "xz"),
         ("if c():\n    x = 1\nelif d():\n    x = 2\nz = 0", "z"),
@@ -58,19 +58,19 @@ from trace_gym.source import Source
         ("def f(x):\n    def g():\n        z = 0", "z"),
         ("def f(x):\n    def g():\n        y = 1\n    z = 0", "xz"),
         ("class A:\n    x = 1\n    async def f(self):\n        z = 0", ("self", "z")),
-        # Only assignments of some kind count, and attributes and items are no names.
+        # Only some kinds of assignments count, and attributes and items are no names.
         ("import x\ndef y(): pass\nclass w: pass\nz = 0", "z"),
         ("x: int\ny: int = 1\nw.a = w[0] = 1\nz = 0", "yz"),
         ("print(x := 1)\ny = [i for i in c()]\nz = 0", "yz"),
         ("a = b = (c, [d, *e]) = g()\nf += 1\nz = 0", "abcdefz"),
-        # What anything in the program unbinds is never certain: it may happen between any two lines.
+        # A name that the program unbinds anywhere is never certain: it may happen between any two lines.
         ("x = y = w = v = 1\nz = 0\ndel x, (y, [w])", "vz"),
         ("x = y = 1\nz = 0\ndef f():\n    global x\n    del x", "yz"),
         ("x = y = 1\ntry:\n    c()\nexcept ValueError as x:\n    pass\nz = 0", "yz"),
     ],
 )  # fmt: skip
 def test_names_certainly_bound_after_z(source: str, bound: str | tuple[str, ...]) -> None:
-    program = Source(source)
+    program = ParsedProgram(source)
     [names] = [point.bound for point in points(program) if program.of(point.statement) == "z = 0"]
     assert sorted(names) == sorted(bound)
 
@@ -82,7 +82,7 @@ def test_nothing_after_the_end_of_a_way_is_a_point(leave: str) -> None:
     source = (
         f"def f(a):\n    for i in a:\n        {leave}\n        z = 1\n        def g(y):\n            z = y\n"
     )
-    program = Source(source)
+    program = ParsedProgram(source)
     assert [
         program.of(point.statement) for point in points(program) if program.of(point.statement)[0] == "z"
     ] == []
@@ -119,7 +119,7 @@ def test_points_are_in_the_order_of_the_text() -> None:
                 a = 12
         if a: a = 13
     """)
-    program = Source(source)
+    program = ParsedProgram(source)
     found = [program.of(point.statement).partition("\n")[0] for point in points(program)]
     assert found == [
         "a = 1", "a += 2", "a = 3", "a = 4", "a = 5", "a = 6", "if a:", "a = 7", "a = 8", "b: int = 9",
@@ -151,7 +151,7 @@ _LEAVE = ("break", "continue", "return", "raise")
 
 @st.composite
 def _suites(draw: st.DrawFn, depth: int, loop: str = "", safe: bool = False) -> list[str]:
-    """Lines of a suite. ``loop`` is what "break" leaves; where ``safe``, "continue" could loop for ever."""
+    """Returns lines of a suite. "break" leaves ``loop``; if ``safe``, "continue" could loop for ever."""
     lines: list[str] = []
 
     def inner(loop: str = loop, safe: bool = safe) -> list[str]:
@@ -219,7 +219,7 @@ def _suites(draw: st.DrawFn, depth: int, loop: str = "", safe: bool = False) -> 
 
 
 def _outcome(source: str, bits: list[int]) -> tuple[str, str]:
-    """What a made-up program prints, and the type of the exception that ends it."""
+    """Returns the output of a made-up program, and the type of the exception that ends it."""
     left = iter(bits)
 
     class Swallow:
@@ -253,6 +253,6 @@ def test_with_prints_wherever_they_may_stand_a_program_does_the_same(
     source = "\n".join(["def f(p):", *("    " + line for line in body), "f(0)", "print('end')"])
     out, end = _outcome(source, bits)
     for seed in range(4):
-        injected_out, injected_end = _outcome(place(Source(source), seed, most=10**6), bits)
+        injected_out, injected_end = _outcome(place(ParsedProgram(source), seed, most=10**6), bits)
         assert injected_end == end
         assert unchanged(out, injected_out)

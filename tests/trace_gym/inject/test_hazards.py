@@ -1,4 +1,4 @@
-"""Programs that would notice a debug print get none, those that only look like them do."""
+"""Tests of hazards: programs that would notice a debug print get none, and similar programs get some."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trace_gym.inject.closed import closed_scopes
 from trace_gym.inject.hazards import STARS
 from trace_gym.inject.prints import USED
 from trace_gym.inject.safe import place
-from trace_gym.source import Source
+from trace_gym.syntax import ParsedProgram
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_the_modules_taken_for_harmless_bind_no_name_that_prints_use(module: str
 @pytest.mark.parametrize(
     ("source", "functions"),
     [
-        # The names of the functions that may hold prints, "module" for the module.
+        # The names of the functions that may have prints; "module" for the module.
         ("x = 1\ndef f(a): b = a", "module f"),
         ("type = 1\ndef f(a): b = a", ""),
         ("x = 1\ndef f(type): b = type\ndef g(a): b = a", "module g"),
@@ -125,7 +125,7 @@ def test_the_modules_taken_for_harmless_bind_no_name_that_prints_use(module: str
     ],
 )
 def test_no_prints_where_their_own_names_may_mean_something_else(source: str, functions: str) -> None:
-    tree = Source(source).tree
+    tree = ParsedProgram(source).tree
     closed = closed_scopes(tree)
     scopes = [node for node in ast.walk(tree) if isinstance(node, (ast.Module, ast.FunctionDef))]
     free = ["module" if isinstance(node, ast.Module) else node.name for node in scopes if node not in closed]
@@ -154,10 +154,12 @@ def test_prints_in_functions_that_are_called_before_the_line(line: str, tmp_path
 
 
 def test_a_print_in_mid_line_would_not_be_a_line_of_its_own(tmp_path: Path) -> None:
-    # Why the rules above: without them this is what happens.
+    # The effect without the rules above.
     source = _TEXT_OF + "print('x', x)\n"
     injected = next(
-        text for seed in range(20) if "    print('__DBG" in (text := place(Source(source), seed, most=1))
+        text
+        for seed in range(20)
+        if "    print('__DBG" in (text := place(ParsedProgram(source), seed, most=1))
     )
     out = run(injected, tmp_path)[1]
     assert out.splitlines()[0].startswith("x __DBG_0__ ")

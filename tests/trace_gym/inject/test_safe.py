@@ -1,4 +1,4 @@
-"""Safe injection: the text it writes, the text it leaves alone, and what the programs print."""
+"""Tests of safe injection: inserted text, unchanged text, and the programs' outputs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ import pytest
 from tests.trace_gym.programs import check_injections, run, without_prints
 from trace_gym.inject import inject, strip_debug, unchanged
 from trace_gym.inject.prints import is_debug_print
-from trace_gym.source import Source
+from trace_gym.syntax import ParsedProgram
 
-#: Programs whose text is easy to get wrong. Each has a place for a print.
 TEXTS = {
     "comments": "# one\nx = 1  # two\n# three\n\ny = x\n  # four\nprint(x + y)\n# five",
     "no final newline": "x = 1",
@@ -134,6 +133,7 @@ TEXTS = {
     "exception": "x = 1\ny = x / 0\nz = 2\n",
     "input": "n = int(input())\nt = 0\nfor line in iter(input, 'end'):\n    t += int(line)\nprint(n, t)\n",
 }
+"""Programs with difficult text. Each has a point for a print."""
 
 STDIN = "2\n3\n4\nend\n"
 
@@ -169,7 +169,7 @@ def test_the_text_is_the_same_on_every_python() -> None:
 
 
 def _shown(injected: str) -> list[list[str]]:
-    """The names of each print, in order."""
+    """Returns the names of each print, in order."""
     prints = [line for line in injected.splitlines() if "__DBG_" in line]
     return [re.findall(r"type\((\w+)\)\.__name__", line) for line in prints]
 
@@ -236,8 +236,8 @@ def test_the_comparison_sees_what_the_text_does_not_tell(tmp_path: Path) -> None
 
 def test_prints_are_told_from_statements_like_them() -> None:
     source = "x = 1\nprint('__DBG', x)\nprint()\nprint(x)\nlog('__DBG_0__')\n"
-    assert not any(is_debug_print(node) for node in Source(source).tree.body)
+    assert not any(is_debug_print(node) for node in ParsedProgram(source).tree.body)
     for style in ("safe", "affine"):
-        tree = Source(inject("x = 1\nif x:\n    x = 2\n", 1, style=style, most=9)).tree
+        tree = ParsedProgram(inject("x = 1\nif x:\n    x = 2\n", 1, style=style, most=9)).tree
         assert sum(is_debug_print(node) for node in tree.body) > 0
     assert without_prints(inject("x = 1", 1)) == "x = 1"

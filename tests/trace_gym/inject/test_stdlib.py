@@ -1,7 +1,7 @@
-"""Safe injection on programs that many people wrote: the modules of the standard library.
+"""Tests of safe injection on programs by many authors: the modules of the standard library.
 
-Most of them would be refused, since they look at frames, at modules or at stdout. So the rules that refuse
-are left out here, and prints stand wherever definite assignment allows one.
+Most of them use frames, modules or stdout and would be refused. So these tests leave the refusals out and put
+prints at every point that definite assignment allows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.trace_gym.programs import run, same_tree, without_prints
 from trace_gym.inject import inject, unchanged
 from trace_gym.inject.closed import closed_scopes
 from trace_gym.inject.safe import place
-from trace_gym.source import Source, compiles
+from trace_gym.syntax import ParsedProgram, compiles
 
 _LIBRARY = Path(sysconfig.get_paths()["stdlib"])
 
@@ -31,7 +31,7 @@ def test_what_is_inserted_is_prints_alone() -> None:
     prints = 0
     for module in modules:
         text = _text(module)
-        for injected in (place(Source(text), seed=len(text), most=10**6), inject(text, 0)):
+        for injected in (place(ParsedProgram(text), seed=len(text), most=10**6), inject(text, 0)):
             assert without_prints(injected) == text
             assert same_tree(injected, text)
             assert compiles(injected)
@@ -40,7 +40,6 @@ def test_what_is_inserted_is_prints_alone() -> None:
     assert prints > 4000
 
 
-#: What to do with each module, and print.
 _USES = {
     "_pydecimal": "print((Decimal('1.1') / 3).quantize(Decimal('0.01')), Decimal(2).sqrt())",
     "argparse": "p = ArgumentParser(); p.add_argument('-n', type=int); print(p.parse_args(['-n', '3']).n)",
@@ -74,13 +73,14 @@ _USES = {
     "textwrap": "print(fill('a b c ' * 9, 20), dedent('  a\\n   b'), shorten('a b c', 40))",
     "tokenize": "print([t.string for t in generate_tokens(iter(['x = 1\\n', '']).__next__)])",
 }  # fmt: skip
+"""The use of each module, which prints."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("module", _USES)
 def test_a_module_full_of_prints_works_as_before(module: str, tmp_path: Path) -> None:
-    # The module's own names stand before the use; as a module, not as a script.
-    program = Source(_text(module).replace("__main__", "a script") + "\n" + _USES[module] + "\n")
+    # The module's text comes before its use, and runs as a module, not as a script.
+    program = ParsedProgram(_text(module).replace("__main__", "a script") + "\n" + _USES[module] + "\n")
     code, out, error = run(program.text, tmp_path)
     assert (code, error) == (0, "") and out
     injected = place(program, seed=1, most=10**6, closed=closed_scopes(program.tree))

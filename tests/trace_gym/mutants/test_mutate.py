@@ -1,4 +1,4 @@
-"""Mutants: every one of small programs by hand, and what holds for all of them."""
+"""Tests of mutants: all mutants of small programs by hand, and properties of all mutants."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import pytest
 from task_gym.errors import ProgramError
 from tests.trace_gym.programs import run, same_tree, without_prints
 from trace_gym.inject import inject
-from trace_gym.mutate import KINDS, mutants
-from trace_gym.source import compiles
+from trace_gym.mutants.mutate import KINDS, mutants
+from trace_gym.syntax import compiles
 
 
 def _all(source: str) -> dict[str, set[str]]:
-    """Every mutant, by kind."""
+    """Returns every mutant, by kind."""
     found: dict[str, set[str]] = {kind: set() for kind in KINDS}
     for mutant in mutants(source, 0):
         found[mutant.kind].add(mutant.source)
@@ -67,7 +67,7 @@ def _all(source: str) -> dict[str, set[str]]:
          ["if not a:\n  b\nelif(c):\n  d", "if a and False:\n  b\nelif(c):\n  d",
           "if a or True:\n  b\nelif(c):\n  d", "if a:\n  b\nelif(not c):\n  d",
           "if a:\n  b\nelif(c and False):\n  d", "if a:\n  b\nelif(c or True):\n  d"]),
-        # Text that an operator would take apart.
+        # Operands that need parentheses.
         ("if a(b) or c[d]:\n  e", [], ["if a(b) and c[d]:\n  e"],
          ["if not (a(b) or c[d]):\n  e", "if (a(b) or c[d]) and False:\n  e",
           "if (a(b) or c[d]) or True:\n  e"]),
@@ -88,7 +88,7 @@ def _all(source: str) -> dict[str, set[str]]:
           "for a in b:\n  pass"]),
         ("while a: continue", [], [],
          ["while a and False: continue", "while a: break", "while a: pass"]),
-        # What is left alone.
+        # Parts that are left alone.
         ("f'{a + 1:{b}}'", [], [], []),
         ("def f(a: 1 | b, c: 3) -> 2: pass\nx: 4 = y", [], [], []),
         ("@f(1)\nclass A: pass", [], [], []),
@@ -189,7 +189,7 @@ def test_many_mutants_run_and_print_something_else(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_mutated_is_a_named_error() -> None:
-    # At once, not when the first is asked for.
+    # The error is raised at once, not with the first mutant.
     with pytest.raises(ProgramError, match="not Python"):
         mutants("x = (", 0)
     with pytest.raises(ProgramError, match="too deeply"):

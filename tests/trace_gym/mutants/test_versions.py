@@ -1,4 +1,4 @@
-"""Versions of a program: that each is fit to be shown, and that none is likelier to be than another."""
+"""Tests of a program's versions: each is fit to be shown, and each is equally likely."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, cast
 import gymnasium as gym
 import pytest
 
-import trace_gym.choices as choices
+import trace_gym.mutants.choices as choices
 from task_gym.errors import ProgramError
-from trace_gym.admission import HASH_SEEDS, LIMITS, judge
-from trace_gym.choices import LEAST, OPTIONS, Version, versions
-from trace_gym.mutate import KINDS, mutants
+from trace_gym.admission.admit import HASH_SEEDS, LIMITS, judge
+from trace_gym.mutants.choices import LEAST, OPTIONS, Version, versions
+from trace_gym.mutants.mutate import KINDS, mutants
 from trace_gym.sandbox import Job, Result, Sandbox
 from trace_gym.score import squeeze
 
@@ -37,12 +37,12 @@ def sandbox() -> Iterator[Sandbox]:
         yield sandbox
 
 
-# What the n-th mutant does: with its lines counted (None), and under a hash seed. Status, stdout, stderr.
+# Status, stdout and stderr of the n-th mutant: with its lines counted (None), and under a hash seed.
 Script = Callable[[int, int | None], tuple[str, str, str]]
 
 
 class Scripted:
-    """A sandbox in which mutants do what they are told to."""
+    """A sandbox with given results for the mutants."""
 
     hash_seeds = HASH_SEEDS
 
@@ -90,7 +90,7 @@ def test_the_first_seven_that_differ_are_taken() -> None:
 
 
 def test_each_is_shown_as_often_wherever_its_output_came_from() -> None:
-    """The first of 800 seeds: each of eight 100 times expected, deviation 9.4; the seeds are fixed."""
+    """Each of eight versions is first equally often: 100 of 800 seeds, deviation 9.4. Seeds are fixed."""
     firsts = Counter(scripted(numbered, seed)[0].output for seed in range(800))
     assert set(firsts) == FIRST_SEVEN and all(62 <= count <= 138 for count in firsts.values())
 
@@ -118,7 +118,7 @@ def test_which_is_shown_says_nothing_of_the_others_order() -> None:
     ],
 )
 def test_what_is_no_version(refused: tuple[str, str, str], why: str) -> None:
-    """The third mutant says something else; the eighth is taken in its stead."""
+    """The third mutant prints something else, and the eighth replaces it."""
     found = scripted(lambda number, hash_seed: refused if number == 2 else numbered(number, hash_seed))
     assert outputs(found) == FIRST_SEVEN - {"0002\n"} | {"0007\n"}, why
 
@@ -126,7 +126,7 @@ def test_what_is_no_version(refused: tuple[str, str, str], why: str) -> None:
 @pytest.mark.parametrize("refused", [("ok", "0009\n", ""), ("ok", "0002\n", "x"), ("error", "0002\n", "")])
 @pytest.mark.parametrize("hash_seed", HASH_SEEDS)
 def test_one_that_could_not_be_shown_is_left_out(hash_seed: int, refused: tuple[str, str, str]) -> None:
-    """Whether it is the one that would be or not, since it would be known by that."""
+    """It is left out even if another version is shown. Otherwise, being impossible to show would tell."""
     for seed in range(4):
         found = scripted(
             lambda number, under: refused if (number, under) == (2, hash_seed) else numbered(number, under),
@@ -154,7 +154,7 @@ def test_a_version_prints_what_it_says(sandbox: Sandbox) -> None:
 
 
 def test_a_version_is_the_same_under_every_hash_seed(sandbox: Sandbox) -> None:
-    """Two of the mutants print a set of texts, whose order varies."""
+    """Two of the mutants print a set of strings, whose order varies."""
     source = dedent(
         """
         names = {"anna", "bert", "carl", "dora", "emil", "fred", "gina", "hans"}
@@ -172,7 +172,7 @@ def test_a_version_is_the_same_under_every_hash_seed(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("injector", ["safe", "affine"])
 def test_what_is_shown_is_a_version_of_the_tasks_program(injector: str) -> None:
-    """Its own output is among the options; what is shown differs from it in one line, or not at all."""
+    """The program's output is an option; the version shown differs from the program in at most one line."""
     asked, chosen = (
         gym.make(name, level=2, family="bits", injector=injector).unwrapped
         for name in ("CodeTrace-v0", "CodeTraceChoice-v0")

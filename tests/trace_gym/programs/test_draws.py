@@ -1,4 +1,4 @@
-"""The portable stream of choices."""
+"""Tests of the portable stream of choices."""
 
 import random
 from collections import Counter

@@ -1,6 +1,6 @@
-"""affinetes' data set by the real ``huggingface_hub`` and ``datasets``, from a hub of our own.
+"""Tests of affinetes' data set with the real ``huggingface_hub`` and ``datasets``, from our own hub.
 
-Each look at it is a process of its own, as the libraries read their settings when they are imported.
+Each access is in its own process, because the libraries read their settings at import.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NEVER = "0" * 40
 
 
 class Machine:
-    """A home folder, and what a process there finds behind the sources it opens."""
+    """A home folder, and the programs that a process there gets from its sources."""
 
     def __init__(self, home: Path, hub: Hub) -> None:
         self.home, self.hub = home, hub
@@ -47,7 +47,7 @@ class Machine:
         return [json.loads(line) for line in self.run(LOOK, *sources, **settings).splitlines()]
 
     def run(self, script: str, *arguments: str, **settings: str) -> str:
-        """What a script writes in a process of this machine."""
+        """Returns the output of a script in a process of this machine."""
         environment = {key: value for key, value in os.environ.items() if not key.startswith("HF_")}
         environment |= {
             "HOME": str(self.home),
@@ -84,9 +84,9 @@ def test_the_first_use_settles_the_commit(machine: Machine, tmp_path: Path) -> N
         found = machine.look("hub", "hub@main", f"hub@{second}", f"hub@{NEVER}")
         assert found[:3] == [opened("a", 3, first), opened("b", 5, second), opened("b", 5, second)]
         assert found[3] == ["SourceError", f"source: {DATASET} has no revision {NEVER}"]
-    # Out of reach: the very commits asked for, though another was cached later, or an error.
+    # Out of reach: exactly the commits asked for, even if another was cached later, or an error.
     assert machine.look("hub", f"hub@{second}") == [opened("a", 3, first), opened("b", 5, second)]
-    # Told of it, the library does not try for half a minute before it gives up on a commit.
+    # In offline mode the library does not try for half a minute before it gives up on a commit.
     [known, [kind, message]] = machine.look("hub", f"hub@{NEVER}", HF_HUB_OFFLINE="1")
     assert known == opened("a", 3, first) and kind == "SourceError"
     assert f"{DATASET} at revision {NEVER} cannot be had (LocalEntryNotFoundError: " in message
@@ -101,7 +101,7 @@ def test_the_first_use_settles_the_commit(machine: Machine, tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_a_cache_that_lacks_files_is_no_commit(machine: Machine) -> None:
-    """Other tools fetch single files of a commit, and do not note what else there is."""
+    """Other tools fetch single files of a commit, and do not cache the list of its files."""
     hub = machine.hub
     commit = hub.put(rows("a", 3), rows("a", 4))
     with served(hub):

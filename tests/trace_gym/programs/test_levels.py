@@ -1,4 +1,4 @@
-"""What a level means: points, bands, and how a run misses them."""
+"""Tests of levels: points, bands, and distances from a band."""
 
 from itertools import pairwise
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trace_gym.measure import Measured
+from trace_gym.admission.measure import Measured
 from trace_gym.programs.builtin.levels import LEVELS, level_of, points
 
 
@@ -60,5 +60,5 @@ def test_misses(measured: Measured, misses: tuple[int, int]) -> None:
 
 
 def test_too_little_output_is_below_zero() -> None:
-    # Level 10 asks for 8 lines at least; 50 to 53 points.
+    # Level 10 needs at least 8 lines, and 50 to 53 points.
     assert level_of(10).misses(run(1000, 4, 16, 7)) == (0, -4)  # 10**12 * 16 * 16 * 8: 2.05e15, 51 bits

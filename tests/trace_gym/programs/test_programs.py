@@ -1,4 +1,4 @@
-"""The builtin programs: the same everywhere, sound, of their level, and not alike."""
+"""Tests of the builtin programs: the same everywhere, sound, of their level, and diverse."""
 
 import ast
 import builtins
@@ -15,14 +15,14 @@ import pytest
 
 from task_gym.errors import AdmissionError
 from tests.trace_gym import golden_programs
-from trace_gym.measure import Measured, execute
+from trace_gym.admission.measure import Measured, execute
 from trace_gym.programs import builtin
 from trace_gym.programs.base import Program
 from trace_gym.programs.builtin import LEVELS, NAMES, Made, generate, ids_of, make
 from trace_gym.programs.builtin.levels import level_of, points
 
-#: Programs looked at of each family and level.
 COUNT = 8
+"""Programs to check per family and level."""
 
 
 @cache
@@ -39,7 +39,7 @@ def everything() -> Iterator[Made]:
 
 
 def names_bound(tree: ast.AST) -> set[str]:
-    """Every name that is given to something in a program."""
+    """Returns every name that a program gives to something."""
     bound = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -133,13 +133,13 @@ def test_many_programs_differ(level: int) -> None:
     assert len({(program.source, program.stdin) for program in programs}) >= 0.98 * len(programs)
 
 
-#: The builtins that programs may use: what they give is the same from run to run and version to version.
 ALLOWED = {
     *("abs", "bin", "chr", "dict", "enumerate", "hex", "input", "int", "isinstance", "iter", "len", "list"),
     *("map", "max", "min", "next", "ord", "print", "range", "reversed", "sorted", "str", "sum", "super"),
     *("tuple", "type", "zip", "Exception", "StopIteration"),
     *(name for name in vars(builtins) if name.endswith("Error")),
 }
+"""The builtins that programs may use: their results are the same in every run and version."""
 
 
 def test_programs_stay_in_a_part_of_python_that_is_the_same_everywhere() -> None:
@@ -163,7 +163,7 @@ def test_programs_stay_in_a_part_of_python_that_is_the_same_everywhere() -> None
 
 
 def test_no_objects_with_an_order_of_their_own_are_sorted() -> None:
-    # How many comparisons `sort` makes has changed between versions: what happens in them must not be seen.
+    # The number of comparisons in sort has changed between versions, so their effects must not be visible.
     for made in everything():
         source = made.program.source
         assert "__lt__" not in source or not (".sort(" in source or "sorted(" in source)
@@ -182,7 +182,7 @@ json.dump(outputs, sys.stdout)
 
 
 def run_elsewhere(programs: list[Program], hash_seed: str) -> list[str]:
-    """The outputs in another interpreter, which is to leave nothing on its standard error."""
+    """Returns the outputs in another interpreter, whose standard error must be empty."""
     done = subprocess.run(
         [sys.executable, "-I", "-X", "utf8", "-c", RUNNER],
         input=json.dumps([(program.source, program.stdin) for program in programs]),

@@ -1,4 +1,4 @@
-"""`python -m trace_gym.programs`."""
+"""Tests of ``python -m trace_gym.programs``."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Rows of data sets: files of both kinds, the hub through a stand-in, and errors that say what to do."""
+"""Tests of sources: files of both kinds, the hub through a stand-in, and errors that say what to do."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_files_that_are_not_as_they_should_be(text: str, message: str, tmp_path:
 
 
 class Rows(list[Any]):
-    """What `datasets` gives, as far as it is used."""
+    """A stand-in for a data set of ``datasets``, with the members in use."""
 
     column_names = ("program", "inputs", "output")
 

@@ -1,4 +1,4 @@
-"""Task ids of the builtin programs, and the ids that a level and a family leave."""
+"""Tests of the builtin programs' task ids, and of the ids of a level and a family."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the families write with: filled texts, blocks, sizes."""
+"""Tests of the writer: filled texts, blocks, sizes."""
 
 from textwrap import dedent
 
@@ -134,7 +134,7 @@ def test_pieces_by_level(seed: int, level: int) -> None:
     assert w.maybe(4, "x", 0) == ""
     assert w.maybe(1, "x", 100) == "x"
     assert 2 <= w.grow(2, 11) <= 11
-    # A growth of nine over nine steps: exactly one a level.
+    # A growth of nine over nine steps: exactly one per level.
     assert w.grow(1, 10) == level
     assert w.some(["a"], 1, 1) == "a"
     assert w.some(["a", "b"], -2, -1) == ""

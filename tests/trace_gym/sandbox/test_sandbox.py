@@ -1,4 +1,4 @@
-"""Running honest programs: as the interpreter itself would, and told truly."""
+"""Tests of honest programs in the sandbox: they run as in the interpreter, and results are true."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ INPUT = "3\r\n10\n20\n30 \n"
 
 @pytest.mark.parametrize("name", HONEST)
 def test_a_program_does_what_the_interpreter_has_it_do(sandbox: Sandbox, tmp_path: Path, name: str) -> None:
-    """The same output, the same exit code up to zero or not, the same things said on the error stream."""
+    """The output and the errors are the same, and the exit code is zero in both or in neither."""
     (tmp_path / "program.py").write_text(HONEST[name], encoding="utf-8", newline="")
     command = [interpreter.executable(), "-S", "-s", "program.py"]
     env = {"PYTHONHASHSEED": "7", "PYTHONIOENCODING": "utf-8:strict", "PYTHONUTF8": "1"}
@@ -220,7 +220,7 @@ _kept: list[Sandbox] = []
 
 
 def text_sandbox() -> Sandbox:
-    """One for all examples."""
+    """A sandbox for all examples."""
     if not _kept:
         _kept.append(Sandbox(limits=LIMITS))
     return _kept[0]
@@ -334,7 +334,7 @@ def test_many_programs_come_back_in_order(sandbox: Sandbox) -> None:
 
 
 def test_programs_run_until_there_is_enough(sandbox: Sandbox) -> None:
-    """Results come in order whichever program ends first, and jobs are taken few at a time."""
+    """Results come in order whichever program ends first, and few jobs are taken at a time."""
     taken: list[int] = []
     outputs: list[str] = []
 
@@ -423,7 +423,7 @@ def test_wrong_arguments_are_named(sandbox: Sandbox) -> None:
 
 
 def test_a_mistake_among_many_runs_none(sandbox: Sandbox) -> None:
-    """Arguments are looked at before anything is started."""
+    """Arguments are checked before anything starts."""
     with pytest.raises(ArgumentError):
         sandbox.run_many([Job("open('x', 'w')"), Job(3)])  # type: ignore[arg-type]
     assert sandbox.run("print(1)").stdout == "1\n"

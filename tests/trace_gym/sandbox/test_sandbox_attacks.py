@@ -1,7 +1,7 @@
-"""Programs that try what they may not do: at every level that this machine has, on both paths.
+"""Tests of programs that try what is forbidden, at every level that this machine has, on both paths.
 
-Each test looks at the attempt from inside (it fails) and at the machine from outside (nothing has happened to
-it). Where a level does not promise to stop an attempt, the attempt is not made.
+Each test checks that the attempt fails inside, and that the machine outside is unchanged. If a level does not
+promise to stop an attempt, the attempt is not made.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def box(request: pytest.FixtureRequest) -> Iterator[Box]:
 
 @pytest.fixture(autouse=True)
 def nothing_stays(box: Box) -> Iterator[None]:
-    """After every attempt no process is left but the warm workers, which are alone and the same as before."""
+    """Checks that after every attempt only the warm workers are left, the same as before."""
     before, others = box.workers(), descendants(os.getpid()) - box.workers()
     yield
     assert before <= box.workers()
@@ -56,7 +56,7 @@ def public(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def attempts(body: str) -> str:
-    """A program with `tried(function, *arguments)`, which prints what was raised, or what came back."""
+    """Returns a program with ``tried(function, *arguments)``, which prints the error or the result."""
     return f"""\
 import ctypes, os, signal, socket, sys, time
 def tried(function, *arguments):
@@ -165,7 +165,7 @@ def test_changes_files_that_belong_to_the_caller(box: Box, tmp_path: Path) -> No
 
 
 def test_links_lead_nowhere(box: Box, public: Path) -> None:
-    """A link out is not followed, neither by the program nor by whoever clears away after it."""
+    """Neither the program nor the clean-up after it follows a link to the outside."""
     result = box(
         attempts(
             f"os.symlink({str(public)!r}, 'out')\n"
@@ -246,7 +246,7 @@ def test_reads_the_environment(box: Box, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_uses_inherited_file_descriptors(box: Box, tmp_path: Path) -> None:
-    """The caller has a secret open, for its children to inherit; a program has three files."""
+    """The caller has an open secret for its children to inherit, but a program has only three files."""
     (tmp_path / "secret").write_text(SECRET)
     file = os.open(tmp_path / "secret", os.O_RDWR)
     os.set_inheritable(file, True)
@@ -278,7 +278,7 @@ def test_writes_into_its_own_standard_input(box: Box) -> None:
 
 @pytest.fixture
 def bystander() -> Iterator[subprocess.Popen[bytes]]:
-    """A process of the caller's, with a secret in its environment."""
+    """Starts a process of the caller, with a secret in its environment."""
     process = subprocess.Popen(
         [sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE, env={"TOKEN": SECRET}
     )
@@ -457,7 +457,7 @@ def test_forks_without_end(box: Box) -> None:
 
 
 def test_a_fork_bomb_that_does_not_give_up(box: Box) -> None:
-    """At level "rlimits" there are never more than allowed, nor any afterwards."""
+    """At level "rlimits" there are never more processes than allowed, and none afterwards."""
     limits = Limits(cpu_seconds=1, wall_seconds=0.4, processes=6, output=4096)
     program = """
 import os
@@ -589,7 +589,7 @@ def test_prints_without_end(box: Box) -> None:
 
 
 def test_writes_without_end_and_ignores_failure(box: Box) -> None:
-    """One that neither prints nor stops trying, once its pipe is no longer read."""
+    """The program goes on writing after its pipe is no longer read."""
     program = """
 import os
 while True:

@@ -1,4 +1,4 @@
-"""The parts of the jail that can be looked at by themselves."""
+"""Tests of single parts of the jail."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PID = 1234
 
 
 def verdict(instructions: bytes, arch: int, number: int, arguments: tuple[int, ...] = ()) -> int:
-    """What the kernel would decide: its packet filter's machine, as far as these filters use it."""
+    """Returns the kernel's decision, by the part of its packet filter's machine that these filters use."""
     padded = [*arguments, *[0] * (6 - len(arguments))]
     data = struct.pack("=iIQ6Q", number, arch, 0, *[value & (2**64 - 1) for value in padded])
     code = [struct.unpack_from("=HBBI", instructions, at) for at in range(0, len(instructions), 8)]
@@ -251,7 +251,7 @@ def test_the_survey_finds_what_the_interpreter_needs() -> None:
 
 
 def test_the_worker_imports_the_standard_library_alone() -> None:
-    """The jail runs where the project cannot be seen; and it is small, because every program pays for it."""
+    """The jail cannot import the project. It is small, because it costs time for every program."""
     path = str(interpreter.JAIL.parent)
     code = f"import sys; sys.path.insert(0, {path!r}); import jail.worker; print(*sys.modules)"
     command = [interpreter.executable(), *interpreter.FLAGS, "-c", code]

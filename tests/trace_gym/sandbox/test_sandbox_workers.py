@@ -1,4 +1,4 @@
-"""Warm workers: nothing passes from one program to the next, and nothing is left when they end."""
+"""Tests of warm workers: programs share nothing, and ended workers leave nothing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def pid_of(sandbox: Sandbox, seed: int = 0) -> int:
 
 
 def state() -> tuple[set[str], set[int], set[str]]:
-    """What a leak would show in: open files, child processes, directories."""
+    """Returns the state in which a leak would show: open files, processes, directories."""
     gc.collect()
     links = [Path("/proc/self/fd") / name for name in os.listdir("/proc/self/fd")]
     files = {os.readlink(link) for link in links if os.path.lexists(link)}
@@ -45,7 +45,7 @@ def state() -> tuple[set[str], set[int], set[str]]:
 
 @pytest.fixture
 def own_directory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A directory for temporary files that nobody else makes any in."""
+    """Makes a directory for temporary files that no other process uses."""
     with tempfile.TemporaryDirectory(prefix="own-") as name:
         os.chmod(name, 0o711)  # programs may run as another user
         monkeypatch.setattr(tempfile, "tempdir", name)
@@ -106,7 +106,7 @@ def test_what_a_program_does_the_next_does_not_see(sandbox: Sandbox) -> None:
 
 
 def test_random_numbers_differ(sandbox: Sandbox) -> None:
-    """Each program draws its own seed from the machine, as it would on its own."""
+    """Each program gets its own random seed from the machine, as without a sandbox."""
     program = "import os, random; print(random.random(), os.urandom(4))"
     assert len({sandbox.run(program).stdout for _ in range(4)}) == 4
 
@@ -122,7 +122,7 @@ def test_what_was_imported_is_imported_again(sandbox: Sandbox) -> None:
 
 
 def test_limits_hold_for_each_program_anew() -> None:
-    """Processor time, files and memory that one has used are not counted against the next."""
+    """Processor time, files and memory of one program do not count against the next."""
     with Sandbox(limits=Limits(cpu_seconds=1, wall_seconds=60.0)) as tight:
         busy = "import time\nwhile time.process_time() < 0.6: pass\nopen('x', 'w')\nx = bytearray(10**7)"
         results = [tight.run(busy) for _ in range(2)]
@@ -142,7 +142,7 @@ def test_a_killed_worker_is_replaced(sandbox: Sandbox) -> None:
 
 
 def test_a_worker_that_dies_before_it_begins(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The program is run on another; if that one dies as well, something is wrong, and said."""
+    """The program runs on another worker. If that one dies too, an error is raised."""
     real, deaths = Worker.submit, 0
 
     def submit(worker: Worker, caps: Caps, files: list[int]) -> None:
@@ -165,7 +165,7 @@ def test_a_worker_that_dies_before_it_begins(sandbox: Sandbox, monkeypatch: pyte
 
 
 def test_a_worker_killed_under_a_program(sandbox: Sandbox) -> None:
-    """The program goes with it, wherever it is, and is told as killed."""
+    """The program ends with its worker at any stage, and its status is "killed"."""
     sandbox.run("")
     pid = pid_of(sandbox)
 
@@ -188,7 +188,7 @@ def test_a_worker_killed_under_a_program(sandbox: Sandbox) -> None:
 
 
 def test_a_stopped_worker_is_given_up(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that no longer answers is killed a while after the program's time is over."""
+    """A worker that no longer answers is killed a while after the program's time is over."""
     monkeypatch.setattr(execution, "_GRACE_SECONDS", 0.2)
     monkeypatch.setattr(worker, "_END_SECONDS", 0.2)
     with Sandbox(limits=Limits(wall_seconds=0.3), level=sandbox.level) as one:
@@ -199,7 +199,7 @@ def test_a_stopped_worker_is_given_up(sandbox: Sandbox, monkeypatch: pytest.Monk
 
 
 def test_an_interrupt_ends_the_program(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C in the middle of a run leaves nothing running, and the sandbox as good as new."""
+    """After Ctrl-C in the middle of a run nothing runs, and the sandbox works again."""
     sandbox.run("")
     pid = pid_of(sandbox)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -240,7 +240,7 @@ def test_nothing_is_left_open(sandbox: Sandbox) -> None:
 
 
 def test_side_by_side_under_two_seeds(sandbox: Sandbox) -> None:
-    """One after the other, two programs would take as long together as each by itself in sum."""
+    """In sequence, two programs would take the sum of their times."""
     sandbox.run_many([Job("", hash_seed=seed) for seed in (0, 1)])
     begun = time.perf_counter()
     results = sandbox.run_many(
@@ -318,11 +318,11 @@ RUNS = "sandbox.run('while True: pass')"
     ids=["killed", "killed, a fork lives on", "exit"],
 )
 def test_workers_end_with_their_host(sandbox: Sandbox, then: str, fork: bool) -> None:
-    """However that comes about: nothing of it runs on, and no directory is left."""
+    """No process goes on and no directory is left, for every kind of end."""
     program = HOST.format(level=sandbox.level, then=then, fork=fork)
     host = subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8",
-        cwd=Path(__file__).parents[2], start_new_session=True,
+        cwd=Path(__file__).parents[3], start_new_session=True,
     )  # fmt: skip
     try:
         assert host.stdout is not None

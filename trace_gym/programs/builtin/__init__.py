@@ -1,7 +1,7 @@
-"""Programs made to order: a task id says which family and level, and draws one of that kind.
+"""The builtin generator: a task id gives a family and a level, and draws a program of these.
 
-The same id gives the same bytes on every Python from 3.11 on. Whether a draft fits its level is decided by
-counts that are properties of the language (see :mod:`trace_gym.counting`) and by whole-number arithmetic.
+The same id gives the same bytes on every Python from 3.11 on. Integer arithmetic decides whether a draft fits
+its level, and its counts are properties of the language (:mod:`trace_gym.admission.counting`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from task_gym.errors import AdmissionError
-from trace_gym.measure import Measured, execute
+from trace_gym.admission.measure import Measured, execute
 from trace_gym.programs.base import TASKS, Program
 from trace_gym.programs.builtin.families import FAMILIES
 from trace_gym.programs.builtin.levels import LEVELS, level_of, points
@@ -19,24 +19,24 @@ from trace_gym.programs.builtin.writer import TURNS, Draft, Template, Writer
 
 __all__ = ["CELLS", "FAMILIES", "LEVELS", "NAMES", "TASKS", "Made", "generate", "ids_of", "make", "split"]
 
-#: Programs begun for one task before the nearest is taken, and turns of the dial for each.
 _PROGRAMS, _TRIES = 8, 6
+"""Programs per task, at most, before the nearest is taken; and drafts per program, at most."""
 
-#: Turns of the dial that are worth about a point of cost; a first guess, corrected by what is measured.
 _TURNS_A_POINT = 20
+"""Turns of the dial per point of cost, about. It is a first guess, which measurements correct."""
 
 _LONGEST_OUTPUT = 2500
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A program as it came out.
+    """A generated program with its measurements.
 
     Attributes:
         program: The program.
-        measured: What running it gave.
-        misses: How far it is from its level, in points and lines of output; 0 is inside.
-        drafts: How many were written and run for it.
+        measured: The measurements of its run.
+        misses: Its distance from its level, in points plus lines of output; 0 is inside.
+        drafts: Number of drafts written and run for it.
     """
 
     program: Program
@@ -46,17 +46,17 @@ class Made:
 
 
 def generate(task_id: int) -> Program:
-    """The program of a task id, 0 … 10**11 - 1.
+    """Returns the program of a task id, 0 … 10**11 - 1.
 
     Raises:
-        TaskIdError: not a whole number in range.
-        AdmissionError: every draft failed or was too long. No id is known for which this is so.
+        TaskIdError: the id is not a whole number in range.
+        AdmissionError: every draft failed or was too long. No such id is known.
     """
     return make(task_id).program
 
 
 def make(task_id: int) -> Made:
-    """The program of a task id, with its measures; see :func:`generate`."""
+    """Returns the program of a task id with its measurements; see :func:`generate`."""
     task_id = check_task_id(task_id)
     name, level = split(task_id)
     fitting = [
@@ -82,7 +82,7 @@ def make(task_id: int) -> Made:
 
 
 def _drafts(seed: int, fitting: list[Template], number: int) -> Iterator[tuple[Draft, Measured, int]]:
-    """Drafts of one program as the dial is turned towards its level; those that run, and are short enough."""
+    """Turns the dial towards the level, and yields the drafts that run and are short enough."""
     level = level_of(number)
     low, high = 0, TURNS
     dial = TURNS * (2 * number - 1) // (2 * len(LEVELS))

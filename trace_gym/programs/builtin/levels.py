@@ -1,34 +1,36 @@
-"""What a level means: a band of cost, and how long a program and its output may be.
+"""The levels: each has a band of cost, and limits on the length of a program and its output.
 
-The cost of tracing a program is counted in points: four for each doubling of its executed lines, two for each
-doubling of its output lines, one for each doubling of the variables in scope and one for each doubling of its
-call depth (plus one). A level is four points: about twice the work. The points are the number of bits of
-``lines**4 * output_lines**2 * live * (1 + depth)``: whole numbers, the same on every machine.
+The cost of tracing a program is counted in points: four per doubling of its executed lines, two per doubling
+of its output lines, one per doubling of the variables in scope, and one per doubling of its call depth plus
+one. A level is four points, about twice the work. The points are the number of bits of
+``lines**4 * output_lines**2 * live * (1 + depth)``, the same on every machine.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trace_gym.measure import Measured
+from trace_gym.admission.measure import Measured
 
 LEVELS = range(1, 11)
 
 
 def points(measured: Measured) -> int:
-    """The cost of a run, in points; each point is a quarter of a doubling."""
+    """Returns the cost of a run, in points; four points are a doubling."""
     product = max(measured.lines, 1) ** 4 * max(measured.output_lines, 1) ** 2
     return int(product * max(measured.live, 1) * (1 + measured.depth)).bit_length()
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """What a program of a level has to be.
+    """The requirements on a program of a level.
 
     Attributes:
-        low, high: Its cost in points, both included.
-        least, most: Its lines of output.
-        characters: The most its text may have; of its output, a half more than that.
+        low: The least cost, in points.
+        high: The greatest cost, in points.
+        least: The fewest lines of output.
+        most: The most lines of output.
+        characters: The most characters of the program's text.
     """
 
     low: int
@@ -38,16 +40,16 @@ class Level:
     characters: int
 
     def misses(self, measured: Measured) -> tuple[int, int]:
-        """How much too costly a run is, in points, and how much too long its output, in lines.
+        """Returns how much too costly a run is, in points, and how much too long its output, in lines.
 
-        Below zero: too cheap, too short. (0, 0) is inside.
+        Below zero means too cheap or too short. (0, 0) is inside.
         """
         cost, lines = points(measured), measured.output_lines
         return cost - min(max(cost, self.low), self.high), lines - min(max(lines, self.least), self.most)
 
 
 def level_of(number: int) -> Level:
-    """The level of this number, 1 … 10."""
+    """Returns the level of this number, 1 … 10."""
     return Level(
         low=LOWEST + 4 * (number - 1) if number > 1 else LOWEST - 5,
         high=LOWEST + 4 * number - 1,
@@ -57,5 +59,5 @@ def level_of(number: int) -> Level:
     )
 
 
-#: The least cost of a program of level 1, in points.
 LOWEST = 14
+"""The base of the levels' bands of cost, in points. Level 1 allows 5 points less."""

@@ -1,4 +1,4 @@
-"""Task ids of the builtin programs: which family and level an id has, and which ids a restriction leaves."""
+"""Task ids of the builtin programs: an id's family and level, and the ids of a family or level."""
 
 from __future__ import annotations
 
@@ -11,28 +11,32 @@ from trace_gym.programs.base import TASKS
 from trace_gym.programs.builtin.families import FAMILIES
 from trace_gym.programs.builtin.levels import LEVELS
 
-#: Cells: a family at a level. The cell of an id is its remainder.
 CELLS = len(FAMILIES) * len(LEVELS)
+"""Number of cells. A cell is a family at a level; an id's cell is its remainder by this number."""
 
 NAMES = tuple(family.name for family in FAMILIES)
 
 
 def check_task_id(task_id: Any) -> int:
-    """``task_id`` as an int, or a TaskIdError."""
+    """Returns ``task_id`` as an int.
+
+    Raises:
+        TaskIdError: the id is not a whole number in range.
+    """
     return ids.check_task_id(task_id, TASKS)
 
 
 def split(task_id: int) -> tuple[str, int]:
-    """Task id to (family, level)."""
+    """Returns the family and level of a task id."""
     level, family = divmod(check_task_id(task_id) % CELLS, len(FAMILIES))
     return NAMES[family], level + LEVELS[0]
 
 
 def cells(level: int | None = None, family: str | None = None) -> list[int]:
-    """The cells of a level, of a family, of both or of neither (all of them), ascending.
+    """Returns the cells of a level, of a family, of both or of neither (all cells), ascending.
 
     Raises:
-        ArgumentError: no such level or family.
+        ArgumentError: there is no such level or family.
     """
     if level is not None:
         check_choice("level", level, LEVELS)
@@ -43,16 +47,16 @@ def cells(level: int | None = None, family: str | None = None) -> list[int]:
 
 
 def ids_of(level: int | None = None, family: str | None = None, among: Any = None) -> IdRanges:
-    """The task ids of a level, of a family, of both or of neither.
+    """Returns the task ids of a level, of a family, of both or of neither.
 
     Args:
         level: One of 1 … 10; None for all.
         family: One of ``NAMES``; None for all.
-        among: A list of ids and (first, last) ranges to take them from; None for all ids, ascending.
+        among: A list of ids and (first, last) ranges to choose from; None for all ids, ascending.
 
     Raises:
-        ArgumentError: no such level or family.
-        TaskIdError: no such list, or none of these ids is in it.
+        ArgumentError: there is no such level or family.
+        TaskIdError: the list is not allowed, or has none of these ids.
     """
     named = [(0, TASKS - 1)] if among is None else among
     return IdRanges(named, TASKS, modulus=CELLS, residues=cells(level, family))

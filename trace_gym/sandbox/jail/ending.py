@@ -1,9 +1,9 @@
-"""A short way out: what a program can see of the interpreter's end, without the rest.
+"""A fast end of the interpreter, which does only the parts that a program can see.
 
-A forked interpreter that ends the ordinary way first touches, and so copies, nearly every page it shares with
-its worker: several times the cost of a small program. What a program can see of it is that objects are
-destroyed, whose `__del__` may print. Here that is done to what the program itself made and imported, in the
-order in which `finalize_modules` of CPython does it, and the process is gone.
+The ordinary end of a forked interpreter touches, and so copies, nearly every page that it shares with its
+worker. This costs several times as much as a small program. A program can only see that its objects are
+destroyed, because their ``__del__`` may print. So this module destroys what the program made and imported, in
+the order of CPython's ``finalize_modules``, and then ends the process.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import weakref
 
 ModuleType = type(sys)
 
-_FLUSH_FAILED = 120  # what the interpreter exits with then
+_FLUSH_FAILED = 120  # the interpreter's exit code if a flush fails
 
 
 class Ending:
-    """Remembers what was there before the program, and the code it exits with."""
+    """The end of a program: it knows the modules from before the program, and the exit code."""
 
     def __init__(self) -> None:
         self.code = 0
         self._there = {name: module for name, module in sys.modules.items() if name != "__main__"}
-        # The first to be registered is the last to be called. Threads have been waited for by then.
+        # Registered first, so called last. The interpreter has waited for threads by then.
         atexit.register(self._leave)
-        # Called right before it: a program that traces or profiles itself sees nothing of it.
+        # Called right before, so a program that traces or profiles itself does not see _leave.
         atexit.register(sys.setprofile, None)
         atexit.register(sys.settrace, None)
 
@@ -37,7 +37,7 @@ class Ending:
             setattr(sys, name, None)
         for name in ("stdin", "stdout", "stderr"):
             setattr(sys, name, getattr(sys, f"__{name}__"))
-        # The program's own module first, then what it imported.
+        # The program's own module first, then the modules that it imported.
         own = [
             weakref.ref(module)
             for name, module in sys.modules.items()
@@ -67,7 +67,7 @@ class Ending:
 
 
 def _clear(names: dict[str, object]) -> None:
-    """Let go of a module's globals: private names first, then the others, in order."""
+    """Clears a module's globals: private names first, then the others, in order."""
     private = [name for name in names if name[:1] == "_" and name[:2] != "__"]
     for name in [*private, *(name for name in names if name != "__builtins__")]:
         names[name] = None

@@ -1,9 +1,10 @@
-"""The system calls a program may not make: a seccomp filter, written out as the kernel's instructions.
+"""A seccomp filter: the system calls that a program may not make, as the kernel's instructions.
 
-A filter cannot follow pointers, so it says nothing about which file is opened: that is for namespaces and
-Landlock. It keeps a program to one process, and that process to itself: no child, no other program, no
-socket, no signal to anyone else, no look into another process, no memory outside the limits, no ownership,
-mode or time of a file changed. What is refused fails with EPERM, which Python raises as PermissionError.
+A filter cannot follow pointers, so it cannot decide which file may be opened: namespaces and Landlock do.
+The filter keeps a program to one process and isolates this process. It refuses child processes, other
+programs, sockets, signals to other processes, access to other processes, memory outside the limits, and
+changes of a file's owner, mode or times. A refused call fails with EPERM, which Python raises as
+PermissionError.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from . import kernel
 
 # name: (x86_64, the table that newer architectures share), None where a table has no such call.
 _REFUSED: dict[str, tuple[int | None, int | None]] = {
-    # Processes. A thread is a `clone` with CLONE_THREAD: see below.
+    # Processes. A thread is a clone with CLONE_THREAD: see below.
     "fork": (57, None),
     "vfork": (58, None),
     "execve": (59, 221),
     "execveat": (322, 281),
-    # Sockets. A pair that is joined from the start stays possible, and can reach nothing else.
+    # Sockets. socketpair stays possible: such a pair can reach nothing else.
     "socket": (41, 198),
     "connect": (42, 203),
     "bind": (49, 200),
@@ -29,7 +30,7 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "accept4": (288, 242),
     "sendmsg": (46, 211),
     "sendmmsg": (307, 269),
-    # Other processes: signals, tracing, priorities. `kill` and `tgkill` to oneself: see below.
+    # Other processes: signals, tracing, priorities. For kill and tgkill to oneself, see below.
     "tkill": (200, 130),
     "rt_sigqueueinfo": (129, 138),
     "rt_tgsigqueueinfo": (297, 240),
@@ -50,7 +51,7 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "ioprio_set": (251, 30),
     "migrate_pages": (256, 238),
     "move_pages": (279, 239),
-    # What outlives a process, or memory that its limit does not count.
+    # Objects that outlive a process, and memory that its limit does not count.
     "shmget": (29, 194),
     "shmat": (30, 196),
     "shmctl": (31, 195),
@@ -69,8 +70,7 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "add_key": (248, 217),
     "request_key": (249, 218),
     "keyctl": (250, 219),
-    # What Landlock does not look at: a file's mode, owner, attributes and times; its length by name; watching
-    # it.
+    # Landlock does not cover a file's mode, owner, attributes and times, its truncation by name, and watches.
     "chmod": (90, None),
     "fchmod": (91, 52),
     "fchmodat": (268, 53),
@@ -116,10 +116,10 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "io_uring_register": (427, 427),
 }
 
-# As if the kernel did not have them: callers fall back to the calls that a filter can read.
+# These fail as unknown calls, so callers fall back to calls that a filter can read.
 _UNKNOWN = {"clone3": (435, 435), "openat2": (437, 437)}
-# The last number that both tables had when this was written. What is newer is refused unseen, the 64-bit
-# table's second numbering (x32) with it.
+# The last number of both tables when this was written. The filter refuses all newer calls, and those of x32,
+# the second numbering of x86-64.
 _LAST = 448
 
 _AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7, "riscv64": 0xC00000F3}
@@ -127,11 +127,10 @@ _AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7, "riscv64": 0xC00000F
 _CLONE_THREAD = 0x00010000
 _O_ACCMODE, _O_TRUNC = 0o3, 0o1000
 _AF_UNIX = 1
-# What the standard library asks of an open file: is it a terminal, how wide, how much is there to read, and
-# the flags for inheritance and blocking.
+# The standard library's ioctls: whether a file is a terminal, its size, the bytes to read, and the flags for
+# inheritance and blocking.
 _IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
-# Orders to signal somebody when a file is ready (F_SETOWN, F_SETSIG, F_SETOWN_EX), leases and directory
-# watches.
+# Signals to a process when a file is ready (F_SETOWN, F_SETSIG, F_SETOWN_EX), leases and directory watches.
 _FCNTLS = (8, 10, 15, 1024, 1026)
 
 _LOAD, _AND, _EQUAL, _GREATER, _ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x25, 0x45, 0x06
@@ -151,24 +150,24 @@ _REFUSE = _error(errno.EPERM)
 
 
 def _argument(index: int, high: bool = False) -> bytes:
-    """Load the lower half of an argument; the tables' machines are all little-endian."""
+    """Loads one half of an argument, by default the lower one. All the tables' machines are little-endian."""
     return _instruction(_LOAD, 16 + 8 * index + 4 * high)
 
 
 def _only(index: int, values: tuple[int, ...], otherwise: bytes = _REFUSE) -> bytes:
-    """Allow the call where an argument is one of these."""
+    """Allows the call if an argument is one of these."""
     tests = b"".join(_instruction(_EQUAL, value, false=1) + _PASS for value in values)
     return _argument(index) + tests + otherwise
 
 
 def _never(index: int, values: tuple[int, ...]) -> bytes:
-    """Refuse the call where an argument is one of these."""
+    """Refuses the call if an argument is one of these."""
     tests = b"".join(_instruction(_EQUAL, value, false=1) + _REFUSE for value in values)
     return _argument(index) + tests + _PASS
 
 
 def _no_truncation_when_reading(index: int) -> bytes:
-    """Refuse O_TRUNC without the right to write, which early versions of Landlock let through."""
+    """Refuses O_TRUNC on a file opened for reading, which early versions of Landlock allow."""
     return (
         _argument(index)
         + _instruction(_ANY_BIT, _O_TRUNC, false=3)
@@ -180,9 +179,10 @@ def _no_truncation_when_reading(index: int) -> bytes:
 
 
 class Filter:
-    """The instructions, ready but for the number of the process, which each program has its own of.
+    """The filter's instructions, complete except for the program's process id.
 
-    Raises OSError on a machine whose system calls are not in the tables.
+    Raises:
+        OSError: the tables lack this machine's system calls.
     """
 
     def __init__(self) -> None:
@@ -219,12 +219,12 @@ class Filter:
         )
 
     def _when(self, numbers: tuple[int | None, int | None], block: bytes) -> bytes:
-        """The block, for the call with this number."""
+        """Returns the block, guarded by the call's number."""
         number = numbers[self._column]
         return b"" if number is None else _instruction(_EQUAL, number, false=len(block) // 8) + block
 
     def instructions(self, pid: int) -> bytes:
-        """For the process `pid`: eight bytes an instruction."""
+        """Returns the instructions for the process ``pid``, eight bytes per instruction."""
         return b"".join(
             [
                 self._head,

@@ -1,7 +1,7 @@
-"""The process between the worker and a program: it waits for the program, and leaves nothing of it behind.
+"""The keeper, a process between the worker and a program: it waits for the program and cleans up.
 
-At level "namespaces" it is the first process of a namespace of its own, and whatever else is in there dies
-with it. Elsewhere orphans become its children, and it ends them one by one.
+At level "namespaces" the keeper is the first process of its own namespace, and all others in there die with
+it. At other levels orphans become its children, and it ends them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .locks import Locks, lock
 from .wire import ENDED, FAILED, Caps, Setting
 
 WORK = "work"
-"""A program's directory below the worker's, where there are no namespaces."""
+"""A program's directory below the worker's, at levels below "namespaces"."""
 
 NAMESPACES = kernel.CLONE_NEWPID | kernel.CLONE_NEWNS | kernel.CLONE_NEWIPC
 
@@ -38,11 +38,11 @@ def _read(file: int) -> bytes:
 
 
 def _watch(pid: int, life: int) -> str:
-    """Wait for the program, or for the other end of `life` to close. Tells how it ended."""
+    """Waits for the program, or until the other end of ``life`` closes. Returns the report of its end."""
     program = os.pidfd_open(pid)
     poll = select.poll()
     poll.register(program, select.POLLIN)
-    poll.register(life, 0)  # hanging up is always told
+    poll.register(life, 0)  # poll always reports a hang-up
     ready = [file for file, _ in poll.poll()]
     if program not in ready:
         os.kill(pid, sweep_processes.SIGKILL)
@@ -51,10 +51,15 @@ def _watch(pid: int, life: int) -> str:
 
 
 def keep(setting: Setting, locks: Locks, caps: Caps, files: list[int], life: int, report: int) -> bytes:
-    """Runs in the keeper's process, and returns in the program's alone: with the program's text.
+    """Runs the keeper. Returns only in the program's process, with the program's text.
 
-    files: the text and the program's standard input, output and error. life: a pipe that hangs up when the
-    program is to end. report: a pipe for one line that says how it ended.
+    Args:
+        setting: The worker's setting.
+        locks: The locks for the program.
+        caps: The program's limits.
+        files: The text and the program's standard input, output and error.
+        life: A pipe that closes to end the program.
+        report: A pipe for one line about the program's end.
     """
     try:
         text, *standard = files

@@ -1,4 +1,4 @@
-"""System calls that Python 3.11 has no function for. Each raises OSError with the name of what failed."""
+"""System calls that Python 3.11 has no function for. Each raises OSError with the name of the failed call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _libc = ctypes.CDLL(None, use_errno=True)
-# The same library with the interpreter's lock held throughout: what `clone_process` needs.
+# The same library with the interpreter's lock held during calls, for clone_process.
 _locked = ctypes.PyDLL(None, use_errno=True)
 
 CLONE_NEWNS = 0x00020000
@@ -47,12 +47,12 @@ _MACHINES = {"x86_64": 0, "aarch64": 1, "riscv64": 1}
 
 
 def machine() -> str:
-    """The architecture, as the kernel calls it."""
+    """Returns the kernel's name of the architecture."""
     return os.uname().machine
 
 
 def table() -> int | None:
-    """Which column of a table of system call numbers is this machine's; None where none is."""
+    """Returns this machine's column in the tables of system call numbers; None if there is none."""
     if sys.maxsize < 2**32 or sys.byteorder != "little":
         return None
     return _MACHINES.get(machine())
@@ -73,15 +73,15 @@ def _check(name: str, result: int) -> int:
 
 
 def syscall(name: str, number: int, *arguments: Any) -> int:
-    """Any system call, by number."""
+    """Makes a system call by its number and returns its result."""
     return _check(name, int(_libc.syscall(ctypes.c_long(number), *arguments)))
 
 
 def clone_process(flags: int) -> int:
-    """`os.fork()` into new namespaces: 0 in the child, the child's id in the parent.
+    """Forks into new namespaces. Returns 0 in the child and the child's id in the parent, as ``os.fork``.
 
-    The C library is not told of the child, which must itself do no more than fork and wait. (`unshare` before
-    a fork would do for one child, but a process may change its children's process namespace only once.)
+    The C library does not know of the child, so the child must only fork and wait. ``unshare`` and a fork are
+    no alternative: a process may change its children's process namespace only once.
     """
     number = _number("clone")
     zero = ctypes.c_long(0)
@@ -92,7 +92,7 @@ def clone_process(flags: int) -> int:
         )
         code = ctypes.get_errno()
     finally:
-        # What os.fork() does after it, on either side.
+        # os.fork() makes the same calls in the parent and in the child.
         (ctypes.pythonapi.PyOS_AfterFork_Parent if pid else ctypes.pythonapi.PyOS_AfterFork_Child)()
     if pid < 0:
         raise OSError(code, f"clone: {os.strerror(code)}")
@@ -111,7 +111,7 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str
 
 
 def unmount(target: str) -> None:
-    """Take a mount out of sight, with what is mounted below it."""
+    """Detaches a mount and all mounts below it."""
     _check(f"umount {target}", _libc.umount2(os.fsencode(target), MNT_DETACH))
 
 
@@ -129,12 +129,12 @@ def _prctl(name: str, option: int, *arguments: Any) -> None:
 
 
 def no_new_privileges() -> None:
-    """Neither this process nor what it executes will ever gain a right."""
+    """Bars this process, and programs that it executes, from new privileges."""
     _prctl("no_new_privs", _PR_SET_NO_NEW_PRIVS, ctypes.c_ulong(1))
 
 
 def not_dumpable() -> None:
-    """No core file, and no other process of the same user may trace this one or read its memory."""
+    """Bars core files, and bars the user's other processes from tracing this one or reading its memory."""
     _prctl("dumpable", _PR_SET_DUMPABLE, ctypes.c_ulong(0))
 
 
@@ -143,12 +143,12 @@ def die_with_parent() -> None:
 
 
 def adopt_orphans() -> None:
-    """What descendants leave behind becomes this process's child, not init's."""
+    """Makes orphaned descendants children of this process, not of init."""
     _prctl("child subreaper", _PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1))
 
 
 def keep_capabilities() -> None:
-    """The next change of user id leaves the permitted capabilities as they are."""
+    """Keeps the permitted capabilities at the next change of user id."""
     _prctl("keepcaps", _PR_SET_KEEPCAPS, ctypes.c_ulong(1))
 
 
@@ -157,7 +157,7 @@ _Header, _Data = ctypes.c_uint32 * 2, ctypes.c_uint32 * 6
 
 
 def set_capabilities(*kept: int) -> None:
-    """Have these capabilities, effective and permitted, and no others."""
+    """Sets the effective and permitted capabilities to these alone."""
     mask = sum(1 << capability for capability in kept)
     header = _Header(_CAPABILITY_VERSION_3, 0)
     data = _Data(mask, mask, 0, 0, 0, 0)
@@ -169,7 +169,7 @@ class _Program(ctypes.Structure):
 
 
 def install_filter(instructions: bytes) -> None:
-    """Put a seccomp filter on this thread, for good. `instructions` are those of `filter.assemble`."""
+    """Puts a seccomp filter on this thread, for good. ``Filter.instructions`` returns the instructions."""
     program = _Program(len(instructions) // 8, instructions)
     mode = ctypes.c_ulong(_SECCOMP_MODE_FILTER)
     _prctl("seccomp filter", _PR_SET_SECCOMP, mode, ctypes.byref(program))

@@ -1,7 +1,7 @@
-"""Landlock: which files a process may open, decided by the process itself and for good (Linux 5.13 on).
+"""Landlock: rules that a process sets for itself, for good, on the files it may open (Linux 5.13 on).
 
-It covers opening, reading, writing, making, renaming and removing. It does not cover looking (`stat`,
-`access`, `chdir`), so a program can find out that a file exists and how large it is.
+Landlock covers opening, reading, writing, making, renaming and removing files. It does not cover ``stat``,
+``access`` and ``chdir``, so a program can find out that a file exists and how large it is.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _CREATE, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # on every architecture
 _VERSION, _PATH_BENEATH = 1, 1
 
 _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 1, 1 << 2, 1 << 3
-# Rights by the version that brought them: thirteen at first, then moving between directories, truncating by
-# name, and commands to devices.
+# Rights by Landlock's version: thirteen at first, then moves between directories, truncation by name, and
+# commands to devices.
 _RIGHTS = {1: (1 << 13) - 1, 2: 1 << 13, 3: 1 << 14, 5: 1 << 15}
 
 HIDDEN = ("site-packages", "dist-packages")
-"""What may be listed below the standard library, and not read."""
+"""Directories below the standard library that may be listed, but not read."""
 
 
 def _add(ruleset: int, path: str, rights: int) -> None:
@@ -42,12 +42,13 @@ def _add(ruleset: int, path: str, rights: int) -> None:
 
 
 def make_ruleset(roots: Iterable[str], files: Iterable[str], devices: Iterable[str], own: str) -> int:
-    """A ruleset as a file descriptor.
+    """Returns a ruleset as a file descriptor.
 
-    It lets a program read what lies below `roots` and in `files`, read and write `devices`, and do anything
-    below the directory `own`.
+    The ruleset lets a program read ``files`` and everything below ``roots``, read and write ``devices``, and
+    do anything below the directory ``own``.
 
-    Raises OSError where the kernel has no Landlock or has it switched off.
+    Raises:
+        OSError: the kernel has no Landlock, or Landlock is off.
     """
     zero = ctypes.c_ulong(0)
     version = kernel.syscall("landlock", _CREATE, None, zero, ctypes.c_ulong(_VERSION))
@@ -57,7 +58,7 @@ def make_ruleset(roots: Iterable[str], files: Iterable[str], devices: Iterable[s
     os.set_inheritable(ruleset, False)
     for root in roots:
         if os.path.isdir(root):
-            # A right holds for everything below: reading is granted entry by entry, so as to leave some out.
+            # A right covers everything below, so entries get it one by one, to leave some out.
             _add(ruleset, root, _READ_DIR)
             with os.scandir(root) as entries:
                 for entry in entries:
@@ -74,5 +75,5 @@ def make_ruleset(roots: Iterable[str], files: Iterable[str], devices: Iterable[s
 
 
 def restrict(ruleset: int) -> None:
-    """Keep this process, and what it starts, to a ruleset. Needs `no_new_privileges` first."""
+    """Puts a ruleset on this process and its descendants. ``no_new_privileges`` must come first."""
     kernel.syscall("landlock", _RESTRICT_SELF, ruleset, ctypes.c_ulong(0))

@@ -1,4 +1,4 @@
-"""How a program's process ties its own hands, just before the program runs in it."""
+"""The locks that a program's process puts on itself just before the program runs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from . import filter, kernel, landlock
 from .wire import Caps, Setting
 
 DEVICES = ("/dev/null", "/dev/urandom")
-"""All that a program needs of these."""
+"""The only devices that a program needs."""
 
 
 def _limit(what: int, value: int, grace: int = 0) -> None:
-    """A limit that cannot be raised, but by `grace`. Where a lower one is there already, that one stays."""
+    """Sets a limit that can only be raised by ``grace``. A lower limit stays if there is one."""
     _, hard = resource.getrlimit(what)
     if hard != resource.RLIM_INFINITY:
         value = min(value, hard)
@@ -24,7 +24,7 @@ def _limit(what: int, value: int, grace: int = 0) -> None:
 def _limits(caps: Caps) -> None:
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_MEMLOCK, 0)
-    # At the limit SIGXCPU, which ends a process and says why; a second later SIGKILL, for who ignores it.
+    # SIGXCPU at the limit shows why the process ended. SIGKILL follows a second later, if it was ignored.
     _limit(resource.RLIMIT_CPU, caps.cpu, grace=1)
     _limit(resource.RLIMIT_AS, caps.memory)
     _limit(resource.RLIMIT_FSIZE, caps.file_size)
@@ -34,7 +34,7 @@ def _limits(caps: Caps) -> None:
 
 
 def _become(user: int, setting: Setting) -> None:
-    """Turn into another user, with no rights, or with the one to read the standard library."""
+    """Changes to another user without capabilities, except to read the standard library if it is private."""
     kernel.keep_capabilities()
     os.setgroups([])
     os.setresgid(user, user, user)
@@ -46,7 +46,11 @@ def _become(user: int, setting: Setting) -> None:
 
 
 class Locks:
-    """What a level takes, prepared once for all programs. Raises OSError where something cannot be had."""
+    """The ruleset and filter of a level, prepared once for all programs.
+
+    Raises:
+        OSError: this machine lacks one of them.
+    """
 
     def __init__(self, setting: Setting) -> None:
         self.ruleset: int | None = None
@@ -57,7 +61,11 @@ class Locks:
 
 
 def lock(setting: Setting, locks: Locks, caps: Caps) -> None:
-    """Put on this process all that the level promises. Raises OSError where something cannot be had."""
+    """Puts all of the level's protection on this process.
+
+    Raises:
+        OSError: a part of the protection fails.
+    """
     instructions = None if locks.filter is None else locks.filter.instructions(os.getpid())
     os.setsid()
     if setting.user is not None:
@@ -70,6 +78,6 @@ def lock(setting: Setting, locks: Locks, caps: Caps) -> None:
         kernel.die_with_parent()
     if locks.ruleset is not None:
         landlock.restrict(locks.ruleset)
-    _limits(caps)  # the last but one, so that no limit is too tight for all this
+    _limits(caps)  # almost last, because a limit may be too tight for the steps above
     if instructions is not None:
         kernel.install_filter(instructions)

@@ -1,6 +1,6 @@
-"""A file system of one's own: the interpreter's files, read-only, two devices and nothing else.
+"""A program's own file system: the interpreter's files, read-only, and two devices.
 
-Runs in a fresh user and mount namespace. Whatever is not mounted here does not exist inside.
+This runs in a fresh user and mount namespace. Files that are not mounted here do not exist inside.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from . import kernel
 from .landlock import HIDDEN
 
 WORK = "/program"
-"""Where a program works: empty, and its own. (Not /tmp, below which an interpreter may lie.)"""
+"""A program's own working directory, empty at first. It is not /tmp: an interpreter may be below that."""
 
 _OLD = "/.old"
-# A bind mount in a user namespace must keep these flags of what it shows.
+# A bind mount in a user namespace must keep these flags of its source.
 _KEPT = {
     os.ST_NOSUID: kernel.MS_NOSUID,
     os.ST_NODEV: kernel.MS_NODEV,
@@ -26,7 +26,7 @@ _KEPT = {
 
 
 def _show(source: str, target: str, flags: int) -> None:
-    """Show a file or directory of the old root at `target`, read-only."""
+    """Mounts a file or directory of the old root at ``target``, read-only."""
     old = _OLD + source
     if os.path.isdir(old):
         os.makedirs(target, exist_ok=True)
@@ -40,14 +40,14 @@ def _show(source: str, target: str, flags: int) -> None:
 
 
 def enter(roots: dict[str, str], files: dict[str, str], devices: tuple[str, ...]) -> None:
-    """Leave the machine's files for a root that holds `roots`, `files` and `devices`.
+    """Changes to a root with ``roots``, ``files`` and ``devices`` alone.
 
-    The first two map the path at which something is looked for to the directory or file itself. Directories
-    of installed packages below the roots are empty.
+    ``roots`` and ``files`` map each path inside to the directory or file outside. Directories of installed
+    packages below the roots are empty.
     """
     kernel.mount("none", "/", flags=kernel.MS_REC | kernel.MS_PRIVATE)
     strict = kernel.MS_NOSUID | kernel.MS_NODEV
-    # Any directory would do: after the pivot the old root is whole again, under another name.
+    # Any directory works: after the pivot the old root is complete again, under another name.
     kernel.mount("tmpfs", "/tmp", "tmpfs", strict, "size=1m,mode=0755")
     os.mkdir("/tmp" + _OLD)
     kernel.pivot_root("/tmp", "/tmp" + _OLD)
@@ -69,7 +69,7 @@ def enter(roots: dict[str, str], files: dict[str, str], devices: tuple[str, ...]
 
 
 def fresh_work(size: int, owner: int) -> None:
-    """An empty directory at WORK that holds `size` bytes in all, in this mount namespace alone."""
+    """Mounts an empty directory of ``size`` bytes at ``WORK``, in this mount namespace alone."""
     flags = kernel.MS_NOSUID | kernel.MS_NODEV
     kernel.mount(
         "tmpfs", WORK, "tmpfs", flags, f"size={size},nr_inodes=1024,mode=0700,uid={owner},gid={owner}"

@@ -1,4 +1,4 @@
-"""Running a program's text as `python FILE` would."""
+"""Execution of a program's text, as ``python FILE`` does it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 FILE = "program.py"
-"""What the program's file is called in tracebacks; there is no such file."""
+"""The name of the program's file in tracebacks; there is no such file."""
 
 
-class Source:
-    """Gives tracebacks and `inspect` the text, as an import loader does."""
+class ProgramLoader:
+    """A loader that gives tracebacks and ``inspect`` the text, as an import loader does."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -28,7 +28,7 @@ class Source:
 
 
 def _open(file: int, name: str, errors: str, line_buffering: bool = False) -> Any:
-    """A standard stream as the interpreter makes one on Linux, in UTF-8 whatever the locale."""
+    """Returns a standard stream as the interpreter makes it on Linux, in UTF-8 for every locale."""
     raw = io.FileIO(file, "r" if file == 0 else "w", closefd=False)
     raw.name = name
     buffer = io.BufferedReader(raw) if file == 0 else io.BufferedWriter(raw)
@@ -38,7 +38,7 @@ def _open(file: int, name: str, errors: str, line_buffering: bool = False) -> An
 
 
 def _exit_code(given: object) -> int:
-    """What the interpreter makes of `sys.exit(given)`."""
+    """Returns the interpreter's exit code for ``sys.exit(given)``."""
     if given is None:
         return 0
     if not isinstance(given, int):
@@ -47,7 +47,7 @@ def _exit_code(given: object) -> int:
 
 
 def execute(source: bytes) -> None:
-    """Run it and raise SystemExit, or return at its end: what is left to do then is the interpreter's."""
+    """Runs the program. Raises SystemExit, or returns at its end; the interpreter does the rest."""
     text = source.decode("utf-8", "surrogatepass")
     streams = {
         "stdin": _open(0, "<stdin>", "strict"),
@@ -60,11 +60,15 @@ def execute(source: bytes) -> None:
     sys.argv = [FILE]
     sys.orig_argv = [sys.executable, FILE]
     sys.path.insert(0, os.getcwd())
-    # A new module, not the worker's: that one's names are out of the collector's sight (see worker).
+    # A new module, because the worker froze its own module's names for the collector.
     main = sys.modules["__main__"] = type(sys)("__main__")
     names = vars(main)
     names.update(
-        __loader__=Source(text), __annotations__={}, __builtins__=builtins, __file__=FILE, __cached__=None
+        __loader__=ProgramLoader(text),
+        __annotations__={},
+        __builtins__=builtins,
+        __file__=FILE,
+        __cached__=None,
     )
     del main
     ending = Ending()

@@ -1,7 +1,7 @@
-"""Run by itself: which files does this interpreter need? Prints them as a Python literal.
+"""A script that prints the files that this interpreter needs, as a Python literal.
 
-Loads every extension module of the standard library, without importing it, and asks the dynamic linker what
-came along.
+It loads every extension module of the standard library without importing it, and asks the dynamic linker for
+the loaded libraries.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import sys
 
 
 class _Loaded(ctypes.Structure):
-    """The head of the C library's `dl_phdr_info`."""
+    """The first fields of the C library's ``dl_phdr_info``."""
 
     _fields_ = (("address", ctypes.c_void_p), ("name", ctypes.c_char_p))
 
 
 def _libraries() -> list[str]:
-    """The paths under which the dynamic linker found each shared object in this process."""
+    """Returns the path at which the dynamic linker found each shared object of this process."""
     names: list[str] = []
 
     def visit(loaded: ctypes._Pointer[_Loaded], size: int, data: int | None) -> int:
@@ -32,9 +32,9 @@ def _libraries() -> list[str]:
 
 
 def survey() -> dict[str, dict[str, str]]:
-    """Where things are looked for, and where they really are.
+    """Returns a map from the path used to the real path, for ``roots`` and for ``files``.
 
-    `roots`: the directories of the standard library. `files`: shared libraries, and the index of those.
+    ``roots`` are the directories of the standard library; ``files`` are shared libraries and their index.
     """
     roots: dict[str, str] = {}
     for path in sys.path:
@@ -43,11 +43,11 @@ def survey() -> dict[str, dict[str, str]]:
     for path in sys.path:
         for module in glob.glob(os.path.join(glob.escape(path), "*.so")):
             if "_tkinter" in module:
-                continue  # there are no windows inside, and it takes a dozen libraries
+                continue  # there are no windows inside, and tkinter needs a dozen libraries
             try:
                 ctypes.CDLL(module, mode=os.RTLD_LAZY)
             except OSError:
-                continue  # lacks a library that this machine does not have, inside or outside
+                continue  # this machine lacks one of the module's libraries
     below = tuple(f"{root}/" for root in roots)
     wanted = [*_libraries(), "/etc/ld.so.cache"]
     files = {

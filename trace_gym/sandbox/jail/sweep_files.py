@@ -1,4 +1,4 @@
-"""Removing what a program left on disk, however deep."""
+"""Removal of the files that a program left, at any depth."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def _directories(file: int) -> list[str]:
-    """The directories in an open one; everything else in it is removed. Links are not followed."""
+    """Removes everything but directories from an open directory, and returns the names of these.
+
+    Links are not followed.
+    """
     found = []
     with os.scandir(file) as entries:
         for entry in entries:
@@ -25,16 +28,19 @@ def _identity(file: int) -> tuple[int, int]:
 
 
 def empty(directory: str) -> None:
-    """Remove everything below a directory, which nothing else should be changing.
+    """Removes everything below a directory, which no other process should be changing.
 
-    One directory is open at a time, and none is named by more than its own name: a program can make a path
-    longer than the kernel takes, and deeper than Python recurses. Raises OSError if one was moved meanwhile.
+    One directory is open at a time, and each is opened by its own name. A program can make a path longer than
+    the kernel allows, and deeper than Python recurses.
+
+    Raises:
+        OSError: a directory was moved meanwhile.
     """
     here = os.open(directory, _OPEN)
     try:
-        above: list[tuple[int, int]] = []  # the way down: what each directory is,
-        left = [_directories(here)]  # what is still to be done in it,
-        names: list[str] = []  # and what it is called in the one above
+        above: list[tuple[int, int]] = []  # the path down: the identity of each directory above,
+        left = [_directories(here)]  # the directories left to remove in each,
+        names: list[str] = []  # and the names on the path
         while left[-1] or names:
             if left[-1]:
                 names.append(left[-1].pop())

@@ -1,4 +1,4 @@
-"""Ending what a program left running, however many."""
+"""The end of all processes that a program left running."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ SIGKILL = 9
 
 
 def _children() -> list[int]:
-    """The processes whose parent this one is."""
+    """Returns the ids of this process's children."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdecimal():
             try:
                 with open(f"/proc/{name}/stat", "rb") as file:
-                    # The name, in parentheses, may hold anything.
+                    # The name, in parentheses, may contain anything.
                     parent = file.read().rpartition(b")")[2].split()[1]
             except (FileNotFoundError, ProcessLookupError):
                 continue
@@ -25,10 +25,11 @@ def _children() -> list[int]:
 
 
 def end_children(user: int | None) -> None:
-    """Kill and reap all children and, as they become this process's own, theirs.
+    """Kills and reaps all children, and their children as they become this process's own.
 
-    `user` is whom they were turned into, if that is nobody else: then one signal reaches all of them at once,
-    and whoever forks meanwhile. Otherwise each is first forbidden to fork.
+    Args:
+        user: The children's user id, if no other process has it. Then one signal reaches all of them at once,
+            even if they fork meanwhile. If None, each child is first forbidden to fork.
     """
     while True:
         try:

@@ -1,7 +1,7 @@
-"""What the two sides say to each other, over a socket that keeps messages apart.
+"""The messages between host and worker, over a socket that keeps messages apart.
 
-The worker trusts what it is told, so that may be in Python's own `marshal`, of which both sides have the same
-version. The host reads replies as plain words.
+The worker trusts the host's messages, so these use ``marshal``; both sides have the same version of it. The
+host reads replies as plain words.
 """
 
 from __future__ import annotations
@@ -9,28 +9,30 @@ from __future__ import annotations
 import marshal
 
 MAPPED = b"mapped"
-"""From the host: your user ids are set."""
+"""From the host: the worker's user ids are set."""
 
 STOP = b"stop"
-"""From the host: end the program that is running. Between programs it means nothing: it came too late."""
+"""From the host: end the running program. Between programs the message came too late and means nothing."""
 
 UNSHARED, READY, ENDED, FAILED = "unshared", "ready", "ended", "failed"
-"""From the worker, the first word of a reply. One of the last two answers each program.
+"""From the worker: the first word of a reply. One of the last two answers each program.
 
-That it has begun with a program is counted on an eventfd instead, which wakes nobody.
+An eventfd counts the programs that the worker has begun, because that wakes nobody.
 """
 
 LARGEST = 1 << 17
-"""Bytes in a message at most."""
+"""Bytes per message, at most."""
 
 
 class Setting:
-    """How a worker locks its programs up: the first message it gets.
+    """A worker's setting: the first message to it.
 
-    level: one of `trace_gym.sandbox.LEVELS`.
-    roots, files: what `survey` found.
-    base: the directory below which programs work; "" at level "namespaces".
-    user: whom a program is turned into; None: it stays who the worker is.
+    Attributes:
+        level: One of ``trace_gym.sandbox.LEVELS``.
+        roots: The roots found by ``survey``.
+        files: The files found by ``survey``.
+        base: The directory above the programs' working directory; "" at level "namespaces".
+        user: The programs' user id; None for the worker's own.
     """
 
     def __init__(
@@ -49,7 +51,12 @@ class Setting:
 class Caps:
     """One program's limits: the message that comes with its text and its three standard files.
 
-    Seconds, bytes, bytes, a number of processes and threads (None: not limited), a number of files.
+    Attributes:
+        cpu: Processor time in seconds.
+        memory: Bytes of address space.
+        file_size: Bytes per file.
+        processes: Number of processes and threads; None: not limited.
+        open_files: Number of open files.
     """
 
     def __init__(self, cpu: int, memory: int, file_size: int, processes: int | None, open_files: int) -> None:

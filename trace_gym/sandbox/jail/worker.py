@@ -1,7 +1,7 @@
-"""A warm interpreter: shut in with one hash seed, it takes programs one after the other.
+"""A worker: a warm interpreter with one hash seed that takes programs one after the other.
 
-It never runs a program itself. For each it makes a keeper, which makes the program's own process; that one
-returns from everything here and becomes the program.
+It never runs a program itself. For each program it makes a keeper, which makes the program's own process.
+This process returns from all functions here and becomes the program.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NAMESPACES = (
 
 
 def _clean_environment() -> None:
-    """Nothing but the hash seed: the interpreter itself adds a locale."""
+    """Removes everything but the hash seed from the environment: the interpreter itself adds a locale."""
     for name in list(os.environ):
         if name != "PYTHONHASHSEED":
             del os.environ[name]
@@ -36,7 +36,7 @@ def _clean_environment() -> None:
 
 
 def _shut_in(setting: Setting, control: socket) -> Locks:
-    """What is done once for all programs."""
+    """Puts on the worker the protection that all programs share, and returns the programs' locks."""
     if setting.level == "namespaces":
         kernel.unshare(_NAMESPACES)
         control.send(UNSHARED.encode())
@@ -51,26 +51,26 @@ def _shut_in(setting: Setting, control: socket) -> Locks:
 
 
 def _warm_up() -> None:
-    """What every program would otherwise do again, or miss."""
+    """Does once what every program would otherwise repeat or lack."""
     site.setquit()  # exit() and quit(), which -S leaves out with the packages
     site.setcopyright()
     site.sethelper()
     for name in [name for name in sys.modules if name.partition(".")[0] == "jail"]:
-        del sys.modules[name]  # lest a program imports it
-    compile("", "", "exec")  # the first one makes a hundred types
+        del sys.modules[name]  # so that no program imports it
+    compile("", "", "exec")  # the first call makes a hundred types
     gc.collect()
     gc.freeze()  # the collector would touch, and so copy, every page in every child
 
 
 def _receive(control: socket) -> tuple[bytes, list[int]]:
-    """A message and the files that came with it; b"" when the host is gone."""
+    """Returns a message and the files that came with it; b"" if the host is gone."""
     message, ancillary, *_ = control.recvmsg(LARGEST, CMSG_LEN(4 * 4))
     files = [data for _, kind, data in ancillary if kind == SCM_RIGHTS]
     return message, list(struct.unpack("=4i", files[0])) if files else []
 
 
 def _wait(pid: int, life: int, control: socket) -> bool:
-    """Wait until a keeper is gone, sending it home when told to. False if the host went away meanwhile."""
+    """Waits until a keeper is gone, and ends it at any message. Returns False if the host is gone."""
     there = True
     ended = os.pidfd_open(pid)
     poll = select.poll()
@@ -82,7 +82,7 @@ def _wait(pid: int, life: int, control: socket) -> bool:
             there = False
             poll.unregister(control)
         if not stopped:
-            os.close(life)  # anything that the host says now means: stop
+            os.close(life)  # any message from the host now means: stop
             stopped = True
     if not stopped:
         os.close(life)
@@ -92,7 +92,7 @@ def _wait(pid: int, life: int, control: socket) -> bool:
 
 
 def _serve(control: socket, begun: int) -> bytes | None:
-    """Take programs until the host goes away. Returns a program's text in that program's own process."""
+    """Takes programs until the host is gone. Returns a program's text in that program's own process."""
     setting = Setting.unpack(control.recv(LARGEST))
     try:
         locks = _shut_in(setting, control)
@@ -130,14 +130,14 @@ def _serve(control: socket, begun: int) -> bytes | None:
         os.close(report_here)
         if there:
             control.send(line or f"{FAILED} the keeper was killed".encode())
-    if setting.base:  # the host may be there no more to do it
+    if setting.base:  # the host may be gone
         sweep_files.empty(setting.base)
         os.rmdir(setting.base)
     return None
 
 
 def main() -> None:
-    """Takes two file descriptors: the socket, and where programs that were begun are counted."""
+    """Runs the worker. Its two arguments are file descriptors: the socket, and the eventfd."""
     given = [int(argument) for argument in sys.argv[1:]]
     control, begun = [os.dup(file) for file in given]  # low numbers: see keeper
     for file in given:

@@ -1,0 +1,49 @@
+"""Checks of what callers give: whole numbers, actions, replies and backends."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from task_gym.errors import ArgumentError, NotBuiltError, TaskGymError, unknown
+
+BACKENDS = ("local", "affinetes")
+"""The backends that have a name."""
+
+
+def check_whole(what: str, given: Any, limit: int, error: type[TaskGymError]) -> int:
+    """Returns ``given`` as an int, or raises ``error`` unless it is a whole number in 0 … limit - 1."""
+    whole = type(given) is int or (isinstance(given, (int, np.integer)) and not isinstance(given, bool))
+    if not (whole and 0 <= given < limit):
+        raise error(f"{what}: {given!r} was given, allowed: whole numbers 0 … {limit - 1}")
+    return int(given)
+
+
+def check_backend(name: str) -> None:
+    """Raises an error unless the backend of this name can be used.
+
+    Raises:
+        ArgumentError: there is none of this name.
+        NotBuiltError: it is planned, and not built yet.
+    """
+    if name not in BACKENDS:
+        raise ArgumentError(unknown("backend", name, BACKENDS))
+    if name != "local":
+        raise NotBuiltError(f"backend: {name!r} was given, which is not built yet; allowed now: 'local'")
+
+
+def read_action(action: Any) -> int:
+    """Returns an action as an int, or raises ArgumentError unless it is a whole number."""
+    try:
+        return index(action)
+    except TypeError as error:
+        raise ArgumentError(f"action: {action!r} was given, allowed: a whole number") from error
+
+
+def read_reply(action: Any) -> str:
+    """Returns an action that is a reply as text, or raises ArgumentError."""
+    if not isinstance(action, str):
+        raise ArgumentError(f"action: {action!r} was given, allowed: a reply as text")
+    return action
