@@ -1,0 +1,35 @@
+"""Examples in docstrings are run."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ROOMS = {
+    "agents": "gamespiel.agents",
+    **{room: room for room in ("task_gym", "game_gym", "trace_gym", "gamespiel")},
+}
+
+
+def modules() -> list[str]:
+    """The modules whose text has examples."""
+    found = []
+    for room, name in ROOMS.items():
+        for path in (ROOT / room).rglob("*.py"):
+            if ">>> " in path.read_text(encoding="utf-8"):
+                found.append(".".join((name, *path.relative_to(ROOT / room).with_suffix("").parts)))
+    return sorted(found)
+
+
+@pytest.mark.parametrize("name", modules())
+def test_examples_in_docstrings(name: str) -> None:
+    failed, tried = doctest.testmod(importlib.import_module(name))
+    assert tried and not failed
+
+
+def test_there_are_some() -> None:
+    assert "task_gym.errors" in modules()
