@@ -126,7 +126,7 @@ class Row:
     Attributes:
         prompt: Tokens of the prompt or of the episode.
         asked: Before this position, a random share of the positions counts in the loss.
-        closing: From this position on, all count. Between the two none does: no empty answer shall be learned.
+        close: From this position on, all count. Between the two none does: no empty answer shall be learned.
         answer: Tokens of the answer.
         chances: For each token of the answer, the probabilities of the tokens that may follow those before
             it, over all legal answers, which are equally likely.
@@ -134,7 +134,7 @@ class Row:
 
     prompt: tuple[int, ...]
     asked: int
-    closing: int
+    close: int
     answer: tuple[int, ...] = ()
     chances: tuple[Mapping[int, float], ...] = ()
 
@@ -253,9 +253,9 @@ def trace_row(asked: str, ending: str, codec: Any) -> Row:
     roles = (("user", asked), ("assistant", ""), ("user", ending))
     chat = [{"role": role, "content": content} for role, content in roles]
     text = codec.tokenizer.apply_chat_template(chat, tokenize=False)
-    closing = text.index(ending, len(codec.prompt_text(asked)))
+    close = text.index(ending, len(codec.prompt_text(asked)))
     before, after = (
-        codec.tokenizer(part, add_special_tokens=False)["input_ids"] for part in (text[:closing], text[closing:])
+        codec.tokenizer(part, add_special_tokens=False)["input_ids"] for part in (text[:close], text[close:])
     )
     return Row((*before, *after), len(codec.encode_prompt(asked)), len(before))
 
@@ -295,12 +295,12 @@ def losses_of(
     ids = torch.tensor([[*row.prompt, *row.answer, *(pad,) * (width - len(row))] for row in batch])
     begins = torch.tensor([[len(row.prompt)] for row in batch])
     asked = torch.tensor([[row.asked] for row in batch])
-    closing = torch.tensor([[row.closing] for row in batch])
+    close = torch.tensor([[row.close] for row in batch])
     ends = torch.tensor([[len(row)] for row in batch])
     position = torch.arange(1, width)
     in_answer = (position >= begins) & (position < ends)
     drawn = torch.rand(len(batch), width - 1) < recipe.prompt_share
-    in_prompt = (position < begins) & ((drawn & (position < asked)) | (position >= closing))
+    in_prompt = (position < begins) & ((drawn & (position < asked)) | (position >= close))
     hidden, following = model.model(input_ids=ids).last_hidden_state[:, :-1], ids[:, 1:]
     prompts = torch.nn.functional.cross_entropy(model.lm_head(hidden[in_prompt]), following[in_prompt])
     said = torch.log_softmax(model.lm_head(hidden[in_answer]), dim=-1)

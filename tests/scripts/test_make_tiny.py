@@ -85,8 +85,8 @@ def test_a_trace_is_an_episode_without_an_answer() -> None:
     decode = codec.tokenizer.decode
     end = decode([codec.end_of_turn])
     # The assistant's turn is empty, and not learned.
-    assert decode(row.prompt[row.asked : row.closing]) == f"{end}\n<|im_start|>user\n"
-    assert decode(row.prompt[row.closing :]) == f"{ending}{end}\n"
+    assert decode(row.prompt[row.asked : row.close]) == f"{end}\n<|im_start|>user\n"
+    assert decode(row.prompt[row.close :]) == f"{ending}{end}\n"
     whole = codec.prompt_text(asked) + f"{end}\n<|im_start|>user\n{ending}{end}\n"
     assert tuple(codec.tokenizer(whole, add_special_tokens=False)["input_ids"]) == row.prompt
     assert ending.startswith("True output:") and ending.endswith("Your score: 0.000")
@@ -113,8 +113,8 @@ def test_it_has_read_what_programs_print(decoder: ChoiceDecoder) -> None:
         """Nats a token of how the episode ended."""
         row = trace_row(asked, ending, codec)
         with torch.no_grad():
-            logits = decoder.engine.model(input_ids=torch.tensor([row.prompt])).logits[0, row.closing - 1 : -1]
-        return float(torch.nn.functional.cross_entropy(logits, torch.tensor(row.prompt[row.closing :])))
+            logits = decoder.engine.model(input_ids=torch.tensor([row.prompt])).logits[0, row.close - 1 : -1]
+        return float(torch.nn.functional.cross_entropy(logits, torch.tensor(row.prompt[row.close :])))
 
     own = sum(surprise(asked, ending) for asked, ending in episodes)
     others = sum(surprise(episodes[i - 1][0], ending) for i, (_, ending) in enumerate(episodes))
