@@ -52,7 +52,7 @@ def train(config: Config, resume: Path | None = None, console: Console | None = 
     With ``config.run.init_from``, a new run starts with the weights of another run's checkpoint.
 
     Raises:
-        TaskGymError: this version cannot run the configuration, a resumed run may not change it so, a
+        TaskGymError: this version cannot run the configuration, a key changed that a resumed run keeps, a
             checkpoint does not fit, or the folder is in use.
         KeyboardInterrupt: Ctrl-C stopped the run before the last step.
     """
@@ -83,7 +83,7 @@ def train(config: Config, resume: Path | None = None, console: Console | None = 
 def _begin(config: Config, console: Console, stack: ExitStack) -> tuple[Path, Config, LLMPPO]:
     """Returns a new run's folder, locked until ``stack`` closes, its configuration and its model.
 
-    The folder is made last, so that nothing is left behind if there is no such game or model.
+    The folder is made last, so a wrong game or model leaves no empty folder.
     """
     runs.check_free(config)
     origin = None if config.run.init_from is None else Path(config.run.init_from)
@@ -232,7 +232,7 @@ def _interruptible() -> Iterator[_Stop]:
 class _BetweenSteps(BaseCallback):
     """Saves checkpoints and evaluates exactly between steps, and stops the run when asked to.
 
-    A step that is stopped half way leaves no trace.
+    An interrupted step is discarded, and played again on resume.
     """
 
     def __init__(self, folder: Path, config: Config, stop: _Stop) -> None:
@@ -249,7 +249,7 @@ class _BetweenSteps(BaseCallback):
         if self._model.step % self._run.checkpoint_every == 0:
             self._save()
         if self._exact_every and self._model.step % self._exact_every == 0:
-            # The next dump writes it, in the row of the step that follows.
+            # Logged with the next step's row: the value of the weights before that step.
             self.logger.record("eval/share", self._kind.share(self._model.policy, self._env))
 
     def _on_step(self) -> bool:

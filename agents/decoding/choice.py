@@ -62,8 +62,8 @@ class ChoiceSample(NamedTuple):
     Attributes:
         actions: int64 (n,).
         log_probs: Log-probabilities of the chosen actions among the legal ones, float32 (n,).
-        legal_mass: The unmasked model's mass on legal children, multiplied over the branching nodes of the
-            chosen path, float32 (n,). Forced tokens are not read and count as 1.
+        legal_mass: Product, over the chosen path's branching nodes, of the unmasked probability of the node's
+            children, float32 (n,). Forced tokens are not read and count as 1.
         hidden: Hidden states of the last prompt tokens, for the critic, (n, hidden_size).
     """
 
@@ -80,11 +80,12 @@ class ChoiceEvaluation:
     Attributes:
         log_probs: float32 (n,).
         entropy: In nats, float32 (n,). It is exact if the trie has at most one branching node. Otherwise it
-            is the sum of the exact entropies of the path's nodes, which is unbiased for the sampling policy.
+            is the sum of the exact entropies of the path's nodes: unbiased if these weights drew the action.
         hidden: Hidden states of the last prompt tokens, (n, hidden_size).
-        nodes: Log-probabilities of the nodes' children, float32 (k, c), -inf beyond a node's own.
+        nodes: Log-probabilities of the nodes' children, float32 (k, c), padded with -inf.
         turns: The turn of each node, ascending, int64 (k,).
-        exact: Whether the turn's entropy, and a divergence summed the same way, is exact, bool (n,).
+        exact: Whether the turn's trie has at most one branching node, so that entropy and ``kl_to`` are
+            exact, bool (n,).
     """
 
     log_probs: Tensor
@@ -99,7 +100,7 @@ class ChoiceEvaluation:
         other = reference if isinstance(reference, Tensor) else reference.nodes
         width = self.nodes.shape[1]
         legal = torch.isfinite(self.nodes)
-        # Nodes are padded to the widest of their batch: columns beyond this batch's width are padding.
+        # The reference may come from a batch with a wider node: its further columns are padding.
         difference = self.nodes.masked_fill(~legal, 0.0) - other[:, :width].masked_fill(~legal, 0.0)
         return self._per_turn((self.nodes.exp() * difference).sum(-1))
 
@@ -174,8 +175,8 @@ class ChoiceDecoder:
         Args:
             prompts: Token sequences, n of them.
             legal: Ascending, non-empty legal sets, n of them.
-            uniforms: Returns the noise of the depth-th decision, float64 (n,). It is called once per depth
-                and group of rows that share a forward; each group takes its own rows.
+            uniforms: Returns the noise of the depth-th decision, float64 (n,). It is called for each
+                depth of each group of rows that share a forward, and the group uses its own rows.
         """
         n = len(prompts)
         states, prompt_index = _Index[tuple[int, Legal]](), _Index[Tokens]()
@@ -190,6 +191,7 @@ class ChoiceDecoder:
         for chunk in self.engine.chunks(prompt_index.items):
             rows = sorted(row for prompt in chunk for row in rows_of[prompt])
             tries = {row: self.trie(states.items[state_of[row]][1]) for row in rows}
+            # The last node of a trie is its deepest.
             deep = any(node.prefix for trie in tries.values() for node in trie.nodes[-1:])
             last, prefix = self.engine.prefill([prompt_index.items[p] for p in chunk], cache=deep)
             local = {prompt: i for i, prompt in enumerate(chunk)}
@@ -363,8 +365,8 @@ class ChoiceDecoder:
         states = self.engine.read(
             sequences, [row for row, _ in places.items], [pos for _, pos in places.items]
         )
-        # index_select, here and elsewhere: with many threads, plain indexing adds the gradients of repeats
-        # in any order, and two runs would differ.
+        # index_select, here and elsewhere: with many threads, the backward pass of plain indexing sums
+        # repeated rows in no fixed order, and two runs would differ.
         states = states.index_select(0, torch.tensor(at, dtype=torch.long, device=states.device))
         return states[: len(reads)], states[len(reads) :]
 

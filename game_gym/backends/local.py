@@ -26,7 +26,7 @@ SIMULTANEOUS: int = int(pyspiel.PlayerId.SIMULTANEOUS)
 TERMINAL: int = int(pyspiel.PlayerId.TERMINAL)
 
 _MATCHES = 64
-"""Matches kept; an environment that draws from more games and opponents than this builds some again."""
+"""Matches kept. All are dropped at this limit, and rebuilt when needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +70,11 @@ class LocalBackend:
         self.state: State = None
         self._seat = 0
         self._simultaneous = False  # whether the caller's turn is at a simultaneous node
-        # Moves already chosen at a simultaneous node whose seats are all the caller's.
+        # With open seats, the moves collected so far at a simultaneous node, by seat.
         self._chosen: list[int] = []
         # Illegal actions by opponents in this episode; None if they are not counted.
         self._illegal: int | None = None
-        # Seat to the stream that draws what is played in place of illegal actions.
+        # Per seat, the random stream of the moves that replace illegal ones.
         self._replacements: dict[int, Stream] = {}
         self._episode_seed = 0
 
@@ -117,7 +117,7 @@ class LocalBackend:
         return self._next_turn()
 
     def forfeit(self) -> Turn:
-        """Gives the game up for the seat to move: its least return and score 0, a loss."""
+        """Ends the game as a loss for the seat to move, with its least return and score 0."""
         variant, seat = self._match.variant, self._seat
         returns = forfeit_returns(self.state.returns(), seat, variant.zero_sum, variant.low)
         scores = _scores(variant, returns)
@@ -226,7 +226,7 @@ class LocalBackend:
         """Returns the end if an opponent gave the game up: its least return, and score 0."""
         variant, own = self._match.variant, self._seat
         returns = forfeit_returns(self.state.returns(), seat, variant.zero_sum, variant.low)
-        # In games that are not zero-sum, another seat may have no more than the least return so far.
+        # In games that are not zero-sum, another seat may tie with it: -inf puts the forfeiting seat last.
         placed = [-inf if other == seat else value for other, value in enumerate(returns)]
         scores = _scores(variant, placed)
         scores[seat] = 0.0
@@ -264,7 +264,7 @@ class LocalBackend:
         return []
 
     def _apply_joint(self, action: int) -> Turn | None:
-        """Makes a simultaneous move: what the caller chose, and the opponents' draws after it.
+        """Makes a simultaneous move: the caller's action joined with each opponent's, in seat order.
 
         Returns:
             The end if an opponent gave the game up, else None.

@@ -31,7 +31,7 @@ def validate(config: Config) -> Config:
 def _check_env(env: EnvConfig) -> None:
     for name in OTHERS_CHOICE[env.env_type]:
         if getattr(env, name) != getattr(EnvConfig(), name):
-            (other,) = set(CALLED) - {env.env_type}
+            other = next(kind for kind in CALLED if name not in OTHERS_CHOICE[kind])
             raise ConfigError(
                 f"env.{name} = {getattr(env, name)!r} chooses {CALLED[other]}, and env.env_type is "
                 f"{env.env_type!r}: leave it out, or set env.env_type to {other!r}"

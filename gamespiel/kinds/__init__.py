@@ -1,6 +1,7 @@
 """Kinds of task: one file for games, one for code tracing.
 
-A third kind is a file here, an entry in ``kind_of``, and keys in the configuration's ``env`` section.
+A third kind is a file here and its entry in ``kind_of``. Its keys and its name go into ``gamespiel/config``
+(sections, checks, layers), and the names of its baselines into ``gamespiel/options.py``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ def kind_of(env: EnvConfig) -> Kind:
         from gamespiel.kinds.traces import Traces
 
         return Traces()
-    from gamespiel.kinds.games import Games
+    if env.env_type == "openspiel":
+        from gamespiel.kinds.games import Games
 
-    return Games()
+        return Games()
+    raise AssertionError(f"no kind of task is called {env.env_type!r}")

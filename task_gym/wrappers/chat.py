@@ -22,7 +22,7 @@ Chat = tuple[Message, ...]
 MESSAGE_LENGTH = 1 << 21
 """The most characters that a message may have: more than any observation or reply has."""
 
-# Two messages, the second with more tokens for every tokenizer: digits are in each vocabulary.
+# Probes for ``count``: every tokenizer needs more tokens for the second.
 _SHORTER, _LONGER = "0", "0 1 2 3 4 5 6 7 8 9"
 
 _COUNTS = (
@@ -40,8 +40,8 @@ class ChatObservation(TurnWrapper):
     the reply if the environment takes text); last the user's message of this turn. The text of this turn
     alone stays in ``info["text"]``.
 
-    An illegal action is part of the conversation: it is an answer like any other, and the user's next message
-    is ``info["error"]["message"]``, an empty line and the observation.
+    An illegal action is part of the conversation: it is an answer like any other. The next user message is
+    ``info["error"]["message"]``, an empty line and the observation.
 
     With open seats every seat has its own conversation. The observation is that of ``info["seat"]``, with
     what this seat saw and answered.
@@ -53,7 +53,7 @@ class ChatObservation(TurnWrapper):
         budget: The most tokens of a conversation. Whole turns are left out, the oldest first, until it fits;
             the system message and this turn always stay.
         count: Conversation (a tuple of messages, not a text) to its number of tokens, with all that a chat
-            template adds to it. It must not grow when the oldest turn is left out. It is given with
+            template adds to it. Without the oldest turn it must not be more. It is given with
             ``budget``, and only then. With a tokenizer of transformers::
 
                 lambda chat: len(
@@ -142,7 +142,7 @@ class ChatObservation(TurnWrapper):
                 f"count: it raised {type(error).__name__} ({error}) for the conversation "
                 f"{shortened(self._chat([], _SHORTER))}, {_COUNTS}"
             ) from error
-        # len() counts messages, or the two fields of what apply_chat_template returns by default.
+        # Catches len, which counts messages, or the two fields that apply_chat_template returns by default.
         if sizes[0] >= sizes[1]:
             raise ArgumentError(
                 f"count: it returned {sizes[0]} for a message {_SHORTER!r} and {sizes[1]} for {_LONGER!r}, "
@@ -179,7 +179,7 @@ def _size(count: Callable[[Chat], int], chat: Chat) -> int:
     """Returns the conversation's tokens, or raises ArgumentError unless ``count`` returns a number from 0."""
     size: Any = count(chat)
     try:
-        # A bool is an index too, and says whether something fits instead of how long it is.
+        # A bool passes index() too, but it is a predicate's answer.
         tokens = -1 if isinstance(size, bool) else index(size)
     except TypeError:
         tokens = -1

@@ -3,7 +3,7 @@
 A program is admitted if all of this is true:
 
 - Runs under two different hash seeds print the same, write nothing to standard error and exit with code 0.
-- The output is not empty, has at most :data:`MOST_OUTPUT` bytes, and scores 1 as a reply.
+- The output is not empty, has at most :data:`MOST_OUTPUT` bytes, and scores 1 if it is the reply.
 - The program executes at most :data:`MOST_LINES` lines.
 
 Admission does not depend on the speed of a machine. Time only ends a run that would not end by itself, such
@@ -24,7 +24,7 @@ MOST_OUTPUT = 4096
 """Bytes that a program may print, at most."""
 
 TOO_LONG = f"it writes more than {MOST_OUTPUT} bytes"
-"""The reason against a program that prints more than that."""
+"""``Verdict.reason`` of a program that prints more than that."""
 
 MOST_LINES = 1_000_000
 """Lines that a program may execute, as :mod:`trace_gym.admission.counting` counts them."""
@@ -33,7 +33,7 @@ HASH_SEEDS = (0, 1)
 """Two hash seeds under which sets of strings have different orders."""
 
 IN_PROCESS = "in-process"
-"""The value in place of the sandbox's level if a program ran in this process."""
+"""``Verdict.sandbox`` of a program that ran in this process."""
 
 # Wall time is generous: it only ends programs that do not end by themselves.
 LIMITS = Limits(cpu_seconds=20, wall_seconds=60.0, output=2 * MOST_OUTPUT)
@@ -92,7 +92,7 @@ def judge(source: str, stdin: str, sandbox: Sandbox) -> Verdict:
     if not reason and other.stdout != one.stdout:
         reason = "its output depends on the hash seed or on something else that varies between runs"
     if not reason and (counted.status, counted.stderr, counted.stdout) != ("ok", "", one.stdout):
-        # Two runs at the same moment can read the same time from a coarse clock.
+        # Needed although two runs agreed: run together, both can read the same time from a coarse clock.
         reason = "its lines cannot be counted: its output varies, or it behaves otherwise when they are"
     return Verdict("" if reason else one.stdout, reason, sandbox.level)
 
@@ -113,6 +113,6 @@ def unfit(stdout: str) -> str:
         return "it prints nothing"
     if len(stdout.encode("utf-8", "surrogatepass")) > MOST_OUTPUT:
         return TOO_LONG
-    if "\ufffd" in stdout:  # the sandbox reads this for bytes that are not UTF-8
+    if "\ufffd" in stdout:  # the sandbox decodes bytes that are not UTF-8 to this
         return "its output is not all text"
     return "" if is_scorable(stdout) else "its output holds what cleaning takes out of a reply"
