@@ -164,7 +164,7 @@ def test_a_running_run_is_not_resumed(tmp_path: Path) -> None:
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert second.returncode == 2
-    assert f"gamespiel: run '{run}' is in use: another process is training there" in second.stderr
+    assert f"gamespiel: run '{run}' is in use: another run is training there" in second.stderr
     assert process.poll() is None and (run / "config.yaml").read_text() == before
     os.kill(process.pid, signal.SIGKILL)
     process.communicate(timeout=60)
