@@ -35,20 +35,20 @@ from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.errors import nearest
 
 REFERENCE_BATCH = 256
-"""Turns scored together without gradients, where the update's own batches are smaller."""
+"""Turns scored together without gradients, if the update's own batches are smaller."""
 
 
 class LLMPPO(OnPolicyAlgorithm):
     """PPO whose policy is a language model and whose rollout is a step of whole episodes.
 
-    A step draws the seeds of exactly `batch_size` episodes, plays all of them to the end, then makes
-    `ppo_epochs` passes over their turns. Every random number of a step is addressed by (seed, step, episode,
-    turn), so a run that stops between steps continues as if it had not.
+    A step draws the seeds of exactly ``batch_size`` episodes, plays all of them to the end, then makes
+    ``ppo_epochs`` passes over their turns. Every random number of a step is addressed by (seed, step,
+    episode, turn), so a run that stops between steps continues as if it had not.
 
-    Stable-Baselines3's callbacks, Logger, `learn`, `save`, `load`, `predict(obs, action_masks=)` and
-    sb3-contrib's maskable `evaluate_policy` work; `num_timesteps` counts decisions. sb3-contrib's MaskablePPO
-    is not the base: it assumes rectangular rollouts, numeric observations, and normalises advantages per
-    minibatch.
+    Stable-Baselines3's callbacks, Logger, ``learn``, ``save``, ``load``, ``predict(obs, action_masks=)`` and
+    sb3-contrib's maskable ``evaluate_policy`` work; ``num_timesteps`` counts decisions. sb3-contrib's
+    MaskablePPO is not the base: it assumes rectangular rollouts and numeric observations, and normalises
+    advantages per minibatch.
 
     Args:
         policy: ``LLMPolicy`` or its name.
@@ -66,7 +66,8 @@ class LLMPPO(OnPolicyAlgorithm):
         **changes: Single hyper-parameters, such as ``batch_size=64``.
 
     Raises:
-        ValueError: spaces or numbers outside what is said above.
+        ValueError: a space or a number is not one of the above.
+        TypeError: there is no such hyper-parameter.
     """
 
     policy: LLMPolicy  # type: ignore[assignment]
@@ -139,7 +140,7 @@ class LLMPPO(OnPolicyAlgorithm):
         self._setup_lr_schedule()
         self.set_random_seed(self.seed)
         self.seed = self.seed or 0
-        # What the caller gave stays as it was given: `load` compares it.
+        # What the caller gave stays as it was given: ``load`` compares it.
         keywords: dict[str, Any] = {
             "seed": self.seed,
             "critic_lr_multiplier": self.hyperparameters.critic_lr_multiplier,
@@ -164,7 +165,7 @@ class LLMPPO(OnPolicyAlgorithm):
         reset_num_timesteps: bool = False,
         progress_bar: bool = False,
     ) -> LLMPPO:
-        """Train for `total_timesteps` more decisions, or, without them, to `total_steps` steps in all.
+        """Train for ``total_timesteps`` more decisions, or, without them, to ``total_steps`` steps in all.
 
         Unlike elsewhere in Stable-Baselines3, counters go on by default: a step's number addresses its random
         numbers, and beginning again at 0 would draw the same tasks and actions a second time.
@@ -209,7 +210,7 @@ class LLMPPO(OnPolicyAlgorithm):
         """Play this step's episodes into the buffer; False where a callback stopped, and nothing has changed.
 
         Raises:
-            ValueError: the environment is no `TextVecEnv`.
+            ValueError: the environment is no ``TextVecEnv``.
         """
         if not isinstance(env, TextVecEnv):
             raise ValueError(
@@ -271,7 +272,7 @@ class LLMPPO(OnPolicyAlgorithm):
     # -- the update ----------------------------------------------------------------------------------------
 
     def train(self) -> None:
-        """`ppo_epochs` passes over the buffer's turns, then the KL coefficient."""
+        """``ppo_epochs`` passes over the buffer's turns, then the KL coefficient."""
         buffer, means = self.rollout_buffer, Means()
         if not len(buffer):
             return  # every episode was a fault
@@ -296,7 +297,7 @@ class LLMPPO(OnPolicyAlgorithm):
     def _optimizer_step(
         self, index: np.ndarray[Any, Any], reference: Tensor, offsets: np.ndarray[Any, Any], means: Means
     ) -> None:
-        """One update from these turns, `mini_batch_size` at a time."""
+        """One update from these turns, ``mini_batch_size`` at a time."""
         self.policy.optimizer.zero_grad(set_to_none=True)
         for batch in self.rollout_buffer.get(self.hyperparameters.mini_batch_size, index):
             weight = len(batch.index) / len(index)

@@ -12,6 +12,7 @@ import torch
 from gamespiel.agents import checkpoint
 from gamespiel.agents.checkpoint import CheckpointError
 from gamespiel.agents.models import TINY
+from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
 from tests.agents.toys import Bandit, make_policy, make_ppo
 
@@ -198,3 +199,22 @@ def test_the_embedded_model_made_anew_is_another_base(
     monkeypatch.setattr(checkpoint, "TINY", tmp_path)
     with pytest.raises(CheckpointError, match=r"it was trained on .*'sha256': '[0-9a-f]{16}'"):
         checkpoint.load_policy(trained.policy, folder)
+
+
+def test_a_checkpoint_that_is_pruned_while_it_is_read_gives_way_to_the_next(
+    trained: LLMPPO, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that is training removes the checkpoint that was the newest a moment ago."""
+    old = checkpoint.save(trained, tmp_path)
+    load_policy = checkpoint.load_policy
+
+    def prune_first(policy: LLMPolicy, found: Path) -> None:
+        if found == old:
+            old.rename(old.with_name("step-000099"))
+        load_policy(policy, found)
+
+    monkeypatch.setattr(checkpoint, "load_policy", prune_first)
+    assert checkpoint.load_newest(trained.policy, tmp_path).name == "step-000099"
+    (tmp_path / "checkpoints" / "step-000099" / "value_head.safetensors").unlink()
+    with pytest.raises(CheckpointError, match="does not fit this policy"):
+        checkpoint.load_newest(trained.policy, tmp_path)
