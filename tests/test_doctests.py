@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import doctest
 import importlib
 from pathlib import Path
@@ -27,7 +28,10 @@ def modules() -> list[str]:
 
 @pytest.mark.parametrize("name", modules())
 def test_examples_in_docstrings(name: str) -> None:
-    failed, tried = doctest.testmod(importlib.import_module(name))
+    try:
+        failed, tried = doctest.testmod(importlib.import_module(name))
+    finally:
+        vars(builtins).pop("_", None)  # which the interactive display leaves there, for other tests to find
     assert tried and not failed
 
 
