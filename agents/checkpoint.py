@@ -91,9 +91,14 @@ def checkpoints(run: Path) -> list[Path]:
 
 
 def prune(run: Path, keep: int) -> None:
-    """Removes all but the newest ``keep`` checkpoints."""
+    """Removes all but the newest ``keep`` checkpoints.
+
+    Each vanishes in one move, so whoever reads it meanwhile never finds half of it.
+    """
     for old in checkpoints(run)[:-keep]:
-        shutil.rmtree(old)
+        os.replace(old, old.with_name(f".{old.name}.removed"))
+    for removed in (run / FOLDER).glob(".step-*.removed"):
+        shutil.rmtree(removed)
 
 
 def load_policy(policy: LLMPolicy, checkpoint: Path) -> None:

@@ -140,7 +140,7 @@ class LLMPPO(OnPolicyAlgorithm):
         self._setup_lr_schedule()
         self.set_random_seed(self.seed)
         self.seed = self.seed or 0
-        # What the caller gave stays as it was given: ``load`` compares it.
+        # ``policy_kwargs`` stays as the caller gave it, because ``load`` compares it.
         keywords: dict[str, Any] = {
             "seed": self.seed,
             "critic_lr_multiplier": self.hyperparameters.critic_lr_multiplier,

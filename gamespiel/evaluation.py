@@ -63,10 +63,8 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
     }
     if options.agent is None:
         results["model"] = to_dict(config)["model"]
-    if options.checkpoint is not None:
-        results["checkpoint"] = checkpoint.find(options.checkpoint).name
+    policy = None if options.agent else _policy(options, config, env, console, results)
     with reserved(results, _place(tasks, options), options.output) as path:
-        policy = None if options.agent else _policy(options, config, env, console)
         results |= _values(options, config, policy, kind.where(config.env, tasks, options.agent), console)
         write_json(results, path)
     console.print(f"written to {path}", soft_wrap=True, markup=False)
@@ -141,18 +139,21 @@ def _measured(groups: Mapping[str, Sequence[Episode]]) -> Mapping[str, Measured]
     return {name: m for name, m in measured.items() if m is not None}
 
 
-def _policy(options: EvalOptions, config: Config, env: gym.Env[Any, Any], console: Console) -> LLMPolicy:
-    """Returns the checkpoint's policy, or the configured model's before any training."""
+def _policy(
+    options: EvalOptions, config: Config, env: gym.Env[Any, Any], console: Console, results: dict[str, Any]
+) -> LLMPolicy:
+    """Returns the checkpoint's policy, or the untrained model's; puts the loaded step into ``results``."""
     if options.checkpoint is None:
         console.print(f"loading {config.model.model_name}", soft_wrap=True, markup=False)
         return make_policy(config, env)
+    checkpoint.find(options.checkpoint)  # before the model is loaded, which can take minutes
     console.print(
         f"loading {config.model.model_name} with {options.checkpoint}", soft_wrap=True, markup=False
     )
     # --seed is the games'; random base weights are still those of the run's own seed.
     trained = dataclasses.replace(config.run, seed=saved_config(options.checkpoint).run.seed)
     policy = make_policy(dataclasses.replace(config, run=trained), env)
-    checkpoint.load_newest(policy, options.checkpoint)
+    results["checkpoint"] = checkpoint.load_newest(policy, options.checkpoint).name
     return policy
 
 

@@ -1,4 +1,4 @@
-"""What no single key can say: which keys must agree, and which have no effect."""
+"""Checks across keys: those that must agree, and those without effect."""
 
 from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.config.errors import ConfigError

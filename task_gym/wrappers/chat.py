@@ -94,7 +94,7 @@ class ChatObservation(TurnWrapper):
         self._window, self._budget, self._count = turns, budget, count
         if count is not None:
             self._try(count)
-        # What each seat saw and answered, in order.
+        # The questions and answers of each seat, in order.
         self._turns: dict[Hashable, list[tuple[str, str]]] = {}
         self._asked: tuple[Hashable, str] = (None, "")
         self.observation_space = gym.spaces.Sequence(

@@ -218,3 +218,11 @@ def test_a_checkpoint_that_is_pruned_while_it_is_read_gives_way_to_the_next(
     (tmp_path / "checkpoints" / "step-000099" / "value_head.safetensors").unlink()
     with pytest.raises(CheckpointError, match="does not fit this policy"):
         checkpoint.load_newest(trained.policy, tmp_path)
+
+
+def test_what_a_kill_left_of_a_removed_checkpoint_goes_with_the_next(tmp_path: Path) -> None:
+    fake(tmp_path, 1, 2, 3)
+    half = tmp_path / "checkpoints" / ".step-000000.removed"
+    half.mkdir()
+    checkpoint.prune(tmp_path, keep=1)
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-000003"]

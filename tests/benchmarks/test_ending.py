@@ -1,4 +1,4 @@
-"""Where a benchmark's results go: to a new file, or where `--keep` or `--out` says."""
+"""The place of a benchmark's results: a new file, or the one that `--keep` or `--out` names."""
 
 from __future__ import annotations
 

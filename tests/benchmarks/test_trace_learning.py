@@ -62,7 +62,7 @@ def test_the_hidden_program_is_hidden_and_the_rest_is_as_it_was() -> None:
         assert all(output in shown for output in info["admissible_commands"])
         assert same["admissible_commands"] == info["admissible_commands"]
         assert text.partition("Output 0:")[2] == shown.partition("Output 0:")[2] != ""
-        # What is no option changes nothing that is seen.
+        # An action that is no option changes nothing in the observation.
         refused, _, terminated, _, after = hidden.step(8)
         assert (refused, terminated) == (shown, False) and "error" in after
         assert hidden.get_wrapper_attr("action_masks")().sum() == len(info["legal_actions"])
@@ -140,6 +140,6 @@ def test_a_short_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         for mode in ("sampled", "greedy"):
             for found_share in (arm[mode], arm["untrained"][mode]):
                 assert found_share["share"][0] == pytest.approx(found_share["right"] / 3, abs=1e-4)
-    # Of three traces the best constant is right at least once.
+    # The best constant is right at least once in three traces.
     assert found["constant"]["right"] >= 1 and 1 / 8 <= found["uniform"] <= 1 / 4
     assert found["settings"]["ppo"]["batch_size"] == 4 and found["held_out"]["traces"] == 3

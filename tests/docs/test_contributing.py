@@ -15,7 +15,7 @@ TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 CODE = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", TEXT, flags=re.DOTALL))
 COMMANDS = re.findall(r"```bash\n(.*?)```", TEXT, re.DOTALL)[0].splitlines()
 
-#: What a reader replaces by a name of their own.
+#: Names that a reader replaces by their own.
 PLACEHOLDER = "NAME"
 
 

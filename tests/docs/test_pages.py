@@ -80,7 +80,7 @@ def test_python_blocks_run_in_order_as_they_are(
 
 @pytest.fixture
 def parsed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, finished: Path) -> list[Any]:
-    """What the commands hand on, in a folder that holds the files which the pages speak of."""
+    """The options that the commands hand on, in a folder with the files that the pages name."""
     made: list[Any] = []
     training, evaluation = ModuleType("gamespiel.training"), ModuleType("gamespiel.evaluation")
     training.train = lambda config, resume=None: made.append(config)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""What Gymnasium expects of an environment: its checker and its registry."""
+"""The environments pass Gymnasium's checker and are in its registry."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ env.reset(seed=1)
 gym.make("CodeTrace-v0", render_mode="rgb_array").close()
 print("matplotlib" in sys.modules, "PIL" in sys.modules)
 env.render()
-# What finds fonts would first read every font of the machine.
+# The font manager would first read every font of the machine.
 print("PIL" in sys.modules, "matplotlib.font_manager" in sys.modules)
 """
     run = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)

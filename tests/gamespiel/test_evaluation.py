@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 
 from game_gym.task import encode
-from gamespiel import exact
+from gamespiel import evaluation, exact
 from gamespiel.agents import checkpoint
 from gamespiel.agents.evaluation import balanced_seeds, by_seat, play_seeds
 from gamespiel.agents.models import TINY
@@ -336,6 +336,22 @@ def test_a_failed_evaluation_leaves_no_file(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(SizeError):
         evaluate(EvalOptions(config(("env.task_id", "1200000000")), agent="random", exact=True), quiet())
     assert list(Path("runs").iterdir()) == []
+
+
+def test_the_step_that_was_loaded_is_the_one_in_the_results(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest checkpoint may be another once the model is loaded."""
+    run, make = tmp_path / "run", evaluation.make_policy
+    shutil.copytree(finished, run)
+
+    def slow(*arguments: Any) -> Any:
+        shutil.rmtree(checkpoint.find(run))
+        return make(*arguments)
+
+    monkeypatch.setattr(evaluation, "make_policy", slow)
+    results = evaluate(EvalOptions(saved_config(run), checkpoint=run, num_episodes=1), quiet())
+    assert results["checkpoint"] == f"step-{STEPS - 1:06d}"
 
 
 def test_a_file_that_is_no_result_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
