@@ -48,7 +48,7 @@ EXAMPLES = {
         env = gym.make("CodeTraceChoice-v0", task_id=16)
         obs, info = env.reset(seed=7)
         own, _ = gym.make("CodeTrace-v0", task_id=16).reset(seed=7)
-        print("Changed:", [line for line in env.unwrapped.trace.source.splitlines() if line not in own])
+        print("Changed:", [line for line in env.unwrapped.trace.code.splitlines() if line not in own])
         print(obs[obs.index("Output 0:") :])
         print(info["action_mask"])
         truth = info["admissible_commands"].index(env.unwrapped.trace.truth)
@@ -132,11 +132,11 @@ def program_section(index: int) -> str:
     number = example_level(index)
     task_id = index + len(FAMILIES) * (number - LEVELS[0])
     program = generate(task_id)
-    measured = execute(program.source, program.stdin)
+    measured = execute(program.code, program.stdin)
     parts = [
         f"### {program.family} at level {program.level}",
         f"Task id {task_id}: {measured.lines} executed lines, {points(measured)} points.",
-        fenced("python", program.source),
+        fenced("python", program.code),
         *(["reads", fenced("text", program.stdin)] if program.stdin else []),
         "prints",
         fenced("text", measured.stdout),

@@ -57,7 +57,8 @@ CHAT_TEMPLATE = (
 POSITIONS = 8192
 """Positions in the model's configuration. They cost nothing: rotary embeddings have no weights per position.
 
-The longest prompts, backgammon's doubles with hundreds of moves, have some five thousand tokens.
+The longest prompts are backgammon's doubles with hundreds of moves: 3,424 tokens in the states drawn here,
+about 6,000 in 1.5 million turns of random play with rules.
 """
 
 

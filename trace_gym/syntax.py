@@ -14,7 +14,7 @@ from task_gym.errors import ProgramError
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
-def parse(text: str) -> ast.Module:
+def parse(code: str) -> ast.Module:
     """Parses a program as ``ast.parse`` does, without warnings.
 
     Raises:
@@ -23,16 +23,16 @@ def parse(text: str) -> ast.Module:
     """
     try:
         with too_deep_is_an_error(), _silence():
-            return ast.parse(text)
+            return ast.parse(code)
     except ValueError as error:  # lone surrogates; null bytes, in older releases
         raise ProgramError(f"the program is not text that Python can read: {error}") from error
 
 
-def compiles(text: str) -> bool:
+def compiles(code: str) -> bool:
     """Returns whether a text compiles."""
     try:
         with _silence():
-            compile(text, "<program>", "exec", dont_inherit=True)
+            compile(code, "<program>", "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True
@@ -58,22 +58,22 @@ class ParsedProgram:
     """A program: its text, its syntax tree, and positions of nodes in the text.
 
     Attributes:
-        text: The program, unchanged.
+        code: The program's text, unchanged.
         tree: Its syntax tree.
 
     Raises:
         ProgramError: this Python cannot read the program.
     """
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, code: str) -> None:
+        self.code = code
         try:
-            self.tree = parse(text)
+            self.tree = parse(code)
         except SyntaxError as error:
             raise ProgramError(f"the program is not Python: {error.msg}, line {error.lineno}") from error
-        ends = list(_LINE_END.finditer(text))
+        ends = list(_LINE_END.finditer(code))
         self._starts = [0, *(match.end() for match in ends)]
-        self._ends = [*(match.start() for match in ends), len(text)]
+        self._ends = [*(match.start() for match in ends), len(code)]
         self._newline = ends[0].group() if ends else "\n"
 
     def start(self, node: ast.expr | ast.stmt) -> int:
@@ -86,15 +86,15 @@ class ParsedProgram:
 
     def of(self, node: ast.expr | ast.stmt) -> str:
         """Returns a node's own text, without the parentheses around it."""
-        return self.text[self.start(node) : self.end(node)]
+        return self.code[self.start(node) : self.end(node)]
 
     def before(self, node: ast.expr | ast.stmt) -> str:
         """Returns the text before a node on its first line."""
-        return self.text[self._starts[node.lineno - 1] : self.start(node)]
+        return self.code[self._starts[node.lineno - 1] : self.start(node)]
 
     def after(self, node: ast.expr | ast.stmt) -> str:
         """Returns the text after a node on its last line, without the line end."""
-        return self.text[self.end(node) : self.line_end(node)]
+        return self.code[self.end(node) : self.line_end(node)]
 
     def line_end(self, node: ast.expr | ast.stmt) -> int:
         """Returns the index after the last character of a node's last line, before the line end."""
@@ -104,19 +104,19 @@ class ParsedProgram:
         """Returns the line end after a node's last line, or the text's first line end if there is none."""
         line = _last(node)[0]
         return (
-            self.text[self._ends[line - 1] : self._starts[line]]
+            self.code[self._ends[line - 1] : self._starts[line]]
             if line < len(self._starts)
             else self._newline
         )
 
     def is_continued(self, node: ast.stmt) -> bool:
         """Returns whether the line before a statement ends in a backslash, and so may continue into it."""
-        return node.lineno > 1 and self.text.endswith("\\", 0, self._ends[node.lineno - 2])
+        return node.lineno > 1 and self.code.endswith("\\", 0, self._ends[node.lineno - 2])
 
     def _index(self, line: int, column: int) -> int:
         """Returns the index of a line (from 1) and a column (in bytes of UTF-8) in the text."""
         start, end = self._starts[line - 1], self._ends[line - 1]
-        text = self.text[start:end]
+        text = self.code[start:end]
         return start + (column if text.isascii() else len(text.encode()[:column].decode()))
 
 

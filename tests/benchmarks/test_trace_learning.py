@@ -57,7 +57,7 @@ def test_the_hidden_program_is_hidden_and_the_rest_is_as_it_was() -> None:
         text, info = plain.reset(seed=seed)
         shown, same = hidden.reset(seed=seed)
         trace: Any = plain.unwrapped.trace  # type: ignore[attr-defined]
-        assert trace.source in text and trace.stdin in text
+        assert trace.code in text and trace.stdin in text
         before.add(shown.partition("Output 0:")[0])
         assert all(output in shown for output in info["admissible_commands"])
         assert same["admissible_commands"] == info["admissible_commands"]

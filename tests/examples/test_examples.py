@@ -66,7 +66,7 @@ def test_every_example_is_covered_and_short() -> None:
 def test_random_play(run: str) -> None:
     # Seed 0 plays seat 0, which moves first.
     assert "You are Player 0." in run and "Betting: none" in run
-    # Of all games, 5/8 are worth 1 chip squared and 3/8 are worth 4: a standard deviation of 1.46 chips per
+    # A game is won by 1 chip (5/8 of all games) or by 2 chips (3/8). The standard deviation is 1.46 chips per
     # game, so 0.0146 over 10,000 games. Four of these are 0.058.
     first, second = chips(run)
     assert first == pytest.approx(1 / 8, abs=0.058) and second == pytest.approx(-1 / 8, abs=0.058)

@@ -41,7 +41,7 @@ def melds(hand: list[str]) -> list[set[str]]:
 
 
 def leftovers(hand: set[str], choices: list[set[str]]) -> Iterator[set[str]]:
-    """What some disjoint melds leave of a hand."""
+    """Yields what each choice of disjoint melds leaves of a hand."""
     yield hand
     for index, meld in enumerate(choices):
         if meld <= hand:
@@ -49,7 +49,7 @@ def leftovers(hand: set[str], choices: list[set[str]]) -> Iterator[set[str]]:
 
 
 def shown_deadwood(hand: list[str], discards: bool) -> set[int]:
-    """The melds of highest value leave the least; of equal ones OpenSpiel takes any."""
+    """Returns the deadwood that may be shown: OpenSpiel takes any of the melds that leave the least."""
     rests = list(leftovers(set(hand), melds(hand)))
     least = min(sum(map(value, rest)) for rest in rests)
     return {

@@ -32,7 +32,7 @@ def need(level: str) -> None:
 
 
 class Box:
-    """One level, and one of the two ways to run programs."""
+    """A sandbox of one level that runs each program in new or in warm workers."""
 
     def __init__(self, level: str, warm: bool) -> None:
         self.level, self.warm = level, warm

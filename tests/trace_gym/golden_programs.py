@@ -19,12 +19,12 @@ POSITIONS = (0, 1, 2, 1_000_000, -1)
 
 
 def digest(family: str, level: int) -> str:
-    """Returns the SHA-256 of the ids' sources, inputs and outputs, with a zero byte after each."""
+    """Returns the SHA-256 of the programs' code, inputs and outputs, with a zero byte after each."""
     ids = ids_of(level, family)
     sha = hashlib.sha256()
     for position in POSITIONS:
         made = make(ids[position])
-        for text in (made.program.source, made.program.stdin, made.measured.stdout):
+        for text in (made.program.code, made.program.stdin, made.measured.stdout):
             sha.update(text.encode() + b"\0")
     return sha.hexdigest()
 

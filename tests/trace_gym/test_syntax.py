@@ -16,15 +16,15 @@ _TEXT = "s = 'é'; t = 2\nu = '''a\r\n b''' # c\rif t: \\\n  v = 3"
 
 
 def test_positions_count_characters() -> None:
-    source = ParsedProgram(_TEXT)
-    s, t, u, branch = source.tree.body
+    program = ParsedProgram(_TEXT)
+    s, t, u, branch = program.tree.body
     assert isinstance(branch, ast.If)
-    assert [source.of(node) for node in (s, t, u)] == ["s = 'é'", "t = 2", "u = '''a\r\n b'''"]
-    assert source.before(t) == "s = 'é'; "
-    assert (source.after(s), source.after(u)) == ("; t = 2", " # c")
-    assert [source.newline(node) for node in (s, u, branch)] == ["\n", "\r", "\n"]
-    assert source.is_continued(branch.body[0]) and not source.is_continued(branch)
-    assert source.line_end(branch) == len(_TEXT)
+    assert [program.of(node) for node in (s, t, u)] == ["s = 'é'", "t = 2", "u = '''a\r\n b'''"]
+    assert program.before(t) == "s = 'é'; "
+    assert (program.after(s), program.after(u)) == ("; t = 2", " # c")
+    assert [program.newline(node) for node in (s, u, branch)] == ["\n", "\r", "\n"]
+    assert program.is_continued(branch.body[0]) and not program.is_continued(branch)
+    assert program.line_end(branch) == len(_TEXT)
 
 
 @given(
@@ -33,8 +33,8 @@ def test_positions_count_characters() -> None:
 def test_every_statement_is_found_whatever_ends_the_lines(lines: list[str], data: st.DataObject) -> None:
     ends = st.sampled_from(["\n", "\r\n", "\r"])
     text = "".join(line + data.draw(ends) for line in lines)
-    source = ParsedProgram(text)
-    assert [source.of(node) for node in source.tree.body] == [
+    program = ParsedProgram(text)
+    assert [program.of(node) for node in program.tree.body] == [
         line for line in lines if line and line[0] != "#"
     ]
 

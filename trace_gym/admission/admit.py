@@ -54,12 +54,12 @@ class Verdict:
     sandbox: str
 
 
-def judge_own(source: str, stdin: str) -> Verdict:
+def judge_own(code: str, stdin: str) -> Verdict:
     """Returns the verdict on a program of the builtin generator, run in this process.
 
     The program runs once. Tests check that no hash seed changes the output of these programs.
     """
-    measured = execute(source, stdin, line_limit=MOST_LINES, output_limit=MOST_OUTPUT)
+    measured = execute(code, stdin, line_limit=MOST_LINES, output_limit=MOST_OUTPUT)
     if measured.error is None:
         reason = unfit(measured.stdout)
     else:
@@ -67,19 +67,19 @@ def judge_own(source: str, stdin: str) -> Verdict:
     return Verdict("" if reason else measured.stdout, reason, IN_PROCESS)
 
 
-def judge(source: str, stdin: str, sandbox: Sandbox) -> Verdict:
+def judge(code: str, stdin: str, sandbox: Sandbox) -> Verdict:
     """Returns the verdict on an untrusted program, run up to three times in the sandbox.
 
     The first run counts the lines, so a program that loops for ever runs only once.
 
     Args:
-        source: The program.
+        code: The program's text.
         stdin: Its standard input.
         sandbox: A sandbox with :data:`HASH_SEEDS` and :data:`LIMITS`.
     """
     first, second = HASH_SEEDS
     try:
-        counting = limited(source, MOST_LINES)
+        counting = limited(code, MOST_LINES)
     except (SyntaxError, ProgramError) as error:
         return Verdict("", f"it does not parse: {error}", sandbox.level)
     counted = sandbox.run(counting, stdin, hash_seed=first)
@@ -87,7 +87,7 @@ def judge(source: str, stdin: str, sandbox: Sandbox) -> Verdict:
         return Verdict("", f"it executes more than {MOST_LINES} lines", sandbox.level)
     if counted.status == "timeout":
         return Verdict("", "it does not end", sandbox.level)
-    one, other = sandbox.run_many([Job(source, stdin, first), Job(source, stdin, second)])
+    one, other = sandbox.run_many([Job(code, stdin, first), Job(code, stdin, second)])
     reason = _failed(one) or unfit(one.stdout) or _failed(other)
     if not reason and other.stdout != one.stdout:
         reason = "its output depends on the hash seed or on something else that varies between runs"

@@ -24,12 +24,12 @@ def {tick}():
             leave(1)
     return tick
 {tick} = {tick}()
-exec(__import__("marshal").loads({code!r}))
+exec(__import__("marshal").loads({compiled!r}))
 """
 
 
-def limited(source: str, line_limit: int) -> str:
-    """Returns a program that does what ``source`` does, but stops after ``line_limit`` lines.
+def limited(code: str, line_limit: int) -> str:
+    """Returns a program that does what ``code`` does, but stops after ``line_limit`` lines.
 
     :mod:`trace_gym.admission.counting` defines the lines. Code that a program makes while it runs (``exec``,
     ``import``) is not counted.
@@ -39,11 +39,11 @@ def limited(source: str, line_limit: int) -> str:
     :data:`LIMITED` and its standard output may be incomplete. The result runs only on this release of Python.
 
     Raises:
-        SyntaxError: the source is not Python.
-        ProgramError: the source is nested too deeply, or Python cannot read it.
+        SyntaxError: the program is not Python.
+        ProgramError: the program is nested too deeply, or Python cannot read it.
     """
-    tree = parse(source)
+    tree = parse(code)
     with too_deep_is_an_error():
         count_lines(tree)
-        code = compile(tree, "<program>", "exec", dont_inherit=True)
-    return _HARNESS.format(tick=TICK, limit=line_limit, mark=LIMITED, code=marshal.dumps(code))
+        compiled = compile(tree, "<program>", "exec", dont_inherit=True)
+    return _HARNESS.format(tick=TICK, limit=line_limit, mark=LIMITED, compiled=marshal.dumps(compiled))

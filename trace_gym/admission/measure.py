@@ -42,9 +42,7 @@ class Measured:
     error: str | None
 
 
-def execute(
-    source: str, stdin: str = "", *, line_limit: int = 1_000_000, output_limit: int = 4096
-) -> Measured:
+def execute(code: str, stdin: str = "", *, line_limit: int = 1_000_000, output_limit: int = 4096) -> Measured:
     """Runs a program in this process and measures it.
 
     This is only for harmless programs, such as the builtin generator's: only the process's standard streams
@@ -52,7 +50,7 @@ def execute(
     the process, and threads may run programs at the same time.
 
     Args:
-        source: The program.
+        code: The program's text.
         stdin: Its standard input.
         line_limit: Executed lines, at most. The next line stops the program with an error.
         output_limit: Bytes of output (UTF-8), at most. The print beyond the limit stops the program, and is
@@ -61,8 +59,8 @@ def execute(
     run = _Run(stdin, line_limit, output_limit)
     error = None
     try:
-        code = compile(_counted(ast.parse(source)), "<program>", "exec", dont_inherit=True)
-        exec(code, run.namespace())
+        compiled = compile(_counted(ast.parse(code)), "<program>", "exec", dont_inherit=True)
+        exec(compiled, run.namespace())
     except _StopError as stop:
         error = str(stop)
     except (Exception, SystemExit) as raised:

@@ -11,7 +11,7 @@ class Trace:
     """A program to trace, with what it prints.
 
     Attributes:
-        source: The program as it is shown, debug prints included.
+        code: The program as it is shown, debug prints included.
         stdin: Its standard input.
         truth: Its standard output.
         family: The kind of builtin program; None if the source has no families.
@@ -24,7 +24,7 @@ class Trace:
             ``trace_gym.mutants.mutate.KINDS``; else "".
     """
 
-    source: str
+    code: str
     stdin: str
     truth: str
     family: str | None

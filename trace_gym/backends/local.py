@@ -95,7 +95,7 @@ class LocalBackend:
             if len(found) < LEAST:
                 return f"its mutants print {len(found) - 1} plausible false outputs; {LEAST - 1} are needed"
         return Trace(
-            source=found[0].source,
+            code=found[0].code,
             stdin=program.stdin,
             truth=found[0].output,
             family=program.family or None,
@@ -113,25 +113,25 @@ class LocalBackend:
         If the output is too long, the injector "safe" keeps only the first of the drawn prints: as many as
         the output has room for, and at least one.
         """
-        shown = inject(program.source, task_id, self._injector)
+        shown = inject(program.code, task_id, self._injector)
         verdict = self._judge(shown, program.stdin)
         if self._injector == "safe":
             for most in range(MOST - 1, 0, -1):
                 if verdict.reason != TOO_LONG:
                     break
-                fewer = inject(program.source, task_id, self._injector, most)
+                fewer = inject(program.code, task_id, self._injector, most)
                 if fewer != shown:
                     shown, verdict = fewer, self._judge(fewer, program.stdin)
         return shown, verdict
 
-    def _judge(self, source: str, stdin: str) -> Verdict:
-        return judge_own(source, stdin) if self._trusted else judge(source, stdin, self._confined())
+    def _judge(self, code: str, stdin: str) -> Verdict:
+        return judge_own(code, stdin) if self._trusted else judge(code, stdin, self._confined())
 
     def _is_disturbed(self, program: Program, shown: str, truth: str) -> bool:
         """Returns whether an untrusted program behaves differently without the prints of style "safe"."""
-        if self._trusted or self._injector != "safe" or shown == program.source:
+        if self._trusted or self._injector != "safe" or shown == program.code:
             return False
-        bare = self._confined().run(program.source, program.stdin)
+        bare = self._confined().run(program.code, program.stdin)
         return (bare.status, bare.stderr) != ("ok", "") or not unchanged(bare.stdout, truth)
 
     def _confined(self) -> Sandbox:

@@ -112,7 +112,7 @@ class TraceEnv(TaskEnv):
 
         Args:
             score: The episode's score.
-            by_scoring: All scores, by name.
+            by_scoring: The episode's score by each scoring, by name.
             reward: The reward of this step.
             more: Further entries of ``info``.
         """

@@ -81,8 +81,8 @@ class CodeTraceChoiceEnv(TraceEnv):
         self._outputs = Draws(self._seed << 32 | _KEY).shuffled(sorted([trace.truth, *trace.false]))
         self._strikes.count = 0
         if not self.listed:
-            return render_task(trace.source, trace.stdin)
-        return render_choice(trace.source, trace.stdin, self._outputs)
+            return render_task(trace.code, trace.stdin)
+        return render_choice(trace.code, trace.stdin, self._outputs)
 
     def step(self, action: Any) -> Step:
         """Picks an output; ``action`` is a whole number."""

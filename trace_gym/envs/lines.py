@@ -44,7 +44,7 @@ class CodeTraceLinesEnv(TraceEnv):
     def _ask(self, trace: Trace) -> str:
         self._lines = trace.truth.removesuffix("\n").split("\n")
         self._right = 0
-        return render_line(trace.source, trace.stdin, [])
+        return render_line(trace.code, trace.stdin, [])
 
     def step(self, action: Any) -> Step:
         """Answers with the next line."""
@@ -56,7 +56,7 @@ class CodeTraceLinesEnv(TraceEnv):
         reward = right / len(self._lines) if by_line else 0.0
         if len(self._given) < len(self._lines):
             shown = self._lines[: len(self._given)]
-            return self._go_on(render_line(trace.source, trace.stdin, shown), reward, {"line": right})
+            return self._go_on(render_line(trace.code, trace.stdin, shown), reward, {"line": right})
         by_scoring = scores(trace.truth, "\n".join(map(clean_line, self._given)))
         if by_line:
             return self._end(self._right / len(self._lines), by_scoring, reward, {"line": right})

@@ -28,7 +28,8 @@ class CodeTraceEnv(TraceEnv):
     builtin programs, else None), ``row`` (of a data set, else None), ``replaced`` (number of programs that
     were not admitted), ``sandbox`` (the protection in force when programs ran: one of
     ``trace_gym.sandbox.LEVELS``, or "in-process" if only the builtin generator's program ran).
-    At the end: ``score``, ``by_scoring`` (all scores by name, see ``trace_gym.score``), ``success``,
+    At the end: ``score``, ``by_scoring`` (this episode's score by each scoring, by name, see
+    ``trace_gym.score``; a game has ``scores`` instead, a list with the score of each seat), ``success``,
     ``returns``, ``result`` ("win", "draw", "loss"), ``history``, ``truth``, ``upstream_reward`` (the score
     "affine").
 
@@ -61,7 +62,7 @@ class CodeTraceEnv(TraceEnv):
         self.action_space = UnicodeText(REPLY_LENGTH)
 
     def _ask(self, trace: Trace) -> str:
-        return render_task(trace.source, trace.stdin)
+        return render_task(trace.code, trace.stdin)
 
     def step(self, action: Any) -> Step:
         """Answers with the predicted output."""

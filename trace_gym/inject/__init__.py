@@ -22,11 +22,11 @@ MOST = 6
 """Default of the most debug prints in a program."""
 
 
-def inject(source: str, seed: int, style: str = "safe", most: int = MOST) -> str:
+def inject(code: str, seed: int, style: str = "safe", most: int = MOST) -> str:
     """Returns a program with debug prints in it, drawn from the seed.
 
     Args:
-        source: The program.
+        code: The program's text.
         seed: Any int; the task id, to reproduce affinetes.
         style: "safe" inserts lines and changes neither the program's text nor its other output. It inserts
             nothing if :func:`refusal` gives a reason. "affine" is affinetes' own injection, with
@@ -41,13 +41,13 @@ def inject(source: str, seed: int, style: str = "safe", most: int = MOST) -> str
     check_choice("style", style, STYLES)
     if most < 0:
         raise ArgumentError(f"most: {most!r} was given, allowed: 0 and more")
-    return inject_affine(source, seed, most) if style == "affine" else inject_safe(source, seed, most)
+    return inject_affine(code, seed, most) if style == "affine" else inject_safe(code, seed, most)
 
 
-def refusal(source: str) -> str | None:
+def refusal(code: str) -> str | None:
     """Returns why style "safe" puts no debug print into a program, in words; None if nothing forbids it.
 
     Raises:
         ProgramError: the program does not parse.
     """
-    return hazard(ParsedProgram(source))
+    return hazard(ParsedProgram(code))

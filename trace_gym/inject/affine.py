@@ -18,27 +18,27 @@ _FENCE = "```"
 _SHOWN = "repr({0}) if isinstance({0}, (int, float, str, bool, type(None))) else type({0}).__name__"
 
 
-def inject_affine(source: str, seed: int, most: int) -> str:
-    """Returns upstream's text for a source. If the source is not Python, a comment above it says so.
+def inject_affine(code: str, seed: int, most: int) -> str:
+    """Returns upstream's text for a program. If the program is not Python, a comment above it says so.
 
     Raises:
         ProgramError: the program is nested too deeply, or Python cannot read the text.
     """
-    source = _unfenced(source.strip())
+    code = _unfenced(code.strip())
     try:
-        tree = parse(source)
+        tree = parse(code)
     except SyntaxError as error:
-        return f"# Syntax Error in source: {error}\n{source}"
+        return f"# Syntax Error in source: {error}\n{code}"  # upstream's words
     with too_deep_is_an_error():
         tree.body = _Injector(random.Random(seed), most).body(tree.body)
         return ast.unparse(tree)
 
 
-def _unfenced(source: str) -> str:
-    """Returns a source without its code fence. The fence's first line is dropped."""
-    if not source.startswith(_FENCE):
-        return source
-    return source.partition("\n")[2].removesuffix(_FENCE).strip()
+def _unfenced(code: str) -> str:
+    """Returns a program without its code fence. The fence's first line is dropped."""
+    if not code.startswith(_FENCE):
+        return code
+    return code.partition("\n")[2].removesuffix(_FENCE).strip()
 
 
 class _Injector:

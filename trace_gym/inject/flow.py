@@ -54,10 +54,10 @@ class _Scope:
     breaks: list[list[Names]] = field(default_factory=list)
 
 
-def points(source: ParsedProgram, closed: Collection[ast.AST] = ()) -> list[Point]:
+def points(program: ParsedProgram, closed: Collection[ast.AST] = ()) -> list[Point]:
     """Returns every point of a program outside the scopes of ``closed``, in the order of the text."""
-    walk = _Walk(source, closed)
-    walk.suite(source.tree.body, (), _Scope(source.tree not in closed))
+    walk = _Walk(program, closed)
+    walk.suite(program.tree.body, (), _Scope(program.tree not in closed))
     return walk.points
 
 
@@ -68,10 +68,10 @@ class _Walk:
     reached.
     """
 
-    def __init__(self, source: ParsedProgram, closed: Collection[ast.AST]) -> None:
-        self._source = source
+    def __init__(self, program: ParsedProgram, closed: Collection[ast.AST]) -> None:
+        self._program = program
         self._closed = closed
-        self._unbound = frozenset(_unbound_somewhere(source.tree))
+        self._unbound = frozenset(_unbound_somewhere(program.tree))
         self.points: list[Point] = []
 
     def suite(self, body: list[ast.stmt], bound: Names, scope: _Scope) -> Names | None:
@@ -127,7 +127,7 @@ class _Walk:
     def _if(self, node: ast.If, bound: Names, scope: _Scope) -> Names | None:
         then = self.suite(node.body, bound, scope)
         match node.orelse:
-            case [ast.If() as inner] if self._source.text.startswith("elif", self._source.start(inner)):
+            case [ast.If() as inner] if self._program.code.startswith("elif", self._program.start(inner)):
                 # Not a suite of its own: a print after an elif would come after the whole chain.
                 return _meet([then, self._statement(inner, bound, scope)])
             case orelse:

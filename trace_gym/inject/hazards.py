@@ -63,7 +63,7 @@ _METACLASSES = _words("type ABCMeta EnumMeta EnumType")
 
 def hazard(program: ParsedProgram) -> str | None:
     """Returns why a program may have no debug print, in words; None if no rule objects."""
-    if PREFIX in program.text:
+    if PREFIX in program.code:
         return f"it holds {PREFIX}"
     tree = program.tree
     handed = handed_on(tree)

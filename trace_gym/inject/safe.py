@@ -30,16 +30,16 @@ _SHOWN = "repr({0}) if type({0}) in (int, float, str, bool, type(None)) else typ
 _REST = re.compile(r"[ \t\f]*;?[ \t\f]*(#.*)?")
 
 
-def inject_safe(source: str, seed: int, most: int) -> str:
+def inject_safe(code: str, seed: int, most: int) -> str:
     """Returns the program with up to ``most`` debug prints, or unchanged if :func:`hazard` objects.
 
     Raises:
-        ProgramError: the source does not parse, or is nested too deeply.
+        ProgramError: the program does not parse, or is nested too deeply.
     """
-    program = ParsedProgram(source)
+    program = ParsedProgram(code)
     with too_deep_is_an_error():
         if hazard(program) is not None:
-            return source
+            return code
         return place(program, seed, most, closed_scopes(program.tree))
 
 
@@ -58,9 +58,9 @@ def place(program: ParsedProgram, seed: int, most: int, closed: Collection[ast.A
         if line is None or rng.random() >= point.chance:
             continue
         at = program.line_end(point.statement)
-        pieces += [program.text[end:at], line, _print(count, _draw(point.bound, rng))]
+        pieces += [program.code[end:at], line, _print(count, _draw(point.bound, rng))]
         count, end = count + 1, at
-    return "".join([*pieces, program.text[end:]])
+    return "".join([*pieces, program.code[end:]])
 
 
 def _new_line(program: ParsedProgram, point: Point) -> str | None:

@@ -32,17 +32,17 @@ class Version(NamedTuple):
     """A program and its output.
 
     Attributes:
-        source: The program's text.
+        code: The program's text.
         output: The standard output, the same under every hash seed.
         mutation: The kind of mutant, one of ``trace_gym.mutants.mutate.KINDS``; "" for the program itself.
     """
 
-    source: str
+    code: str
     output: str
     mutation: str
 
 
-def versions(source: str, stdin: str, output: str, seed: int, sandbox: Sandbox) -> list[Version]:
+def versions(code: str, stdin: str, output: str, seed: int, sandbox: Sandbox) -> list[Version]:
     """Returns the program and up to seven of its mutants that print something else, in random order.
 
     The outputs differ from each other by more than white space and case, and none is more than twice as long
@@ -53,17 +53,17 @@ def versions(source: str, stdin: str, output: str, seed: int, sandbox: Sandbox) 
     is equally likely to be the true one, and the outputs alone do not give it away.
 
     Args:
-        source: The program.
+        code: The program's text.
         stdin: Its standard input.
         output: Its output.
         seed: The seed that draws the mutants and the order.
         sandbox: The sandbox for the mutants, which are untrusted. They run under all of its hash seeds.
 
     Raises:
-        ProgramError: the source does not parse.
+        ProgramError: the program does not parse.
     """
     draws = Draws(seed << 32 | _KEY)
-    found = [Version(source, output, "")]
+    found = [Version(code, output, "")]
     seen = {squeeze(output)}
 
     def is_wanted(text: str) -> bool:
@@ -73,10 +73,10 @@ def versions(source: str, stdin: str, output: str, seed: int, sandbox: Sandbox) 
     def is_enough(mutant: Mutant, text: str) -> bool:
         if is_wanted(text):
             seen.add(squeeze(text))
-            found.append(Version(mutant.source, text, mutant.kind))
+            found.append(Version(mutant.code, text, mutant.kind))
         return len(found) == OPTIONS
 
-    _run(islice(mutants(source, draws.below(2**32)), _MOST_MUTANTS), stdin, sandbox, is_enough)
+    _run(islice(mutants(code, draws.below(2**32)), _MOST_MUTANTS), stdin, sandbox, is_enough)
     return draws.shuffled([found[0], *_confirmed(found[1:], stdin, sandbox)])
 
 
@@ -93,7 +93,7 @@ def _run(
         hash_seeds = cycle(sandbox.hash_seeds)  # in turn: jobs of different hash seeds run side by side
         for mutant in candidates:
             try:
-                program = limited(mutant.source, _MOST_LINES)
+                program = limited(mutant.code, _MOST_LINES)
             except (ProgramError, SyntaxError):  # nested deeper than its program
                 continue
             made.append(mutant)
@@ -113,7 +113,7 @@ def _confirmed(found: list[Version], stdin: str, sandbox: Sandbox) -> list[Versi
     an output away.
     """
     runs = len(sandbox.hash_seeds)
-    results = sandbox.run_many(Job(each.source, stdin, seed) for each in found for seed in sandbox.hash_seeds)
+    results = sandbox.run_many(Job(each.code, stdin, seed) for each in found for seed in sandbox.hash_seeds)
     return [
         each
         for place, each in enumerate(found)

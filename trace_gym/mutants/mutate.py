@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
+from task_gym.seeding import shuffled
 from trace_gym.inject.prints import is_debug_print
 from trace_gym.syntax import ParsedProgram, compiles, too_deep_is_an_error
 
@@ -83,11 +84,11 @@ class Mutant(NamedTuple):
 
     Attributes:
         kind: The kind of change, one of :data:`KINDS`.
-        source: The program's text.
+        code: The program's text.
     """
 
     kind: str
-    source: str
+    code: str
 
 
 class _Edit(NamedTuple):
@@ -99,35 +100,33 @@ class _Edit(NamedTuple):
     kind: str
 
 
-def mutants(source: str, seed: int) -> Iterator[Mutant]:
+def mutants(code: str, seed: int) -> Iterator[Mutant]:
     """Returns all mutants of a program, no two alike, with the kinds in turn while they last.
 
     Debug prints do not change. The iterator makes each mutant when it is needed.
 
     Raises:
-        ProgramError: the source does not parse.
+        ProgramError: the program does not parse.
     """
-    program = ParsedProgram(source)
+    program = ParsedProgram(code)
     with too_deep_is_an_error():
         edits = sorted(set(_edits(program, program.tree)))
     rng = random.Random(seed)
-    groups = [_shuffled([edit for edit in edits if edit.kind == kind], rng) for kind in KINDS]
-    return _made(source, _in_turn(groups))
+
+    def below(n: int) -> int:
+        return int(rng.random() * n)  # Python promises the sequence of random() for every version
+
+    groups = [shuffled([edit for edit in edits if edit.kind == kind], below) for kind in KINDS]
+    return _made(code, _in_turn(groups))
 
 
-def _made(source: str, edits: Iterator[_Edit]) -> Iterator[Mutant]:
+def _made(code: str, edits: Iterator[_Edit]) -> Iterator[Mutant]:
     seen = set()
     for edit in edits:
-        text = source[: edit.start] + edit.text + source[edit.end :]
+        text = code[: edit.start] + edit.text + code[edit.end :]
         if text not in seen and compiles(text):
             seen.add(text)
             yield Mutant(edit.kind, text)
-
-
-def _shuffled(edits: list[_Edit], rng: random.Random) -> list[_Edit]:
-    """Returns the edits in random order. Python promises the sequence of ``random()`` for every version."""
-    left = list(edits)
-    return [left.pop(int(rng.random() * len(left))) for _ in edits]
 
 
 def _in_turn(groups: list[list[_Edit]]) -> Iterator[_Edit]:
@@ -214,7 +213,7 @@ def _test(program: ParsedProgram, test: ast.expr, template: str) -> _Edit:
     """Returns the edit that replaces a condition."""
     text = template.format(_operand(program, test))
     # A word needs a space or parenthesis before it, but "if-x" has none.
-    apart = program.text[program.start(test) - 1] in " ("
+    apart = program.code[program.start(test) - 1] in " ("
     return _replaced(program, test, text if apart else f"({text})", _SKIP)
 
 
@@ -236,9 +235,9 @@ def _swapped(program: ParsedProgram, before: ast.expr, operator: ast.AST, after:
         return
     written, others = _OPERATORS[type(operator)]
     start, end = program.end(before), program.start(after)
-    match = re.compile(f"{_BLANK}({written})").match(program.text, start, end)
-    assert match is not None, f"no {written} in {program.text[start:end]!r}"
-    blank = program.text[match.start(1) - 1] == " "
+    match = re.compile(f"{_BLANK}({written})").match(program.code, start, end)
+    assert match is not None, f"no {written} in {program.code[start:end]!r}"
+    blank = program.code[match.start(1) - 1] == " "
     yield from (_Edit(*match.span(1), other.lstrip() if blank else other, kind) for kind, other in others)
 
 

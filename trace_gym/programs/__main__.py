@@ -60,7 +60,7 @@ def shown(task_id: int) -> str:
     parts = [
         f"task {task_id}: {program.family}, level {program.level}, {points(measured)} points; "
         f"lines {measured.lines}, live {measured.live}, depth {measured.depth}",
-        program.source,
+        program.code,
     ]
     parts += [f"input:\n{program.stdin}"] if program.stdin else []
     return "\n".join([*parts, f"output:\n{measured.stdout}"])
@@ -91,7 +91,7 @@ def table(level: int | None, family: str | None, samples: int) -> Table:
             str(number),
             f"{band.low}–{band.high}",
             *(_spread([value(one.measured) for one in made]) for value in _SPREADS.values()),
-            _spread([len(one.program.source) for one in made]),
+            _spread([len(one.program.code) for one in made]),
             _share(len({_whole(one) for one in made}), samples),
             _share(sum(not one.misses for one in made), samples),
         )
@@ -99,7 +99,7 @@ def table(level: int | None, family: str | None, samples: int) -> Table:
 
 
 def _whole(made: Made) -> tuple[str, str]:
-    return made.program.source, made.program.stdin
+    return made.program.code, made.program.stdin
 
 
 def _share(part: int, whole: int) -> str:

@@ -13,13 +13,13 @@ class Program:
     """A program and its standard input.
 
     Attributes:
-        source: The program's text.
+        code: The program's text.
         stdin: Its standard input, "" for none.
         family: The kind of program, such as "recursion"; "" if the source has no families.
         level: The difficulty of tracing, from 1; 0 if the source has no levels.
     """
 
-    source: str
+    code: str
     stdin: str
     family: str
     level: int

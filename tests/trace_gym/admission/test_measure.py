@@ -27,7 +27,7 @@ def test_a_loop_takes_a_line_a_pass_for_its_header_and_one_for_its_body(n: int) 
 
 
 @pytest.mark.parametrize(
-    ("source", "lines"),
+    ("code", "lines"),
     [
         ("x = 1\nif x > 2:\n    x = 5\nelif x == 1:\n    x = 6\nelse:\n    x = 7\n", 4),  # x, if, elif, x = 6
         ("x = 3\nwhile x:\n    x -= 1\n", 2 + 2 * 3),
@@ -45,8 +45,8 @@ def test_a_loop_takes_a_line_a_pass_for_its_header_and_one_for_its_body(n: int) 
         ("def g():\n    yield 1\n    yield 2\nfor x in g():\n    pass\n", 1 + 1 + 2 * 2 + 2),
     ],
 )
-def test_executed_lines(source: str, lines: int) -> None:
-    measured = execute(source)
+def test_executed_lines(code: str, lines: int) -> None:
+    measured = execute(code)
     assert measured.error is None
     assert measured.lines == lines
 
@@ -86,18 +86,18 @@ def test_lines_are_those_a_tracer_sees() -> None:
             return trace
         return None
 
-    code = compile(PLAIN, "<traced>", "exec")
+    compiled = compile(PLAIN, "<traced>", "exec")
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        exec(code, {"print": lambda *_: None})
+        exec(compiled, {"print": lambda *_: None})
     finally:
         sys.settrace(before)
     assert execute(PLAIN).lines == seen
 
 
 def test_live_variables_and_call_depth() -> None:
-    source = """
+    code = """
 def inner(a, b):
     c = a + b
     return c
@@ -109,21 +109,21 @@ def outer(n):
 
 x = outer(3)
 """
-    measured = execute(source)
+    measured = execute(code)
     # outer(3), outer(2), outer(1), outer(0), inner: five calls. x, four times n, and a, b, c.
     assert (measured.depth, measured.live) == (5, 1 + 4 + 3)
 
 
 def test_a_generator_holds_its_variables_until_it_ends() -> None:
-    source = "def count(n):\n    i = 0\n    while i < n:\n        yield i\n        i += 1\na = {}\nb = {}\n"
+    code = "def count(n):\n    i = 0\n    while i < n:\n        yield i\n        i += 1\na = {}\nb = {}\n"
     # a and b in the module, n and i in each generator that has begun and not ended.
-    assert execute(source.format("list(count(2))", "list(count(2))")).live == 2 + 2
-    assert execute(source.format("count(2)", "next(a) + next(count(2))")).live == 2 + 2 * 2
-    assert execute(source.format("count(2)", "next(a)")).depth == 0
+    assert execute(code.format("list(count(2))", "list(count(2))")).live == 2 + 2
+    assert execute(code.format("count(2)", "next(a) + next(count(2))")).live == 2 + 2 * 2
+    assert execute(code.format("count(2)", "next(a)")).depth == 0
 
 
 @pytest.mark.parametrize(
-    "source",
+    "code",
     [
         "'Mine.'\nfrom __future__ import annotations\ndef f(x: Nowhere) -> 5: ...\n"
         "print(__doc__, annotations.compiler_flag, f.__annotations__)\n",
@@ -134,10 +134,10 @@ def test_a_generator_holds_its_variables_until_it_ends() -> None:
         "f = lambda a, *b, c=3, **d: (a, b, c, d)\nprint(f(1, 2, e=4), (lambda: None)())\n",
     ],
 )
-def test_a_measured_program_does_what_it_did(source: str) -> None:
+def test_a_measured_program_does_what_it_did(code: str) -> None:
     written = io.StringIO()
-    exec(compile(source, "<plain>", "exec", dont_inherit=True), {"print": partial(print, file=written)})
-    measured = execute(source)
+    exec(compile(code, "<plain>", "exec", dont_inherit=True), {"print": partial(print, file=written)})
+    measured = execute(code)
     assert (measured.stdout, measured.error) == (written.getvalue(), None)
 
 
@@ -147,7 +147,7 @@ def test_what_comes_from_the_future_too_late() -> None:
 
 
 def test_names_borrowed_or_defined_do_not_count() -> None:
-    source = """
+    code = """
 import sys as system
 total = 0
 def f(a, *rest, key=1, **more):
@@ -165,7 +165,7 @@ def f(a, *rest, key=1, **more):
 f(1)
 """
     # total in the module; a, rest, key, more, count and error in f; nothing in g.
-    assert execute(source).live == 1 + 6
+    assert execute(code).live == 1 + 6
 
 
 def test_input_is_the_text_given_line_by_line() -> None:
@@ -175,8 +175,8 @@ def test_input_is_the_text_given_line_by_line() -> None:
 
 
 def test_print_is_print() -> None:
-    source = "print(1, 'a', sep='-', end='')\nprint(end='!\\n')\nprint(None, [2], flush=True)\n"
-    measured = execute(source)
+    code = "print(1, 'a', sep='-', end='')\nprint(end='!\\n')\nprint(None, [2], flush=True)\n"
+    measured = execute(code)
     assert (measured.stdout, measured.output_lines) == ("1-a!\nNone [2]\n", 2)
     assert execute("print('a', end='')").output_lines == 1
     assert execute("x = 1").output_lines == 0
@@ -192,8 +192,8 @@ def test_errors_are_told_and_what_was_printed_before_is_kept() -> None:
 
 
 def test_lines_are_limited_even_where_every_exception_is_caught() -> None:
-    source = "while True:\n    try:\n        x = 1\n    except Exception:\n        pass\n"
-    measured = execute(source, line_limit=50)
+    code = "while True:\n    try:\n        x = 1\n    except Exception:\n        pass\n"
+    measured = execute(code, line_limit=50)
     assert measured.error == "line limit: more than 50 lines were executed"
     assert measured.lines == 51
     assert execute(LOOP.format(n=3), line_limit=9).error is None
@@ -218,8 +218,8 @@ def test_the_process_is_left_as_it_was(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_threads_do_not_meet() -> None:
-    source = "n = int(input())\nfor i in range(200):\n    n += i % 3\nprint(n)\n"
+    code = "n = int(input())\nfor i in range(200):\n    n += i % 3\nprint(n)\n"
     with ThreadPoolExecutor(4) as pool:
-        outputs = list(pool.map(lambda n: execute(source, f"{n}\n").stdout, range(40)))
+        outputs = list(pool.map(lambda n: execute(code, f"{n}\n").stdout, range(40)))
     # 200 = 66 * 3 + 2: 66 times 0 + 1 + 2, then 0 + 1.
     assert outputs == [f"{n + 66 * 3 + 1}\n" for n in range(40)]

@@ -63,7 +63,7 @@ def test_outputs_may_be_left_to_the_info() -> None:
     listed, bare = (gym.make("CodeTraceChoice-v0", task_id=3, listed=listed) for listed in (True, False))
     text, info = bare.reset(seed=2)
     trace = bare.unwrapped.trace  # type: ignore[attr-defined]
-    asked = render_task(trace.source, trace.stdin)
+    asked = render_task(trace.code, trace.stdin)
     longer, same = listed.reset(seed=2)
     assert text == asked and plain(info) == plain(same) and longer != asked
     for env in (bare, NamedActions(bare)):

@@ -48,7 +48,7 @@ def check_contract(name: str, task_id: int) -> None:
     assert (info["family"], info["level"]) == (NAMES[task_id % 16], 1 + task_id % CELLS // 16)
     assert info["sandbox"] in (LEVELS if name == CHOICE else ("in-process",))
     assert info["row"] is None and info["replaced"] >= 0
-    assert trace.truth.strip() and trace.source in text and trace.stdin in text
+    assert trace.truth.strip() and trace.code in text and trace.stdin in text
     while not over:
         assert text in env.observation_space and info["turn"] == turns
         keys = ALWAYS | (MASKED if name == CHOICE else set())

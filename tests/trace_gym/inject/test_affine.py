@@ -33,9 +33,9 @@ def test_a_fence_need_not_be_closed() -> None:
 
 
 def test_most_is_a_bound() -> None:
-    source = "x = 1\n" * 100
-    assert inject(source, 0, style="affine").count("__DBG_") == 6
-    assert inject(source, 0, style="affine", most=9).count("__DBG_") == 9
+    code = "x = 1\n" * 100
+    assert inject(code, 0, style="affine").count("__DBG_") == 6
+    assert inject(code, 0, style="affine", most=9).count("__DBG_") == 9
 
 
 def test_what_cannot_be_injected_is_a_named_error() -> None:

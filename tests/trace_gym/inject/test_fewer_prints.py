@@ -16,12 +16,12 @@ from trace_gym.programs.builtin import generate, ids_of
 from trace_gym.programs.sources import open_source
 
 
-def prints(source: str) -> int:
-    return source.count("print('__DBG_")
+def prints(code: str) -> int:
+    return code.count("print('__DBG_")
 
 
-def fits(source: str, stdin: str) -> bool:
-    return execute(source, stdin, output_limit=MOST_OUTPUT).error is None
+def fits(code: str, stdin: str) -> bool:
+    return execute(code, stdin, output_limit=MOST_OUTPUT).error is None
 
 
 def test_as_many_prints_as_there_is_room_for() -> None:
@@ -30,12 +30,12 @@ def test_as_many_prints_as_there_is_room_for() -> None:
     for task_id in (ids_of(level=10)[position] for position in range(48)):  # three of each family
         own, trace = generate(task_id), backend.load(task_id)
         if trace.replaced:  # no room for even one print
-            assert not fits(inject(own.source, task_id, most=1), own.stdin)
+            assert not fits(inject(own.code, task_id, most=1), own.stdin)
             continue
-        assert trace.source == inject(own.source, task_id, most=prints(trace.source))
-        assert trace.truth == execute(trace.source, trace.stdin).stdout
-        more = inject(own.source, task_id, most=prints(trace.source) + 1)
-        if prints(trace.source) < MOST and more != trace.source:
+        assert trace.code == inject(own.code, task_id, most=prints(trace.code))
+        assert trace.truth == execute(trace.code, trace.stdin).stdout
+        more = inject(own.code, task_id, most=prints(trace.code) + 1)
+        if prints(trace.code) < MOST and more != trace.code:
             assert not fits(more, own.stdin)
             shortened += 1
     assert shortened > 0
@@ -58,7 +58,7 @@ def test_rows_too(rows: str) -> None:
     backend = LocalBackend(open_source(rows), "safe", options=False)
     task_id = next(i for i in range(0, 100, 2) if prints(inject(LOOP, i)) > 1)
     trace = backend.load(task_id)
-    assert (trace.row, trace.replaced, prints(trace.source)) == (0, 0, 1)
+    assert (trace.row, trace.replaced, prints(trace.code)) == (0, 0, 1)
     # A program that is too long by itself is replaced by the next row, which is the first one again.
     assert (backend.load(1).row, backend.load(1).replaced) == (0, 1)
     backend.close()

@@ -17,7 +17,7 @@ from trace_gym.syntax import ParsedProgram
 
 
 @pytest.mark.parametrize(
-    ("source", "bound"),
+    ("code", "bound"),
     [
         # A name that one path does not bind is not bound where paths meet.
         ("if c():\n    x = 1\nz = 0", "z"),
@@ -69,8 +69,8 @@ from trace_gym.syntax import ParsedProgram
         ("x = y = 1\ntry:\n    c()\nexcept ValueError as x:\n    pass\nz = 0", "yz"),
     ],
 )  # fmt: skip
-def test_names_certainly_bound_after_z(source: str, bound: str | tuple[str, ...]) -> None:
-    program = ParsedProgram(source)
+def test_names_certainly_bound_after_z(code: str, bound: str | tuple[str, ...]) -> None:
+    program = ParsedProgram(code)
     [names] = [point.bound for point in points(program) if program.of(point.statement) == "z = 0"]
     assert sorted(names) == sorted(bound)
 
@@ -79,17 +79,17 @@ def test_names_certainly_bound_after_z(source: str, bound: str | tuple[str, ...]
     "leave", ["return", "raise c", "break", "continue", "while True:\n            x = 1"]
 )
 def test_nothing_after_the_end_of_a_way_is_a_point(leave: str) -> None:
-    source = (
+    code = (
         f"def f(a):\n    for i in a:\n        {leave}\n        z = 1\n        def g(y):\n            z = y\n"
     )
-    program = ParsedProgram(source)
+    program = ParsedProgram(code)
     assert [
         program.of(point.statement) for point in points(program) if program.of(point.statement)[0] == "z"
     ] == []
 
 
 def test_points_are_in_the_order_of_the_text() -> None:
-    source = textwrap.dedent("""
+    code = textwrap.dedent("""
         a = 1
         if a:
             a += 2
@@ -119,7 +119,7 @@ def test_points_are_in_the_order_of_the_text() -> None:
                 a = 12
         if a: a = 13
     """)
-    program = ParsedProgram(source)
+    program = ParsedProgram(code)
     found = [program.of(point.statement).partition("\n")[0] for point in points(program)]
     assert found == [
         "a = 1", "a += 2", "a = 3", "a = 4", "a = 5", "a = 6", "if a:", "a = 7", "a = 8", "b: int = 9",
@@ -218,7 +218,7 @@ def _suites(draw: st.DrawFn, depth: int, loop: str = "", safe: bool = False) -> 
     return lines or ["pass"]
 
 
-def _outcome(source: str, bits: list[int]) -> tuple[str, str]:
+def _outcome(code: str, bits: list[int]) -> tuple[str, str]:
     """Returns the output of a made-up program, and the type of the exception that ends it."""
     left = iter(bits)
 
@@ -238,7 +238,7 @@ def _outcome(source: str, bits: list[int]) -> tuple[str, str]:
 
     with contextlib.redirect_stdout(io.StringIO()) as out:
         try:
-            exec(compile(source, "<made up>", "exec"), {"flip": flip, "fail": fail, "swallow": Swallow})
+            exec(compile(code, "<made up>", "exec"), {"flip": flip, "fail": fail, "swallow": Swallow})
             end = ""
         except Exception as error:
             end = type(error).__name__
@@ -250,9 +250,9 @@ def _outcome(source: str, bits: list[int]) -> tuple[str, str]:
 def test_with_prints_wherever_they_may_stand_a_program_does_the_same(
     body: list[str], bits: list[int]
 ) -> None:
-    source = "\n".join(["def f(p):", *("    " + line for line in body), "f(0)", "print('end')"])
-    out, end = _outcome(source, bits)
+    code = "\n".join(["def f(p):", *("    " + line for line in body), "f(0)", "print('end')"])
+    out, end = _outcome(code, bits)
     for seed in range(4):
-        injected_out, injected_end = _outcome(place(ParsedProgram(source), seed, most=10**6), bits)
+        injected_out, injected_end = _outcome(place(ParsedProgram(code), seed, most=10**6), bits)
         assert injected_end == end
         assert unchanged(out, injected_out)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trace_gym.programs import check_injections, run
+from tests.trace_gym.debug_prints import check_injections, run
 from trace_gym.inject import inject, refusal, unchanged
 from trace_gym.inject.closed import closed_scopes
 from trace_gym.inject.hazards import STARS
@@ -60,9 +60,9 @@ from trace_gym.syntax import ParsedProgram
     ],
 )  # fmt: skip
 def test_a_program_that_would_notice_is_refused(line: str, why: str) -> None:
-    source = f"x = 1\n{line}\nif x:\n    x = 2\n"
-    assert why in str(refusal(source))
-    assert all(inject(source, seed) == source for seed in range(10))
+    code = f"x = 1\n{line}\nif x:\n    x = 2\n"
+    assert why in str(refusal(code))
+    assert all(inject(code, seed) == code for seed in range(10))
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,9 @@ def test_a_program_that_would_notice_is_refused(line: str, why: str) -> None:
     ],
 )
 def test_a_program_that_would_not_is_free(line: str, tmp_path: Path) -> None:
-    source = f"x = 1\n{line}\nif x:\n    x = 2\n"
-    assert refusal(source) is None
-    assert check_injections([(source, "")], tmp_path, seeds=range(3), most=9) > 0
+    code = f"x = 1\n{line}\nif x:\n    x = 2\n"
+    assert refusal(code) is None
+    assert check_injections([(code, "")], tmp_path, seeds=range(3), most=9) > 0
 
 
 @pytest.mark.parametrize("module", sorted(STARS))
@@ -97,7 +97,7 @@ def test_the_modules_taken_for_harmless_bind_no_name_that_prints_use(module: str
 
 
 @pytest.mark.parametrize(
-    ("source", "functions"),
+    ("code", "functions"),
     [
         # The names of the functions that may have prints; "module" for the module.
         ("x = 1\ndef f(a): b = a", "module f"),
@@ -124,8 +124,8 @@ def test_the_modules_taken_for_harmless_bind_no_name_that_prints_use(module: str
         ("del repr", ""),
     ],
 )
-def test_no_prints_where_their_own_names_may_mean_something_else(source: str, functions: str) -> None:
-    tree = ParsedProgram(source).tree
+def test_no_prints_where_their_own_names_may_mean_something_else(code: str, functions: str) -> None:
+    tree = ParsedProgram(code).tree
     closed = closed_scopes(tree)
     scopes = [node for node in ast.walk(tree) if isinstance(node, (ast.Module, ast.FunctionDef))]
     free = ["module" if isinstance(node, ast.Module) else node.name for node in scopes if node not in closed]
@@ -139,27 +139,25 @@ _TEXT_OF = "class A:\n    def __str__(self):\n        y = 1\n        return 'a'\
     "line", ["print('x', x)", "print(*[1, x])", "list(map(print, [1], [x]))", "import pprint"]
 )
 def test_no_prints_in_functions_that_may_be_called_in_mid_line(line: str, tmp_path: Path) -> None:
-    source = _TEXT_OF + line + "\n"
-    assert check_injections([(source, "")], tmp_path, seeds=range(6), most=9) > 0
-    assert all("    print('__DBG" not in inject(source, seed, most=9) for seed in range(20))
+    code = _TEXT_OF + line + "\n"
+    assert check_injections([(code, "")], tmp_path, seeds=range(6), most=9) > 0
+    assert all("    print('__DBG" not in inject(code, seed, most=9) for seed in range(20))
 
 
 @pytest.mark.parametrize(
     "line", ["print(x)", "print(f'{x} {x}', 1, f'{x}', str(x), len('a'))", "print('a', ', '.join([str(x)]))"]
 )
 def test_prints_in_functions_that_are_called_before_the_line(line: str, tmp_path: Path) -> None:
-    source = _TEXT_OF + line + "\n"
-    assert check_injections([(source, "")], tmp_path, seeds=range(6), most=9) > 0
-    assert any("    print('__DBG" in inject(source, seed, most=9) for seed in range(20))
+    code = _TEXT_OF + line + "\n"
+    assert check_injections([(code, "")], tmp_path, seeds=range(6), most=9) > 0
+    assert any("    print('__DBG" in inject(code, seed, most=9) for seed in range(20))
 
 
 def test_a_print_in_mid_line_would_not_be_a_line_of_its_own(tmp_path: Path) -> None:
     # The effect without the rules above.
-    source = _TEXT_OF + "print('x', x)\n"
+    code = _TEXT_OF + "print('x', x)\n"
     injected = next(
-        text
-        for seed in range(20)
-        if "    print('__DBG" in (text := place(ParsedProgram(source), seed, most=1))
+        text for seed in range(20) if "    print('__DBG" in (text := place(ParsedProgram(code), seed, most=1))
     )
     out = run(injected, tmp_path)[1]
     assert out.splitlines()[0].startswith("x __DBG_0__ ")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trace_gym.programs import check_injections, run, without_prints
+from tests.trace_gym.debug_prints import check_injections, run, without_prints
 from trace_gym.inject import inject, strip_debug, unchanged
 from trace_gym.inject.prints import is_debug_print
 from trace_gym.syntax import ParsedProgram
@@ -145,10 +145,8 @@ def test_a_program_is_left_as_it_is(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="the syntax is of Python 3.12")
 def test_type_parameters_are_no_variables(tmp_path: Path) -> None:
-    source = (
-        "type L[T] = list[T]\ndef f[T](a: T) -> T:\n    b = a\n    return b\nclass C[U]: pass\nz = f(1)\n"
-    )
-    assert check_injections([(source, "")], tmp_path) > 0
+    code = "type L[T] = list[T]\ndef f[T](a: T) -> T:\n    b = a\n    return b\nclass C[U]: pass\nz = f(1)\n"
+    assert check_injections([(code, "")], tmp_path) > 0
     shadowed = "class C[print]:\n    def f(self, a):\n        b = a\n        return b\nx = C().f(1)\n"
     assert inject(shadowed, 0) == shadowed
 
@@ -157,14 +155,14 @@ def test_a_worked_example() -> None:
     # random.Random(2).random() begins 0.956, 0.948, 0.057, 0.085, 0.835, 0.736, 0.670. After x: 0.956, so
     # no print. After y: 0.948, none. After z: 0.057 < 0.6; of 3 names 1 + int(0.085 * 3) = 1 is shown, namely
     # number int(0.835 * 3) = 2 of x, y, z. After w: 0.736, none; after v: 0.670, none.
-    source = "x = 1\ny = 2\nz = 3\nw = 4\nv = 5\n"
+    code = "x = 1\ny = 2\nz = 3\nw = 4\nv = 5\n"
     shown = "repr(z) if type(z) in (int, float, str, bool, type(None)) else type(z).__name__"
-    assert inject(source, 2) == source.replace("z = 3\n", f"z = 3\nprint('__DBG_0__', {shown})\n")
+    assert inject(code, 2) == code.replace("z = 3\n", f"z = 3\nprint('__DBG_0__', {shown})\n")
 
 
 def test_the_text_is_the_same_on_every_python() -> None:
     # Read off Python 3.11, 3.12 and 3.13, which agree; it changes with the programs above.
-    texts = [inject(source, seed, most=9) for source in TEXTS.values() for seed in range(9)]
+    texts = [inject(code, seed, most=9) for code in TEXTS.values() for seed in range(9)]
     assert hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16] == "e152c453f429f32e"
 
 
@@ -184,8 +182,8 @@ def test_chances_and_choices_are_upstreams() -> None:
     )
     assert abs(branches - 0.4) < 0.031
 
-    source = "def f(a, b, c, d):\n    d = 1\n"
-    prints = [tuple(names) for seed in seeds for names in _shown(inject(source, seed))]
+    code = "def f(a, b, c, d):\n    d = 1\n"
+    prints = [tuple(names) for seed in seeds for names in _shown(inject(code, seed))]
     assert all(len(set(names)) == len(names) for names in prints)
     sizes = Counter(map(len, prints))
     # About 2400 prints; 4 * sqrt((1/3)(2/3)/2400) = 0.039. Of 4 names, those shown first are 1/4 each: 0.036.
@@ -198,18 +196,18 @@ def test_chances_and_choices_are_upstreams() -> None:
 
 
 def test_prints_are_at_most_as_many_as_asked_for_and_numbered_from_0() -> None:
-    source = "x = 1\n" * 50
+    code = "x = 1\n" * 50
     for most in (0, 1, 6, 20):
-        injected = inject(source, 3, most=most)
+        injected = inject(code, 3, most=most)
         assert re.findall(r"__DBG_\d+__", injected) == [f"__DBG_{index}__" for index in range(most)]
 
 
 def test_what_is_shown_is_the_repr_or_the_name_of_the_type(tmp_path: Path) -> None:
-    source = "def f(a, b, c, d, e, g, h):\n    a = a\nf(1, 0.5, 'q\\n', True, None, [1], range)\n"
+    code = "def f(a, b, c, d, e, g, h):\n    a = a\nf(1, 0.5, 'q\\n', True, None, [1], range)\n"
     wanted = {"a": "1", "b": "0.5", "c": "'q\\n'", "d": "True", "e": "None", "g": "list", "h": "type"}
     seen = set()
     for seed in range(12):
-        injected = inject(source, seed)
+        injected = inject(code, seed)
         for names in _shown(injected):
             line = "__DBG_0__ " + " ".join(wanted[name] for name in names)
             assert run(injected, tmp_path)[1].splitlines() == [line]
@@ -227,16 +225,16 @@ def test_output_with_the_prints_taken_out_is_compared_as_a_whole() -> None:
 
 def test_the_comparison_sees_what_the_text_does_not_tell(tmp_path: Path) -> None:
     # An int of 5001 digits has no repr, so the print fails where the program did not.
-    source = "try:\n    x = 10 ** 5000\n    print('fine')\nexcept ValueError:\n    print('caught')\n"
-    injected = next(text for text in (inject(source, seed) for seed in range(20)) if text != source)
-    outputs = [run(text, tmp_path)[1] for text in (source, injected)]
+    code = "try:\n    x = 10 ** 5000\n    print('fine')\nexcept ValueError:\n    print('caught')\n"
+    injected = next(text for text in (inject(code, seed) for seed in range(20)) if text != code)
+    outputs = [run(text, tmp_path)[1] for text in (code, injected)]
     assert outputs == ["fine\n", "caught\n"]
     assert not unchanged(*outputs)
 
 
 def test_prints_are_told_from_statements_like_them() -> None:
-    source = "x = 1\nprint('__DBG', x)\nprint()\nprint(x)\nlog('__DBG_0__')\n"
-    assert not any(is_debug_print(node) for node in ParsedProgram(source).tree.body)
+    code = "x = 1\nprint('__DBG', x)\nprint()\nprint(x)\nlog('__DBG_0__')\n"
+    assert not any(is_debug_print(node) for node in ParsedProgram(code).tree.body)
     for style in ("safe", "affine"):
         tree = ParsedProgram(inject("x = 1\nif x:\n    x = 2\n", 1, style=style, most=9)).tree
         assert sum(is_debug_print(node) for node in tree.body) > 0

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trace_gym.programs import run, same_tree, without_prints
+from tests.trace_gym.debug_prints import run, same_tree, without_prints
 from trace_gym.inject import inject, unchanged
 from trace_gym.inject.closed import closed_scopes
 from trace_gym.inject.safe import place
@@ -81,10 +81,10 @@ _USES = {
 def test_a_module_full_of_prints_works_as_before(module: str, tmp_path: Path) -> None:
     # The module's text comes before its use, and runs as a module, not as a script.
     program = ParsedProgram(_text(module).replace("__main__", "a script") + "\n" + _USES[module] + "\n")
-    code, out, error = run(program.text, tmp_path)
-    assert (code, error) == (0, "") and out
+    exit_code, out, error = run(program.code, tmp_path)
+    assert (exit_code, error) == (0, "") and out
     injected = place(program, seed=1, most=10**6, closed=closed_scopes(program.tree))
-    assert injected != program.text
-    code, injected_out, error = run(injected, tmp_path)
-    assert (code, error) == (0, "")
+    assert injected != program.code
+    exit_code, injected_out, error = run(injected, tmp_path)
+    assert (exit_code, error) == (0, "")
     assert unchanged(out, injected_out)

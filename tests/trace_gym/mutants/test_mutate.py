@@ -12,22 +12,22 @@ from pathlib import Path
 import pytest
 
 from task_gym.errors import ProgramError
-from tests.trace_gym.programs import run, same_tree, without_prints
+from tests.trace_gym.debug_prints import run, same_tree, without_prints
 from trace_gym.inject import inject
 from trace_gym.mutants.mutate import KINDS, mutants
 from trace_gym.syntax import compiles
 
 
-def _all(source: str) -> dict[str, set[str]]:
+def _all(code: str) -> dict[str, set[str]]:
     """Returns every mutant, by kind."""
     found: dict[str, set[str]] = {kind: set() for kind in KINDS}
-    for mutant in mutants(source, 0):
-        found[mutant.kind].add(mutant.source)
+    for mutant in mutants(code, 0):
+        found[mutant.kind].add(mutant.code)
     return found
 
 
 @pytest.mark.parametrize(
-    ("source", "off_by_one", "operator", "skip"),
+    ("code", "off_by_one", "operator", "skip"),
     [
         ("x = 5", ["x = 4", "x = 6"], [], []),
         ("x = 0", ["x = 1"], [], []),
@@ -98,9 +98,9 @@ def _all(source: str) -> dict[str, set[str]]:
     ],
 )  # fmt: skip
 def test_every_mutant_of_a_small_program(
-    source: str, off_by_one: list[str], operator: list[str], skip: list[str]
+    code: str, off_by_one: list[str], operator: list[str], skip: list[str]
 ) -> None:
-    assert _all(source) == {"off_by_one": set(off_by_one), "operator": set(operator), "skip": set(skip)}
+    assert _all(code) == {"off_by_one": set(off_by_one), "operator": set(operator), "skip": set(skip)}
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="the statement came with Python 3.12")
@@ -128,14 +128,14 @@ for limit in range(1, n):
 
 def test_no_two_are_alike_and_each_differs_in_one_place() -> None:
     found = list(mutants(_PROGRAM, 3))
-    assert len({mutant.source for mutant in found} | {_PROGRAM}) == len(found) + 1
+    assert len({mutant.code for mutant in found} | {_PROGRAM}) == len(found) + 1
     for mutant in found:
-        assert compiles(mutant.source)
+        assert compiles(mutant.code)
         matcher = difflib.SequenceMatcher(
-            None, _PROGRAM.splitlines(), mutant.source.splitlines(), autojunk=False
+            None, _PROGRAM.splitlines(), mutant.code.splitlines(), autojunk=False
         )
-        changes = [code for code in matcher.get_opcodes() if code[0] != "equal"]
-        assert [code[0] for code in changes] == ["replace"] and changes[0][2] - changes[0][1] == 1
+        changes = [change for change in matcher.get_opcodes() if change[0] != "equal"]
+        assert [change[0] for change in changes] == ["replace"] and changes[0][2] - changes[0][1] == 1
 
 
 def test_kinds_come_in_turn() -> None:
@@ -157,14 +157,14 @@ def test_the_seed_alone_decides() -> None:
 def test_mutants_are_the_same_everywhere() -> None:
     # random.Random(0).random() begins 0.844, 0.758: of "<=" (sorted: at 2), "4" and "6" (at 6), number
     # int(0.844 * 3) = 2 comes first, then of the other two number int(0.758 * 2) = 1.
-    assert [mutant.source for mutant in mutants("x < 5\n", 0) if mutant.kind == "off_by_one"] == [
+    assert [mutant.code for mutant in mutants("x < 5\n", 0) if mutant.kind == "off_by_one"] == [
         "x < 6\n",
         "x < 4\n",
         "x <= 5\n",
     ]
 
     # Read off Python 3.11, 3.12 and 3.13, which agree; it changes with the program above.
-    texts = [mutant.source for seed in range(9) for mutant in islice(mutants(_PROGRAM, seed), 9)]
+    texts = [mutant.code for seed in range(9) for mutant in islice(mutants(_PROGRAM, seed), 9)]
     assert hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16] == "096642fd297802ee"
 
 
@@ -173,8 +173,8 @@ def test_debug_prints_are_left_alone() -> None:
     assert "__DBG_" in injected
     prints = [line for line in injected.splitlines() if "__DBG_" in line]
     for mutant in mutants(injected, 0):
-        assert [line for line in mutant.source.splitlines() if "__DBG_" in line] == prints
-        assert not same_tree(mutant.source, without_prints(injected))
+        assert [line for line in mutant.code.splitlines() if "__DBG_" in line] == prints
+        assert not same_tree(mutant.code, without_prints(injected))
 
 
 def test_many_mutants_run_and_print_something_else(tmp_path: Path) -> None:
@@ -183,8 +183,8 @@ def test_many_mutants_run_and_print_something_else(tmp_path: Path) -> None:
     # limit 1: alpha 5*1 + be 2*2 + gamma 5*4 = 29; limits 2 and 3: 25, without "be".
     truth = "1 29 3\n2 25 2\n3 25 1\n"
     assert run(_PROGRAM, tmp_path, stdin)[:2] == (0, truth)
-    outputs = [run(mutant.source, tmp_path, stdin)[:2] for mutant in islice(mutants(_PROGRAM, 5), 24)]
-    wrong = {out for code, out in outputs if code == 0 and out != truth}
+    outputs = [run(mutant.code, tmp_path, stdin)[:2] for mutant in islice(mutants(_PROGRAM, 5), 24)]
+    wrong = {out for exit_code, out in outputs if exit_code == 0 and out != truth}
     assert len(wrong) >= 7
 
 

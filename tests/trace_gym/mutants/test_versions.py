@@ -67,7 +67,7 @@ class Scripted:
 
 def scripted(script: Script, seed: int = 0) -> list[Version]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(choices, "limited", lambda source, _: source)
+        patch.setattr(choices, "limited", lambda code, _: code)
         return versions(LOOP, "", "true\n", seed, cast(Sandbox, Scripted(script)))
 
 
@@ -86,7 +86,7 @@ def test_the_first_seven_that_differ_are_taken() -> None:
     found = scripted(numbered)
     assert outputs(found) == FIRST_SEVEN
     assert Counter(version.mutation == "" for version in found) == {True: 1, False: 7}
-    assert next(version.source for version in found if not version.mutation) == LOOP
+    assert next(version.code for version in found if not version.mutation) == LOOP
 
 
 def test_each_is_shown_as_often_wherever_its_output_came_from() -> None:
@@ -144,18 +144,18 @@ def test_none_is_more_than_twice_as_long_as_another() -> None:
 
 def test_a_version_prints_what_it_says(sandbox: Sandbox) -> None:
     found = versions(LOOP, "", sandbox.run(LOOP).stdout, 5, sandbox)
-    texts = {mutant.source: mutant.kind for mutant in mutants(LOOP, 0)}
+    texts = {mutant.code: mutant.kind for mutant in mutants(LOOP, 0)}
     assert len(found) == OPTIONS and {version.mutation for version in found} == {"", *KINDS}
     for version in found:
-        assert sandbox.run(version.source).stdout == version.output
-        assert {**texts, LOOP: ""}[version.source] == version.mutation
+        assert sandbox.run(version.code).stdout == version.output
+        assert {**texts, LOOP: ""}[version.code] == version.mutation
     assert len({squeeze(version.output) for version in found}) == OPTIONS
     assert found == versions(LOOP, "", sandbox.run(LOOP).stdout, 5, sandbox)
 
 
 def test_a_version_is_the_same_under_every_hash_seed(sandbox: Sandbox) -> None:
     """Two of the mutants print a set of strings, whose order varies."""
-    source = dedent(
+    code = dedent(
         """
         names = {"anna", "bert", "carl", "dora", "emil", "fred", "gina", "hans"}
         for size in range(3, 8):
@@ -163,10 +163,10 @@ def test_a_version_is_the_same_under_every_hash_seed(sandbox: Sandbox) -> None:
         """
     )
     for seed in range(3):
-        found = versions(source, "", sandbox.run(source).stdout, seed, sandbox)
+        found = versions(code, "", sandbox.run(code).stdout, seed, sandbox)
         assert len(found) >= LEAST
         for version in found:
-            assert judge(version.source, "", sandbox).truth == version.output
+            assert judge(version.code, "", sandbox).truth == version.output
             assert not version.output.startswith("21 {")
 
 
@@ -188,7 +188,7 @@ def test_what_is_shown_is_a_version_of_the_tasks_program(injector: str) -> None:
         kinds.add(shown.mutation)
         if info["replaced"] == bare["replaced"]:
             assert own.truth in info["admissible_commands"]
-            lines = zip(own.source.split("\n"), shown.source.split("\n"), strict=True)
+            lines = zip(own.code.split("\n"), shown.code.split("\n"), strict=True)
             assert sum(one != other for one, other in lines) == (shown.mutation != "")
             assert (shown.truth == own.truth) == (shown.mutation == "")
     assert kinds >= {"", "off_by_one", "operator"}
@@ -197,7 +197,7 @@ def test_what_is_shown_is_a_version_of_the_tasks_program(injector: str) -> None:
 
 def test_what_is_another_one_when_its_lines_are_counted_is_no_version(sandbox: Sandbox) -> None:
     """Counting needs names of its own, which two of the mutants count."""
-    source = dedent(
+    code = dedent(
         """
         size = len(globals())
         for k in range(3, 8):
@@ -207,8 +207,8 @@ def test_what_is_another_one_when_its_lines_are_counted_is_no_version(sandbox: S
         """
     )
     for seed in range(3):
-        for version in versions(source, "", sandbox.run(source).stdout, seed, sandbox):
-            assert judge(version.source, "", sandbox).truth == version.output
+        for version in versions(code, "", sandbox.run(code).stdout, seed, sandbox):
+            assert judge(version.code, "", sandbox).truth == version.output
 
 
 def test_what_does_not_parse_has_no_versions(sandbox: Sandbox) -> None:

@@ -25,7 +25,7 @@ for source in sys.argv[1:]:
     try:
         found = open_source(source)
         program = next(found.candidates(len(found))).program
-        print(json.dumps([found.name, len(found), program.source, program.stdin]))
+        print(json.dumps([found.name, len(found), program.code, program.stdin]))
     except TaskGymError as error:
         print(json.dumps([type(error).__name__, str(error)]))
 """

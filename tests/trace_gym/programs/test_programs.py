@@ -65,12 +65,12 @@ def test_an_id_is_one_program() -> None:
     assert make(ids[5]) == made
     assert generate(ids[5]) == made.program
     assert (made.program.family, made.program.level) == ("classes", 4)
-    assert execute(made.program.source, made.program.stdin) == made.measured
+    assert execute(made.program.code, made.program.stdin) == made.measured
 
 
 def test_where_no_draft_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
     useless = Measured("", 1, 0, 0, 0, "ValueError: no")
-    monkeypatch.setattr(builtin, "execute", lambda *source, **limits: useless)
+    monkeypatch.setattr(builtin, "execute", lambda *given, **limits: useless)
     with pytest.raises(
         AdmissionError, match="task id: 17 was given, for which no program of 'strings' at level 2"
     ):
@@ -89,11 +89,11 @@ def test_every_program_runs_and_prints_within_bounds(family: str) -> None:
             assert len(measured.stdout.encode()) <= 2500
             assert measured.lines <= 20_000
             assert measured.depth <= 100  # far from any recursion limit
-            assert len(program.source) <= level_of(level).characters
-            assert program.source.endswith("\n") and "\n\n\n\n" not in program.source
-            assert all(line == line.rstrip() and "\t" not in line for line in program.source.split("\n"))
-            assert max(map(len, program.source.split("\n"))) <= 120
-            assert "$" not in program.source
+            assert len(program.code) <= level_of(level).characters
+            assert program.code.endswith("\n") and "\n\n\n\n" not in program.code
+            assert all(line == line.rstrip() and "\t" not in line for line in program.code.split("\n"))
+            assert max(map(len, program.code.split("\n"))) <= 120
+            assert "$" not in program.code
 
 
 def test_only_the_family_that_reads_has_input() -> None:
@@ -123,14 +123,14 @@ def test_a_level_is_the_same_in_every_family() -> None:
 @pytest.mark.parametrize("family", NAMES)
 def test_programs_differ(family: str) -> None:
     programs = [made.program for level in LEVELS for made in sample(family, level)]
-    assert len({(program.source, program.stdin) for program in programs}) >= 0.97 * len(programs)
+    assert len({(program.code, program.stdin) for program in programs}) >= 0.97 * len(programs)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("level", [1, 10])
 def test_many_programs_differ(level: int) -> None:
     programs = [generate(task_id) for task_id in islice(ids_of(level), 480)]  # thirty of each family
-    assert len({(program.source, program.stdin) for program in programs}) >= 0.98 * len(programs)
+    assert len({(program.code, program.stdin) for program in programs}) >= 0.98 * len(programs)
 
 
 ALLOWED = {
@@ -144,7 +144,7 @@ ALLOWED = {
 
 def test_programs_stay_in_a_part_of_python_that_is_the_same_everywhere() -> None:
     for made in everything():
-        tree = ast.parse(made.program.source)
+        tree = ast.parse(made.program.code)
         used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         bound = names_bound(tree)
         assert (used - bound) & set(vars(builtins)) <= ALLOWED
@@ -165,17 +165,17 @@ def test_programs_stay_in_a_part_of_python_that_is_the_same_everywhere() -> None
 def test_no_objects_with_an_order_of_their_own_are_sorted() -> None:
     # The number of comparisons in sort has changed between versions, so their effects must not be visible.
     for made in everything():
-        source = made.program.source
-        assert "__lt__" not in source or not (".sort(" in source or "sorted(" in source)
+        code = made.program.code
+        assert "__lt__" not in code or not (".sort(" in code or "sorted(" in code)
 
 
 RUNNER = """
 import contextlib, io, json, sys
 outputs = []
-for source, stdin in json.load(sys.stdin):
+for code, stdin in json.load(sys.stdin):
     sys.stdin, out = io.StringIO(stdin), io.StringIO()
     with contextlib.redirect_stdout(out):
-        exec(compile(source, "program", "exec"), {"__name__": "__main__"})
+        exec(compile(code, "program", "exec"), {"__name__": "__main__"})
     outputs.append(out.getvalue())
 json.dump(outputs, sys.stdout)
 """
@@ -185,7 +185,7 @@ def run_elsewhere(programs: list[Program], hash_seed: str) -> list[str]:
     """Returns the outputs in another interpreter, whose standard error must be empty."""
     done = subprocess.run(
         [sys.executable, "-I", "-X", "utf8", "-c", RUNNER],
-        input=json.dumps([(program.source, program.stdin) for program in programs]),
+        input=json.dumps([(program.code, program.stdin) for program in programs]),
         capture_output=True,
         text=True,
         env={"PYTHONHASHSEED": hash_seed},
@@ -205,7 +205,7 @@ def test_another_interpreter_prints_the_same_whatever_its_hash_seed(hash_seed: s
 def test_a_program_is_a_file_that_runs(family: str, tmp_path: Path) -> None:
     made = sample(family, 6)[0]
     file = tmp_path / "program.py"
-    file.write_text(made.program.source)
+    file.write_text(made.program.code)
     done = subprocess.run(
         [sys.executable, file], input=made.program.stdin, capture_output=True, text=True, check=False
     )

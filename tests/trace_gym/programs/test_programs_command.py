@@ -13,7 +13,7 @@ def test_a_program_is_shown_with_what_it_reads_and_prints(capsys: pytest.Capture
     shown = capsys.readouterr().out
     assert shown.startswith(f"task {task_id}: stdin, level 2, ")
     assert shown.endswith(
-        f"{made.program.source}\ninput:\n{made.program.stdin}\noutput:\n{made.measured.stdout}"
+        f"{made.program.code}\ninput:\n{made.program.stdin}\noutput:\n{made.measured.stdout}"
     )
 
 

@@ -70,7 +70,7 @@ def test_a_task_id_is_a_row_and_the_next_ones_stand_in() -> None:
     source = RowSource([{"program": str(n), "inputs": None} for n in range(5)], "five")
     found = list(source.candidates(13))  # 13 mod 5 = 3
     assert [candidate.row for candidate in found] == [3, 4, 0, 1, 2]
-    assert [candidate.program.source for candidate in found] == ["3", "4", "0", "1", "2"]
+    assert [candidate.program.code for candidate in found] == ["3", "4", "0", "1", "2"]
 
 
 def test_builtin_programs_stand_in_for_their_own_kind() -> None:
@@ -78,7 +78,7 @@ def test_builtin_programs_stand_in_for_their_own_kind() -> None:
     found = [candidate.program for candidate in islice(BuiltinSource().candidates(task_id), 3)]
     assert {(program.family, program.level) for program in found} == {split(task_id)}
     assert TASKS % CELLS == 0  # so that ids go round without a change of kind
-    assert len({program.source for program in found}) > 1
+    assert len({program.code for program in found}) > 1
 
 
 @pytest.mark.parametrize(
@@ -211,12 +211,12 @@ def test_upstreams_injection_takes_the_row_or_says_why_not() -> None:
 
 def test_a_program_that_its_prints_disturb_gives_way(tmp_path: Path) -> None:
     # An int of 5001 digits has no repr: with a print after x the program writes "caught", and soundly so.
-    source = "try:\n    x = 10 ** 5000\n    print('fine')\nexcept ValueError:\n    print('caught')\n"
+    code = "try:\n    x = 10 ** 5000\n    print('fine')\nexcept ValueError:\n    print('caught')\n"
     file = tmp_path / "rows.jsonl"
     file.write_text(
-        "".join(json.dumps({"program": text, "inputs": ""}) + "\n" for text in (source, "print(2)\n"))
+        "".join(json.dumps({"program": text, "inputs": ""}) + "\n" for text in (code, "print(2)\n"))
     )
-    printed = [inject(source, task_id) != source for task_id in range(0, 20, 2)]
+    printed = [inject(code, task_id) != code for task_id in range(0, 20, 2)]
     assert True in printed and False in printed
     env: Any = gym.make("CodeTrace-v0", source=str(file), task_ids=[(0, 20)]).unwrapped
     for number, disturbed in enumerate(printed):

@@ -140,13 +140,13 @@ INPUT = "3\r\n10\n20\n30 \n"
 
 @pytest.mark.parametrize("name", HONEST)
 def test_a_program_does_what_the_interpreter_has_it_do(sandbox: Sandbox, tmp_path: Path, name: str) -> None:
-    """The output and the errors are the same, and the exit code is zero in both or in neither."""
+    """Checks output, errors and whether the exit code is zero against the interpreter itself."""
     (tmp_path / "program.py").write_text(HONEST[name], encoding="utf-8", newline="")
     command = [interpreter.executable(), "-S", "-s", "program.py"]
     env = {"PYTHONHASHSEED": "7", "PYTHONIOENCODING": "utf-8:strict", "PYTHONUTF8": "1"}
     plain = subprocess.run(command, cwd=tmp_path, env=env, input=INPUT.encode(), capture_output=True)
     result = sandbox.run(HONEST[name], INPUT, hash_seed=7)
-    # Where a path is shown, the interpreter's own is longer.
+    # The interpreter shows the whole path of its program.
     assert result.stdout == plain.stdout.decode("utf-8", "replace").replace(f"{tmp_path}/", "")
     assert result.status == ("ok" if plain.returncode == 0 else "error")
     shown = plain.stderr.decode().replace(f"{tmp_path}/", "").splitlines()
@@ -155,7 +155,7 @@ def test_a_program_does_what_the_interpreter_has_it_do(sandbox: Sandbox, tmp_pat
 
 
 def test_a_program_may_leave_by_name(sandbox: Sandbox) -> None:
-    """exit and quit come with the packages, which are left out; programs use them all the same."""
+    """Checks that ``exit`` and ``quit`` work, although ``site``, which defines them, is left out."""
     assert sandbox.run("print(1)\nexit()\nprint(2)").stdout == "1\n"
     assert sandbox.run("quit(3)").status == "error"
 
@@ -171,7 +171,7 @@ def test_a_traceback_is_the_program_s_alone(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_hash_seed_holds(sandbox: Sandbox, seed: int) -> None:
-    """hash("a") is the one of an interpreter with this seed, and the others' is another."""
+    """Checks that ``hash("a")`` is that of an interpreter with this seed, and differs between seeds."""
     command = [sys.executable, "-c", "print(hash('a'))"]
     expected = subprocess.run(
         command, env={"PYTHONHASHSEED": str(seed)}, capture_output=True, encoding="utf-8"
@@ -194,7 +194,7 @@ def test_the_first_seed_is_for_programs_that_name_none(sandbox: Sandbox) -> None
 
 
 def test_input_of_any_size(sandbox: Sandbox) -> None:
-    """Five million letters, read at once, by lines, or not at all."""
+    """Checks an input of five million letters that is read at once, by lines, or not at all."""
     text = "0123456789abcde\n" * 312_500
     assert len(text) == 5_000_000
     assert sandbox.run("import sys; print(len(sys.stdin.read()))", text).stdout == "5000000\n"
@@ -209,7 +209,7 @@ def test_a_program_of_any_size(sandbox: Sandbox) -> None:
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(st.text(max_size=50))
 def test_text_goes_in_and_comes_out(text: str) -> None:
-    """Any text but lone surrogates; line ends are read as Python reads them from a file."""
+    """Checks that input and output keep every text, line ends included. Lone surrogates are not drawn."""
     sandbox = text_sandbox()
     program = "import sys; sys.stdout.buffer.write(sys.stdin.buffer.read())"
     assert sandbox.run(program, text).stdout == text
@@ -220,7 +220,7 @@ _kept: list[Sandbox] = []
 
 
 def text_sandbox() -> Sandbox:
-    """A sandbox for all examples."""
+    """Returns one sandbox for all examples."""
     if not _kept:
         _kept.append(Sandbox(limits=LIMITS))
     return _kept[0]
@@ -276,7 +276,7 @@ def test_what_was_printed_before_the_end_is_kept(sandbox: Sandbox) -> None:
 )  # fmt: skip
 def test_status(sandbox: Sandbox, program: str, status: str) -> None:
     if "getattr" in program and sys.version_info >= (3, 12):
-        status = "error"  # such recursion in C is counted since then
+        status = "error"  # since then the interpreter counts such recursion in C
     assert sandbox.run(program).status == status
 
 
@@ -334,7 +334,7 @@ def test_many_programs_come_back_in_order(sandbox: Sandbox) -> None:
 
 
 def test_programs_run_until_there_is_enough(sandbox: Sandbox) -> None:
-    """Results come in order whichever program ends first, and few jobs are taken at a time."""
+    """Checks that results come in the order of the jobs, and that few jobs are taken ahead."""
     taken: list[int] = []
     outputs: list[str] = []
 
@@ -368,7 +368,7 @@ def test_what_still_runs_then_is_ended_and_its_worker_stays(sandbox: Sandbox) ->
 
 @pytest.mark.parametrize("slow", [0, 1])
 def test_a_job_that_cannot_be_made_has_its_turn(sandbox: Sandbox, slow: int) -> None:
-    """Whichever program ends first: its error comes after the results before it, if those are not enough."""
+    """Checks that a job's error is raised after the results before it, and only if they are not enough."""
 
     def jobs() -> Iterator[Job]:
         for i in range(3):
@@ -423,7 +423,7 @@ def test_wrong_arguments_are_named(sandbox: Sandbox) -> None:
 
 
 def test_a_mistake_among_many_runs_none(sandbox: Sandbox) -> None:
-    """Arguments are checked before anything starts."""
+    """Checks that a wrong argument is refused before any program starts."""
     with pytest.raises(ArgumentError):
         sandbox.run_many([Job("open('x', 'w')"), Job(3)])  # type: ignore[arg-type]
     assert sandbox.run("print(1)").stdout == "1\n"

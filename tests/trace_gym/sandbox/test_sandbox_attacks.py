@@ -47,7 +47,7 @@ def nothing_stays(box: Box) -> Iterator[None]:
 
 @pytest.fixture
 def public(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A directory in which everybody may do everything: what keeps a program out is the sandbox alone."""
+    """Makes a directory that is open to every user, so that only the sandbox keeps a program out."""
     with tempfile.TemporaryDirectory(prefix="public-", dir="/tmp") as name:
         os.chmod(name, 0o777)
         (Path(name) / "victim").write_text(SECRET)
@@ -154,7 +154,7 @@ for directory in ("/", "/dev", "/dev/shm", "/etc", "/lib", "/var/tmp"):
 
 
 def test_changes_files_that_belong_to_the_caller(box: Box, tmp_path: Path) -> None:
-    """Below the two levels with a view of files, only root's programs are somebody else."""
+    """Checks that the caller's files are safe. Weaker levels promise it only if root is the caller."""
     if box.level not in FILES and not AS_ROOT:
         pytest.skip("not promised at this level")
     victim = tmp_path / "victim"
@@ -165,7 +165,7 @@ def test_changes_files_that_belong_to_the_caller(box: Box, tmp_path: Path) -> No
 
 
 def test_links_lead_nowhere(box: Box, public: Path) -> None:
-    """Neither the program nor the clean-up after it follows a link to the outside."""
+    """Checks that neither the program nor the clean-up after it follows a link to the outside."""
     result = box(
         attempts(
             f"os.symlink({str(public)!r}, 'out')\n"
@@ -180,7 +180,7 @@ def test_links_lead_nowhere(box: Box, public: Path) -> None:
 
 
 def test_the_working_directory_is_empty_and_goes_away(box: Box) -> None:
-    """However deep the directories in it are (no path may have 10,000 letters), and however closed."""
+    """Checks that directories are removed that nobody may read, or that are too deep for one path."""
     program = (
         "import os\n"
         "print(os.listdir(), os.path.exists('left'))\n"
@@ -246,7 +246,7 @@ def test_reads_the_environment(box: Box, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_uses_inherited_file_descriptors(box: Box, tmp_path: Path) -> None:
-    """The caller has an open secret for its children to inherit, but a program has only three files."""
+    """Checks that a program has only its three streams, although its caller has an inheritable open file."""
     (tmp_path / "secret").write_text(SECRET)
     file = os.open(tmp_path / "secret", os.O_RDWR)
     os.set_inheritable(file, True)
@@ -266,7 +266,7 @@ def test_uses_inherited_file_descriptors(box: Box, tmp_path: Path) -> None:
 
 
 def test_writes_into_its_own_standard_input(box: Box) -> None:
-    """It reads as what was given, twice, whatever the program does to it."""
+    """Checks that a program cannot change its input, for itself or for the next program."""
     program = attempts("tried(os.write, 0, b'xxxx')\ntried(os.ftruncate, 0, 1)\nprint(input())")
     for _ in range(2):
         result = box(program, "given\n")
@@ -336,7 +336,7 @@ tried(os.killpg, os.getpgid(os.getppid()) if os.getppid() > 1 else 1, signal.SIG
         assert result.status == "ok" and "DONE" not in result.stdout
         assert set(result.stdout.split()) <= {"PermissionError", "ProcessLookupError"}
         everybody = box("import os\ntry: os.kill(-1, 9)\nexcept OSError: print('no')")
-        # As somebody else without a filter, it is itself all that it can end.
+        # Under its own user id and without a filter, a program can end only itself.
         assert everybody.status in ("ok", "killed") and (everybody.stdout == "no\n" or box.level == "rlimits")
     finally:
         for number, handler in before.items():
@@ -345,7 +345,7 @@ tried(os.killpg, os.getpgid(os.getppid()) if os.getppid() > 1 else 1, signal.SIG
 
 
 def test_has_a_file_signal_the_parent(box: Box) -> None:
-    """F_SETOWN on a pipe would have the kernel send the signal."""
+    """Checks that a program cannot make the kernel signal another process through a pipe (``F_SETOWN``)."""
     if box.level not in FILTERED:
         pytest.skip("not promised at this level")
     body = f"""
@@ -391,13 +391,13 @@ tried(resource.setrlimit, resource.RLIMIT_NOFILE, (100, 100))
 """
     result = box(attempts(body))
     lines = result.stdout.splitlines()
-    refused = {"PermissionError", "ValueError", "OSError"}  # the last for ids that do not exist inside
+    refused = {"PermissionError", "ValueError", "OSError"}  # OSError: the id does not exist inside
     if box.level == "landlock" and AS_ROOT:
-        # It is still called root there, and has none of root's privileges: these two change nothing.
+        # The program has root's user id without root's privileges, so these two calls change nothing.
         assert lines[:2] == ["DONE None"] * 2
         lines = lines[2:]
     if box.level == "rlimits":
-        # A user namespace of its own, which gives it nothing outside; the rest of the list is refused.
+        # A user namespace is allowed there: it gives no rights outside. The other calls are refused.
         lines = [line.replace("-1 0", "-1 -1") for line in lines]
     assert set(lines) <= {*refused, "-1 -1"}, result.stdout
 
@@ -450,14 +450,14 @@ def test_forks_without_end(box: Box) -> None:
     if box.level in FILTERED:
         assert result.status == "error" and "PermissionError" in result.stderr
     else:
-        assert result.status in ("error", "timeout")  # the first of them ends, or is ended
-    # The machine has room for the caller's own processes, and none are left of the program's.
+        assert result.status in ("error", "timeout")  # the first process ends by itself or is stopped
+    # The caller can start processes again, and the program's are gone.
     assert subprocess.run([sys.executable, "-S", "-c", ""]).returncode == 0
     assert len(os.listdir("/proc")) < before + 50
 
 
 def test_a_fork_bomb_that_does_not_give_up(box: Box) -> None:
-    """At level "rlimits" there are never more processes than allowed, and none afterwards."""
+    """Checks that a program that forks on after every failure is stopped, and leaves no process."""
     limits = Limits(cpu_seconds=1, wall_seconds=0.4, processes=6, output=4096)
     program = """
 import os
@@ -485,18 +485,17 @@ except RuntimeError:
 print(started)
 """
     result = box(program)
-    if (
-        box.level == "landlock" and AS_ROOT
-    ):  # the kernel counts nothing of root's: the clock and memory remain
+    if box.level == "landlock" and AS_ROOT:
+        # The kernel does not count root's processes. Time and memory are still limited.
         assert result.status in ("ok", "timeout")
     else:
         assert result.status == "ok"
-        if AS_ROOT or box.level == "namespaces":  # elsewhere the caller's own processes come and go meanwhile
-            assert int(result.stdout) == LIMITS.processes - 1  # and the one that starts them
+        if AS_ROOT or box.level == "namespaces":  # else the caller's processes count too
+            assert int(result.stdout) == LIMITS.processes - 1  # without the thread that starts them
 
 
 def test_leaves_children_behind(box: Box, public: Path) -> None:
-    """A daemon by the book: forked twice, in a session of its own, with no open files, deaf to signals."""
+    """Checks a daemon that forks twice, has its own session and no open files, and ignores signals."""
     program = f"""
 import os, signal, sys, time
 try:
@@ -541,7 +540,7 @@ print(os.system("echo x") == 0)
     assert result.stdout.split() == ["PermissionError"] * 3 + ["False"]
 
 
-# -- without end -------------------------------------------------------------------------------------------
+# -- endless use -------------------------------------------------------------------------------------------
 
 
 def test_allocates_without_end(box: Box) -> None:
@@ -555,7 +554,7 @@ def test_allocates_without_end(box: Box) -> None:
         "    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
     )
     assert held.status == "error" and "MemoryError" in held.stderr
-    # It came some way, and no further: the interpreter's own mappings count as well.
+    # Less than the limit, because the interpreter's own mappings count as well.
     assert LIMITS.memory / 2 < int(held.stdout) * 1024 < LIMITS.memory
     at_once = box("bytearray(1 << 40)")
     assert at_once.status == "error" and "MemoryError" in at_once.stderr
@@ -567,7 +566,7 @@ def test_allocates_without_end(box: Box) -> None:
 
 
 def test_allocates_outside_its_own_memory(box: Box) -> None:
-    """Files in memory and shared segments are counted by no limit of a process."""
+    """Checks that memory outside a process's limits is refused: files in memory and shared segments."""
     if box.level not in FILTERED:
         pytest.skip("not promised at this level")
     body = """
@@ -589,7 +588,7 @@ def test_prints_without_end(box: Box) -> None:
 
 
 def test_writes_without_end_and_ignores_failure(box: Box) -> None:
-    """The program goes on writing after its pipe is no longer read."""
+    """Checks a program that goes on writing after its pipe is no longer read."""
     program = """
 import os
 while True:

@@ -13,7 +13,7 @@ from trace_gym.sandbox import LEVELS, Sandbox, interpreter, probe, run, trouble
 
 @pytest.fixture
 def missing(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
-    """Takes levels away from this machine."""
+    """Makes the levels of the returned set unavailable on this machine."""
     names: set[str] = set()
     monkeypatch.setattr(probe, "trouble", lambda level: "taken away" if level in names else trouble(level))
     yield names
@@ -79,7 +79,7 @@ def test_unknown_names_are_answered_with_the_nearest() -> None:
 
 
 def test_a_promise_that_does_not_hold_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The trial of the strongest level, run at the weakest, names the missing protection."""
+    """Checks that the trial of the strongest level, run at the weakest, names the missing protection."""
     need("rlimits")
     real = probe.Worker
     monkeypatch.setattr(probe, "Worker", lambda level, hash_seed: real("rlimits", hash_seed))

@@ -36,7 +36,7 @@ def pid_of(sandbox: Sandbox, seed: int = 0) -> int:
 
 
 def state() -> tuple[set[str], set[int], set[str]]:
-    """Returns the state in which a leak would show: open files, processes, directories."""
+    """Returns what a leak would change: open files, processes and temporary directories."""
     gc.collect()
     links = [Path("/proc/self/fd") / name for name in os.listdir("/proc/self/fd")]
     files = {os.readlink(link) for link in links if os.path.lexists(link)}
@@ -106,7 +106,7 @@ def test_what_a_program_does_the_next_does_not_see(sandbox: Sandbox) -> None:
 
 
 def test_random_numbers_differ(sandbox: Sandbox) -> None:
-    """Each program gets its own random seed from the machine, as without a sandbox."""
+    """Checks that each program gets its own random seed from the machine, as without a sandbox."""
     program = "import os, random; print(random.random(), os.urandom(4))"
     assert len({sandbox.run(program).stdout for _ in range(4)}) == 4
 
@@ -122,7 +122,7 @@ def test_what_was_imported_is_imported_again(sandbox: Sandbox) -> None:
 
 
 def test_limits_hold_for_each_program_anew() -> None:
-    """Processor time, files and memory of one program do not count against the next."""
+    """Checks that processor time, files and memory of one program do not count against the next."""
     with Sandbox(limits=Limits(cpu_seconds=1, wall_seconds=60.0)) as tight:
         busy = "import time\nwhile time.process_time() < 0.6: pass\nopen('x', 'w')\nx = bytearray(10**7)"
         results = [tight.run(busy) for _ in range(2)]
@@ -138,11 +138,11 @@ def test_a_killed_worker_is_replaced(sandbox: Sandbox) -> None:
     os.kill(pid, signal.SIGKILL)
     assert sandbox.run("print(1)").stdout == "1\n"
     assert pid_of(sandbox) != pid
-    assert not os.path.exists(f"/proc/{pid}")  # and it was waited for
+    assert not os.path.exists(f"/proc/{pid}")  # its parent waited for it
 
 
 def test_a_worker_that_dies_before_it_begins(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The program runs on another worker. If that one dies too, an error is raised."""
+    """Checks that the program runs on another worker. If that worker dies too, an error is raised."""
     real, deaths = Worker.submit, 0
 
     def submit(worker: Worker, caps: Caps, files: list[int]) -> None:
@@ -165,7 +165,7 @@ def test_a_worker_that_dies_before_it_begins(sandbox: Sandbox, monkeypatch: pyte
 
 
 def test_a_worker_killed_under_a_program(sandbox: Sandbox) -> None:
-    """The program ends with its worker at any stage, and its status is "killed"."""
+    """Checks that the program ends with its worker, and that its status is "killed"."""
     sandbox.run("")
     pid = pid_of(sandbox)
 
@@ -188,7 +188,7 @@ def test_a_worker_killed_under_a_program(sandbox: Sandbox) -> None:
 
 
 def test_a_stopped_worker_is_given_up(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker that no longer answers is killed a while after the program's time is over."""
+    """Checks that a worker that no longer answers is killed soon after the program's time is over."""
     monkeypatch.setattr(execution, "_GRACE_SECONDS", 0.2)
     monkeypatch.setattr(worker, "_END_SECONDS", 0.2)
     with Sandbox(limits=Limits(wall_seconds=0.3), level=sandbox.level) as one:
@@ -199,7 +199,7 @@ def test_a_stopped_worker_is_given_up(sandbox: Sandbox, monkeypatch: pytest.Monk
 
 
 def test_an_interrupt_ends_the_program(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After Ctrl-C in the middle of a run nothing runs, and the sandbox works again."""
+    """Checks that Ctrl-C in the middle of a run ends the program, and that the sandbox works again."""
     sandbox.run("")
     pid = pid_of(sandbox)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -219,7 +219,7 @@ def test_an_interrupt_ends_the_program(sandbox: Sandbox, monkeypatch: pytest.Mon
 
 @pytest.mark.usefixtures("own_directory")
 def test_nothing_is_left_open(sandbox: Sandbox) -> None:
-    """Neither by a sandbox that is closed, nor by one that is forgotten, nor by programs of any kind."""
+    """Checks that nothing is left by a closed sandbox, by an unreferenced one, or by any kind of program."""
     level, before = sandbox.level, state()
     with Sandbox((0, 1), limits=LIMITS, level=level) as closed:
         closed.run_many([Job("print(1)", "", 0), Job("1 / 0", "x" * 10**6, 1), Job("import os; os.abort()")])
@@ -240,7 +240,7 @@ def test_nothing_is_left_open(sandbox: Sandbox) -> None:
 
 
 def test_side_by_side_under_two_seeds(sandbox: Sandbox) -> None:
-    """In sequence, two programs would take the sum of their times."""
+    """Checks that two programs take less time than one after the other."""
     sandbox.run_many([Job("", hash_seed=seed) for seed in (0, 1)])
     begun = time.perf_counter()
     results = sandbox.run_many(
@@ -275,7 +275,7 @@ def test_a_copy_has_workers_of_its_own(sandbox: Sandbox, carry: Callable[[Sandbo
 
 
 def test_a_forked_process_starts_its_own(sandbox: Sandbox) -> None:
-    """And its end does not end the parent's; nor does it hold the parent's open."""
+    """Checks that a forked process has its own worker, and that the parent's worker outlives the fork."""
     sandbox.run("")
     pid = pid_of(sandbox)
     read, write = os.pipe()
@@ -318,7 +318,7 @@ RUNS = "sandbox.run('while True: pass')"
     ids=["killed", "killed, a fork lives on", "exit"],
 )
 def test_workers_end_with_their_host(sandbox: Sandbox, then: str, fork: bool) -> None:
-    """No process goes on and no directory is left, for every kind of end."""
+    """Checks that no process and no directory is left, whichever way the host ends."""
     program = HOST.format(level=sandbox.level, then=then, fork=fork)
     host = subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8",

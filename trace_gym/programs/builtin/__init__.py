@@ -70,7 +70,7 @@ def make(task_id: int) -> Made:
         for draft, measured, misses in _drafts(task_id * _PROGRAMS + attempt, fitting, level):
             drafts += 1
             if nearest is None or misses < nearest.misses:
-                nearest = Made(Program(draft.source, draft.stdin, name, level), measured, misses, drafts)
+                nearest = Made(Program(draft.code, draft.stdin, name, level), measured, misses, drafts)
             if not misses:
                 return nearest
     if nearest is None:
@@ -90,9 +90,9 @@ def _drafts(seed: int, fitting: list[Template], number: int) -> Iterator[tuple[D
         writer = Writer(seed, number, dial)
         written = writer.choice(fitting).write(writer)
         draft = Draft(written) if isinstance(written, str) else written
-        measured = execute(draft.source, draft.stdin, line_limit=20_000, output_limit=_LONGEST_OUTPUT)
+        measured = execute(draft.code, draft.stdin, line_limit=20_000, output_limit=_LONGEST_OUTPUT)
         cost, lines = level.misses(measured)
-        long = len(draft.source) > level.characters
+        long = len(draft.code) > level.characters
         if measured.error is None and measured.stdout.strip() and not long:
             yield draft, measured, abs(cost) + abs(lines)
         if long or measured.error is not None or cost > 0 or (cost == 0 and lines > 0):

@@ -127,12 +127,12 @@ def _one_line(value: object) -> str:
 
 
 def strings(items: Sequence[str]) -> str:
-    """Returns a list of strings as source code."""
+    """Returns a list of strings as code."""
     return f"[{', '.join(map(quoted, items))}]"
 
 
 def quoted(text: str) -> str:
-    """Returns a string as source code; ``text`` has no quotes and no backslashes."""
+    """Returns a string as code; ``text`` has no quotes and no backslashes."""
     return f'"{text}"'
 
 
@@ -208,7 +208,7 @@ def _defines(block: str) -> bool:
 class Draft:
     """A program before it is measured."""
 
-    source: str
+    code: str
     stdin: str = ""
 
 
@@ -217,7 +217,7 @@ class Template:
     """A template of programs in a family.
 
     Attributes:
-        write: Returns a program, or only its source, from a writer.
+        write: Returns a program, or only its code, from a writer.
         lowest, highest: The first and the last level that use the template.
     """
 

@@ -23,7 +23,7 @@ class Ending:
     """The end of a program: it knows the modules from before the program, and the exit code."""
 
     def __init__(self) -> None:
-        self.code = 0
+        self.exit_code = 0
         self._there = {name: module for name, module in sys.modules.items() if name != "__main__"}
         # Registered first, so called last. The interpreter has waited for threads by then.
         atexit.register(self._leave)
@@ -51,7 +51,7 @@ class Ending:
                 _clear(vars(module))
         gc.collect()
         self._flush()
-        os._exit(self.code)
+        os._exit(self.exit_code)
 
     def _flush(self) -> None:
         for stream in (sys.stdout, sys.stderr):
@@ -59,7 +59,7 @@ class Ending:
                 if not stream.closed:
                     stream.flush()
             except Exception as error:
-                self.code = _FLUSH_FAILED
+                self.exit_code = _FLUSH_FAILED
                 if stream is sys.stdout:
                     print(
                         f"Exception ignored in: {stream!r}\n{type(error).__name__}: {error}", file=sys.stderr

@@ -46,9 +46,9 @@ def _exit_code(given: object) -> int:
     return given & 0xFF if -(2**63) <= given < 2**63 else 0xFF
 
 
-def execute(source: bytes) -> None:
+def execute(code: bytes) -> None:
     """Runs the program. Raises SystemExit, or returns at its end; the interpreter does the rest."""
-    text = source.decode("utf-8", "surrogatepass")
+    text = code.decode("utf-8", "surrogatepass")
     streams = {
         "stdin": _open(0, "<stdin>", "strict"),
         "stdout": _open(1, "<stdout>", "strict"),
@@ -75,10 +75,10 @@ def execute(source: bytes) -> None:
     try:
         exec(compile(text, FILE, "exec", dont_inherit=True), names)
     except SystemExit as exit:
-        ending.code = _exit_code(exit.code)
+        ending.exit_code = _exit_code(exit.code)
         raise
     except BaseException as error:
-        ending.code = 1
+        ending.exit_code = 1
         trace = error.__traceback__
         error.__traceback__ = trace and trace.tb_next  # without this function's own line
         sys.excepthook(type(error), error, error.__traceback__)

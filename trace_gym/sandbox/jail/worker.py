@@ -143,6 +143,6 @@ def main() -> None:
     for file in given:
         os.close(file)
     _clean_environment()
-    source = _serve(socket(AF_UNIX, SOCK_SEQPACKET, 0, fileno=control), begun)
-    if source is not None:
-        program.execute(source)
+    code = _serve(socket(AF_UNIX, SOCK_SEQPACKET, 0, fileno=control), begun)
+    if code is not None:
+        program.execute(code)

@@ -1,4 +1,4 @@
-"""Generators: sources, pipelines, walks, conversations, turns, windows."""
+"""Generators: producers, pipelines, walks, conversations, turns, windows."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from trace_gym.programs.builtin.writer import (
 )
 from trace_gym.programs.draws import Draws
 
-#: Sources: names to choose from and the generator's body.
-_SOURCES = (
+#: Producers: names to choose from and the generator's body.
+_PRODUCERS = (
     ("countdown,falling,backwards", "while n > 0:\n    yield n\n    n -= $k"),
     ("doubles,growing,rising", "x = $c\nfor _ in range(n):\n    yield x\n    x *= 2"),
     ("squares,areas", "for i in range(1, n + 1):\n    yield i * i + $c"),
@@ -83,7 +83,7 @@ _SLICERS = {
 }
 
 
-class _Source(NamedTuple):
+class _Producer(NamedTuple):
     """A generator of numbers or letters.
 
     Attributes:
@@ -101,23 +101,23 @@ class _Source(NamedTuple):
     letter: str
 
 
-def sources(w: Writer) -> str:
+def producers(w: Writer) -> str:
     """Returns a program about values that come one at a time, by level."""
-    source = _source(w)
+    producer = _producer(w)
     if w.level < 4:
-        plain = source_printed(w, source)
+        plain = producer_printed(w, producer)
         # Not used by numbers from level 2 on, but drawn: each id keeps its program.
-        return plain if w.level == 1 or source.letter else source_used(w, source)
+        return plain if w.level == 1 or producer.letter else producer_used(w, producer)
     endless = _endless(w)
     take = _take(w)
     if w.level < 7:
         return values_taken(w, endless, take)
-    return values_taken_in_turns(w, endless, take, source)
+    return values_taken_in_turns(w, endless, take, producer)
 
 
-def _source(w: Writer) -> _Source:
-    """Returns one of the sources, and an argument that suits it."""
-    names, body = w.choice(_SOURCES)
+def _producer(w: Writer) -> _Producer:
+    """Returns one of the producers, and an argument that suits it."""
+    names, body = w.choice(_PRODUCERS)
     name = w.choice(names.split(","))
     item = w.choice(("value", "x", "item", "number"))
     k = w.between(2, 5)
@@ -128,12 +128,12 @@ def _source(w: Writer) -> _Source:
         n = n * k - w.below(k)
     if "n //=" in body:
         n = min(1 << min(n, 8), 300) // 2 + w.between(1, 2)
-    return _Source(name, code, item, n, letter=text[0] if "letters" in names else "")
+    return _Producer(name, code, item, n, letter=text[0] if "letters" in names else "")
 
 
-def source_printed(w: Writer, source: _Source) -> str:
-    """Source whose values are printed as they come."""
-    name, code, item, n, _ = source
+def producer_printed(w: Writer, producer: _Producer) -> str:
+    """Producer whose values are printed as they come."""
+    name, code, item, n, _ = producer
     lines = w.choice(
         (
             f"print(list({name}({n})))",
@@ -146,9 +146,9 @@ def source_printed(w: Writer, source: _Source) -> str:
     return program(code, lines)
 
 
-def source_used(w: Writer, source: _Source) -> str:
-    """Source of numbers that are added, counted, paired or filtered."""
-    name, code, item, n, _ = source
+def producer_used(w: Writer, producer: _Producer) -> str:
+    """Producer of numbers that are added, counted, paired or filtered."""
+    name, code, item, n, _ = producer
     other = w.choice((f"{name}({n + 1})", f"range({w.between(1, 9)}, 90)", f"{w.numbers(n, 1, 30)}"))
     lines = w.choice(
         (
@@ -223,10 +223,10 @@ def values_taken(w: Writer, endless: tuple[str, str], take: str) -> str:
     return program(code, take, w.main(body))
 
 
-def values_taken_in_turns(w: Writer, endless: tuple[str, str], take: str, source: _Source) -> str:
-    """Score over turns that take more of an endless generator and all of a source."""
+def values_taken_in_turns(w: Writer, endless: tuple[str, str], take: str, producer: _Producer) -> str:
+    """Score over turns that take more of an endless generator and all of a producer."""
     stream, code = endless
-    name, letter = source.name, source.letter
+    name, letter = producer.name, producer.letter
     body = fill(
         """
         score = 0
@@ -248,7 +248,7 @@ def values_taken_in_turns(w: Writer, endless: tuple[str, str], take: str, source
         tell=w.tell("turn", "turn", w.choice(("chosen", "len(chosen)", "chosen[-1]")), "score"),
         show=w.show("score", "score"),
     )
-    return program(code, take, source.code, w.main(body))
+    return program(code, take, producer.code, w.main(body))
 
 
 def pipelines(w: Writer) -> str:
@@ -318,7 +318,7 @@ def chain_of_stages(w: Writer, stages: list[str], call: str) -> str:
 
 def chain_in_turns(w: Writer, stages: list[str], call: str) -> str:
     """Total over turns that each run a chain of generators on other numbers."""
-    source = define(
+    numbers = define(
         "numbers(x, count)",
         "for i in range(count):\n    x = (x * $a + i) % $m\n    yield x",
         a=w.between(3, 17),
@@ -341,7 +341,7 @@ def chain_in_turns(w: Writer, stages: list[str], call: str) -> str:
         shown=w.choice(("result[:3]", "grand", "sum(result)", "result[-1:]")),
         show=w.show("grand", "grand"),
     )
-    return program(source, *stages, w.main(body))
+    return program(numbers, *stages, w.main(body))
 
 
 def walks(w: Writer) -> str:
@@ -865,7 +865,7 @@ def _scored_parts(w: Writer, name: str) -> str:
 FAMILY = Family(
     "generators",
     (
-        Template(sources),
+        Template(producers),
         Template(pipelines),
         Template(walks, lowest=2),
         Template(conversations),

@@ -600,22 +600,22 @@ def bowls(w: Writer) -> str:
 def emptied_bowl(w: Writer, name: str, stones: list[int]) -> str:
     """Bowl that is emptied by one statement after another."""
     count = len(stones)
-    source = w.below(count)
+    emptied = w.below(count)
     return program(
         fill(
             """
             $name = $stones
-            hand = $name[$source]
-            $name[$source] = 0
+            hand = $name[$emptied]
+            $name[$emptied] = 0
             $act
             print($name)
             """,
             name=name,
             stones=stones,
-            source=source,
+            emptied=emptied,
             act=w.choice(
                 (
-                    f"{name}[{(source + 1) % count}] += hand",
+                    f"{name}[{(emptied + 1) % count}] += hand",
                     f"{name}.append(hand)",
                     f"for i in range({count}):\n    {name}[i] += {w.between(1, 2)}"
                     if count < 4

@@ -16,10 +16,10 @@ from trace_gym.syntax import parse
 _LINE = re.compile(r"(?:\r\n|\r|\n)[ \t]*print\('__DBG_\d+__', [^\r\n]*")
 
 
-def run(source: str, folder: Path, stdin: str = "") -> tuple[int, str, str]:
+def run(code: str, folder: Path, stdin: str = "") -> tuple[int, str, str]:
     """Returns exit code, stdout and stderr of our own program in a fresh interpreter."""
     file = folder / "program.py"
-    file.write_bytes(source.encode())
+    file.write_bytes(code.encode())
     # Not -E: the hash seed must be the same in every run.
     done = subprocess.run(
         [sys.executable, "-S", "-X", "utf8", "-W", "ignore", str(file)],
@@ -32,40 +32,40 @@ def run(source: str, folder: Path, stdin: str = "") -> tuple[int, str, str]:
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
-def without_prints(source: str) -> str:
+def without_prints(code: str) -> str:
     """Returns an injected text without the lines of its debug prints."""
-    return _LINE.sub("", source)
+    return _LINE.sub("", code)
 
 
-def same_tree(injected: str, source: str) -> bool:
+def same_tree(injected: str, code: str) -> bool:
     """Returns whether two programs have the same syntax tree, without the debug prints of the first."""
 
     class Remove(ast.NodeTransformer):
         def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
             return None if is_debug_print(node) else node
 
-    return ast.dump(Remove().visit(parse(injected))) == ast.dump(parse(source))
+    return ast.dump(Remove().visit(parse(injected))) == ast.dump(parse(code))
 
 
 def check_injections(
     programs: Iterable[tuple[str, str]], folder: Path, seeds: Iterable[int] = (0, 1, 2), most: int = 6
 ) -> int:
-    """Asserts that safe injection keeps (source, stdin) programs unchanged. Returns the number of prints.
+    """Asserts that safe injection keeps (code, stdin) programs unchanged. Returns the number of prints.
 
     Without the prints the text is the same to the byte. The program ends as before, and its output without
     the prints' lines is the same.
     """
     prints = 0
-    for source, stdin in programs:
-        code, out, error = run(source, folder, stdin)
+    for code, stdin in programs:
+        exit_1, out, error = run(code, folder, stdin)
         for seed in seeds:
-            injected = inject(source, seed, most=most)
-            assert without_prints(injected) == source
-            assert same_tree(injected, source)
+            injected = inject(code, seed, most=most)
+            assert without_prints(injected) == code
+            assert same_tree(injected, code)
             prints += injected.count("__DBG_")
-            if injected != source:
-                code_2, out_2, error_2 = run(injected, folder, stdin)
-                assert code_2 == code, error_2
+            if injected != code:
+                exit_2, out_2, error_2 = run(injected, folder, stdin)
+                assert exit_2 == exit_1, error_2
                 assert unchanged(out, out_2)
                 assert bool(error) == bool(error_2)
     return prints
