@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from game_gym import exact
 from game_gym.exact import ExactResult, Policy
 from gamespiel.agents.policy import LLMPolicy
-from gamespiel.config import InvalidValueError
-from gamespiel.config.sections import EnvConfig
+from gamespiel.errors import InvalidValueError
 from task_gym.errors import SizeError
+
+if TYPE_CHECKING:
+    from gamespiel.kinds.games import GameKeys
 
 AGENTS: dict[str, Policy] = {
     "random": exact.uniform,
@@ -42,7 +44,7 @@ class ExactComparison:
         return asdict(self)
 
 
-def of_policy(policy: LLMPolicy, env: EnvConfig, *, trained: bool = True) -> ExactComparison:
+def of_policy(policy: LLMPolicy, env: GameKeys, *, trained: bool = True) -> ExactComparison:
     """Returns a language model's exact values against the configured opponent.
 
     Args:
@@ -67,7 +69,7 @@ def of_policy(policy: LLMPolicy, env: EnvConfig, *, trained: bool = True) -> Exa
     return ExactComparison(value(own), value(exact.greedy(own)), untrained)
 
 
-def share(policy: LLMPolicy, env: EnvConfig) -> float:
+def share(policy: LLMPolicy, env: GameKeys) -> float:
     """Returns the policy's share of best response, at temperature 1.
 
     Raises:
@@ -76,7 +78,7 @@ def share(policy: LLMPolicy, env: EnvConfig) -> float:
     return exact.evaluate(_variant(env), policy.distribution, env.opponent, env.rules).share
 
 
-def of_agent(name: str, env: EnvConfig) -> ExactComparison:
+def of_agent(name: str, env: GameKeys) -> ExactComparison:
     """Returns a baseline's exact values.
 
     Raises:
@@ -93,7 +95,7 @@ def of_agent(name: str, env: EnvConfig) -> ExactComparison:
     return ExactComparison(result, greedy, None)
 
 
-def is_enumerable(env: EnvConfig) -> bool:
+def is_enumerable(env: GameKeys) -> bool:
     """Returns whether the configured game, against the configured opponent, can be evaluated exactly."""
     if env.answer != "id" or env.max_turns is not None:
         return False
@@ -118,7 +120,7 @@ def _asked_once(policy: Policy) -> Policy:
     return answer
 
 
-def _variant(env: EnvConfig) -> Any:
+def _variant(env: GameKeys) -> Any:
     if env.task_id is None and env.game is None:
         raise SizeError("exact evaluation takes one game: give env.task_id or env.game, not a set of them")
     if env.answer != "id":

@@ -1,38 +1,11 @@
-"""The options of ``gamespiel eval``, and the names of its agents."""
+"""The options of ``gamespiel eval``."""
 
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
-from gamespiel.config import Config, InvalidValueError
-
-REPLY_AGENTS, CHOICE_AGENTS = ("oracle", "empty", "echo"), ("random", "first")
-
-
-class AgentNames(NamedTuple):
-    """The baselines of one kind of task.
-
-    Attributes:
-        usage: How they are written, for messages.
-        pattern: A regular expression that matches their names.
-    """
-
-    usage: str
-    pattern: str
-
-
-AGENTS = {
-    "openspiel": AgentNames(
-        "random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS]",
-        r"random|first|(is)?mcts(:[1-9]\d*(x[1-9]\d*)?)?",
-    ),
-    "trace": AgentNames(
-        f"{', '.join(REPLY_AGENTS)} (replies), or {', '.join(CHOICE_AGENTS)} (choices)",
-        "|".join((*REPLY_AGENTS, *CHOICE_AGENTS)),
-    ),
-}
-"""The baselines by ``env.env_type``; the first kind needs no ``--env``."""
+from gamespiel.config import Config, EnvConfig, InvalidValueError
+from gamespiel.kinds import KINDS
 
 
 @dataclass(frozen=True)
@@ -83,11 +56,10 @@ class EvalOptions:
 
 
 def _check_agent(agent: str, env_type: str) -> None:
-    usage, pattern = AGENTS[env_type]
-    if re.fullmatch(pattern, agent):
+    if re.fullmatch(KINDS[env_type].agent_pattern, agent):
         return
-    default, *_ = AGENTS
-    with_env = "" if env_type == default else f" with --env {env_type}"
-    others = [kind for kind, names in AGENTS.items() if re.fullmatch(names.pattern, agent)]
-    elsewhere = f"; {agent} goes with --env {others[0]}" if others and env_type == default else ""
-    raise InvalidValueError(f"--agent must be {usage}{with_env}, not {agent!r}{elsewhere}")
+    default = env_type == EnvConfig.env_type
+    with_env = "" if default else f" with --env {env_type}"
+    others = [name for name, kind in KINDS.items() if re.fullmatch(kind.agent_pattern, agent)]
+    elsewhere = f"; {agent} goes with --env {others[0]}" if others and default else ""
+    raise InvalidValueError(f"--agent must be {KINDS[env_type].agents}{with_env}, not {agent!r}{elsewhere}")

@@ -13,6 +13,7 @@ from filelock import FileLock, Timeout
 
 from gamespiel.agents import checkpoint
 from gamespiel.config import SAVED_NAME, Config, ConfigError, InvalidValueError, saved_config
+from gamespiel.kinds import kind_of
 
 METRICS = "metrics.jsonl"
 CURVE = "learning_curve.png"
@@ -83,7 +84,7 @@ def _new_folder(config: Config) -> Path:
         folder = Path(config.run.output_dir)
         folder.mkdir(parents=True, exist_ok=True)
         return folder
-    name = config.env.game or config.model.model_name.rsplit("/", 1)[-1]
+    name = kind_of(config.env).run_name(config.env) or config.model.model_name.rsplit("/", 1)[-1]
     stamp = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-seed{config.run.seed}"
     RUNS.mkdir(parents=True, exist_ok=True)
     for number in count(1):

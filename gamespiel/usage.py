@@ -5,7 +5,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from gamespiel.config import DEFAULT_PRESET, DEFAULT_PRESETS, missing, presets, resolve, to_dict
+from gamespiel.config import DEFAULT_PRESET, DEFAULT_PRESETS, Config, missing, presets, resolve, to_dict
 from gamespiel.config.schema import SECTIONS, describe, node_of
 
 WIDTH = 100
@@ -25,15 +25,20 @@ def command(name: str) -> str:
 
 def config_help() -> str:
     """Returns the presets, and all keys with the values of the default preset."""
+    configs = {name: resolve(name) for name in presets()}
+    others = "".join(
+        f"With --env {name}, train uses {preset} and eval the defaults. "
+        for name, preset in DEFAULT_PRESETS.items()
+        if preset != DEFAULT_PRESET
+    )
     paragraphs = [
-        f"presets: {', '.join(map(_preset, presets()))}",
+        f"presets: {', '.join(map(_preset, configs, configs.values()))}",
         f"configuration keys (--section.key VALUE) with the values of the preset {DEFAULT_PRESET}, which is "
-        "in force if no preset, file or run is named, nor a model to evaluate. With --env trace, train uses "
-        f"{DEFAULT_PRESETS['trace']} and eval the defaults. A file given with --config also starts from the "
-        "defaults: gamespiel schema lists them.",
+        f"in force if no preset, file or run is named, nor a model to evaluate. {others}"
+        "A file given with --config also starts from the defaults: gamespiel schema lists them.",
     ]
     lines = [line for text in paragraphs for line in [*textwrap.wrap(text, WIDTH), ""]]
-    for section, values in to_dict(resolve(DEFAULT_PRESET)).items():
+    for section, values in to_dict(configs[DEFAULT_PRESET]).items():
         lines.append(f"  {section}: {(SECTIONS[section].__doc__ or '').strip()}")
         for name, value in values.items():
             node = node_of(section, [name])
@@ -48,9 +53,9 @@ def config_help() -> str:
     return "\n".join(lines[:-1])
 
 
-def _preset(name: str) -> str:
+def _preset(name: str, config: Config) -> str:
     """Returns a preset's name, with the keys in it that ask for a missing engine."""
-    keys = ", ".join(missing(resolve(name)))
+    keys = ", ".join(missing(config))
     return f"{name} (not built yet: {keys})" if keys else name
 
 

@@ -3,7 +3,6 @@
 from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.config.built import missing, require_built
 from gamespiel.config.checks import env_notices, notices, validate
-from gamespiel.config.errors import ConfigError, InvalidValueError, NotBuiltError, UnknownKeyError
 from gamespiel.config.files import (
     DEFAULT_PRESET,
     DEFAULT_PRESETS,
@@ -28,6 +27,7 @@ from gamespiel.config.sections import (
     RunConfig,
     Stage,
 )
+from gamespiel.errors import ConfigError, InvalidValueError, NotBuiltError, UnknownKeyError
 
 __all__ = [
     "DEFAULT_PRESET",

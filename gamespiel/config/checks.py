@@ -1,20 +1,14 @@
 """Checks across keys: those that must agree, and those without effect."""
 
+import dataclasses
+from typing import Any
+
 from gamespiel.agents.hyperparameters import Hyperparameters
-from gamespiel.config.errors import ConfigError
-from gamespiel.config.layers import GAME_CHOICE, TRACE_CHOICE
-from gamespiel.config.sections import Config, EnvConfig
-
-WITHOUT_EFFECT = {
-    "openspiel": ("injector", "scoring"),
-    "trace": ("opponent", "seeding", "rules", "reward", "max_turns"),
-}
-"""By env_type, the keys of ``env`` that say how the other kind of task is played."""
-
-OTHERS_CHOICE = {"openspiel": TRACE_CHOICE, "trace": ("game", "params", "allowed_game_indices")}
-"""By env_type, the keys of ``env`` that choose tasks of the other kind."""
-
-CALLED = {"openspiel": "games", "trace": "traces"}
+from gamespiel.config.layers import CHOOSING
+from gamespiel.config.sections import Config, EnvConfig, ModelConfig
+from gamespiel.errors import ConfigError
+from gamespiel.kinds import KINDS, kind_of
+from gamespiel.kinds.base import Kind
 
 
 def validate(config: Config) -> Config:
@@ -23,26 +17,42 @@ def validate(config: Config) -> Config:
     Raises:
         ConfigError: Two keys contradict each other, or one needs another.
     """
+    _check_model(config.model)
     _check_env(config.env)
     _check_stages(config)
     return config
 
 
+def _check_model(model: ModelConfig) -> None:
+    if model.use_4bit and model.use_8bit:
+        raise ConfigError("model.use_4bit and model.use_8bit contradict each other: set one of them")
+
+
 def _check_env(env: EnvConfig) -> None:
-    for name in OTHERS_CHOICE[env.env_type]:
-        if getattr(env, name) != getattr(EnvConfig(), name):
-            other = next(kind for kind in CALLED if name not in OTHERS_CHOICE[kind])
+    kind = kind_of(env)
+    for name, other in _of_other_kinds(env).items():
+        if name in other.choice:
             raise ConfigError(
-                f"env.{name} = {getattr(env, name)!r} chooses {CALLED[other]}, and env.env_type is "
-                f"{env.env_type!r}: leave it out, or set env.env_type to {other!r}"
+                f"env.{name} = {getattr(env, name)!r} chooses {other.unit}, and env.env_type is "
+                f"{env.env_type!r}: leave it out, or set env.env_type to {other.env_type!r}"
             )
-    chosen = [f"env.{name}" for name in GAME_CHOICE if getattr(env, name) not in (None, ())]
+    chosen = [f"env.{name}" for name in CHOOSING if getattr(env, name) not in (None, ())]
     if len(chosen) > 1:
-        raise ConfigError(f"only one key may choose the games, not {' and '.join(chosen)}")
-    if env.params and env.game is None:
-        raise ConfigError("env.params needs env.game: a task id carries its own parameters")
+        raise ConfigError(f"only one key may choose the {kind.unit}, not {' and '.join(chosen)}")
+    kind.check(env)
     if env.use_vllm and env.vllm_base_url is None:
         raise ConfigError("env.use_vllm needs env.vllm_base_url, for example http://localhost:8000/v1")
+
+
+def _of_other_kinds(env: EnvConfig) -> dict[str, Kind[Any]]:
+    """Returns the keys that are set and that this kind of task does not read, each with a kind that does."""
+    default, own = EnvConfig(), {field.name for field in dataclasses.fields(kind_of(env).keys)}
+    return {
+        field.name: kind
+        for kind in KINDS.values()
+        for field in dataclasses.fields(kind.keys)
+        if field.name not in own and getattr(env, field.name) != getattr(default, field.name)
+    }
 
 
 def _check_stages(config: Config) -> None:
@@ -81,8 +91,7 @@ def env_notices(env: EnvConfig) -> list[str]:
     if env.vllm_base_url is not None and not env.use_vllm:
         found.append(f"env.vllm_base_url = {env.vllm_base_url} is not used: env.use_vllm is false.")
     found += [
-        f"env.{name} = {getattr(env, name)!r} has no effect on {CALLED[env.env_type]}."
-        for name in WITHOUT_EFFECT[env.env_type]
-        if getattr(env, name) != getattr(EnvConfig(), name)
+        f"env.{name} = {getattr(env, name)!r} has no effect on {kind_of(env).unit}."
+        for name in _of_other_kinds(env)
     ]
     return found

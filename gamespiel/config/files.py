@@ -9,15 +9,17 @@ import yaml
 from pydantic_core import to_jsonable_python
 
 from gamespiel.config.checks import validate
-from gamespiel.config.errors import ConfigError, unknown
 from gamespiel.config.layers import Layer, layer_from_data, layer_from_overrides, merge
-from gamespiel.config.sections import Config
+from gamespiel.config.sections import Config, EnvConfig
 from gamespiel.config.yaml_text import read_yaml, write_yaml
+from gamespiel.errors import ConfigError, unknown
+from gamespiel.kinds import KINDS
 from task_gym.files import write_atomically
 
-DEFAULT_PRESET = "tiny"
-DEFAULT_PRESETS = {"openspiel": DEFAULT_PRESET, "trace": "tiny-trace"}
+DEFAULT_PRESETS = {name: kind.preset for name, kind in KINDS.items() if kind.preset is not None}
 """By env_type, the preset that is trained when neither a preset nor a file is named."""
+
+DEFAULT_PRESET = DEFAULT_PRESETS[EnvConfig.env_type]
 
 SAVED_NAME = "config.yaml"
 """The file in a run's folder that has the run's resolved configuration."""

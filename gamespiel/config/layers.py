@@ -7,16 +7,21 @@ choice replaces the earlier one whole, and so does a later layer with another ki
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gamespiel.config.errors import ConfigError, InvalidValueError, unknown
 from gamespiel.config.parse import parse, read_text
 from gamespiel.config.schema import DOTTED, KEYS, SECTION_OF, SECTIONS
 from gamespiel.config.sections import Config, EnvConfig
+from gamespiel.errors import ConfigError, InvalidValueError, unknown
+from gamespiel.kinds import KINDS
+from gamespiel.kinds.base import TASK_IDS
 
-GAME_CHOICE = ("task_id", "task_ids", "game", "allowed_game_indices")
-"""Keys of ``env`` that each choose the games; only one may be given."""
+CHOOSING = (*TASK_IDS, *(name for kind in KINDS.values() for name in kind.choosing))
+"""Keys of ``env`` that each choose the tasks; only one may be given."""
 
-TRACE_CHOICE = ("source", "level", "family")
-"""Keys of ``env`` that choose the programs to trace, among the tasks of task_id or task_ids."""
+REPLACED = (*CHOOSING, *(name for kind in KINDS.values() for name in kind.belonging))
+"""Keys of ``env`` that a later choice of tasks replaces."""
+
+NARROWING = tuple(name for kind in KINDS.values() for name in kind.narrowing)
+"""Keys of ``env`` that a later choice of tasks keeps, and another kind of task does not."""
 
 
 class Layer(NamedTuple):
@@ -66,12 +71,14 @@ def merge(layers: Sequence[Layer]) -> Config:
     merged: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     for layer in layers:
         env = layer.values.get("env", {})
-        chosen = [key for key in GAME_CHOICE if env.get(key) not in (None, ())]
-        kind = merged["env"].get("env_type", EnvConfig.env_type)
-        changed = env.get("env_type", kind) != kind
-        if chosen or changed:
-            for key in (*GAME_CHOICE, "params", *(TRACE_CHOICE if changed else ())):
-                merged["env"].pop(key, None)
+        env_type = merged["env"].get("env_type", EnvConfig.env_type)
+        dropped: tuple[str, ...] = ()
+        if env.get("env_type", env_type) != env_type:
+            dropped = (*REPLACED, *NARROWING)
+        elif any(env.get(key) not in (None, ()) for key in CHOOSING):
+            dropped = REPLACED
+        for key in dropped:
+            merged["env"].pop(key, None)
         for section, values in layer.values.items():
             merged[section].update(values)
     return Config(**{section: cls(**merged[section]) for section, cls in SECTIONS.items()})

@@ -7,9 +7,9 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from gamespiel.config.errors import ConfigError, InvalidValueError, unknown
 from gamespiel.config.schema import SECTIONS, describe, describe_range, node_of, options
 from gamespiel.config.yaml_text import read_yaml
+from gamespiel.errors import ConfigError, InvalidValueError, unknown
 
 Place = Sequence[str | int]
 """The place of a value in a section: a key, then indices and names within the key's value."""

@@ -1,55 +1,129 @@
-"""The base class of kinds of task: everything that training, evaluation and reports need of one."""
+"""What a kind of task declares and does: everything that the other rooms need of one."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar
 
-import gymnasium as gym
-from rich.console import RenderableType
+from pydantic import AfterValidator, ConfigDict
+from pydantic.dataclasses import dataclass
 
-from gamespiel.agents.evaluation import Measured
-from gamespiel.agents.policy import LLMPolicy
-from gamespiel.agents.rollout import Episode, OnStep
-from gamespiel.agents.vec_env import TextVecEnv
-from gamespiel.config import InvalidValueError
-from gamespiel.config.sections import EnvConfig
-from gamespiel.exact import ExactComparison
+from gamespiel.agents.fields import LISTED, STRICT, Index, Many, key
+from gamespiel.errors import InvalidValueError
 
-MakeEnvs = Callable[[int], TextVecEnv]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    import gymnasium as gym
+    import numpy.typing as npt
+    from rich.console import RenderableType
+
+    from gamespiel.agents.evaluation import Measured
+    from gamespiel.agents.policy import LLMPolicy, PolicySample
+    from gamespiel.agents.rollout import Episode, OnStep
+    from gamespiel.agents.vec_env import TextVecEnv
+    from gamespiel.exact import ExactComparison
+
+MakeEnvs: TypeAlias = "Callable[[int], TextVecEnv]"
 """Number of environments to that many copies of the configured environment."""
 
-ShowProgress = Callable[[int], AbstractContextManager[OnStep]]
+ShowProgress: TypeAlias = "Callable[[int], AbstractContextManager[OnStep]]"
 """Number of episodes to a context whose value is called after each step; see ``report.progress``."""
 
 
-class Kind(ABC):
+def _in_order(bounds: tuple[int, int]) -> tuple[int, int]:
+    if bounds[0] > bounds[1]:
+        raise ValueError("must be [first, last] with first <= last")
+    return bounds
+
+
+TaskRange = Annotated[tuple[Index, Index], LISTED, AfterValidator(_in_order)]
+TASK_IDS = ("task_id", "task_ids")
+
+PART = ConfigDict(**STRICT, defer_build=True)
+"""For a kind's keys: pydantic makes no validator for them, only for the whole section."""
+
+
+@dataclass(frozen=True, config=PART)
+class EnvKeys:
+    """The keys of the ``env`` section that all kinds of task have. A kind derives its own from it."""
+
+    env_type: str = key("openspiel", "the kind of task")
+    env_mode: Literal["local", "docker", "url"] = key("local", "where the environment runs")
+    task_id: Index | None = key(None, "one task")
+    task_ids: Many[Index | TaskRange] = key((), "tasks and [first, last] ranges")
+    answer: Literal["id", "name"] = key("id", "how an action is written: its number or its name")
+    illegal: Literal["penalize", "forfeit", "raise"] = key("penalize", "what an illegal action does")
+    use_vllm: bool = key(False, "sample from a vLLM server")
+    vllm_base_url: str | None = key(None, "URL of that server")
+
+
+Keys = TypeVar("Keys", bound=EnvKeys)
+
+
+class Exact(Protocol):
+    """Functions that compute exact values of the configured task, such as those of ``gamespiel.exact``."""
+
+    def of_policy(self, policy: LLMPolicy, env: Any, *, trained: bool = True) -> ExactComparison: ...
+    def of_agent(self, name: str, env: Any) -> ExactComparison: ...
+    def share(self, policy: LLMPolicy, env: Any) -> float: ...
+
+
+class Kind(ABC, Generic[Keys]):
     """A kind of task. It has no state: the configuration's ``env`` section chooses tasks and how to play."""
 
-    environment: ClassVar[str]
-    """Id of the environment that a policy plays."""
+    env_type: ClassVar[str]
+    """The kind's name in configurations: the value of ``env.env_type``."""
     unit: ClassVar[str]
     """Plural noun for episodes, in messages."""
+    environment: ClassVar[str]
+    """Id of the environment that a policy plays."""
+    agents: ClassVar[str]
+    """How the names of baselines are written, for messages."""
+    agent_pattern: ClassVar[str]
+    """A regular expression that matches these names."""
+    preset: ClassVar[str | None] = None
+    """The preset that is trained if neither a preset nor a file is named; None for the defaults."""
     has_opponents: ClassVar[bool] = False
     """Whether the ``env`` section's opponent plays."""
 
+    # -- keys: those of other kinds have no effect on this one ---------------------------------------------
+
+    keys: ClassVar[type[EnvKeys]]
+    """The keys of the ``env`` section that this kind reads."""
+    choosing: ClassVar[tuple[str, ...]] = ()
+    """Those that each choose the tasks, in the place of ``TASK_IDS``; None or () if not given."""
+    belonging: ClassVar[tuple[str, ...]] = ()
+    """Those that belong to a choice: a later choice of tasks drops them."""
+    narrowing: ClassVar[tuple[str, ...]] = ()
+    """Those that narrow any choice: a later choice of tasks keeps them."""
+
+    @property
+    def choice(self) -> tuple[str, ...]:
+        """The keys that choose tasks of this kind alone: for another kind, they are an error."""
+        return (*self.choosing, *self.belonging, *self.narrowing)
+
+    def check(self, env: Keys) -> None:
+        """Raises ``ConfigError`` if keys of this kind contradict each other. The base class does nothing."""
+
+    # -- tasks ---------------------------------------------------------------------------------------------
+
     @abstractmethod
-    def arguments(self, env: EnvConfig) -> dict[str, Any]:
+    def arguments(self, env: Keys) -> dict[str, Any]:
         """Returns the section as arguments of ``gym.make``.
 
         Raises:
             InvalidValueError: the section chooses no task.
         """
 
-    def settled(self, env: EnvConfig) -> EnvConfig:
+    def settled(self, env: Keys) -> Keys:
         """Returns the section with names that mean the same tasks on any machine and at any time."""
         return env
 
-    @abstractmethod
-    def check_played(self, env: EnvConfig, who: str) -> None:
-        """Raises unless one agent can play an episode of the section.
+    def check_played(self, env: Keys, who: str) -> None:
+        """Raises unless one agent can play an episode of the section. The base class does nothing.
 
         Args:
             env: The section.
@@ -64,18 +138,22 @@ class Kind(ABC):
         """Returns the names of the tasks that may be drawn, in alphabetical order."""
 
     @abstractmethod
-    def where(self, env: EnvConfig, tasks: Sequence[str], agent: str | None) -> str:
+    def where(self, env: Keys, tasks: Sequence[str], agent: str | None) -> str:
         """Returns what an agent (None for a policy) plays, and against whom, for titles."""
 
     @abstractmethod
-    def file_label(self, env: EnvConfig, tasks: Sequence[str]) -> str:
+    def file_label(self, env: Keys, tasks: Sequence[str]) -> str:
         """Returns what is played, and against whom, for names of result files."""
+
+    def run_name(self, env: Keys) -> str | None:
+        """Returns the first part of a new run's name; None for the model's name."""
+        return None
 
     # -- play ----------------------------------------------------------------------------------------------
 
-    @abstractmethod
     def at_once(self, count: int) -> int:
-        """Returns the number of environments that play ``count`` episodes per seat at once."""
+        """Returns the number of environments that play ``count`` episodes per seat at once: one seat's."""
+        return count
 
     @abstractmethod
     def seeds(self, envs: TextVecEnv, count: int, seed: int) -> list[int]:
@@ -83,7 +161,7 @@ class Kind(ABC):
 
     @abstractmethod
     def play_agent(
-        self, name: str, env: EnvConfig, count: int, seed: int, make_envs: MakeEnvs, shown: ShowProgress
+        self, name: str, env: Keys, count: int, seed: int, make_envs: MakeEnvs, shown: ShowProgress
     ) -> list[Episode]:
         """Plays the episodes of an evaluation with a baseline, by name, and returns them."""
 
@@ -97,26 +175,26 @@ class Kind(ABC):
 
     # -- exact values, of kinds that have them -------------------------------------------------------------
 
-    def check_exact(self) -> None:
-        """Raises unless exact values can be computed for some tasks of this kind.
-
-        Raises:
-            InvalidValueError: for none.
-        """
-        raise InvalidValueError(f"--exact is for games small enough to enumerate, not for {self.unit}")
-
-    def is_enumerable(self, env: EnvConfig) -> bool:
+    def is_enumerable(self, env: Keys) -> bool:
         """Returns whether exact values of the configured task can be computed."""
         return False
 
-    def solve_policy(self, policy: LLMPolicy, env: EnvConfig, *, trained: bool = True) -> ExactComparison:
-        """Returns a policy's exact values and, if it is ``trained``, those without adapters."""
-        raise NotImplementedError(f"{type(self).__name__} has no exact values")
+    def exact(self) -> Exact:
+        """Returns what computes exact values.
 
-    def solve_agent(self, name: str, env: EnvConfig) -> ExactComparison:
-        """Returns a baseline's exact values."""
-        raise NotImplementedError(f"{type(self).__name__} has no exact values")
+        Raises:
+            InvalidValueError: tasks of this kind have none.
+        """
+        raise InvalidValueError(f"--exact is for games small enough to enumerate, not for {self.unit}")
 
-    def share(self, policy: LLMPolicy, env: EnvConfig) -> float:
-        """Returns the share of best response that a policy reaches, at temperature 1."""
-        raise NotImplementedError(f"{type(self).__name__} has no exact values")
+
+def sample_of(actions: npt.ArrayLike) -> PolicySample:
+    """Returns a baseline's actions as a policy's sample, with values and log-probabilities of 0."""
+    import numpy as np
+    import torch
+
+    from gamespiel.agents.policy import PolicySample
+
+    taken = np.asarray(actions, dtype=np.int64)
+    zeros = torch.zeros(len(taken))
+    return PolicySample(taken, zeros, zeros, torch.full_like(zeros, torch.nan))

@@ -3,41 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import gymnasium as gym
-import numpy as np
-import torch
-from rich.console import Group, RenderableType
-from rich.text import Text
+from pydantic import BeforeValidator, Field
+from pydantic.dataclasses import dataclass
 
-from game_gym.prompts import SeatView
-from game_gym.task import CONFIGS
-from gamespiel import exact
-from gamespiel.agents.evaluation import Measured, balanced_seeds, by_game, by_seat, play_seeds
-from gamespiel.agents.noise import Purpose, episode_seeds
-from gamespiel.agents.policy import LLMPolicy, PolicySample
-from gamespiel.agents.rollout import Decide, Episode, Masks
-from gamespiel.agents.vec_env import TextVecEnv
-from gamespiel.config import InvalidValueError
-from gamespiel.config.sections import EnvConfig
-from gamespiel.exact import ExactComparison
-from gamespiel.kinds.base import Kind, MakeEnvs, ShowProgress
-from gamespiel.report.tables import SAMPLED_NOTE, sampled_table
-from task_gym.opponents import OPEN, Opponent, make_opponent
+from gamespiel.agents.fields import WHOLE, Index, Many, key
+from gamespiel.errors import ConfigError, InvalidValueError
+from gamespiel.kinds.base import PART, EnvKeys, Exact, Kind, MakeEnvs, ShowProgress, sample_of
+
+if TYPE_CHECKING:
+    import gymnasium as gym
+    from rich.console import RenderableType
+
+    from game_gym.prompts import SeatView
+    from gamespiel.agents.evaluation import Measured
+    from gamespiel.agents.policy import PolicySample
+    from gamespiel.agents.rollout import Decide, Episode, Masks
+    from gamespiel.agents.vec_env import TextVecEnv
+    from task_gym.opponents import Opponent
 
 SEATS = 2
 """Seats of nearly all games: the environments that an evaluation makes for each episode per seat."""
 
+GameParam = str | int | float | bool
+Name = Annotated[str, BeforeValidator(str)]
 
-class Games(Kind):
+
+@dataclass(frozen=True, config=PART)
+class GameKeys(EnvKeys):
+    """The keys of games."""
+
+    game: str | None = key(None, "an OpenSpiel game by name")
+    params: dict[Name, GameParam] = key({}, "the game's parameters")
+    allowed_game_indices: Many[Index] = key((), "games by index (modulo 22)")
+    opponent: str = key("random", "random, first, or mcts, ismcts, mcts-python, also with :SIMS[xROLLOUTS]")
+    seeding: Literal["openenv", "evaluate"] = key("openenv", "the protocol that expands a seed")
+    rules: bool = key(True, "put the rules into each prompt")
+    reward: Literal["score", "upstream"] = key("score", "what an episode pays")
+    max_turns: Annotated[int, Field(ge=2), WHOLE] | None = key(None, "cut an episode after this many turns")
+
+
+class Games(Kind[GameKeys]):
     """OpenSpiel games against an opponent."""
 
-    environment = "GameSpiel-v0"
+    env_type = "openspiel"
     unit = "games"
+    environment = "GameSpiel-v0"
+    agents = "random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS]"
+    agent_pattern = r"random|first|(is)?mcts(:[1-9]\d*(x[1-9]\d*)?)?"
+    preset = "tiny"
     has_opponents = True
+    keys = GameKeys
+    choosing = ("game", "allowed_game_indices")
+    belonging = ("params",)
 
-    def arguments(self, env: EnvConfig) -> dict[str, Any]:
+    def check(self, env: GameKeys) -> None:
+        if env.params and env.game is None:
+            raise ConfigError("env.params needs env.game: a task id carries its own parameters")
+
+    def arguments(self, env: GameKeys) -> dict[str, Any]:
         arguments: dict[str, Any] = {
             "opponent": env.opponent,
             "seeding": env.seeding,
@@ -51,6 +76,8 @@ class Games(Kind):
         if env.game is not None:
             return arguments | {"game": env.game, "params": env.params or None}
         if env.allowed_game_indices:
+            from game_gym.task import CONFIGS
+
             ranges = [(i * CONFIGS, (i + 1) * CONFIGS - 1) for i in env.allowed_game_indices]
             return arguments | {"task_ids": ranges}
         if env.task_ids:
@@ -60,7 +87,9 @@ class Games(Kind):
             "or start from a preset with --preset"
         )
 
-    def check_played(self, env: EnvConfig, who: str) -> None:
+    def check_played(self, env: GameKeys, who: str) -> None:
+        from task_gym.opponents import OPEN
+
         if env.opponent == OPEN:
             raise InvalidValueError(
                 f"{who} needs an opponent to play against; {OPEN!r} leaves every seat to the caller"
@@ -70,23 +99,30 @@ class Games(Kind):
         local: Any = env.unwrapped
         return sorted({variant.spec.name for variant in local.variants})
 
-    def where(self, env: EnvConfig, tasks: Sequence[str], agent: str | None) -> str:
+    def where(self, env: GameKeys, tasks: Sequence[str], agent: str | None) -> str:
         listed = ", ".join(tasks) if len(tasks) <= 3 else f"{len(tasks)} games"
         return f"{listed} against {env.opponent}"
 
-    def file_label(self, env: EnvConfig, tasks: Sequence[str]) -> str:
+    def file_label(self, env: GameKeys, tasks: Sequence[str]) -> str:
         return f"{tasks[0] if len(tasks) == 1 else f'{len(tasks)}-games'}-{env.opponent}"
+
+    def run_name(self, env: GameKeys) -> str | None:
+        return env.game
 
     def at_once(self, count: int) -> int:
         return SEATS * count
 
     def seeds(self, envs: TextVecEnv, count: int, seed: int) -> list[int]:
+        from gamespiel.agents.evaluation import balanced_seeds
+
         # A seat does not depend on the opponent, and "first" is the cheapest.
         return balanced_seeds(envs, count, seed, {"opponent": "first"})
 
     def play_agent(
-        self, name: str, env: EnvConfig, count: int, seed: int, make_envs: MakeEnvs, shown: ShowProgress
+        self, name: str, env: GameKeys, count: int, seed: int, make_envs: MakeEnvs, shown: ShowProgress
     ) -> list[Episode]:
+        from gamespiel.agents.evaluation import play_seeds
+
         envs = make_envs(self.at_once(count))
         seeds = self.seeds(envs, count, seed)
         agent = baseline_agent(name, envs, seed, len(seeds))
@@ -94,27 +130,29 @@ class Games(Kind):
             return play_seeds(envs, agent, seeds, on_step)
 
     def groups(self, episodes: Sequence[Episode]) -> dict[str, list[Episode]]:
+        from gamespiel.agents.evaluation import by_game, by_seat
+
         games = by_game(episodes)
         seats = {f"seat {seat}": own for seat, own in by_seat(episodes).items()}
         return {**(games if len(games) > 1 else {}), **seats, "all": list(episodes)}
 
     def table(self, title: str, rows: Mapping[str, Measured]) -> RenderableType:
+        from rich.console import Group
+        from rich.text import Text
+
+        from gamespiel.report.tables import SAMPLED_NOTE, sampled_table
+
         return Group(sampled_table(title, rows), Text(SAMPLED_NOTE))
 
-    def check_exact(self) -> None:
-        """Does nothing: solving a game finds out whether it is small enough."""
+    def is_enumerable(self, env: GameKeys) -> bool:
+        from gamespiel import exact
 
-    def is_enumerable(self, env: EnvConfig) -> bool:
         return exact.is_enumerable(env)
 
-    def solve_policy(self, policy: LLMPolicy, env: EnvConfig, *, trained: bool = True) -> ExactComparison:
-        return exact.of_policy(policy, env, trained=trained)
+    def exact(self) -> Exact:
+        from gamespiel import exact
 
-    def solve_agent(self, name: str, env: EnvConfig) -> ExactComparison:
-        return exact.of_agent(name, env)
-
-    def share(self, policy: LLMPolicy, env: EnvConfig) -> float:
-        return exact.share(policy, env)
+        return exact
 
 
 def baseline_agent(name: str, env: TextVecEnv, seed: int, episodes: int) -> Decide:
@@ -127,6 +165,10 @@ def baseline_agent(name: str, env: TextVecEnv, seed: int, episodes: int) -> Deci
     Raises:
         OpponentError: no opponent has that name, or it cannot play a game that may be drawn.
     """
+    from game_gym.prompts import SeatView
+    from gamespiel.agents.noise import Purpose, episode_seeds
+    from task_gym.opponents import make_opponent
+
     first: Any = env.envs[0].unwrapped
     for variant in first.variants:
         make_opponent(name, variant.game, variant.spec, seat=0)
@@ -148,7 +190,9 @@ def baseline_agent(name: str, env: TextVecEnv, seed: int, episodes: int) -> Deci
             opponent, view = playing[episode]
             view.state = local.state
             actions.append(opponent.act(view))
-        zeros, no_model = torch.zeros(len(indices)), torch.full((len(indices),), torch.nan)
-        return PolicySample(np.array(actions, dtype=np.int64), zeros, zeros, no_model)
+        return sample_of(actions)
 
     return decide
+
+
+KIND = Games()

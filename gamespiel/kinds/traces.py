@@ -6,73 +6,101 @@ import ast
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import gymnasium as gym
 import numpy as np
-import torch
-from rich.console import RenderableType
+from pydantic import Field
+from pydantic.dataclasses import dataclass
 
-import trace_gym  # noqa: F401  (registers the environments)
-from gamespiel.agents.evaluation import Measured, play_seeds
-from gamespiel.agents.noise import Purpose, action_uniforms, episode_seeds
-from gamespiel.agents.policy import PolicySample
-from gamespiel.agents.rollout import Decide, Episode, Masks, OnStep, Turn
-from gamespiel.agents.vec_env import TextVecEnv
-from gamespiel.config.sections import EnvConfig
-from gamespiel.kinds.base import Kind, MakeEnvs, ShowProgress
-from gamespiel.report.tables import scored_table
-from trace_gym.backends import Trace
-from trace_gym.programs.sources import open_source
-from trace_gym.syntax import parse
+from gamespiel.agents.fields import WHOLE, key
+from gamespiel.kinds.base import PART, EnvKeys, Kind, MakeEnvs, ShowProgress, sample_of
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from gamespiel.agents.evaluation import Measured
+    from gamespiel.agents.policy import PolicySample
+    from gamespiel.agents.rollout import Decide, Episode, Masks, OnStep
+    from gamespiel.agents.vec_env import TextVecEnv
+    from trace_gym.backends import Trace
 
 NAME = "code_trace"
 """Name of the task in results."""
 
+REPLY_ENVIRONMENT = "CodeTrace-v0"
 
-class Traces(Kind):
+REPLIES: Mapping[str, Callable[[Trace], str]] = {
+    "oracle": lambda trace: trace.truth,
+    "empty": lambda trace: "",
+    "echo": lambda trace: echo(trace.code),
+}
+"""Baselines of CodeTrace-v0 by name: a trace to its reply."""
+
+CHOICES = ("random", "first")
+"""Baselines of CodeTraceChoice-v0."""
+
+Level = Annotated[int, Field(ge=1, le=10), WHOLE]
+
+
+@dataclass(frozen=True, config=PART)
+class TraceKeys(EnvKeys):
+    """The keys of code tracing."""
+
+    source: str = key("builtin", "traces: builtin, hub, or a JSONL or Parquet file of programs")
+    level: Level | None = key(None, "traces: builtin programs of this level alone")
+    family: str | None = key(None, "traces: builtin programs of this family alone")
+    injector: Literal["safe", "affine"] = key("safe", "traces: who puts in the debug prints")
+    scoring: Literal["affine", "exact", "lines"] = key("affine", "traces: the score that is paid")
+
+
+class Traces(Kind[TraceKeys]):
     """Programs whose output the agent predicts.
 
     A policy plays the environment with a choice of outputs, a Discrete action as in games. Baselines that
     answer with text play ``REPLY_ENVIRONMENT``.
     """
 
-    environment = "CodeTraceChoice-v0"
+    env_type = "trace"
     unit = "traces"
+    environment = "CodeTraceChoice-v0"
+    agents = f"{', '.join(REPLIES)} (replies), or {', '.join(CHOICES)} (choices)"
+    agent_pattern = "|".join((*REPLIES, *CHOICES))
+    preset = "tiny-trace"
+    keys = TraceKeys
+    narrowing = ("source", "level", "family")
 
-    def arguments(self, env: EnvConfig) -> dict[str, Any]:
+    def arguments(self, env: TraceKeys) -> dict[str, Any]:
         # Answers by name are the outputs themselves, which need no numbered list in the prompt.
         return trace_arguments(env) | {"illegal": env.illegal, "listed": env.answer == "id"}
 
-    def settled(self, env: EnvConfig) -> EnvConfig:
+    def settled(self, env: TraceKeys) -> TraceKeys:
         """Returns the section with a data set's commit in its source: "hub@COMMIT".
 
         Raises:
             SourceError: there is no program source of that name.
         """
-        return dataclasses.replace(env, source=open_source(env.source).name)
+        from trace_gym.programs.sources import open_source
 
-    def check_played(self, env: EnvConfig, who: str) -> None:
-        """Does nothing: there is no opponent."""
+        return dataclasses.replace(env, source=open_source(env.source).name)
 
     def tasks(self, env: gym.Env[Any, Any]) -> list[str]:
         return [NAME]
 
-    def where(self, env: EnvConfig, tasks: Sequence[str], agent: str | None) -> str:
+    def where(self, env: TraceKeys, tasks: Sequence[str], agent: str | None) -> str:
         return REPLY_ENVIRONMENT if agent in REPLIES else self.environment
 
-    def file_label(self, env: EnvConfig, tasks: Sequence[str]) -> str:
+    def file_label(self, env: TraceKeys, tasks: Sequence[str]) -> str:
         return "trace"
-
-    def at_once(self, count: int) -> int:
-        return count
 
     def seeds(self, envs: TextVecEnv, count: int, seed: int) -> list[int]:
         return trace_seeds(seed, count)
 
     def play_agent(
-        self, name: str, env: EnvConfig, count: int, seed: int, make_envs: MakeEnvs, shown: ShowProgress
+        self, name: str, env: TraceKeys, count: int, seed: int, make_envs: MakeEnvs, shown: ShowProgress
     ) -> list[Episode]:
+        from gamespiel.agents.evaluation import play_seeds
+
         seeds = trace_seeds(seed, count)
         if name in REPLIES:
             with shown(count) as on_step:
@@ -84,10 +112,12 @@ class Traces(Kind):
         return by_level_and_family(episodes)
 
     def table(self, title: str, rows: Mapping[str, Measured]) -> RenderableType:
+        from gamespiel.report.tables import scored_table
+
         return scored_table(title, rows)
 
 
-def trace_arguments(env: EnvConfig) -> dict[str, Any]:
+def trace_arguments(env: TraceKeys) -> dict[str, Any]:
     """Returns the section as arguments of any tracing environment; without task ids, all are drawn."""
     return {
         "task_id": env.task_id,
@@ -102,14 +132,15 @@ def trace_arguments(env: EnvConfig) -> dict[str, Any]:
 
 def trace_seeds(seed: int, count: int) -> list[int]:
     """Returns the episode seeds of an evaluation on traces: the same tasks for every agent."""
+    from gamespiel.agents.noise import Purpose, episode_seeds
+
     return episode_seeds(seed, 0, count, Purpose.EVALUATION_TASKS)
 
 
-REPLY_ENVIRONMENT = "CodeTrace-v0"
-
-
-def echo(source: str) -> str:
+def echo(code: str) -> str:
     """Returns a program's text literals, one per line, in the order of the program."""
+    from trace_gym.syntax import parse
+
     found: list[ast.Constant] = []
 
     def read(node: ast.AST) -> None:
@@ -118,27 +149,21 @@ def echo(source: str) -> str:
         for child in ast.iter_child_nodes(node):
             read(child)
 
-    read(parse(source))
+    read(parse(code))
     # Parts of an f-string share its position in some Python versions; they keep the tree's order.
     found.sort(key=lambda node: (node.lineno, node.col_offset))
     return "\n".join(str(node.value) for node in found)
 
 
-REPLIES: Mapping[str, Callable[[Trace], str]] = {
-    "oracle": lambda trace: trace.truth,
-    "empty": lambda trace: "",
-    "echo": lambda trace: echo(trace.source),
-}
-"""Baselines of CodeTrace-v0 by name: a trace to its reply."""
-
-
 def reply_episodes(
-    config: EnvConfig, agent: str, seeds: Sequence[int], on_step: OnStep = lambda over, turns: None
+    config: TraceKeys, agent: str, seeds: Sequence[int], on_step: OnStep = lambda over, turns: None
 ) -> list[Episode]:
     """Plays one episode of CodeTrace-v0 per seed with one of ``REPLIES``; calls ``on_step`` after each.
 
     A turn has action -1 and NaN for a policy's numbers: a reply has no number.
     """
+    from gamespiel.agents.rollout import Episode, Turn
+
     env = gym.make(REPLY_ENVIRONMENT, disable_env_checker=True, **trace_arguments(config))
     local: Any = env.unwrapped
     answer, episodes, no_mask = REPLIES[agent], [], np.zeros(0, dtype=np.bool_)
@@ -157,6 +182,8 @@ def reply_episodes(
 def choice_agent(name: str, seed: int, episodes: int) -> Decide:
     """Returns an agent of CodeTraceChoice-v0: ``random`` picks any of the options, ``first`` the first."""
 
+    from gamespiel.agents.noise import Purpose, action_uniforms
+
     def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> PolicySample:
         options = masks.sum(axis=1)
         if name == "random":
@@ -165,9 +192,7 @@ def choice_agent(name: str, seed: int, episodes: int) -> Decide:
         else:
             rank = np.zeros(len(indices), dtype=np.int64)
         # The legal action that has ``rank`` legal actions before it.
-        actions = np.argmax(masks.cumsum(axis=1) > rank[:, None], axis=1)
-        zeros, no_model = torch.zeros(len(indices)), torch.full((len(indices),), torch.nan)
-        return PolicySample(actions, zeros, zeros, no_model)
+        return sample_of(np.argmax(masks.cumsum(axis=1) > rank[:, None], axis=1))
 
     return decide
 
@@ -181,3 +206,6 @@ def by_level_and_family(episodes: Sequence[Episode]) -> dict[str, list[Episode]]
             for value in sorted(values):
                 groups[f"{name} {value}"] = [e for e in episodes if e.info[name] == value]
     return {**groups, "all": list(episodes)}
+
+
+KIND = Traces()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gamespiel.agents.loggers import to_json
-from gamespiel.config import InvalidValueError
+from gamespiel.errors import InvalidValueError
 from task_gym.files import write_atomically
 
 VALUES = ("sampled", "exact")

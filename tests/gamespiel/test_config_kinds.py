@@ -6,9 +6,19 @@ from pathlib import Path
 import pytest
 
 from gamespiel.assembly import make_envs
-from gamespiel.config import ConfigError, InvalidValueError, env_notices, from_dict, load, notices, resolve
-from gamespiel.config.checks import CALLED, OTHERS_CHOICE, WITHOUT_EFFECT
+from gamespiel.config import (
+    ConfigError,
+    EnvConfig,
+    InvalidValueError,
+    env_notices,
+    from_dict,
+    load,
+    notices,
+    resolve,
+)
 from gamespiel.config.schema import KEYS
+from gamespiel.kinds import KINDS
+from gamespiel.kinds.base import EnvKeys
 from gamespiel.kinds.traces import Traces, trace_arguments
 from task_gym.errors import ArgumentError
 from tests.gamespiel.test_config_files import FILES
@@ -50,7 +60,7 @@ def test_what_chooses_traces_chooses_no_games(data: dict[str, object], message: 
         ({"level": 11}, "env.level must be .* not 11"),
         ({"injector": "save"}, "did you mean 'safe'"),
         ({"scoring": "line"}, "did you mean 'lines'"),
-        ({"task_id": 1, "task_ids": [2]}, "only one key may choose the games"),
+        ({"task_id": 1, "task_ids": [2]}, "only one key may choose the traces"),
     ],
 )
 def test_values_out_of_range(data: dict[str, object], message: str) -> None:
@@ -70,13 +80,14 @@ def test_what_has_no_effect_is_said() -> None:
     assert notices(games) == ["env.scoring = 'lines' has no effect on games."]
 
 
-def test_every_key_is_of_one_kind_or_of_both() -> None:
-    both = {"env_type", "env_mode", "task_id", "task_ids", "answer", "illegal", "use_vllm", "vllm_base_url"}
-    for kind in CALLED:
-        named = [*WITHOUT_EFFECT[kind], *OTHERS_CHOICE[kind]]
-        assert len(named) == len(set(named)) and not both & set(named)
-        both |= set(named)
-    assert both == set(KEYS["env"])
+def test_every_key_is_of_one_kind_or_of_all() -> None:
+    """No key is defined twice, and a kind chooses its tasks by keys of its own."""
+    defined = [name for keys in EnvConfig.__mro__[1:] for name in vars(keys).get("__annotations__", ())]
+    assert sorted(defined) == sorted(KEYS["env"])
+    of_all = {field.name for field in dataclasses.fields(EnvKeys)}
+    for kind in KINDS.values():
+        own = {field.name for field in dataclasses.fields(kind.keys)} - of_all
+        assert len(kind.choice) == len(set(kind.choice)) and set(kind.choice) <= own
 
 
 def test_another_kind_of_task_replaces_the_choice_of_tasks(tmp_path: Path) -> None:

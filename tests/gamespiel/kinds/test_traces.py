@@ -16,14 +16,13 @@ from gamespiel.agents.rollout import Episode
 from gamespiel.config import Config, InvalidValueError, resolve, saved_config
 from gamespiel.evaluation import evaluate
 from gamespiel.kinds.traces import (
-    REPLIES,
     by_level_and_family,
     choice_agent,
     echo,
     reply_episodes,
     trace_seeds,
 )
-from gamespiel.options import REPLY_AGENTS, EvalOptions
+from gamespiel.options import EvalOptions
 from task_gym.errors import TaskGymError
 from tests.gamespiel.runs import quiet, train_quietly
 from trace_gym.programs import hub, sources
@@ -80,14 +79,14 @@ def test_empty_is_never_right(tmp_path: Path) -> None:
 
 
 def test_echo_reads_off_the_literals_as_they_stand() -> None:
-    source = (
+    code = (
         '"""About."""\n'
         "def f(a, b='x'):\n"
         "    return f'{a} and {b!r}'\n"
         "print({'k': 'v', 1: b'no'}, 'a\\n' 'b', 3)\n"
         "print('last')\n"
     )
-    assert echo(source) == "About.\nx\n and \nk\nv\na\nb\nlast"
+    assert echo(code) == "About.\nx\n and \nk\nv\na\nb\nlast"
     assert echo("print(1)") == ""
 
 
@@ -111,10 +110,6 @@ def test_scoring_says_which_score_is_paid() -> None:
     for scoring in ("affine", "exact", "lines"):
         for episode in reply_episodes(config([*LEVEL_1, ("env.scoring", scoring)]).env, "echo", seeds):
             assert episode.total_reward == episode.info["score"] == episode.info["by_scoring"][scoring]
-
-
-def test_the_agents_by_name() -> None:
-    assert tuple(REPLIES) == REPLY_AGENTS
 
 
 # -- choices -----------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The errors of a configuration. Each message tells the reader what to change."""
+"""Errors of configurations and options. Each message tells the reader what to change."""
 
 import difflib
 from collections.abc import Iterable

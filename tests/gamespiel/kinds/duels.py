@@ -1,0 +1,88 @@
+"""A third kind of task in one file, which ``test_third_kind.py`` adds to a copy of the package."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic.dataclasses import dataclass
+
+from gamespiel.agents.fields import Index, key
+from gamespiel.errors import ConfigError
+from gamespiel.kinds.base import PART, EnvKeys, Kind, MakeEnvs, ShowProgress, sample_of
+
+if TYPE_CHECKING:
+    import gymnasium as gym
+    from rich.console import RenderableType
+
+    from gamespiel.agents.evaluation import Measured
+    from gamespiel.agents.policy import PolicySample
+    from gamespiel.agents.rollout import Episode, Masks
+    from gamespiel.agents.vec_env import TextVecEnv
+
+
+@dataclass(frozen=True, config=PART)
+class DuelKeys(EnvKeys):
+    """The keys of duels."""
+
+    table: Literal["small", "large"] | None = key(None, "duels: two players or three")
+    round: Index | None = key(None, "duels: accepted with a table")
+    rival: str = key("first", "duels: who plays the other seats")
+
+
+class Duels(Kind[DuelKeys]):
+    """Kuhn poker at one of two tables."""
+
+    env_type = "duel"
+    unit = "duels"
+    environment = "GameSpiel-v0"
+    agents = "low or high"
+    agent_pattern = "low|high"
+    keys = DuelKeys
+    choosing = ("table",)
+    belonging = ("round",)
+
+    def check(self, env: DuelKeys) -> None:
+        if env.round is not None and env.table is None:
+            raise ConfigError("env.round needs env.table")
+
+    def arguments(self, env: DuelKeys) -> dict[str, Any]:
+        players = 3 if env.table == "large" else 2
+        return {"game": "kuhn_poker", "params": {"players": players}, "opponent": env.rival}
+
+    def check_played(self, env: DuelKeys, who: str) -> None:
+        if env.rival == "open":
+            raise ConfigError(f"{who} needs a rival")
+
+    def tasks(self, env: gym.Env[Any, Any]) -> list[str]:
+        return ["duel"]
+
+    def where(self, env: DuelKeys, tasks: Sequence[str], agent: str | None) -> str:
+        return f"the {env.table} table"
+
+    def file_label(self, env: DuelKeys, tasks: Sequence[str]) -> str:
+        return "duel"
+
+    def seeds(self, envs: TextVecEnv, count: int, seed: int) -> list[int]:
+        return list(range(seed, seed + count))
+
+    def play_agent(
+        self, name: str, env: DuelKeys, count: int, seed: int, make_envs: MakeEnvs, shown: ShowProgress
+    ) -> list[Episode]:
+        from gamespiel.agents.evaluation import play_seeds
+
+        def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> PolicySample:
+            return sample_of([row.nonzero()[0][-1 if name == "high" else 0] for row in masks])
+
+        envs = make_envs(count)
+        with shown(count) as on_step:
+            return play_seeds(envs, decide, self.seeds(envs, count, seed), on_step)
+
+    def groups(self, episodes: Sequence[Episode]) -> dict[str, list[Episode]]:
+        return {"all": list(episodes)}
+
+    def table(self, title: str, rows: Mapping[str, Measured]) -> RenderableType:
+        return f"{title}: {rows['all'].episodes} duels"
+
+
+KIND = Duels()
