@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from gamespiel.agents.decoding.codec import ChatCodec
 from gamespiel.agents.decoding.trie import ActionTrie, Choice
-from gamespiel.agents.engines.transformers import Prefix, TransformersEngine
+from gamespiel.agents.engines import Engine
 from task_gym.errors import TaskGymError
 
 Tokens = tuple[int, ...]
@@ -139,7 +139,7 @@ class ChoiceDecoder:
         engine: Runs the forwards.
     """
 
-    def __init__(self, codec: ChatCodec, engine: TransformersEngine) -> None:
+    def __init__(self, codec: ChatCodec, engine: Engine) -> None:
         self.codec = codec
         self.engine = engine
         self._numbered: Callable[[tuple[int, ...]], ActionTrie] = lru_cache(TRIES_CACHED)(self._of_numbers)
@@ -209,7 +209,7 @@ class ChoiceDecoder:
         tries: dict[int, ActionTrie],
         slot: dict[int, int],
         last: Tensor,
-        prefix: Prefix | None,
+        prefix: Any,
         uniforms: Uniforms,
     ) -> None:
         """Leads the rows of one chunk from their tries' roots to an action, one depth at a time."""
@@ -249,6 +249,31 @@ class ChoiceDecoder:
 
     # -- scoring -------------------------------------------------------------------------------------------
 
+    def split(
+        self,
+        prompts: Sequence[Tokens],
+        legal: Sequence[Legal],
+        actions: Sequence[int],
+        tokens: int,
+    ) -> list[npt.NDArray[np.int64]]:
+        """Returns turns in groups, each of which ``evaluate`` reads within ``tokens`` tokens.
+
+        Groups are arrays of positions, int64. If one group is enough, it has the given order.
+        """
+        rows_of: dict[Tokens, list[int]] = {}
+        for row, (prompt, allowed, action) in enumerate(zip(prompts, legal, actions, strict=True)):
+            rows_of.setdefault((*prompt, *self._read_of(self.trie(allowed), action)), []).append(row)
+        sequences = list(rows_of)
+        chunks = list(self.engine.chunks(sequences, tokens))
+        if len(chunks) <= 1:
+            return [np.arange(len(prompts))] if prompts else []
+        return [np.array([row for i in chunk for row in rows_of[sequences[i]]]) for chunk in chunks]
+
+    def _read_of(self, trie: ActionTrie, action: int) -> Tokens:
+        """Returns the tokens of an action that are read after the prompt: those before its last choice."""
+        path = trie.paths[action]
+        return trie.nodes[path[-1].node].prefix if path else ()
+
     def evaluate(
         self, prompts: Sequence[Tokens], legal: Sequence[Legal], actions: Sequence[int]
     ) -> ChoiceEvaluation:
@@ -264,8 +289,7 @@ class ChoiceDecoder:
             if action not in trie.paths:
                 raise ValueError(f"action {action} is not legal: the legal actions are {list(trie.paths)}")
             path = trie.paths[action]
-            tokens = trie.nodes[path[-1].node].prefix if path else ()
-            sequence = sequences((*prompt, *tokens))
+            sequence = sequences((*prompt, *self._read_of(trie, action)))
             anchors.append((sequence, len(prompt) - 1))
             exact.append(len(trie.nodes) <= 1)
             for choice in path:

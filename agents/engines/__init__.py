@@ -1,5 +1,32 @@
-"""The engines, which run the model's forward passes."""
+"""The engines, which run the model's forward passes. A new one is a file here and its row in ``ENGINES``."""
 
-from gamespiel.agents.engines.transformers import TransformersEngine
+from collections.abc import Mapping
+from typing import Any
 
-__all__ = ["TransformersEngine"]
+from gamespiel.agents.engines.base import Engine, UnsupportedModelError
+from gamespiel.agents.engines.padded import PaddedEngine
+from gamespiel.agents.engines.shared import SharedEngine
+from task_gym.errors import check_choice
+
+__all__ = ["ENGINES", "Engine", "PaddedEngine", "SharedEngine", "UnsupportedModelError", "make_engine"]
+
+ENGINES: Mapping[str, Any] = {"shared": SharedEngine, "padded": PaddedEngine}
+
+
+def make_engine(model: Any, reading: str, **settings: Any) -> Engine:
+    """Returns an engine for a causal language model, or for the PEFT model around one.
+
+    Args:
+        model: The model.
+        reading: A name in ``ENGINES``, or "auto": ``shared`` where the model's attention allows it.
+        settings: See ``base.Model``.
+
+    Raises:
+        ArgumentError: there is no such engine.
+        UnsupportedModelError: it cannot read this model.
+    """
+    check_choice("reading", reading, ("auto", *ENGINES))
+    if reading == "auto":
+        reading = "padded" if SharedEngine.unsupported(model) else "shared"
+    engine: Engine = ENGINES[reading](model, **settings)
+    return engine

@@ -1,4 +1,4 @@
-"""The transformers engine: forward passes of a causal language model, read at chosen positions only.
+"""The engine that reads every sequence on its own, those of about the same length in one forward.
 
 Sequences are padded on the right. Attention is causal and pads come last, so no real token sees a pad and no
 attention mask is needed. Only in an extended cache are pads between prompt and continuation; there they are
@@ -8,52 +8,29 @@ masked.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import DynamicCache
 
-TOKENS_PER_FORWARD = 16_384
+from gamespiel.agents.engines.base import Model
 
 
-class TransformersEngine:
-    """Hidden states and logits of a (PEFT-wrapped) causal language model.
+class PaddedEngine(Model):
+    """Hidden states and logits of a causal language model, with every sequence read on its own."""
 
-    Args:
-        model: A transformers causal language model, or the PEFT model around one.
-        tokens_per_forward: Budget of padded tokens per forward. It only splits the work: the grouping of
-            sequences depends on their lengths and positions alone.
-    """
+    reading = "padded"
 
-    def __init__(self, model: Any, tokens_per_forward: int = TOKENS_PER_FORWARD) -> None:
-        if tokens_per_forward < 1:
-            raise ValueError(f"tokens_per_forward must be at least 1, got {tokens_per_forward}")
-        self.model = model
-        self.tokens_per_forward = tokens_per_forward
-        base = model.get_base_model() if hasattr(model, "get_base_model") else model
-        self.decoder: nn.Module = base.get_decoder()
-        self.head: nn.Linear = base.get_output_embeddings()
-
-    @property
-    def device(self) -> torch.device:
-        return next(self.decoder.parameters()).device
-
-    def adapters_off(self) -> AbstractContextManager[None]:
-        """Returns a context in which the model is the reference policy, without its adapters."""
-        context: AbstractContextManager[None] = self.model.disable_adapter()
-        return context
-
-    def logits(self, hidden: Tensor) -> Tensor:
-        """Returns next-token logits, float32 (k, vocab), from hidden states (k, hidden)."""
-        logits: Tensor = self.head(hidden.to(self.head.weight.dtype))
-        return logits.float()
+    def __init__(self, model: Any, *args: Any, **kwargs: Any) -> None:
+        super().__init__(model, *args, **kwargs)
+        config = self.decoder.config
+        slides = "sliding_attention" in (getattr(config, "layer_types", None) or ("sliding_attention",))
+        self._window: int | None = getattr(config, "sliding_window", None) if slides else None
 
     def read(
         self, sequences: Sequence[tuple[int, ...]], rows: Sequence[int], positions: Sequence[int]
     ) -> Tensor:
-        """Returns hidden states at (row, position) pairs, shape (k, hidden), differentiable."""
         wanted: dict[int, list[int]] = {}
         for k, row in enumerate(rows):
             wanted.setdefault(row, []).append(k)
@@ -61,7 +38,8 @@ class TransformersEngine:
         parts: list[Tensor] = []
         for chunk in self.chunks(sequences):
             ids = self._padded([sequences[row] for row in chunk])
-            states = self.decoder(input_ids=ids, use_cache=False).last_hidden_state
+            with self._recomputing():
+                states = self.decoder(input_ids=ids, use_cache=False).last_hidden_state
             local = [(i, k) for i, row in enumerate(chunk) for k in wanted.get(row, ())]
             at_row = torch.tensor([i for i, _ in local], device=states.device)
             at_position = torch.tensor([positions[k] for _, k in local], device=states.device)
@@ -71,12 +49,13 @@ class TransformersEngine:
         inverse[torch.tensor(order)] = torch.arange(len(order))
         return torch.cat(parts)[inverse.to(parts[0].device)]
 
-    def chunks(self, sequences: Sequence[tuple[int, ...]]) -> Iterator[list[int]]:
-        """Yields indices of sequences to share a forward: of similar length, padded within the budget."""
+    def chunks(self, sequences: Sequence[tuple[int, ...]], budget: int | None = None) -> Iterator[list[int]]:
+        """Yields indices of sequences of similar length; the budget counts padding."""
+        budget = self.tokens_per_forward if budget is None else budget
         chunk: list[int] = []
         for row in sorted(range(len(sequences)), key=lambda row: -len(sequences[row])):
             longest = len(sequences[chunk[0]]) if chunk else 0
-            if chunk and longest * (len(chunk) + 1) > self.tokens_per_forward:
+            if chunk and longest * (len(chunk) + 1) > budget:
                 yield chunk
                 chunk = []
             chunk.append(row)
@@ -85,18 +64,23 @@ class TransformersEngine:
 
     @torch.no_grad()
     def prefill(self, prompts: Sequence[tuple[int, ...]], *, cache: bool) -> tuple[Tensor, Prefix | None]:
-        """Returns hidden states of the prompts' last tokens (n, hidden), and a prefix for ``extend``."""
         lengths = torch.tensor([len(prompt) for prompt in prompts], device=self.device)
-        out = self.decoder(input_ids=self._padded(prompts), use_cache=cache)
+        out = self.decoder(
+            input_ids=self._padded(prompts),
+            use_cache=cache,
+            # Made here, it keeps all tokens of layers with a sliding window too.
+            past_key_values=DynamicCache() if cache else None,
+        )
         last = out.last_hidden_state[torch.arange(len(prompts), device=self.device), lengths - 1]
-        return last, Prefix(out.past_key_values, lengths) if cache else None
+        return last, Prefix(prompts, lengths, out.past_key_values) if cache else None
 
     @torch.no_grad()
     def extend(self, prefix: Prefix, rows: Sequence[int], tokens: Sequence[tuple[int, ...]]) -> Tensor:
-        """Returns hidden states after continuing prompt ``rows[i]`` with ``tokens[i]``, shape (k, hidden).
-
-        Neighbours share a forward within the token budget, their prompts counted.
-        """
+        """Returns hidden states as ``Engine`` says; the budget counts the prompts too."""
+        if self._window is not None and prefix.width + max(map(len, tokens)) > self._window:
+            # A sliding window counts the pads between prompt and continuation, so these are read anew.
+            whole = [(*prefix.prompts[row], *more) for row, more in zip(rows, tokens, strict=True)]
+            return self.read(whole, range(len(whole)), [len(sequence) - 1 for sequence in whole])
         parts, start, longest = [], 0, 0
         for end, sequence in enumerate(tokens):
             longest = max(longest, len(sequence))
@@ -127,15 +111,16 @@ class TransformersEngine:
     def _padded(self, sequences: Sequence[tuple[int, ...]]) -> Tensor:
         width = max(map(len, sequences))
         rows = [[*sequence, *(0,) * (width - len(sequence))] for sequence in sequences]
+        self.tokens_read += sum(map(len, sequences))
         return torch.tensor(rows, device=self.device)
 
 
 class Prefix:
     """Keys and values of prompts of different lengths, padded on the right."""
 
-    def __init__(self, cache: Any, lengths: Tensor) -> None:
+    def __init__(self, prompts: Sequence[tuple[int, ...]], lengths: Tensor, cache: Any) -> None:
+        self.prompts, self.lengths = prompts, lengths
         self._layers = [(layer.keys, layer.values) for layer in cache.layers]
-        self.lengths = lengths
 
     @property
     def width(self) -> int:

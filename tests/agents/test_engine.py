@@ -1,15 +1,19 @@
-"""Forward passes: hidden states at chosen positions, with and without a cache."""
+"""The engines: hidden states at chosen positions, with and without a cache, shared or not."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 import torch
 
-from gamespiel.agents.engines import TransformersEngine
+from gamespiel.agents.engines import ENGINES, PaddedEngine, SharedEngine, UnsupportedModelError, make_engine
 from gamespiel.agents.policy import LLMPolicy
+from task_gym.errors import ArgumentError
 from tests.agents.toys import make_policy
 
 SEQUENCES = [(18, 30, 41), (50, 51, 52, 53, 54, 55, 56), (7,), (9, 8, 7, 6)]
+BOTH = pytest.mark.parametrize("reading", ENGINES)
 
 
 @pytest.fixture(scope="module")
@@ -24,14 +28,16 @@ def alone(policy: LLMPolicy, sequence: tuple[int, ...]) -> torch.Tensor:
     return out.hidden_states[-1][0]
 
 
+@BOTH
 @pytest.mark.parametrize("tokens", [1, 8, 10_000])
-def test_read_gives_what_was_asked_for_in_that_order(policy: LLMPolicy, tokens: int) -> None:
-    engine = TransformersEngine(policy.model, tokens)
+def test_read_gives_what_was_asked_for_in_that_order(policy: LLMPolicy, reading: str, tokens: int) -> None:
+    engine = ENGINES[reading](policy.model, tokens)
     places = [(3, 0), (1, 6), (0, 2), (1, 0), (2, 0), (1, 6)]
     with torch.no_grad():
         states = engine.read(SEQUENCES, [row for row, _ in places], [position for _, position in places])
     expected = torch.stack([alone(policy, SEQUENCES[row])[position] for row, position in places])
     assert torch.allclose(states, expected, atol=1e-5)
+    assert engine.tokens_read == 3 + 7 + 1 + 4
 
 
 def test_logits_are_the_models(policy: LLMPolicy) -> None:
@@ -41,33 +47,92 @@ def test_logits_are_the_models(policy: LLMPolicy) -> None:
     assert torch.allclose(logits, expected, atol=1e-5) and logits.dtype == torch.float32
 
 
-def test_extending_a_cache_is_reading_on(policy: LLMPolicy) -> None:
+@pytest.mark.parametrize(
+    ("setting", "value"), [("logit_scale", 0.5), ("logits_scaling", 4.0), ("final_logit_softcapping", 2.0)]
+)
+def test_logits_are_scaled_as_their_family_does(setting: str, value: float) -> None:
+    """A head of ones on a hidden state of ones has logits of the hidden size, here 3."""
+    engine: Any = object.__new__(PaddedEngine)
+    engine.head = torch.nn.Linear(3, 2, bias=False)
+    torch.nn.init.ones_(engine.head.weight)
+    engine.decoder = torch.nn.Module()
+    engine.decoder.config = type("Config", (), {setting: value})()
+    expected = {"logit_scale": 1.5, "logits_scaling": 0.75, "final_logit_softcapping": 1.8103}[setting]
+    assert engine.logits(torch.ones(1, 3)).tolist() == [[pytest.approx(expected, abs=1e-4)] * 2]
+
+
+@BOTH
+def test_extending_a_cache_is_reading_on(policy: LLMPolicy, reading: str) -> None:
     """Prompts of lengths 3, 7, 1, 4; continuations of different lengths, one prompt continued twice."""
-    engine = policy.engine
+    engine = ENGINES[reading](policy.model)
     last, prefix = engine.prefill(SEQUENCES, cache=True)
-    assert prefix is not None and prefix.width == 7 and prefix.lengths.tolist() == [3, 7, 1, 4]
     for row, sequence in enumerate(SEQUENCES):
         assert torch.allclose(last[row], alone(policy, sequence)[-1], atol=1e-5)
     rows, tokens = [2, 0, 1, 2], [(11, 12, 13), (14,), (15, 16), (17,)]
-    for _ in range(2):  # a second time: extending leaves the cache as it was
+    for budget in (10_000, 4):  # extending leaves the cache as it was
+        engine.tokens_per_forward = budget
         states = engine.extend(prefix, rows, tokens)
         for i, (row, continuation) in enumerate(zip(rows, tokens, strict=True)):
             assert torch.allclose(states[i], alone(policy, SEQUENCES[row] + continuation)[-1], atol=1e-5)
 
 
-def test_no_cache_is_kept_unless_asked_for(policy: LLMPolicy) -> None:
-    assert policy.engine.prefill(SEQUENCES, cache=False)[1] is None
+def test_a_padded_prefix_is_as_wide_as_its_longest_prompt(policy: LLMPolicy) -> None:
+    _, prefix = PaddedEngine(policy.model).prefill(SEQUENCES, cache=True)
+    assert prefix is not None and prefix.width == 7 and prefix.lengths.tolist() == [3, 7, 1, 4]
 
 
-def test_chunks_hold_similar_lengths_within_the_budget(policy: LLMPolicy) -> None:
+@BOTH
+def test_no_cache_is_kept_unless_asked_for(policy: LLMPolicy, reading: str) -> None:
+    assert ENGINES[reading](policy.model).prefill(SEQUENCES, cache=False)[1] is None
+
+
+def test_padded_chunks_hold_similar_lengths_within_the_budget(policy: LLMPolicy) -> None:
     """Longest first: 7 alone fills 8; 4 + 4 (the 3 padded to 4) fills 8; then 1."""
-    engine = TransformersEngine(policy.model, 8)
+    engine = PaddedEngine(policy.model, 8)
     assert list(engine.chunks(SEQUENCES)) == [[1], [3, 0], [2]]
-    assert list(TransformersEngine(policy.model, 28).chunks(SEQUENCES)) == [[1, 3, 0, 2]]
+    assert list(engine.chunks(SEQUENCES, 28)) == [[1, 3, 0, 2]]
     # A sequence above the budget still gets a forward.
-    assert list(TransformersEngine(policy.model, 1).chunks(SEQUENCES)) == [[1], [3], [0], [2]]
+    assert list(engine.chunks(SEQUENCES, 1)) == [[1], [3], [0], [2]]
 
 
-def test_a_budget_of_nothing_is_refused(policy: LLMPolicy) -> None:
-    with pytest.raises(ValueError, match="tokens_per_forward must be at least 1, got 0"):
-        TransformersEngine(policy.model, 0)
+@BOTH
+def test_a_budget_of_nothing_is_refused(policy: LLMPolicy, reading: str) -> None:
+    with pytest.raises(ValueError, match=r"tokens_per_forward must be at least 1, got 0"):
+        ENGINES[reading](policy.model, 0)
+
+
+@BOTH
+def test_checkpointed_layers_give_the_same_gradient(reading: str) -> None:
+    """With gradients they run twice, without gradients once: three times in all, not two."""
+    gradients, calls = [], []
+    for checkpointing in (False, True):
+        made = make_policy(adapters=0.1, model={"reading": reading, "gradient_checkpointing": checkpointing})
+        layer = made.engine.decoder.layers[0].input_layernorm
+        count: list[int] = []
+        layer.register_forward_hook(lambda *_, count=count: count.append(1))
+        made.engine.read(SEQUENCES, range(4), [0] * 4).square().sum().backward()
+        gradients.append(torch.cat([p.grad.flatten() for p in made.adapter_parameters()]))
+        made.set_training_mode(True)
+        with torch.no_grad():
+            made.engine.read(SEQUENCES, range(4), [0] * 4)
+        calls.append(len(count))
+    assert calls == [2, 3]
+    assert torch.allclose(gradients[0], gradients[1], atol=1e-7) and gradients[0].norm() > 0
+
+
+def test_an_engine_is_chosen_by_name(policy: LLMPolicy) -> None:
+    assert isinstance(make_engine(policy.model, "padded"), PaddedEngine)
+    assert isinstance(make_engine(policy.model, "auto"), SharedEngine)
+    with pytest.raises(ArgumentError, match=r"'sharde' was given, allowed: 'auto', 'shared', 'padded'; .*'shared'"):
+        make_engine(policy.model, "sharde")
+
+
+def test_a_model_that_cannot_be_read_as_a_tree_is_read_padded_or_refused(policy: LLMPolicy) -> None:
+    config = policy.engine.decoder.config
+    config.attn_logit_softcapping = 50.0
+    try:
+        assert isinstance(make_engine(policy.model, "auto"), PaddedEngine)
+        with pytest.raises(UnsupportedModelError, match=r"'shared': Qwen3Model caps the logits .*'padded'"):
+            make_engine(policy.model, "shared")
+    finally:
+        del config.attn_logit_softcapping

@@ -13,7 +13,7 @@ import torch
 
 from benchmarks.trace_learning import HELD_OUT
 from gamespiel.agents.decoding import ChatCodec, ChoiceDecoder
-from gamespiel.agents.engines import TransformersEngine
+from gamespiel.agents.engines import PaddedEngine
 from gamespiel.agents.models import TINY, ModelSettings, load_base, load_tokenizer
 from gamespiel.config import resolve
 from scripts.make_tiny import (
@@ -41,7 +41,7 @@ USUAL_MASS = 0.6
 @pytest.fixture(scope="module")
 def decoder() -> ChoiceDecoder:
     codec = ChatCodec(load_tokenizer(ModelSettings()))
-    return ChoiceDecoder(codec, TransformersEngine(load_base(ModelSettings(), "cpu", seed=0)))
+    return ChoiceDecoder(codec, PaddedEngine(load_base(ModelSettings(), "cpu", seed=0)))
 
 
 def short_states(game: str, decoder: ChoiceDecoder, count: int) -> list[Shown]:

@@ -1,0 +1,166 @@
+"""What decoders ask of an engine, and what all engines on a transformers model have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from typing import Any, ClassVar, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+from transformers.modeling_layers import GradientCheckpointingLayer
+
+from task_gym.errors import TaskGymError
+
+Tokens = tuple[int, ...]
+
+TOKENS_PER_FORWARD = 16_384
+
+
+class UnsupportedModelError(TaskGymError, ValueError):
+    """A model that an engine cannot read."""
+
+
+class Engine(Protocol):
+    """Runs the forwards of a language model, and reads them at chosen positions only.
+
+    ``prefill`` gives an opaque prefix that the same engine's ``extend`` takes.
+
+    Attributes:
+        reading: The engine's name in ``ModelSettings.reading``.
+        tokens_per_forward: Budget of tokens per forward. It only splits the work: the grouping of sequences
+            depends on their tokens alone.
+        tokens_read: Tokens read since the start, each repetition counted.
+    """
+
+    tokens_per_forward: int
+    tokens_read: int
+
+    reading: ClassVar[str]
+
+    @property
+    def device(self) -> torch.device:
+        """Returns the device of inputs and outputs."""
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Returns the type of hidden states."""
+
+    def adapters_off(self) -> AbstractContextManager[None]:
+        """Returns a context in which the model is the reference policy, without its adapters."""
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Returns next-token logits, float32 (k, vocab), from hidden states (k, hidden)."""
+
+    def chunks(self, sequences: Sequence[Tokens], budget: int | None = None) -> Iterator[list[int]]:
+        """Yields indices of sequences to share a forward within the budget, the engine's own if None."""
+
+    def read(self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]) -> Tensor:
+        """Returns hidden states at (row, position) pairs, shape (k, hidden), differentiable."""
+
+    def prefill(self, prompts: Sequence[Tokens], *, cache: bool) -> tuple[Tensor, Any]:
+        """Returns hidden states of the prompts' last tokens (n, hidden), and a prefix for ``extend``.
+
+        Without ``cache`` the prefix is None.
+        """
+
+    def extend(self, prefix: Any, rows: Sequence[int], tokens: Sequence[Tokens]) -> Tensor:
+        """Returns hidden states after continuing prompt ``rows[i]`` with ``tokens[i]``, shape (k, hidden)."""
+
+
+class Model:
+    """The parts of an engine that do not depend on how it lays out sequences.
+
+    Args:
+        model: A transformers causal language model, or the PEFT model around one.
+        tokens_per_forward: See ``Engine``.
+        gradient_checkpointing: Whether passes with gradients keep each layer's input alone, and compute the
+            rest of it again when they go back: slower by a forward, for a fraction of the memory.
+    """
+
+    reading: ClassVar[str]
+
+    def __init__(
+        self, model: Any, tokens_per_forward: int | None = None, *, gradient_checkpointing: bool = False
+    ) -> None:
+        tokens = TOKENS_PER_FORWARD if tokens_per_forward is None else tokens_per_forward
+        if tokens < 1:
+            raise ValueError(f"tokens_per_forward must be at least 1, got {tokens}")
+        self.model = model
+        self.tokens_per_forward = tokens
+        self.tokens_read = 0
+        base = base_of(model)
+        self.decoder: nn.Module = decoder_of(model)
+        self.head: nn.Linear = base.get_output_embeddings()
+        self._checkpointed = checkpointed_layers(self.decoder) if gradient_checkpointing else []
+
+    @contextmanager
+    def _recomputing(self) -> Iterator[None]:
+        """Checkpoints the layers within the context, if that was asked for.
+
+        transformers checkpoints layers in training mode alone, silently. The layers themselves have nothing
+        that depends on the mode; their parts, which might have dropout, stay in evaluation mode.
+        """
+        for layer in self._checkpointed:
+            layer.training = torch.is_grad_enabled()
+        try:
+            yield
+        finally:
+            for layer in self._checkpointed:
+                layer.training = False
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.decoder.parameters()).device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.head.weight.dtype
+
+    def adapters_off(self) -> AbstractContextManager[None]:
+        context: AbstractContextManager[None] = self.model.disable_adapter()
+        return context
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        logits: Tensor = self.head(hidden.to(self.head.weight.dtype)).float()
+        # What some families do behind the head: Granite divides, Cohere multiplies, Gemma 2 caps.
+        config = self.decoder.config
+        if scale := getattr(config, "logit_scale", None):
+            logits = logits * scale
+        if divisor := getattr(config, "logits_scaling", None):
+            logits = logits / divisor
+        if cap := getattr(config, "final_logit_softcapping", None):
+            logits = cap * torch.tanh(logits / cap)
+        return logits
+
+
+def base_of(model: Any) -> Any:
+    """Returns the transformers model within a PEFT model, or the model itself."""
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
+
+
+def decoder_of(model: Any) -> Any:
+    """Returns the model without its output embeddings."""
+    return base_of(model).get_decoder()
+
+
+def checkpointed_layers(decoder: nn.Module) -> list[Any]:
+    """Sets a decoder's layers to be checkpointed in training mode, and returns them.
+
+    transformers' own method would also make the embeddings' output ask for a gradient that nobody needs.
+
+    Raises:
+        UnsupportedModelError: the model has no such layers.
+    """
+    layers: list[Any] = [m for m in decoder.modules() if isinstance(m, GradientCheckpointingLayer)]
+    if not layers:
+        raise UnsupportedModelError(
+            f"gradient_checkpointing: {type(decoder).__name__} has no layers that transformers can "
+            "checkpoint; allowed: false, with a smaller ppo.tokens_per_backward"
+        )
+    for layer in layers:
+        layer.gradient_checkpointing = True
+        layer._gradient_checkpointing_func = partial(checkpoint, use_reentrant=False)
+    return layers

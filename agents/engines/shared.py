@@ -1,0 +1,143 @@
+"""The engine that reads what sequences share once: their tokens are one row, attended to as a tree.
+
+Long beginnings (system text, rules, seat) are common to the prompts of a batch. In a forward of this engine
+each distinct beginning stands once, at every level of sharing, with gradients too: the gradient of a shared
+token is the sum over the sequences that continue it. Linear layers see no padding.
+
+The idea is known from prefix grouping and tree training for policy gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gamespiel.agents.engines.base import Model, UnsupportedModelError, decoder_of
+from gamespiel.agents.engines.token_tree import Indices, Tokens, TokenTree, continued_tiles, groups, tiles
+from gamespiel.agents.engines.tree_attention import NAME, KeysValues, Layout, register
+
+TILE = 128
+"""Tokens of a tile. Fewer gather the ancestors' keys more often; more attend to keys in vain."""
+
+CONTINUED_TILE = 16
+"""Tokens of a tile of continuations, which are few and share only their prompts."""
+
+LAYER_TYPES = {"full_attention", "sliding_attention"}
+
+
+class SharedEngine(Model):
+    """Hidden states and logits of a causal language model, with shared beginnings read once.
+
+    Raises:
+        UnsupportedModelError: the model's attention is none that can be computed on a tree.
+    """
+
+    reading = "shared"
+
+    def __init__(self, model: Any, *args: Any, **kwargs: Any) -> None:
+        super().__init__(model, *args, **kwargs)
+        if reason := self.unsupported(model):
+            raise UnsupportedModelError(f"reading 'shared': {reason}; allowed: reading 'padded'")
+        register()
+        self.decoder.set_attn_implementation(NAME)  # type: ignore[operator]
+
+    @staticmethod
+    def unsupported(model: Any) -> str | None:
+        """Returns why a model's attention cannot be computed on a tree, or None if it can."""
+        decoder = decoder_of(model)
+        name, config = type(decoder).__name__, decoder.config
+        if not getattr(decoder, "_supports_attention_backend", False):
+            return f"{name} takes no attention function"
+        if other := set(getattr(config, "layer_types", None) or ()) - LAYER_TYPES:
+            return f"{name} has layers of type {', '.join(sorted(other))}"
+        if getattr(config, "attn_logit_softcapping", None) is not None:
+            return f"{name} caps the logits of its attention"
+        if any("sinks" in parameter for parameter, _ in decoder.named_parameters()):
+            return f"{name} has attention sinks"
+        return None
+
+    def chunks(self, sequences: Sequence[Tokens], budget: int | None = None) -> Iterator[list[int]]:
+        return groups(sequences, self.tokens_per_forward if budget is None else budget)
+
+    def read(self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]) -> Tensor:
+        wanted: dict[int, list[int]] = {}
+        for k, row in enumerate(rows):
+            wanted.setdefault(row, []).append(k)
+        order: list[int] = []
+        parts: list[Tensor] = []
+        for chunk in self.chunks(sequences):
+            tree = TokenTree.of([sequences[row] for row in chunk])
+            local = [(i, k) for i, row in enumerate(chunk) for k in wanted.get(row, ())]
+            at = np.array([tree.paths[i][positions[k]] for i, k in local], dtype=np.int64)
+            parts.append(self._states(tree).index_select(0, self._tensor(at)))
+            order.extend(k for _, k in local)
+        inverse = np.empty(len(order), dtype=np.int64)
+        inverse[order] = np.arange(len(order))
+        return torch.cat(parts).index_select(0, self._tensor(inverse))
+
+    @torch.no_grad()
+    def prefill(self, prompts: Sequence[Tokens], *, cache: bool) -> tuple[Tensor, TreePrefix | None]:
+        tree = TokenTree.of(prompts)
+        kept: dict[int, KeysValues] | None = {} if cache else None
+        states = self._states(tree, kept)
+        last = np.array([path[-1] for path in tree.paths])
+        return states.index_select(0, self._tensor(last)), None if kept is None else TreePrefix(tree, kept)
+
+    @torch.no_grad()
+    def extend(self, prefix: TreePrefix, rows: Sequence[int], tokens: Sequence[Tokens]) -> Tensor:
+        """Returns hidden states as ``Engine`` says; the budget counts the continuations."""
+        parts, start, size = [], 0, 0
+        for end, sequence in enumerate(tokens):
+            size += len(sequence)
+            if end > start and size > self.tokens_per_forward:
+                parts.append(self._extend(prefix, rows[start:end], tokens[start:end]))
+                start, size = end, len(sequence)
+        parts.append(self._extend(prefix, rows[start:], tokens[start:]))
+        return torch.cat(parts)
+
+    def _extend(self, prefix: TreePrefix, rows: Sequence[int], tokens: Sequence[Tokens]) -> Tensor:
+        order = sorted(range(len(rows)), key=lambda i: int(prefix.tree.paths[rows[i]][-1]))
+        paths = [prefix.tree.paths[rows[i]] for i in order]
+        counts = [len(tokens[i]) for i in order]
+        layout = Layout.of(continued_tiles(prefix.tree, paths, counts, CONTINUED_TILE), self.device)
+        layout.stored = prefix.stored
+        ids = np.concatenate([np.array(tokens[i], dtype=np.int64) for i in order])
+        depths = np.concatenate([len(path) + np.arange(n) for path, n in zip(paths, counts, strict=True)])
+        states = self._forward(ids, depths, layout)
+        last = np.empty(len(order), dtype=np.int64)
+        last[order] = np.cumsum(counts) - 1
+        return states.index_select(0, self._tensor(last))
+
+    def _states(self, tree: TokenTree, kept: dict[int, KeysValues] | None = None) -> Tensor:
+        """Returns the hidden states of a tree's row, (n, hidden); ``kept`` takes its keys and values."""
+        layout = Layout.of(tiles(tree, TILE), self.device)
+        layout.kept = kept
+        return self._forward(tree.tokens, tree.depths, layout)
+
+    def _forward(self, ids: Indices, depths: Indices, layout: Layout) -> Tensor:
+        self.tokens_read += len(ids)
+        # A mask of four dimensions is taken as it is, so transformers makes none; the layout is used instead.
+        unused = torch.empty(1, 1, 1, 0, device=self.device)
+        with self._recomputing():
+            states: Tensor = self.decoder(
+                input_ids=self._tensor(ids)[None],
+                position_ids=self._tensor(depths)[None],
+                attention_mask=unused,
+                use_cache=False,
+                tree=layout,
+            ).last_hidden_state
+        return states[0]
+
+    def _tensor(self, indices: Indices) -> Tensor:
+        return torch.from_numpy(indices).to(self.device)
+
+
+class TreePrefix:
+    """Keys and values of prompts that share beginnings, one of each distinct token."""
+
+    def __init__(self, tree: TokenTree, stored: dict[int, KeysValues]) -> None:
+        self.tree, self.stored = tree, stored

@@ -1,0 +1,188 @@
+"""The layout of token sequences that share beginnings: one row, in which each shared token stands once.
+
+The sequences' trie is written depth first. A token's descendants then follow it without a gap, so one number
+per token, the end of its subtree, says who may attend to it: token i attends to token j if j <= i < end[j].
+Tokens are attended to in tiles of neighbours. All that a tile needs from before it are the ancestors of its
+first token: as many as that token is deep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Tokens = tuple[int, ...]
+Indices = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TokenTree:
+    """Sequences as one row of n distinct tokens, depth first.
+
+    Attributes:
+        tokens: int64 (n,).
+        depths: Each token's position in its sequences, int64 (n,).
+        ends: End of each token's subtree in the row, exclusive, int64 (n,).
+        paths: Per sequence, where its tokens stand in the row, int64 (its length,).
+    """
+
+    tokens: Indices
+    depths: Indices
+    ends: Indices
+    paths: list[Indices]
+
+    @classmethod
+    def of(cls, sequences: Sequence[Tokens]) -> TokenTree:
+        """Returns the tree of non-empty sequences; those given twice stand once."""
+        rows = [np.array(sequence, dtype=np.int64) for sequence in sequences]
+        size = sum(map(len, rows))
+        tokens, depths, ends = (np.empty(size, dtype=np.int64) for _ in range(3))
+        paths: list[Indices] = [np.empty(0, dtype=np.int64)] * len(rows)
+        before, path, n = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), 0
+        for row in ordered(sequences):
+            shared = common(before, rows[row])
+            ends[path[shared:]] = n
+            new = np.arange(n, n + len(rows[row]) - shared)
+            tokens[new], depths[new] = rows[row][shared:], np.arange(shared, len(rows[row]))
+            path = paths[row] = np.concatenate([path[:shared], new])
+            before, n = rows[row], n + len(new)
+        ends[path] = n
+        return cls(tokens[:n], depths[:n], ends[:n], paths)
+
+
+def ordered(sequences: Sequence[Tokens]) -> list[int]:
+    """Returns the indices of sequences in lexicographic order, which puts shared beginnings side by side."""
+    return sorted(range(len(sequences)), key=sequences.__getitem__)
+
+
+def common(one: Indices, other: Indices) -> int:
+    """Returns the length of the longest common beginning."""
+    width = min(len(one), len(other))
+    different = np.flatnonzero(one[:width] != other[:width])
+    return int(different[0]) if len(different) else width
+
+
+def groups(sequences: Sequence[Tokens], budget: int) -> Iterator[list[int]]:
+    """Yields indices of sequences whose tree has at most ``budget`` tokens; a longer sequence is alone."""
+    group: list[int] = []
+    before, n = np.empty(0, dtype=np.int64), 0
+    for row in ordered(sequences):
+        tokens = np.array(sequences[row], dtype=np.int64)
+        n += len(tokens) - common(before, tokens)
+        if group and n > budget:
+            yield group
+            group, n = [], len(tokens)
+        group.append(row)
+        before = tokens
+    if group:
+        yield group
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Tiles of the same size: b of them, of t queries and k keys each.
+
+    Attributes:
+        queries: Tokens that attend, by place in the row that is read, int64 (b, t). A tile that is too short
+            repeats its first token.
+        keys: Tokens that they may attend to, by place among the stored tokens and, after them, the row,
+            int64 (b, k). A tile with fewer repeats its first key.
+        allowed: bool (b, t, k), true = attends.
+        distance: Positions between query and key, int64 (b, t, k).
+    """
+
+    queries: Indices
+    keys: Indices
+    allowed: npt.NDArray[np.bool_]
+    distance: Indices
+
+
+class _Tile(NamedTuple):
+    """One tile: see ``Tiles``."""
+
+    queries: Indices
+    keys: Indices
+    allowed: npt.NDArray[np.bool_]
+    distance: Indices
+
+
+KEYS_ROUNDED_TO = 64
+"""Tiles with about as many keys share one call; fast kernels also want a mask's rows aligned."""
+
+
+def tiles(tree: TokenTree, width: int) -> list[Tiles]:
+    """Returns the tree's row in tiles of ``width`` tokens, with what each may attend to."""
+    made = []
+    leaves = {int(path[-1]): path for path in tree.paths}
+    ends_of_paths = np.array(sorted(leaves))
+    for start in range(0, len(tree.tokens), width):
+        queries = np.arange(start, min(start + width, len(tree.tokens)))
+        # The next end of a path, depth first, lies below the tile's first token.
+        path = leaves[int(ends_of_paths[np.searchsorted(ends_of_paths, start)])]
+        keys = np.concatenate([path[: tree.depths[start]], queries])
+        allowed = (keys <= queries[:, None]) & (queries[:, None] < tree.ends[keys])
+        made.append(_Tile(queries, keys, allowed, tree.depths[queries][:, None] - tree.depths[keys]))
+    return _batched(made, width)
+
+
+def continued_tiles(
+    tree: TokenTree, paths: Sequence[Indices], counts: Sequence[int], width: int
+) -> list[Tiles]:
+    """Returns rows of new tokens in tiles: ``counts[i]`` tokens continue ``paths[i]``, a path of the tree.
+
+    New tokens stand behind the stored ones, row by row.
+    """
+    made, first = [], np.concatenate([[0], np.cumsum(counts)])
+    row_of = np.repeat(np.arange(len(counts)), counts)
+    depths = np.concatenate([len(path) + np.arange(n) for path, n in zip(paths, counts, strict=True)])
+    anchors = np.array([path[-1] for path in paths])[row_of]
+    stored = len(tree.tokens)
+    for start in range(0, len(row_of), width):
+        queries = np.arange(start, min(start + width, len(row_of)))
+        rows = np.unique(row_of[queries])
+        old = np.unique(np.concatenate([paths[row] for row in rows]))
+        new = np.arange(first[rows[0]], queries[-1] + 1)
+        at = queries[:, None]
+        allowed = np.concatenate(
+            [
+                (old <= anchors[at]) & (anchors[at] < tree.ends[old]),
+                (row_of[new] == row_of[at]) & (new <= at),
+            ],
+            axis=1,
+        )
+        distance = depths[at] - np.concatenate([tree.depths[old], depths[new]])
+        made.append(_Tile(queries, np.concatenate([old, stored + new]), allowed, distance))
+    return _batched(made, width)
+
+
+def _batched(made: Sequence[_Tile], width: int) -> list[Tiles]:
+    """Returns the tiles, those of about the same number of keys together."""
+    by_size: dict[int, list[_Tile]] = {}
+    for tile in made:
+        size = -(-len(tile.keys) // KEYS_ROUNDED_TO) * KEYS_ROUNDED_TO
+        by_size.setdefault(size, []).append(tile)
+    return [_stacked(members, width, size) for size, members in sorted(by_size.items())]
+
+
+def _stacked(members: Sequence[_Tile], width: int, size: int) -> Tiles:
+    def padded(values: Indices, *to: int) -> Indices:
+        """Repeats the first query, and the first key, which is then not allowed."""
+        return np.pad(values, [(0, n - have) for n, have in zip(to, values.shape, strict=True)], mode="edge")
+
+    short = [(np.arange(width) < len(tile.queries)) for tile in members]
+    pick = [np.where(real, np.arange(width), 0) for real in short]
+    return Tiles(
+        np.stack([tile.queries[q] for tile, q in zip(members, pick, strict=True)]),
+        np.stack([padded(tile.keys, size) for tile in members]),
+        np.stack(
+            [
+                np.pad(tile.allowed[q], [(0, 0), (0, size - len(tile.keys))])
+                for tile, q in zip(members, pick, strict=True)
+            ]
+        ),
+        np.stack([padded(tile.distance[q], width, size) for tile, q in zip(members, pick, strict=True)]),
+    )

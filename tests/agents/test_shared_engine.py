@@ -1,0 +1,169 @@
+"""The engine that reads shared beginnings once: its layout, and that it computes what reading alone does."""
+
+from __future__ import annotations
+
+import copy
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gamespiel.agents.engines import PaddedEngine, SharedEngine
+from gamespiel.agents.engines.shared import TILE
+from gamespiel.agents.engines.token_tree import TokenTree, continued_tiles, groups, tiles
+
+Tokens = tuple[int, ...]
+SEQUENCES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=9).map(tuple), min_size=1, max_size=12)
+
+
+def test_a_tree_by_hand() -> None:
+    """Depth first: 1 2 3, then 4 below 1 2, then 5 below 1; 1 2 is given too, and 1 2 3 twice."""
+    tree = TokenTree.of([(1, 5), (1, 2, 3), (1, 2), (1, 2, 4), (1, 2, 3)])
+    assert tree.tokens.tolist() == [1, 2, 3, 4, 5]
+    assert tree.depths.tolist() == [0, 1, 2, 2, 1]
+    assert tree.ends.tolist() == [5, 4, 3, 4, 5]
+    assert [path.tolist() for path in tree.paths] == [[0, 4], [0, 1, 2], [0, 1], [0, 1, 3], [0, 1, 2]]
+
+
+@given(SEQUENCES)
+def test_a_tree_has_each_beginning_once(sequences: list[Tokens]) -> None:
+    tree = TokenTree.of(sequences)
+    beginnings = {sequence[: n + 1] for sequence in sequences for n in range(len(sequence))}
+    assert len(tree.tokens) == len(beginnings)
+    for sequence, path in zip(sequences, tree.paths, strict=True):
+        assert tuple(tree.tokens[path].tolist()) == sequence
+        assert tree.depths[path].tolist() == list(range(len(sequence)))
+
+
+@given(SEQUENCES, st.integers(1, 12))
+def test_groups_hold_all_sequences_within_the_budget(sequences: list[Tokens], budget: int) -> None:
+    made = list(groups(sequences, budget))
+    assert sorted(row for group in made for row in group) == list(range(len(sequences)))
+    for group in made:
+        assert len(group) == 1 or len(TokenTree.of([sequences[row] for row in group]).tokens) <= budget
+
+
+@given(SEQUENCES, st.integers(1, 7))
+def test_a_token_attends_to_its_path_and_nothing_else(sequences: list[Tokens], width: int) -> None:
+    tree = TokenTree.of(sequences)
+    seen: dict[int, set[int]] = {}
+    for part in tiles(tree, width):
+        for queries, keys, allowed, distance in zip(*vars(part).values(), strict=True):
+            for q, query in enumerate(queries):
+                seen[int(query)] = set(keys[allowed[q]].tolist())
+                assert allowed[q].sum() == len(seen[int(query)])  # no key twice
+                assert all(
+                    distance[q, k] == tree.depths[query] - tree.depths[keys[k]]
+                    for k in np.flatnonzero(allowed[q])
+                )
+    for path in tree.paths:
+        for depth, token in enumerate(path):
+            assert seen[int(token)] == set(path[: depth + 1].tolist())
+
+
+@given(SEQUENCES, st.lists(st.tuples(st.integers(0, 11), st.integers(1, 3)), min_size=1, max_size=6))
+def test_a_continuation_attends_to_its_prompt_and_itself(
+    sequences: list[Tokens], more: list[tuple[int, int]]
+) -> None:
+    tree = TokenTree.of(sequences)
+    paths = [tree.paths[row % len(sequences)] for row, _ in more]
+    counts = [count for _, count in more]
+    stored, seen = len(tree.tokens), {}
+    for part in continued_tiles(tree, paths, counts, 4):
+        for queries, keys, allowed, _ in zip(*vars(part).values(), strict=True):
+            for q, query in enumerate(queries):
+                seen[int(query)] = sorted(keys[allowed[q]].tolist())
+    first = 0
+    for path, count in zip(paths, counts, strict=True):
+        for step in range(count):
+            new = [stored + first + before for before in range(step + 1)]
+            assert seen[first + step] == [*path.tolist(), *new]
+        first += count
+
+
+def families() -> dict[str, Any]:
+    """Returns small models with random weights: grouped heads, and windows shorter than the sequences."""
+    import transformers as hf
+
+    shape = {
+        "vocab_size": 50, "hidden_size": 48, "intermediate_size": 96, "num_hidden_layers": 3,
+        "num_attention_heads": 6, "num_key_value_heads": 2,
+    }  # fmt: skip
+    slide = {"sliding_window": 7, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}
+    return {
+        "llama": lambda: hf.LlamaForCausalLM(hf.LlamaConfig(**shape)),
+        "mistral": lambda: hf.MistralForCausalLM(hf.MistralConfig(**shape, sliding_window=7)),
+        "qwen2": lambda: hf.Qwen2ForCausalLM(hf.Qwen2Config(**shape)),
+        "qwen3": lambda: hf.Qwen3ForCausalLM(hf.Qwen3Config(**shape, head_dim=16)),
+        "gemma3": lambda: hf.Gemma3ForCausalLM(
+            hf.Gemma3TextConfig(**shape, **slide, head_dim=8, query_pre_attn_scalar=8)
+        ),
+    }
+
+
+def prompts() -> list[Tokens]:
+    """Returns sequences that share beginnings at several levels, longer than a tile in all."""
+    rng = random.Random(0)
+
+    def some(count: int, of: int = 50) -> Tokens:
+        return tuple(rng.randrange(of) for _ in range(count))
+
+    system = some(150)
+    made = [system[: rng.choice([30, 100, 150])] + some(10, 2) + some(rng.randrange(40)) for _ in range(20)]
+    return [*made, made[3], system[:50], (1, 2, 3)]
+
+
+@pytest.mark.parametrize("family", families())
+def test_hidden_states_and_gradients_are_those_of_reading_alone(family: str) -> None:
+    torch.manual_seed(0)
+    model, sequences = families()[family]().eval(), prompts()
+    padded, shared = PaddedEngine(copy.deepcopy(model)), SharedEngine(model, gradient_checkpointing=True)
+    rows = [row for row in range(len(sequences)) for _ in range(2)]
+    places = [at for sequence in sequences for at in (len(sequence) - 1, len(sequence) // 2)]
+    expected, states = padded.read(sequences, rows, places), shared.read(sequences, rows, places)
+    assert torch.allclose(states, expected, atol=2e-5)
+    weights = torch.randn_like(expected)
+    (expected * weights).sum().backward()
+    (states * weights).sum().backward()
+    one, other = (
+        torch.cat([p.grad.flatten() for p in engine.decoder.parameters()]) for engine in (padded, shared)
+    )
+    assert (one - other).norm() <= 3e-6 * one.norm()
+    distinct = len({sequence[: n + 1] for sequence in sequences for n in range(len(sequence))})
+    assert shared.tokens_read == distinct > TILE
+    assert padded.tokens_read == sum(map(len, sequences)) > 3 * distinct
+    shared.tokens_per_forward = 200
+    assert torch.allclose(shared.read(sequences, rows, places), expected, atol=2e-5)
+
+
+@pytest.mark.parametrize("family", families())
+def test_continuations_are_those_of_reading_alone(family: str) -> None:
+    torch.manual_seed(0)
+    model, sequences, rng = families()[family]().eval(), prompts(), random.Random(1)
+    rows = [rng.randrange(len(sequences)) for _ in range(40)]
+    more = [tuple(rng.randrange(50) for _ in range(rng.randrange(1, 4))) for _ in rows]
+    whole = [sequences[row] + tokens for row, tokens in zip(rows, more, strict=True)]
+    expected = PaddedEngine(model).read(whole, range(len(whole)), [len(tokens) - 1 for tokens in whole])
+    for engine in (PaddedEngine(model), SharedEngine(model)):
+        _, prefix = engine.prefill(sequences, cache=True)
+        assert torch.allclose(engine.extend(prefix, rows, more), expected, atol=2e-5)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.permutations(range(23)))
+def test_the_order_of_sequences_changes_nothing(order: list[int]) -> None:
+    """Their tree is the same, so states are equal to the last bit: who shares a forward is not arrival's."""
+    engine, sequences = order_engine(), prompts()
+    with torch.no_grad():
+        expected = engine.read(sequences, range(23), [0] * 23)
+        states = engine.read([sequences[row] for row in order], range(23), [0] * 23)
+    assert torch.equal(states, expected[list(order)])
+
+
+def order_engine() -> SharedEngine:
+    torch.manual_seed(0)
+    return SharedEngine(families()["llama"]().eval())
