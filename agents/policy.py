@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from gamespiel.agents.decoding import ChatCodec, ChoiceDecoder, ChoiceEvaluation, Legal, NamedLegal
 from gamespiel.agents.decoding.choice import Uniforms
-from gamespiel.agents.engines import TransformersEngine
+from gamespiel.agents.engines import Engine, make_engine
 from gamespiel.agents.models import LoraSettings, ModelSettings, add_adapters, load_base, load_tokenizer
 from gamespiel.agents.optimizer import ScaledAdamW
 from task_gym.errors import check_choice
@@ -125,8 +125,12 @@ class LLMPolicy(MaskableActorCriticPolicy):
         self.weight_decay, self.betas, self.seed = weight_decay, betas, seed
         base = load_base(self.model_settings, device, seed)
         self.model = add_adapters(base, self.lora_settings, seed)
-        self.codec = ChatCodec(load_tokenizer(self.model_settings))
-        self.engine = TransformersEngine(self.model)
+        self.codec = ChatCodec(load_tokenizer(self.model_settings), numbers=answer == "id")
+        self.engine: Engine = make_engine(
+            self.model,
+            self.model_settings.reading,
+            gradient_checkpointing=self.model_settings.gradient_checkpointing,
+        )
         self.decoder = ChoiceDecoder(self.codec, self.engine)
         hidden_size = base.config.get_text_config().hidden_size
         self.value_head = nn.utils.skip_init(nn.Linear, hidden_size, 1, device=device)
@@ -143,6 +147,11 @@ class LLMPolicy(MaskableActorCriticPolicy):
         )
 
     # -- parameters ----------------------------------------------------------------------------------------
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Returns the type in which the base model computes."""
+        return self.engine.dtype
 
     def adapter_parameters(self) -> list[nn.Parameter]:
         return [p for p in self.model.parameters() if p.requires_grad]
@@ -322,6 +331,18 @@ class LLMPolicy(MaskableActorCriticPolicy):
         legal = self.written(obs, self.legal(action_masks, len(prompts)))
         evaluation = self.decoder.evaluate(prompts, legal, chosen)
         return evaluation, self.value_of(evaluation.hidden)
+
+    def split(
+        self, obs: Any, actions: Any, action_masks: Masks | None, tokens: int
+    ) -> list[npt.NDArray[np.int64]]:
+        """Returns the turns in groups that ``evaluate`` reads within ``tokens`` tokens each, as positions.
+
+        Turns with a common beginning come together. If one group is enough, it has the given order.
+        """
+        prompts = self.prompts(obs)
+        chosen = np.asarray(torch.as_tensor(actions).cpu()).astype(np.int64).reshape(-1).tolist()
+        legal = self.written(obs, self.legal(action_masks, len(prompts)))
+        return self.decoder.split(prompts, legal, chosen, tokens)
 
     def predict_values(self, obs: Any) -> Tensor:
         """Returns values float32 (n, 1); no mask is needed, since no action is chosen."""

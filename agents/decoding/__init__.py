@@ -8,17 +8,24 @@ from gamespiel.agents.decoding.choice import (
     Legal,
     NamedLegal,
 )
-from gamespiel.agents.decoding.codec import ChatCodec, TokenBoundaryError
+from gamespiel.agents.decoding.codec import (
+    ChatCodec,
+    ChatTemplateError,
+    PromptLengthError,
+    TokenBoundaryError,
+)
 from gamespiel.agents.decoding.trie import ActionTrie
 
 __all__ = [
     "ActionTrie",
     "AmbiguousNamesError",
     "ChatCodec",
+    "ChatTemplateError",
     "ChoiceDecoder",
     "ChoiceEvaluation",
     "ChoiceSample",
     "Legal",
     "NamedLegal",
+    "PromptLengthError",
     "TokenBoundaryError",
 ]

@@ -2,99 +2,316 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
-PROMPTS_CACHED = 65_536
+from task_gym.errors import TaskGymError
+
+ANSWERS_CACHED = 65_536
+
+TOKENS_CACHED = 8_000_000
+"""Tokens of all cached prompts; each takes up to 40 bytes."""
+
 DIGITS = "0123456789"
+QUESTION, ANSWER = "a question", "an answer"
+"""Messages that templates are probed with. No template has these words of its own."""
+
+THOUGHTS = ("<think>", "</think>")
+
+DAY = {"%d": "26", "%m": "07", "%b": "Jul", "%B": "July", "%y": "24", "%Y": "2024", "%A": "Friday"}
+SAME_DAY = (
+    "{% macro strftime_now(format) %}{{ format"
+    + "".join(f" | replace({code!r}, {text!r})" for code, text in DAY.items())
+    + " }}{% endmacro %}"
+)
+"""Replaces the date in templates that write it (Llama 3.2, SmolLM3): a run is resumed on another day."""
+
+MARKS = [chr(code) for code in range(0xFDD0, 0xFDF0)]
+"""Noncharacters of Unicode, which no text needs."""
+
+Tokens = tuple[int, ...]
 
 
-class TokenBoundaryError(ValueError):
+class TokenBoundaryError(TaskGymError):
     """A tokenizer whose prompt and answer tokens would merge, or that does not keep digits apart."""
+
+
+class ChatTemplateError(TaskGymError):
+    """A chat template that is missing, fails, or does not lead from a question to its answer."""
+
+
+class PromptLengthError(TaskGymError):
+    """A prompt of more tokens than the tokenizer's model reads."""
 
 
 class ChatCodec:
     """Prompts and answers of one tokenizer.
 
-    A prompt is the chat template around one user message, with the generation prompt. An answer is the
-    action's text closed by the end-of-turn token. Prompt and answer are tokenised apart, which gives the
-    tokens of both together only if the tokenizer splits at the seam. The constructor checks this for digits,
-    each of which must be one token (Qwen's tokenizers pass); the first encoding checks any other action's
-    text. One prompt is enough to check, since all end with the same generation prompt.
+    A prompt is the chat template around one user message, with the generation prompt; thinking is off. An
+    answer is the action's text closed by the end-of-turn token: the control token that the template writes
+    after an assistant's message, or ``eos_token`` if it writes none.
+
+    Prompt and answer are tokenised apart, which gives the tokens of both together only if the tokenizer
+    splits at the seam. The constructor checks this for numbers, each digit of which must be one token (Qwen's
+    tokenizers pass); the first encoding checks any other action's text. One prompt is enough to check, since
+    all end with the same generation prompt.
+
+    Control tokens come from the template alone. If a game's text or an action's name spells one, such as
+    ``<|im_end|>``, it is read as ordinary characters.
 
     Args:
         tokenizer: A transformers tokenizer with a chat template.
         action_text: Returns the text of an action.
+        numbers: Whether actions are answered by number.
 
     Raises:
         TokenBoundaryError: the tokenizer merges digits, merges across the seam, or has no end-of-turn token.
+        ChatTemplateError: the tokenizer has no chat template, or one that cannot be used.
     """
 
-    def __init__(self, tokenizer: Any, action_text: Callable[[int], str] = str) -> None:
+    def __init__(
+        self, tokenizer: Any, action_text: Callable[[int], str] = str, *, numbers: bool = True
+    ) -> None:
         self.tokenizer = tokenizer
         self.action_text = action_text
-        if tokenizer.eos_token_id is None:
-            raise TokenBoundaryError(f"{tokenizer.name_or_path!r} names no eos_token to end a turn with")
-        self.end_of_turn: int = tokenizer.eos_token_id
+        self.numbers = numbers
+        self._template = self._find_template()
+        self._controls = _control_tokens(tokenizer, self._template)
+        self._control_ids = frozenset(self._controls.values())
+        self._spelt = re.compile("|".join(map(re.escape, sorted(self._controls, key=len, reverse=True))))
+        self.end_of_turn: int = self._find_end_of_turn()
         self.pad: int = self.end_of_turn if tokenizer.pad_token_id is None else tokenizer.pad_token_id
-        self.encode_prompt: Callable[[str], tuple[int, ...]] = lru_cache(PROMPTS_CACHED)(self._encode_prompt)
-        self.encode_action: Callable[[int], tuple[int, ...]] = lru_cache(PROMPTS_CACHED)(self._encode_action)
-        self._probe_text = self.prompt_text("x")
+        self._prompts = _Recent(TOKENS_CACHED)
+        self.encode_action: Callable[[int], Tokens] = lru_cache(ANSWERS_CACHED)(self._encode_action)
+        self._probe_text = self.prompt_text(QUESTION)
         self._probe = self._encode(self._probe_text)
-        self._check_boundaries()
+        self._ending = self._find_ending()
+        if numbers:
+            self._check_digits()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"tokenizer": self.tokenizer, "action_text": self.action_text}
+        return {"tokenizer": self.tokenizer, "action_text": self.action_text, "numbers": self.numbers}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]  # caches do not pickle; the rest is cheap to redo
 
+    # -- encoding ------------------------------------------------------------------------------------------
+
     def prompt_text(self, text: str) -> str:
-        """Returns the text that the model reads before it answers."""
-        rendered: str = self.tokenizer.apply_chat_template(
-            [{"role": "user", "content": text}],
-            tokenize=False,
-            add_generation_prompt=True,
-            enable_thinking=False,  # Qwen3 answers at once; other templates ignore the variable
-        )
-        return rendered
+        """Returns the text that the model reads before it answers.
 
-    def _encode(self, text: str) -> tuple[int, ...]:
-        return tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+        Raises:
+            ChatTemplateError: there is no template, or it fails.
+        """
+        return self._rendered([{"role": "user", "content": text}], add_generation_prompt=True)
 
-    def _encode_prompt(self, text: str) -> tuple[int, ...]:
-        return self._encode(self.prompt_text(text))
+    def encode_prompt(self, text: str) -> Tokens:
+        """Returns the tokens that the model reads before it answers.
 
-    def _encode_action(self, action: int) -> tuple[int, ...]:
-        return self.encode_answer(self.action_text(action))
+        Raises:
+            ChatTemplateError: the template ends this prompt otherwise than others.
+            PromptLengthError: the prompt is longer than the tokenizer's ``model_max_length``.
+        """
+        tokens = self._prompts.get(text)
+        if tokens is None:
+            tokens = self._encode_prompt(text)
+            self._prompts.put(text, tokens)
+        return tokens
 
-    def encode_answer(self, text: str) -> tuple[int, ...]:
+    def encode_answer(self, text: str) -> Tokens:
         """Returns the tokens of an answer, end-of-turn included.
 
         Raises:
             TokenBoundaryError: the answer merges with the prompt.
         """
-        tokens = self._encode(text)
-        self._check_seam(text, tokens)
+        parts = self._marked(text)
+        tokens = self._encode(parts[0])
+        self._check_seam(parts[0], tokens)
+        for part in parts[1:]:
+            tokens += self._encode(part)
+        self._check_controls(text, tokens, 0)
         return (*tokens, self.end_of_turn)
 
-    def _check_boundaries(self) -> None:
+    def _encode(self, text: str) -> Tokens:
+        return tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def _encode_action(self, action: int) -> Tokens:
+        return self.encode_answer(self.action_text(action))
+
+    def _encode_prompt(self, text: str) -> Tokens:
+        parts = self._marked(text)
+        if len(parts) == 1:
+            rendered = self.prompt_text(text)
+            tokens = self._encode(rendered)
+        else:
+            # The template goes around the whole text: it may trim it, or change it in other ways.
+            mark = next(mark for mark in MARKS if mark not in text)
+            rendered = self.prompt_text(mark.join(parts))
+            tokens = tuple(token for part in rendered.split(mark) for token in self._encode(part))
+        self._check_controls(text, tokens, self._count_controls(self._probe))
+        if not rendered.endswith(self._ending):
+            raise ChatTemplateError(
+                f"the chat template of {self._name} ends a prompt with {rendered[-40:]!r}, and another with "
+                f"{self._ending!r}; allowed: a template that ends all prompts alike"
+            )
+        limit = self.tokenizer.model_max_length
+        if len(tokens) > limit:
+            raise PromptLengthError(
+                f"a prompt of {len(text)} characters has {len(tokens)} tokens of {self._name}; allowed: at "
+                f"most {limit}, its model_max_length"
+            )
+        return tokens
+
+    def _marked(self, text: str) -> list[str]:
+        """Returns the text, cut after the first character of each control token that is spelt in it."""
+        if not self._controls:
+            return [text]
+        cuts = [0, *(found.start() + 1 for found in self._spelt.finditer(text)), len(text)]
+        return [text[start:end] for start, end in pairwise(cuts)]
+
+    # -- what the template says ----------------------------------------------------------------------------
+
+    @property
+    def _name(self) -> str:
+        return repr(self.tokenizer.name_or_path or type(self.tokenizer).__name__)
+
+    def _rendered(self, messages: Sequence[Mapping[str, str]], *, add_generation_prompt: bool) -> str:
+        from jinja2 import TemplateError
+
+        try:
+            rendered: str = self.tokenizer.apply_chat_template(
+                messages,
+                chat_template=self._template,
+                tokenize=False,
+                add_generation_prompt=add_generation_prompt,
+                enable_thinking=False,  # Qwen3 answers at once; other templates ignore the variable
+            )
+        except (TemplateError, TypeError, ValueError) as error:
+            roles = ", ".join(message["role"] for message in messages)
+            raise ChatTemplateError(
+                f"the chat template of {self._name} fails for messages of these roles: {roles}: {error}"
+            ) from error
+        return rendered
+
+    def _find_template(self) -> str:
+        """Returns the chat template, with a date that stays the same."""
+        if not self.tokenizer.chat_template:
+            raise ChatTemplateError(
+                f"{self._name} has no chat template; allowed: a tokenizer with one, as models have that are "
+                "tuned to follow instructions"
+            )
+        template: str = self.tokenizer.get_chat_template()
+        return SAME_DAY + template if "strftime_now" in template else template
+
+    def _find_end_of_turn(self) -> int:
+        """Returns the token that ends an answer.
+
+        ``eos_token`` ends a text, which is not always a turn: Gemma's is ``<eos>``, and its turns end with
+        ``<end_of_turn>``.
+        """
+        messages = [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": ANSWER}]
+        _, found, after = self._rendered(messages, add_generation_prompt=False).rpartition(ANSWER)
+        if not found:
+            raise ChatTemplateError(
+                f"the chat template of {self._name} leaves out or changes an assistant's message; allowed: "
+                "one that writes it as it is"
+            )
+        tokens = self._encode(after.lstrip())
+        if tokens and tokens[0] in self._control_ids:
+            return tokens[0]
+        if self.tokenizer.eos_token_id is None:
+            raise TokenBoundaryError(
+                f"{self._name} names no eos_token, and its chat template no token, to end a turn with"
+            )
+        return int(self.tokenizer.eos_token_id)
+
+    def _find_ending(self) -> str:
+        """Returns what every prompt ends with."""
+        _, found, ending = self._probe_text.rpartition(QUESTION)
+        if not found or not ending:
+            raise ChatTemplateError(
+                f"the chat template of {self._name} writes {QUESTION!r} as {self._probe_text!r}; allowed: "
+                "one that writes it as it is, and a generation prompt after it"
+            )
+        start, end = THOUGHTS
+        if ending.rpartition(start)[1] and end not in ending.rpartition(start)[2]:
+            raise ChatTemplateError(
+                f"the chat template of {self._name} opens {start} before every answer, even with "
+                "enable_thinking=False; allowed: a model that can answer without thoughts"
+            )
+        return ending
+
+    # -- checks --------------------------------------------------------------------------------------------
+
+    def _check_digits(self) -> None:
+        """Checks that numbers are their digits, so that every program writes a number in the same tokens."""
         single = {digit: self._encode(digit) for digit in DIGITS}
         split = [digit for digit, tokens in single.items() if len(tokens) != 1]
         if split:
             raise TokenBoundaryError(
-                f"digits {split} are not one token each in {self.tokenizer.name_or_path!r}"
+                f"digits {split} are not one token each in {self._name}; {self._instead()}"
             )
         for digit in DIGITS:
             for answer in (digit, f"1{digit}", f"{digit}00", f"20{digit}8"):
                 self._check_seam(answer, tuple(single[d][0] for d in answer))
 
-    def _check_seam(self, answer: str, tokens: tuple[int, ...]) -> None:
+    def _check_seam(self, answer: str, tokens: Tokens) -> None:
         together = self._encode(self._probe_text + answer)
         if together != self._probe + tokens:
             raise TokenBoundaryError(
-                f"{self.tokenizer.name_or_path!r} tokenises {answer!r} after a prompt otherwise than as "
-                f"{list(tokens)}, so the tokens scored would not be the tokens read: both together are "
-                f"{list(together)}; use a tokenizer that splits digits and at line ends (Qwen, SmolLM)"
+                f"{self._name} tokenises {answer!r} after a prompt otherwise than as {list(tokens)}, so the "
+                f"tokens scored would not be the tokens read: the tokens at the end of both together are "
+                f"{list(together[-len(tokens) - 1 :])}; {self._instead()}"
             )
+
+    def _instead(self) -> str:
+        """Returns what works where a tokenizer merges."""
+        other = "name" if self.numbers else "id"
+        return f"use a tokenizer that splits digits and at line ends (Qwen, SmolLM), or env.answer: {other}"
+
+    def _check_controls(self, text: str, tokens: Tokens, allowed: int) -> None:
+        """Checks that the text has brought no control token, such as one of a single character."""
+        if self._count_controls(tokens) != allowed:
+            raise TokenBoundaryError(
+                f"a control token of {self._name} is spelt in a text of {len(text)} characters and cannot be "
+                f"read as ordinary characters; the control tokens are {', '.join(self._controls)}"
+            )
+
+    def _count_controls(self, tokens: Tokens) -> int:
+        return sum(map(self._control_ids.__contains__, tokens))
+
+
+class _Recent:
+    """Tokens by text, of which the least recently used are forgotten beyond ``limit`` tokens in all."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.held = 0
+        self._tokens: dict[str, Tokens] = {}
+
+    def get(self, text: str) -> Tokens | None:
+        tokens = self._tokens.pop(text, None)
+        if tokens is not None:
+            self._tokens[text] = tokens  # dictionaries keep the order of insertion
+        return tokens
+
+    def put(self, text: str, tokens: Tokens) -> None:
+        self._tokens[text] = tokens
+        self.held += len(tokens)
+        while self.held > self.limit:
+            self.held -= len(self._tokens.pop(next(iter(self._tokens))))
+
+
+def _control_tokens(tokenizer: Any, template: str) -> dict[str, int]:
+    """Returns the added tokens by their spelling that are special, or that the chat template names.
+
+    Qwen3's ``<think>`` is named but not special. Other added tokens are ordinary text: Gemma has line ends.
+    """
+    return {
+        token.content: index
+        for index, token in tokenizer.added_tokens_decoder.items()
+        if token.special or (token.content.strip() and token.content in template)
+    }

@@ -10,8 +10,10 @@ import pytest
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from gamespiel.agents.decoding import ChatCodec, TokenBoundaryError
+from gamespiel.agents.decoding import ChatCodec, ChatTemplateError, PromptLengthError, TokenBoundaryError
+from gamespiel.agents.decoding.codec import _Recent
 from gamespiel.agents.models import ModelSettings, load_tokenizer
+from tests.agents.families import CHATML, chatml, gemma, llama
 
 TEMPLATE = (
     "{% for message in messages %}{{ message['role'] + '\\n' + message['content'] + '<e>\\n' }}{% endfor %}"
@@ -109,6 +111,186 @@ def test_action_texts_of_ones_own_are_checked_too() -> None:
 def test_pickles() -> None:
     codec = ChatCodec(load_tokenizer(ModelSettings()))
     copy = pickle.loads(pickle.dumps(codec))
-    assert copy.encode_prompt("x") == codec.encode_prompt("x") and copy.encode_action(
-        12
-    ) == codec.encode_action(12)
+    assert copy.encode_prompt("x") == codec.encode_prompt("x")
+    assert copy.encode_action(12) == codec.encode_action(12)
+    assert not pickle.loads(pickle.dumps(ChatCodec(llama(), numbers=False))).numbers
+
+
+# -- templates -----------------------------------------------------------------------------------------------
+
+SHAPES = {"chatml": chatml, "llama": lambda: llama("{1}"), "gemma": gemma}
+
+
+@pytest.mark.parametrize(
+    ("shape", "closing", "padding"),
+    [
+        ("chatml", "<|im_end|>", "<|endoftext|>"),
+        ("llama", "<|eot_id|>", "<|eot_id|>"),  # eos_token is <|end_of_text|>, and there is no pad_token
+        ("gemma", "<end_of_turn>", "<pad>"),  # eos_token is <eos>
+    ],
+)
+def test_a_turn_ends_as_the_template_ends_it(shape: str, closing: str, padding: str) -> None:
+    codec = ChatCodec(SHAPES[shape]())
+    names = codec.tokenizer.convert_ids_to_tokens([codec.end_of_turn, codec.pad])
+    assert names == [closing, padding]
+    assert codec.encode_action(12)[-1] == codec.end_of_turn
+
+
+def test_a_template_that_ends_no_turn_leaves_it_to_eos() -> None:
+    own = tokenizer(template=TEMPLATE.replace("<e>", ""))
+    assert ChatCodec(own).end_of_turn == own.eos_token_id == 0
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_tokens_are_those_of_transformers(shape: str) -> None:
+    """It adds no second BOS either; the template of Llama 3's shape writes the date, so its day is set."""
+    codec = ChatCodec(SHAPES[shape]())
+    own = codec.tokenizer
+    own.chat_template = own.chat_template.replace("strftime_now('%d %b %Y')", "'26 Jul 2024'")
+    for text in ("seat 0\n\nlegal 1 12", "Bet on it", "é ♣"):
+        chat = [{"role": "user", "content": text}]
+        whole = own.apply_chat_template(chat, tokenize=True, add_generation_prompt=True, return_dict=False)
+        assert codec.encode_prompt(text) == tuple(whole)
+        assert whole.count(own.bos_token_id) == (shape != "chatml")
+
+
+def test_the_date_in_a_template_stays_the_same() -> None:
+    """A run that is resumed on another day goes on with the same prompts."""
+    own = llama("{1}")
+    own.chat_template = own.chat_template.replace("%d %b %Y", "%A, %d %B %Y, %d.%m.%y")
+    codec = ChatCodec(own)
+    assert "\n\nToday: Friday, 26 July 2024, 26.07.24<|eot_id|>" in codec.prompt_text("x")
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        (None, r"has no chat template; allowed: a tokenizer with one"),
+        ("{{ raise_exception('no users') }}", r"fails for messages of these roles: user.*: no users"),
+        ("{% for m in messages %}{{ m.content }}{% endfor", "fails for messages"),
+        ("{{ messages[0].content }}", "leaves out or changes an assistant's message"),
+        ("{% for m in messages %}{{ m.content }}{% endfor %}", r"and a generation prompt after it"),
+        (
+            "{{ messages[0].content | upper }}{% for m in messages[1:] %}{{ m.content }}{% endfor %}<e>",
+            r"writes 'a question' as 'A QUESTION<e>'; allowed: one that writes it as it is",
+        ),
+        (
+            TEMPLATE.replace("'assistant", "'assistant<think>"),
+            r"opens <think> before every answer, even with enable_thinking=False",
+        ),
+    ],
+)  # fmt: skip
+def test_templates_that_are_refused(template: str | None, message: str) -> None:
+    with pytest.raises(ChatTemplateError, match=message):
+        ChatCodec(tokenizer(template=template))
+
+
+def test_all_prompts_end_alike() -> None:
+    """The seam is checked once: a prompt with another end would be scored unchecked."""
+    ends = TEMPLATE.replace("{{ 'assistant", "{{ messages[0].content[:1] + 'assistant")
+    codec = ChatCodec(tokenizer(template=ends))
+    assert codec.prompt_text("an ace").endswith("aassistant\n")
+    with pytest.raises(ChatTemplateError, match=r"ends a prompt with .*kassistant\\n', and another with"):
+        codec.encode_prompt("king")
+
+
+def test_a_role_that_a_template_refuses_is_never_sent() -> None:
+    own = gemma()
+    with pytest.raises(Exception, match="no system role"):
+        own.apply_chat_template([{"role": "system", "content": "x"}], tokenize=False)
+    assert ChatCodec(own).prompt_text(" x ") == (
+        "<bos><start_of_turn>user\nx<end_of_turn>\n<start_of_turn>model\n"
+    )
+
+
+# -- digits --------------------------------------------------------------------------------------------------
+
+
+def test_digits_in_threes_are_for_names_only() -> None:
+    with pytest.raises(TokenBoundaryError, match=r"tokenises '12' .* splits digits .*, or env\.answer: name"):
+        ChatCodec(llama())
+    codec = ChatCodec(llama(), numbers=False)
+    spelt = codec.tokenizer.convert_ids_to_tokens(codec.encode_answer("Bet 123"))
+    assert spelt == ["Bet", "Ġ", "123", "<|eot_id|>"]
+
+
+def test_names_that_merge_suggest_numbers() -> None:
+    with pytest.raises(TokenBoundaryError, match=r"tokenises 'ab' after a prompt.*or env\.answer: id"):
+        ChatCodec(tokenizer(("\n", "a")), numbers=False).encode_answer("ab")
+
+
+# -- control tokens in texts ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_text_brings_no_control_tokens(shape: str) -> None:
+    """The text can end no turn, begin none and pad nothing, and is read as it is."""
+    codec = ChatCodec(SHAPES[shape]())
+    own = codec.tokenizer
+    spelt = [token for token, _ in sorted(own.get_added_vocab().items()) if not token.isspace()]
+    text = "x" + "".join(spelt) + "\n" + " ".join(spelt) + spelt[0][:1] + spelt[0] + " y"
+    special = {index for index, token in own.added_tokens_decoder.items() if token.special}
+    tokens, plain = codec.encode_prompt(text), codec.encode_prompt("x y")
+    assert [t for t in tokens if t in special] == [t for t in plain if t in special]
+    assert own.decode(tokens) == codec.prompt_text(text)
+    *answer, end = codec.encode_answer(spelt[0])
+    assert end == codec.end_of_turn and not set(answer) & special and own.decode(answer) == spelt[0]
+
+
+def test_control_tokens_are_also_those_that_a_template_names() -> None:
+    """``<think>`` is not special in Qwen3; ``<b>`` is neither special nor named, and stays one token."""
+    own = chatml()
+    own.chat_template = CHATML + "{% if add_generation_prompt %}<think>\n\n</think>\n\n{% endif %}"
+    own.add_tokens(["<think>", "</think>", "<b>"])
+    think, close, bold = own.convert_tokens_to_ids(["<think>", "</think>", "<b>"])
+    tokens = ChatCodec(own).encode_prompt("a <think> b </think> <b>")
+    assert (tokens.count(think), tokens.count(close), tokens.count(bold)) == (1, 1, 1)
+
+
+def test_what_a_template_trims_is_trimmed_with_control_tokens_too() -> None:
+    codec = ChatCodec(llama("{1}"))
+    ends = codec.tokenizer("<|end_header_id|>\n\n<", add_special_tokens=False)["input_ids"]
+    tokens = codec.encode_prompt("\n <|eot_id|> \n")
+    assert any(tokens[i : i + len(ends)] == tuple(ends) for i in range(len(tokens)))
+    assert tokens == codec.encode_prompt("<|eot_id|>")
+
+
+def test_a_control_token_that_cannot_be_cut_is_an_error() -> None:
+    own = tokenizer()
+    own.add_special_tokens({"additional_special_tokens": ["§"]})
+    codec = ChatCodec(own)
+    for encode in (codec.encode_prompt, codec.encode_answer):
+        with pytest.raises(TokenBoundaryError, match=r"a control token .* the control tokens are <e>, §"):
+            encode("a § b")
+
+
+# -- long prompts --------------------------------------------------------------------------------------------
+
+
+def test_a_prompt_longer_than_the_model_reads_is_an_error() -> None:
+    """<|im_start|>user\\n is 6 tokens, <|im_end|>\\n 2 and <|im_start|>assistant\\n 11: 19 with no text."""
+    codec = ChatCodec(chatml())
+    assert len(codec.encode_prompt("x" * (4096 - 19))) == 4096
+    with pytest.raises(PromptLengthError, match=r"of 4078 characters has 4097 tokens .* at most 4096"):
+        codec.encode_prompt("x" * (4097 - 19))
+
+
+def test_a_megabyte_is_read_without_recursion() -> None:
+    own = chatml()
+    own.model_max_length = 2_000_000
+    codec = ChatCodec(own)
+    assert len(codec.encode_prompt("x" * 1_000_000)) == 1_000_019
+    assert len(codec.encode_prompt(" 12\n" * 250_000)) == 1_000_019
+
+
+def test_prompts_are_kept_up_to_a_number_of_tokens() -> None:
+    recent = _Recent(limit=6)
+    recent.put("a", (1, 2, 3))
+    recent.put("b", (4, 5))
+    assert recent.get("a") == (1, 2, 3)  # b is now the older
+    recent.put("c", (6, 7))
+    assert recent.held == 5 and recent.get("b") is None and recent.get("a") and recent.get("c")
+    recent.put("d", (0,) * 7)  # longer than all that is kept
+    assert recent.held == 0 and recent.get("d") is None
+    codec = ChatCodec(chatml())
+    assert codec.encode_prompt("x") is codec.encode_prompt("x")

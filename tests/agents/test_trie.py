@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gamespiel.agents.decoding import ChatCodec
 from gamespiel.agents.decoding.trie import ActionTrie, Choice, Node
+from gamespiel.agents.models import ModelSettings, load_tokenizer
 
 END = 99
 
@@ -109,3 +111,13 @@ def test_walking_the_trie_enumerates_the_legal_set(legal: set[int]) -> None:
     # If every child of a node is equally likely, the actions' probabilities add up to 1.
     shares = [math.prod(1 / len(trie.nodes[c.node].children) for c in path) for path in trie.paths.values()]
     assert math.isclose(sum(shares), 1.0)
+
+
+def test_a_name_with_a_control_token_in_it_begins_no_other() -> None:
+    """Were it read as the end of the turn, the answer "a" would begin the answer "a<|im_end|>c"."""
+    codec = ChatCodec(load_tokenizer(ModelSettings()))
+    answers = {action: codec.encode_answer(name) for action, name in enumerate(("a", "a<|im_end|>c", "b"))}
+    trie = ActionTrie.build(answers)
+    assert len(set(trie.paths.values())) == 3
+    below = next(node for node in trie.nodes if node.prefix == answers[0][:-1])
+    assert codec.end_of_turn in below.children and len(below.children) == 2

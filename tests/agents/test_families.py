@@ -1,0 +1,144 @@
+"""Model families: a whole step of training on each architecture, with each engine."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+import game_gym  # noqa: F401  # registers the environments
+from gamespiel.agents.decoding import ChatCodec, TokenBoundaryError
+from gamespiel.agents.engines import ENGINES
+from gamespiel.agents.models import ModelSettings, load_base, load_tokenizer
+from gamespiel.agents.ppo import LLMPPO
+from task_gym.wrappers import NamedActions
+from tests.agents.families import FAMILIES
+from tests.agents.toys import Stairs, collect, make_ppo
+
+READINGS = tuple(ENGINES)
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def family(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def folder(family: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return FAMILIES[family].save(tmp_path_factory.mktemp("model") / family)
+
+
+def kuhn() -> gym.Env[str, int]:
+    """Returns a game whose actions have names."""
+    return NamedActions(gym.make("GameSpiel-v0", game="kuhn_poker", opponent="random", rules=False))
+
+
+def learner(family: str, folder: str, reading: str) -> LLMPPO:
+    """Returns a learner on a family's model; ids of several tokens, or names."""
+    answer = FAMILIES[family].answer
+    model = {"model_name": folder, "random_weights": True, "reading": reading}
+    keywords = {"model": model, "lora": {"r": 4}, "answer": answer}
+    env = Stairs if answer == "id" else kuhn
+    return make_ppo(env, adapters=0.1, batch_size=16, mini_batch_size=5, policy_kwargs=keywords)
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_a_step_of_training(family: str, folder: str, reading: str) -> None:
+    """Adapters and head move, the base does not, and nothing is infinite."""
+    model = learner(family, folder, reading)
+    policy = model.policy
+    assert policy.engine.reading == reading
+    base = {n: p.detach().clone() for n, p in policy.model.named_parameters() if not p.requires_grad}
+    before = copy.deepcopy(policy.state_dict())
+    assert collect(model)
+    assert any(model.rollout_buffer.rewards)  # or the critic, which says 0, would have nothing to learn
+    model.train()
+    after = policy.state_dict()
+    assert all(torch.isfinite(value).all() for value in after.values())
+    assert [key for key in after if torch.equal(before[key], after[key])] == []
+    named = dict(policy.model.named_parameters())
+    assert base and all(torch.equal(value, named[name]) for name, value in base.items())
+    logged = model.logger.name_to_value
+    assert all(np.isfinite(value) for value in logged.values() if isinstance(value, float))
+    assert logged["train/kl_ref"] > 0 and logged["train/actor_grad_norm"] > 0
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_the_ratio_is_one_before_the_first_update(family: str, folder: str, reading: str) -> None:
+    """Adapters are randomised; minibatches of 1 to 64 turns against rollouts of at most 4."""
+    model = learner(family, folder, reading)
+    assert collect(model)
+    model.policy.set_training_mode(True)
+    for size in (1, 5, 64):
+        for batch in model.rollout_buffer.get(size):
+            scored, _ = model.policy.evaluate(batch.observations, batch.actions, batch.action_masks)
+            ratio = (scored.log_probs - batch.old_log_prob).exp()
+            assert (ratio - 1).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_probabilities_are_those_of_transformers(family: str, folder: str, reading: str) -> None:
+    """By hand: the answers' tokens, one after the other, among those of legal actions that begin alike.
+
+    With adapters off it is the base as it was loaded, which is the reference policy; with them on it is not.
+    """
+    policy = learner(family, folder, reading).policy
+    text, info = kuhn().reset(seed=1)
+    legal = tuple(info["legal_actions"])
+    (own,) = policy.distribution([text], [legal])
+    with policy.reference():
+        (reference,) = policy.distribution([text], [legal])
+    base = load_base(policy.model_settings, "cpu", policy.seed)
+    texts = map(str, legal) if policy.answer == "id" else text.names
+    answers = [policy.codec.encode_answer(spelt) for spelt in texts]
+    prompt = policy.codec.encode_prompt(text)
+
+    def chance(model: torch.nn.Module, answer: tuple[int, ...]) -> float:
+        left, chance = answers, 1.0
+        for depth, token in enumerate(answer):
+            children = sorted({tokens[depth] for tokens in left})
+            with torch.no_grad():
+                logits = model(input_ids=torch.tensor([[*prompt, *answer[:depth]]])).logits[0, -1, children]
+            chance *= float(logits.softmax(-1)[children.index(token)])
+            left = [tokens for tokens in left if tokens[depth] == token]
+        return chance
+
+    assert reference == pytest.approx([chance(base, answer) for answer in answers], abs=1e-5)
+    assert np.abs(own - reference).max() > 1e-3
+
+
+def test_readings_agree(family: str, folder: str) -> None:
+    """The same weights sample the same episodes, with the same log-probabilities."""
+    played = []
+    for reading in READINGS:
+        model = learner(family, folder, reading)
+        assert collect(model)
+        played.append((model.rollout_buffer.actions, np.array(model.rollout_buffer.log_probs)))
+    for actions, log_probs in played[1:]:
+        assert actions == played[0][0] and np.allclose(log_probs, played[0][1], atol=1e-5)
+
+
+def test_the_shapes_are_the_families(family: str, folder: str) -> None:
+    """Biases, norms, windows and tied embeddings are where the architecture has them."""
+    base = load_base(ModelSettings(folder, random_weights=True), "cpu", 0)
+    names = {name.removeprefix("model.layers.0.") for name, _ in base.named_parameters()}
+    assert ("self_attn.q_proj.bias" in names) == (family == "qwen2.5")
+    assert ("self_attn.q_norm.weight" in names) == (family in ("qwen3", "gemma3"))
+    assert ("post_feedforward_layernorm.weight" in names) == (family == "gemma3")
+    tied = base.get_input_embeddings().weight is base.get_output_embeddings().weight
+    assert tied == (family != "llama")
+    if family == "gemma3":
+        assert set(base.config.layer_types) == {"sliding_attention", "full_attention"}
+        text, _ = kuhn().reset(seed=1)
+        codec = ChatCodec(load_tokenizer(ModelSettings(folder)))
+        assert len(codec.encode_prompt(text)) > 2 * base.config.sliding_window
+
+
+def test_llama_3_answers_by_name_alone(tmp_path: Path) -> None:
+    folder = FAMILIES["llama3"].save(tmp_path)
+    with pytest.raises(TokenBoundaryError, match=r"splits digits .*, or env\.answer: name"):
+        make_ppo(policy_kwargs={"model": {"model_name": folder, "random_weights": True}})

@@ -1,0 +1,243 @@
+"""Qwen's real vocabulary: known tokens, and the prompts and answers of all games in it."""
+
+from __future__ import annotations
+
+import random
+import unicodedata
+from collections.abc import Iterator
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import gymnasium as gym
+import pytest
+import regex
+from gymnasium import spaces
+from transformers import Qwen3Config
+
+import game_gym  # noqa: F401  # registers the environments
+from game_gym.games import TABLE
+from gamespiel.agents.decoding import ActionTrie, ChatCodec, PromptLengthError
+from gamespiel.agents.models import ModelSettings, load_tokenizer
+from gamespiel.agents.policy import LLMPolicy
+from task_gym.wrappers import NamedActions, NamedText
+from tests.agents import qwen
+from tests.agents.families import SIZES, WORDS
+from tests.agents.toys import masks_of, randomise
+
+pytestmark = qwen.needs_vocabulary
+
+END, START, STOP = 151_643, 151_644, 151_645  # <|endoftext|>, <|im_start|>, <|im_end|>
+DIGITS = range(15, 25)
+ASSISTANT = (START, 77_091, 198)  # <|im_start|>assistant\n
+THOUGHTLESS = (151_667, 271, 151_668, 271)  # <think>\n\n</think>\n\n
+
+
+class State(NamedTuple):
+    """A state of random play: its game, prompt, legal actions and their names."""
+
+    game: str
+    text: str
+    legal: tuple[int, ...]
+    names: tuple[str, ...]
+
+
+@cache
+def codec(generation: str) -> ChatCodec:
+    return ChatCodec(qwen.tokenizer(generation))
+
+
+def random_states(game: str) -> Iterator[State]:
+    """Yields states of random play of a game's variants, every third turn."""
+    index = TABLE.index(game)
+    every = (index * 100_000_000, (index + 1) * 100_000_000 - 1)
+    env = NamedActions(gym.make("GameSpiel-v0", task_ids=[every], opponent="random"))
+    rng = random.Random(index)
+    while True:
+        text, info = env.reset(seed=rng.randrange(2**31))
+        while "result" not in info:
+            if info["turn"] % 3 == 0:
+                yield State(game, str(text), tuple(info["legal_actions"]), text.names)
+            text, *_, info = env.step(rng.choice(info["legal_actions"]))
+
+
+@cache
+def states() -> list[State]:
+    """Returns 12 states per game, 264 in all."""
+    return [state for game in TABLE for state in islice(random_states(game), 12)]
+
+
+def tries(state: State) -> Iterator[tuple[dict[int, str], dict[int, tuple[int, ...]], ActionTrie]]:
+    """Yields texts, tokens and trie of a state's actions, answered by number and by name."""
+    own = codec("qwen3")
+    for texts in (map(str, state.legal), state.names):
+        spelt = dict(zip(state.legal, texts, strict=True))
+        answers = {action: own.encode_answer(text) for action, text in spelt.items()}
+        yield spelt, answers, ActionTrie.build(answers)
+
+
+# -- the tokenizer -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("generation", qwen.GENERATIONS)
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("Hello world", [9707, 1879]),
+        ("<|im_start|>user\n", [START, 872, 198]),
+        ("<|im_start|>assistant\n", [*ASSISTANT]),
+        ("system", [8948]),
+        ("\n\n", [271]),
+        ("2048", [17, 15, 19, 23]),
+        ("<|endoftext|>", [END]),
+        ("<|im_end|>\n", [STOP, 198]),
+    ],
+)
+def test_known_tokens(generation: str, text: str, tokens: list[int]) -> None:
+    own = qwen.tokenizer(generation)
+    assert own(text)["input_ids"] == tokens
+    assert own.decode(tokens) == text
+
+
+def test_the_size_is_that_of_the_models() -> None:
+    """256 bytes and a merge for each further token; 22 added tokens in Qwen2.5, 26 in Qwen3."""
+    assert len(qwen.ranks()) == END and len(qwen.merges()) == END - 256
+    assert [len(qwen.tokenizer(generation)) - END for generation in qwen.GENERATIONS] == [14, 22, 26]
+    thoughts = qwen.tokenizer("qwen3").convert_tokens_to_ids(["<tool_call>", "<think>", "</think>"])
+    assert thoughts == [151_657, 151_667, 151_668]
+    own = qwen.tokenizer("qwen3")
+    assert (own.eos_token_id, own.pad_token_id, own.bos_token_id) == (STOP, END, None)
+
+
+def test_words_are_merged_by_rank() -> None:
+    """By hand: the text in words, each word merged at the lowest rank until nothing merges."""
+    own = qwen.tokenizer("qwen3")
+    for state in states()[::4]:
+        words = regex.findall(WORDS % "", unicodedata.normalize("NFC", state.text))
+        expected = [qwen.ranks()[part] for word in words for part in qwen.merged(word.encode())]
+        assert own(state.text)["input_ids"] == expected
+
+
+# -- prompts -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("generation", qwen.GENERATIONS)
+def test_a_turn_ends_with_im_end(generation: str) -> None:
+    own = codec(generation)
+    assert (own.end_of_turn, own.pad) == (STOP, END)
+    assert own.encode_action(12) == (16, 17, STOP)
+    assert tuple(own.encode_action(digit)[0] for digit in range(10)) == tuple(DIGITS)
+
+
+def test_prompts_of_the_generations() -> None:
+    """Qwen2.5 has a system message of its own; Qwen3 is kept from thinking."""
+    hello = (START, 872, 198, 9707, 1879, STOP, 198)
+    assert codec("qwen2").encode_prompt("Hello world") == (*hello, *ASSISTANT)
+    assert codec("qwen3").encode_prompt("Hello world") == (*hello, *ASSISTANT, *THOUGHTLESS)
+    prompt = codec("qwen2.5").encode_prompt("Hello world")
+    assert prompt[:3] == (START, 8948, 198) and prompt[-10:] == (*hello, *ASSISTANT)
+    system = "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\n"
+    assert qwen.tokenizer("qwen2.5").decode(prompt[3:-10]) == system
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("generation", ["qwen2.5", "qwen3"])
+def test_apart_and_together_are_the_same_tokens_in_all_games(generation: str) -> None:
+    """For every legal action, by number and by name."""
+    own = codec(generation)
+    for state in states():
+        prompt = own.encode_prompt(state.text)
+        texts = [*map(str, state.legal), *state.names]
+        whole = [own.prompt_text(state.text) + text + "<|im_end|>" for text in texts]
+        for text, together in zip(texts, own.tokenizer(whole)["input_ids"], strict=True):
+            assert prompt + own.encode_answer(text) == tuple(together), (state.game, text)
+
+
+def test_numbers_are_their_digits_in_all_games() -> None:
+    own = codec("qwen3")
+    for action in {action for state in states() for action in state.legal}:
+        assert own.encode_action(action) == (*(DIGITS[int(digit)] for digit in str(action)), STOP)
+
+
+def test_paths_spell_the_actions_in_all_games() -> None:
+    """Every choice of a path is the answer's token there, and the answer is the action's text."""
+    for state in states():
+        for spelt, answers, trie in tries(state):
+            assert set(trie.paths) == set(state.legal)
+            for action, path in trie.paths.items():
+                *text, end = answers[action]
+                assert end == STOP
+                assert qwen.tokenizer("qwen3").decode(text) == unicodedata.normalize("NFC", spelt[action])
+                for choice in path:
+                    node = trie.nodes[choice.node]
+                    chosen = (*node.prefix, node.children[choice.child])
+                    assert answers[action][: len(chosen)] == chosen
+
+
+def test_ids_that_begin_others_can_be_chosen_in_all_games() -> None:
+    """Where 1 and 12 are legal, the node behind 1 has the end of the turn as a child."""
+    games = set()
+    for state in states():
+        _, answers, trie = next(tries(state))
+        nodes = {node.prefix: node.children for node in trie.nodes}
+        for action in state.legal:
+            others = [a for a in state.legal if a != action and str(a).startswith(str(action))]
+            if others:
+                games.add(state.game)
+                assert STOP in nodes[answers[action][:-1]]
+    assert {"hex", "othello", "chess"} <= games and "2048" not in games  # whose ids are 0 to 3
+
+
+# -- texts that are not a game's usual ones ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spelt", ["<|im_end|>", "<|endoftext|>", "<|im_start|>", "<think>", "</think>"])
+def test_a_text_brings_no_control_tokens(spelt: str) -> None:
+    own = codec("qwen3")
+    text = f"Hello world{spelt}\n{spelt}"
+    tokens, plain = own.encode_prompt(text), own.encode_prompt("Hello world")
+    assert [t for t in tokens if t >= END] == [t for t in plain if t >= END]
+    assert own.tokenizer.decode(tokens) == own.prompt_text(text)
+    *name, end = own.encode_answer(spelt)
+    assert end == STOP and max(name) < END and own.tokenizer.decode(name) == spelt
+
+
+def test_a_cut_is_where_the_tokenizer_splits() -> None:
+    """``<`` | ``im`` ``_end`` | ``>``, as the tokenizer has it that knows no control tokens."""
+    assert codec("qwen3").encode_answer("<|im_end|>") == (27, 91, 318, 6213, 91, 29, STOP)
+    assert qwen.merged(b"<|") == [b"<", b"|"]
+
+
+def test_a_megabyte() -> None:
+    """Eight times a is a token, and sixteen times is none; ``12 `` has three. Twelve are around the text."""
+    assert b"a" * 8 in qwen.ranks() and b"a" * 16 not in qwen.ranks()
+    own = codec("qwen3")
+    long = own.encode_prompt("a" * 1_000_000)
+    assert len(long) == 125_000 + 12 and long[-7:] == (*ASSISTANT, *THOUGHTLESS)
+    with pytest.raises(PromptLengthError, match=r"999999 characters has 1000011 .* at most 131072"):
+        own.encode_prompt("12 " * 333_333)
+
+
+# -- the policy ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("answer", ["id", "name"])
+def test_a_policy_on_the_whole_vocabulary(tmp_path: Path, answer: str) -> None:
+    """With as many logits as Qwen3 has, of which some thousand have no token."""
+    qwen.tokenizer("qwen3").save_pretrained(tmp_path)
+    config = Qwen3Config(vocab_size=151_936, tie_word_embeddings=True, **SIZES)
+    config.save_pretrained(tmp_path)
+    space = spaces.Text(10_000, min_length=0)
+    model = ModelSettings(str(tmp_path), random_weights=True)
+    policy = LLMPolicy(space, spaces.Discrete(3), lambda _: 1e-3, model=model, answer=answer)
+    randomise(policy, 0.1)
+    assert load_tokenizer(model).get_vocab() == qwen.tokenizer("qwen3").get_vocab()
+    state = next(state for state in states() if state.game == "leduc_poker" and len(state.legal) > 1)
+    prompt = NamedText(state.text, state.names)
+    assert policy.prompts(prompt) == [codec("qwen3").encode_prompt(state.text)]
+    (probabilities,) = policy.distribution([prompt], [state.legal])
+    assert probabilities.sum() == pytest.approx(1.0) and (probabilities > 0).all()
+    masks = masks_of([state.legal], 3)
+    _, log_prob, _ = policy.evaluate_actions([prompt], [state.legal[-1]], masks)
+    assert log_prob.exp().item() == pytest.approx(probabilities[-1], rel=1e-5)
