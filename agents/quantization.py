@@ -1,0 +1,187 @@
+"""Base models whose linear layers are kept in 4 or 8 bits, by bitsandbytes."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from gamespiel.agents.patches import replaced
+from gamespiel.agents.weights import ModelError
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """How linear layers are kept; the embedding, the output head and the norms keep the model's dtype.
+
+    Attributes:
+        bits: 4 (NF4, Dettmers et al. 2023, arXiv:2305.14314) or 8 (int8 per row of weights and per token).
+        nested: Whether the constants of 4 bits are kept in 8 bits.
+        dtype: The type in which 4 bits compute, and of all that is not quantised.
+    """
+
+    bits: int
+    nested: bool
+    dtype: torch.dtype
+
+
+def check(chosen: Quantization, device: torch.device) -> None:
+    """Raises unless a small layer can be quantised on the device, and be read and learned through there.
+
+    Raises:
+        ModelError: bitsandbytes is missing, or cannot do it there.
+    """
+    key = f"model.use_{chosen.bits}bit"
+    try:
+        _bitsandbytes()
+    except ImportError as error:
+        raise ModelError(f"{key} needs the package bitsandbytes: pip install bitsandbytes") from error
+    try:
+        with torch.random.fork_rng(devices=[]):
+            layer = _quantised(nn.Linear(64, 64, bias=False, dtype=chosen.dtype), chosen, device).eval()
+        given = torch.ones(2, 64, dtype=chosen.dtype, device=device, requires_grad=True)
+        first, second = layer(given.detach()), layer(given)
+        second.float().sum().backward()
+    except Exception as error:  # whatever a device without the kernels raises
+        raise ModelError(f"{key}: bitsandbytes cannot do this on {_called(device)}: {error}") from error
+    if given.grad is None or not given.grad.any() or not torch.equal(first, second):
+        raise ModelError(
+            f"{key}: on {_called(device)}, this version of bitsandbytes computes otherwise with gradients "
+            "than without: choose another version, or leave the key out"
+        )
+
+
+def _called(device: torch.device) -> str:
+    return f"{device} ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else f"the {device}"
+
+
+def config_of(chosen: Quantization) -> Any:
+    """Returns the configuration with which ``from_pretrained`` quantises while it loads."""
+    from transformers import BitsAndBytesConfig
+
+    if chosen.bits == 8:
+        return BitsAndBytesConfig(load_in_8bit=True, llm_int8_threshold=0.0)  # 0: see settled
+    return BitsAndBytesConfig(
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_use_double_quant=chosen.nested,
+        bnb_4bit_compute_dtype=chosen.dtype,
+    )
+
+
+def bits_of(config: Any) -> int | None:
+    """Returns in how many bits bitsandbytes had a model with this configuration saved, or None."""
+    saved = getattr(config, "quantization_config", None)
+    saved = saved if isinstance(saved, dict) or saved is None else saved.to_dict()
+    if not saved or saved.get("quant_method", "bitsandbytes") != "bitsandbytes":
+        return None
+    return 4 if saved.get("load_in_4bit") else 8 if saved.get("load_in_8bit") else None
+
+
+def is_quantised(model: Any) -> bool:
+    return any(getattr(model, f"is_loaded_in_{bits}bit", False) for bits in (4, 8))
+
+
+def quantise(model: Any, chosen: Quantization, device: torch.device) -> Any:
+    """Returns a loaded model with its linear layers quantised and on the device, one at a time.
+
+    It is what ``from_pretrained`` does with ``config_of``, for weights that it cannot quantise.
+    """
+    head = model.get_output_embeddings()
+    for name, module in list(model.named_modules()):
+        if type(module) is nn.Linear and module is not head:
+            model.set_submodule(name, _quantised(module, chosen, device))
+    model.to(device)
+    # PEFT looks for these to choose its adapters.
+    setattr(model, f"is_loaded_in_{chosen.bits}bit", True)
+    model.config.quantization_config = config_of(chosen)
+    return model
+
+
+def _quantised(module: nn.Linear, chosen: Quantization, device: torch.device) -> nn.Linear:
+    bnb = _bitsandbytes()
+    sizes, biased, weight = (
+        (module.in_features, module.out_features),
+        module.bias is not None,
+        module.weight.data,
+    )
+    with torch.device("meta"):
+        if chosen.bits == 8:
+            layer = bnb.nn.Linear8bitLt(*sizes, biased, has_fp16_weights=False, threshold=0.0)
+            layer.weight = bnb.nn.Int8Params(weight, requires_grad=False, has_fp16_weights=False)
+        else:
+            layer = bnb.nn.Linear4bit(
+                *sizes, biased, chosen.dtype, compress_statistics=chosen.nested, quant_type="nf4"
+            )
+            layer.weight = bnb.nn.Params4bit(
+                weight, requires_grad=False, compress_statistics=chosen.nested, quant_type="nf4", module=layer
+            )
+    if module.bias is not None:
+        layer.bias = nn.Parameter(module.bias.data, requires_grad=False)
+    return settled(layer.to(device))
+
+
+def settled(model: Any) -> Any:
+    """Returns the model with its quantised layers computing in one way, whatever they have read before.
+
+    - 4 bits: on CPUs with AVX512-BF16, bitsandbytes repacks a layer's weights at the first pass in evaluation
+      mode without gradients. From then on its product is another one, and no gradient goes through it.
+    - 8 bits: a threshold takes a column with an outlier out of int8 for all rows of a batch, so that a row's
+      result depends on the rows beside it. Then old and new log-probabilities differ with no update at all.
+    """
+    bnb = _bitsandbytes()
+    for module in model.modules():
+        if isinstance(module, bnb.nn.Linear4bit):
+            module.support_avx512bf16_for_cpu = False
+        elif isinstance(module, bnb.nn.Linear8bitLt):
+            module.state.threshold = 0.0
+    return model
+
+
+@contextmanager
+def plain_peft() -> Iterator[None]:
+    """Keeps PEFT from importing bitsandbytes within the context, for models that are not quantised.
+
+    Where bitsandbytes is installed, PEFT imports it for any model. That takes seconds, prints a warning on
+    some CPUs, and asks the model hub for kernels if the package kernels is installed.
+    """
+    if "peft" not in sys.modules and "bitsandbytes" not in sys.modules:
+        sys.modules["bitsandbytes"] = None  # type: ignore[assignment]  # the import fails, and PEFT goes on
+        try:
+            import peft  # noqa: F401
+        finally:
+            del sys.modules["bitsandbytes"]
+    from peft.tuners.lora import model as chooser
+
+    with replaced(chooser, is_bnb_available=_no, is_bnb_4bit_available=_no):
+        yield
+
+
+def _no() -> bool:
+    return False
+
+
+def _bitsandbytes() -> Any:
+    """Returns bitsandbytes, imported only here, and without its words about kernels that are not used."""
+    with _quiet("bitsandbytes.backends.cpu.ops"):
+        import bitsandbytes
+
+    # It says at every product that it computes in float16, which is what int8 means.
+    logging.getLogger("bitsandbytes.autograd._functions").setLevel(logging.ERROR)
+    return bitsandbytes
+
+
+@contextmanager
+def _quiet(name: str) -> Iterator[None]:
+    logger = logging.getLogger(name)
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before

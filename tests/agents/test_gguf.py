@@ -1,0 +1,164 @@
+"""GGUF files: what is taken from them, and why one cannot be read."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from gamespiel.agents.decoding import ChatCodec
+from gamespiel.agents.gguf import read_header
+from gamespiel.agents.models import ModelError, ModelSettings, load_base, load_tokenizer
+from tests.agents.ggufs import LAYERS, vocabulary, weights, write
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(tmp_path_factory.mktemp("gguf") / "small.gguf")
+
+
+@pytest.fixture(scope="module")
+def settings(file: Path) -> ModelSettings:
+    return ModelSettings(str(file))
+
+
+def test_the_weights_are_the_files(settings: ModelSettings, tmp_path: Path) -> None:
+    """Q8_0 rounds to multiples of the largest of 32 weights / 127: by at most half of that."""
+    model = load_base(settings, "cpu", seed=0)
+    given = weights()
+    assert {p.dtype for p in model.parameters()} == {torch.float32}
+    for layer in range(LAYERS):
+        expected = torch.from_numpy(given[f"blk.{layer}.ffn_up.weight"])
+        half = expected.reshape(-1, 32).abs().amax(-1, keepdim=True) / 127 / 2
+        rounded = model.model.layers[layer].mlp.up_proj.weight
+        assert not torch.equal(rounded, expected)
+        # The scale of a block is a float16, with 11 bits: 127 steps of it are off by up to 127 / 2**11.
+        assert ((rounded - expected).reshape(-1, 32).abs() <= half * (1 + 2 * 127 / 2**11)).all()
+        norm = model.model.layers[layer].input_layernorm.weight
+        assert torch.equal(norm, torch.from_numpy(given[f"blk.{layer}.attn_norm.weight"]))
+
+
+def test_the_model_can_be_saved_and_loaded_as_a_folder(settings: ModelSettings, tmp_path: Path) -> None:
+    model = load_base(settings, "cpu", seed=0)
+    model.save_pretrained(str(tmp_path))
+    saved = load_base(ModelSettings(str(tmp_path)), "cpu", seed=0)
+    ids = torch.arange(20)[None]
+    with torch.no_grad():
+        assert torch.equal(saved(input_ids=ids).logits, model(input_ids=ids).logits)
+
+
+def test_a_file_of_the_same_name_in_the_working_folder_is_not_read(
+    settings: ModelSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = load_base(settings, "cpu", seed=0).model.embed_tokens.weight
+    write(tmp_path / "small.gguf", seed=1)
+    monkeypatch.chdir(tmp_path)
+    assert torch.equal(load_base(settings, "cpu", seed=0).model.embed_tokens.weight, expected)
+    other = load_base(ModelSettings("small.gguf"), "cpu", seed=0).model.embed_tokens.weight
+    assert not torch.equal(other, expected)
+
+
+def test_random_weights_have_the_files_architecture(file: Path) -> None:
+    settings = ModelSettings(str(file), random_weights=True)
+    a, b, c = (load_base(settings, "cpu", seed).model.embed_tokens.weight for seed in (0, 0, 1))
+    assert a.shape == weights()["token_embd.weight"].shape
+    assert torch.equal(a, b) and not torch.equal(a, c)
+
+
+def test_nothing_is_printed(settings: ModelSettings, capfd: pytest.CaptureFixture[str]) -> None:
+    load_tokenizer(settings)
+    load_base(settings, "cpu", seed=0)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_digits_are_split_as_the_model_has_learned_them(settings: ModelSettings) -> None:
+    """A digit is a word: the line end and both spaces before it are one word, and so one token.
+
+    GPT-2's split would leave the last space to the digit's word: "ĊĠ", "Ġ", "1".
+    """
+    tokenizer = load_tokenizer(settings)
+    ids = tokenizer("\n  12", add_special_tokens=False)["input_ids"]
+    assert tokenizer.convert_ids_to_tokens(ids) == ["ĊĠĠ", "1", "2"]
+
+
+def test_the_chat_template_comes_along(settings: ModelSettings) -> None:
+    codec = ChatCodec(load_tokenizer(settings))
+    assert codec.prompt_text("x") == "<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\n"
+    assert codec.end_of_turn == codec.pad == vocabulary().index("<|im_end|>")
+    assert codec.encode_action(12) == (vocabulary().index("1"), vocabulary().index("2"), codec.end_of_turn)
+
+
+# -- errors ------------------------------------------------------------------------------------------------
+
+
+def refused(path: Path) -> str:
+    """Returns the message with which both the tokenizer and the model of a file are refused."""
+    messages = []
+    for load in (load_tokenizer, lambda settings: load_base(settings, "cpu", seed=0)):
+        with pytest.raises(ModelError) as caught:
+            load(ModelSettings(str(path)))
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+    return messages[0].removeprefix(f"model_name {str(path)!r} ")
+
+
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        (0, "is no GGUF file: it begins with b''"),
+        (1_000, "is cut off or damaged in its header ("),
+        (4_000, "is cut off or damaged in its header (an entry ends at byte 4,203 of 4,000); copy or"),
+        (
+            50_000,
+            "is cut off: its header announces 111,840 bytes, the file has 50,000; copy or download it again",
+        ),
+        (111_839, "is cut off: its header announces 111,840 bytes, the file has 111,839"),
+    ],
+)
+def test_a_file_that_is_cut_off(size: int, message: str, file: Path, tmp_path: Path) -> None:
+    path = tmp_path / "cut.gguf"
+    path.write_bytes(file.read_bytes()[:size])
+    assert refused(path).startswith(message)
+
+
+def test_a_file_of_another_kind(file: Path, tmp_path: Path) -> None:
+    path = tmp_path / "other.gguf"
+    path.write_bytes(b"PK\x03\x04 a zip archive")
+    assert refused(path) == r"is no GGUF file: it begins with b'PK\x03\x04'"
+    path.write_bytes(b"GGUF\x09" + file.read_bytes()[5:])
+    assert refused(path) == "is a GGUF file of version 9; allowed: 2, 3"
+
+
+def test_damage_in_the_header_is_found_or_harmless(file: Path, tmp_path: Path) -> None:
+    content, path, found = file.read_bytes(), tmp_path / "damaged.gguf", 0
+    chooser = random.Random(0)
+    for _ in range(200):
+        damaged = bytearray(content)
+        damaged[chooser.randrange(4, 3_000)] = chooser.randrange(256)
+        path.write_bytes(damaged)
+        try:
+            read_header("damaged", path)
+        except ModelError:
+            found += 1
+    assert found > 20  # the others changed a letter of the vocabulary, or a number
+
+
+def test_an_architecture_that_transformers_does_not_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "new.gguf", architecture="mind99")
+    assert refused(path) == (
+        "has an architecture that transformers does not read from GGUF files "
+        "(GGUF model with architecture mind99 is not supported yet); give the model's folder or hub name"
+    )
+
+
+def test_a_part_of_a_file(tmp_path: Path) -> None:
+    path = write(tmp_path / "model-00001-of-00003.gguf", parts=3)
+    assert refused(path) == "is one of 3 parts of a GGUF file; join them with llama-gguf-split --merge"
+
+
+def test_without_the_package(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    assert refused(file) == "is a GGUF file, which needs the package gguf: pip install gguf"

@@ -1,0 +1,264 @@
+"""Base models in 4 and 8 bits: what is rounded, and that one pass computes as another."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from gamespiel.agents import checkpoint, quantization
+from gamespiel.agents.models import (
+    LoraSettings,
+    ModelError,
+    ModelSettings,
+    add_adapters,
+    load_base,
+)
+from gamespiel.agents.quantization import Quantization, bits_of, quantise
+from tests.agents.ggufs import write
+from tests.agents.toys import Bandit, make_ppo, randomise
+
+CPU = torch.device("cpu")
+KINDS = [{"use_4bit": True}, {"use_4bit": True, "use_nested_quant": True}, {"use_8bit": True}]
+IDS = torch.randint(20, 200, (3, 17), generator=torch.Generator().manual_seed(0))
+
+
+def loaded(**settings: Any) -> Any:
+    return load_base(ModelSettings(**settings), CPU, seed=0)
+
+
+def linears(model: Any) -> dict[str, nn.Linear]:
+    return {name: module for name, module in model.named_modules() if isinstance(module, nn.Linear)}
+
+
+def logits(model: Any, ids: torch.Tensor = IDS) -> torch.Tensor:
+    with torch.no_grad():
+        result: torch.Tensor = model(input_ids=ids).logits
+    return result
+
+
+# -- what is rounded ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_linear_layers_but_the_head_are_quantised(kind: dict[str, Any]) -> None:
+    model = loaded(**kind)
+    types = {name: type(module).__name__ for name, module in linears(model).items()}
+    assert types.pop("lm_head") == "Linear"
+    assert set(types.values()) == {"Linear4bit" if "use_4bit" in kind else "Linear8bitLt"}
+    assert len(types) == 2 * 7  # two layers of seven modules
+    assert not any(parameter.requires_grad for parameter in model.parameters()) and not model.training
+    plain = {p.dtype for p in model.parameters() if p.is_floating_point()}
+    assert plain == {torch.bfloat16}  # the embedding and the norms; without a dtype, bfloat16
+
+
+def test_four_bits_are_the_nearest_of_sixteen_numbers() -> None:
+    """A block of 64 weights is divided by its largest, and each rounded to the nearest number of NF4.
+
+    The numbers are those of the paper's appendix E. The widest gap between two of them is that from -1 to
+    -0.6961928. So a weight is off by at most half of that gap, times the block's largest.
+    """
+    from bitsandbytes.functional import dequantize_4bit
+
+    weight = linears(loaded(dtype="float32"))["model.layers.0.mlp.up_proj"].weight
+    layer = linears(loaded(use_4bit=True, dtype="float32"))["model.layers.0.mlp.up_proj"]
+    blocks = weight.reshape(-1, 64)
+    largest = blocks.abs().amax(-1, keepdim=True)
+    rounded = dequantize_4bit(layer.weight.data, layer.weight.quant_state).reshape(-1, 64)
+    assert len((rounded / largest).unique(sorted=True).round(decimals=5).unique()) == 16
+    assert ((rounded - blocks).abs() <= (1 - 0.6961928) / 2 * largest + 1e-6).all()
+
+
+def test_eight_bits_are_the_nearest_of_255_numbers() -> None:
+    """A row is divided by its largest weight / 127, and each weight rounded: off by at most half a step.
+
+    bitsandbytes rounds the weights to float16 before, which has 11 bits.
+    """
+    weight = linears(loaded(dtype="float32"))["model.layers.0.mlp.up_proj"].weight
+    layer = linears(loaded(use_8bit=True, dtype="float32"))["model.layers.0.mlp.up_proj"]
+    largest = weight.abs().amax(-1, keepdim=True)
+    rounded = layer.weight.data.float() * layer.weight.SCB[:, None] / 127
+    assert ((rounded - weight).abs() <= largest / 127 / 2 + largest / 2**11).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_quantised_while_or_after_loading_is_the_same(kind: dict[str, Any], dtype: str) -> None:
+    """transformers does it while it loads a folder. GGUF files and random weights are quantised here."""
+    bits = 4 if "use_4bit" in kind else 8
+    chosen = Quantization(bits, "use_nested_quant" in kind, getattr(torch, dtype))
+    while_loading = loaded(**kind, dtype=dtype)
+    afterwards = quantise(loaded(dtype=dtype), chosen, CPU).eval()
+    assert torch.equal(logits(while_loading), logits(afterwards))
+    assert not torch.equal(logits(while_loading), logits(loaded(dtype=dtype)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gguf_files_and_random_weights(kind: dict[str, Any], tmp_path: Path) -> None:
+    path = str(write(tmp_path / "small.gguf"))
+    for settings in (
+        {"model_name": path},
+        {"random_weights": True},
+        {"model_name": path, "random_weights": True},
+    ):
+        plain, rounded = logits(loaded(**settings, dtype="bfloat16")), logits(loaded(**settings, **kind))
+        assert not torch.equal(plain, rounded)
+        # Cosine of the angle between the logits, which is 0 for logits that have nothing to do with another.
+        assert torch.cosine_similarity(plain.float().flatten(), rounded.float().flatten(), dim=0) > 0.9
+
+
+def test_a_folder_that_was_saved_in_few_bits_is_loaded_as_it_is(tmp_path: Path) -> None:
+    assert bits_of(loaded().config) is None
+    for kind, bits, other in (("use_4bit", 4, "use_8bit"), ("use_8bit", 8, "use_4bit")):
+        folder = tmp_path / kind
+        saved = loaded(**{kind: True})
+        saved.save_pretrained(folder)
+        assert bits_of(saved.config) == bits
+        for settings in ({}, {kind: True}):
+            again = loaded(model_name=str(folder), **settings)
+            assert torch.equal(logits(again), logits(saved))
+        with pytest.raises(
+            ModelError, match=rf"was saved in {bits} bits, and model\.{other} was given: leave it"
+        ):
+            loaded(model_name=str(folder), **{other: True})
+
+
+# -- one pass as another -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_passes_with_and_without_gradients_agree_in_any_order(kind: dict[str, Any]) -> None:
+    """On some CPUs bitsandbytes repacks weights that are read without gradients, and then loses gradients."""
+    from peft.tuners.lora.layer import LoraLayer
+
+    model = add_adapters(loaded(**kind), LoraSettings(r=4), seed=0).eval()
+    model.apply(lambda m: m.lora_B.default.weight.data.normal_(0, 0.1) if isinstance(m, LoraLayer) else None)
+
+    def gradients() -> list[torch.Tensor]:
+        model.zero_grad()
+        model(input_ids=IDS).logits.float().log_softmax(-1)[:, -1, 5].sum().backward()
+        return [p.grad.clone() for p in model.parameters() if p.grad is not None]
+
+    with torch.enable_grad():
+        before, first = gradients(), model(input_ids=IDS).logits.detach()
+    assert len(before) == 2 * 2 * 7  # A and B of each adapted module
+    assert torch.equal(logits(model), first)
+    after = gradients()
+    assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+def test_gradients_of_four_bits_are_those_of_their_values() -> None:
+    """A model with the rounded weights as plain weights has the same gradients, up to the order of sums."""
+    from bitsandbytes.functional import dequantize_4bit
+
+    rounded, plain = loaded(use_4bit=True, dtype="float32"), loaded(dtype="float32")
+    for name, layer in linears(rounded).items():
+        if name != "lm_head":
+            values = dequantize_4bit(layer.weight.data, layer.weight.quant_state)
+            linears(plain)[name].weight.data.copy_(values)
+    gradients = []
+    for base in (rounded, plain):
+        model = add_adapters(base, LoraSettings(r=4), seed=0).eval()
+        for name, parameter in model.named_parameters():
+            if "lora_B" in name:
+                parameter.data.fill_(0.01)
+        logits(model)  # the pass after which gradients could be lost
+        model(input_ids=IDS).logits.log_softmax(-1)[:, -1, 5].sum().backward()
+        gradients.append(torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]))
+    assert (gradients[0] - gradients[1]).norm() < 1e-4 * gradients[1].norm()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_does_not_depend_on_the_rows_beside_it(kind: dict[str, Any]) -> None:
+    """An outlier, here in one row's embedding, must change nothing in the other rows."""
+    model = loaded(**kind, dtype="float32")
+    alone = logits(model, IDS[:1])
+    model.model.embed_tokens.weight.data[7] *= 1e3
+    beside = torch.cat([IDS[:1], torch.full_like(IDS[:1], 7)])
+    assert 7 not in IDS
+    assert torch.allclose(logits(model, beside)[:1, :, 8:], alone[:, :, 8:], atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_training_stops_and_goes_on_bit_for_bit(kind: dict[str, Any], tmp_path: Path) -> None:
+    policy = {"policy_kwargs": {"lora": {"r": 4}, "model": kind}}
+    model = make_ppo(Bandit, batch_size=8, ppo_epochs=2, total_steps=1, **policy)
+    start = {name: value.clone() for name, value in model.policy.state_dict().items()}
+    model.learn()
+    trained = model.policy.state_dict()
+    assert all(not torch.equal(trained[name], start[name]) for name in start if "lora_B" in name)
+    folder = checkpoint.save(model, tmp_path)
+    model.total_steps = 2
+    model.learn()
+    resumed = make_ppo(Bandit, batch_size=8, ppo_epochs=2, total_steps=2, **policy)
+    checkpoint.load(resumed, folder)
+    resumed.learn()
+    ours, theirs = model.policy.state_dict(), resumed.policy.state_dict()
+    assert [name for name in ours if not torch.equal(ours[name], theirs[name])] == []
+
+
+def test_the_reference_is_the_quantised_base() -> None:
+    model = make_ppo(Bandit, policy_kwargs={"lora": {"r": 4}, "model": {"use_4bit": True}})
+    randomise(model.policy, 0.5)
+    with model.policy.reference():
+        reference = logits(model.policy.model)
+    assert torch.equal(reference, logits(loaded(use_4bit=True)))
+    assert not torch.equal(reference, logits(model.policy.model))
+
+
+# -- errors ------------------------------------------------------------------------------------------------
+
+
+def test_four_and_eight_bits_at_once() -> None:
+    with pytest.raises(ModelError, match="use_4bit and use_8bit contradict each other: set one of them"):
+        loaded(use_4bit=True, use_8bit=True)
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_without_the_package(kind: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "bitsandbytes", None)
+    (bits,) = {"4" if "use_4bit" in kind else "8"}
+    with pytest.raises(
+        ModelError, match=rf"model\.use_{bits}bit needs the package bitsandbytes: pip install"
+    ):
+        loaded(**kind)
+
+
+def test_a_device_that_cannot_do_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unsupported(*arguments: object) -> None:
+        raise RuntimeError("no kernel image is available for execution on the device")
+
+    monkeypatch.setattr("bitsandbytes.functional.int8_vectorwise_quant", unsupported)
+    with pytest.raises(
+        ModelError, match=r"model\.use_8bit: bitsandbytes cannot do this on the cpu: no kernel image"
+    ):
+        loaded(use_8bit=True)
+    loaded(use_4bit=True)
+
+
+@pytest.mark.filterwarnings("ignore:.*autograd kernel was not registered")
+def test_a_version_that_loses_gradients_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    from bitsandbytes.functional import has_avx512bf16
+
+    if not has_avx512bf16():
+        pytest.skip("bitsandbytes repacks weights only on CPUs with AVX512-BF16")
+    monkeypatch.setattr(quantization, "settled", lambda model: model)
+    with pytest.raises(ModelError, match=r"on the cpu, .* computes otherwise with gradients than without"):
+        loaded(use_4bit=True)
+
+
+@pytest.mark.slow
+def test_the_embedded_model_needs_no_bitsandbytes() -> None:
+    code = (
+        "import sys, gamespiel; from gamespiel.agents.models import *; "
+        "add_adapters(load_base(ModelSettings(), 'cpu', 0), LoraSettings(), 0); "
+        "load_tokenizer(ModelSettings()); "
+        "print([name for name in ('bitsandbytes', 'gguf') if name in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (result.stdout, result.stderr) == ("[]\n", "")

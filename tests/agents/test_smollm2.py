@@ -1,0 +1,149 @@
+"""A real model: SmolLM2-135M-Instruct, from the wheel that ``make smollm2`` installs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from gamespiel.agents import checkpoint
+from gamespiel.agents.models import ModelSettings
+from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.ppo import LLMPPO
+from tests.agents.toys import Bandit, make_ppo
+
+NAME = "HuggingFaceTB/SmolLM2-135M-Instruct"
+GAMES = ("kuhn_poker", "leduc_poker", "tic_tac_toe")
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("smollm2")]
+
+
+class State(NamedTuple):
+    game: str
+    prompt: str
+    legal: tuple[int, ...]
+
+
+def states(game: str, count: int) -> list[State]:
+    """Returns the first distinct states of games between random players."""
+    env = gym.make("game_gym:GameSpiel-v0", game=game, opponent="random", rules=False)
+    generator, found = np.random.default_rng(0), {}
+    for seed in range(100 * count):
+        prompt, info = env.reset(seed=seed)
+        over = False
+        while not over:
+            found[prompt] = State(game, str(prompt), tuple(info["legal_actions"]))
+            prompt, _, terminated, truncated, info = env.step(int(generator.choice(info["legal_actions"])))
+            over = terminated or truncated
+        if len(found) >= count:
+            break
+    return list(found.values())[:count]
+
+
+def policy(**settings: Any) -> LLMPolicy:
+    env = gym.make("game_gym:GameSpiel-v0", game="tic_tac_toe")
+    model = ModelSettings(NAME, dtype="bfloat16", **settings)
+    return LLMPolicy(env.observation_space, env.action_space, lambda _: 1e-4, model=model)
+
+
+class Read(NamedTuple):
+    """What a policy says in some states: probabilities of legal actions, and logarithms of next tokens'."""
+
+    legal: list[np.ndarray[Any, Any]]
+    vocabulary: Tensor
+
+
+def read(model: LLMPolicy, asked: Sequence[State]) -> Read:
+    prompts = [state.prompt for state in asked]
+    legal = model.distribution(prompts, [state.legal for state in asked])
+    with torch.no_grad():
+        hidden, _ = model.engine.prefill(model.prompts(prompts), cache=False)
+        return Read(legal, model.engine.logits(hidden).double().log_softmax(-1))
+
+
+def divergences(a: Read, b: Read) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Returns KL(a || b) in each state, in nats: over legal actions, and over the vocabulary."""
+    legal = [float((p * (np.log(p) - np.log(q))).sum()) for p, q in zip(a.legal, b.legal, strict=True)]
+    vocabulary = (a.vocabulary.exp() * (a.vocabulary - b.vocabulary)).sum(-1)
+    return np.array(legal), vocabulary.numpy()
+
+
+@pytest.fixture(scope="module")
+def asked() -> list[State]:
+    return [state for game in GAMES for state in states(game, 12)]
+
+
+@pytest.fixture(scope="module")
+def sixteen_bits() -> LLMPolicy:
+    return policy()
+
+
+def test_it_knows_the_capital_of_france(sixteen_bits: LLMPolicy) -> None:
+    codec = sixteen_bits.codec
+    prompt = codec.encode_prompt("What is the capital of France?")
+    with torch.no_grad(), sixteen_bits.engine.adapters_off():
+        answer = sixteen_bits.model.generate(
+            input_ids=torch.tensor([prompt]), max_new_tokens=12, do_sample=False
+        )[0, len(prompt) :]
+    assert codec.tokenizer.decode(answer) == "The capital of France is Paris.<|im_end|>"
+
+
+def test_its_prompt_is_its_chat(sixteen_bits: LLMPolicy) -> None:
+    codec = sixteen_bits.codec
+    assert codec.prompt_text("x") == (
+        "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
+        "<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\n"
+    )
+    # Its tokenizer splits digits off before anything else, so both spaces and the line end are one token.
+    pieces = codec.tokenizer.convert_ids_to_tokens(codec.tokenizer("\n  12 -> Bet")["input_ids"])
+    assert pieces == ["ĊĠĠ", "1", "2", "Ġ->", "ĠBet"]
+
+
+def test_four_bits_stay_near_sixteen(sixteen_bits: LLMPolicy, asked: list[State]) -> None:
+    """Bounds by Pinsker's inequality: the total variation is at most sqrt(KL / 2).
+
+    - Mean KL over legal actions below 0.125 nats: at most sqrt(0.0625) = a quarter of the decisions differ.
+    - Mean KL over the vocabulary below 0.5 nats: at most sqrt(0.25) = half of the mass of next tokens moves.
+
+    Below a hundredth of these the two would be the same model: rounding has to be seen.
+    """
+    legal, vocabulary = divergences(read(sixteen_bits, asked), read(policy(use_4bit=True), asked))
+    assert (legal >= -1e-9).all() and (vocabulary >= -1e-9).all()
+    assert 0.00125 < legal.mean() < 0.125
+    assert 0.005 < vocabulary.mean() < 0.5
+
+
+def learner() -> LLMPPO:
+    return make_ppo(
+        Bandit,
+        batch_size=8,
+        ppo_epochs=2,
+        learning_rate=1e-4,
+        total_steps=1,
+        policy_kwargs={"model": {"model_name": NAME, "use_4bit": True, "use_nested_quant": True}},
+    )
+
+
+def test_four_bits_train_stop_and_go_on_bit_for_bit(tmp_path: Path) -> None:
+    model = learner()
+    start = {name: value.clone() for name, value in model.policy.state_dict().items()}
+    saved = checkpoint.save(model.learn(), tmp_path)
+    trained = model.policy.state_dict()
+    assert all(value.dtype == torch.float32 for value in trained.values())
+    assert all(not torch.equal(trained[name], start[name]) for name in start if "lora_B" in name)
+    model.total_steps = 2
+    model.learn()
+
+    resumed = learner()
+    checkpoint.load(resumed, saved)
+    resumed.total_steps = 2
+    resumed.learn()
+    ours, theirs = model.policy.state_dict(), resumed.policy.state_dict()
+    assert [name for name in ours if not torch.equal(ours[name], theirs[name])] == []
+    assert resumed.step == 2
