@@ -42,6 +42,19 @@ class TurnBatch(NamedTuple):
     advantages: Tensor
     returns: Tensor
 
+    def take(self, rows: npt.NDArray[np.int64]) -> TurnBatch:
+        """Returns some of the turns, given by their positions in this minibatch."""
+        return TurnBatch(
+            index=self.index[rows],
+            observations=[self.observations[row] for row in rows],
+            actions=self.actions[rows],
+            action_masks=self.action_masks[rows],
+            old_values=self.old_values[rows],
+            old_log_prob=self.old_log_prob[rows],
+            advantages=self.advantages[rows],
+            returns=self.returns[rows],
+        )
+
 
 @dataclass
 class _Episode:

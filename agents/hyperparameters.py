@@ -15,8 +15,12 @@ class Hyperparameters:
     learning_rate: PositiveFloat = key(1e-5, "learning rate of the adapters")
     critic_lr_multiplier: PositiveFloat = key(10.0, "the value head's learning rate / learning_rate")
     batch_size: Count = key(8, "episodes per step")
-    mini_batch_size: Count = key(1, "turns per forward pass")
-    gradient_accumulation_steps: Count = key(16, "forward passes per optimizer step")
+    mini_batch_size: Count = key(1, "an optimizer step has this × gradient_accumulation_steps turns")
+    gradient_accumulation_steps: Count = key(
+        16, "mini-batches per optimizer step; tokens_per_backward alone splits its forwards"
+    )
+    tokens_per_forward: Count = key(16384, "most tokens per forward pass without gradients")
+    tokens_per_backward: Count = key(4096, "most tokens per forward pass with gradients")
     ppo_epochs: Count = key(4, "passes over a step's turns")
     cliprange: PositiveFloat = key(0.2, "the ratio is clipped to 1 ± this")
     vf_coef: NonNegativeFloat = key(0.1, "weight of the value loss")
@@ -24,6 +28,9 @@ class Hyperparameters:
     ent_schedule: Schedule = key("constant", "schedule of the entropy bonus")
     init_kl_coef: NonNegativeFloat = key(0.2, "first weight of the KL to the base model")
     target_kl: PositiveFloat = key(0.1, "KL to the base model that adaptive_kl steers to")
+    max_step_kl: PositiveFloat | None = key(
+        None, "KL from the policy that played the step, at which its epochs end early (null: never)"
+    )
     adaptive_kl: bool = key(True, "steer the KL weight to target_kl")
     kl_horizon: Count = key(10000, "turns over which the KL weight reacts")
     gamma: Annotated[float, Field(gt=0, le=1)] = key(0.99, "discount")

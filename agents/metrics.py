@@ -24,6 +24,20 @@ class Means:
         """Sets a number that is final already."""
         self._sums[name] = (value, 1.0)
 
+    def floor(self, *names: str) -> None:
+        """Raises means of what cannot be negative to 0, below which rounding can take them."""
+        for name in names:
+            self.record(name, max(self[name], 0.0))
+
+    def merge(self, other: Means) -> None:
+        """Adds all that was added to ``other``."""
+        for name, (total, count) in other._sums.items():
+            own_total, own_count = self._sums.get(name, (0.0, 0.0))
+            self._sums[name] = (own_total + total, own_count + count)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._sums
+
     def __getitem__(self, name: str) -> float:
         total, count = self._sums[name]
         return total / count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
@@ -17,25 +18,22 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.type_aliases import MaybeCallback, Schedule
-from stable_baselines3.common.utils import FloatSchedule
+from stable_baselines3.common.utils import FloatSchedule, update_learning_rate
 from stable_baselines3.common.vec_env import VecEnv
-from torch import Tensor
 
-from gamespiel.agents import noise
+from gamespiel.agents import memory, noise
 from gamespiel.agents.advantages import explained_variance
-from gamespiel.agents.buffer import TurnBatch, TurnBuffer
+from gamespiel.agents.buffer import TurnBuffer
+from gamespiel.agents.divergence import Backoff, DivergedError
 from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.kl_control import AdaptiveKLController
-from gamespiel.agents.losses import clipped_policy_loss, value_loss
-from gamespiel.agents.metrics import Means, rollout_metrics
+from gamespiel.agents.metrics import rollout_metrics
 from gamespiel.agents.policy import LLMPolicy, PolicySample
 from gamespiel.agents.rollout import Episode, Masks, play
 from gamespiel.agents.schedules import schedule
+from gamespiel.agents.update import Update
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.errors import nearest
-
-REFERENCE_BATCH = 256
-"""Turns scored together without gradients, if the update's own batches are smaller."""
 
 
 class LLMPPO(OnPolicyAlgorithm):
@@ -125,6 +123,11 @@ class LLMPPO(OnPolicyAlgorithm):
         self.step = 0
         self.seconds = 0.0
         self.last_episode: Episode | None = None
+        #: The token budget in force of forwards with gradients.
+        self.tokens_per_backward = chosen.tokens_per_backward
+        self.skipped_in_a_row = 0
+        #: What divergence has done to the learning rate.
+        self.backoff = Backoff()
         #: Called with ("episodes played" or "turns learned from", done, of how many) within a step.
         self.on_progress: Callable[[str, int, int], None] = _no_progress
         if _init_setup_model:
@@ -149,6 +152,7 @@ class LLMPPO(OnPolicyAlgorithm):
         }
         make_policy: type[LLMPolicy] = self.policy_class  # type: ignore[assignment]
         self.policy = make_policy(self.observation_space, self.action_space, self.lr_schedule, **keywords)
+        self.tokens_per_forward = self.hyperparameters.tokens_per_forward
         n_actions = int(self.action_space.n)  # type: ignore[attr-defined]
         self.rollout_buffer = TurnBuffer(
             n_actions, self.gamma, self.gae_lambda, self.hyperparameters.normalize_advantage, self.device
@@ -172,7 +176,9 @@ class LLMPPO(OnPolicyAlgorithm):
 
         Raises:
             ValueError: neither says how long.
-            FloatingPointError, RuntimeError: the model's logits or gradients are not finite.
+            DivergedError: logits, or three updates in a row, are not finite. The weights are those of the
+                middle of a step, so go on from a checkpoint.
+            MemoryLimitError: not even one turn fits into memory.
         """
         if total_timesteps is None and self.total_steps is None:
             raise ValueError("learn() needs total_timesteps, or total_steps in the constructor")
@@ -211,13 +217,14 @@ class LLMPPO(OnPolicyAlgorithm):
 
         Raises:
             ValueError: the environment is no ``TextVecEnv``.
+            DivergedError: the model's logits are not finite.
         """
         if not isinstance(env, TextVecEnv):
             raise ValueError(
                 f"LLMPPO collects from a TextVecEnv, got {type(env).__name__}: wrap the environments in one"
             )
         seeds = noise.episode_seeds(self.seed or 0, self.step, self.hyperparameters.batch_size)
-        counted = self.num_timesteps
+        counted, read = self.num_timesteps, self.policy.engine.tokens_read
 
         def on_turns(turns: int) -> bool:
             self.num_timesteps += turns
@@ -238,6 +245,8 @@ class LLMPPO(OnPolicyAlgorithm):
         self._fill_buffer(episodes)
         for name, value in rollout_metrics(episodes).items():
             self.logger.record(f"rollout/{name}", value)
+        tokens = self.policy.engine.tokens_read - read
+        self.logger.record("rollout/tokens_per_decision", tokens / max(1, self.num_timesteps - counted))
         self.last_episode = episodes[0]
         callback.on_rollout_end()
         return True
@@ -248,7 +257,12 @@ class LLMPPO(OnPolicyAlgorithm):
                 self.seed or 0, self.step, turn, depth, self.hyperparameters.batch_size, episodes
             )
 
-        return self.policy.sample(texts, masks, uniforms)
+        try:
+            return memory.without_gradients(
+                self.policy, texts, lambda: self.policy.sample(texts, masks, uniforms)
+            )
+        except FloatingPointError as error:
+            raise DivergedError(f"step {self.step + 1}: {error}", self.step, in_play=True) from error
 
     def _fill_buffer(self, episodes: Sequence[Episode]) -> None:
         buffer = self.rollout_buffer
@@ -261,10 +275,12 @@ class LLMPPO(OnPolicyAlgorithm):
                     turn.value, turn.log_prob, episode.group,
                 )  # fmt: skip
         if cut:
+            texts = [e.final_observation for e in cut]
             with torch.no_grad():
-                last_values = (
-                    self.policy.predict_values([e.final_observation for e in cut]).flatten().tolist()
+                values = memory.without_gradients(
+                    self.policy, texts, lambda: self.policy.predict_values(texts)
                 )
+            last_values = values.flatten().tolist()
             for episode, value in zip(cut, last_values, strict=True):
                 buffer.bootstrap(episode.index, value)
         buffer.compute_returns_and_advantage()
@@ -272,84 +288,56 @@ class LLMPPO(OnPolicyAlgorithm):
     # -- the update ----------------------------------------------------------------------------------------
 
     def train(self) -> None:
-        """``ppo_epochs`` passes over the buffer's turns, then the KL coefficient."""
-        buffer, means = self.rollout_buffer, Means()
+        """``ppo_epochs`` passes over the buffer's turns (see ``Update``), then the KL coefficient.
+
+        Raises:
+            DivergedError: three updates in a row were not finite.
+            MemoryLimitError: not even one turn fits into memory.
+        """
+        buffer = self.rollout_buffer
         if not len(buffer):
             return  # every episode was a fault
         self._update_learning_rate(self.policy.optimizer)
         self.ent_coef = self.entropy_schedule(self._current_progress_remaining)
-        reference, offsets = self._reference_nodes()
-        numbers = self.hyperparameters
-        size, epochs = numbers.mini_batch_size * numbers.gradient_accumulation_steps, numbers.ppo_epochs
-        for epoch in range(epochs):
-            order = noise.permutation(self.seed or 0, self.step, epoch, len(buffer))
-            for start in range(0, len(order), size):
-                self.on_progress("turns learned from", epoch * len(order) + start, epochs * len(order))
-                self._optimizer_step(order[start : start + size], reference, offsets, means)
-        self._n_updates += epochs
-        self.kl.update(means["kl_ref"], len(buffer))
+        read = self.policy.engine.tokens_read
+        update = Update(
+            self.policy, buffer, self.hyperparameters, seed=self.seed or 0, step=self.step,
+            ent_coef=self.ent_coef, kl_coef=self.kl.coefficient, tokens_per_backward=self.tokens_per_backward,
+            skipped_in_a_row=self.skipped_in_a_row, on_progress=self.on_progress,
+        )  # fmt: skip
+        try:
+            means = update.run()
+        finally:
+            self.tokens_per_backward = update.tokens_per_backward
+            self.skipped_in_a_row = update.skipped_in_a_row
+        self._n_updates += math.ceil(means["epochs"])
+        if "kl_ref" in means:  # or every update was skipped
+            means.floor("kl_ref", "approx_kl")
+            self.kl.update(means["kl_ref"], len(buffer))
         assert buffer.returns is not None
         means.record("explained_variance", explained_variance(np.array(buffer.values), buffer.returns))
+        means.record("tokens_per_decision", (self.policy.engine.tokens_read - read) / len(buffer))
+        means.record("tokens_per_forward", self.tokens_per_forward)
+        means.record("tokens_per_backward", self.tokens_per_backward)
         for name, value in means.items():
             self.logger.record(f"train/{name}", value)
         self.logger.record("train/kl_coef", self.kl.coefficient)
 
-    def _optimizer_step(
-        self, index: np.ndarray[Any, Any], reference: Tensor, offsets: np.ndarray[Any, Any], means: Means
-    ) -> None:
-        """One update from these turns, ``mini_batch_size`` at a time."""
-        self.policy.optimizer.zero_grad(set_to_none=True)
-        for batch in self.rollout_buffer.get(self.hyperparameters.mini_batch_size, index):
-            weight = len(batch.index) / len(index)
-            (self._loss(batch, reference[_node_rows(offsets, batch.index)], means) * weight).backward()
-        for name, group in zip(("actor", "critic"), self.policy.optimizer.param_groups, strict=True):
-            # Apart, or the critic's gradient, which dwarfs the actor's at first, would scale that away.
-            norm = torch.nn.utils.clip_grad_norm_(
-                group["params"], self.max_grad_norm, error_if_nonfinite=True
-            )
-            means.add(f"{name}_grad_norm", float(norm), 1)
-        self.policy.optimizer.step()
+    def _update_learning_rate(self, optimizers: Any) -> None:
+        """Sets the scheduled rate, lowered as far as divergence has lowered it."""
+        rate = self.lr_schedule(self._current_progress_remaining) * self.backoff.rate_factor
+        self.logger.record("train/learning_rate", rate)
+        for optimizer in optimizers if isinstance(optimizers, list) else [optimizers]:
+            update_learning_rate(optimizer, rate)
 
-    def _loss(self, batch: TurnBatch, reference: Tensor, means: Means) -> Tensor:
-        critic_only = self.step < self.hyperparameters.critic_warmup_steps
-        with torch.set_grad_enabled(not critic_only):
-            evaluation, values = self.policy.evaluate(batch.observations, batch.actions, batch.action_masks)
-        policy = clipped_policy_loss(
-            evaluation.log_probs, batch.old_log_prob, batch.advantages, self.hyperparameters.cliprange
-        )
-        critic = value_loss(values, batch.returns)
-        entropy, kl = evaluation.entropy.mean(), evaluation.kl_to(reference).mean()
-        for name, value in {
-            "policy_loss": policy.loss,
-            "value_loss": critic,
-            "entropy": entropy,
-            "kl_ref": kl,
-            "approx_kl": policy.approx_kl,
-            "clip_fraction": policy.clip_fraction,
-            "exact_entropy": evaluation.exact.mean(),
-        }.items():
-            means.add(name, float(value.detach() if isinstance(value, Tensor) else value), len(batch.index))
-        if critic_only:
-            # From a state without history: the adapters must not drift while the critic is still ignorant.
-            return self.vf_coef * value_loss(self.policy.value_of(evaluation.hidden), batch.returns)
-        return policy.loss + self.vf_coef * critic - self.ent_coef * entropy + self.kl.coefficient * kl
+    @property
+    def tokens_per_forward(self) -> int:
+        """The token budget in force of forwards without gradients."""
+        return self.policy.engine.tokens_per_forward
 
-    def _reference_nodes(self) -> tuple[Tensor, np.ndarray[Any, Any]]:
-        """The reference's log-probabilities at all nodes on the turns' paths, and where each turn's begin."""
-        parts: list[Tensor] = []
-        counts = np.zeros(len(self.rollout_buffer) + 1, dtype=np.int64)
-        with self.policy.reference():
-            for batch in self.rollout_buffer.get(max(self.hyperparameters.mini_batch_size, REFERENCE_BATCH)):
-                evaluation, _ = self.policy.evaluate(batch.observations, batch.actions, batch.action_masks)
-                counts[batch.index + 1] = np.bincount(
-                    evaluation.turns.cpu().numpy(), minlength=len(batch.index)
-                )
-                parts.append(evaluation.nodes)
-        width = max(part.shape[1] for part in parts)
-        padded = [
-            torch.nn.functional.pad(part, (0, width - part.shape[1]), value=-torch.inf) for part in parts
-        ]
-        return torch.cat(padded), counts.cumsum()
+    @tokens_per_forward.setter
+    def tokens_per_forward(self, tokens: int) -> None:
+        self.policy.engine.tokens_per_forward = tokens
 
     def _log_step(self, collecting: float, whole: float) -> None:
         self.seconds += whole
@@ -411,8 +399,3 @@ def _scheduled(given: float | Schedule | None, shape: str, initial: float) -> fl
 
 def _no_progress(phase: str, done: int, total: int) -> None:
     """Shows nothing."""
-
-
-def _node_rows(offsets: np.ndarray[Any, Any], turns: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Rows of the reference table that hold the given turns' nodes, in the turns' order."""
-    return np.concatenate([np.arange(offsets[t], offsets[t + 1]) for t in turns])

@@ -69,7 +69,16 @@ def device_of(config: Config) -> torch.device:
 def policy_settings(config: Config) -> dict[str, Any]:
     """Returns ``LLMPolicy``'s keywords, without ``lora_dropout``: see ``agents.models.LoraSettings``."""
     return {
-        "model": ModelSettings(config.model.model_name, config.model.dtype, config.model.random_weights),
+        "model": ModelSettings(
+            config.model.model_name,
+            config.model.dtype,
+            config.model.random_weights,
+            config.model.reading,
+            config.model.gradient_checkpointing,
+            config.model.use_4bit,
+            config.model.use_8bit,
+            config.model.use_nested_quant,
+        ),
         "lora": LoraSettings(config.lora.r, config.lora.lora_alpha, tuple(config.lora.target_modules)),
         "answer": config.env.answer,
         "seed": config.run.seed,
@@ -78,13 +87,15 @@ def policy_settings(config: Config) -> dict[str, Any]:
 
 def make_policy(config: Config, env: TextVecEnv | gym.Env[Any, Any]) -> LLMPolicy:
     """Returns the policy alone, for evaluation and play."""
-    return LLMPolicy(
+    policy = LLMPolicy(
         env.observation_space,
         env.action_space,
         lambda remaining: config.ppo.learning_rate,
         device=str(device_of(config)),
         **policy_settings(config),
     )
+    policy.engine.tokens_per_forward = config.ppo.tokens_per_forward
+    return policy
 
 
 def make_algorithm(config: Config, wrap: Wrap | None = None) -> LLMPPO:

@@ -17,6 +17,7 @@ from gamespiel.agents import checkpoint
 from gamespiel.agents.evaluation import Measured, measure, play_seeds, policy_agent
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.rollout import Episode
+from gamespiel.agents.weights import described
 from gamespiel.assembly import make_envs, make_one_env, make_policy, settled
 from gamespiel.config import (
     Config,
@@ -46,7 +47,7 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
     if options.greedy and options.agent:
         raise InvalidValueError(f"--greedy is for a checkpoint: {options.agent!r} has no probabilities")
     if options.exact:
-        kind.check_exact()
+        kind.exact()  # raises where there are no exact values
     if config.run.num_threads is not None:
         torch.set_num_threads(config.run.num_threads)
     for notice in env_notices(config.env):
@@ -79,9 +80,9 @@ def _values(
     if options.exact:
         console.print(f"solving {where} exactly", soft_wrap=True, markup=False)
         if policy is None:
-            comparison = kind.solve_agent(options.player, config.env)
+            comparison = kind.exact().of_agent(options.player, config.env)
         else:
-            comparison = kind.solve_policy(policy, config.env, trained=options.checkpoint is not None)
+            comparison = kind.exact().of_policy(policy, config.env, trained=options.checkpoint is not None)
         console.print(exact_table(comparison))
         return {"exact": comparison.to_dict()}
     if policy is None:
@@ -144,12 +145,11 @@ def _policy(
 ) -> LLMPolicy:
     """Returns the checkpoint's policy, or the untrained model's; puts the loaded step into ``results``."""
     if options.checkpoint is None:
-        console.print(f"loading {config.model.model_name}", soft_wrap=True, markup=False)
+        console.print(f"loading {described(config.model.model_name)}", soft_wrap=True, markup=False)
         return make_policy(config, env)
     checkpoint.find(options.checkpoint)  # before the model is loaded, which can take minutes
-    console.print(
-        f"loading {config.model.model_name} with {options.checkpoint}", soft_wrap=True, markup=False
-    )
+    named = described(config.model.model_name)
+    console.print(f"loading {named} with {options.checkpoint}", soft_wrap=True, markup=False)
     # --seed is the games'; random base weights are still those of the run's own seed.
     trained = dataclasses.replace(config.run, seed=saved_config(options.checkpoint).run.seed)
     policy = make_policy(dataclasses.replace(config, run=trained), env)

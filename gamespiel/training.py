@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import shlex
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
@@ -19,8 +20,10 @@ from stable_baselines3.common.logger import KVWriter, Logger
 
 from gamespiel import runs
 from gamespiel.agents import checkpoint
+from gamespiel.agents.divergence import DivergedError
 from gamespiel.agents.loggers import JSONLWriter, truncate_after
 from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.weights import described
 from gamespiel.assembly import make_algorithm, settled
 from gamespiel.config import (
     SAVED_NAME,
@@ -39,6 +42,9 @@ from gamespiel.report.results import write_json
 from gamespiel.report.summary import SUMMARY_NOTE, shown_rows, summary_rows, summary_table
 from gamespiel.runs import CURVE, METRICS, SUMMARY
 from gamespiel.usage import command
+
+HALVINGS = 5
+"""Halvings of the learning rate for one step; a run that diverges there once more gives up."""
 
 
 def train(config: Config, resume: Path | None = None, console: Console | None = None) -> Path:
@@ -120,25 +126,80 @@ def _with_run(config: Config, **values: Any) -> Config:
 
 
 def _loaded(config: Config, console: Console) -> LLMPPO:
-    console.print(f"loading {config.model.model_name}", soft_wrap=True, markup=False)
+    console.print(f"loading {described(config.model.model_name)}", soft_wrap=True, markup=False)
     return make_algorithm(config)
 
 
 def _learn(config: Config, model: LLMPPO, folder: Path, console: Console) -> bool:
-    """Trains to the last step, or until Ctrl-C; returns whether Ctrl-C was pressed."""
-    with Dashboard(config.ppo.num_train_steps, console=console) as dashboard, _interruptible() as stop:
-        model.set_logger(Logger(str(folder), [JSONLWriter(folder / METRICS), _Display(dashboard, model)]))
+    """Trains to the last step, or until Ctrl-C; returns whether Ctrl-C was pressed.
+
+    After a divergence the run goes on from its last checkpoint with half the learning rate.
+
+    Raises:
+        DivergedError: ``HALVINGS`` halvings did not get it past a step.
+    """
+    steps = config.ppo.num_train_steps
+    with (
+        Dashboard(steps, console=console) as dashboard,
+        _warnings_to(dashboard.message),
+        _interruptible() as stop,
+    ):
         model.on_progress = dashboard.activity
-        model.learn(callback=_BetweenSteps(folder, config, stop))
+        diverged: DivergedError | None = None
+        while True:
+            if diverged is not None:
+                dashboard.message(_back_off(model, folder, diverged))
+            model.set_logger(Logger(str(folder), [JSONLWriter(folder / METRICS), _Display(dashboard, model)]))
+            try:
+                model.learn(callback=_BetweenSteps(folder, config, stop))
+                break
+            except DivergedError as error:
+                diverged = error
+            finally:
+                model.logger.close()
         if stop.asked:
-            dashboard.message(f"stopped after step {model.step} of {config.ppo.num_train_steps}")
-    model.logger.close()
+            dashboard.message(f"stopped after step {model.step} of {steps}")
     return stop.asked
+
+
+def _back_off(model: LLMPPO, folder: Path, error: DivergedError) -> str:
+    """Takes the model and the folder back to a checkpoint, with half the learning rate; returns what to say.
+
+    A kill at any moment leaves a run that can be resumed: either as it is now, or it diverges again first.
+
+    Raises:
+        DivergedError: the run has been here too often, or its weights were useless from the start.
+    """
+    backoff = model.backoff.after(error.step)
+    if backoff.halvings > HALVINGS:
+        raise DivergedError(
+            f"{error}, and so it was after each of {HALVINGS} halvings of the learning rate; lower "
+            "ppo.learning_rate or ppo.max_grad_norm, or try another model.dtype",
+            error.step,
+        ) from error
+    kept = checkpoint.checkpoints(folder)
+    if error.in_play:  # so it would be again with the same weights
+        kept = [older for older in kept if checkpoint.step_of(older) < error.step]
+    if not kept:
+        raise DivergedError(
+            f"{error}, and there is no checkpoint of other weights; try another model.dtype, or keep more "
+            "checkpoints (run.keep_checkpoints)",
+            error.step,
+        ) from error
+    checkpoint.load(model, kept[-1])
+    model.backoff = backoff
+    checkpoint.save_state(model, kept[-1])
+    checkpoint.remove_after(folder, model.step)
+    truncate_after(folder / METRICS, model.step)
+    return (
+        f"{error}: back to the checkpoint after step {model.step}, with {backoff.rate_factor:g} of the "
+        "learning rate"
+    )
 
 
 def _describe(model: LLMPPO) -> str:
     policy = model.policy
-    total = sum(p.numel() for p in policy.model.parameters())
+    _, total = policy.model.get_nb_trainable_parameters()  # which knows how many there are in a byte
     trained = sum(p.numel() for p in policy.trainable_parameters())
     return (
         f"{policy.model_settings.model_name}: {total:,} parameters, {trained:,} of them trained, "
@@ -170,7 +231,7 @@ def measures(config: Config, model: LLMPPO, console: Console, when: str) -> dict
     comparison = None
     if kind.is_enumerable(config.env):
         console.print(f"{when}: exact values")
-        comparison = kind.solve_policy(model.policy, config.env)
+        comparison = kind.exact().of_policy(model.policy, config.env)
     return summary_rows(sampled, comparison)
 
 
@@ -200,6 +261,19 @@ def _next_steps(config: Config, model: LLMPPO, folder: Path, *, solved: bool) ->
         f"{command('eval')} --checkpoint {run}{' --exact' if solved else ''}  # evaluate{other}\n"
         f"{command('train')} --resume {run}{more}  # go on; play it: gamespiel.load_policy({str(folder)!r})"
     )
+
+
+@contextmanager
+def _warnings_to(show: Callable[[str], None]) -> Iterator[None]:
+    """Shows the learner's warnings, such as a lowered token budget, instead of writing them to stderr."""
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: show(record.getMessage())  # type: ignore[method-assign]
+    learner = logging.getLogger("gamespiel.agents")
+    learner.addHandler(handler)
+    try:
+        yield
+    finally:
+        learner.removeHandler(handler)
 
 
 class _Stop:
@@ -250,7 +324,7 @@ class _BetweenSteps(BaseCallback):
             self._save()
         if self._exact_every and self._model.step % self._exact_every == 0:
             # Logged with the next step's row: the value of the weights before that step.
-            self.logger.record("eval/share", self._kind.share(self._model.policy, self._env))
+            self.logger.record("eval/share", self._kind.exact().share(self._model.policy, self._env))
 
     def _on_step(self) -> bool:
         return not self._stop.asked

@@ -2,12 +2,14 @@
 
 from operator import attrgetter
 
-from gamespiel.config.errors import InvalidValueError
 from gamespiel.config.schema import DOTTED
 from gamespiel.config.sections import Config
+from gamespiel.errors import InvalidValueError
 
 MAY_CHANGE = (
     "ppo.num_train_steps",
+    "ppo.tokens_per_forward",
+    "ppo.tokens_per_backward",
     "env.vllm_base_url",
     "run.output_dir",
     "run.checkpoint_every",

@@ -38,6 +38,17 @@ def test_interleaved_episodes_of_different_lengths() -> None:
     assert buffer.returns.tolist() == [1.25, 2.0, 3.0, 6.0, 8.0]
 
 
+def test_some_turns_of_a_minibatch() -> None:
+    """Taking rows 2 and 0 of the minibatch of turns 3, 1, 2 is the minibatch of turns 2, 3."""
+    buffer = TurnBuffer(3, normalize=False)
+    for turn in range(4):
+        add(buffer, turn, float(turn), 0.5 * turn, action=turn % 3)
+    buffer.compute_returns_and_advantage()
+    taken = buffer.batch(np.array([3, 1, 2])).take(np.array([2, 0]))
+    for own, expected in zip(taken, buffer.batch(np.array([2, 3])), strict=True):
+        assert np.array_equal(own, expected) and type(own) is type(expected)
+
+
 def test_without_the_bootstrap_the_cut_would_read_as_a_loss() -> None:
     """δ₀ = 0 + 0 − 2 = −2."""
     buffer = TurnBuffer(2, normalize=False)

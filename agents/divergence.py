@@ -1,0 +1,41 @@
+"""Divergence: numbers that are not finite, and the learning rate with which a run tries again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from task_gym.errors import TaskGymError
+
+
+class DivergedError(TaskGymError, FloatingPointError):
+    """Losses, gradients or logits that are not finite: the step cannot be finished.
+
+    Attributes:
+        step: The number of complete steps before it.
+        in_play: Whether logits were not finite while the step was played: then the weights at its beginning
+            are useless, at any learning rate.
+    """
+
+    def __init__(self, message: str, step: int = 0, *, in_play: bool = False) -> None:
+        super().__init__(message)
+        self.step, self.in_play = step, in_play
+
+
+@dataclass(frozen=True)
+class Backoff:
+    """How far divergence has lowered the learning rate.
+
+    Attributes:
+        rate_factor: Factor of the learning rate.
+        step: The last step that diverged, -1 if none has.
+        halvings: How often the rate was halved before that step was passed.
+    """
+
+    rate_factor: float = 1.0
+    step: int = -1
+    halvings: int = 0
+
+    def after(self, step: int) -> Backoff:
+        """Returns the state after the divergence of a step: half the rate."""
+        earlier = self.halvings if step <= self.step else 0
+        return Backoff(self.rate_factor / 2, max(step, self.step), earlier + 1)

@@ -1,0 +1,415 @@
+"""The update: what shares a forward, and what happens when memory runs out or numbers are not finite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from gamespiel.agents.divergence import DivergedError
+from gamespiel.agents.kl_control import AdaptiveKLController
+from gamespiel.agents.memory import MemoryLimitError, is_out_of_memory
+from gamespiel.agents.noise import permutation
+from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.update import Update
+from tests.agents.toys import Bandit, collect, make_ppo, rows_of
+
+Evaluate = Callable[..., Any]
+FREE = {"kl": AdaptiveKLController(0.0, 0.1, None)}
+
+
+def learner(**kwargs: Any) -> LLMPPO:
+    """Returns a learner with one step's episodes in its buffer; A and B of its adapters are random."""
+    given = {"batch_size": 10, "adapters": 0.05, "max_grad_norm": 1e9, "ent_coef": 0.1, "vf_coef": 0.5}
+    model = make_ppo(**given | kwargs)
+    assert collect(model)
+    return model
+
+
+def trained(model: LLMPPO) -> dict[str, Any]:
+    """Returns the metrics of the learner's update."""
+    model.train()
+    return dict(model.logger.name_to_value)
+
+
+def gradient_of(model: LLMPPO) -> torch.Tensor:
+    grads = [p.grad for p in model.policy.trainable_parameters() if p.grad is not None]
+    return torch.cat([grad.flatten() for grad in grads])
+
+
+def weights_of(model: LLMPPO) -> torch.Tensor:
+    return torch.cat([p.detach().clone().flatten() for p in model.policy.trainable_parameters()])
+
+
+def relative(a: torch.Tensor, b: torch.Tensor) -> float:
+    return float((a - b).norm() / b.norm())
+
+
+def around_evaluate(
+    model: LLMPPO, monkeypatch: pytest.MonkeyPatch, change: Callable[[int, list[str], Evaluate], Any]
+) -> None:
+    """Calls ``change(k, observations, evaluate)`` in place of the k-th evaluation with gradients."""
+    evaluate, calls = model.policy.evaluate, iter(range(10**6))
+
+    def instead(observations: list[str], *args: Any) -> Any:
+        if not torch.is_grad_enabled():
+            return evaluate(observations, *args)
+        return change(next(calls), observations, lambda: evaluate(observations, *args))
+
+    monkeypatch.setattr(model.policy, "evaluate", instead)
+
+
+# -- forwards ------------------------------------------------------------------------------------------------
+
+
+def test_the_optimizer_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """5 × 2 turns per optimizer step, fewer in the last; an epoch's forwards have every turn once."""
+    model = make_ppo(
+        batch_size=10, mini_batch_size=5, gradient_accumulation_steps=2, ppo_epochs=2, tokens_per_backward=200
+    )
+    model.step = 3
+    assert collect(model)
+    batches: list[list[str]] = [[]]
+    forwards: list[int] = []
+
+    def note(k: int, observations: list[str], evaluate: Evaluate) -> Any:
+        before = model.policy.engine.tokens_read
+        found = evaluate()
+        batches[-1] += observations
+        forwards.append(len(observations))
+        assert model.policy.engine.tokens_read - before <= 200
+        return found
+
+    step = model.policy.optimizer.step
+    around_evaluate(model, monkeypatch, note)
+    monkeypatch.setattr(model.policy.optimizer, "step", lambda: (batches.append([]), step()))
+    model.train()
+    n = len(model.rollout_buffer)
+    assert n > 20 and n % 10  # at least two whole steps, and a remainder
+    orders = [permutation(0, 3, epoch, n) for epoch in (0, 1)]
+    expected = [order[start : start + 10] for order in orders for start in range(0, n, 10)]
+    texts = np.array(model.rollout_buffer.observations)
+    assert batches.pop() == []
+    assert [sorted(batch) for batch in batches] == [sorted(texts[index]) for index in expected]
+    assert max(forwards) > 1 and len(forwards) > len(batches)  # turns share forwards, batches do not
+
+
+@pytest.mark.parametrize("tokens", [1, 150, 1000])
+def test_the_gradient_does_not_depend_on_the_forwards(tokens: int) -> None:
+    """A budget of one token, which each turn exceeds, gives every turn a forward of its own."""
+    one_step = {"mini_batch_size": 64, "gradient_accumulation_steps": 1, "ppo_epochs": 1}
+    whole, split = (learner(**one_step, tokens_per_backward=budget) for budget in (10**6, tokens))
+    metrics = [trained(model) for model in (whole, split)]
+    assert len(whole.rollout_buffer) <= 64  # one optimizer step: its gradient stays to be seen
+    assert relative(gradient_of(split), gradient_of(whole)) < 1e-5
+    names = ("policy_loss", "value_loss", "entropy", "kl_ref", "actor_grad_norm", "critic_grad_norm")
+    for name in names:
+        assert metrics[1][f"train/{name}"] == pytest.approx(metrics[0][f"train/{name}"], rel=1e-4, abs=1e-7)
+
+
+def test_tokens_per_decision() -> None:
+    """A bandit's prompts are all the same, and its answers have one choice: each forward reads one prompt.
+
+    Eight decisions are played in two waves. The update reads the prompt for the reference and in each of 3
+    epochs.
+    """
+    model = make_ppo(Bandit, envs=4, batch_size=8, ppo_epochs=3)
+    model.learn(8)
+    (row,) = rows_of(model)
+    prompt = len(model.policy.prompts(Bandit().reset()[0])[0])
+    assert row["rollout/tokens_per_decision"] == 2 * prompt / 8
+    assert row["train/tokens_per_decision"] == 4 * prompt / 8
+
+
+# -- memory --------------------------------------------------------------------------------------------------
+
+
+def test_what_says_that_there_is_no_memory() -> None:
+    """PyTorch on the CPU raises a plain RuntimeError, NumPy a MemoryError."""
+    with pytest.raises(MemoryError) as caught:
+        np.empty(1 << 58, dtype=np.uint8)
+    assert is_out_of_memory(cpu_error()) and is_out_of_memory(caught.value)
+    assert is_out_of_memory(torch.OutOfMemoryError("CUDA out of memory"))
+    assert not is_out_of_memory(RuntimeError("CUDA error: device-side assert triggered"))
+
+
+def cpu_error() -> RuntimeError:
+    """Returns what torch raises if the CPU has no memory left, by asking for 2⁵⁸ bytes."""
+    with pytest.raises(RuntimeError) as caught:
+        torch.empty(1 << 58, dtype=torch.uint8)
+    return caught.value
+
+
+def test_the_update_repeats_a_step_that_finds_no_memory(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The 4th forward finds no memory: its optimizer step has accumulated something already.
+
+    All is as in a run whose budget was half from the start, up to the order of sums.
+    """
+    some = {"mini_batch_size": 12, "gradient_accumulation_steps": 1, "ppo_epochs": 2}
+    calm, struck = learner(**some, tokens_per_backward=300), learner(**some, tokens_per_backward=300)
+    expected = trained(calm)
+
+    def strike(k: int, observations: list[str], evaluate: Evaluate) -> Any:
+        if k == 3:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+        return evaluate()
+
+    around_evaluate(struck, monkeypatch, strike)
+    found = trained(struck)
+    assert relative(gradient_of(struck), gradient_of(calm)) < 1e-4
+    assert relative(weights_of(struck), weights_of(calm)) < 1e-5
+    assert (calm.tokens_per_backward, struck.tokens_per_backward) == (300, 150)
+    assert found["train/tokens_per_backward"] == 150 and found["train/epochs"] == 2
+    for name in ("train/policy_loss", "train/kl_ref", "train/entropy"):  # none is counted twice
+        assert found[name] == pytest.approx(expected[name], rel=1e-4, abs=1e-6)
+    said = [record.getMessage() for record in caplog.records if "memory" in record.getMessage()]
+    assert said == ["out of memory: ppo.tokens_per_backward falls from 300 to 150"]
+
+
+def test_less_memory_than_one_turn_needs_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, error = learner(), cpu_error()
+
+    def never(k: int, observations: list[str], evaluate: Evaluate) -> Any:
+        raise error
+
+    around_evaluate(model, monkeypatch, never)
+    with pytest.raises(MemoryLimitError, match=r"out of memory with ppo\.tokens_per_backward = \d+, which"):
+        model.train()
+
+
+def test_other_runtime_errors_are_not_about_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = learner()
+
+    def wrong(k: int, observations: list[str], evaluate: Evaluate) -> Any:
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+    around_evaluate(model, monkeypatch, wrong)
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        model.train()
+    assert model.tokens_per_backward == 4096
+
+
+def test_forwards_without_gradients_halve_their_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is memory for 400 tokens at once, in play and for the reference: the run is the same run."""
+    calm, struck = make_ppo(batch_size=10, adapters=0.05), make_ppo(batch_size=10, adapters=0.05)
+    decoder, error = struck.policy.engine.decoder, cpu_error()
+    read = decoder.forward
+
+    def small(*args: Any, input_ids: torch.Tensor, **kwargs: Any) -> Any:
+        if input_ids.numel() > 400 and not torch.is_grad_enabled():
+            raise error
+        return read(*args, input_ids=input_ids, **kwargs)
+
+    monkeypatch.setattr(decoder, "forward", small)
+    struck.tokens_per_forward = 1600
+    for model in (calm, struck):
+        assert collect(model)
+    assert struck.rollout_buffer.actions == calm.rollout_buffer.actions
+    assert struck.rollout_buffer.log_probs == pytest.approx(calm.rollout_buffer.log_probs, abs=1e-4)
+    found, expected = (trained(model) for model in (struck, calm))
+    assert found["train/kl_ref"] == pytest.approx(expected["train/kl_ref"], rel=1e-3)
+    assert found["train/tokens_per_forward"] == struck.tokens_per_forward <= 400
+    assert struck.tokens_per_backward == 4096
+
+
+# -- numbers that are not finite -----------------------------------------------------------------------------
+
+
+def poison(model: LLMPPO, monkeypatch: pytest.MonkeyPatch, bad: Iterator[bool] | list[bool]) -> None:
+    """Multiplies the gradient of one LoRA matrix by NaN in the backward passes for which ``bad`` is true."""
+    plan = iter(bad)
+    parameter = model.policy.adapter_parameters()[0]
+    parameter.register_hook(lambda grad: grad * (torch.nan if next(plan, False) else 1.0))
+
+
+def test_an_update_that_is_not_finite_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One optimizer step per epoch. If the first of three is skipped, two are left: the run of two epochs.
+
+    Every epoch's batch has all turns, so that its order alone differs.
+    """
+    some = {"mini_batch_size": 64, "gradient_accumulation_steps": 1}
+    two, three, lossy = (learner(**some, ppo_epochs=epochs) for epochs in (2, 3, 3))
+    expected = trained(two)
+    poison(three, monkeypatch, [True])
+    found = trained(three)
+    assert found["train/skipped_updates"] == 1 and expected["train/skipped_updates"] == 0
+    assert found["train/epochs"] == 3
+    assert found["train/kl_ref"] == pytest.approx(expected["train/kl_ref"], rel=1e-4)
+    assert relative(weights_of(three), weights_of(two)) < 1e-5
+
+    def not_a_number(k: int, observations: list[str], evaluate: Evaluate) -> Any:
+        evaluation, values = evaluate()
+        return evaluation, values * (torch.nan if k == 0 else 1.0)
+
+    around_evaluate(lossy, monkeypatch, not_a_number)
+    assert trained(lossy)["train/skipped_updates"] == 1
+    assert torch.equal(weights_of(lossy), weights_of(three))
+
+
+def test_three_in_a_row_are_a_divergence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two before a good one are forgiven; then the count goes on from one training step to the next."""
+    model = make_ppo(Bandit, batch_size=8, ppo_epochs=5, adapters=0.05)
+    poison(model, monkeypatch, [True, True, False, True, True, True])
+    model.learn(8)
+    (row,) = rows_of(model)
+    assert row["train/skipped_updates"] == 4 and model.skipped_in_a_row == 2
+    before = weights_of(model)
+    with pytest.raises(DivergedError, match=r"step 2: the loss .* of 3 updates in a row") as caught:
+        model.learn(8)
+    assert (caught.value.step, caught.value.in_play, model.step) == (1, False, 1)
+    assert torch.equal(weights_of(model), before)
+
+
+def test_a_step_without_a_finite_update_has_no_losses(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = learner(ppo_epochs=2, mini_batch_size=64)
+    poison(model, monkeypatch, [True, True])
+    found = trained(model)
+    assert found["train/skipped_updates"] == 2 and "train/kl_ref" not in found
+    assert found["train/kl_coef"] == 0.2  # nothing was measured, and nothing moves
+
+
+def test_logits_that_are_not_finite_in_play_are_a_divergence() -> None:
+    model = make_ppo(Bandit, batch_size=8)
+    with torch.no_grad():
+        model.policy.adapter_parameters()[1].fill_(torch.inf)
+    with pytest.raises(DivergedError, match=r"step 1: the model's logits are not finite") as caught:
+        model.learn(8)
+    assert caught.value.in_play and isinstance(caught.value, FloatingPointError)
+
+
+# -- how far a step may go -----------------------------------------------------------------------------------
+
+
+def test_max_step_kl_ends_the_epochs() -> None:
+    """The first batch is scored by the policy that played it; the second epoch's is not, and ends the step.
+
+    So the weights are those of one epoch.
+    """
+    fast = {"mini_batch_size": 64, "gradient_accumulation_steps": 1, "learning_rate": 1e-2}
+    one, free, limited = (
+        learner(**fast, ppo_epochs=epochs, max_step_kl=limit)
+        for epochs, limit in ((1, None), (4, None), (4, 1e-4))
+    )
+    for model, epochs in ((one, 1), (free, 4), (limited, 1)):
+        assert trained(model)["train/epochs"] == epochs
+        assert model._n_updates == epochs
+    assert torch.equal(weights_of(limited), weights_of(one))
+    assert not torch.equal(weights_of(free), weights_of(one))
+
+
+def test_max_step_kl_within_an_epoch() -> None:
+    """Batches of 10 turns: after the first, the policy is another, and the second batch is too much."""
+    model = learner(learning_rate=1e-2, max_step_kl=1e-4, mini_batch_size=10, ppo_epochs=4)
+    assert trained(model)["train/epochs"] == 10 / len(model.rollout_buffer)
+
+
+@pytest.mark.parametrize("wrong", [0.0, -1.0])
+def test_a_limit_that_no_update_keeps_is_refused(wrong: float) -> None:
+    with pytest.raises(ValueError, match=r"max_step_kl.*greater than 0"):
+        make_ppo(max_step_kl=wrong)
+
+
+def test_divergences_are_never_negative() -> None:
+    """Adapters without effect: both divergences are 0 in theory, and rounding has either sign."""
+    model = learner(adapters=0.0, learning_rate=1e-12, ppo_epochs=1)
+    found = trained(model)
+    assert 0 <= found["train/kl_ref"] < 1e-6 and 0 <= found["train/approx_kl"] < 1e-6
+
+
+# -- types other than float32 --------------------------------------------------------------------------------
+
+
+def half(**kwargs: Any) -> LLMPPO:
+    settings = {"lora": {"r": 4}, "model": {"dtype": "bfloat16"}}
+    return learner(policy_kwargs=settings, mini_batch_size=8, **kwargs)
+
+
+def test_in_bfloat16_the_forwards_are_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every epoch has the forwards of the first one, its batches in another order."""
+    model = half(tokens_per_backward=150, ppo_epochs=3)
+    epochs: list[list[list[str]]] = [[] for _ in range(3)]
+
+    def note(k: int, observations: list[str], evaluate: Evaluate) -> Any:
+        epochs[done[-1] // n].append(observations)
+        return evaluate()
+
+    n, done = len(model.rollout_buffer), [0]
+    model.on_progress = lambda phase, so_far, total: done.append(so_far)
+    around_evaluate(model, monkeypatch, note)
+    model.train()
+    first, second, third = epochs
+    assert sorted(text for texts in first for text in texts) == sorted(model.rollout_buffer.observations)
+    assert sorted(first) == sorted(second) == sorted(third) and len(first) > n / 8
+    assert first != second and second != third
+
+
+@pytest.mark.parametrize("tokens", [1, 200, 4096])
+def test_in_bfloat16_the_first_ratio_is_one(tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scored again, old and new log-probabilities are the same numbers; how far the sampler was is logged."""
+    model = half(tokens_per_backward=tokens, ppo_epochs=1, learning_rate=1e-12)
+    played = np.array(model.rollout_buffer.log_probs)
+    new: list[float] = []
+
+    def note(k: int, observations: list[str], evaluate: Evaluate) -> Any:
+        evaluation, values = evaluate()
+        new.extend(evaluation.log_probs.tolist())
+        return evaluation, values
+
+    around_evaluate(model, monkeypatch, note)
+    found = trained(model)
+    scored = np.array(model.rollout_buffer.log_probs)
+    assert sorted(new) == sorted(scored.tolist())
+    assert found["train/approx_kl"] == 0 and found["train/clip_fraction"] == 0
+    assert found["train/sampler_gap"] == pytest.approx(np.abs(scored - played).mean(), rel=1e-4)
+    assert found["train/sampler_gap_max"] == pytest.approx(np.abs(scored - played).max(), rel=1e-4)
+    if tokens == 1:
+        assert found["train/sampler_gap_max"] > 1e-4  # the sampler's forwards had several turns
+
+
+def test_in_bfloat16_memory_that_runs_out_at_once_is_no_reason_for_a_gap(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before the first optimizer step, the turns are scored again in the smaller forwards."""
+    model = half(tokens_per_backward=400, ppo_epochs=1, learning_rate=1e-12)
+
+    def strike(k: int, observations: list[str], evaluate: Evaluate) -> Any:
+        if k == 0:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return evaluate()
+
+    around_evaluate(model, monkeypatch, strike)
+    found = trained(model)
+    assert found["train/tokens_per_backward"] == 200 and found["train/approx_kl"] == 0
+
+
+@pytest.mark.slow
+def test_a_real_model_in_bfloat16(smollm2: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the first optimizer step ratios are 1, with one turn per forward as with all of them."""
+    loss, forwards, ratios = Update._loss, [0], [0.0]
+
+    def note(self: Update, batch: Any, reference: Any, tried: Any) -> Any:
+        found = loss(self, batch, reference, tried)
+        forwards.append(len(batch.index))
+        ratios.extend(tried.gaps[-1].exp().tolist())
+        return found
+
+    monkeypatch.setattr(Update, "_loss", note)
+    settings = {"lora": {"r": 4}, "model": {"model_name": str(smollm2), "dtype": "bfloat16"}}
+    model = learner(
+        batch_size=16, envs=16, policy_kwargs=settings, mini_batch_size=64, ppo_epochs=1, learning_rate=1e-12
+    )
+    played, largest = list(model.rollout_buffer.log_probs), []
+    for tokens in (1, 256, 1024, 10**6):
+        model.rollout_buffer.log_probs, model.tokens_per_backward = list(played), tokens
+        forwards.clear(), ratios.clear()
+        metrics = trained(model)
+        assert metrics["train/sampler_gap"] > 1e-4  # what ratios would be without scoring again
+        assert len(ratios) == len(played) and max(abs(ratio - 1) for ratio in ratios) < 1e-3
+        largest.append(max(forwards))
+    assert largest == sorted(set(largest)) and largest[-1] == len(played) > 40

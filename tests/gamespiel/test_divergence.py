@@ -1,0 +1,149 @@
+"""Divergence: a run goes back to a checkpoint with half the learning rate, and gives up after some tries."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from gamespiel import training
+from gamespiel.agents import checkpoint
+from gamespiel.agents.divergence import DivergedError
+from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.update import Update
+from gamespiel.config import resolve, saved_config
+from tests.gamespiel.runs import STEPS, assert_same_run, quiet, rows_of, small, steps_of, train_quietly
+
+RATE = resolve("tiny").ppo.learning_rate
+NO_MEASURES = {"run__eval_games": "0", "run__exact_every": "0"}
+
+
+def rate_at(step: int, factor: float) -> float:
+    """Returns the rate of a step, counted from 0: the preset's falls to 0 linearly."""
+    return factor * RATE * (STEPS - step) / STEPS
+
+
+def losses_break(monkeypatch: pytest.MonkeyPatch, first: int, above: float) -> None:
+    """Makes the loss NaN from step ``first`` on, at learning rates above ``above``."""
+    loss = Update._loss
+
+    def instead(self: Update, *args: Any) -> torch.Tensor:
+        broken = self.step >= first and self.policy.optimizer.param_groups[0]["lr"] > above
+        return loss(self, *args) * (torch.nan if broken else 1.0)
+
+    monkeypatch.setattr(Update, "_loss", instead)
+
+
+def test_back_to_the_checkpoint_with_half_the_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two updates per step: the third that fails is step 6's first, and the last checkpoint is after step 4.
+
+    The rate of steps 5 and 6 is 8/12 and 7/12 of the preset's, so half of it is below 0.4.
+    """
+    losses_break(monkeypatch, first=4, above=0.4 * RATE)
+    console, run = quiet(), tmp_path / "run"
+    training.train(small(run, run__checkpoint_every="2", **NO_MEASURES), console=console)
+    text = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
+    assert "step 5: an update whose loss or gradient is not finite was skipped" in text
+    said = "step 6: the loss or the gradient of 3 updates in a row is not finite: back to the checkpoint"
+    assert f"{said} after step 4, with 0.5 of the learning rate" in text
+    rows = rows_of(run)
+    assert [row["step"] for row in rows] == list(range(1, STEPS + 1))
+    expected = [rate_at(step, 1.0 if step < 4 else 0.5) for step in range(STEPS)]
+    assert [row["train/learning_rate"] for row in rows] == pytest.approx(expected)
+    assert sum(row["train/skipped_updates"] for row in rows) == 0  # those that failed were cut off
+    state = json.loads((checkpoint.find(run) / "state.json").read_text())
+    assert state["backoff"] == {"rate_factor": 0.5, "step": 5, "halvings": 1}
+
+
+def test_a_kill_while_going_back_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kill comes when the checkpoint's state is written, and metrics are not cut yet."""
+
+    class KilledError(Exception):
+        pass
+
+    def killed(*args: object) -> None:
+        raise KilledError
+
+    losses_break(monkeypatch, first=4, above=0.4 * RATE)
+    whole, struck = tmp_path / "whole", tmp_path / "struck"
+    for run in (whole, struck):
+        asked = small(run, run__checkpoint_every="2", run__eval_games="0")
+        if run == whole:
+            train_quietly(asked)
+            continue
+        with monkeypatch.context() as patch, pytest.raises(KilledError):
+            patch.setattr(checkpoint, "remove_after", killed)
+            train_quietly(asked)
+    train_quietly(saved_config(struck), resume=struck)
+    assert_same_run(struck, whole)
+
+
+def test_weights_that_are_useless_in_play_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Step 5 makes weights infinite. Their checkpoint is removed, and step 5 is made again from step 4."""
+    update = Update.run
+
+    def ruinous(self: Update) -> Any:
+        means = update(self)
+        if self.step == 4 and self.policy.optimizer.param_groups[0]["lr"] > 0.4 * RATE:
+            with torch.no_grad():
+                self.policy.adapter_parameters()[1].fill_(torch.inf)
+        return means
+
+    monkeypatch.setattr(Update, "run", ruinous)
+    console, run = quiet(), tmp_path / "run"
+    training.train(small(run, **NO_MEASURES), console=console)
+    text = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
+    assert "step 6: the model's logits are not finite" in text and "the checkpoint after step 4" in text
+    rates = [row["train/learning_rate"] for row in rows_of(run)]
+    assert rates == pytest.approx([rate_at(step, 1.0 if step < 4 else 0.5) for step in range(STEPS)])
+    assert steps_of(run) == list(range(STEPS + 1))
+    for folder in checkpoint.checkpoints(run):
+        weights = load_file(folder / "adapter" / "adapter_model.safetensors")
+        assert all(torch.isfinite(value).all() for value in weights.values())
+
+
+def test_it_gives_up_after_five_halvings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    losses_break(monkeypatch, first=2, above=0.0)
+    run = tmp_path / "run"
+    with pytest.raises(DivergedError, match=r"after each of 5 halvings .*; lower ppo\.learning_rate or"):
+        train_quietly(small(run, **NO_MEASURES))
+    state = json.loads((checkpoint.find(run) / "state.json").read_text())
+    assert state["backoff"] == {"rate_factor": 1 / 32, "step": 3, "halvings": 5}
+
+
+def test_a_base_that_is_useless_is_an_error_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def useless(self: LLMPPO, *args: object) -> bool:
+        raise DivergedError("step 1: the model's logits are not finite", self.step, in_play=True)
+
+    monkeypatch.setattr(LLMPPO, "collect_rollouts", useless)
+    with pytest.raises(DivergedError, match=r"not finite, and there is no checkpoint of other weights; try"):
+        train_quietly(small(tmp_path / "run", **NO_MEASURES))
+
+
+def test_a_lowered_budget_is_said_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first draw finds no memory. It reads fewer tokens than the 16384 it may: half of these are next."""
+    sample, calls = LLMPolicy.sample, iter(range(10**6))
+    read: list[int] = []
+
+    def short(self: LLMPolicy, texts: list[str], *args: Any) -> Any:
+        if next(calls) == 0:
+            read.append(sum(map(len, self.prompts(texts))))
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return sample(self, texts, *args)
+
+    monkeypatch.setattr(LLMPolicy, "sample", short)
+    console, run = quiet(), tmp_path / "run"
+    training.train(small(run, ppo__num_train_steps="1", **NO_MEASURES), console=console)
+    budget = math.floor(read[0] / 2)
+    text = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
+    assert text.count(f"out of memory: ppo.tokens_per_forward falls from 16384 to {budget}") == 1
+    state = json.loads((checkpoint.find(run) / "state.json").read_text())
+    assert state["tokens"]["tokens_per_forward"] == {"given": 16384, "in_force": budget}
