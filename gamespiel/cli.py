@@ -18,10 +18,11 @@ from gamespiel.config import (
     resolve_layers,
     saved_config,
 )
-from gamespiel.config.errors import unknown
 from gamespiel.config.schema import DOTTED, file_schema
 from gamespiel.config.sections import EnvConfig, ModelConfig
-from gamespiel.options import AGENTS, EvalOptions
+from gamespiel.errors import unknown
+from gamespiel.kinds import KINDS
+from gamespiel.options import EvalOptions
 from gamespiel.usage import config_help
 from task_gym.errors import TaskGymError
 
@@ -95,7 +96,7 @@ def build_parser() -> argparse.ArgumentParser:
             help="JSON or YAML; later ones win",
         )
         sub.add_argument("--seed", metavar="N", help="the same as --run.seed")
-        sub.add_argument("--env", metavar="TYPE", help="openspiel or trace, the same as --env.env_type")
+        sub.add_argument("--env", metavar="TYPE", help=f"{' or '.join(KINDS)}, the same as --env.env_type")
         return sub
 
     train = configured("train", run_train)
@@ -127,15 +128,22 @@ def _add_train_options(train: argparse.ArgumentParser) -> None:
         help="a new run, configured as that one, with the weights of its checkpoint",
     )
     train.add_argument("--output_dir", metavar="DIR", help="the same as --run.output_dir")
+    train.add_argument(
+        "--plan",
+        nargs="?",
+        const="",
+        metavar="GIB",
+        help="only say what memory it takes, and which presets fit this GPU, or one of so many GiB",
+    )
 
 
 def _add_eval_options(evaluate: argparse.ArgumentParser) -> None:
-    agents = "; ".join(f"with --env {kind}: {names.usage}" for kind, names in AGENTS.items())
+    agents = "; ".join(f"with --env {name}: {kind.agents}" for name, kind in KINDS.items())
     player = evaluate.add_mutually_exclusive_group()
     player.add_argument("--checkpoint", type=Path, metavar="RUN", help="a run, or one of its checkpoints")
     player.add_argument("--agent", metavar="NAME", help=agents)
     evaluate.add_argument(
-        "--num_episodes", type=int, default=100, metavar="N", help="games per seat, or traces [100]"
+        "--num_episodes", type=int, default=100, metavar="N", help="episodes per seat [100]"
     )
     evaluate.add_argument("--opponent", metavar="NAME", help="the same as --env.opponent")
     evaluate.add_argument(
@@ -152,6 +160,12 @@ def run_train(args: argparse.Namespace, overrides: Overrides) -> None:
         flags.append(("run.init_from", str(args.init_from)))
     run, option = (args.init_from, "--from") if args.init_from is not None else (args.resume, "--resume")
     config, layers = _resolve(args, flags, overrides, DEFAULT_PRESETS, run=run, option=option)
+    if args.plan is not None:
+        from gamespiel import planning
+
+        print(f"configuration: {layers}")
+        planning.show(config, args.plan)
+        return
     _say(layers)
 
     from gamespiel.training import train
@@ -171,7 +185,7 @@ def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
     # own model: another model, without a run, is evaluated with the defaults.
     model = dict(overrides).get("model.model_name", ModelConfig.model_name)
     other = args.checkpoint is None and args.agent is None and model != ModelConfig.model_name
-    defaults = {} if other else {"openspiel": DEFAULT_PRESET}
+    defaults = {} if other else {EnvConfig.env_type: DEFAULT_PRESET}
     config, layers = _resolve(args, flags, overrides, defaults, run=args.checkpoint, option="--checkpoint")
     options = EvalOptions(
         config=config,

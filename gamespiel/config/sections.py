@@ -5,36 +5,31 @@ place for its type, range, default and help text. Error messages, ``--help`` and
 derived from it.
 """
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PositiveFloat
+from pydantic import ConfigDict, PositiveFloat
 from pydantic.dataclasses import dataclass
 
-from gamespiel.agents.fields import LISTED, STRICT, WHOLE, Count, Index, Many, Share, key
+from gamespiel.agents.fields import STRICT, Count, Index, Many, Share, key
 from gamespiel.agents.hyperparameters import Hyperparameters
-
-
-def _in_order(bounds: tuple[int, int]) -> tuple[int, int]:
-    if bounds[0] > bounds[1]:
-        raise ValueError("must be [first, last] with first <= last")
-    return bounds
-
-
-Level = Annotated[int, Field(ge=1, le=10), WHOLE]
-TaskRange = Annotated[tuple[Index, Index], LISTED, AfterValidator(_in_order)]
-GameParam = str | int | float | bool
-Name = Annotated[str, BeforeValidator(str)]
+from gamespiel.kinds import KINDS
+from gamespiel.kinds.base import EnvKeys, TaskRange
 
 
 @dataclass(frozen=True, config=STRICT)
 class ModelConfig:
     """The base model."""
 
-    model_name: str = key("tiny", "'tiny' (comes with GameSpiel), a hub name or a folder")
-    use_4bit: bool = key(False, "load the base model in 4 bits (NF4)")
-    use_nested_quant: bool = key(False, "quantise the quantisation constants too")
+    model_name: str = key("tiny", "'tiny' (comes with GameSpiel), a hub name, a folder or a .gguf file")
+    use_4bit: bool = key(False, "keep the base model's linear layers in 4 bits (NF4)")
+    use_8bit: bool = key(False, "keep them in 8 bits (int8)")
+    use_nested_quant: bool = key(False, "with use_4bit: keep the constants of 4 bits in 8 bits")
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = key("auto", "type of the base model's weights")
     random_weights: bool = key(False, "same architecture, freshly initialised")
+    reading: Literal["auto", "shared", "padded"] = key(
+        "auto", "shared: read once what prompts begin with; padded: read each alone; auto: shared if it can"
+    )
+    gradient_checkpointing: bool = key(False, "less memory in updates, for a third more time")
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -50,31 +45,19 @@ class LoraConfig:
     )
 
 
-@dataclass(frozen=True, config=STRICT)
-class EnvConfig:
-    """Tasks (by task_id, task_ids, game or allowed_game_indices), and how they are played."""
+if TYPE_CHECKING:
+    EnvConfig = EnvKeys  # a kind's own keys are read in its file alone
+else:
+    # In the order of the kinds, and each class before those that it is derived from.
+    _KEYS = sorted((kind.keys for kind in reversed(KINDS.values())), key=lambda keys: -len(keys.__mro__))
 
-    env_type: Literal["openspiel", "trace"] = key("openspiel", "games or code tracing")
-    env_mode: Literal["local", "docker", "url"] = key("local", "where the environment runs")
-    task_id: Index | None = key(None, "one task")
-    task_ids: Many[Index | TaskRange] = key((), "tasks and [first, last] ranges")
-    game: str | None = key(None, "an OpenSpiel game by name")
-    params: dict[Name, GameParam] = key({}, "the game's parameters")
-    allowed_game_indices: Many[Index] = key((), "games by index (modulo 22)")
-    opponent: str = key("random", "random, first, or mcts, ismcts, mcts-python, also with :SIMS[xROLLOUTS]")
-    seeding: Literal["openenv", "evaluate"] = key("openenv", "the protocol that expands a seed")
-    rules: bool = key(True, "put the rules into each prompt")
-    reward: Literal["score", "upstream"] = key("score", "what an episode pays")
-    answer: Literal["id", "name"] = key("id", "how an action is written: its number or its name")
-    illegal: Literal["penalize", "forfeit", "raise"] = key("penalize", "what an illegal action does")
-    max_turns: Annotated[int, Field(ge=2), WHOLE] | None = key(None, "cut an episode after this many turns")
-    source: str = key("builtin", "traces: builtin, hub, or a JSONL or Parquet file of programs")
-    level: Level | None = key(None, "traces: builtin programs of this level alone")
-    family: str | None = key(None, "traces: builtin programs of this family alone")
-    injector: Literal["safe", "affine"] = key("safe", "traces: who puts in the debug prints")
-    scoring: Literal["affine", "exact", "lines"] = key("affine", "traces: the score that is paid")
-    use_vllm: bool = key(False, "sample from a vLLM server")
-    vllm_base_url: str | None = key(None, "URL of that server")
+    @dataclass(frozen=True, config=STRICT)
+    class EnvConfig(*dict.fromkeys([*_KEYS, EnvKeys])):
+        """Tasks, and how they are played: the keys of all kinds of task."""
+
+        env_type: Literal[tuple(KINDS)] = key(
+            EnvKeys.env_type, f"kind of task: {' or '.join(kind.unit for kind in KINDS.values())}"
+        )
 
 
 # Strict, it would refuse the mapping that a file has.
@@ -107,7 +90,7 @@ class RunConfig:
     init_from: str | None = key(None, "a run or checkpoint whose weights are the start (null: untrained)")
     checkpoint_every: Count = key(500, "steps between checkpoints")
     keep_checkpoints: Count = key(3, "checkpoints that are kept; older ones are removed")
-    eval_games: Index = key(200, "games per seat, or traces, before and after training (0: none)")
+    eval_games: Index = key(200, "episodes per seat before and after training (0: none)")
     exact_every: Index = key(0, "steps between exact evaluations, in games small enough (0: none)")
     device: str = key("auto", "auto, cpu, cuda, cuda:1, ...")
     num_threads: Count | None = key(None, "CPU threads (null: torch decides)")

@@ -122,6 +122,10 @@ class Kind(ABC, Generic[Keys]):
         """Returns the section with names that mean the same tasks on any machine and at any time."""
         return env
 
+    def prompt_tokens(self, env: Keys) -> int:
+        """Returns the tokens of a long prompt, for estimates of memory."""
+        return 512
+
     def check_played(self, env: Keys, who: str) -> None:
         """Raises unless one agent can play an episode of the section. The base class does nothing.
 

@@ -144,6 +144,9 @@ class Games(Kind[GameKeys]):
 
         return Group(sampled_table(title, rows), Text(SAMPLED_NOTE))
 
+    def prompt_tokens(self, env: GameKeys) -> int:
+        return 512 if env.rules else 128
+
     def is_enumerable(self, env: GameKeys) -> bool:
         from gamespiel import exact
 

@@ -10,7 +10,7 @@ import pytest
 
 from gamespiel import __version__
 from gamespiel.cli import main, split_overrides
-from gamespiel.config import Config, from_dict, resolve, save
+from gamespiel.config import Config, from_dict, presets, resolve, save
 from gamespiel.config.schema import DOTTED
 from gamespiel.options import EvalOptions
 from gamespiel.usage import command
@@ -233,14 +233,11 @@ def test_help_lists_every_key_and_preset(command: list[str], capsys: pytest.Capt
     assert stop.value.code == 0
     assert [name for name in DOTTED if f"--{name} " not in text] == []
     words = " ".join(text.split())
-    assert (
-        "presets: qwen2.5-3b (not built yet: model.use_4bit), qwen3-4b (not built yet: model.use_4bit), "
-        "tiny, tiny-trace configuration keys"
-    ) in words
+    assert f"presets: {', '.join(presets())} configuration keys" in words  # none is marked as not built
     assert "with the values of the preset tiny, which is in force if no preset, file or run is named" in words
     assert "learning rate of the adapters; a number [0.002]" in words
     assert "steps to train; an integer [120]" in words
-    assert "(not built yet; works today: false, with model.dtype bfloat16); true or false [false]" in words
+    assert "(not built yet; works today: false, so that the model itself samples); true or false" in words
     assert max(map(len, text.splitlines())) <= 100
 
 
@@ -329,7 +326,7 @@ def test_scripts_are_the_commands_and_load_no_torch(script: str) -> None:
         "import runpy, sys\n"
         f"sys.argv = [{script!r}, '--help']\n"
         "try: runpy.run_path(sys.argv[0], run_name='__main__')\n"
-        "finally: assert not {'torch', 'transformers'} & set(sys.modules), 'heavy'\n"
+        "finally: assert not {'torch', 'transformers', 'pyspiel', 'rich'} & set(sys.modules), 'heavy'\n"
     )
     result = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False

@@ -24,7 +24,6 @@ FILES = Path(__file__).parents[1] / "data" / "configs"
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"use_4bit": True}, r"model.use_4bit = True \(works today: false, with model.dtype bfloat16\)"),
         ({"env_type": "trace", "env_mode": "docker"}, r"env.env_mode = 'docker' \(works today: 'local'\)"),
         ({"env_mode": "docker"}, r"env.env_mode = 'docker' \(works today: 'local'\)"),
         ({"env_mode": "url"}, "env.env_mode = 'url'"),
@@ -60,18 +59,12 @@ def test_help_texts_follow_the_table() -> None:
     marked = {key: note(key) for key in DOTTED if note(key)}
     assert {key for key in DOTTED if key.startswith("curriculum.")} <= set(marked)
     assert marked["env.env_mode"] == " (not built yet; works today: 'local')"
-    assert marked["model.use_nested_quant"] == " (not built yet: model.use_4bit)"
+    assert marked["env.vllm_base_url"] == " (not built yet: env.use_vllm)"
     assert "ppo.learning_rate" not in marked
     for key, text in marked.items():
         section, name = key.split(".")
         assert node_of(section, [name])["description"].endswith(text)
 
 
-def test_presets_that_need_a_missing_engine() -> None:
-    found = {name: list(missing(resolve(name))) for name in presets()}
-    assert found == {
-        "qwen2.5-3b": ["model.use_4bit"],
-        "qwen3-4b": ["model.use_4bit"],
-        "tiny": [],
-        "tiny-trace": [],
-    }
+def test_no_preset_needs_a_missing_engine() -> None:
+    assert {name: missing(resolve(name)) for name in presets()} == {name: {} for name in presets()}

@@ -128,6 +128,11 @@ def test_a_later_choice_of_game_replaces_the_earlier_one() -> None:
     assert resolve(base=config, overrides=[("env.params", "{board_size: 7}")]).env.game == "hex"
 
 
+def test_two_widths_of_weights() -> None:
+    with pytest.raises(ConfigError, match=r"model\.use_4bit and model\.use_8bit contradict each other"):
+        resolve(overrides=[("model.use_4bit", "true"), ("model.use_8bit", "true")])
+
+
 def test_two_choices_of_game_in_one_layer() -> None:
     with pytest.raises(ConfigError, match=r"not env.task_id and env.game"):
         from_dict({"task_id": 5, "game": "hex"})
@@ -141,7 +146,8 @@ def test_presets_load_and_survive_saving(name: str, tmp_path: Path) -> None:
 
 
 def test_preset_names() -> None:
-    assert presets() == ("qwen2.5-3b", "qwen3-4b", "tiny", "tiny-trace")
+    assert {"qwen2.5-3b", "qwen3-4b", "smollm2-135m", "tiny", "tiny-trace"} <= set(presets())
+    assert list(presets()) == sorted(presets())
     with pytest.raises(UnknownKeyError, match=r"unknown preset 'qwen2.5-3'; did you mean 'qwen2.5-3b'\?"):
         resolve("qwen2.5-3")
 

@@ -1,0 +1,255 @@
+"""The shapes of language models, known without their weights: a table, a ``config.json`` or a GGUF file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gamespiel.agents.gguf import read_header
+from gamespiel.agents.weights import ModelError, is_gguf, is_hub_name, resolve
+from task_gym.errors import nearest
+
+
+@dataclass(frozen=True)
+class Family:
+    """What a ``model_type`` decides, and its ``config.json`` does not say.
+
+    Attributes:
+        qkv_bias: Whether queries, keys and values have biases.
+        qk_norm: Whether queries and keys are normalised per head.
+        norms: Norms of width ``hidden_size`` per layer.
+        tied: Whether embedding and head are one matrix, if ``tie_word_embeddings`` is left out.
+        head_dim: The width of a head if ``head_dim`` is left out; None divides ``hidden_size`` by the heads.
+    """
+
+    qkv_bias: bool = False
+    qk_norm: bool = False
+    norms: int = 2
+    tied: bool = False
+    head_dim: int | None = None
+
+
+FAMILIES: Mapping[str, Family] = {
+    "llama": Family(),
+    "mistral": Family(),
+    "qwen2": Family(qkv_bias=True),
+    "qwen3": Family(qk_norm=True, head_dim=128),
+    "gemma3_text": Family(qk_norm=True, norms=4, tied=True, head_dim=256),
+}
+"""Families by ``model_type``. Their layers have the same linear modules, under the same names."""
+
+
+def _row(model_type: str, vocabulary: int, layers: int, hidden: int, intermediate: int, *heads: int) -> Any:
+    """Returns a row of ``KNOWN``; ``heads`` are heads, key-value heads and a head's width."""
+    names = ("num_attention_heads", "num_key_value_heads", "head_dim")
+    return {
+        "model_type": model_type,
+        "vocab_size": vocabulary,
+        "num_hidden_layers": layers,
+        "hidden_size": hidden,
+        "intermediate_size": intermediate,
+        **dict(zip(names, heads, strict=True)),
+        "tie_word_embeddings": True,
+        "dtype": "bfloat16",
+    }
+
+
+KNOWN: Mapping[str, Mapping[str, Any]] = {
+    "HuggingFaceTB/SmolLM2-135M-Instruct": _row("llama", 49_152, 30, 576, 1_536, 9, 3, 64),
+    "Qwen/Qwen2.5-0.5B-Instruct": _row("qwen2", 151_936, 24, 896, 4_864, 14, 2, 64),
+    "Qwen/Qwen2.5-1.5B-Instruct": _row("qwen2", 151_936, 28, 1_536, 8_960, 12, 2, 128),
+    "Qwen/Qwen2.5-3B-Instruct": _row("qwen2", 151_936, 36, 2_048, 11_008, 16, 2, 128),
+    "Qwen/Qwen3-0.6B": _row("qwen3", 151_936, 28, 1_024, 3_072, 16, 8, 128),
+    "Qwen/Qwen3-1.7B": _row("qwen3", 151_936, 28, 2_048, 6_144, 16, 8, 128),
+    "Qwen/Qwen3-4B": _row("qwen3", 151_936, 36, 2_560, 9_728, 32, 8, 128),
+    "meta-llama/Llama-3.2-1B-Instruct": _row("llama", 128_256, 16, 2_048, 8_192, 32, 8, 64),
+    "meta-llama/Llama-3.2-3B-Instruct": _row("llama", 128_256, 28, 3_072, 8_192, 24, 8, 128),
+    "google/gemma-3-1b-it": _row("gemma3_text", 262_144, 26, 1_152, 6_912, 4, 1, 256),
+}
+"""By hub name, the keys of the model's ``config.json`` that decide its size."""
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """The shape of a decoder of layers that are all alike.
+
+    Attributes:
+        hidden_size: Width of the residual stream.
+        intermediate_size: Width of the gated feed-forward part.
+        layers: Number of layers.
+        heads: Heads of the queries.
+        kv_heads: Heads of keys and values.
+        head_dim: Width of a head.
+        vocabulary: Rows of the embedding.
+        tied: Whether embedding and head are one matrix.
+        biased: Names of the linear modules with a bias.
+        qk_norm: Whether queries and keys are normalised per head.
+        norms: Norms of width ``hidden_size`` per layer.
+        dtype: The type of the saved weights.
+    """
+
+    hidden_size: int
+    intermediate_size: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    vocabulary: int
+    tied: bool
+    biased: tuple[str, ...]
+    qk_norm: bool
+    norms: int
+    dtype: str
+
+    @property
+    def query_size(self) -> int:
+        return self.heads * self.head_dim
+
+    @property
+    def kv_size(self) -> int:
+        return self.kv_heads * self.head_dim
+
+    @property
+    def linears(self) -> dict[str, tuple[int, int]]:
+        """A layer's linear modules by name, with their inputs and outputs."""
+        hidden, inner = self.hidden_size, self.intermediate_size
+        queries, values = self.query_size, self.kv_size
+        return {
+            "q_proj": (hidden, queries),
+            "k_proj": (hidden, values),
+            "v_proj": (hidden, values),
+            "o_proj": (queries, hidden),
+            "gate_proj": (hidden, inner),
+            "up_proj": (hidden, inner),
+            "down_proj": (inner, hidden),
+        }
+
+    @property
+    def linear_parameters(self) -> int:
+        """Weights of all layers' linear modules without biases: those that can be quantised."""
+        return self.layers * sum(inputs * outputs for inputs, outputs in self.linears.values())
+
+    @property
+    def other_parameters(self) -> int:
+        """All parameters that keep the model's dtype when it is quantised: embedding, head, norms, biases."""
+        biases = sum(self.linears[name][1] for name in self.biased)
+        norms = self.norms * self.hidden_size + (2 * self.head_dim if self.qk_norm else 0)
+        matrices = 1 if self.tied else 2
+        return (
+            matrices * self.vocabulary * self.hidden_size + self.layers * (biases + norms) + self.hidden_size
+        )
+
+    @property
+    def parameters(self) -> int:
+        return self.linear_parameters + self.other_parameters
+
+
+def architecture_of(model_name: str) -> Architecture:
+    """Returns the architecture of a model by name, folder or GGUF file, without a network.
+
+    Raises:
+        ModelError: the name is neither in ``KNOWN`` nor in the local cache of the hub, or the architecture is
+            not of ``FAMILIES``.
+    """
+    if model_name in KNOWN:
+        return from_config(KNOWN[model_name], model_name)
+    source = resolve(model_name)
+    if is_gguf(source):
+        return from_gguf(model_name, Path(source))
+    path = _cached(model_name) if is_hub_name(source) else Path(source) / "config.json"
+    return from_config(json.loads(path.read_text(encoding="utf-8")), model_name)
+
+
+def _cached(model_name: str) -> Path:
+    """Returns the ``config.json`` that an earlier download left in the hub's cache."""
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(model_name, "config.json")
+    if isinstance(found, str):
+        return Path(found)
+    raise ModelError(
+        f"model_name {model_name!r} is not known here, and nothing is downloaded to plan; allowed: tiny, "
+        f"{', '.join(KNOWN)}, a model in the hub's cache, a folder or a .gguf file"
+        f"{nearest(model_name, KNOWN)}"
+    )
+
+
+def from_config(config: Mapping[str, Any], name: str) -> Architecture:
+    """Returns the architecture that the keys of a ``config.json`` describe.
+
+    Raises:
+        ModelError: the ``model_type`` is not of ``FAMILIES``, or a key is missing.
+    """
+    config = config.get("text_config", config)
+    kind = str(config.get("model_type"))
+    if kind not in FAMILIES:
+        raise ModelError(
+            f"model_name {name!r} is of model_type {kind!r}; allowed in a plan: {', '.join(FAMILIES)}"
+            f"{nearest(kind, FAMILIES)}"
+        )
+    family = FAMILIES[kind]
+    try:
+        hidden, heads = int(config["hidden_size"]), int(config["num_attention_heads"])
+        return Architecture(
+            hidden_size=hidden,
+            intermediate_size=int(config["intermediate_size"]),
+            layers=int(config["num_hidden_layers"]),
+            heads=heads,
+            kv_heads=int(config.get("num_key_value_heads") or heads),
+            head_dim=int(config.get("head_dim") or family.head_dim or hidden // heads),
+            vocabulary=int(config["vocab_size"]),
+            tied=bool(config.get("tie_word_embeddings", family.tied)),
+            biased=_biased(family, config),
+            qk_norm=family.qk_norm,
+            norms=family.norms,
+            dtype=str(config.get("dtype") or config.get("torch_dtype") or "float32"),
+        )
+    except KeyError as error:
+        raise ModelError(f"model_name {name!r} has a configuration without {error}") from error
+
+
+def _biased(family: Family, config: Mapping[str, Any]) -> tuple[str, ...]:
+    queries = ("q_proj", "k_proj", "v_proj")
+    attention = (*queries, "o_proj") if config.get("attention_bias") else queries if family.qkv_bias else ()
+    return (*attention, *(("gate_proj", "up_proj", "down_proj") if config.get("mlp_bias") else ()))
+
+
+GGUF_KEYS = {
+    "hidden_size": "embedding_length",
+    "intermediate_size": "feed_forward_length",
+    "num_hidden_layers": "block_count",
+    "num_attention_heads": "attention.head_count",
+    "num_key_value_heads": "attention.head_count_kv",
+    "head_dim": "attention.key_length",
+}
+"""Keys of a ``config.json``, and what GGUF calls them below the architecture's name."""
+
+
+def from_gguf(model_name: str, path: Path) -> Architecture:
+    """Returns the architecture that a GGUF file describes. No weights are read.
+
+    Raises:
+        ModelError: the file is damaged, or its architecture is not of ``FAMILIES``.
+    """
+    from gguf import GGUFReader
+
+    read_header(model_name, path)  # it names what is wrong with a file
+    reader = GGUFReader(path)
+    kind = str(reader.fields["general.architecture"].contents())
+    fields = {key: reader.get_field(f"{kind}.{name}") for key, name in GGUF_KEYS.items()}
+    shapes = {tensor.name: [int(size) for size in tensor.shape] for tensor in reader.tensors}
+    config = {key: field.contents() for key, field in fields.items() if field is not None}
+    if "token_embd.weight" in shapes:
+        config["vocab_size"] = shapes["token_embd.weight"][-1]
+    return from_config(
+        {
+            "model_type": "gemma3_text" if kind == "gemma3" else kind,
+            **config,
+            "tie_word_embeddings": "output.weight" not in shapes,
+            "dtype": "bfloat16",  # what its blocks are unpacked to, on anything but a CPU
+        },
+        model_name,
+    )

@@ -1,0 +1,308 @@
+"""The memory that training takes, calculated from a model's architecture before anything is loaded.
+
+All results are bytes. Formulas of activations name the tensor behind each term. They were derived from what
+autograd keeps in one layer (``tests/agents/test_plan.py`` compares them, tensor by tensor and with measured
+peaks), for the reading ``shared``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from gamespiel.agents.architectures import Architecture
+
+GIB = 2**30
+WIDTHS: Mapping[str, int] = {"float32": 4, "bfloat16": 2, "float16": 2}
+"""Bytes of a number by dtype."""
+
+TILE = 128
+"""Tokens that attend together in the engine ``shared``, and so share the keys that they gather."""
+
+NF4_BLOCK, NESTED_BLOCK = 64, 256
+"""Weights per quantisation constant of 4 bits, and constants per constant if those are quantised too."""
+
+CUDA_CONTEXT = 0.6 * GIB
+"""The CUDA context, kernels and workspaces of cuBLAS: an estimate, beyond what PyTorch's allocator counts."""
+
+SPARE = 0.1
+"""Share of a card that stays free: for what the allocator wastes, the display, and the estimate's error."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a training run puts into memory.
+
+    Attributes:
+        architecture: The base model's.
+        dtype: The type of what is not quantised, in which the model computes: a key of ``WIDTHS``.
+        bits: 4 or 8 if linear layers are quantised, else None.
+        nested: Whether the constants of 4 bits are quantised too.
+        rank: Rank of the adapters.
+        targets: Names of the linear modules with adapters.
+        tokens_per_backward: Most tokens per forward with gradients.
+        tokens_per_forward: Most tokens per forward without.
+        gradient_checkpointing: Whether only each layer's input is kept for the way back.
+        rows_backward: Action positions per forward with gradients, at which logits are computed.
+        rows_forward: The same without gradients.
+        prompt_tokens: Tokens of the longest prompts, to which a token attends.
+        keep_checkpoints: Checkpoints kept on disk.
+        on_gpu: Whether the memory is a GPU's.
+    """
+
+    architecture: Architecture
+    dtype: str = "bfloat16"
+    bits: int | None = None
+    nested: bool = False
+    rank: int = 16
+    targets: tuple[str, ...] = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+    tokens_per_backward: int = 4096
+    tokens_per_forward: int = 16_384
+    gradient_checkpointing: bool = False
+    rows_backward: int = 32
+    rows_forward: int = 256
+    prompt_tokens: int = 512
+    keep_checkpoints: int = 3
+    on_gpu: bool = True
+
+    @property
+    def width(self) -> int:
+        """Bytes of a number in which the model computes."""
+        return WIDTHS[self.dtype]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The memory of a run by part, in bytes.
+
+    Attributes:
+        weights: The base model.
+        adapters: Adapters and value head, in float32.
+        gradients: Theirs.
+        optimizer: AdamW's two moments of each of them.
+        activations: What a forward with gradients keeps, as configured.
+        activations_plain: The same without gradient checkpointing.
+        activations_checkpointed: The same with it, the one layer that is computed again included.
+        backward: Temporary tensors of the way back.
+        head: Logits of an update's action positions, and their gradients.
+        sampling: Temporary tensors of a layer in a forward without gradients.
+        cache: Keys and values of prompts, while their actions are sampled.
+        sampling_head: Logits of the sampled action positions.
+        context: Outside PyTorch: ``CUDA_CONTEXT`` on a GPU.
+        on_disk: One checkpoint.
+        kept_on_disk: All checkpoints that are there at once, the one being written included.
+    """
+
+    weights: int
+    adapters: int
+    gradients: int
+    optimizer: int
+    activations: int
+    activations_plain: int
+    activations_checkpointed: int
+    backward: int
+    head: int
+    sampling: int
+    cache: int
+    sampling_head: int
+    context: int
+    on_disk: int
+    kept_on_disk: int
+
+    @property
+    def always(self) -> int:
+        """Memory that is taken from the first update to the end."""
+        return self.weights + self.adapters + self.gradients + self.optimizer + self.context
+
+    @property
+    def updating(self) -> int:
+        """The peak of an update. The head's tensors are gone before the first layer's way back begins."""
+        return self.always + self.activations + max(self.backward, self.head)
+
+    @property
+    def playing(self) -> int:
+        """The peak of playing."""
+        return self.always + self.cache + max(self.sampling, self.sampling_head)
+
+    @property
+    def peak(self) -> int:
+        return max(self.updating, self.playing)
+
+    def fits(self, card: float) -> bool:
+        """Returns whether the peak leaves ``SPARE`` of a card of that many bytes."""
+        return self.peak <= (1 - SPARE) * card
+
+
+def plan(load: Load) -> Plan:
+    """Returns the memory that a run takes."""
+    trained = trained_parameters(load)
+    plain = activations(replace(load, gradient_checkpointing=False))
+    checkpointed = activations(replace(load, gradient_checkpointing=True))
+    disk = checkpoint(load)
+    return Plan(
+        weights=weights(load),
+        adapters=4 * trained,
+        gradients=4 * trained,
+        optimizer=8 * trained,
+        activations=checkpointed if load.gradient_checkpointing else plain,
+        activations_plain=plain,
+        activations_checkpointed=checkpointed,
+        backward=backward(load),
+        head=head(load),
+        sampling=sampling(load),
+        cache=cache(load),
+        sampling_head=sampling_head(load),
+        context=round(CUDA_CONTEXT) if load.on_gpu else 0,
+        on_disk=disk,
+        kept_on_disk=(load.keep_checkpoints + 1) * disk,
+    )
+
+
+# -- what stays ----------------------------------------------------------------------------------------------
+
+
+def weights(load: Load) -> int:
+    """Returns the base model's weights. Embedding, head, norms and biases are never quantised."""
+    model = load.architecture
+    other = model.other_parameters * load.width
+    if load.bits is None:
+        return model.linear_parameters * load.width + other
+    if load.bits == 8:
+        rows = model.layers * sum(outputs for _, outputs in model.linears.values())
+        return model.linear_parameters + 4 * rows + other  # a float32 scale per row
+    constants = math.ceil(model.linear_parameters / NF4_BLOCK)  # float32 each, or a byte and their own
+    constant_bytes = constants + 4 * math.ceil(constants / NESTED_BLOCK) if load.nested else 4 * constants
+    return model.linear_parameters // 2 + constant_bytes + other
+
+
+def adapter_parameters(load: Load) -> int:
+    """Returns the number of the adapters' parameters: A (rank, inputs) and B (outputs, rank) per module."""
+    sizes = load.architecture.linears
+    return load.architecture.layers * sum(load.rank * sum(sizes[name]) for name in load.targets)
+
+
+def trained_parameters(load: Load) -> int:
+    """Returns the number of all trained parameters: the adapters' and the value head's."""
+    return adapter_parameters(load) + load.architecture.hidden_size + 1
+
+
+def checkpoint(load: Load) -> int:
+    """Returns the size of a checkpoint: adapters, value head and AdamW's two moments, all in float32."""
+    return 12 * trained_parameters(load)
+
+
+# -- a forward with gradients --------------------------------------------------------------------------------
+
+
+def kept_per_token(load: Load) -> dict[str, int]:
+    """Returns what autograd keeps per token of one layer, by the part that needs it on the way back.
+
+    A frozen linear layer keeps nothing: its weight is enough. An adapter keeps its input in its own float32,
+    which in float32 is the tensor that others keep too, and else a copy per adapter.
+    """
+    model, width = load.architecture, load.width
+    hidden, inner = model.hidden_size, model.intermediate_size
+    queries, values = model.query_size, model.kv_size
+    adapted = set(load.targets)
+
+    def inputs(size: int, *names: str) -> int:
+        copies = len(adapted.intersection(names))
+        return 4 * size * (min(copies, 1) if load.dtype == "float32" else copies)
+
+    # The product of gate and up is kept by nobody but its adapter.
+    product = inputs(inner, "down_proj")
+    keys = load.prompt_tokens + TILE
+    return {
+        # x in float32, and one root per token
+        "norms": model.norms * (4 * hidden + 4),
+        # queries and keys in float32, and one root per head
+        "norms of heads": 4 * (queries + values + model.heads + model.kv_heads) if model.qk_norm else 0,
+        # the output of A, in float32
+        "adapters": 4 * load.rank * len(adapted),
+        # a copy of the norm's output per adapter, or one that they share
+        "inputs of attention": inputs(hidden, "q_proj", "k_proj", "v_proj"),
+        # queries, attended values, and a logarithm per head
+        "attention": 2 * width * queries + 4 * model.heads,
+        # keys and values, gathered once per tile
+        "keys and values": 2 * width * values * keys // TILE,
+        # the mask as numbers to add, for each head that shares keys
+        "mask": width * keys * model.heads // model.kv_heads,
+        "output of attention": inputs(queries, "o_proj"),
+        "inputs of the feed-forward part": inputs(hidden, "gate_proj", "up_proj"),
+        # gate, its activation, and up
+        "feed-forward part": 3 * width * inner,
+        "product of the feed-forward part": product,
+    }
+
+
+def activations(load: Load) -> int:
+    """Returns what a forward with gradients keeps at the token budget.
+
+    With gradient checkpointing, that is each layer's input, and one layer that is being computed again.
+    """
+    layer = load.tokens_per_backward * sum(kept_per_token(load).values())
+    # The last norm's input in float32, and the rotations' sines and cosines
+    per_token = 4 * load.architecture.hidden_size + 2 * load.width * load.architecture.head_dim
+    ends = load.tokens_per_backward * (per_token + layout_per_token(load))
+    if not load.gradient_checkpointing:
+        return load.architecture.layers * layer + ends
+    entrance = load.tokens_per_backward * load.width * load.architecture.hidden_size
+    return load.architecture.layers * entrance + layer + ends
+
+
+def layout_per_token(load: Load) -> int:
+    """Returns what says which keys a token attends to: distances, and masks with and without heads."""
+    groups = load.architecture.heads // load.architecture.kv_heads
+    return (load.prompt_tokens + TILE) * (8 + 1 + groups)
+
+
+def backward(load: Load) -> int:
+    """Returns the temporary tensors of the way back at its peak, in the feed-forward part of a layer.
+
+    These are the gradients of the activation and of up, and what the adapter and the frozen layer behind up
+    make of the latter: scaled and cast in float32, and in the model's type.
+    """
+    inner, width = load.architecture.intermediate_size, load.width
+    per_token = (3 * width + (8 if load.dtype != "float32" else 0)) * inner
+    residual = 2 * width * load.architecture.hidden_size  # the stream's gradient, and its sum with a branch's
+    return load.tokens_per_backward * (per_token + residual) + unpacked(load)
+
+
+def head(load: Load) -> int:
+    """Returns the logits of an update, in the model's type and float32, and the exponentials of their sum.
+
+    Their gradients, in both types, come when these are gone.
+    """
+    return load.rows_backward * load.architecture.vocabulary * (load.width + 8)
+
+
+def unpacked(load: Load) -> int:
+    """Returns the largest linear layer in the model's type: quantised weights are unpacked one at a time."""
+    if load.bits is None:
+        return 0
+    return load.width * max(inputs * outputs for inputs, outputs in load.architecture.linears.values())
+
+
+# -- a forward without gradients -----------------------------------------------------------------------------
+
+
+def sampling(load: Load) -> int:
+    """Returns the temporary tensors of a forward at its peak: the layer up, with its adapter."""
+    inner, width = load.architecture.intermediate_size, load.width
+    # The activation, the frozen layer's product, and the adapter's in float32, before and after its scale
+    per_token = (2 * width + 8) * inner
+    residual = (2 * width + 4) * load.architecture.hidden_size  # the stream, its norm, and that in float32
+    return load.tokens_per_forward * (per_token + residual + layout_per_token(load)) + unpacked(load)
+
+
+def cache(load: Load) -> int:
+    """Returns keys and values of all layers at the token budget, and those that one layer gathers."""
+    per_token = 2 * load.width * load.architecture.kv_size
+    gathered = load.rows_forward * load.prompt_tokens
+    return per_token * (load.tokens_per_forward * load.architecture.layers + gathered)
+
+
+def sampling_head(load: Load) -> int:
+    """Returns the logits of sampled positions: in the model's type, in float32, and their exponentials."""
+    return load.rows_forward * load.architecture.vocabulary * (load.width + 8)

@@ -1,0 +1,136 @@
+"""``gamespiel train --plan``: the memory that a configuration takes, before anything is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from gamespiel.agents.architectures import architecture_of
+from gamespiel.agents.plan import GIB, WIDTHS, Load, Plan, plan, trained_parameters
+from gamespiel.config import Config, InvalidValueError, presets, resolve
+from gamespiel.kinds import kind_of
+from gamespiel.report.plan import CPU_NOTE, FIT_NOTE, fit_table, gib, parts_table
+from task_gym.errors import nearest
+
+CARDS = (12, 16, 24, 80)
+"""GiB of common cards, planned for if none is named or found."""
+
+NODES = {"id": 2, "name": 8}
+"""By ``env.answer``, places per turn where an action branches: a number of two digits has two."""
+
+REFERENCE_BATCH = 256
+"""Turns that the reference scores together in float32; see ``gamespiel.agents.update``."""
+
+OWN_TOKENS = 64
+"""Tokens that a prompt has for itself, beyond what it shares: they limit how many fit into a forward."""
+
+
+def show(config: Config, card: str, console: Console | None = None) -> None:
+    """Prints the plan of a configuration, and which presets fit.
+
+    Args:
+        config: The configuration.
+        card: The card's memory in GiB, or "" for the one that torch finds, else for ``CARDS``.
+        console: Where to print; the terminal if left out.
+
+    Raises:
+        InvalidValueError: ``card`` is not a number above 0.
+        ModelError: the model's architecture is not known on this machine.
+    """
+    console = Console(highlight=False) if console is None else console
+    cards = _cards(config, card)
+    load = load_of(config)
+    made = plan(load)
+    name = config.model.model_name
+    total, trained = load.architecture.parameters, trained_parameters(load)
+    where = "a GPU" if load.on_gpu else "the CPU"
+    console.print(
+        f"{name}: {total:,} parameters, {trained:,} trained, on {where}\n", soft_wrap=True, markup=False
+    )
+    console.print(parts_table(load, made))
+    console.print(
+        f"checkpoint: {gib(made.on_disk)} GiB on disk, {gib(made.kept_on_disk)} with the "
+        f"{load.keep_checkpoints} that are kept\n",
+        soft_wrap=True,
+    )
+    if not load.on_gpu:
+        console.print(f"{CPU_NOTE}\n", soft_wrap=True)
+    plans = preset_plans()
+    console.print(fit_table(({} if made in plans.values() else {"as configured": made}) | plans, cards))
+    console.print(FIT_NOTE, soft_wrap=True)
+
+
+def preset_plans() -> dict[str, Plan]:
+    """Returns the plan of each preset."""
+    return {name: plan(load_of(resolve(name))) for name in presets()}
+
+
+def load_of(config: Config) -> Load:
+    """Returns what a configuration's training puts into memory, on a GPU unless it names the CPU.
+
+    Raises:
+        ModelError: the model's architecture is not known on this machine.
+        InvalidValueError: it has no such module, or is saved in a type that has to be named another one.
+    """
+    model, ppo = config.model, config.ppo
+    architecture = architecture_of(model.model_name)
+    bits = 4 if model.use_4bit else 8 if model.use_8bit else None
+    on_gpu = config.run.device != "cpu"
+    dtype: str = model.dtype
+    if dtype == "auto":
+        dtype = "bfloat16" if bits else architecture.dtype if on_gpu else "float32"
+    if dtype not in WIDTHS:
+        raise InvalidValueError(
+            f"{model.model_name} is saved in {dtype}; set model.dtype to one of {', '.join(WIDTHS)}"
+        )
+    targets = tuple(name.rsplit(".", 1)[-1] for name in config.lora.target_modules)
+    for name in targets:
+        if name not in architecture.linears:
+            raise InvalidValueError(
+                f"lora.target_modules: {name!r} was given, the model has: {', '.join(architecture.linears)}"
+                f"{nearest(name, architecture.linears)}"
+            )
+    turns = ppo.mini_batch_size * ppo.gradient_accumulation_steps
+    scored = max(turns, REFERENCE_BATCH) if dtype == "float32" else turns
+    nodes, prompt_tokens = NODES[config.env.answer], kind_of(config.env).prompt_tokens(config.env)
+    return Load(
+        architecture=architecture,
+        dtype=dtype,
+        bits=bits,
+        nested=model.use_nested_quant,
+        rank=config.lora.r,
+        targets=targets,
+        tokens_per_backward=min(ppo.tokens_per_backward, turns * prompt_tokens),
+        tokens_per_forward=ppo.tokens_per_forward,
+        gradient_checkpointing=model.gradient_checkpointing,
+        rows_backward=nodes * min(turns, 1 + ppo.tokens_per_backward // OWN_TOKENS),
+        rows_forward=max(nodes * scored, ppo.tokens_per_forward // OWN_TOKENS),
+        prompt_tokens=prompt_tokens,
+        keep_checkpoints=config.run.keep_checkpoints,
+        on_gpu=on_gpu,
+    )
+
+
+def _cards(config: Config, card: str) -> Sequence[float]:
+    """Returns the cards to plan for, in GiB."""
+    if card:
+        try:
+            size = float(card)
+        except ValueError:
+            size = 0.0
+        if not 0 < size < float("inf"):
+            raise InvalidValueError(f"--plan takes the GiB of a card, a number above 0, not {card!r}")
+        return [size]
+    found = found_card(config.run.device)
+    return CARDS if found is None else [round(found / GIB, 1)]
+
+
+def found_card(device: str) -> int | None:
+    """Returns the bytes of the GPU that ``run.device`` names or, for ``auto``, of the first; None without."""
+    import torch
+
+    name = "cuda" if device == "auto" else device
+    if not name.startswith("cuda") or not torch.cuda.is_available():
+        return None
+    return int(torch.cuda.get_device_properties(torch.device(name)).total_memory)

@@ -1,0 +1,76 @@
+"""Measures the peak of memory of an update or of play, in a process of its own.
+
+``python -m tests.agents.peaks NAME DTYPE BITS TOKENS MODE`` prints a line of JSON: bytes beyond those of the
+imports, when the model and its optimizer are there, and at the peak. MODE is "plain" or "checkpointed", an
+update without or with gradient checkpointing, or "play", a sampled token and its continuation.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+SHARED, OWN = 128, 128
+"""Tokens that all prompts begin with, and tokens of each."""
+
+
+def main(name: str, dtype: str, bits: str, tokens: str, mode: str) -> None:
+    import torch
+
+    from gamespiel.agents.architectures import KNOWN
+    from gamespiel.agents.engines import make_engine
+    from gamespiel.agents.models import LoraSettings, ModelSettings, add_adapters, load_base
+    from gamespiel.agents.optimizer import ScaledAdamW
+
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "config.json").write_text(json.dumps(KNOWN[name]))
+        settings = ModelSettings(
+            folder,
+            dtype,
+            random_weights=True,
+            use_4bit=bits == "4",
+            use_8bit=bits == "8",
+            use_nested_quant=True,
+        )
+        # What is imported with the first model is no model's memory.
+        add_adapters(load_base(ModelSettings(use_4bit=bits == "4"), "cpu", 0), LoraSettings(), 0)
+        before = resident("VmRSS")
+        model = add_adapters(load_base(settings, "cpu", 0), LoraSettings(), 0)
+    engine = make_engine(
+        model, "shared", tokens_per_forward=int(tokens), gradient_checkpointing=mode == "checkpointed"
+    )
+    optimizer = ScaledAdamW([p for p in model.parameters() if p.requires_grad], lr=1e-4)
+
+    @torch.no_grad()
+    def play(prompts: list[tuple[int, ...]]) -> None:
+        """Reads prompts, then a further token of each."""
+        last, prefix = engine.prefill(prompts, cache=True)
+        further = engine.extend(prefix, list(range(len(prompts))), [(7,)] * len(prompts))
+        for hidden in (last, further):
+            engine.logits(hidden).logsumexp(-1)
+
+    def update(prompts: list[tuple[int, ...]]) -> None:
+        optimizer.zero_grad(set_to_none=True)
+        hidden = engine.read(prompts, list(range(len(prompts))), [len(prompt) - 1 for prompt in prompts])
+        logits = engine.logits(hidden)
+        logits.gather(1, torch.arange(4).repeat(len(prompts), 1)).log_softmax(-1)[:, 0].sum().backward()
+        optimizer.step()
+
+    draw = torch.randint(1, 1000, ((int(tokens) - SHARED) // OWN + 1, OWN)).tolist()
+    update([(1, 2, 3)])  # the optimizer's state and the gradients are there from now on
+    settled = resident("VmRSS") - before
+    Path("/proc/self/clear_refs").write_text("5")  # VmHWM begins again
+    (play if mode == "play" else update)([(*draw[0][:SHARED], *own) for own in draw[1:]])
+    print(json.dumps({"settled": settled, "peak": resident("VmHWM") - before}))
+
+
+def resident(field: str) -> int:
+    """Returns a line of the process's status, in bytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith(field)).split()[1])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,244 @@
+"""The memory plan, compared with what autograd keeps, with quantised weights, and with measured peaks."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from transformers import AutoModelForCausalLM
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+from gamespiel.agents import plan as planned
+from gamespiel.agents import quantization
+from gamespiel.agents.architectures import Architecture, architecture_of, from_config
+from gamespiel.agents.engines import make_engine, shared
+from gamespiel.agents.models import DTYPES, LoraSettings, add_adapters
+from gamespiel.agents.plan import GIB, Load, Plan, kept_per_token, plan, weights
+from gamespiel.agents.quantization import Quantization
+from tests.agents import peaks
+
+ROOT = Path(__file__).parents[2]
+SMOLLM2, QWEN = "HuggingFaceTB/SmolLM2-135M-Instruct", "Qwen/Qwen2.5-0.5B-Instruct"
+SMALL = {
+    "vocab_size": 50, "hidden_size": 128, "intermediate_size": 256, "num_attention_heads": 4, "head_dim": 32,
+    "num_key_value_heads": 4, "tie_word_embeddings": True,
+}  # fmt: skip
+"""Keys and values as wide as the hidden states: then every module's weights are whole blocks of 64 * 256."""
+
+
+def model_of(
+    family: str, layers: int, dtype: str, bits: int | None, **sizes: int
+) -> tuple[Any, Architecture]:
+    keys = SMALL | sizes | {"num_hidden_layers": layers}
+    model = AutoModelForCausalLM.from_config(CONFIG_MAPPING[family](**keys)).to(DTYPES[dtype])
+    model.requires_grad_(False)
+    if bits is not None:
+        model = quantization.quantise(model, Quantization(bits, True, DTYPES[dtype]), torch.device("cpu"))
+    return model.eval(), from_config({"model_type": family, **keys}, family)
+
+
+# -- activations ---------------------------------------------------------------------------------------------
+
+
+def kept(model: Any, tokens: int) -> int:
+    """Returns the bytes that autograd keeps of a forward, each storage counted once, without parameters."""
+    engine = make_engine(add_adapters(model, LoraSettings(r=4), 0), "shared")
+    own = {t.untyped_storage().data_ptr() for t in [*model.parameters(), *model.buffers()]}
+    found: dict[int, torch.Tensor] = {}
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        found.setdefault(tensor.untyped_storage().data_ptr(), tensor)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        engine.read([tuple(i % 50 for i in range(tokens))], [0], [0])
+    return sum(t.untyped_storage().nbytes() for pointer, t in found.items() if pointer not in own)
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "float16", "bfloat16 4", "bfloat16 8"])
+@pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3", "gemma3_text"])
+def test_a_layer_keeps_what_the_formula_says(family: str, kind: str) -> None:
+    """The third layer's share, of a row of one tile: each token gathers the keys of ``TILE`` tokens."""
+    dtype, _, bits = kind.partition(" ")
+    sizes = {"num_key_value_heads": 2}
+    made = [model_of(family, layers, dtype, int(bits) if bits else None, **sizes) for layers in (2, 3)]
+    fewer, more = (kept(model, planned.TILE) for model, _ in made)
+    load = Load(made[0][1], dtype, int(bits) if bits else None, rank=4, prompt_tokens=0)
+    expected = planned.TILE * sum(kept_per_token(load).values())
+    if family == "gemma3_text":
+        expected += 4 * (4 * 128 + 2 * 32)  # 1 + the weight of each norm, in float32
+    assert more - fewer == expected
+
+
+def test_adapters_on_fewer_modules_keep_fewer_inputs() -> None:
+    """Without k, o, gate, up and down: a float32 copy of 128 less for k, o, gate and up, of 256 for down."""
+    architecture = from_config({"model_type": "llama", "num_hidden_layers": 2, **SMALL}, "llama")
+    everywhere = kept_per_token(Load(architecture))
+    two = kept_per_token(Load(architecture, targets=("q_proj", "v_proj")))
+    gone = {name: everywhere[name] - two[name] for name in everywhere if everywhere[name] != two[name]}
+    assert gone == {
+        "adapters": 4 * 16 * 5,
+        "inputs of attention": 4 * 128,
+        "output of attention": 4 * 128,
+        "inputs of the feed-forward part": 2 * 4 * 128,
+        "product of the feed-forward part": 4 * 256,
+    }
+
+
+def test_checkpointing_keeps_the_layers_inputs_and_one_layer() -> None:
+    load = Load(architecture_of(SMOLLM2), tokens_per_backward=1000)
+    layer = sum(kept_per_token(load).values())
+    made = plan(load)
+    # 30 layers; a layer's input is 576 numbers of 2 bytes.
+    assert made.activations_plain - made.activations_checkpointed == 1000 * (29 * layer - 30 * 576 * 2)
+    assert made.activations == made.activations_plain
+    assert plan(replace(load, gradient_checkpointing=True)).activations == made.activations_checkpointed
+
+
+def test_tiles_are_those_of_the_engine() -> None:
+    assert planned.TILE == shared.TILE
+
+
+# -- weights and files ---------------------------------------------------------------------------------------
+
+
+def stored(module: nn.Module, bits: int) -> int:
+    """Returns the bytes of a quantised module, without tables of constants that do not depend on its size."""
+    weight: Any = module.weight
+    if bits == 8:
+        return int(weight.nbytes + weight.SCB.nbytes)
+    state = weight.quant_state
+    nested = state.state2.absmax.nbytes if state.nested else 0
+    return int(weight.nbytes + state.absmax.nbytes + nested)
+
+
+@pytest.mark.parametrize(("bits", "nested"), [(4, True), (4, False), (8, False)])
+def test_quantised_weights_have_the_planned_bytes(bits: int, nested: bool) -> None:
+    model, architecture = model_of("qwen2", 2, "bfloat16", None)
+    model = quantization.quantise(model, Quantization(bits, nested, torch.bfloat16), torch.device("cpu"))
+    linears = {name: m for name, m in model.named_modules() if isinstance(m, nn.Linear) and name != "lm_head"}
+    total = sum(stored(module, bits) for module in linears.values())
+    held = {id(module.weight) for module in linears.values()}
+    total += sum(p.nbytes for p in model.parameters() if id(p) not in held)
+    assert weights(Load(architecture, bits=bits, nested=nested)) == total
+
+
+@pytest.mark.parametrize(
+    ("bits", "nested", "per_weight"),
+    # Nested: 4 bits, 8 per block of 64, and 32 per 256 of these.
+    [(4, False, 4 + 32 / 64), (4, True, 4 + 8 / 64 + 32 / 64 / 256), (None, False, 16)],
+)
+def test_bits_per_weight(bits: int | None, nested: bool, per_weight: float) -> None:
+    model = architecture_of("Qwen/Qwen3-4B")
+    rest = 2 * model.other_parameters
+    found = 8 * (weights(Load(model, bits=bits, nested=nested)) - rest) / model.linear_parameters
+    assert found == pytest.approx(per_weight, rel=1e-6)
+
+
+def test_a_checkpoint_on_disk(tmp_path: Path) -> None:
+    """Adapters, value head and moments; a safetensors file adds a header, torch's file more."""
+    from gymnasium import spaces
+
+    from gamespiel.agents.policy import LLMPolicy
+
+    policy = LLMPolicy(spaces.Text(9), spaces.Discrete(2), lambda _: 1e-3)
+    for parameter in policy.trainable_parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    policy.optimizer.step()
+    torch.save(policy.optimizer.state_dict(), tmp_path / "optimizer.pt")
+    torch.save(policy.state_dict(), tmp_path / "weights.pt")
+    size = sum(path.stat().st_size for path in tmp_path.iterdir())
+    load = Load(architecture_of("tiny"))
+    assert planned.trained_parameters(load) == sum(p.numel() for p in policy.trainable_parameters()) == 38_977
+    assert planned.checkpoint(load) == 12 * 38_977
+    # The 30 tensors have names and places that weigh something in a model this small.
+    assert planned.checkpoint(load) < size < planned.checkpoint(load) + 60_000
+
+
+# -- the sum -------------------------------------------------------------------------------------------------
+
+
+def test_the_peak_is_the_larger_of_updating_and_playing() -> None:
+    parts = Plan(
+        weights=100, adapters=1, gradients=1, optimizer=2, activations=50, activations_plain=50,
+        activations_checkpointed=5, backward=7, head=9, sampling=3, cache=40, sampling_head=2, context=6,
+        on_disk=4, kept_on_disk=16,
+    )  # fmt: skip
+    assert parts.always == 110
+    assert parts.updating == 110 + 50 + 9
+    assert parts.playing == 110 + 40 + 3
+    assert parts.peak == 169
+    assert parts.fits(169 / 0.9 + 1e-9) and not parts.fits(187)
+    assert replace(parts, activations=5).peak == 153
+
+
+def test_qwen3_4b_by_hand() -> None:
+    """36 layers of 2,560 × 9,728; 32 heads of 128 with 8 of keys; 151,936 words, tied."""
+    made = plan(Load(architecture_of("Qwen/Qwen3-4B"), gradient_checkpointing=True, tokens_per_backward=1000))
+    assert made.weights == 2 * 4_022_468_096
+    trained = 33_030_144 + 2561
+    assert (made.adapters, made.optimizer, made.on_disk) == (4 * trained, 8 * trained, 12 * trained)
+    assert made.cache == 2 * 2 * 1024 * (16_384 * 36 + 256 * 512)
+    norms, heads = 2 * (4 * 2560 + 4), 4 * (4096 + 1024 + 40)
+    adapters = 4 * (16 * 7 + 3 * 2560 + 4096 + 2 * 2560 + 9728)
+    attention = 2 * 2 * 4096 + 4 * 32 + 2 * 2 * 1024 * 5 + 2 * 640 * 4  # 640 keys: five tiles of 128
+    layer = norms + heads + adapters + attention + 3 * 2 * 9728
+    ends = 4 * 2560 + 2 * 2 * 128 + 640 * (8 + 1 + 4)
+    assert made.activations == 1000 * (36 * 2 * 2560 + layer + ends)
+
+
+# -- measured ------------------------------------------------------------------------------------------------
+
+MEASURED = [
+    *(
+        (SMOLLM2, kind, mode, 640)
+        for kind in ("float32", "bfloat16", "bfloat16 4")
+        for mode in ("plain", "checkpointed")
+    ),
+    (SMOLLM2, "bfloat16", "play", 2048),
+    (QWEN, "float32", "checkpointed", 384),
+    (QWEN, "bfloat16", "plain", 384),
+    (QWEN, "bfloat16 4", "plain", 384),
+]
+"""Model, dtype and bits, mode, and tokens of the forward."""
+
+
+def measured(name: str, dtype: str, bits: int | None, tokens: int, mode: str) -> dict[str, int]:
+    """Returns what ``tests/agents/peaks.py`` prints; freed memory is given back, so that live bytes count."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.agents.peaks", name, dtype, str(bits), str(tokens), mode],
+        cwd=ROOT, env={**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "OMP_NUM_THREADS": "2"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if "clear_refs" in done.stderr:
+        pytest.skip("this system does not let a process reset its peak of memory")
+    assert done.returncode == 0, done.stderr
+    found: dict[str, int] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize(("name", "kind", "mode", "tokens"), MEASURED)
+def test_measured_peaks(name: str, kind: str, mode: str, tokens: int) -> None:
+    dtype, _, given = kind.partition(" ")
+    bits = int(given) if given else None
+    rows = (tokens - peaks.SHARED) // peaks.OWN
+    made = plan(
+        Load(
+            architecture_of(name), dtype, bits, True, tokens_per_backward=tokens, tokens_per_forward=tokens,
+            gradient_checkpointing=mode == "checkpointed", rows_backward=rows, rows_forward=rows,
+            prompt_tokens=peaks.SHARED + peaks.OWN, on_gpu=False,
+        )
+    )  # fmt: skip
+    found = measured(name, dtype, bits, tokens, mode)
+    assert (made.playing if mode == "play" else made.updating) == pytest.approx(found["peak"], rel=0.2)
+    assert found["peak"] < 4 * GIB

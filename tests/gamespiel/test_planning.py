@@ -1,0 +1,118 @@
+"""``gamespiel train --plan``: what it prints, for which card, and its errors."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from rich.console import Console
+
+from gamespiel import planning
+from gamespiel.agents import update
+from gamespiel.agents.models import TINY
+from gamespiel.agents.plan import GIB
+from gamespiel.cli import main
+from gamespiel.config import InvalidValueError, presets, resolve
+
+ROOT = Path(__file__).parents[2]
+
+
+def shown(preset: str, card: str = "", **overrides: str) -> str:
+    """Returns what is printed, with single spaces."""
+    console = Console(file=io.StringIO(), width=100)
+    given = [(name.replace("__", "."), value) for name, value in overrides.items()]
+    planning.show(resolve(preset, overrides=given), card, console)
+    return "\n".join(" ".join(line.split()) for line in console.file.getvalue().splitlines())  # type: ignore[attr-defined]
+
+
+@pytest.fixture(autouse=True)
+def no_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+
+
+def test_qwen2_5_3b_in_4_bits() -> None:
+    """Weights: 2,774,532,096 linear ones of 4.127 bits, and 311,406,592 others of 16, are 1.91 GiB."""
+    text = shown("qwen2.5-3b-12gb")
+    assert "Qwen/Qwen2.5-3B-Instruct: 3,085,938,688 parameters, 29,935,617 trained, on a GPU\n" in text
+    assert "\nweights (4 bits) 1.91\n" in text
+    assert "\noptimizer (two moments of each) 0.22\n" in text
+    assert "\nupdate, 8,192 tokens: activations with gradient checkpointing 2." in text
+    assert "\n(without gradient checkpointing: 5" in text
+    assert "\ncheckpoint: 0.33 GiB on disk, 1.34 with the 3 that are kept\n" in text
+    assert "\npreset peak 12 GiB 16 GiB 24 GiB 80 GiB\n" in text
+    assert "as configured" not in text  # it is a preset's own row
+
+
+def test_a_card_by_its_size() -> None:
+    text = shown("qwen3-4b", "12", ppo__tokens_per_backward="1024")
+    rows = dict(line.split(" ", 1) for line in text.splitlines() if line.split(" ")[0] in presets())
+    assert set(rows) == set(presets())
+    assert rows["qwen3-4b-12gb"].endswith("fits") and rows["qwen3-4b-80gb"].endswith("-")
+    assert "\npreset peak 12 GiB\nas configured " in text.replace("─", "").replace("\n\n", "\n")
+
+
+def test_the_card_that_torch_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    card = SimpleNamespace(total_memory=int(22.06 * GIB))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: card)
+    assert "\npreset peak 22.1 GiB\n" in shown("tiny")
+    assert "\npreset peak 22.1 GiB\n" in shown("tiny", run__device="cuda:1")
+    assert "\npreset peak 12 GiB 16 GiB 24 GiB 80 GiB\n" in shown("tiny", run__device="cpu")
+
+
+def test_the_cpu_has_no_context_and_computes_in_float32() -> None:
+    text = shown("smollm2-135m", model__dtype="auto", run__device="cpu")
+    assert "135M-Instruct: 134,515,008 parameters, 4,885,057 trained, on the CPU\n" in text
+    assert "weights (float32) 0.50\n" in text and "CUDA" not in text and "glibc keeps" in text
+    assert "weights (bfloat16) 0.25\n" in shown("smollm2-135m", model__dtype="auto")
+
+
+def test_few_turns_take_less_than_the_budget() -> None:
+    """The tiny preset's budget is a million tokens; 2,048 turns of at most 128 tokens are 262,144."""
+    assert "update, 262,144 tokens" in shown("tiny")
+
+
+def test_turns_that_the_reference_scores() -> None:
+    assert planning.REFERENCE_BATCH == update.REFERENCE_BATCH
+
+
+@pytest.mark.parametrize("card", ["0", "-3", "many", "nan", "inf"])
+def test_sizes_that_no_card_has(card: str) -> None:
+    with pytest.raises(InvalidValueError, match=rf"--plan takes the GiB of a card.*not '{card}'"):
+        shown("tiny", card)
+
+
+def test_modules_and_types_that_cannot_be_planned(tmp_path: Path) -> None:
+    with pytest.raises(InvalidValueError, match=r"'q_pro' was given, .*did you mean 'q_proj'\?"):
+        shown("tiny", lora__target_modules="[q_pro]")
+    config = json.loads((TINY / "config.json").read_text()) | {"dtype": "float8_e4m3fn"}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(InvalidValueError, match=r"saved in float8_e4m3fn; set model.dtype to one of float32"):
+        shown("tiny", model__model_name=str(tmp_path))
+
+
+def test_the_option_plans_instead_of_training(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "gamespiel.training", None)  # its import would fail
+    assert main(["train", "--plan", "--preset", "qwen3-4b", "--ppo.tokens_per_backward", "1024"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("configuration: preset qwen3-4b, --ppo.tokens_per_backward\nQwen/Qwen3-4B: ")
+    assert main(["train", "--plan", "few"]) == 2
+    assert "not 'few'" in capsys.readouterr().err
+
+
+def test_nothing_heavy_is_loaded_for_a_plan() -> None:
+    """The model's libraries take seconds to import; with a card's size, not even torch is needed."""
+    code = (
+        "import sys; from gamespiel.cli import main; main(['train', '--plan', '12', '--preset', 'tiny']); "
+        "print(sorted({'torch', 'transformers', 'peft', 'bitsandbytes'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("\n[]\n")

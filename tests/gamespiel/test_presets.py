@@ -1,0 +1,68 @@
+"""The presets of large models: they fit their cards, and each makes a step with small weights."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gamespiel.agents.loggers import read_rows
+from gamespiel.agents.plan import GIB, plan
+from gamespiel.config import preset_path, presets, resolve, to_dict
+from gamespiel.planning import load_of
+from tests.agents.families import FAMILIES
+from tests.gamespiel.runs import train_quietly
+
+CARD = {
+    f"{model}{'' if card == own else f'-{card}gb'}": card
+    for model, own in (("qwen2.5-3b", 16), ("qwen3-4b", 24))
+    for card in (12, 16, 24, 80)
+}
+"""Presets, and the GiB of their cards."""
+
+MEMORY = {
+    "model": {"use_4bit", "use_nested_quant", "dtype", "gradient_checkpointing"},
+    "ppo": {"tokens_per_forward", "tokens_per_backward"},
+}
+"""Keys that decide what memory a run takes, and not what is learned but for rounding."""
+
+
+def test_there_is_a_preset_per_card() -> None:
+    assert [name for name in presets() if name.startswith("qwen")] == sorted(CARD)
+
+
+@pytest.mark.parametrize(("name", "card"), CARD.items())
+def test_it_fits_its_card(name: str, card: int) -> None:
+    made = plan(load_of(resolve(name)))
+    assert made.peak <= 0.9 * card * GIB
+    said = re.search(r"one GPU of (\d+) GB", preset_path(name).read_text(encoding="utf-8"))
+    assert said is not None and int(said[1]) == card
+
+
+@pytest.mark.parametrize("name", CARD)
+def test_presets_of_a_model_differ_in_memory_alone(name: str) -> None:
+    own, first = (to_dict(resolve(each)) for each in (name, name.split("b-")[0].removesuffix("b") + "b"))
+    for section, keys in first.items():
+        for key, value in keys.items():
+            assert own[section][key] == value or key in MEMORY.get(section, ()), (section, key)
+
+
+@pytest.mark.parametrize("name", CARD)
+def test_it_makes_a_step(name: str, tmp_path: Path) -> None:
+    """With a small model of the same family; the adapters learn at once, without the critic's head start."""
+    folder = FAMILIES[name.split("-")[0]].save(tmp_path / "model")
+    overrides = {
+        "model.model_name": folder,
+        "model.random_weights": "true",
+        "env.game": "kuhn_poker",
+        "ppo.batch_size": "2",
+        "ppo.num_train_steps": "1",
+        "ppo.critic_warmup_steps": "0",
+        "run.eval_games": "0",
+        "run.device": "cpu",
+        "run.output_dir": str(tmp_path / "run"),
+    }
+    run = train_quietly(resolve(name, overrides=overrides.items()))
+    (row,) = read_rows(run / "metrics.jsonl")
+    assert row["step"] == 1 and row["train/skipped_updates"] == 0 and row["train/actor_grad_norm"] > 0
