@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cache
 from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,8 @@ from gamespiel.agents.patches import replaced
 from gamespiel.agents.quantization import Quantization
 from gamespiel.agents.weights import TINY, ModelError, is_gguf, is_hub_name, resolve, weight_files
 from task_gym.errors import TaskGymError, nearest
+
+log = logging.getLogger(__name__)
 
 __all__ = [
     "ALL_LINEAR", "DTYPES", "TINY", "LoraSettings", "ModelError", "ModelSettings",
@@ -308,9 +312,17 @@ def _from_hub(name: str) -> Iterator[None]:
     """Keeps to the hub's cache within the context if the hub cannot be reached."""
     from huggingface_hub import constants
 
-    offline = hub.only_cached(name) or constants.HF_HUB_OFFLINE
+    offline = constants.HF_HUB_OFFLINE
+    if hub.only_cached(name) and not offline:
+        offline = True
+        _say_cached(name)
     with replaced(constants, HF_HUB_OFFLINE=offline):
         yield
+
+
+@cache
+def _say_cached(name: str) -> None:
+    log.warning("the model hub cannot be reached: %s is what its cache has", name)
 
 
 @contextmanager

@@ -30,6 +30,10 @@ class AmbiguousNamesError(TaskGymError, ValueError):
     """Names of legal actions that the tokenizer cannot tell apart."""
 
 
+class NotFiniteError(TaskGymError, FloatingPointError):
+    """Logits that are not finite numbers."""
+
+
 class NamedLegal(NamedTuple):
     """Legal actions of a state that are answered by name.
 
@@ -440,14 +444,12 @@ def _inverse_cdf(
     A child of probability 0 is never returned.
 
     Raises:
-        FloatingPointError: a probability is not a finite number.
+        NotFiniteError: a probability is not a finite number.
     """
     p = log_probs.double().exp().cpu().numpy()
     cumulative = p.cumsum(-1)
     if not np.isfinite(cumulative[:, -1]).all():
-        raise FloatingPointError(
-            "the model's logits are not finite: its weights or activations have overflowed"
-        )
+        raise NotFiniteError("the model's logits are not finite: its weights or activations have overflowed")
     below = cumulative[where] <= uniforms[:, None] * cumulative[where][:, -1:]
     # Rounding can leave no sum above the uniform: then the last child with any mass is taken.
     last = p.shape[1] - 1 - (p > 0)[:, ::-1].argmax(-1)

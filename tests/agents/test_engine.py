@@ -123,7 +123,7 @@ def test_checkpointed_layers_give_the_same_gradient(reading: str) -> None:
 def test_an_engine_is_chosen_by_name(policy: LLMPolicy) -> None:
     assert isinstance(make_engine(policy.model, "padded"), PaddedEngine)
     assert isinstance(make_engine(policy.model, "auto"), SharedEngine)
-    with pytest.raises(ArgumentError, match=r"'sharde' was given, allowed: 'auto', 'shared', 'padded'; .*'shared'"):
+    with pytest.raises(ArgumentError, match=r"'sharde' was given.*'auto', 'shared', 'padded'; .*'shared'"):
         make_engine(policy.model, "sharde")
 
 
