@@ -38,13 +38,15 @@ def halved(key: str, tokens: int, prompts: Sequence[Sequence[int]]) -> int:
     """
     lengths = [len(prompt) for prompt in prompts]
     # A budget above what there was to read did not split anything, and half of it might not either.
-    half = min(tokens, sum(lengths)) // 2
-    if half < max(lengths):
+    tried = min(tokens, sum(lengths))
+    if tried <= max(lengths):
         raise MemoryLimitError(
             f"out of memory with {key} = {tokens}, which cannot be less than one turn"
             f" of {max(lengths)}; use a smaller model or type (model.model_name, model.use_4bit, "
-            "model.dtype), shorter prompts (env.rules), or a device with more memory"
+            "model.dtype), model.gradient_checkpointing, shorter prompts (env.rules), or a device with more "
+            "memory"
         )
+    half = max(tried // 2, *lengths)
     log.warning("out of memory: %s falls from %d to %d", key, tokens, half)
     return half
 

@@ -237,6 +237,8 @@ def add_adapters(base: Any, settings: LoraSettings, seed: int) -> Any:
         ModelError: the model lacks a target module. PEFT itself would ignore that.
     """
     modules = {name.rsplit(".", 1)[-1] for name, m in base.named_modules() if isinstance(m, nn.Linear)}
+    if not settings.target_modules:
+        raise ModelError(f"target_modules: none were given; the model has: {', '.join(sorted(modules))}")
     for target in settings.target_modules:
         if target.rsplit(".", 1)[-1] not in modules:
             raise ModelError(

@@ -291,7 +291,7 @@ class LLMPPO(OnPolicyAlgorithm):
         """``ppo_epochs`` passes over the buffer's turns (see ``Update``), then the KL coefficient.
 
         Raises:
-            DivergedError: three updates in a row were not finite.
+            DivergedError: three updates in a row were not finite, or the weights are not.
             MemoryLimitError: not even one turn fits into memory.
         """
         buffer = self.rollout_buffer
@@ -310,6 +310,9 @@ class LLMPPO(OnPolicyAlgorithm):
         finally:
             self.tokens_per_backward = update.tokens_per_backward
             self.skipped_in_a_row = update.skipped_in_a_row
+        if not all(bool(p.isfinite().all()) for p in self.policy.trainable_parameters()):
+            # Here, before they are saved as a checkpoint, or evaluated.
+            raise DivergedError(f"step {self.step + 1}: it left weights that are not finite", self.step)
         self._n_updates += math.ceil(means["epochs"])
         if "kl_ref" in means:  # or every update was skipped
             means.floor("kl_ref", "approx_kl")

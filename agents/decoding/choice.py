@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from gamespiel.agents.decoding.codec import ChatCodec
 from gamespiel.agents.decoding.trie import ActionTrie, Choice
@@ -56,6 +57,9 @@ TRIES_CACHED = 65_536
 
 NAMED_TRIES_CACHED = 4096
 """Fewer than ``TRIES_CACHED``: names differ by state and can be long, and one update reuses them."""
+
+LOGITS_AT_ONCE = 2**26
+"""Logits made together without gradients: 256 MB. A greedy choice reads every node of every state."""
 
 T = TypeVar("T")
 
@@ -398,11 +402,23 @@ class ChoiceDecoder:
         states = states.index_select(0, torch.tensor(at, dtype=torch.long, device=states.device))
         return states[: len(reads)], states[len(reads) :]
 
+    def _rows_at_once(self) -> int:
+        """Returns the number of states whose logits are made together without gradients."""
+        return max(1, LOGITS_AT_ONCE // len(self.codec.tokenizer))
+
     def _children(self, states: Tensor, children: Sequence[Tokens]) -> tuple[Tensor, Tensor]:
         """Returns renormalised log-probabilities of each state's children, and their unmasked mass.
 
         Shapes: states (k, hidden) -> float32 (k, c), -inf beyond a state's own children; float32 (k,).
         """
+        if not torch.is_grad_enabled() and len(states) > (rows := self._rows_at_once()):
+            parts = [
+                self._children(states[i : i + rows], children[i : i + rows])
+                for i in range(0, len(states), rows)
+            ]
+            most = max(part.shape[1] for part, _ in parts)
+            padded = [pad(part, (0, most - part.shape[1]), value=-torch.inf) for part, _ in parts]
+            return torch.cat(padded), torch.cat([mass for _, mass in parts])
         logits = self.engine.logits(states)
         width = max(map(len, children), default=1)
         tokens = torch.tensor(

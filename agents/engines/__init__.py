@@ -10,6 +10,9 @@ from task_gym.errors import check_choice
 
 __all__ = ["ENGINES", "Engine", "PaddedEngine", "SharedEngine", "UnsupportedModelError", "make_engine"]
 
+SMALL = 5_000_000
+"""Parameters below which the layout of a tree takes longer than it saves."""
+
 ENGINES: Mapping[str, Any] = {"shared": SharedEngine, "padded": PaddedEngine}
 
 
@@ -18,7 +21,8 @@ def make_engine(model: Any, reading: str, **settings: Any) -> Engine:
 
     Args:
         model: The model.
-        reading: A name in ``ENGINES``, or "auto": ``shared`` where the model's attention allows it.
+        reading: A name in ``ENGINES``, or "auto": ``shared`` if the model's attention allows it and it has at
+            least ``SMALL`` parameters.
         settings: See ``base.Model``.
 
     Raises:
@@ -27,6 +31,7 @@ def make_engine(model: Any, reading: str, **settings: Any) -> Engine:
     """
     check_choice("reading", reading, ("auto", *ENGINES))
     if reading == "auto":
-        reading = "padded" if SharedEngine.unsupported(model) else "shared"
+        small = sum(parameter.numel() for parameter in model.parameters()) < SMALL
+        reading = "padded" if small or SharedEngine.unsupported(model) else "shared"
     engine: Engine = ENGINES[reading](model, **settings)
     return engine

@@ -18,6 +18,18 @@ Tokens = tuple[int, ...]
 
 TOKENS_PER_FORWARD = 16_384
 
+PLAIN = frozenset({
+    "arcee", "cohere", "cohere2", "ernie4_5", "exaone4", "gemma", "gemma3_text", "glm", "glm4",
+    "gpt_neox", "granite", "helium", "hunyuan_v1_dense", "llama", "ministral", "ministral3", "mistral",
+    "mixtral", "olmo", "olmo2", "olmo3", "phi", "phi3", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe",
+    "seed_oss", "smollm3", "starcoder2",
+})  # fmt: skip
+"""Families, by ``model_type``, whose layers are plain causal attention and have no dropout of their own.
+
+Small models of them were read in every way of every engine and compared with transformers. In others, state
+space models or several attentions per layer among them, tokens may depend on more than keys and values.
+"""
+
 
 class UnsupportedModelError(TaskGymError, ValueError):
     """A model that an engine cannot read."""
@@ -94,14 +106,19 @@ class Model:
         base = base_of(model)
         self.decoder: nn.Module = decoder_of(model)
         self.head: nn.Linear = base.get_output_embeddings()
+        self._plain = is_plain(self.decoder)
+        if gradient_checkpointing and not self._plain:
+            raise UnsupportedModelError(
+                f"gradient_checkpointing: {other_family(self.decoder)}; allowed: false"
+            )
         self._checkpointed = checkpointed_layers(self.decoder) if gradient_checkpointing else []
 
     @contextmanager
     def _recomputing(self) -> Iterator[None]:
         """Checkpoints the layers within the context, if that was asked for.
 
-        transformers checkpoints layers in training mode alone, silently. The layers themselves have nothing
-        that depends on the mode; their parts, which might have dropout, stay in evaluation mode.
+        transformers checkpoints layers in training mode alone, silently. In plain families the layers
+        themselves have nothing that depends on the mode; their parts, which might, stay in evaluation mode.
         """
         for layer in self._checkpointed:
             layer.training = torch.is_grad_enabled()
@@ -146,20 +163,23 @@ def decoder_of(model: Any) -> Any:
     return base_of(model).get_decoder()
 
 
+def is_plain(decoder: Any) -> bool:
+    """Returns whether a decoder's layers are plain causal attention, so far as it is known."""
+    kinds = set(getattr(decoder.config, "layer_types", None) or ())
+    return decoder.config.model_type in PLAIN and kinds <= {"full_attention", "sliding_attention"}
+
+
+def other_family(decoder: Any) -> str:
+    """Returns what is unusual about a decoder that is not plain, for messages."""
+    return f"the family {decoder.config.model_type!r} is none of {', '.join(sorted(PLAIN))}"
+
+
 def checkpointed_layers(decoder: nn.Module) -> list[Any]:
     """Sets a decoder's layers to be checkpointed in training mode, and returns them.
 
     transformers' own method would also make the embeddings' output ask for a gradient that nobody needs.
-
-    Raises:
-        UnsupportedModelError: the model has no such layers.
     """
     layers: list[Any] = [m for m in decoder.modules() if isinstance(m, GradientCheckpointingLayer)]
-    if not layers:
-        raise UnsupportedModelError(
-            f"gradient_checkpointing: {type(decoder).__name__} has no layers that transformers can "
-            "checkpoint; allowed: false, with a smaller ppo.tokens_per_backward"
-        )
     for layer in layers:
         layer.gradient_checkpointing = True
         layer._gradient_checkpointing_func = partial(checkpoint, use_reentrant=False)

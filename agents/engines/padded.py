@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
-from gamespiel.agents.engines.base import Model
+from gamespiel.agents.engines.base import Model, Tokens
 
 
 class PaddedEngine(Model):
@@ -28,9 +28,7 @@ class PaddedEngine(Model):
         slides = "sliding_attention" in (getattr(config, "layer_types", None) or ("sliding_attention",))
         self._window: int | None = getattr(config, "sliding_window", None) if slides else None
 
-    def read(
-        self, sequences: Sequence[tuple[int, ...]], rows: Sequence[int], positions: Sequence[int]
-    ) -> Tensor:
+    def read(self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]) -> Tensor:
         wanted: dict[int, list[int]] = {}
         for k, row in enumerate(rows):
             wanted.setdefault(row, []).append(k)
@@ -49,7 +47,7 @@ class PaddedEngine(Model):
         inverse[torch.tensor(order)] = torch.arange(len(order))
         return torch.cat(parts)[inverse.to(parts[0].device)]
 
-    def chunks(self, sequences: Sequence[tuple[int, ...]], budget: int | None = None) -> Iterator[list[int]]:
+    def chunks(self, sequences: Sequence[Tokens], budget: int | None = None) -> Iterator[list[int]]:
         """Yields indices of sequences of similar length; the budget counts padding."""
         budget = self.tokens_per_forward if budget is None else budget
         chunk: list[int] = []
@@ -62,23 +60,27 @@ class PaddedEngine(Model):
         if chunk:
             yield chunk
 
-    @torch.no_grad()
-    def prefill(self, prompts: Sequence[tuple[int, ...]], *, cache: bool) -> tuple[Tensor, Prefix | None]:
-        lengths = torch.tensor([len(prompt) for prompt in prompts], device=self.device)
-        out = self.decoder(
-            input_ids=self._padded(prompts),
-            use_cache=cache,
-            # Made here, it keeps all tokens of layers with a sliding window too.
-            past_key_values=DynamicCache() if cache else None,
-        )
-        last = out.last_hidden_state[torch.arange(len(prompts), device=self.device), lengths - 1]
-        return last, Prefix(prompts, lengths, out.past_key_values) if cache else None
+    def _must_reread(self, width: int) -> bool:
+        """Returns whether a cache of ``width`` tokens cannot be continued.
+
+        A sliding window would count the pads between prompt and continuation, and layers that are not plain
+        attention keep more than keys and values.
+        """
+        return not self._plain or (self._window is not None and width > self._window)
 
     @torch.no_grad()
-    def extend(self, prefix: Prefix, rows: Sequence[int], tokens: Sequence[tuple[int, ...]]) -> Tensor:
+    def prefill(self, prompts: Sequence[Tokens], *, cache: bool) -> tuple[Tensor, Prefix | None]:
+        lengths = torch.tensor([len(prompt) for prompt in prompts], device=self.device)
+        # Made here, it keeps all tokens of layers with a sliding window too.
+        kept = DynamicCache() if cache and self._plain else None
+        out = self.decoder(input_ids=self._padded(prompts), use_cache=kept is not None, past_key_values=kept)
+        last = out.last_hidden_state[torch.arange(len(prompts), device=self.device), lengths - 1]
+        return last, Prefix(prompts, lengths, kept) if cache else None
+
+    @torch.no_grad()
+    def extend(self, prefix: Prefix, rows: Sequence[int], tokens: Sequence[Tokens]) -> Tensor:
         """Returns hidden states as ``Engine`` says; the budget counts the prompts too."""
-        if self._window is not None and prefix.width + max(map(len, tokens)) > self._window:
-            # A sliding window counts the pads between prompt and continuation, so these are read anew.
+        if self._must_reread(prefix.width + max(map(len, tokens))):
             whole = [(*prefix.prompts[row], *more) for row, more in zip(rows, tokens, strict=True)]
             return self.read(whole, range(len(whole)), [len(sequence) - 1 for sequence in whole])
         parts, start, longest = [], 0, 0
@@ -90,7 +92,7 @@ class PaddedEngine(Model):
         parts.append(self._extend(prefix, rows[start:], tokens[start:]))
         return torch.cat(parts)
 
-    def _extend(self, prefix: Prefix, rows: Sequence[int], tokens: Sequence[tuple[int, ...]]) -> Tensor:
+    def _extend(self, prefix: Prefix, rows: Sequence[int], tokens: Sequence[Tokens]) -> Tensor:
         device = self.device
         index = torch.tensor(rows, device=device)
         cache = prefix.select(index)
@@ -108,7 +110,7 @@ class PaddedEngine(Model):
         ).last_hidden_state
         return states[torch.arange(len(rows), device=device), counts - 1]
 
-    def _padded(self, sequences: Sequence[tuple[int, ...]]) -> Tensor:
+    def _padded(self, sequences: Sequence[Tokens]) -> Tensor:
         width = max(map(len, sequences))
         rows = [[*sequence, *(0,) * (width - len(sequence))] for sequence in sequences]
         self.tokens_read += sum(map(len, sequences))
@@ -116,15 +118,12 @@ class PaddedEngine(Model):
 
 
 class Prefix:
-    """Keys and values of prompts of different lengths, padded on the right."""
+    """Prompts of different lengths and, if they can be continued, their padded keys and values."""
 
-    def __init__(self, prompts: Sequence[tuple[int, ...]], lengths: Tensor, cache: Any) -> None:
+    def __init__(self, prompts: Sequence[Tokens], lengths: Tensor, cache: Any) -> None:
         self.prompts, self.lengths = prompts, lengths
-        self._layers = [(layer.keys, layer.values) for layer in cache.layers]
-
-    @property
-    def width(self) -> int:
-        return int(self._layers[0][0].shape[-2])
+        self.width = max(map(len, prompts))
+        self._layers: list[Any] = [] if cache is None else [(at.keys, at.values) for at in cache.layers]
 
     def select(self, rows: Tensor) -> DynamicCache:
         """Returns a copy of the cache for ``rows`` (repeats allowed); extending it leaves this one alone."""

@@ -16,17 +16,32 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gamespiel.agents.engines.base import Model, UnsupportedModelError, decoder_of
-from gamespiel.agents.engines.token_tree import Indices, Tokens, TokenTree, continued_tiles, groups, tiles
+from gamespiel.agents.engines.base import (
+    Model,
+    UnsupportedModelError,
+    decoder_of,
+    is_plain,
+    other_family,
+)
+from gamespiel.agents.engines.token_tree import (
+    Indices,
+    Tokens,
+    TokenTree,
+    continued_tiles,
+    groups,
+    tile_width,
+    tiles,
+)
 from gamespiel.agents.engines.tree_attention import NAME, KeysValues, Layout, register
 
 TILE = 128
-"""Tokens of a tile. Fewer gather the ancestors' keys more often; more attend to keys in vain."""
+"""Tokens of the smallest tile. Small ones gather keys often; large ones attend to keys in vain."""
+
+GATHERED = 4
+"""The most keys that a row's tiles gather, per token of the row: autograd keeps them, in every layer."""
 
 CONTINUED_TILE = 16
 """Tokens of a tile of continuations, which are few and share only their prompts."""
-
-LAYER_TYPES = {"full_attention", "sliding_attention"}
 
 
 class SharedEngine(Model):
@@ -49,16 +64,7 @@ class SharedEngine(Model):
     def unsupported(model: Any) -> str | None:
         """Returns why a model's attention cannot be computed on a tree, or None if it can."""
         decoder = decoder_of(model)
-        name, config = type(decoder).__name__, decoder.config
-        if not getattr(decoder, "_supports_attention_backend", False):
-            return f"{name} takes no attention function"
-        if other := set(getattr(config, "layer_types", None) or ()) - LAYER_TYPES:
-            return f"{name} has layers of type {', '.join(sorted(other))}"
-        if getattr(config, "attn_logit_softcapping", None) is not None:
-            return f"{name} caps the logits of its attention"
-        if any("sinks" in parameter for parameter, _ in decoder.named_parameters()):
-            return f"{name} has attention sinks"
-        return None
+        return None if is_plain(decoder) else other_family(decoder)
 
     def chunks(self, sequences: Sequence[Tokens], budget: int | None = None) -> Iterator[list[int]]:
         return groups(sequences, self.tokens_per_forward if budget is None else budget)
@@ -114,7 +120,7 @@ class SharedEngine(Model):
 
     def _states(self, tree: TokenTree, kept: dict[int, KeysValues] | None = None) -> Tensor:
         """Returns the hidden states of a tree's row, (n, hidden); ``kept`` takes its keys and values."""
-        layout = Layout.of(tiles(tree, TILE), self.device)
+        layout = Layout.of(tiles(tree, tile_width(tree, TILE, GATHERED)), self.device)
         layout.kept = kept
         return self._forward(tree.tokens, tree.depths, layout)
 

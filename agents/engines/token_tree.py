@@ -90,15 +90,17 @@ class Tiles:
         queries: Tokens that attend, by place in the row that is read, int64 (b, t). A tile that is too short
             repeats its first token.
         keys: Tokens that they may attend to, by place among the stored tokens and, after them, the row,
-            int64 (b, k). A tile with fewer repeats its first key.
+            int64 (b, k). A tile with fewer repeats its last key.
         allowed: bool (b, t, k), true = attends.
-        distance: Positions between query and key, int64 (b, t, k).
+        query_depths: Their positions, int64 (b, t).
+        key_depths: Theirs, int64 (b, k).
     """
 
     queries: Indices
     keys: Indices
     allowed: npt.NDArray[np.bool_]
-    distance: Indices
+    query_depths: Indices
+    key_depths: Indices
 
 
 class _Tile(NamedTuple):
@@ -107,11 +109,20 @@ class _Tile(NamedTuple):
     queries: Indices
     keys: Indices
     allowed: npt.NDArray[np.bool_]
-    distance: Indices
+    query_depths: Indices
+    key_depths: Indices
 
 
 KEYS_ROUNDED_TO = 64
 """Tiles with about as many keys share one call; fast kernels also want a mask's rows aligned."""
+
+
+def tile_width(tree: TokenTree, least: int, gathered: int) -> int:
+    """Returns the least width, doubled until the tiles have ``gathered`` keys per token of the row in all."""
+    n, width = len(tree.tokens), least
+    while width < n and int(tree.depths[::width].sum()) + n > gathered * n:
+        width *= 2
+    return width
 
 
 def tiles(tree: TokenTree, width: int) -> list[Tiles]:
@@ -125,7 +136,7 @@ def tiles(tree: TokenTree, width: int) -> list[Tiles]:
         path = leaves[int(ends_of_paths[np.searchsorted(ends_of_paths, start)])]
         keys = np.concatenate([path[: tree.depths[start]], queries])
         allowed = (keys <= queries[:, None]) & (queries[:, None] < tree.ends[keys])
-        made.append(_Tile(queries, keys, allowed, tree.depths[queries][:, None] - tree.depths[keys]))
+        made.append(_Tile(queries, keys, allowed, tree.depths[queries], tree.depths[keys]))
     return _batched(made, width)
 
 
@@ -154,8 +165,11 @@ def continued_tiles(
             ],
             axis=1,
         )
-        distance = depths[at] - np.concatenate([tree.depths[old], depths[new]])
-        made.append(_Tile(queries, np.concatenate([old, stored + new]), allowed, distance))
+        keys, key_depths = (
+            np.concatenate([old, stored + new]),
+            np.concatenate([tree.depths[old], depths[new]]),
+        )
+        made.append(_Tile(queries, keys, allowed, depths[queries], key_depths))
     return _batched(made, width)
 
 
@@ -169,20 +183,14 @@ def _batched(made: Sequence[_Tile], width: int) -> list[Tiles]:
 
 
 def _stacked(members: Sequence[_Tile], width: int, size: int) -> Tiles:
-    def padded(values: Indices, *to: int) -> Indices:
-        """Repeats the first query, and the first key, which is then not allowed."""
-        return np.pad(values, [(0, n - have) for n, have in zip(to, values.shape, strict=True)], mode="edge")
-
-    short = [(np.arange(width) < len(tile.queries)) for tile in members]
-    pick = [np.where(real, np.arange(width), 0) for real in short]
+    """Returns tiles stacked: short ones repeat their first query and, not allowed, their last key."""
+    first = [np.where(np.arange(width) < len(tile.queries), np.arange(width), 0) for tile in members]
+    more = [size - len(tile.keys) for tile in members]
+    each = list(zip(members, first, more, strict=True))
     return Tiles(
-        np.stack([tile.queries[q] for tile, q in zip(members, pick, strict=True)]),
-        np.stack([padded(tile.keys, size) for tile in members]),
-        np.stack(
-            [
-                np.pad(tile.allowed[q], [(0, 0), (0, size - len(tile.keys))])
-                for tile, q in zip(members, pick, strict=True)
-            ]
-        ),
-        np.stack([padded(tile.distance[q], width, size) for tile, q in zip(members, pick, strict=True)]),
+        queries=np.stack([tile.queries[q] for tile, q, _ in each]),
+        keys=np.stack([np.pad(tile.keys, (0, n), mode="edge") for tile, _, n in each]),
+        allowed=np.stack([np.pad(tile.allowed[q], [(0, 0), (0, n)]) for tile, q, n in each]),
+        query_depths=np.stack([tile.query_depths[q] for tile, q, _ in each]),
+        key_depths=np.stack([np.pad(tile.key_depths, (0, n), mode="edge") for tile, _, n in each]),
     )

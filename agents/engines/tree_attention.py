@@ -29,7 +29,8 @@ class _Part(NamedTuple):
     queries: Tensor
     keys: Tensor
     allowed: Tensor
-    distance: Tensor
+    query_depths: Tensor
+    key_depths: Tensor
 
 
 @dataclass
@@ -65,7 +66,9 @@ class Layout:
         known = (index, groups, window)
         if known not in self._masks:
             part = self.parts[index]
-            allowed = part.allowed if window is None else part.allowed & (part.distance < window)
+            allowed = part.allowed
+            if window is not None:
+                allowed = allowed & (part.query_depths[:, :, None] - part.key_depths[:, None, :] < window)
             self._masks[known] = allowed.repeat(1, groups, 1)[:, None]
         return self._masks[known]
 

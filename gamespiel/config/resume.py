@@ -7,6 +7,8 @@ from gamespiel.config.sections import Config
 from gamespiel.errors import InvalidValueError
 
 MAY_CHANGE = (
+    "model.gradient_checkpointing",
+    "model.reading",
     "ppo.num_train_steps",
     "ppo.tokens_per_forward",
     "ppo.tokens_per_backward",

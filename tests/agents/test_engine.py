@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 
 from gamespiel.agents.engines import ENGINES, PaddedEngine, SharedEngine, UnsupportedModelError, make_engine
 from gamespiel.agents.policy import LLMPolicy
@@ -120,19 +121,42 @@ def test_checkpointed_layers_give_the_same_gradient(reading: str) -> None:
     assert torch.allclose(gradients[0], gradients[1], atol=1e-7) and gradients[0].norm() > 0
 
 
-def test_an_engine_is_chosen_by_name(policy: LLMPolicy) -> None:
+def test_an_engine_is_chosen_by_name(policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(make_engine(policy.model, "padded"), PaddedEngine)
+    assert isinstance(make_engine(policy.model, "shared"), SharedEngine)
+    assert isinstance(make_engine(policy.model, "auto"), PaddedEngine)  # it is small
+    monkeypatch.setattr("gamespiel.agents.engines.SMALL", 1000)
     assert isinstance(make_engine(policy.model, "auto"), SharedEngine)
     with pytest.raises(ArgumentError, match=r"'sharde' was given.*'auto', 'shared', 'padded'; .*'shared'"):
         make_engine(policy.model, "sharde")
 
 
-def test_a_model_that_cannot_be_read_as_a_tree_is_read_padded_or_refused(policy: LLMPolicy) -> None:
-    config = policy.engine.decoder.config
-    config.attn_logit_softcapping = 50.0
-    try:
-        assert isinstance(make_engine(policy.model, "auto"), PaddedEngine)
-        with pytest.raises(UnsupportedModelError, match=r"'shared': Qwen3Model caps the logits .*'padded'"):
-            make_engine(policy.model, "shared")
-    finally:
-        del config.attn_logit_softcapping
+def test_a_family_that_was_not_checked_is_read_padded_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nemotron's attention would never see the tree, and OPT's layers have dropout of their own."""
+    model = transformers.NemotronForCausalLM(
+        transformers.NemotronConfig(
+            vocab_size=50, hidden_size=48, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
+            num_key_value_heads=4,
+        )
+    ).eval()  # fmt: skip
+    monkeypatch.setattr("gamespiel.agents.engines.SMALL", 1000)
+    assert isinstance(make_engine(model, "auto"), PaddedEngine)
+    with pytest.raises(UnsupportedModelError, match=r"'shared': the family 'nemotron' is none of .*'padded'"):
+        make_engine(model, "shared")
+    with pytest.raises(UnsupportedModelError, match=r"gradient_checkpointing: the family 'nemotron' is none"):
+        make_engine(model, "padded", gradient_checkpointing=True)
+
+
+def test_a_model_with_a_state_is_continued_by_reading_anew() -> None:
+    """Mamba keeps no keys and values, and its state would take in the padding."""
+    torch.manual_seed(0)
+    model = transformers.MambaForCausalLM(
+        transformers.MambaConfig(vocab_size=60, hidden_size=32, num_hidden_layers=2, state_size=4)
+    ).eval()
+    engine = PaddedEngine(model)
+    _, prefix = engine.prefill(SEQUENCES, cache=True)
+    states = engine.extend(prefix, [2, 0, 2], [(11, 12, 13), (14,), (15,)])
+    for state, whole in zip(states, [(7, 11, 12, 13), (18, 30, 41, 14), (7, 15)], strict=True):
+        with torch.no_grad():
+            expected = model.backbone(torch.tensor([whole])).last_hidden_state[0, -1]
+        assert torch.allclose(state, expected, atol=1e-5)

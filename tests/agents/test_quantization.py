@@ -21,7 +21,7 @@ from gamespiel.agents.models import (
 )
 from gamespiel.agents.quantization import Quantization, bits_of, quantise
 from tests.agents.ggufs import write
-from tests.agents.toys import Bandit, make_ppo, randomise
+from tests.agents.toys import Bandit, make_policy, make_ppo, masks_of, randomise
 
 CPU = torch.device("cpu")
 KINDS = [{"use_4bit": True}, {"use_4bit": True, "use_nested_quant": True}, {"use_8bit": True}]
@@ -182,6 +182,21 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(kind: dict[str, Any]) -> No
     beside = torch.cat([IDS[:1], torch.full_like(IDS[:1], 7)])
     assert 7 not in IDS
     assert torch.allclose(logits(model, beside)[:1, :, 8:], alone[:, :, 8:], atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_shared_beginnings_change_nothing(kind: dict[str, Any]) -> None:
+    """Log-probabilities and gradients of turns that share beginnings, read as a tree and each alone."""
+    texts, legal, results = ["seat 0, card 1", "seat 0, card 2", "seat 1"], [(0, 1, 12)] * 3, []
+    for reading in ("padded", "shared"):
+        policy = make_policy(adapters=0.1, model=kind | {"reading": reading, "dtype": "float32"})
+        found, _ = policy.evaluate(texts, [0, 12, 1], masks_of(legal))
+        found.log_probs.sum().backward()
+        gradient = torch.cat([p.grad.flatten() for p in policy.adapter_parameters()])
+        results.append((found.log_probs.detach(), gradient))
+    (alone, one), (shared, other) = results
+    assert torch.allclose(alone, shared, atol=1e-4)
+    assert (one - other).norm() < 1e-4 * one.norm()
 
 
 @pytest.mark.parametrize("kind", KINDS)

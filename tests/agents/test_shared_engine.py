@@ -6,7 +6,6 @@ import copy
 import random
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 
 from gamespiel.agents.engines import PaddedEngine, SharedEngine
 from gamespiel.agents.engines.shared import TILE
-from gamespiel.agents.engines.token_tree import TokenTree, continued_tiles, groups, tiles
+from gamespiel.agents.engines.token_tree import TokenTree, continued_tiles, groups, tile_width, tiles
 
 Tokens = tuple[int, ...]
 SEQUENCES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=9).map(tuple), min_size=1, max_size=12)
@@ -52,17 +51,27 @@ def test_a_token_attends_to_its_path_and_nothing_else(sequences: list[Tokens], w
     tree = TokenTree.of(sequences)
     seen: dict[int, set[int]] = {}
     for part in tiles(tree, width):
-        for queries, keys, allowed, distance in zip(*vars(part).values(), strict=True):
+        for queries, keys, allowed, query_depths, key_depths in zip(*vars(part).values(), strict=True):
             for q, query in enumerate(queries):
                 seen[int(query)] = set(keys[allowed[q]].tolist())
                 assert allowed[q].sum() == len(seen[int(query)])  # no key twice
-                assert all(
-                    distance[q, k] == tree.depths[query] - tree.depths[keys[k]]
-                    for k in np.flatnonzero(allowed[q])
-                )
+            assert query_depths.tolist() == tree.depths[queries].tolist()
+            assert key_depths.tolist() == tree.depths[keys].tolist()
     for path in tree.paths:
         for depth, token in enumerate(path):
             assert seen[int(token)] == set(path[: depth + 1].tolist())
+
+
+def test_tiles_grow_until_they_gather_few_keys() -> None:
+    """Tiles of w tokens of a path of 2,048 gather w + 2w + … before their own, 2,048 / w - 1 terms.
+
+    With 128: 128 * 120 / 2,048 = 7.5 keys per token, and 1 of its own. With 256: 3.5 and 1. With 512: 1.5 and
+    1. Sixteen paths of 128 that share nothing gather nothing.
+    """
+    path = TokenTree.of([tuple(range(2048))])
+    assert tile_width(path, 128, 9) == 128 and tile_width(path, 128, 8) == 256
+    assert tile_width(path, 128, 4) == 512 and tile_width(path, 128, 1) == 2048
+    assert tile_width(TokenTree.of([(i,) * 128 for i in range(16)]), 128, 1) == 128
 
 
 @given(SEQUENCES, st.lists(st.tuples(st.integers(0, 11), st.integers(1, 3)), min_size=1, max_size=6))
@@ -74,7 +83,7 @@ def test_a_continuation_attends_to_its_prompt_and_itself(
     counts = [count for _, count in more]
     stored, seen = len(tree.tokens), {}
     for part in continued_tiles(tree, paths, counts, 4):
-        for queries, keys, allowed, _ in zip(*vars(part).values(), strict=True):
+        for queries, keys, allowed, *_ in zip(*vars(part).values(), strict=True):
             for q, query in enumerate(queries):
                 seen[int(query)] = sorted(keys[allowed[q]].tolist())
     first = 0
@@ -99,6 +108,10 @@ def families() -> dict[str, Any]:
         "mistral": lambda: hf.MistralForCausalLM(hf.MistralConfig(**shape, sliding_window=7)),
         "qwen2": lambda: hf.Qwen2ForCausalLM(hf.Qwen2Config(**shape)),
         "qwen3": lambda: hf.Qwen3ForCausalLM(hf.Qwen3Config(**shape, head_dim=16)),
+        "phi3": lambda: hf.Phi3ForCausalLM(hf.Phi3Config(**shape, pad_token_id=0)),
+        "olmo2": lambda: hf.Olmo2ForCausalLM(hf.Olmo2Config(**shape)),
+        "granite": lambda: hf.GraniteForCausalLM(hf.GraniteConfig(**shape)),
+        "cohere": lambda: hf.CohereForCausalLM(hf.CohereConfig(**shape)),
         "gemma3": lambda: hf.Gemma3ForCausalLM(
             hf.Gemma3TextConfig(**shape, **slide, head_dim=8, query_pre_attn_scalar=8)
         ),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from gamespiel.agents import memory
 from gamespiel.agents.divergence import DivergedError
 from gamespiel.agents.kl_control import AdaptiveKLController
 from gamespiel.agents.memory import MemoryLimitError, is_out_of_memory
@@ -183,6 +184,14 @@ def test_less_memory_than_one_turn_needs_is_an_error(monkeypatch: pytest.MonkeyP
         model.train()
 
 
+def test_a_budget_falls_to_one_turn_and_no_further() -> None:
+    """Of 3,000: half is less than the longest turn, which is tried before it is said not to fit."""
+    prompts = [(0,) * 2000, (0,) * 1500]
+    assert memory.halved("ppo.tokens_per_forward", 3000, prompts) == 2000
+    with pytest.raises(MemoryLimitError, match=r"one turn of 2000; .*gradient_checkpointing"):
+        memory.halved("ppo.tokens_per_forward", 2000, prompts)
+
+
 def test_other_runtime_errors_are_not_about_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     model = learner()
 
@@ -281,6 +290,21 @@ def test_logits_that_are_not_finite_in_play_are_a_divergence() -> None:
     with pytest.raises(DivergedError, match=r"step 1: the model's logits are not finite") as caught:
         model.learn(8)
     assert caught.value.in_play and isinstance(caught.value, FloatingPointError)
+
+
+def test_weights_that_are_not_finite_are_a_divergence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gradient was finite; nothing after it would notice before a checkpoint is written."""
+    model = make_ppo(Bandit, batch_size=8, ppo_epochs=1, adapters=0.05)
+    step = model.policy.optimizer.step
+
+    def overflow() -> None:
+        step()
+        model.policy.adapter_parameters()[0].data[0] = torch.inf
+
+    monkeypatch.setattr(model.policy.optimizer, "step", overflow)
+    with pytest.raises(DivergedError, match=r"step 1: it left weights that are not finite") as caught:
+        model.learn(8)
+    assert (caught.value.step, caught.value.in_play, model.step) == (0, False, 0)
 
 
 # -- how far a step may go -----------------------------------------------------------------------------------

@@ -87,14 +87,14 @@ def test_a_kill_while_going_back_changes_nothing(tmp_path: Path, monkeypatch: py
 def test_weights_that_are_useless_in_play_are_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Step 5 makes weights infinite. Their checkpoint is removed, and step 5 is made again from step 4."""
+    """Step 5 makes weights so large that activations overflow. Their checkpoint is removed, and step 5 is made again from step 4."""
     update = Update.run
 
     def ruinous(self: Update) -> Any:
         means = update(self)
         if self.step == 4 and self.policy.optimizer.param_groups[0]["lr"] > 0.4 * RATE:
             with torch.no_grad():
-                self.policy.adapter_parameters()[1].fill_(torch.inf)
+                self.policy.adapter_parameters()[1].fill_(1e30)
         return means
 
     monkeypatch.setattr(Update, "run", ruinous)
@@ -107,7 +107,7 @@ def test_weights_that_are_useless_in_play_are_left_out(
     assert steps_of(run) == list(range(STEPS + 1))
     for folder in checkpoint.checkpoints(run):
         weights = load_file(folder / "adapter" / "adapter_model.safetensors")
-        assert all(torch.isfinite(value).all() for value in weights.values())
+        assert all((value.abs() < 1e20).all() for value in weights.values())
 
 
 def test_it_gives_up_after_five_halvings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
