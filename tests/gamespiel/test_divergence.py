@@ -94,7 +94,7 @@ def test_weights_that_are_useless_in_play_are_left_out(
         means = update(self)
         if self.step == 4 and self.policy.optimizer.param_groups[0]["lr"] > 0.4 * RATE:
             with torch.no_grad():
-                self.policy.adapter_parameters()[1].fill_(1e30)
+                self.policy.adapter_parameters()[1].fill_(3e38)
         return means
 
     monkeypatch.setattr(Update, "run", ruinous)

@@ -1,0 +1,186 @@
+"""One training step of a model, timed, and the models by name."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import multiprocessing
+import resource
+import statistics
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from benchmarks.train_ways import clocked
+from gamespiel.agents.architectures import KNOWN, architecture_of
+from gamespiel.agents.hyperparameters import Hyperparameters
+from gamespiel.agents.models import ModelSettings, load_tokenizer
+from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.ppo import LLMPPO
+from gamespiel.assembly import make_envs
+from gamespiel.config.sections import EnvConfig
+
+SMOLLM2 = "HuggingFaceTB/SmolLM2-135M-Instruct"
+EPISODES = 8
+STEPS = 10_000
+
+FORMULA = (
+    "FLOPs = 2 (P + A) (sampled + updated) + (2 P + 4 A) backward: P parameters of the layers' linear "
+    "modules, A of the adapters; tokens read in sampling, in all passes of the update, and in those with "
+    "gradients, which compute no gradient of P; attention and head are left out"
+)
+
+
+class Shape(NamedTuple):
+    """A model of the benchmark.
+
+    Attributes:
+        name: Its hub name, or ``tiny``.
+        pretrained: Whether its weights are loaded; else they are random, and the vocabulary is SmolLM2's.
+        dtype: The type in which it computes.
+        use_4bit: Whether its linear layers have 4 bits.
+    """
+
+    name: str
+    pretrained: bool = False
+    dtype: str = "bfloat16"
+    use_4bit: bool = False
+
+
+MODELS: Mapping[str, Shape] = {
+    "tiny": Shape("tiny", pretrained=True, dtype="float32"),
+    "smollm2-135m": Shape(SMOLLM2, pretrained=True),
+    "qwen2.5-0.5b": Shape("Qwen/Qwen2.5-0.5B-Instruct"),
+    "qwen3-4b": Shape("Qwen/Qwen3-4B"),
+    "qwen3-4b-4bit": Shape("Qwen/Qwen3-4B", use_4bit=True),
+}
+
+
+def device() -> str:
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+@contextmanager
+def settings_of(name: str) -> Iterator[ModelSettings]:
+    """Yields a model's settings. An architecture without weights gets a folder within the context."""
+    shape = MODELS[name]
+    if shape.pretrained:
+        yield ModelSettings(shape.name, shape.dtype)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        load_tokenizer(ModelSettings(SMOLLM2)).save_pretrained(folder)
+        (Path(folder) / "config.json").write_text(json.dumps(KNOWN[shape.name]), encoding="utf-8")
+        yield ModelSettings(folder, shape.dtype, random_weights=True, use_4bit=shape.use_4bit)
+
+
+def matrix_peak(dtype: torch.dtype) -> float:
+    """Returns FLOPs per second of a large matrix product, the median of five."""
+    size = 8192 if device() == "cuda" else 2048
+    a = torch.randn(size, size, device=device()).to(dtype)
+    clocked(lambda: a @ a)
+    return 2 * size**3 / statistics.median(clocked(lambda: a @ a) for _ in range(5))
+
+
+def peak_memory() -> int:
+    """Returns the peak of a GPU's allocated memory in bytes, on a CPU that of the process."""
+    if torch.cuda.is_available():
+        return torch.cuda.max_memory_allocated()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def apart(work: Callable[..., dict[str, Any]], *given: Any) -> dict[str, Any]:
+    """Returns ``work(*given)`` from a process of its own, whose peak of memory is that of the work."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(work, *given).result()
+
+
+def measure_step(name: str, repetitions: int, epochs: tuple[int, ...] = (1, 4)) -> dict[str, Any]:
+    """Returns times, tokens and memory of whole steps on Leduc poker with rules."""
+    with settings_of(name) as settings:
+        algorithm = LLMPPO(
+            LLMPolicy,
+            make_envs(EnvConfig(game="leduc_poker", opponent="random", rules=True), EPISODES),
+            hyperparameters=Hyperparameters(batch_size=EPISODES, num_train_steps=1),
+            policy_kwargs={"model": settings},
+            device=device(),
+        )
+    policy = algorithm.policy
+    layers = architecture_of(MODELS[name].name).linear_parameters
+    _warm_up(policy)
+    peak = matrix_peak(policy.dtype)
+    steps: dict[int, list[dict[str, float]]] = {number: [] for number in epochs}
+    for _ in range(repetitions):
+        for number in epochs:
+            steps[number].append(_step(algorithm, layers, number, peak))
+    return {
+        "model": MODELS[name].name,
+        "dtype": str(policy.dtype).removeprefix("torch."),
+        "bits": 4 if MODELS[name].use_4bit else None,
+        "weights": "pretrained" if MODELS[name].pretrained else "random",
+        "reading": policy.engine.reading,
+        "layer_parameters": layers,
+        "adapter_parameters": sum(p.numel() for p in policy.adapter_parameters()),
+        "matrix_peak_gflops": round(peak / 1e9, 1),
+        "peak_memory_gb": round(peak_memory() / 1e9, 2),
+        "steps": {
+            f"ppo_epochs_{number}": {
+                key: round(statistics.median(step[key] for step in found), 4) for key in found[0]
+            }
+            for number, found in steps.items()
+        },
+    }
+
+
+def _warm_up(policy: LLMPolicy) -> None:
+    masks = np.ones((1, int(policy.action_space.n)), dtype=bool)  # type: ignore[attr-defined]
+    values, log_probs, _ = policy.evaluate_actions(["warm up"], np.array([0]), masks)
+    (values.sum() + log_probs.sum()).backward()
+    policy.optimizer.zero_grad(set_to_none=True)
+
+
+def _step(algorithm: LLMPPO, layers: int, epochs: int, peak: float) -> dict[str, float]:
+    """Makes one step; returns what it took."""
+    algorithm.hyperparameters = dataclasses.replace(algorithm.hyperparameters, ppo_epochs=epochs)
+    algorithm.total_steps = algorithm.step + 1
+    algorithm.learn(log_interval=10**9)  # nothing is dumped, so the logger keeps the step's numbers
+    logged = algorithm.logger.name_to_value
+    decisions = len(algorithm.rollout_buffer)
+    collecting, updating = logged["time/collect_seconds"], logged["time/update_seconds"]
+    sampled = logged["rollout/tokens_per_decision"] * decisions
+    updated = logged["train/tokens_per_decision"] * decisions
+    adapters = sum(p.numel() for p in algorithm.policy.adapter_parameters())
+    twice = algorithm.policy.dtype != torch.float32
+    work = flops(layers, adapters, sampled, updated, epochs, twice=twice)
+    return {
+        "seconds": collecting + updating,
+        "collect_seconds": collecting,
+        "update_seconds": updating,
+        "decisions": decisions,
+        "sampled_tokens_per_decision": logged["rollout/tokens_per_decision"],
+        "updated_tokens_per_decision": logged["train/tokens_per_decision"],
+        "sampled_tokens_per_second": sampled / collecting,
+        "updated_tokens_per_second": updated / updating,
+        "share_of_matrix_peak": work / (collecting + updating) / peak,
+        f"hours_for_{STEPS}_steps": (collecting + updating) * STEPS / 3600,
+    }
+
+
+def flops(layers: int, adapters: int, sampled: float, updated: float, epochs: int, *, twice: bool) -> float:
+    """Returns the operations of a step by ``FORMULA``.
+
+    Args:
+        layers: P of the formula.
+        adapters: A of the formula.
+        sampled: Tokens read in sampling.
+        updated: Tokens read in the update: once for the reference and once per epoch.
+        epochs: Passes with gradients.
+        twice: Whether one more pass replaces the rollout's log-probabilities, as in all types but float32.
+    """
+    backward = updated * epochs / (epochs + 1 + twice)
+    return 2 * (layers + adapters) * (sampled + updated) + (2 * layers + 4 * adapters) * backward
