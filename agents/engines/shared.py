@@ -2,7 +2,8 @@
 
 Long beginnings (system text, rules, seat) are common to the prompts of a batch. In a forward of this engine
 each distinct beginning stands once, at every level of sharing, with gradients too: the gradient of a shared
-token is the sum over the sequences that continue it. Linear layers see no padding.
+token is the sum over the sequences that continue it. Linear layers see no padding. Sequences with little in
+common are read alone.
 
 The idea is known from prefix grouping and tree training for policy gradients.
 """
@@ -23,6 +24,7 @@ from gamespiel.agents.engines.base import (
     is_plain,
     other_family,
 )
+from gamespiel.agents.engines.padded import PaddedEngine
 from gamespiel.agents.engines.token_tree import (
     Indices,
     Tokens,
@@ -39,6 +41,15 @@ TILE = 128
 
 GATHERED = 4
 """The most keys that a row's tiles gather, per token of the row: autograd keeps them, in every layer."""
+
+WORTH = 0.8
+"""Distinct tokens of a forward over all its tokens, above which its sequences are read alone.
+
+Attention along one path is faster than on a tree of tiles, which then has little to save.
+"""
+
+ALONE = 1024
+"""Tokens of a forward of sequences that are read alone: short ones fill it, and long ones have no padding."""
 
 CONTINUED_TILE = 16
 """Tokens of a tile of continuations, which are few and share only their prompts."""
@@ -57,6 +68,9 @@ class SharedEngine(Model):
         super().__init__(model, *args, **kwargs)
         if reason := self.unsupported(model):
             raise UnsupportedModelError(f"reading 'shared': {reason}; allowed: reading 'padded'")
+        self._alone = PaddedEngine(
+            model, ALONE, **{k: v for k, v in kwargs.items() if k != "tokens_per_forward"}
+        )
         register()
         self.decoder.set_attn_implementation(NAME)  # type: ignore[operator]
 
@@ -76,10 +90,17 @@ class SharedEngine(Model):
         order: list[int] = []
         parts: list[Tensor] = []
         for chunk in self.chunks(sequences):
-            tree = TokenTree.of([sequences[row] for row in chunk])
+            together = [sequences[row] for row in chunk]
+            tree = TokenTree.of(together)
             local = [(i, k) for i, row in enumerate(chunk) for k in wanted.get(row, ())]
-            at = np.array([tree.paths[i][positions[k]] for i, k in local], dtype=np.int64)
-            parts.append(self._states(tree).index_select(0, self._tensor(at)))
+            if len(tree.tokens) > WORTH * sum(map(len, together)):
+                parts.append(
+                    self._alone.read(together, [i for i, _ in local], [positions[k] for _, k in local])
+                )
+                self.tokens_read += sum(map(len, together))
+            else:
+                at = np.array([tree.paths[i][positions[k]] for i, k in local], dtype=np.int64)
+                parts.append(self._states(tree).index_select(0, self._tensor(at)))
             order.extend(k for _, k in local)
         inverse = np.empty(len(order), dtype=np.int64)
         inverse[order] = np.arange(len(order))

@@ -153,6 +153,19 @@ def test_hidden_states_and_gradients_are_those_of_reading_alone(family: str) -> 
     assert torch.allclose(shared.read(sequences, rows, places), expected, atol=2e-5)
 
 
+def test_sequences_with_little_in_common_are_read_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 8 + 8 tokens, 4 are common: 12 distinct ones are below 0.8 of 16. Of 8 + 8 with 2: 14 are not."""
+    engine = order_engine()
+    alone: list[int] = []
+    read = engine._alone.read
+    monkeypatch.setattr(engine._alone, "read", lambda s, *more: alone.append(len(s)) or read(s, *more))
+    for common, forwards, tokens in ((4, [], 12), (2, [2], 16)):
+        sequences = [tuple(range(8)), (*range(common), *range(20, 28 - common))]
+        before, alone[:] = engine.tokens_read, []
+        engine.read(sequences, [0, 1], [7, 7])
+        assert alone == forwards and engine.tokens_read - before == tokens
+
+
 @pytest.mark.parametrize("family", families())
 def test_continuations_are_those_of_reading_alone(family: str) -> None:
     torch.manual_seed(0)

@@ -87,7 +87,10 @@ def test_a_kill_while_going_back_changes_nothing(tmp_path: Path, monkeypatch: py
 def test_weights_that_are_useless_in_play_are_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Step 5 makes weights so large that activations overflow. Their checkpoint is removed, and step 5 is made again from step 4."""
+    """Step 5 makes weights so large that activations overflow.
+
+    Their checkpoint is removed, and step 5 is made again from step 4.
+    """
     update = Update.run
 
     def ruinous(self: Update) -> Any:
