@@ -26,6 +26,7 @@ SMALLEST: dict[str, list[str]] = {
     "trace_blind": ["--known", "6", "--asked", "3"],
     "trace_learning": ["--traces", "1"],
     "trace_speed": ["--rounds", "1"],
+    "train_speed": ["--model", "tiny", "--settings", "leduc", "--turns", "2", "--repetitions", "1"],
 }
 """Every benchmark, and its smallest settings."""
 
