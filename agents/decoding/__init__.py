@@ -14,6 +14,7 @@ from gamespiel.agents.decoding.codec import (
     PromptLengthError,
     TokenBoundaryError,
 )
+from gamespiel.agents.decoding.text import Reply, TextDecoder, TextEvaluation, TextSample
 from gamespiel.agents.decoding.trie import ActionTrie
 
 __all__ = [
@@ -27,5 +28,9 @@ __all__ = [
     "Legal",
     "NamedLegal",
     "PromptLengthError",
+    "Reply",
+    "TextDecoder",
+    "TextEvaluation",
+    "TextSample",
     "TokenBoundaryError",
 ]

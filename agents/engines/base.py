@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 from torch.utils.checkpoint import checkpoint
 from transformers.modeling_layers import GradientCheckpointingLayer
 
@@ -38,7 +39,7 @@ class UnsupportedModelError(TaskGymError, ValueError):
 class Engine(Protocol):
     """Runs the forwards of a language model, and reads them at chosen positions only.
 
-    ``prefill`` gives an opaque prefix that the same engine's ``extend`` takes.
+    ``prefill`` gives an opaque prefix that the same engine's ``extend`` and ``grow`` take.
 
     Attributes:
         reading: The engine's name in ``ModelSettings.reading``.
@@ -60,11 +61,29 @@ class Engine(Protocol):
     def dtype(self) -> torch.dtype:
         """Returns the type of hidden states."""
 
+    @property
+    def vocab_size(self) -> int:
+        """Returns the number of logits."""
+
+    @property
+    def end_tokens(self) -> frozenset[int]:
+        """Returns the tokens that end a text according to the model's generation config."""
+
     def adapters_off(self) -> AbstractContextManager[None]:
         """Returns a context in which the model is the reference policy, without its adapters."""
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Returns next-token logits, float32 (k, vocab), from hidden states (k, hidden)."""
+
+    def logits_of(self, hidden: Tensor, tokens: Tensor) -> Tensor:
+        """Returns next-token logits of chosen tokens (k, c), float32 (k, c), from hidden states (k, hidden).
+
+        They are computed in float32: in bfloat16 a logit of 16 is rounded to eighths, so the odds of two
+        actions would come in steps of 13% (MiniMax-M1, arXiv:2506.13585, section 3.2, on heads in float32).
+        """
+
+    def reference_logits(self, hidden: Tensor) -> Tensor:
+        """Returns ``logits`` of the reference policy, from its hidden states, with adapters on or off."""
 
     def chunks(self, sequences: Sequence[Tokens], budget: int | None = None) -> Iterator[list[int]]:
         """Yields indices of sequences to share a forward within the budget, the engine's own if None."""
@@ -80,6 +99,20 @@ class Engine(Protocol):
 
     def extend(self, prefix: Any, rows: Sequence[int], tokens: Sequence[Tokens]) -> Tensor:
         """Returns hidden states after continuing prompt ``rows[i]`` with ``tokens[i]``, shape (k, hidden)."""
+
+    def grow(self, prefix: Any, rows: Sequence[int], tokens: Sequence[int]) -> tuple[Tensor, Any]:
+        """Returns hidden states after one more token, and the prefix of the longer texts.
+
+        Row i of the result is row ``rows[i]`` of the prefix and ``tokens[i]`` after it. Rows may repeat, and
+        those left out are forgotten. Rows with common beginnings should be neighbours, as in ``chunks``. The
+        given prefix is used up; the new one can only grow.
+        """
+
+    def room(self, prefix: Any) -> int:
+        """Returns the most rows that ``grow`` may make of a prefix within the budget, at least 1.
+
+        Here the budget is of the tokens whose keys and values are kept.
+        """
 
 
 class Model:
@@ -136,13 +169,41 @@ class Model:
     def dtype(self) -> torch.dtype:
         return self.head.weight.dtype
 
+    @property
+    def vocab_size(self) -> int:
+        return self.head.out_features
+
+    @property
+    def end_tokens(self) -> frozenset[int]:
+        config = getattr(base_of(self.model), "generation_config", None)
+        ends = getattr(config, "eos_token_id", None)
+        return frozenset(() if ends is None else (ends,) if isinstance(ends, int) else ends)
+
     def adapters_off(self) -> AbstractContextManager[None]:
         context: AbstractContextManager[None] = self.model.disable_adapter()
         return context
 
     def logits(self, hidden: Tensor) -> Tensor:
-        logits: Tensor = self.head(hidden.to(self.head.weight.dtype)).float()
-        # What some families do behind the head: Granite divides, Cohere multiplies, Gemma 2 caps.
+        return self._logits(self.head, hidden)
+
+    def reference_logits(self, hidden: Tensor) -> Tensor:
+        # An adapted head has the one it adapts inside. Adapters need not be switched off for it alone.
+        return self._logits(getattr(self.head, "base_layer", self.head), hidden)
+
+    def logits_of(self, hidden: Tensor, tokens: Tensor) -> Tensor:
+        if type(self.head) is not nn.Linear:  # adapted or quantised: it has no plain weights
+            return self.logits(hidden).gather(1, tokens)
+        distinct, where = tokens.unique(return_inverse=True)
+        weight = self.head.weight.index_select(0, distinct).float()
+        bias = None if self.head.bias is None else self.head.bias.index_select(0, distinct).float()
+        return self._behind(linear(hidden.float(), weight, bias)).gather(1, where)
+
+    def _logits(self, head: Any, hidden: Tensor) -> Tensor:
+        return self._behind(head(hidden.to(head.weight.dtype)).float())
+
+    def _behind(self, logits: Tensor) -> Tensor:
+        """Returns logits after what some families do behind the head."""
+        # Granite divides, Cohere multiplies, Gemma 2 caps.
         config = self.decoder.config
         if scale := getattr(config, "logit_scale", None):
             logits = logits * scale

@@ -7,6 +7,7 @@ masked.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -110,6 +111,36 @@ class PaddedEngine(Model):
         ).last_hidden_state
         return states[torch.arange(len(rows), device=device), counts - 1]
 
+    @torch.no_grad()
+    def grow(self, prefix: Prefix, rows: Sequence[int], tokens: Sequence[int]) -> tuple[Tensor, Prefix]:
+        texts = [(*prefix.prompts[row], token) for row, token in zip(rows, tokens, strict=True)]
+        device = self.device
+        index = torch.tensor(rows, device=device)
+        lengths = prefix.lengths[index] + 1
+        if prefix.cache is None or self._must_reread(prefix.mask.shape[1] + 1):
+            states = self.read(texts, range(len(texts)), [len(text) - 1 for text in texts])
+            return states, Prefix(texts, lengths, None)
+        cache = prefix.cache
+        if list(rows) != list(range(len(prefix.prompts))):
+            for layer in cache.layers:
+                layer.keys, layer.values = (x.index_select(0, index) for x in (layer.keys, layer.values))
+        mask = torch.nn.functional.pad(prefix.mask[index], (0, 1), value=True)
+        states = self.decoder(
+            input_ids=torch.tensor(tokens, device=device)[:, None],
+            attention_mask=mask.long(),
+            position_ids=lengths[:, None] - 1,
+            past_key_values=cache,
+            use_cache=True,
+        ).last_hidden_state
+        self.tokens_read += len(texts)
+        return states[:, 0], Prefix(texts, lengths, cache, mask)
+
+    def room(self, prefix: Prefix) -> int:
+        """Returns the rows of ``Engine.room``, padding counted; texts that are read anew keep nothing."""
+        if prefix.cache is None:
+            return sys.maxsize
+        return max(1, self.tokens_per_forward // (prefix.mask.shape[1] + 1))
+
     def _padded(self, sequences: Sequence[Tokens]) -> Tensor:
         width = max(map(len, sequences))
         rows = [[*sequence, *(0,) * (width - len(sequence))] for sequence in sequences]
@@ -118,16 +149,26 @@ class PaddedEngine(Model):
 
 
 class Prefix:
-    """Prompts of different lengths and, if they can be continued, their padded keys and values."""
+    """Texts of different lengths and, if they can be continued, their padded keys and values.
 
-    def __init__(self, prompts: Sequence[Tokens], lengths: Tensor, cache: Any) -> None:
-        self.prompts, self.lengths = prompts, lengths
+    Args:
+        prompts: The texts, n of them.
+        lengths: Their lengths, int64 (n,).
+        cache: Keys and values, which are none if the texts must be read anew.
+        mask: Slots of the cache that are no padding, bool (n, width); the texts' beginnings if None.
+    """
+
+    def __init__(
+        self, prompts: Sequence[Tokens], lengths: Tensor, cache: Any, mask: Tensor | None = None
+    ) -> None:
+        self.prompts, self.lengths, self.cache = prompts, lengths, cache
         self.width = max(map(len, prompts))
-        self._layers: list[Any] = [] if cache is None else [(at.keys, at.values) for at in cache.layers]
+        slots = torch.arange(self.width, device=lengths.device)
+        self.mask = slots < lengths[:, None] if mask is None else mask
 
     def select(self, rows: Tensor) -> DynamicCache:
         """Returns a copy of the cache for ``rows`` (repeats allowed); extending it leaves this one alone."""
         cache = DynamicCache()
-        for layer, (keys, values) in enumerate(self._layers):
-            cache.update(keys.index_select(0, rows), values.index_select(0, rows), layer)
+        for index, layer in enumerate(self.cache.layers):
+            cache.update(layer.keys.index_select(0, rows), layer.values.index_select(0, rows), index)
         return cache

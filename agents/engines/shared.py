@@ -31,10 +31,11 @@ from gamespiel.agents.engines.token_tree import (
     TokenTree,
     continued_tiles,
     groups,
+    path_tiles,
     tile_width,
     tiles,
 )
-from gamespiel.agents.engines.tree_attention import NAME, KeysValues, Layout, register
+from gamespiel.agents.engines.tree_attention import NAME, KeysValues, Layout, Written, register
 
 TILE = 128
 """Tokens of the smallest tile. Small ones gather keys often; large ones attend to keys in vain."""
@@ -139,6 +140,27 @@ class SharedEngine(Model):
         last[order] = np.cumsum(counts) - 1
         return states.index_select(0, self._tensor(last))
 
+    @torch.no_grad()
+    def grow(
+        self, prefix: TreePrefix, rows: Sequence[int], tokens: Sequence[int]
+    ) -> tuple[Tensor, TreePrefix]:
+        if list(rows) != list(range(len(prefix.paths))):
+            prefix = prefix.select(rows, self._tensor(np.array(rows, dtype=np.int64)))
+        if prefix.layout is None:
+            prefix.layout = Layout.of(path_tiles(prefix.tree, prefix.paths, CONTINUED_TILE), self.device)
+        parts, back = prefix.layout.parts, prefix.layout.back
+        layout = Layout(parts, back, prefix.stored, written=prefix.written)
+        depths = np.array([len(path) for path in prefix.paths]) + prefix.written.count
+        states = self._forward(np.array(tokens, dtype=np.int64), depths, layout)
+        prefix.written.count += 1
+        return states, prefix
+
+    def room(self, prefix: TreePrefix) -> int:
+        """Returns the rows of ``Engine.room``; half of the budget is theirs, however long the prompts are."""
+        budget = self.tokens_per_forward
+        left = max(budget - len(prefix.tree.tokens), budget // 2)
+        return max(1, left // (prefix.written.count + 1))
+
     def _states(self, tree: TokenTree, kept: dict[int, KeysValues] | None = None) -> Tensor:
         """Returns the hidden states of a tree's row, (n, hidden); ``kept`` takes its keys and values."""
         layout = Layout.of(tiles(tree, tile_width(tree, TILE, GATHERED)), self.device)
@@ -164,7 +186,30 @@ class SharedEngine(Model):
 
 
 class TreePrefix:
-    """Keys and values of prompts that share beginnings, one of each distinct token."""
+    """Keys and values of prompts that share beginnings, one of each distinct token, and of texts that grew.
 
-    def __init__(self, tree: TokenTree, stored: dict[int, KeysValues]) -> None:
+    Attributes:
+        tree: The prompts.
+        stored: Keys and values of the prompts' tokens, by layer.
+        paths: Per text, where its prompt's tokens stand in the tree.
+        written: Keys and values of the tokens that the texts have after their prompts.
+        layout: The texts' next tokens in tiles, if they were laid out before.
+    """
+
+    def __init__(
+        self,
+        tree: TokenTree,
+        stored: dict[int, KeysValues],
+        paths: Sequence[Indices] | None = None,
+        written: Written | None = None,
+    ) -> None:
         self.tree, self.stored = tree, stored
+        self.paths = tree.paths if paths is None else paths
+        self.written = Written() if written is None else written
+        self.layout: Layout | None = None
+
+    def select(self, rows: Sequence[int], index: Tensor) -> TreePrefix:
+        """Returns the given texts, which may repeat; ``index`` is ``rows`` as a tensor."""
+        return TreePrefix(
+            self.tree, self.stored, [self.paths[row] for row in rows], self.written.select(index)
+        )

@@ -173,6 +173,20 @@ def continued_tiles(
     return _batched(made, width)
 
 
+def path_tiles(tree: TokenTree, paths: Sequence[Indices], width: int) -> list[Tiles]:
+    """Returns rows of one token each in tiles: token i follows ``paths[i]`` and attends to nothing else."""
+    made = []
+    anchors, depths = np.array([path[-1] for path in paths]), np.array([len(path) for path in paths])
+    for start in range(0, len(paths), width):
+        queries = np.arange(start, min(start + width, len(paths)))
+        distinct = {int(anchors[row]): paths[row] for row in queries.tolist()}
+        keys = np.unique(np.concatenate(list(distinct.values())))
+        at = anchors[queries][:, None]
+        allowed = (keys <= at) & (at < tree.ends[keys])
+        made.append(_Tile(queries, keys, allowed, depths[queries], tree.depths[keys]))
+    return _batched(made, width)
+
+
 def _batched(made: Sequence[_Tile], width: int) -> list[Tiles]:
     """Returns the tiles, those of about the same number of keys together."""
     by_size: dict[int, list[_Tile]] = {}

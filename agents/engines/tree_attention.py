@@ -19,6 +19,9 @@ from gamespiel.agents.engines.token_tree import Tiles
 
 NAME = "gamespiel_tree"
 
+FIRST_WRITTEN = 16
+"""Tokens for which there is place in ``Written`` at first."""
+
 KeysValues = tuple[Tensor, Tensor]
 """Keys and values of a layer, (heads, tokens, size of a head) each."""
 
@@ -33,6 +36,47 @@ class _Part(NamedTuple):
     key_depths: Tensor
 
 
+class Written:
+    """Keys and values of tokens that were written one by one, as many in each of n texts.
+
+    Attributes:
+        count: Tokens per text.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._layers: dict[int, KeysValues] = {}
+
+    def put(self, layer: int, new: KeysValues) -> KeysValues:
+        """Takes keys and values of one more token, (heads, n, size); returns all that the layer has.
+
+        Their shape is (n, heads, count + 1, size). The caller raises ``count`` after the last layer.
+        """
+        held = self._layers.get(layer)
+        if held is None or held[0].shape[2] == self.count:
+            held = self._layers[layer] = self._wider(layer, 0, new[0]), self._wider(layer, 1, new[1])
+        for buffer, x in zip(held, new, strict=True):
+            buffer[:, :, self.count] = x.transpose(0, 1)
+        keys, values = (buffer[:, :, : self.count + 1] for buffer in held)
+        return keys, values
+
+    def _wider(self, layer: int, index: int, new: Tensor) -> Tensor:
+        """Returns a buffer of twice the tokens, so that most tokens are written without a copy."""
+        heads, n, size = new.shape
+        buffer = new.new_empty(n, heads, max(FIRST_WRITTEN, 2 * self.count), size)
+        if self.count:
+            buffer[:, :, : self.count] = self._layers[layer][index]
+        return buffer
+
+    def select(self, rows: Tensor) -> Written:
+        """Returns the given texts, which may repeat."""
+        chosen = Written()
+        chosen.count = self.count
+        for layer, (keys, values) in self._layers.items():
+            chosen._layers[layer] = keys.index_select(0, rows), values.index_select(0, rows)
+        return chosen
+
+
 @dataclass
 class Layout:
     """What a forward over the row of a token tree needs to know in its attention.
@@ -42,12 +86,15 @@ class Layout:
         back: Where each token of the row stands among the tiles' queries, int64 (n,).
         stored: Keys and values of the tokens before the row, by layer.
         kept: Takes the row's keys and values by layer, if it is not None.
+        written: If it is not None, the row's tokens are one of each text, at the places of ``queries``. They
+            attend to ``keys`` among the stored tokens, and to those that their own text has in ``written``.
     """
 
     parts: list[_Part]
     back: Tensor
     stored: dict[int, KeysValues] = field(default_factory=dict)
     kept: dict[int, KeysValues] | None = None
+    written: Written | None = None
     _masks: dict[tuple[int, int, int | None], Tensor] = field(default_factory=dict)
 
     @classmethod
@@ -68,7 +115,9 @@ class Layout:
             part = self.parts[index]
             allowed = part.allowed
             if window is not None:
-                allowed = allowed & (part.query_depths[:, :, None] - part.key_depths[:, None, :] < window)
+                before = 0 if self.written is None else self.written.count
+                distance = part.query_depths[:, :, None] + before - part.key_depths[:, None, :]
+                allowed = allowed & (distance < window)
             self._masks[known] = allowed.repeat(1, groups, 1)[:, None]
         return self._masks[known]
 
@@ -100,6 +149,8 @@ def tree_attention(
     queries, keys, values = query[0], key[0], value[0]
     if tree.kept is not None:
         tree.kept[layer] = (keys, values)
+    if tree.written is not None:
+        return _one_more(tree, layer, queries, (keys, values), scaling, sliding_window), None
     if layer in tree.stored:
         old_keys, old_values = tree.stored[layer]
         keys, values = torch.cat([old_keys, keys], 1), torch.cat([old_values, values], 1)
@@ -108,18 +159,89 @@ def tree_attention(
     outputs = []
     for index, part in enumerate(tree.parts):
         b, t = part.queries.shape
-        # Heads that share keys become further queries: then keys are not repeated, and every kernel does.
-        q = queries.index_select(1, part.queries.flatten()).view(len(keys), groups, b, t, size)
-        q = q.permute(2, 0, 1, 3, 4).reshape(b, len(keys), groups * t, size)
-        k, v = (
-            x.index_select(1, part.keys.flatten()).view(len(keys), b, -1, size).transpose(0, 1)
-            for x in (keys, values)
-        )
+        q, k, v = _in_tiles(part, queries, keys, values)
         mask = tree.mask(index, groups, sliding_window)
         out = scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scaling)
         out = out.view(b, len(keys), groups, t, size).permute(0, 3, 1, 2, 4)
         outputs.append(out.reshape(b * t, heads, size))
     return torch.cat(outputs).index_select(0, tree.back)[None], None
+
+
+def _in_tiles(part: _Part, queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns queries (b, key heads, groups * t, size), and keys and values (b, key heads, k, size)."""
+    (b, t), (heads, _, size) = part.queries.shape, queries.shape
+    # Heads that share keys become further queries: then keys are not repeated, and every kernel does.
+    q = queries.index_select(1, part.queries.flatten()).view(len(keys), heads // len(keys), b, t, size)
+    q = q.permute(2, 0, 1, 3, 4).reshape(b, len(keys), -1, size)
+    k, v = (
+        x.index_select(1, part.keys.flatten()).view(len(keys), b, -1, size).transpose(0, 1)
+        for x in (keys, values)
+    )
+    return q, k, v
+
+
+class _Attended(NamedTuple):
+    """Attention to some of a query's keys, to be merged with attention to others; all float32.
+
+    Attributes:
+        values: Values summed with the weights exp(score - peak), (..., queries, size).
+        weight: Sum of the weights, (..., queries, 1).
+        peak: (..., queries, 1).
+    """
+
+    values: Tensor
+    weight: Tensor
+    peak: Tensor
+
+    @classmethod
+    def of(cls, q: Tensor, k: Tensor, v: Tensor, scale: float, mask: Tensor | None = None) -> _Attended:
+        scores = (q.float() @ k.float().mT) * scale
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -torch.inf)
+        # Where nothing is allowed, the weights are 0 and not NaN.
+        peak = scores.amax(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).min)
+        weights = (scores - peak).exp()
+        return cls(weights @ v.float(), weights.sum(-1, keepdim=True), peak)
+
+    def merged(self, other: _Attended) -> Tensor:
+        peak = torch.maximum(self.peak, other.peak)
+        one, two = (self.peak - peak).exp(), (other.peak - peak).exp()
+        return (self.values * one + other.values * two) / (self.weight * one + other.weight * two)
+
+
+def _one_more(
+    tree: Layout, layer: int, queries: Tensor, new: KeysValues, scaling: float | None, window: int | None
+) -> Tensor:
+    """Attends from one more token of each text: to its prompt in tiles, and to its own tokens in a batch.
+
+    Prompts' keys are gathered once per tile, and the texts' own are read where they are.
+
+    Args:
+        queries: (heads, n, size).
+        new: Keys and values of the tokens, (key heads, n, size) each.
+
+    Returns:
+        The attended values (1, n, heads, size).
+    """
+    assert tree.written is not None
+    heads, n, size = queries.shape
+    keys, values = tree.stored[layer]
+    groups, scale = heads // len(keys), size**-0.5 if scaling is None else scaling
+    own_keys, own_values = tree.written.put(layer, new)
+    if window is not None:
+        own_keys, own_values = own_keys[:, :, -window:], own_values[:, :, -window:]
+    q = queries.view(len(keys), groups, n, size).permute(2, 0, 1, 3)
+    own = _Attended.of(q, own_keys, own_values, scale)
+    parts = []
+    for index, part in enumerate(tree.parts):
+        b, t = part.queries.shape
+        tiled = _in_tiles(part, queries, keys, values)
+        shared = _Attended.of(*tiled, scale, tree.mask(index, groups, window))
+        # From (b, key heads, groups * t, ...) to a row per query, (b * t, key heads, groups, ...).
+        split = [x.view(b, len(keys), groups, t, -1).permute(0, 3, 1, 2, 4) for x in shared]
+        parts.append([x.reshape(b * t, len(keys), groups, -1) for x in split])
+    prompt = _Attended(*(torch.cat(x).index_select(0, tree.back) for x in zip(*parts, strict=True)))
+    return own.merged(prompt).to(queries.dtype).reshape(1, n, heads, size)
 
 
 def register() -> None:

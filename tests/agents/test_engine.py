@@ -83,6 +83,42 @@ def test_a_padded_prefix_is_as_wide_as_its_longest_prompt(policy: LLMPolicy) -> 
 
 
 @BOTH
+def test_growing_is_reading_on(policy: LLMPolicy, reading: str) -> None:
+    """One token at a time: a text branches, another is left out; then all stay; then one is left."""
+    engine = ENGINES[reading](policy.model)
+    _, prefix = engine.prefill(SEQUENCES, cache=True)
+    texts = list(SEQUENCES)
+    for rows, tokens in [([2, 0, 1, 2], [11, 12, 13, 14]), ([0, 1, 2, 3], [15, 15, 15, 16]), ([3], [17])]:
+        before = engine.tokens_read
+        states, prefix = engine.grow(prefix, rows, tokens)
+        texts = [(*texts[row], token) for row, token in zip(rows, tokens, strict=True)]
+        for state, text in zip(states, texts, strict=True):
+            assert torch.allclose(state, alone(policy, text)[-1], atol=1e-5)
+        assert engine.tokens_read - before == len(tokens)
+    assert texts == [(7, 14, 16, 17)]
+
+
+def test_a_padded_prefix_has_room_for_rows_of_its_width(policy: LLMPolicy) -> None:
+    """The widest prompt has 7 tokens: 80 // 8 rows of one more token, and then 80 // 9."""
+    engine = PaddedEngine(policy.model, 80)
+    _, prefix = engine.prefill(SEQUENCES, cache=True)
+    assert engine.room(prefix) == 10
+    _, prefix = engine.grow(prefix, [2, 3], [5, 6])
+    assert engine.room(prefix) == 8
+    engine.tokens_per_forward = 1
+    assert engine.room(prefix) == 1
+
+
+def test_ends_are_those_of_the_generation_config(policy: LLMPolicy) -> None:
+    engine, config = PaddedEngine(policy.model), policy.model.get_base_model().generation_config
+    assert engine.vocab_size == 1536 and engine.end_tokens == {2}
+    for ends, expected in (([2, 0], {2, 0}), (None, set())):
+        config.eos_token_id = ends
+        assert engine.end_tokens == expected
+    config.eos_token_id = 2
+
+
+@BOTH
 def test_no_cache_is_kept_unless_asked_for(policy: LLMPolicy, reading: str) -> None:
     assert ENGINES[reading](policy.model).prefill(SEQUENCES, cache=False)[1] is None
 
@@ -157,6 +193,13 @@ def test_a_model_with_a_state_is_continued_by_reading_anew() -> None:
     _, prefix = engine.prefill(SEQUENCES, cache=True)
     states = engine.extend(prefix, [2, 0, 2], [(11, 12, 13), (14,), (15,)])
     for state, whole in zip(states, [(7, 11, 12, 13), (18, 30, 41, 14), (7, 15)], strict=True):
+        with torch.no_grad():
+            expected = model.backbone(torch.tensor([whole])).last_hidden_state[0, -1]
+        assert torch.allclose(state, expected, atol=1e-5)
+    assert engine.room(prefix) > 10**9  # nothing is kept
+    states, prefix = engine.grow(prefix, [2, 0, 2], [11, 14, 15])
+    states, _ = engine.grow(prefix, [0, 1], [12, 16])
+    for state, whole in zip(states, [(7, 11, 12), (18, 30, 41, 14, 16)], strict=True):
         with torch.no_grad():
             expected = model.backbone(torch.tensor([whole])).last_hidden_state[0, -1]
         assert torch.allclose(state, expected, atol=1e-5)

@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 
 from gamespiel.agents.engines import PaddedEngine, SharedEngine
 from gamespiel.agents.engines.shared import TILE
-from gamespiel.agents.engines.token_tree import TokenTree, continued_tiles, groups, tile_width, tiles
+from gamespiel.agents.engines.token_tree import (
+    TokenTree,
+    continued_tiles,
+    groups,
+    path_tiles,
+    tile_width,
+    tiles,
+)
 
 Tokens = tuple[int, ...]
 SEQUENCES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=9).map(tuple), min_size=1, max_size=12)
@@ -177,6 +184,56 @@ def test_continuations_are_those_of_reading_alone(family: str) -> None:
     for engine in (PaddedEngine(model), SharedEngine(model)):
         _, prefix = engine.prefill(sequences, cache=True)
         assert torch.allclose(engine.extend(prefix, rows, more), expected, atol=2e-5)
+
+
+@given(SEQUENCES, st.lists(st.integers(0, 11), min_size=1, max_size=9))
+def test_one_more_token_attends_to_its_path(sequences: list[Tokens], rows: list[int]) -> None:
+    tree = TokenTree.of(sequences)
+    paths = [tree.paths[row % len(sequences)] for row in rows]
+    seen = {}
+    for part in path_tiles(tree, paths, 4):
+        for queries, keys, allowed, query_depths, _ in zip(*vars(part).values(), strict=True):
+            for q, query in enumerate(queries):
+                seen[int(query)] = sorted(keys[allowed[q]].tolist())
+                assert query_depths[q] == len(paths[query])
+    assert [seen[row] for row in range(len(rows))] == [path.tolist() for path in paths]
+
+
+@pytest.mark.parametrize("family", families())
+def test_grown_texts_are_those_of_reading_alone(family: str) -> None:
+    """Thirty tokens, more than there is place for at first; texts branch, end and change their order."""
+    torch.manual_seed(0)
+    model, rng = families()[family]().eval(), random.Random(1)
+    alone, given = PaddedEngine(copy.deepcopy(model)), prompts()[:8]
+    for engine in (PaddedEngine(model), SharedEngine(model)):
+        texts, (_, prefix) = given, engine.prefill(given, cache=True)
+        for step in range(30):
+            rows = list(range(len(texts)))
+            if step % 7 == 0:
+                rows = [rng.randrange(len(texts)) for _ in range(rng.randrange(1, 6))]
+            more = [rng.randrange(50) for _ in rows]
+            before = engine.tokens_read
+            states, prefix = engine.grow(prefix, rows, more)
+            texts = [(*texts[row], token) for row, token in zip(rows, more, strict=True)]
+            with torch.no_grad():
+                expected = alone.read(texts, range(len(texts)), [len(t) - 1 for t in texts])
+            assert torch.allclose(states, expected, atol=5e-5)
+            # Padded, a window is full after 7 tokens, and texts are read anew.
+            anew = engine.reading == "padded" and family in ("mistral", "gemma3")
+            assert engine.tokens_read - before == (sum(map(len, texts)) if anew else len(texts))
+
+
+def test_what_is_written_takes_half_of_the_budget_or_what_prompts_leave() -> None:
+    """A tree of 15 tokens. Of 80, 65 are left; of 20, half; a token after them divides that by 2."""
+    engine, sequences = order_engine(), [(18, 30, 41), (10, 11, 12, 13, 14, 5, 6), (7,), (9, 8, 7, 6)]
+    _, prefix = engine.prefill(sequences, cache=True)
+    for expected in ([65, 10, 1], [32, 5, 1]):
+        rooms = []
+        for budget in (80, 20, 1):
+            engine.tokens_per_forward = budget
+            rooms.append(engine.room(prefix))
+        assert rooms == expected
+        _, prefix = engine.grow(prefix, [0, 1], [5, 6])
 
 
 @settings(max_examples=10, deadline=None)

@@ -1,0 +1,519 @@
+"""The text decoder: what it samples and scores, against the model's own logits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from gamespiel.agents.decoding import TextDecoder, choice, text
+from gamespiel.agents.decoding.choice import NotFiniteError
+from gamespiel.agents.decoding.codec import ChatCodec
+from gamespiel.agents.decoding.text import BLOCK, inverse_cdf
+from gamespiel.agents.engines import ENGINES, PaddedEngine
+from gamespiel.agents.models import LoraSettings, ModelSettings, add_adapters, load_base, load_tokenizer
+from gamespiel.agents.policy import LLMPolicy
+from tests.agents.families import FAMILIES
+from tests.agents.test_smollm2 import policy as smollm2_policy
+from tests.agents.toys import make_policy
+
+Tokens = tuple[int, ...]
+TEXTS = ("x", "seat 0\nlegal 1 12", "a longer state\n" * 4, "x")
+BOTH = pytest.mark.parametrize("reading", ENGINES)
+END = 2  # <|im_end|> of the embedded model's tokenizer
+
+
+@pytest.fixture(scope="module")
+def policy() -> LLMPolicy:
+    return make_policy(n_actions=3, adapters=0.05)
+
+
+def prompts_of(policy: LLMPolicy, texts: Sequence[str] = TEXTS) -> list[Tokens]:
+    return [policy.codec.encode_prompt(text) for text in texts]
+
+
+def decoder_of(policy: LLMPolicy, reading: str, budget: int | None = None, **settings: Any) -> TextDecoder:
+    return TextDecoder(policy.codec, ENGINES[reading](policy.model, budget), **settings)
+
+
+def noise(rows: int, seed: int = 0) -> Any:
+    """Returns uniforms that depend on depth and row alone."""
+    return lambda depth: np.random.default_rng([seed, depth]).random(rows)
+
+
+def next_logits(model: Any, sequence: Sequence[int]) -> Tensor:
+    """Returns the logits after each token of a text, (length, vocab), from transformers alone."""
+    with torch.no_grad():
+        return model(input_ids=torch.tensor([sequence])).logits[0]
+
+
+def scored_by_hand(policy: LLMPolicy, prompt: Tokens, reply: Tokens, temperature: float) -> Tensor:
+    """Returns log-probabilities of the whole vocabulary at each token of a reply, (length, vocab)."""
+    logits = next_logits(policy.model, (*prompt, *reply[:-1]))[len(prompt) - 1 :]
+    return (logits / temperature).log_softmax(-1)
+
+
+class Scripted:
+    """An engine with a table of logits by the tokens that follow a prompt; a hidden state is its logits.
+
+    Args:
+        table: Logits after these tokens; elsewhere, the logits 0 everywhere.
+        vocab_size: Number of tokens.
+    """
+
+    tokens_per_forward = 1000
+    device = torch.device("cpu")
+    end_tokens = frozenset({0, 5})
+
+    def __init__(self, table: dict[Tokens, list[float]], vocab_size: int = 8, prompt: int = 1) -> None:
+        self.table, self.vocab_size, self.prompt = table, vocab_size, prompt
+
+    def _states(self, texts: Sequence[Tokens]) -> Tensor:
+        return torch.stack(
+            [torch.tensor(self.table.get(t[self.prompt :], [0.0] * self.vocab_size)) for t in texts]
+        )
+
+    def chunks(self, sequences: Sequence[Tokens], budget: int | None = None) -> Iterator[list[int]]:
+        yield list(range(len(sequences)))
+
+    def prefill(self, prompts: Sequence[Tokens], *, cache: bool) -> tuple[Tensor, Any]:
+        return self._states(prompts), list(prompts)
+
+    def grow(self, prefix: Any, rows: Sequence[int], tokens: Sequence[int]) -> tuple[Tensor, Any]:
+        texts = [(*prefix[row], token) for row, token in zip(rows, tokens, strict=True)]
+        return self._states(texts), texts
+
+    def read(self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]) -> Tensor:
+        return self._states([sequences[row][: at + 1] for row, at in zip(rows, positions, strict=True)])
+
+    def room(self, prefix: Any) -> int:
+        return 1000
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        return hidden
+
+    reference_logits = logits
+
+
+@pytest.fixture(scope="module")
+def codec() -> ChatCodec:
+    return ChatCodec(load_tokenizer(ModelSettings()))
+
+
+def says(*tokens: int, vocab_size: int = 8) -> dict[Tokens, list[float]]:
+    """Returns a script that writes the given tokens for sure."""
+    return {
+        tokens[:depth]: [0.0 if token == said else -math.inf for token in range(vocab_size)]
+        for depth, said in enumerate(tokens)
+    }
+
+
+# -- sampling ------------------------------------------------------------------------------------------------
+
+
+def test_the_inverse_cdf_by_hand() -> None:
+    """Cumulative probabilities 1/2, 3/4, 3/4, 1: token 2 has none and is never drawn."""
+    log_probs = torch.tensor([[0.5, 0.25, 0.0, 0.25], [0.0, 1.0, 0.0, 0.0]]).log()
+    uniforms = np.array([0.0, 0.49, 0.51, 0.74, 0.76, 1 - 2**-53, 0.0, 1 - 2**-53])
+    where = np.array([0] * 6 + [1] * 2)
+    assert inverse_cdf(log_probs, where, uniforms).tolist() == [0, 0, 1, 1, 3, 3, 1, 1]
+
+
+def test_the_inverse_cdf_of_several_blocks() -> None:
+    """3,000 tokens of the same probability: the middle of the i-th interval is token i's."""
+    size = 3000
+    assert size > 2 * BLOCK and size % BLOCK
+    uniforms = (np.arange(size) + 0.5) / size
+    log_probs = torch.full((1, size), -math.log(size))
+    assert inverse_cdf(log_probs, np.zeros(size, dtype=np.int64), uniforms).tolist() == list(range(size))
+
+
+def test_both_decoders_draw_alike() -> None:
+    rng = np.random.default_rng(0)
+    log_probs = torch.from_numpy(rng.normal(size=(5, 2500)) * 4).float().log_softmax(-1)
+    where, uniforms = np.sort(rng.integers(5, size=400)), rng.random(400)
+    assert (inverse_cdf(log_probs, where, uniforms) == choice._inverse_cdf(log_probs, where, uniforms)).all()
+
+
+@BOTH
+@pytest.mark.parametrize("temperature", [1.0, 0.5])
+def test_samples_have_the_softmax_of_the_whole_vocabulary(
+    policy: LLMPolicy, reading: str, temperature: float
+) -> None:
+    """N rows whose noise is the middle of N equal intervals: each token is drawn N p times, but for one."""
+    n, (prompt, *_) = 4000, prompts_of(policy)
+    decoder = decoder_of(policy, reading, max_new_tokens=1, temperature=temperature)
+    drawn = decoder.sample([prompt] * n, lambda depth: (np.arange(n) + 0.5) / n)
+    counts = np.bincount([reply.tokens[0] for reply in drawn.replies], minlength=1536)
+    p = (next_logits(policy.model, prompt)[-1] / temperature).softmax(-1).double().numpy()
+    assert np.abs(counts - n * p).max() <= 1.01
+    assert decoder.engine.tokens_read == len(prompt)
+    (logged,) = {float(log_probs[0]) for log_probs in drawn.log_probs[:1]}
+    assert logged == pytest.approx(math.log(p[drawn.replies[0].tokens[0]]), abs=1e-5)
+
+
+@BOTH
+@pytest.mark.parametrize("budget", [None, 150, 1])
+def test_the_sampled_log_probabilities_are_those_scored(
+    policy: LLMPolicy, reading: str, budget: int | None
+) -> None:
+    """Also when rows are put off for want of room, and read again."""
+    prompts = prompts_of(policy) * 3
+    decoder = decoder_of(policy, reading, budget, max_new_tokens=40, temperature=0.9)
+    drawn = decoder.sample(prompts, noise(len(prompts)))
+    tokens = [reply.tokens for reply in drawn.replies]
+    if budget is not None:
+        unbounded = decoder_of(policy, reading, max_new_tokens=40, temperature=0.9)
+        assert [r.tokens for r in unbounded.sample(prompts, noise(len(prompts))).replies] == tokens
+        assert unbounded.engine.tokens_read < decoder.engine.tokens_read
+    scored = decoder.evaluate(prompts, tokens)
+    assert torch.allclose(scored.log_probs, torch.from_numpy(np.concatenate(drawn.log_probs)), atol=1e-5)
+    assert torch.allclose(scored.hidden, drawn.hidden, atol=1e-5)
+    assert scored.turns.tolist() == [turn for turn, reply in enumerate(tokens) for _ in reply]
+    assert {len(reply) for reply in tokens} > {40}  # some are cut, others end
+
+
+def test_readings_write_the_same(policy: LLMPolicy) -> None:
+    prompts = prompts_of(policy) * 4
+    written = [
+        decoder_of(policy, reading, max_new_tokens=30).sample(prompts, noise(len(prompts))).replies
+        for reading in ENGINES
+    ]
+    assert written[0] == written[1] and len(set(written[0])) > 12
+
+
+@BOTH
+def test_a_row_draws_the_same_in_any_company(policy: LLMPolicy, reading: str) -> None:
+    prompts, rows = prompts_of(policy), [3, 1]
+    decoder = decoder_of(policy, reading, max_new_tokens=20)
+    together = decoder.sample(prompts, noise(4)).replies
+    apart = decoder.sample([prompts[row] for row in rows], lambda depth: noise(4)(depth)[rows]).replies
+    assert apart == [together[row] for row in rows]
+
+
+@pytest.mark.parametrize(("reading", "prompts_read"), [("padded", 9), ("shared", 7)])
+def test_same_texts_are_read_once(policy: LLMPolicy, reading: str, prompts_read: int) -> None:
+    """Prompts of 5 and 4 tokens, 2 of them common. Rows 0 to 2 have the first, and row 3 the second.
+
+    Rows 0 and 1 have the same noise; row 2 differs from them at its second token. So after the first token
+    there are 2 texts, after the second 3, and nobody reads the third.
+    """
+    prompts = [(40, 41, 42, 43, 44)] * 3 + [(40, 41, 52, 53)]
+    draws = [[0.5, 0.5, 0.5, 0.5], [0.2, 0.2, 0.8, 0.5], [0.3, 0.3, 0.3, 0.3]]
+    decoder = decoder_of(policy, reading, max_new_tokens=3)
+    one, same, other, _ = decoder.sample(prompts, lambda depth: np.array(draws[depth])).replies
+    assert one == same and one.tokens[0] == other.tokens[0] and one.tokens[1] != other.tokens[1]
+    assert decoder.engine.tokens_read == prompts_read + 2 + 3
+
+
+def test_the_end_is_in_the_tokens_and_not_in_the_text(codec: ChatCodec) -> None:
+    """An empty reply, one of two tokens, and one that is cut; each has probability 1."""
+    said = codec.encode_answer("12")
+    for tokens, words, cut in [((END,), "", False), (said, "12", False), (said[:2] * 2, "1212", True)]:
+        decoder = TextDecoder(codec, Scripted(says(*tokens, vocab_size=1536), 1536), max_new_tokens=4)
+        for drawn in (decoder.best([(7,)]), decoder.sample([(7,)], noise(1))):
+            assert drawn.replies == [(words, tokens, cut)]
+            assert drawn.log_probs[0].tolist() == [0.0] * len(tokens)
+            assert drawn.log_probs[0].dtype == np.float32
+
+
+def test_an_end_at_the_last_token_is_no_cut(codec: ChatCodec) -> None:
+    decoder = TextDecoder(codec, Scripted(says(6, END)), max_new_tokens=2)
+    assert not decoder.best([(7,)]).replies[0].cut
+    decoder = TextDecoder(codec, Scripted(says(6, END)), max_new_tokens=1)
+    assert decoder.best([(7,)]).replies[0][1:] == ((6,), True)
+
+
+def test_other_tokens_end_a_reply_if_they_are_control_tokens(codec: ChatCodec) -> None:
+    """The engine names 0, <|endoftext|>, and 5, an ordinary token. 1, <|im_start|>, ends nothing."""
+    decoder = TextDecoder(codec, Scripted(says(5, 1, 0), 8))
+    assert decoder.ends == {END, 0}
+    (reply,) = decoder.best([(7,)]).replies
+    assert reply.tokens == (5, 1, 0) and not reply.cut
+    assert reply.text == codec.tokenizer.decode([5]) + "<|im_start|>"
+
+
+def test_a_families_eos_ends_a_reply_too(tmp_path: Path) -> None:
+    """Gemma's turns end with <end_of_turn>, and its texts with <eos>."""
+    settings = ModelSettings(FAMILIES["gemma3"].save(tmp_path), random_weights=True)
+    codec = ChatCodec(load_tokenizer(settings), numbers=False)
+    decoder = TextDecoder(codec, PaddedEngine(load_base(settings, "cpu", 0)))
+    assert codec.tokenizer.convert_ids_to_tokens(sorted(decoder.ends)) == ["<eos>", "<end_of_turn>"]
+
+
+def test_bytes_that_are_no_text_do_not_raise(codec: ChatCodec) -> None:
+    """The first byte of a character alone, and an id that the tokenizer does not know."""
+    alone = codec.tokenizer.convert_tokens_to_ids("Ã")  # stands for the byte C3
+    decoder = TextDecoder(codec, Scripted(says(alone, 1599, END, vocab_size=1600), 1600))
+    assert decoder.best([(7,)]).replies[0].text == "\ufffd"
+
+
+def test_the_best_of_equals_is_the_lowest(codec: ChatCodec) -> None:
+    decoder = TextDecoder(codec, Scripted({(): [0, 0, 0, 3, 1, 3, 3, 2], (3,): [0, 0, 9, 0, 0, 0, 0, 9]}))
+    assert decoder.best([(7,)]).replies[0].tokens == (3, END)
+
+
+def test_logits_that_are_not_finite_are_an_error(codec: ChatCodec) -> None:
+    for bad in (math.nan, math.inf):
+        decoder = TextDecoder(codec, Scripted({(): [0, 0, bad, 0, 0, 0, 0, 0]}))
+        with pytest.raises(NotFiniteError, match=r"logits are not finite"):
+            decoder.sample([(7,)], noise(1))
+        with pytest.raises(NotFiniteError, match=r"logits are not finite"):
+            decoder.best([(7,)])
+
+
+def test_settings_out_of_range_are_refused(codec: ChatCodec) -> None:
+    with pytest.raises(ValueError, match=r"max_new_tokens: 0 was given; allowed: at least 1"):
+        TextDecoder(codec, Scripted({}), max_new_tokens=0)
+    for wrong in (0.0, math.inf, math.nan):
+        with pytest.raises(ValueError, match=r"temperature: .* was given; allowed: finite and above 0"):
+            TextDecoder(codec, Scripted({}), temperature=wrong)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@BOTH
+def test_families_write_what_they_would_without_a_cache(family: str, reading: str, tmp_path: Path) -> None:
+    """Greedy, with random adapters: every token is the argmax of a new reading of all before it."""
+    settings = ModelSettings(FAMILIES[family].save(tmp_path), random_weights=True)
+    model = add_adapters(load_base(settings, "cpu", 0), LoraSettings(r=4), 0)
+    with torch.no_grad():
+        for index, (name, parameter) in enumerate(model.named_parameters()):
+            if "lora_B" in name:
+                parameter.normal_(0.0, 0.1, generator=torch.Generator().manual_seed(index))
+    codec = ChatCodec(load_tokenizer(settings), numbers=False)
+    expected, prompts = [], [codec.encode_prompt(words) for words in TEXTS[:3]]
+    ends = {codec.end_of_turn, codec.tokenizer.eos_token_id}
+    for prompt in prompts:
+        reply: Tokens = ()
+        while len(reply) < 24 and not ends & set(reply):
+            reply = (*reply, int(next_logits(model, (*prompt, *reply))[-1].argmax()))
+        expected.append(reply)
+    # Last: the shared engine changes the model's attention function.
+    decoder = TextDecoder(codec, ENGINES[reading](model), max_new_tokens=24)
+    drawn = decoder.best(prompts)
+    assert [reply.tokens for reply in drawn.replies] == expected
+    scored = decoder.evaluate(prompts, expected)
+    assert torch.allclose(scored.log_probs, torch.from_numpy(np.concatenate(drawn.log_probs)), atol=1e-5)
+
+
+# -- scoring -------------------------------------------------------------------------------------------------
+
+
+@BOTH
+def test_scores_are_those_of_transformers(policy: LLMPolicy, reading: str) -> None:
+    """Replies of the same prompt that begin alike, one of them twice, one the beginning of another."""
+    a, b = prompts_of(policy)[:2]
+    prompts, replies = [a, b, a, a, a], [(50, 51, END), (60,), (50, 51, 52, 53), (50, 51, END), (50, 51)]
+    decoder = decoder_of(policy, reading, temperature=0.7)
+    scored = decoder.evaluate(prompts, replies)
+    tables = [scored_by_hand(policy, *each, 0.7) for each in zip(prompts, replies, strict=True)]
+    log_probs = torch.cat([t[range(len(r)), r] for t, r in zip(tables, replies, strict=True)])
+    entropy = torch.cat([-(table.exp() * table).sum(-1) for table in tables])
+    assert torch.allclose(scored.log_probs, log_probs, atol=1e-5)
+    assert torch.allclose(scored.entropy, entropy, atol=1e-5)
+    # Texts that predict a token: a, a 50, a 50 51, a 50 51 52, and b.
+    assert len(scored.nodes) == 5 and scored.states.shape == (13, 64)
+    # One reading of a 50 51 52, and one of b, which has too little in common with it for a tree.
+    assert decoder.engine.tokens_read == len(a) + 3 + len(b)
+    sums = [float(log_probs[start:end].sum()) for start, end in ((0, 3), (3, 4), (4, 8), (8, 11), (11, 13))]
+    assert scored.per_turn(scored.log_probs).tolist() == pytest.approx(sums, abs=1e-5)
+
+
+def test_the_entropy_of_a_coin_is_the_logarithm_of_two(codec: ChatCodec) -> None:
+    """Two tokens of the same logit; the others have no probability, which is no NaN."""
+    coin = [-math.inf, -math.inf, 0.0, 0.0, -math.inf, -math.inf, -math.inf, -math.inf]
+    scored = TextDecoder(codec, Scripted({(): coin})).evaluate([(7,)], [(END,)])
+    assert scored.entropy.tolist() == pytest.approx([math.log(2)])
+    assert scored.log_probs.tolist() == pytest.approx([-math.log(2)])
+    assert scored.kl_to(torch.zeros(1, 8)).tolist() == pytest.approx([math.log(8 / 2)])
+
+
+def test_a_reply_without_tokens_is_refused(policy: LLMPolicy) -> None:
+    with pytest.raises(ValueError, match=r"reply 1 has no tokens"):
+        decoder_of(policy, "padded").evaluate([(7,), (7,)], [(END,), ()])
+
+
+def gradient_of(policy: LLMPolicy, loss: Tensor) -> Tensor:
+    policy.optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    return torch.cat([p.grad.flatten() for p in policy.adapter_parameters()])
+
+
+WRITTEN: list[Tokens] = [(50, 51, 52, END), (60, 61), (50, 51, 70, 71, 72), (50, 51, 52, 53)]
+
+
+@BOTH
+def test_parts_give_what_the_whole_gives(
+    policy: LLMPolicy, reading: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Logits of two states at a time: the same values and gradients, and none kept for the way back."""
+    decoder, prompts = decoder_of(policy, reading), prompts_of(policy)
+    with torch.no_grad(), decoder.engine.adapters_off():
+        reference = decoder.evaluate(prompts, WRITTEN)
+    found, kept = [], []
+    for rows in (1000, 2):
+        monkeypatch.setattr(text, "LOGITS_AT_ONCE", rows * 1536)
+        sizes: list[int] = []
+
+        def pack(tensor: Tensor, sizes: list[int] = sizes) -> Tensor:
+            if tensor.dim() == 2 and tensor.shape[-1] == 1536:
+                sizes.append(len(tensor))
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            scored = decoder.evaluate(prompts, WRITTEN)
+            kl = scored.kl_to(reference)
+        kept.append(len(sizes))
+        weights = torch.linspace(-1, 1, len(kl))
+        loss = (scored.log_probs * weights + 0.1 * scored.entropy + 0.3 * kl).sum()
+        values = [x.detach() for x in (scored.log_probs, scored.entropy, kl)]
+        found.append((*values, gradient_of(policy, loss)))
+    assert kept[0] > 0 and kept[1] == 0
+    # Sums over the vocabulary and the layers round the gradients, in float32.
+    for one, other, allowed in zip(*found, (1e-6, 1e-6, 1e-6, 1e-5), strict=True):
+        assert one.norm() > 0 and (one - other).norm() <= allowed * one.norm()
+
+
+class Precise(Scripted):
+    """Hidden states of size 4 in float64, and a head."""
+
+    def __init__(self) -> None:
+        super().__init__({}, vocab_size=11)
+        generator = torch.Generator().manual_seed(0)
+        self.head = torch.randn(4, 11, generator=generator, dtype=torch.float64)
+        self.states = torch.randn(6, 4, generator=generator, dtype=torch.float64, requires_grad=True)
+
+    def read(self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]) -> Tensor:
+        return self.states[: len(rows)] * 1
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        return hidden @ self.head
+
+    reference_logits = logits
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4, 5])
+def test_parts_are_exact(codec: ChatCodec, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six states in parts of ``rows``, in float64, against autograd on the whole."""
+    monkeypatch.setattr(text, "LOGITS_AT_ONCE", rows * 11)
+    engine = Precise()
+    decoder = TextDecoder(codec, engine, temperature=0.5)
+    reference = torch.randn(7, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    # The states of 3 4 5 are read first, then that of the second prompt, then those of 3 6 after the first 3.
+    scored = decoder.evaluate([(7,), (8,), (7,)], [(3, 4, 5, 2), (3,), (3, 6)])
+    weights = torch.arange(1.0, 8.0, dtype=torch.float64)
+    order, tokens = [0, 1, 2, 3, 4, 0, 1], [3, 4, 5, 2, 3, 3, 6]
+    assert scored.node_of.tolist() == order and len(scored.nodes) == 5
+
+    p, q = ((x @ engine.head / 0.5).log_softmax(-1) for x in (engine.states[order], reference))
+    # The reference of a state is that of its first token.
+    kl = (p.exp() * (p - q[[0, 1, 2, 3, 4, 0, 1]])).sum(-1)
+    expected = (p[range(7), tokens], -(p.exp() * p).sum(-1), kl)
+    for one, other in zip((scored.log_probs, scored.entropy, scored.kl_to(reference)), expected, strict=True):
+        assert torch.allclose(one, other, atol=1e-12)
+        gradients = [
+            torch.autograd.grad((x * weights).sum(), engine.states, retain_graph=True)[0]
+            for x in (one, other)
+        ]
+        assert torch.allclose(*gradients, atol=1e-12) and gradients[0][:5].abs().min() > 0
+
+
+@BOTH
+def test_the_divergence_is_that_of_the_whole_vocabulary(policy: LLMPolicy, reading: str) -> None:
+    """From both policies' logits in full, with its gradient; the k3 estimate from the tokens' own."""
+    decoder, prompts = decoder_of(policy, reading, temperature=0.8), prompts_of(policy)
+    with torch.no_grad(), decoder.engine.adapters_off():
+        reference = decoder.evaluate(prompts, WRITTEN)
+
+    def tables() -> Tensor:
+        rows = []
+        for prompt, reply in zip(prompts, WRITTEN, strict=True):
+            logits = policy.model(input_ids=torch.tensor([(*prompt, *reply[:-1])])).logits[0]
+            rows.append((logits[len(prompt) - 1 :] / 0.8).log_softmax(-1))
+        return torch.cat(rows)
+
+    own = tables()
+    with torch.no_grad(), policy.model.disable_adapter():
+        other = tables()
+    expected = (own.exp() * (own - other)).sum(-1)
+    scored = decoder.evaluate(prompts, WRITTEN)
+    kl = scored.kl_to(reference)
+    assert torch.allclose(kl, expected, atol=1e-5) and float(kl.detach().min()) > 0
+    assert torch.equal(kl, scored.kl_to(reference.states))
+    one, two = gradient_of(policy, kl.sum()), gradient_of(policy, expected.sum())
+    assert (one - two).norm() <= 1e-4 * two.norm() and two.norm() > 0
+
+    tokens = [token for reply in WRITTEN for token in reply]
+    r = (other - own)[range(len(tokens)), tokens].exp()
+    estimate = decoder.evaluate(prompts, WRITTEN).kl_estimate(reference)
+    assert torch.allclose(estimate, r - 1 - r.log(), atol=1e-4) and float(estimate.detach().min()) >= 0
+    assert torch.equal(estimate, decoder.evaluate(prompts, WRITTEN).kl_estimate(reference.log_probs))
+
+
+def test_a_policy_does_not_diverge_from_itself(policy: LLMPolicy) -> None:
+    decoder, prompts = decoder_of(policy, "shared"), prompts_of(policy)
+    scored = decoder.evaluate(prompts, WRITTEN)
+    assert scored.kl_to(scored).tolist() == [0.0] * 15
+    assert scored.kl_estimate(scored).tolist() == [0.0] * 15
+
+
+def test_the_estimate_is_the_divergence_in_the_mean(codec: ChatCodec) -> None:
+    """p = (1/2, 1/4, 1/4) against q = (1/4, 1/4, 1/2): KL = (ln 2)/2 - (ln 2)/4 = (ln 2)/4 both ways."""
+    p, q = torch.tensor([0.5, 0.25, 0.25]), torch.tensor([0.25, 0.25, 0.5])
+    ours, theirs = (TextDecoder(codec, Scripted({(): x.log().tolist()}, 3)) for x in (p, q))
+    prompts, replies = [(7,)] * 3, [(0,), (1,), (2,)]
+    scored, reference = ours.evaluate(prompts, replies), theirs.evaluate(prompts, replies)
+    assert scored.kl_to(reference).tolist() == pytest.approx([math.log(2) / 4] * 3)
+    estimate = scored.kl_estimate(reference)
+    # r = 1/2, 1, 2
+    assert estimate.tolist() == pytest.approx([math.log(2) - 0.5, 0.0, 1 - math.log(2)], abs=1e-6)
+    assert float((p * estimate).sum()) == pytest.approx(math.log(2) / 4)
+
+
+@pytest.mark.filterwarnings("ignore:Model has .tie_word_embeddings")
+def test_an_adapted_head_has_a_reference_without_its_adapters() -> None:
+    policy = make_policy(n_actions=3, adapters=0.1, lora={"r": 4, "target_modules": ["q_proj", "lm_head"]})
+    states = torch.randn(3, 64)
+    with torch.no_grad():
+        with policy.engine.adapters_off():
+            expected = policy.engine.logits(states)
+        assert torch.equal(policy.engine.reference_logits(states), expected)
+        assert not torch.allclose(policy.engine.logits(states), expected, atol=1e-3)
+
+
+@BOTH
+def test_groups_are_within_the_budget_and_score_the_same(policy: LLMPolicy, reading: str) -> None:
+    decoder, prompts = decoder_of(policy, reading), prompts_of(policy)
+    whole = decoder.evaluate(prompts, WRITTEN)
+    assert [group.tolist() for group in decoder.split(prompts, WRITTEN, 10_000)] == [[0, 1, 2, 3]]
+    # 1 token: each sequence alone; the last has the texts of the first, so it comes with it.
+    groups = decoder.split(prompts, WRITTEN, 1)
+    assert sorted(map(sorted, (group.tolist() for group in groups))) == [[0, 3], [1], [2]]
+    assert decoder.split([], [], 1) == []
+    for group in groups:
+        part = decoder.evaluate([prompts[i] for i in group], [WRITTEN[i] for i in group])
+        chosen = torch.cat([whole.log_probs[whole.turns == i] for i in group.tolist()])
+        assert torch.allclose(part.log_probs, chosen, atol=1e-5)
+
+
+# -- a real model --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("smollm2")
+@BOTH
+def test_smollm2_says_the_capital_of_france(reading: str) -> None:
+    """Beside it, a prompt without an end in sight, which is cut."""
+    made = smollm2_policy()
+    decoder = decoder_of(made, reading, max_new_tokens=12)
+    asked = ("What is the capital of France?", "Tell me a long story about a lighthouse.")
+    with made.engine.adapters_off():
+        paris, story = decoder.best(prompts_of(made, asked)).replies
+    assert paris.text == "The capital of France is Paris." and not paris.cut
+    assert story.cut and len(story.tokens) == 12
