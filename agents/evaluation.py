@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Protocol
 
+import torch
+
+from gamespiel.agents.decoding.choice import Uniforms
+from gamespiel.agents.decoding.text import TextSample
 from gamespiel.agents.memory import without_gradients
 from gamespiel.agents.noise import Purpose, action_uniforms, episode_seeds
-from gamespiel.agents.policy import LLMPolicy, PolicySample
-from gamespiel.agents.rollout import Decide, Episode, Masks, OnStep, play
+from gamespiel.agents.policy import LLMPolicy, PolicySample, Tokens
+from gamespiel.agents.rollout import Decide, Episode, Masks, OnStep, ReplySample, play
 from gamespiel.agents.stats import Interval, mean_interval, wilson
 from gamespiel.agents.vec_env import TextVecEnv
 
@@ -83,6 +87,58 @@ def measure(episodes: Sequence[Episode]) -> Measured | None:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class MeasuredReplies(Measured):
+    """Measures of episodes in which a model wrote replies as text, and nothing masked it.
+
+    Shares have 95% Wilson intervals, which take replies to be independent; those of one episode need not be.
+    They are None if no reply was given.
+
+    Attributes:
+        replies: Number of replies.
+        illegal_replies: Number of replies that named no legal action.
+        illegal_share: Illegal replies per reply.
+        given_up: Number of episodes that illegal replies ended.
+        given_up_share: Such episodes per episode.
+        cut_replies: Number of replies cut at the token limit.
+        cut_share: Such replies per reply.
+        tokens_per_reply: Mean number of tokens of a reply.
+    """
+
+    replies: int
+    illegal_replies: int
+    illegal_share: Interval | None
+    given_up: int
+    given_up_share: Interval
+    cut_replies: int
+    cut_share: Interval | None
+    tokens_per_reply: float | None
+
+
+def measure_replies(episodes: Sequence[Episode]) -> MeasuredReplies | None:
+    """Returns the measures of episodes of replies, or None if every one was a fault."""
+    measured = measure(episodes)
+    if measured is None:
+        return None
+    played = [episode for episode in episodes if not episode.fault]
+    replies = [turn.reply for episode in played for turn in episode.turns if turn.reply is not None]
+    illegal = sum(episode.illegal for episode in played)
+    # A legal action clears the error: an episode that ends with one was ended by an illegal action.
+    given_up = sum("error" in episode.info for episode in played)
+    cut, n = sum(reply.cut for reply in replies), len(replies)
+    return MeasuredReplies(
+        **{f.name: getattr(measured, f.name) for f in fields(measured)},
+        replies=n,
+        illegal_replies=illegal,
+        illegal_share=wilson(illegal, n) if n else None,
+        given_up=given_up,
+        given_up_share=wilson(given_up, len(played)),
+        cut_replies=cut,
+        cut_share=wilson(cut, n) if n else None,
+        tokens_per_reply=sum(len(reply.tokens) for reply in replies) / n if n else None,
+    )
+
+
 def balanced_seeds(
     env: TextVecEnv, per_seat: int, seed: int, options: dict[str, Any] | None = None
 ) -> list[int]:
@@ -146,10 +202,43 @@ def policy_agent(policy: LLMPolicy, seed: int, episodes: int, *, greedy: bool = 
     def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> PolicySample:
         if greedy:
             return without_gradients(policy, texts, lambda: policy.best(texts, masks))
-
-        def uniforms(depth: int) -> Any:
-            return action_uniforms(seed, 0, turn, depth, episodes, indices, Purpose.EVALUATION_ACTIONS)
-
+        uniforms = _uniforms(seed, turn, episodes, indices)
         return without_gradients(policy, texts, lambda: policy.sample(texts, masks, uniforms))
 
     return decide
+
+
+class Writer(Protocol):
+    """What writes replies to prompts, such as ``TextDecoder``."""
+
+    def sample(self, prompts: Sequence[Tokens], uniforms: Uniforms) -> TextSample: ...
+    def best(self, prompts: Sequence[Tokens]) -> TextSample: ...
+
+
+def reply_agent(
+    policy: LLMPolicy, writer: Writer, seed: int, episodes: int, *, greedy: bool = False
+) -> Decide:
+    """Returns the policy as an agent that writes replies: at temperature 1, or greedily.
+
+    Its noise is that of ``policy_agent``. Where all mass is on one-token legal answers, whose order is that
+    of their tokens, it answers as the masked policy does.
+    """
+
+    def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> ReplySample:
+        prompts, uniforms = policy.prompts(texts), _uniforms(seed, turn, episodes, indices)
+
+        def write() -> TextSample:
+            return writer.best(prompts) if greedy else writer.sample(prompts, uniforms)
+
+        written = without_gradients(policy, texts, write)
+        with torch.no_grad():
+            values = policy.value_of(written.hidden)
+        totals = torch.tensor([float(each.sum()) for each in written.log_probs])
+        return ReplySample(written.replies, values, totals)
+
+    return decide
+
+
+def _uniforms(seed: int, turn: int, episodes: int, indices: Sequence[int]) -> Uniforms:
+    """Returns the noise of an evaluation's turn, by depth."""
+    return lambda depth: action_uniforms(seed, 0, turn, depth, episodes, indices, Purpose.EVALUATION_ACTIONS)

@@ -26,6 +26,10 @@ class Hyperparameters:
     vf_coef: NonNegativeFloat = key(0.1, "weight of the value loss")
     ent_coef: NonNegativeFloat = key(0.0, "weight of the entropy bonus")
     ent_schedule: Schedule = key("constant", "schedule of the entropy bonus")
+    legal_coef: NonNegativeFloat = key(0.1, "weight of the loss of probability on illegal answers")
+    legal_target: Annotated[float, Field(gt=0, le=1)] = key(
+        0.999, "probability of legal answers that is enough"
+    )
     init_kl_coef: NonNegativeFloat = key(0.2, "first weight of the KL to the base model")
     target_kl: PositiveFloat = key(0.1, "KL to the base model that adaptive_kl steers to")
     max_step_kl: PositiveFloat | None = key(
@@ -35,9 +39,11 @@ class Hyperparameters:
     kl_horizon: Count = key(10000, "turns over which the KL weight reacts")
     gamma: Annotated[float, Field(gt=0, le=1)] = key(0.99, "discount")
     lam: Share = key(0.95, "GAE's lambda")
+    adam_beta2: Annotated[float, Field(ge=0, lt=1)] = key(0.999, "how long Adam remembers squared gradients")
     num_train_steps: Count = key(10000, "steps to train")
     max_grad_norm: PositiveFloat = key(1.0, "actor's and critic's gradients are each clipped to this")
     critic_warmup_steps: Index = key(0, "first steps that train the critic alone")
+    lr_warmup_steps: Index = key(0, "steps after them in which the learning rate rises from 0")
     lr_schedule: Schedule = key("constant", "schedule of the learning rate")
     temperature: PositiveFloat = key(0.7, "temperature of text replies; games choose at temperature 1")
     normalize_advantage: bool = key(True, "normalise advantages to mean 0 and deviation 1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -42,3 +43,12 @@ def clipped_policy_loss(
 def value_loss(values: Tensor, returns: Tensor) -> Tensor:
     """Returns the critic's mean squared error, a scalar."""
     return (values - returns).square().mean()
+
+
+def illegality_loss(log_mass: Tensor, target: float) -> Tensor:
+    """Returns the mean of −log(mass), as far as the mass on legal answers is below ``target``, a scalar.
+
+    A mask hides what a model would say without it, and no other loss asks for it: under a mask alone the mass
+    on legal answers decays.
+    """
+    return (math.log(target) - log_mass).clamp(min=0.0).mean()

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from gamespiel.agents.architectures import Architecture
+from gamespiel.agents.memory import LOGITS_LEARNED_FROM
 
 GIB = 2**30
 WIDTHS: Mapping[str, int] = {"float32": 4, "bfloat16": 2, "float16": 2}
@@ -44,7 +45,7 @@ class Load:
         tokens_per_backward: Most tokens per forward with gradients.
         tokens_per_forward: Most tokens per forward without.
         gradient_checkpointing: Whether only each layer's input is kept for the way back.
-        rows_backward: Action positions per forward with gradients, at which logits are computed.
+        rows_backward: Positions of answers per forward with gradients, at which logits are computed.
         rows_forward: The same without gradients.
         prompt_tokens: Tokens of the longest prompts, to which a token attends.
         keep_checkpoints: Checkpoints kept on disk.
@@ -270,11 +271,13 @@ def backward(load: Load) -> int:
 
 
 def head(load: Load) -> int:
-    """Returns the logits of an update, in the model's type and float32, and the exponentials of their sum.
+    """Returns the logits of an update: in the model's type, in float32 with and without the legal ones, and
+    the exponentials of their sum.
 
     Their gradients, in both types, come when these are gone.
     """
-    return load.rows_backward * load.architecture.vocabulary * (load.width + 8)
+    rows = min(load.rows_backward, 1 + LOGITS_LEARNED_FROM // load.architecture.vocabulary)
+    return rows * load.architecture.vocabulary * (load.width + 12)
 
 
 def unpacked(load: Load) -> int:

@@ -324,16 +324,18 @@ class LLMPolicy(MaskableActorCriticPolicy):
         evaluation, values = self.evaluate(obs, actions, action_masks)
         return values[:, None], evaluation.log_probs, evaluation.entropy
 
-    def evaluate(self, obs: Any, actions: Any, action_masks: Masks | None) -> tuple[ChoiceEvaluation, Tensor]:
-        """Returns the full evaluation of given actions, and values float32 (n,)."""
+    def evaluate(
+        self, obs: Any, actions: Any, action_masks: Masks | None, *, mass: bool = False
+    ) -> tuple[ChoiceEvaluation, Tensor]:
+        """Returns the full evaluation of given actions (``log_mass`` if asked), and values float32 (n,)."""
         prompts = self.prompts(obs)
         chosen = np.asarray(torch.as_tensor(actions).cpu()).astype(np.int64).reshape(-1).tolist()
         legal = self.written(obs, self.legal(action_masks, len(prompts)))
-        evaluation = self.decoder.evaluate(prompts, legal, chosen)
+        evaluation = self.decoder.evaluate(prompts, legal, chosen, mass=mass)
         return evaluation, self.value_of(evaluation.hidden)
 
     def split(
-        self, obs: Any, actions: Any, action_masks: Masks | None, tokens: int
+        self, obs: Any, actions: Any, action_masks: Masks | None, tokens: int, *, mass: bool = False
     ) -> list[npt.NDArray[np.int64]]:
         """Returns the turns in groups that ``evaluate`` reads within ``tokens`` tokens each, as positions.
 
@@ -342,7 +344,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         prompts = self.prompts(obs)
         chosen = np.asarray(torch.as_tensor(actions).cpu()).astype(np.int64).reshape(-1).tolist()
         legal = self.written(obs, self.legal(action_masks, len(prompts)))
-        return self.decoder.split(prompts, legal, chosen, tokens)
+        return self.decoder.split(prompts, legal, chosen, tokens, mass=mass)
 
     def predict_values(self, obs: Any) -> Tensor:
         """Returns values float32 (n, 1); no mask is needed, since no action is chosen."""

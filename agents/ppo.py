@@ -147,6 +147,7 @@ class LLMPPO(OnPolicyAlgorithm):
         keywords: dict[str, Any] = {
             "seed": self.seed,
             "critic_lr_multiplier": self.hyperparameters.critic_lr_multiplier,
+            "betas": (0.9, self.hyperparameters.adam_beta2),
             **self.policy_kwargs,
             "device": str(self.device),
         }
@@ -327,11 +328,19 @@ class LLMPPO(OnPolicyAlgorithm):
         self.logger.record("train/kl_coef", self.kl.coefficient)
 
     def _update_learning_rate(self, optimizers: Any) -> None:
-        """Sets the scheduled rate, lowered as far as divergence has lowered it."""
+        """Sets the scheduled rate, lowered as far as warm-up and divergence lower it."""
         rate = self.lr_schedule(self._current_progress_remaining) * self.backoff.rate_factor
+        rate *= self._warmed_up
         self.logger.record("train/learning_rate", rate)
         for optimizer in optimizers if isinstance(optimizers, list) else [optimizers]:
             update_learning_rate(optimizer, rate)
+
+    @property
+    def _warmed_up(self) -> float:
+        """The share of the learning rate that warm-up allows: the critic's first steps have all of it."""
+        numbers = self.hyperparameters
+        learned = self.step - numbers.critic_warmup_steps
+        return 1.0 if learned < 0 else min(1.0, (learned + 1) / (numbers.lr_warmup_steps + 1))
 
     @property
     def tokens_per_forward(self) -> int:

@@ -2,21 +2,44 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from gymnasium import spaces
 from sb3_contrib.common.maskable.utils import EXPECTED_METHOD_NAME
+from torch import Tensor
 
+from gamespiel.agents.decoding.text import Reply
 from gamespiel.agents.policy import PolicySample
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.wrappers import NamedText
 
 Masks = npt.NDArray[np.bool_]
-Decide = Callable[[list[str], Masks, list[int], int], PolicySample]
-"""Texts, masks (n, n_actions), episodes and turn number to decisions."""
+
+
+class ReplySample(NamedTuple):
+    """Replies as text, one row per state; n rows.
+
+    Attributes:
+        replies: The replies, n of them.
+        values: The critic's estimates, float32 (n,).
+        log_probs: Log-probabilities of the replies, float32 (n,).
+    """
+
+    replies: Sequence[Reply]
+    values: Tensor
+    log_probs: Tensor
+
+
+Decide = Callable[[list[str], Masks, list[int], int], PolicySample | ReplySample]
+"""Texts, masks (n, n_actions), episodes and turn number to decisions.
+
+In environments that take replies as text, nothing is masked: the masks have the shape (n, 0).
+"""
 
 
 OnStep = Callable[[bool, int], None]
@@ -30,11 +53,12 @@ class Turn:
     Attributes:
         observation: The text before the decision.
         action_mask: bool (n_actions,), true = legal.
-        action: The action taken.
+        action: The action taken; -1 if a reply was given.
         value: The critic's estimate.
-        log_prob: The action's log-probability.
-        legal_mass: The unmasked model's mass on legal answers.
+        log_prob: The action's or the reply's log-probability.
+        legal_mass: The unmasked model's mass on legal answers; NaN for a reply.
         reward: The reward of the action.
+        reply: The reply, in environments that take text.
     """
 
     observation: str
@@ -44,10 +68,18 @@ class Turn:
     log_prob: float
     legal_mass: float
     reward: float = 0.0
+    reply: Reply | None = None
+
+    @property
+    def given(self) -> int | str:
+        """What the environment is given: the action's number, or the reply's text."""
+        return self.action if self.reply is None else self.reply.text
 
     @property
     def answer(self) -> str:
-        """The answer: the action's name if the observation has names, else its number."""
+        """The answer: the reply, or the action's name if the observation has names, else its number."""
+        if self.reply is not None:
+            return self.reply.text
         if not isinstance(self.observation, NamedText):
             return str(self.action)
         return self.observation.names[int(self.action_mask[: self.action].sum())]
@@ -129,7 +161,14 @@ def play(
     return episodes
 
 
+def takes_replies(env: TextVecEnv) -> bool:
+    """Returns whether the environments' actions are replies as text."""
+    return isinstance(env.action_space, spaces.Text)
+
+
 def _masks(env: TextVecEnv, slots: list[int]) -> Masks:
+    if takes_replies(env):
+        return np.zeros((len(slots), 0), dtype=np.bool_)
     return np.stack(env.env_method(EXPECTED_METHOD_NAME, indices=slots)).astype(bool)
 
 
@@ -145,23 +184,20 @@ def _play_wave(
     for slot, episode in enumerate(wave):
         texts[slot], episode.info = env.reset_one(slot, episode.seed)
         # A game can be over, or a backend can fail, before the first turn: then there is nothing to decide.
-        begun = bool(_masks(env, [slot]).any())
+        begun = "result" not in episode.info if takes_replies(env) else bool(_masks(env, [slot]).any())
         live += [slot] * begun
         on_step(not begun, 0)
     turn = 0
     while live:
         masks = _masks(env, live)
         shown = [texts[slot] for slot in live]
-        drawn = decide(shown, masks, [wave[slot].index for slot in live], turn)
-        values, log_probs, mass = (
-            t.cpu().tolist() for t in (drawn.values, drawn.log_probs, drawn.legal_mass)
-        )
+        decided = _turns(shown, masks, decide(shown, masks, [wave[slot].index for slot in live], turn))
         still = []
-        for i, slot in enumerate(live):
-            episode, action = wave[slot], int(drawn.actions[i])
-            texts[slot], reward, terminated, truncated, episode.info = env.step_one(slot, action)
+        for slot, taken in zip(live, decided, strict=True):
+            episode = wave[slot]
+            texts[slot], taken.reward, terminated, truncated, episode.info = env.step_one(slot, taken.given)
             episode.illegal += "error" in episode.info
-            episode.turns.append(Turn(shown[i], masks[i], action, values[i], log_probs[i], mass[i], reward))
+            episode.turns.append(taken)
             on_step(terminated or truncated, turn + 1)
             if terminated or truncated:
                 episode.final_observation, episode.truncated = texts[slot], truncated and not terminated
@@ -169,3 +205,16 @@ def _play_wave(
                 still.append(slot)
         yield not on_turns(len(live))
         live, turn = still, turn + 1
+
+
+def _turns(shown: list[str], masks: Masks, drawn: PolicySample | ReplySample) -> list[Turn]:
+    """Returns the decisions as turns that have no reward yet."""
+    values, log_probs = drawn.values.cpu().tolist(), drawn.log_probs.cpu().tolist()
+    if isinstance(drawn, ReplySample):
+        replied = zip(shown, masks, values, log_probs, drawn.replies, strict=True)
+        return [
+            Turn(text, mask, -1, value, log_prob, math.nan, reply=reply)
+            for text, mask, value, log_prob, reply in replied
+        ]
+    columns = (shown, masks, drawn.actions.tolist(), values, log_probs, drawn.legal_mass.cpu().tolist())
+    return [Turn(*row) for row in zip(*columns, strict=True)]

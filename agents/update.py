@@ -19,7 +19,7 @@ from gamespiel.agents.buffer import TurnBatch, TurnBuffer
 from gamespiel.agents.decoding import ChoiceEvaluation
 from gamespiel.agents.divergence import DivergedError
 from gamespiel.agents.hyperparameters import Hyperparameters
-from gamespiel.agents.losses import clipped_policy_loss, value_loss
+from gamespiel.agents.losses import clipped_policy_loss, illegality_loss, value_loss
 from gamespiel.agents.metrics import Means
 from gamespiel.agents.policy import LLMPolicy
 
@@ -49,6 +49,9 @@ class Update:
     Metrics in ``means``; those without another word are means over turns:
         policy_loss, value_loss, entropy: The parts of the loss.
         kl_ref: KL(policy || reference).
+        legal_loss: Minus the log of the legal mass on the turn's path, as far as it is below the target.
+        legal_mass: Mass that the model without a mask gives to legal answers on the turn's path, every token
+            and the end of turn included.
         approx_kl: Estimate of KL(policy that played || policy).
         clip_fraction: Share of turns outside the trust region.
         exact_entropy: Share of turns whose entropy and ``kl_ref`` are exact.
@@ -95,6 +98,8 @@ class Update:
         self._played = np.array(buffer.log_probs)
         self._steps_taken = 0
         self._skipped = 0
+        self._critic_only = step < hyperparameters.critic_warmup_steps
+        self._mass = hyperparameters.legal_coef > 0 and not self._critic_only
 
     def run(self) -> Means:
         """Makes the passes; returns the metrics.
@@ -134,15 +139,17 @@ class Update:
 
     def _split(self, batch: TurnBatch, tokens: int) -> list[TurnBatch]:
         """Returns a batch in parts that each read at most ``tokens`` tokens, or one turn."""
-        groups = self.policy.split(batch.observations, batch.actions, batch.action_masks, tokens)
+        groups = self.policy.split(
+            batch.observations, batch.actions, batch.action_masks, tokens, mass=self._mass
+        )
         return [batch.take(rows) for rows in groups]
 
     def _forwards(self, index: Turns) -> list[TurnBatch]:
         """Returns turns in the parts that share a forward with gradients."""
         return self._split(self.buffer.batch(index), self.tokens_per_backward)
 
-    def _evaluate(self, batch: TurnBatch) -> tuple[ChoiceEvaluation, Tensor]:
-        return self.policy.evaluate(batch.observations, batch.actions, batch.action_masks)
+    def _evaluate(self, batch: TurnBatch, *, mass: bool) -> tuple[ChoiceEvaluation, Tensor]:
+        return self.policy.evaluate(batch.observations, batch.actions, batch.action_masks, mass=mass)
 
     def _halve(self, index: Turns) -> None:
         """Halves the budget after these turns found no memory."""
@@ -172,7 +179,8 @@ class Update:
         # The engine keeps to the budget by itself. But after it was lowered, logits have to be fewer too.
         lowered = budget < self.hyperparameters.tokens_per_forward
         for part in self._split(batch, budget) if lowered else [batch]:
-            evaluation, _ = self._evaluate(part)
+            # Only where a forward's shape matters does the reference read the end of answers, too.
+            evaluation, _ = self._evaluate(part, mass=self._mass and not self._float32)
             count = np.bincount(evaluation.turns.cpu().numpy(), minlength=len(part.index))
             scored.append(_Scored(part.index, count, evaluation.nodes))
         return scored
@@ -194,7 +202,7 @@ class Update:
     @torch.no_grad()
     def _score_batch(self, index: Turns) -> None:
         for batch in self._forwards(index):
-            evaluation, _ = self._evaluate(batch)
+            evaluation, _ = self._evaluate(batch, mass=self._mass)
             for turn, log_prob in zip(batch.index, evaluation.log_probs.tolist(), strict=True):
                 self.buffer.log_probs[turn] = log_prob
 
@@ -267,15 +275,19 @@ class Update:
 
     def _loss(self, batch: TurnBatch, reference: Tensor, tried: _Tried) -> Tensor:
         numbers = self.hyperparameters
-        critic_only = self.step < numbers.critic_warmup_steps
-        with torch.set_grad_enabled(not critic_only):
-            evaluation, values = self._evaluate(batch)
+        with torch.set_grad_enabled(not self._critic_only):
+            evaluation, values = self._evaluate(batch, mass=self._mass)
         tried.gaps.append(evaluation.log_probs.detach() - batch.old_log_prob)
         policy = clipped_policy_loss(
             evaluation.log_probs, batch.old_log_prob, batch.advantages, numbers.cliprange
         )
         critic = value_loss(values, batch.returns)
         entropy, kl = evaluation.entropy.mean(), evaluation.kl_to(reference).mean()
+        legal: Tensor | float = 0.0
+        if evaluation.log_mass is not None:
+            legal = illegality_loss(evaluation.log_mass, numbers.legal_target)
+            tried.means.add("legal_loss", float(legal.detach()), len(batch.index))
+            tried.means.add("legal_mass", float(evaluation.log_mass.detach().exp().mean()), len(batch.index))
         for name, value in {
             "policy_loss": policy.loss,
             "value_loss": critic,
@@ -287,10 +299,16 @@ class Update:
         }.items():
             number = float(value.detach() if isinstance(value, Tensor) else value)
             tried.means.add(name, number, len(batch.index))
-        if critic_only:
+        if self._critic_only:
             # From a state without history: the adapters must not drift while the critic is still ignorant.
             return numbers.vf_coef * value_loss(self.policy.value_of(evaluation.hidden), batch.returns)
-        return policy.loss + numbers.vf_coef * critic - self.ent_coef * entropy + self.kl_coef * kl
+        return (
+            policy.loss
+            + numbers.vf_coef * critic
+            - self.ent_coef * entropy
+            + self.kl_coef * kl
+            + numbers.legal_coef * legal
+        )
 
 
 class _Tried:

@@ -17,7 +17,10 @@ CARDS = (12, 16, 24, 80)
 """GiB of common cards, planned for if none is named or found."""
 
 NODES = {"id": 2, "name": 8}
-"""By ``env.answer``, places per turn where an action branches: a number of two digits has two."""
+"""By ``env.answer``, places per turn where an action branches: a number of two digits has two.
+
+An update also reads the end of the turn.
+"""
 
 REFERENCE_BATCH = 256
 """Turns that the reference scores together in float32; see ``gamespiel.agents.update``."""
@@ -104,7 +107,7 @@ def load_of(config: Config) -> Load:
         tokens_per_backward=min(ppo.tokens_per_backward, turns * prompt_tokens),
         tokens_per_forward=ppo.tokens_per_forward,
         gradient_checkpointing=model.gradient_checkpointing,
-        rows_backward=nodes * min(turns, 1 + ppo.tokens_per_backward // OWN_TOKENS),
+        rows_backward=(nodes + 1) * min(turns, 1 + ppo.tokens_per_backward // OWN_TOKENS),
         rows_forward=max(nodes * scored, ppo.tokens_per_forward // OWN_TOKENS),
         prompt_tokens=prompt_tokens,
         keep_checkpoints=config.run.keep_checkpoints,

@@ -17,11 +17,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
+from torch.nn.functional import softplus
+from torch.utils.checkpoint import checkpoint
 
 from gamespiel.agents.decoding.codec import ChatCodec
 from gamespiel.agents.decoding.trie import ActionTrie, Choice
 from gamespiel.agents.engines import Engine
+from gamespiel.agents.memory import LOGITS_LEARNED_FROM
 from task_gym.errors import TaskGymError
 
 Tokens = tuple[int, ...]
@@ -94,6 +96,8 @@ class ChoiceEvaluation:
         turns: The turn of each node, ascending, int64 (k,).
         exact: Whether the turn's trie has at most one branching node, so that entropy and ``kl_to`` are
             exact, bool (n,).
+        log_mass: Log of the unmasked model's mass on legal answers along the path, forced tokens and the end
+            of turn included, float32 (n,); None unless asked for.
     """
 
     log_probs: Tensor
@@ -102,6 +106,7 @@ class ChoiceEvaluation:
     nodes: Tensor
     turns: Tensor
     exact: npt.NDArray[np.bool_]
+    log_mass: Tensor | None = None
 
     def kl_to(self, reference: ChoiceEvaluation | Tensor) -> Tensor:
         """Returns KL(this || reference) per turn in nats, float32 (n,), summed over each path's nodes."""
@@ -242,9 +247,9 @@ class ChoiceDecoder:
                 states[further] = self.engine.extend(
                     prefix, [reads.items[k][0] for k in further], [reads.items[k][1] for k in further]
                 )
-            log_probs, mass = self._children(states, [children for _, _, children in reads.items])
+            log_probs, log_mass = self._children(states, [children for _, _, children in reads.items])
             chosen = _inverse_cdf(log_probs, where, noise[rows])
-            descent.take(rows, where, chosen, log_probs, mass)
+            descent.take(rows, where, chosen, log_probs, log_mass.exp())
             moved = {}
             for row, child in zip(rows, chosen, strict=True):
                 choice = Choice(at[row], int(child))
@@ -263,6 +268,8 @@ class ChoiceDecoder:
         legal: Sequence[Legal],
         actions: Sequence[int],
         tokens: int,
+        *,
+        mass: bool = False,
     ) -> list[npt.NDArray[np.int64]]:
         """Returns turns in groups, each of which ``evaluate`` reads within ``tokens`` tokens.
 
@@ -270,61 +277,62 @@ class ChoiceDecoder:
         """
         rows_of: dict[Tokens, list[int]] = {}
         for row, (prompt, allowed, action) in enumerate(zip(prompts, legal, actions, strict=True)):
-            rows_of.setdefault((*prompt, *self._read_of(self.trie(allowed), action)), []).append(row)
+            read = self._read_of(self.trie(allowed), action, mass)
+            rows_of.setdefault((*prompt, *read), []).append(row)
         sequences = list(rows_of)
         chunks = list(self.engine.chunks(sequences, tokens))
         if len(chunks) <= 1:
             return [np.arange(len(prompts))] if prompts else []
         return [np.array([row for i in chunk for row in rows_of[sequences[i]]]) for chunk in chunks]
 
-    def _read_of(self, trie: ActionTrie, action: int) -> Tokens:
-        """Returns the tokens of an action that are read after the prompt: those before its last choice."""
+    def _read_of(self, trie: ActionTrie, action: int, mass: bool) -> Tokens:
+        """Returns the tokens of an action that are read after the prompt.
+
+        Those are the ones before its last choice or, for the mass, before its end of turn.
+        """
+        if mass:
+            return trie.tokens[action][:-1]
         path = trie.paths[action]
         return trie.nodes[path[-1].node].prefix if path else ()
 
     def evaluate(
-        self, prompts: Sequence[Tokens], legal: Sequence[Legal], actions: Sequence[int]
+        self,
+        prompts: Sequence[Tokens],
+        legal: Sequence[Legal],
+        actions: Sequence[int],
+        *,
+        mass: bool = False,
     ) -> ChoiceEvaluation:
         """Returns log-probabilities, entropies and hidden states of given actions.
+
+        Args:
+            prompts: Token sequences, n of them.
+            legal: Ascending, non-empty legal sets, n of them.
+            actions: An action of each legal set.
+            mass: Whether ``log_mass`` is computed too. Then every token of an answer is read.
 
         Raises:
             ValueError: an action is not in its legal set.
         """
-        sequences, reads, anchors = _Index[Tokens](), _Index[_Read](), []
-        turn_of, read_of, chosen, exact = [], [], [], []
+        sequences, reads = _Index[Tokens](), _Index[_Read]()
+        plan = _Plan()
         for turn, (prompt, allowed, action) in enumerate(zip(prompts, legal, actions, strict=True)):
             trie = self.trie(allowed)
             if action not in trie.paths:
                 raise ValueError(f"action {action} is not legal: the legal actions are {list(trie.paths)}")
-            path = trie.paths[action]
-            sequence = sequences((*prompt, *self._read_of(trie, action)))
-            anchors.append((sequence, len(prompt) - 1))
-            exact.append(len(trie.nodes) <= 1)
-            for choice in path:
+            last = len(prompt) - 1
+            sequence = sequences((*prompt, *self._read_of(trie, action, mass)))
+            plan.anchors.append((sequence, last))
+            plan.exact.append(len(trie.nodes) <= 1)
+            for choice in trie.paths[action]:
                 node = trie.nodes[choice.node]
-                turn_of.append(turn)
-                read_of.append(reads(_Read(sequence, len(prompt) - 1 + len(node.prefix), node.children)))
-                chosen.append(choice.child)
-        states, prompt_states = self._read(sequences.items, reads.items, anchors)
-        device = prompt_states.device
-        turns = torch.tensor(turn_of, dtype=torch.long, device=device)
-        log_probs, _ = self._children(states, [read.children for read in reads.items])
-        p = log_probs.exp()
-        entropies = -(p * log_probs.masked_fill(~torch.isfinite(log_probs), 0.0)).sum(-1)
-        index = torch.tensor(read_of, dtype=torch.long, device=device)
-        nodes = log_probs.index_select(0, index)
-        picked = nodes[
-            torch.arange(len(chosen), device=device), torch.tensor(chosen, dtype=torch.long, device=device)
-        ]
-        zeros = torch.zeros(len(exact), device=device)
-        return ChoiceEvaluation(
-            log_probs=zeros.index_add(0, turns, picked),
-            entropy=zeros.index_add(0, turns, entropies.index_select(0, index)),
-            hidden=prompt_states,
-            nodes=nodes,
-            turns=turns,
-            exact=np.array(exact),
-        )
+                read = reads(_Read(sequence, last + len(node.prefix), node.children))
+                plan.choose(turn, read, choice.child)
+            for depth, token in trie.forced(action) if mass else ():
+                plan.force(turn, reads(_Read(sequence, last + depth, (token,))))
+        states, prompt_states = self._read(sequences.items, reads.items, plan.anchors)
+        log_probs, log_mass = self._children(states, [read.children for read in reads.items], mass=mass)
+        return plan.evaluation(prompt_states, log_probs, log_mass if mass else None)
 
     @torch.no_grad()
     def distribution(
@@ -344,14 +352,14 @@ class ChoiceDecoder:
 
         This reads every branching node, as ``distribution`` does.
         """
-        log_probs, mass, where, hidden = self._all_nodes(prompts, legal, anchored=True)
+        log_probs, log_mass, where, hidden = self._all_nodes(prompts, legal, anchored=True)
         chosen = _Descent(len(prompts), self.engine.device)
         for row, (at, actions) in enumerate(zip(where, legal, strict=True)):
             paths = list(self.trie(actions).paths.items())
             action, path = paths[int(self._probabilities(log_probs, at, actions).argmax())]
             chosen.actions[row] = action
             chosen.log_probs[row] = sum(float(log_probs[at[c.node], c.child]) for c in path)
-            chosen.legal_mass[row] = math.prod(float(mass[at[c.node]]) for c in path)
+            chosen.legal_mass[row] = math.exp(sum(float(log_mass[at[c.node]]) for c in path))
         return ChoiceSample(chosen.actions, chosen.log_probs, chosen.legal_mass, hidden)
 
     def _all_nodes(
@@ -360,8 +368,9 @@ class ChoiceDecoder:
         """Reads every branching node of every state's trie.
 
         Returns:
-            Log-probabilities of the children, float64 (k, c); their unmasked mass, float64 (k,); per state,
-            the rows of its nodes; if ``anchored``, the last prompt tokens' hidden states (n, hidden).
+            Log-probabilities of the children, float64 (k, c); the log of their unmasked mass, float64 (k,);
+            per state, the rows of its nodes; if ``anchored``, the last prompt tokens' hidden states
+            (n, hidden).
         """
         sequences, reads = _Index[Tokens](), _Index[_Read]()
         where: list[list[int]] = []
@@ -376,8 +385,8 @@ class ChoiceDecoder:
             nothing = np.zeros((0, 1))
             return nothing, nothing[:, 0], where, torch.zeros(0, 0, device=self.engine.device)
         states, hidden = self._read(sequences.items, reads.items, anchors)
-        log_probs, mass = self._children(states, [read.children for read in reads.items])
-        return log_probs.double().cpu().numpy(), mass.double().cpu().numpy(), where, hidden
+        log_probs, log_mass = self._children(states, [read.children for read in reads.items])
+        return log_probs.double().cpu().numpy(), log_mass.double().cpu().numpy(), where, hidden
 
     def _probabilities(
         self, log_probs: npt.NDArray[np.float64], at: list[int], legal: Legal
@@ -403,31 +412,76 @@ class ChoiceDecoder:
         return states[: len(reads)], states[len(reads) :]
 
     def _rows_at_once(self) -> int:
-        """Returns the number of states whose logits are made together without gradients."""
-        return max(1, LOGITS_AT_ONCE // len(self.codec.tokenizer))
+        """Returns the number of states whose logits are made together."""
+        logits = LOGITS_LEARNED_FROM if torch.is_grad_enabled() else LOGITS_AT_ONCE
+        return max(1, logits // len(self.codec.tokenizer))
 
-    def _children(self, states: Tensor, children: Sequence[Tokens]) -> tuple[Tensor, Tensor]:
-        """Returns renormalised log-probabilities of each state's children, and their unmasked mass.
+    def _children(
+        self, states: Tensor, children: Sequence[Tokens], *, mass: bool = True
+    ) -> tuple[Tensor, Tensor]:
+        """Returns renormalised log-probabilities of each state's children, and the log of their mass.
 
-        Shapes: states (k, hidden) -> float32 (k, c), -inf beyond a state's own children; float32 (k,).
+        Shapes: states (k, hidden) -> float32 (k, c), -inf beyond a state's own children; float32 (k,), or
+        (0,) without ``mass``.
         """
-        if not torch.is_grad_enabled() and len(states) > (rows := self._rows_at_once()):
-            parts = [
-                self._children(states[i : i + rows], children[i : i + rows])
-                for i in range(0, len(states), rows)
-            ]
-            most = max(part.shape[1] for part, _ in parts)
-            padded = [pad(part, (0, most - part.shape[1]), value=-torch.inf) for part, _ in parts]
-            return torch.cat(padded), torch.cat([mass for _, mass in parts])
-        logits = self.engine.logits(states)
         width = max(map(len, children), default=1)
-        tokens = torch.tensor(
-            [[*c, *(-1,) * (width - len(c))] for c in children], dtype=torch.long, device=states.device
-        ).reshape(-1, width)
-        selected = logits.gather(1, tokens.clamp(min=0)).masked_fill(tokens < 0, -torch.inf)
-        with torch.no_grad():
-            mass = (selected.logsumexp(-1) - logits.logsumexp(-1)).exp()
-        return selected.log_softmax(-1), mass
+        # A state with fewer children repeats its first, which changes nothing where it is masked.
+        padded = [[*c, *c[:1] * (width - len(c))] for c in children]
+        tokens = torch.tensor(padded, dtype=torch.long, device=states.device).reshape(-1, width)
+        own = torch.tensor([len(c) for c in children], device=states.device)
+        selected = self.engine.logits_of(states, tokens)
+        selected = selected.masked_fill(torch.arange(width, device=states.device) >= own[:, None], -torch.inf)
+        if not mass:
+            return selected.log_softmax(-1), states.new_zeros(0)
+        rows = self._rows_at_once()
+        parts = [slice(start, start + rows) for start in range(0, len(states), rows)]
+        if len(parts) > 1 and torch.is_grad_enabled():
+            others = [checkpoint(self._others, states[p], tokens[p], use_reentrant=False) for p in parts]
+        else:
+            others = [self._others(states[p], tokens[p]) for p in parts]
+        # log(a / (a + b)) = -softplus(log b - log a): exact where the mass is almost 1, too.
+        return selected.log_softmax(-1), -softplus(torch.cat(others) - selected.logsumexp(-1))
+
+    def _others(self, states: Tensor, tokens: Tensor) -> Tensor:
+        """Returns logsumexp of the logits of all tokens but the given ones, float32 (k,)."""
+        return self.engine.logits(states).scatter(1, tokens, -torch.inf).logsumexp(-1)
+
+
+class _Plan:
+    """What an evaluation reads: branching nodes and forced tokens of each turn, as indices of reads."""
+
+    def __init__(self) -> None:
+        self.anchors: list[tuple[int, int]] = []
+        self.exact: list[bool] = []
+        self._chosen: list[tuple[int, int, int]] = []  # turn, read, child
+        self._passed: list[tuple[int, int]] = []  # turn, read: of branching nodes and forced tokens
+
+    def choose(self, turn: int, read: int, child: int) -> None:
+        self._chosen.append((turn, read, child))
+        self._passed.append((turn, read))
+
+    def force(self, turn: int, read: int) -> None:
+        self._passed.append((turn, read))
+
+    def evaluation(self, hidden: Tensor, log_probs: Tensor, log_mass: Tensor | None) -> ChoiceEvaluation:
+        """Returns the turns' evaluation from log-probabilities (k, c) and log-masses (k,) of the reads."""
+        device = hidden.device
+        turns, reads, children = torch.tensor(self._chosen, dtype=torch.long, device=device).reshape(-1, 3).T
+        nodes = log_probs.index_select(0, reads)
+        zeros = torch.zeros(len(self.exact), device=device)
+        terms = nodes.exp() * nodes.masked_fill(~torch.isfinite(nodes), 0.0)
+        if log_mass is not None:
+            passed = torch.tensor(self._passed, dtype=torch.long, device=device).reshape(-1, 2).T
+            log_mass = zeros.index_add(0, passed[0], log_mass.index_select(0, passed[1]))
+        return ChoiceEvaluation(
+            log_probs=zeros.index_add(0, turns, nodes[torch.arange(len(nodes), device=device), children]),
+            entropy=zeros.index_add(0, turns, -terms.sum(-1)),
+            hidden=hidden,
+            nodes=nodes,
+            turns=turns,
+            exact=np.array(self.exact),
+            log_mass=log_mass,
+        )
 
 
 class _Descent:

@@ -46,12 +46,14 @@ class ActionTrie:
         paths: By legal action, the choices from the root to its end; empty for an only action.
         following: By choice, the index of the next branching node, if one follows.
         ends: By choice, the action that it decides, if no branching node follows.
+        tokens: By legal action, its tokens, end-of-turn included.
     """
 
     nodes: tuple[Node, ...]
     paths: Mapping[int, tuple[Choice, ...]]
     following: Mapping[Choice, int]
     ends: Mapping[Choice, int]
+    tokens: Mapping[int, tuple[int, ...]]
 
     @classmethod
     def build(cls, sequences: Mapping[int, Sequence[int]]) -> ActionTrie:
@@ -81,7 +83,13 @@ class ActionTrie:
             level = deeper
         following = {path[i]: path[i + 1].node for path in paths.values() for i in range(len(path) - 1)}
         ends = {path[-1]: action for action, path in paths.items() if path}
-        return cls(tuple(nodes), {a: tuple(p) for a, p in paths.items()}, following, ends)
+        tokens = {action: tuple(sequence) for action, sequence in sequences.items()}
+        return cls(tuple(nodes), {a: tuple(p) for a, p in paths.items()}, following, ends, tokens)
+
+    def forced(self, action: int) -> list[tuple[int, int]]:
+        """Returns the (depth, token) of an action at which no other token could lead to a legal action."""
+        chosen = {len(self.nodes[choice.node].prefix) for choice in self.paths[action]}
+        return [(depth, token) for depth, token in enumerate(self.tokens[action]) if depth not in chosen]
 
 
 def _group_by_next_token(

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gamespiel.agents.decoding import ChoiceEvaluation
+from gamespiel.agents.decoding import ChoiceEvaluation, choice
 from gamespiel.agents.policy import LLMPolicy
 from tests.agents.toys import asked, make_policy
 
@@ -158,6 +158,48 @@ def test_legal_mass_is_what_the_unmasked_model_gives(policy: LLMPolicy) -> None:
             float(masses[legal.index(int(drawn.actions[i]))].exp()), abs=1e-5
         )
     assert drawn.legal_mass[2] == 1.0 and float(drawn.legal_mass[1]) < 1.0
+
+
+def answer_mass(policy: LLMPolicy, text: str, legal: tuple[int, ...], action: int) -> float:
+    """The mass along the answer's path, from the whole softmax after each of its tokens."""
+    prompt, mass = policy.prompts(text)[0], 1.0
+    answers = [policy.codec.encode_action(other) for other in legal]
+    answer = policy.codec.encode_action(action)
+    for depth in range(len(answer)):
+        sequence = (*prompt, *answer[:depth])
+        states = policy.engine.read([sequence], [0], [len(sequence) - 1])
+        p = policy.engine.logits(states).double().softmax(-1)[0]
+        following = {other[depth] for other in answers if other[:depth] == answer[:depth]}
+        mass *= float(p[list(following)].detach().sum())
+    return mass
+
+
+def test_log_mass_is_along_the_whole_answer(policy: LLMPolicy) -> None:
+    """Forced tokens and the end of turn count, and so does an only action, which leaves nothing to choose."""
+    actions = [legal[-1] for legal in SETS]
+    scored = policy.decoder.evaluate(prompts_of(policy, TEXTS), SETS, actions, mass=True)
+    expected = [answer_mass(policy, t, s, a) for t, s, a in zip(TEXTS, SETS, actions, strict=True)]
+    assert scored.log_mass.exp().tolist() == pytest.approx(expected, rel=1e-4)
+    assert all(0 < mass < 1 for mass in expected)
+    plain = policy.decoder.evaluate(prompts_of(policy, TEXTS), SETS, actions)
+    assert plain.log_mass is None
+    for name in ("log_probs", "entropy", "hidden", "nodes"):
+        assert torch.allclose(getattr(scored, name), getattr(plain, name), atol=1e-4)
+
+
+def test_log_mass_in_parts_has_the_same_gradient(policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gradient() -> torch.Tensor:
+        policy.zero_grad()
+        scored = policy.decoder.evaluate(
+            prompts_of(policy, TEXTS), SETS, [legal[0] for legal in SETS], mass=True
+        )
+        scored.log_mass.sum().backward()
+        return torch.cat([p.grad.flatten() for p in policy.adapter_parameters()])
+
+    whole = gradient()
+    monkeypatch.setattr(choice, "LOGITS_LEARNED_FROM", 2 * len(policy.codec.tokenizer))
+    parts = gradient()
+    assert float((parts - whole).norm() / whole.norm()) < 1e-5 and float(whole.norm()) > 0
 
 
 def test_one_decision_divides_the_unit_interval(policy: LLMPolicy) -> None:
@@ -393,8 +435,11 @@ def test_logits_are_taken_only_where_something_is_decided(
     monkeypatch.setattr(policy.engine, "logits", lambda states: rows.append(len(states)) or whole(states))
     prompts = policy.prompts(["one state", "another", "another"])
     # 1 and 12: "1" is forced, then end-of-turn or "2". 0 and 2: the root. 5 alone: no decision.
-    policy.decoder.evaluate(prompts, [(1, 12), (0, 2), (5,)], [12, 0, 5])
-    assert rows == [2]
+    legal, actions = [(1, 12), (0, 2), (5,)], [12, 0, 5]
+    policy.decoder.evaluate(prompts, legal, actions)
+    assert rows == []  # the two decisions need the logits of their children alone
+    policy.decoder.evaluate(prompts, legal, actions, mass=True)
+    assert rows == [3 + 2 + 2]  # every token of the answers
 
 
 def test_logits_of_many_nodes_are_made_in_parts(policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,12 +10,21 @@ import numpy as np
 import pytest
 import torch
 
-from gamespiel.agents.evaluation import balanced_seeds, by_seat, measure, play_seeds, policy_agent
+from gamespiel.agents.decoding.text import Reply, TextDecoder
+from gamespiel.agents.evaluation import (
+    balanced_seeds,
+    by_seat,
+    measure,
+    measure_replies,
+    play_seeds,
+    policy_agent,
+    reply_agent,
+)
 from gamespiel.agents.policy import PolicySample
-from gamespiel.agents.rollout import Episode, Masks, Turn
+from gamespiel.agents.rollout import Episode, Masks, ReplySample, Turn
 from gamespiel.agents.stats import Z95, wilson
 from gamespiel.agents.vec_env import TextVecEnv
-from tests.agents.toys import Bandit, Stairs, make_policy
+from tests.agents.toys import TEXT, Bandit, Stairs, asked, make_policy
 
 
 def episode(index: int, turns: int = 1, illegal: int = 0, reward: float = 0.0, **info: Any) -> Episode:
@@ -73,6 +82,107 @@ def test_scores_by_name_are_measured_each() -> None:
 
 def test_nothing_but_faults_measures_nothing() -> None:
     assert measure([episode(0, result="fault")]) is None
+
+
+def replied(index: int, *replies: str, illegal: int = 0, cut: bool = False, **info: Any) -> Episode:
+    """Returns an episode of replies that is over; a reply has a token per character."""
+    none = np.zeros(0, dtype=bool)
+    turns = [
+        Turn("", none, -1, 0.0, -1.0, math.nan, reply=Reply(text, (0,) * len(text), cut)) for text in replies
+    ]
+    return Episode(index, index, info, turns, illegal=illegal)
+
+
+def test_measures_of_replies_by_hand() -> None:
+    error = {"error": {"type": "invalid_action"}}
+    measured = measure_replies(
+        [
+            replied(0, "1", "22", score=1.0),
+            replied(1, "no", "0", illegal=1, score=0.5),
+            replied(2, "x", "y", "z", illegal=3, cut=True, score=0.0, **error),
+            replied(3, score=0.5),  # over before the first turn
+            replied(4, "fault", "fault", illegal=2, cut=True, result="fault", score=None, **error),
+        ]
+    )
+    assert measured is not None
+    assert (measured.episodes, measured.faults, measured.score.mean) == (4, 1, 0.5)
+    assert (measured.replies, measured.illegal_replies, measured.illegal_share) == (7, 4, wilson(4, 7))
+    assert (measured.given_up, measured.given_up_share) == (1, wilson(1, 4))
+    assert (measured.cut_replies, measured.cut_share) == (3, wilson(3, 7))
+    assert measured.tokens_per_reply == 9 / 7  # 1 + 2, 2 + 1 and 1 + 1 + 1 characters
+    assert measured.legal_mass is None
+    assert measured.to_dict()["illegal_share"] == list(wilson(4, 7))
+
+
+def test_episodes_without_replies_have_no_shares_of_them() -> None:
+    measured = measure_replies([replied(0, score=1.0)])
+    assert measured is not None and (measured.replies, measured.given_up) == (0, 0)
+    assert measured.illegal_share is measured.cut_share is measured.tokens_per_reply is None
+    assert measure_replies([replied(0, result="fault")]) is None
+
+
+class Letters(gym.Env[str, str]):
+    """Three turns, in each of which the reply "a" pays 1/3; seeds divisible by 3 are over at once."""
+
+    observation_space = TEXT
+    action_space = gym.spaces.Text(100)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[str, dict[str, Any]]:
+        self.seed, self.turn = seed or 0, 0
+        return self._text(), {"result": "draw", "score": 0.5} if self.seed % 3 == 0 else {}
+
+    def _text(self) -> str:
+        return f"seed {self.seed}, turn {self.turn}{asked((0, 1))}"
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        assert isinstance(action, str) and self.seed % 3
+        self.turn += 1
+        return self._text(), float(action == "a") / 3, self.turn == 3, False, {}
+
+
+def test_replies_are_given_to_environments_that_take_text() -> None:
+    """Without masks, an episode with a result at its reset has no turn."""
+    calls: list[tuple[list[int], int]] = []
+
+    def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> ReplySample:
+        calls.append((indices, turn))
+        n = len(texts)
+        assert masks.shape == (n, 0)
+        replies = [Reply("a" if index % 2 else "b", (7, 8), False) for index in indices]
+        return ReplySample(replies, torch.full((n,), 0.25), torch.full((n,), -2.0))
+
+    episodes = play_seeds(TextVecEnv([Letters] * 4), decide, [0, 1, 2, 3, 4, 5])
+    assert calls == [([1, 2], t) for t in range(3)] + [([4, 5], t) for t in range(3)]
+    assert [e.total_reward for e in episodes] == pytest.approx([0, 1, 0, 0, 0, 1])
+    assert [len(e.turns) for e in episodes] == [0, 3, 3, 0, 3, 3]
+    turn = episodes[1].turns[0]
+    assert (turn.given, turn.answer, turn.action) == ("a", "a", -1)
+    assert (turn.value, turn.log_prob) == (0.25, -2.0) and math.isnan(turn.legal_mass)
+    assert "turn 2" in episodes[1].transcript() and "action ID only): a" in episodes[1].transcript()
+
+
+def test_a_models_replies_depend_on_neither_the_number_of_environments_nor_the_time() -> None:
+    policy = make_policy(adapters=0.2)
+    writer = TextDecoder(policy.codec, policy.engine, max_new_tokens=4)
+    seeds = [1, 2, 4, 5, 7, 8, 10]
+    played = []
+    for count in (7, 3, 7):
+        torch.manual_seed(count)
+        for greedy in (False, True):
+            agent = reply_agent(policy, writer, 3, len(seeds), greedy=greedy)
+            episodes = play_seeds(TextVecEnv([Letters] * count), agent, seeds)
+            played.append([[turn.reply for turn in e.turns] for e in episodes])
+    sampled, greedy_ones = played[::2], played[1::2]
+    assert sampled[0] == sampled[1] == sampled[2] != greedy_ones[0]
+    assert greedy_ones[0] == greedy_ones[1] == greedy_ones[2]
+    other = play_seeds(TextVecEnv([Letters] * 7), reply_agent(policy, writer, 4, 7), seeds)
+    assert [[turn.reply for turn in e.turns] for e in other] != sampled[0]
+    # What is scored is what was written, and the value is the critic's.
+    turn = play_seeds(TextVecEnv([Letters]), reply_agent(policy, writer, 3, 1), seeds[:1])[0].turns[0]
+    assert turn.reply is not None and turn.value == 0.0
+    with torch.no_grad():
+        scored = writer.evaluate(policy.prompts([turn.observation]), [turn.reply.tokens])
+    assert turn.log_prob == pytest.approx(float(scored.log_probs.sum()), abs=1e-4)
 
 
 def test_seats_get_equally_many_episodes_in_the_order_drawn() -> None:

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from gamespiel.agents.losses import clipped_policy_loss, value_loss
+from gamespiel.agents.losses import clipped_policy_loss, illegality_loss, value_loss
 
 
 @pytest.mark.parametrize(
@@ -57,3 +57,13 @@ def test_what_is_reported_holds_no_graph() -> None:
 def test_the_critics_error() -> None:
     """(1² + 3²)/2."""
     assert float(value_loss(torch.tensor([1.0, -1.0]), torch.tensor([0.0, 2.0]))) == 5.0
+
+
+def test_mass_above_the_target_costs_nothing() -> None:
+    """Masses 1, 0.9 and 0.45 of a target of 0.9 cost 0, 0 and log 2; only the last has a gradient."""
+    log_mass = torch.tensor([1.0, 0.9, 0.45]).log().requires_grad_()
+    loss = illegality_loss(log_mass, 0.9)
+    assert float(loss.detach()) == pytest.approx(math.log(2) / 3, abs=1e-6)
+    loss.backward()
+    assert log_mass.grad is not None
+    assert log_mass.grad[[0, 2]].tolist() == pytest.approx([0.0, -1 / 3])

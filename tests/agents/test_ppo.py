@@ -110,6 +110,24 @@ def test_schedules_span_the_steps() -> None:
     assert model.step == 4 and [row["step"] for row in rows_of(model)] == [1, 2, 3, 4]
 
 
+def test_the_rate_warms_up_after_the_critic() -> None:
+    """One step of the critic alone, at its whole rate; then 3 steps at 1/4, 2/4 and 3/4 of the actor's."""
+    rates = []
+
+    class Rates(Quiet):
+        def _on_rollout_end(self) -> None:
+            rates.append(self.model.policy.optimizer.effective_rates()[0])
+
+    model = make_ppo(
+        Bandit, batch_size=2, learning_rate=8e-3, total_steps=6, ppo_epochs=1,
+        critic_warmup_steps=1, lr_warmup_steps=3, adam_beta2=0.5,
+    )  # fmt: skip
+    model.learn(callback=Rates())
+    rates = [*rates[1:], model.policy.optimizer.effective_rates()[0]]
+    assert np.allclose(rates, [8e-3, 2e-3, 4e-3, 6e-3, 8e-3, 8e-3])
+    assert {group["betas"] for group in model.policy.optimizer.param_groups} == {(0.9, 0.5)}
+
+
 @pytest.mark.parametrize(
     "name",
     ["batch_size", "mini_batch_size", "gradient_accumulation_steps", "ppo_epochs", "tokens_per_backward"],

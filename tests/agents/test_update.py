@@ -56,10 +56,10 @@ def around_evaluate(
     """Calls ``change(k, observations, evaluate)`` in place of the k-th evaluation with gradients."""
     evaluate, calls = model.policy.evaluate, iter(range(10**6))
 
-    def instead(observations: list[str], *args: Any) -> Any:
+    def instead(observations: list[str], *args: Any, **options: Any) -> Any:
         if not torch.is_grad_enabled():
-            return evaluate(observations, *args)
-        return change(next(calls), observations, lambda: evaluate(observations, *args))
+            return evaluate(observations, *args, **options)
+        return change(next(calls), observations, lambda: evaluate(observations, *args, **options))
 
     monkeypatch.setattr(model.policy, "evaluate", instead)
 
@@ -116,14 +116,17 @@ def test_tokens_per_decision() -> None:
     """A bandit's prompts are all the same, and its answers have one choice: each forward reads one prompt.
 
     Eight decisions are played in two waves. The update reads the prompt for the reference and in each of 3
-    epochs.
+    epochs. The legal mass at the end of turn asks for one more token, in a sequence for each answer given.
     """
-    model = make_ppo(Bandit, envs=4, batch_size=8, ppo_epochs=3)
-    model.learn(8)
-    (row,) = rows_of(model)
-    prompt = len(model.policy.prompts(Bandit().reset()[0])[0])
-    assert row["rollout/tokens_per_decision"] == 2 * prompt / 8
-    assert row["train/tokens_per_decision"] == 4 * prompt / 8
+    for legal_coef in (0.0, 0.1):
+        model = make_ppo(Bandit, envs=4, batch_size=8, ppo_epochs=3, legal_coef=legal_coef)
+        model.learn(8)
+        (row,) = rows_of(model)
+        prompt = len(model.policy.prompts(Bandit().reset()[0])[0])
+        assert row["rollout/tokens_per_decision"] == 2 * prompt / 8
+        answers = len(set(model.rollout_buffer.actions))
+        update = answers * (prompt + 1) if legal_coef else prompt
+        assert row["train/tokens_per_decision"] == (prompt + 3 * update) / 8
 
 
 # -- memory --------------------------------------------------------------------------------------------------
