@@ -22,7 +22,7 @@ from gamespiel.config.schema import DOTTED, file_schema
 from gamespiel.config.sections import EnvConfig, ModelConfig
 from gamespiel.errors import unknown
 from gamespiel.kinds import KINDS
-from gamespiel.options import EvalOptions
+from gamespiel.options import DECODERS, EvalOptions
 from gamespiel.usage import config_help
 from task_gym.errors import TaskGymError
 
@@ -150,6 +150,23 @@ def _add_eval_options(evaluate: argparse.ArgumentParser) -> None:
         "--exact", action="store_true", help="the exact value, without sampling (small games)"
     )
     evaluate.add_argument("--greedy", action="store_true", help="the likeliest action instead of a sample")
+    evaluate.add_argument(
+        "--unmasked",
+        action="store_true",
+        help="also the same games without the mask: replies as text, sampled and greedy",
+    )
+    evaluate.add_argument(
+        "--decode",
+        default=DECODERS[0],
+        metavar="HOW",
+        help="choice, or text: such replies alone; with --env trace they are the output [choice]",
+    )
+    lengths = ", ".join(
+        f"{kind.unit} {kind.max_new_tokens}" for kind in KINDS.values() if kind.reply_environment
+    )
+    evaluate.add_argument(
+        "--max_new_tokens", type=int, metavar="N", help=f"tokens that cut a reply [{lengths}]"
+    )
     evaluate.add_argument("--output", type=Path, metavar="FILE.json", help="write the results there too")
 
 
@@ -194,6 +211,9 @@ def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
         num_episodes=args.num_episodes,
         exact=args.exact,
         greedy=args.greedy,
+        unmasked=args.unmasked,
+        decode=args.decode,
+        max_new_tokens=args.max_new_tokens,
         output=args.output,
     )
     _say(layers)

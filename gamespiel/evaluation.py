@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import gymnasium as gym
 import torch
 from rich.console import Console
 
 from gamespiel.agents import checkpoint
-from gamespiel.agents.evaluation import Measured, measure, play_seeds, policy_agent
+from gamespiel.agents.decoding.text import TextDecoder
+from gamespiel.agents.evaluation import (
+    Measured,
+    MeasuredReplies,
+    Writer,
+    measure,
+    measure_replies,
+    play_seeds,
+    policy_agent,
+    reply_agent,
+)
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.rollout import Episode
+from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.agents.weights import described
-from gamespiel.assembly import make_envs, make_one_env, make_policy, settled
+from gamespiel.assembly import ENVIRONMENTS_AT_ONCE, make_envs, make_one_env, make_policy, settled
 from gamespiel.config import (
     Config,
     InvalidValueError,
@@ -33,6 +44,8 @@ from gamespiel.options import EvalOptions
 from gamespiel.report.progress import progress
 from gamespiel.report.results import reserved, write_json
 from gamespiel.report.tables import exact_table
+
+M = TypeVar("M", bound=Measured)
 
 
 def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, Any]:
@@ -52,6 +65,8 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
         torch.set_num_threads(config.run.num_threads)
     for notice in env_notices(config.env):
         console.print(notice, soft_wrap=True, markup=False)
+    if options.replies:
+        kind.make_reply_env(config.env).close()  # raises if replies cannot be evaluated
     env = make_one_env(config.env)
     tasks = kind.tasks(env)
     results: dict[str, Any] = {
@@ -64,9 +79,14 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
     }
     if options.agent is None:
         results["model"] = to_dict(config)["model"]
+    if options.replies:
+        results |= {
+            "decode": "choice and text" if options.unmasked else "text",
+            "max_new_tokens": options.reply_tokens,
+        }
     policy = None if options.agent else _policy(options, config, env, console, results)
     with reserved(results, _place(tasks, options), options.output) as path:
-        results |= _values(options, config, policy, kind.where(config.env, tasks, options.agent), console)
+        results |= _values(options, config, policy, _where(options, tasks), console)
         write_json(results, path)
     console.print(f"written to {path}", soft_wrap=True, markup=False)
     return results
@@ -77,6 +97,9 @@ def _values(
 ) -> dict[str, Any]:
     """Plays or solves, prints the table, and returns the values as plain data."""
     kind, count = kind_of(config.env), options.num_episodes
+    if options.replies:
+        assert policy is not None
+        return _reply_values(options, config, policy, where, console)
     if options.exact:
         console.print(f"solving {where} exactly", soft_wrap=True, markup=False)
         if policy is None:
@@ -90,7 +113,68 @@ def _values(
     else:
         rows = measure_policy(config, policy, count, console, greedy=options.greedy)
     console.print(kind.table(f"{_player(options)} on {where}", rows))
-    return {"sampled": {name: row.to_dict() for name, row in rows.items()}}
+    return {"sampled": _plain(rows)}
+
+
+def _reply_values(
+    options: EvalOptions, config: Config, policy: LLMPolicy, where: str, console: Console
+) -> dict[str, Any]:
+    """Plays by replies, sampled and greedy, and behind the mask if asked to; prints the table.
+
+    Returns the values as plain data.
+    """
+    kind, count = kind_of(config.env), options.num_episodes
+    masked = measure_policy(config, policy, count, console, when="masked: ") if options.unmasked else {}
+    writer = make_writer(policy, options.reply_tokens)
+    replies = {
+        how: measure_written(config, policy, writer, count, console, greedy=how == "greedy")
+        for how in ("sampled", "greedy")
+    }
+    console.print(kind.reply_table(f"{_player(options)} on {where}", masked, replies))
+    values: dict[str, Any] = {"sampled": _plain(masked)} if options.unmasked else {}
+    return values | {"replies": {how: _plain(rows) for how, rows in replies.items()}}
+
+
+def _plain(rows: Mapping[str, Measured]) -> dict[str, Any]:
+    return {name: row.to_dict() for name, row in rows.items()}
+
+
+def make_writer(policy: LLMPolicy, max_new_tokens: int) -> Writer:
+    """Returns what writes the model's replies, at temperature 1 over its whole vocabulary."""
+    return TextDecoder(policy.codec, policy.engine, max_new_tokens=max_new_tokens)
+
+
+def measure_written(
+    config: Config,
+    policy: LLMPolicy,
+    writer: Writer,
+    count: int,
+    console: Console,
+    *,
+    greedy: bool = False,
+) -> Mapping[str, MeasuredReplies]:
+    """Plays ``count`` episodes per seat by replies as text; returns their measures by group.
+
+    In games they are the episodes that ``measure_policy`` plays: seeds, seats and opponent are the same.
+
+    Args:
+        config: The environment and the seed.
+        policy: The policy, whose values are read.
+        writer: Writes its replies.
+        count: Episodes per seat; code tracing has one seat.
+        console: Shows progress.
+        greedy: Whether the most probable token is taken, always.
+    """
+    kind, seed = kind_of(config.env), config.run.seed
+    copies = min(kind.at_once(count), ENVIRONMENTS_AT_ONCE)
+    envs = TextVecEnv([partial(kind.make_reply_env, config.env)] * copies)
+    seeds = kind.seeds(envs, count, seed)
+    decide = reply_agent(policy, writer, seed, len(seeds), greedy=greedy)
+    when = f"replies, {'greedy' if greedy else 'sampled'}: "
+    with _shown(config, console, when)(len(seeds)) as on_step:
+        episodes = play_seeds(envs, decide, seeds, on_step)
+    envs.close()
+    return _measured(kind.groups(episodes), measure_replies)
 
 
 def measure_policy(
@@ -118,7 +202,7 @@ def measure_policy(
     decide = policy_agent(policy, seed, len(seeds), greedy=greedy)
     with _shown(config, console, when)(len(seeds)) as on_step:
         episodes = play_seeds(envs, decide, seeds, on_step)
-    return _measured(kind.groups(episodes))
+    return _measured(kind.groups(episodes), measure)
 
 
 def measure_agent(config: Config, name: str, count: int, console: Console) -> Mapping[str, Measured]:
@@ -126,7 +210,7 @@ def measure_agent(config: Config, name: str, count: int, console: Console) -> Ma
     kind, env = kind_of(config.env), config.env
     copies, shown = partial(make_envs, env), _shown(config, console)
     episodes = kind.play_agent(name, env, count, config.run.seed, copies, shown)
-    return _measured(kind.groups(episodes))
+    return _measured(kind.groups(episodes), measure)
 
 
 def _shown(config: Config, console: Console, when: str = "") -> ShowProgress:
@@ -134,7 +218,9 @@ def _shown(config: Config, console: Console, when: str = "") -> ShowProgress:
     return lambda episodes: progress(console, f"{when}playing {episodes:,} {unit}", episodes)
 
 
-def _measured(groups: Mapping[str, Sequence[Episode]]) -> Mapping[str, Measured]:
+def _measured(
+    groups: Mapping[str, Sequence[Episode]], measure: Callable[[Sequence[Episode]], M | None]
+) -> Mapping[str, M]:
     """Returns the measures of each group with an episode that is no fault."""
     measured = {name: measure(own) for name, own in groups.items()}
     return {name: m for name, m in measured.items() if m is not None}
@@ -157,6 +243,11 @@ def _policy(
     return policy
 
 
+def _where(options: EvalOptions, tasks: Sequence[str]) -> str:
+    kind, env = kind_of(options.config.env), options.config.env
+    return kind.reply_where(env, tasks) if options.replies else kind.where(env, tasks, options.agent)
+
+
 def _player(options: EvalOptions) -> str:
     return f"{options.player}, greedy" if options.greedy else options.player
 
@@ -164,7 +255,7 @@ def _player(options: EvalOptions) -> str:
 def _place(tasks: Sequence[str], options: EvalOptions) -> Path:
     """Returns the first choice of a result file's name."""
     env = options.config.env
-    parts = ["exact" if options.exact else "sampled", kind_of(env).file_label(env, tasks)]
+    parts = [options.way, kind_of(env).file_label(env, tasks)]
     if options.greedy:
         parts.append("greedy")
     if options.checkpoint is None:

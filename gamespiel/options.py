@@ -6,6 +6,11 @@ from pathlib import Path
 
 from gamespiel.config import Config, EnvConfig, InvalidValueError
 from gamespiel.kinds import KINDS
+from gamespiel.kinds.base import EnvKeys, Kind
+from task_gym.errors import check_choice
+
+DECODERS = ("choice", "text")
+"""The values of ``--decode``."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +26,9 @@ class EvalOptions:
         num_episodes: Episodes per seat.
         exact: Whether values are computed exactly instead of by play.
         greedy: Whether the policy always takes its most probable action.
+        unmasked: Whether the model also plays the same games without a mask, by replies as text.
+        decode: "choice" among the legal actions, or "text": replies alone, without a mask.
+        max_new_tokens: The most tokens of a reply; None for what the kind of task needs.
         output: The file of results; None for one beside the checkpoint, or in ``runs``.
 
     Raises:
@@ -33,12 +41,33 @@ class EvalOptions:
     num_episodes: int = 100
     exact: bool = False
     greedy: bool = False
+    unmasked: bool = False
+    decode: str = DECODERS[0]
+    max_new_tokens: int | None = None
     output: Path | None = None
 
     @property
     def player(self) -> str:
         """The player: the agent's name, the checkpoint's path or the model's name."""
         return self.agent or str(self.checkpoint or self.config.model.model_name)
+
+    @property
+    def way(self) -> str:
+        """How values are found, for names of files."""
+        if self.exact:
+            return "exact"
+        return "unmasked" if self.unmasked else "text" if self.replies else "sampled"
+
+    @property
+    def replies(self) -> bool:
+        """Whether replies as text are played."""
+        return self.unmasked or self.decode == "text"
+
+    @property
+    def reply_tokens(self) -> int:
+        """The most tokens of a reply."""
+        kind = KINDS[self.config.env.env_type]
+        return kind.max_new_tokens if self.max_new_tokens is None else self.max_new_tokens
 
     def __post_init__(self) -> None:
         if self.checkpoint is not None and self.agent is not None:
@@ -49,10 +78,43 @@ class EvalOptions:
             raise InvalidValueError(
                 "--exact shows the greedy policy beside the sampled one: leave --greedy out"
             )
+        check_choice("--decode", self.decode, DECODERS, InvalidValueError)
+        if self.replies:
+            self._check_replies("--unmasked" if self.unmasked else "--decode text")
+        elif self.max_new_tokens is not None:
+            raise InvalidValueError("--max_new_tokens limits replies: give --unmasked or --decode text too")
         if self.num_episodes < 1:
             raise InvalidValueError(f"--num_episodes must be at least 1, not {self.num_episodes}")
         if self.output is not None and self.output.suffix != ".json":
             raise InvalidValueError(f"--output must end in .json, not {str(self.output)!r}")
+
+    def _check_replies(self, option: str) -> None:
+        kind: Kind[EnvKeys] = KINDS[self.config.env.env_type]
+        if self.unmasked and self.decode == "text":
+            raise InvalidValueError(
+                "give either --unmasked (masked beside text) or --decode text (text alone), and not both"
+            )
+        if self.agent is not None:
+            raise InvalidValueError(
+                f"{option} is for a model that writes replies, not for --agent {self.agent}"
+            )
+        if self.exact:
+            raise InvalidValueError(
+                f"--exact computes values of the policy behind its mask, and {option} plays without one: "
+                "leave one of them out"
+            )
+        if self.greedy:
+            raise InvalidValueError(f"{option} shows greedy replies beside sampled ones: leave --greedy out")
+        if kind.reply_environment is None:
+            others = " or ".join(other.unit for other in KINDS.values() if other.reply_environment)
+            raise InvalidValueError(f"{option} is for {others}, not for {kind.unit}")
+        if self.unmasked and not kind.same_tasks:
+            raise InvalidValueError(
+                f"--unmasked plays the same games with and without a mask, and {kind.environment} has no "
+                f"such pair: give --decode text, which plays {kind.reply_environment}"
+            )
+        if self.reply_tokens < 1:
+            raise InvalidValueError(f"--max_new_tokens must be at least 1, not {self.reply_tokens}")
 
 
 def _check_agent(agent: str, env_type: str) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from rich.console import RenderableType
 
-    from gamespiel.agents.evaluation import Measured
+    from gamespiel.agents.evaluation import Measured, MeasuredReplies
     from gamespiel.agents.policy import LLMPolicy, PolicySample
     from gamespiel.agents.rollout import Episode, OnStep
     from gamespiel.agents.vec_env import TextVecEnv
@@ -88,6 +88,12 @@ class Kind(ABC, Generic[Keys]):
     """The preset that is trained if neither a preset nor a file is named; None for the defaults."""
     has_opponents: ClassVar[bool] = False
     """Whether the ``env`` section's opponent plays."""
+    reply_environment: ClassVar[str | None] = None
+    """Id of the environment that takes replies as text; None if there is none."""
+    same_tasks: ClassVar[bool] = False
+    """Whether a seed is the same episode in ``reply_environment`` as in ``environment``."""
+    max_new_tokens: ClassVar[int] = 32
+    """Tokens of a reply, unless ``--max_new_tokens`` says otherwise."""
 
     # -- keys: those of other kinds have no effect on this one ---------------------------------------------
 
@@ -176,6 +182,32 @@ class Kind(ABC, Generic[Keys]):
     @abstractmethod
     def table(self, title: str, rows: Mapping[str, Measured]) -> RenderableType:
         """Returns the measures by group as a table, with a note if it needs one."""
+
+    # -- replies, of kinds with a ``reply_environment`` ----------------------------------------------------
+
+    def make_reply_env(self, env: Keys) -> gym.Env[Any, Any]:
+        """Returns the environment that takes replies as text.
+
+        Raises:
+            InvalidValueError: the section's replies cannot be evaluated.
+        """
+        raise InvalidValueError(f"no environment takes replies as text for {self.unit}")
+
+    def reply_where(self, env: Keys, tasks: Sequence[str]) -> str:
+        """Returns what is played by replies, and against whom, for titles."""
+        return self.where(env, tasks, None)
+
+    def reply_table(
+        self, title: str, masked: Mapping[str, Measured], replies: Mapping[str, Mapping[str, MeasuredReplies]]
+    ) -> RenderableType:
+        """Returns a table of measures by group.
+
+        Args:
+            title: The title.
+            masked: Measures of the masked policy on the same episodes; empty if it did not play.
+            replies: Measures of replies, by how they were written ("sampled", "greedy").
+        """
+        raise NotImplementedError
 
     # -- exact values, of kinds that have them -------------------------------------------------------------
 

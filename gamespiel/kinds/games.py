@@ -11,13 +11,15 @@ from pydantic.dataclasses import dataclass
 from gamespiel.agents.fields import WHOLE, Index, Many, key
 from gamespiel.errors import ConfigError, InvalidValueError
 from gamespiel.kinds.base import PART, EnvKeys, Exact, Kind, MakeEnvs, ShowProgress, sample_of
+from task_gym.replies import strip_reasoning
+from task_gym.wrappers import NamedActions, NamedText
 
 if TYPE_CHECKING:
     import gymnasium as gym
     from rich.console import RenderableType
 
     from game_gym.prompts import SeatView
-    from gamespiel.agents.evaluation import Measured
+    from gamespiel.agents.evaluation import Measured, MeasuredReplies
     from gamespiel.agents.policy import PolicySample
     from gamespiel.agents.rollout import Decide, Episode, Masks
     from gamespiel.agents.vec_env import TextVecEnv
@@ -54,6 +56,8 @@ class Games(Kind[GameKeys]):
     agent_pattern = r"random|first|(is)?mcts(:[1-9]\d*(x[1-9]\d*)?)?"
     preset = "tiny"
     has_opponents = True
+    reply_environment = "GameSpielText-v0"
+    same_tasks = True
     keys = GameKeys
     choosing = ("game", "allowed_game_indices")
     belonging = ("params",)
@@ -144,6 +148,28 @@ class Games(Kind[GameKeys]):
 
         return Group(sampled_table(title, rows), Text(SAMPLED_NOTE))
 
+    def make_reply_env(self, env: GameKeys) -> gym.Env[Any, Any]:
+        import gymnasium as gym
+
+        if env.illegal == "raise":
+            raise InvalidValueError(
+                "env.illegal must be penalize or forfeit where nothing masks the model, not 'raise': the "
+                "first illegal reply would be an error"
+            )
+        arguments = self.arguments(env) | {"parse": "last" if env.answer == "name" else "upstream"}
+        made: gym.Env[Any, Any] = gym.make(self.reply_environment, disable_env_checker=True, **arguments)
+        return NamedReplies(made) if env.answer == "name" else made
+
+    def reply_table(
+        self, title: str, masked: Mapping[str, Measured], replies: Mapping[str, Mapping[str, MeasuredReplies]]
+    ) -> RenderableType:
+        from rich.console import Group
+        from rich.text import Text
+
+        from gamespiel.report.tables import replies_note, replies_table
+
+        return Group(replies_table(title, masked, replies), Text(replies_note(masked, replies)))
+
     def prompt_tokens(self, env: GameKeys) -> int:
         return 512 if env.rules else 128
 
@@ -156,6 +182,26 @@ class Games(Kind[GameKeys]):
         from gamespiel import exact
 
         return exact
+
+
+class NamedReplies(NamedActions):
+    """Asks for an action's name, and reads a reply that is one as that action.
+
+    Any other reply is left to the environment's own rule. That rule looks for numbers first: on its own it
+    would read the name "x(1,1)" in tic_tac_toe as action 1.
+    """
+
+    def show(self, observation: str, info: dict[str, Any]) -> tuple[NamedText, dict[str, Any]]:
+        """Returns the text with its names, which the next reply may be."""
+        text, info = super().show(observation, info)
+        names = (name.strip() for name in text.names)
+        self._actions = dict(zip(names, info["legal_actions"], strict=True))
+        return text, info
+
+    def step(self, action: str) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Gives the environment the number of the action that the reply is the name of, else the reply."""
+        named = self._actions.get(strip_reasoning(action))
+        return super().step(action if named is None else str(named))
 
 
 def baseline_agent(name: str, env: TextVecEnv, seed: int, episodes: int) -> Decide:

@@ -19,7 +19,7 @@ from gamespiel.kinds.base import PART, EnvKeys, Kind, MakeEnvs, ShowProgress, sa
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from gamespiel.agents.evaluation import Measured
+    from gamespiel.agents.evaluation import Measured, MeasuredReplies
     from gamespiel.agents.policy import PolicySample
     from gamespiel.agents.rollout import Decide, Episode, Masks, OnStep
     from gamespiel.agents.vec_env import TextVecEnv
@@ -58,7 +58,8 @@ class Traces(Kind[TraceKeys]):
     """Programs whose output the agent predicts.
 
     A policy plays the environment with a choice of outputs, a Discrete action as in games. Baselines that
-    answer with text play ``REPLY_ENVIRONMENT``.
+    answer with text, and policies without a mask, play ``REPLY_ENVIRONMENT``. There a seed is another task:
+    the program is shown as it is, and not as one of its mutants.
     """
 
     env_type = "trace"
@@ -67,6 +68,8 @@ class Traces(Kind[TraceKeys]):
     agents = f"{', '.join(REPLIES)} (replies), or {', '.join(CHOICES)} (choices)"
     agent_pattern = "|".join((*REPLIES, *CHOICES))
     preset = "tiny-trace"
+    reply_environment = REPLY_ENVIRONMENT
+    max_new_tokens = 1024
     keys = TraceKeys
     narrowing = ("source", "level", "family")
 
@@ -116,6 +119,23 @@ class Traces(Kind[TraceKeys]):
 
         return scored_table(title, rows)
 
+    def make_reply_env(self, env: TraceKeys) -> gym.Env[Any, Any]:
+        return gym.make(REPLY_ENVIRONMENT, disable_env_checker=True, **trace_arguments(env))
+
+    def reply_where(self, env: TraceKeys, tasks: Sequence[str]) -> str:
+        return REPLY_ENVIRONMENT
+
+    def reply_table(
+        self, title: str, masked: Mapping[str, Measured], replies: Mapping[str, Mapping[str, MeasuredReplies]]
+    ) -> RenderableType:
+        from rich.console import Group
+        from rich.text import Text
+
+        from gamespiel.report.tables import cut_note, scored_table
+
+        tables = [scored_table(f"{title}, {how}", rows) for how, rows in replies.items()]
+        return Group(*tables, Text(cut_note(replies)))
+
 
 def trace_arguments(env: TraceKeys) -> dict[str, Any]:
     """Returns the section as arguments of any tracing environment; without task ids, all are drawn."""
@@ -160,18 +180,20 @@ def reply_episodes(
 ) -> list[Episode]:
     """Plays one episode of CodeTrace-v0 per seed with one of ``REPLIES``; calls ``on_step`` after each.
 
-    A turn has action -1 and NaN for a policy's numbers: a reply has no number.
+    A turn has action -1 and NaN for a policy's numbers: a reply has no number, and nobody sampled its tokens.
     """
+    from gamespiel.agents.decoding.text import Reply
     from gamespiel.agents.rollout import Episode, Turn
 
-    env = gym.make(REPLY_ENVIRONMENT, disable_env_checker=True, **trace_arguments(config))
+    env = KIND.make_reply_env(config)
     local: Any = env.unwrapped
     answer, episodes, no_mask = REPLIES[agent], [], np.zeros(0, dtype=np.bool_)
     try:
         for index, seed in enumerate(seeds):
             shown, _ = env.reset(seed=seed)
-            final, reward, _, _, info = env.step(answer(local.trace))
-            turn = Turn(shown, no_mask, -1, math.nan, math.nan, math.nan, float(reward))
+            reply = Reply(answer(local.trace), (), cut=False)
+            final, reward, _, _, info = env.step(reply.text)
+            turn = Turn(shown, no_mask, -1, math.nan, math.nan, math.nan, float(reward), reply)
             episodes.append(Episode(index, seed, info, [turn], final))
             on_step(True, 1)
     finally:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from game_gym.exact import ExactResult
-from gamespiel.agents.evaluation import Measured
+from gamespiel.agents.evaluation import Measured, MeasuredReplies
 from gamespiel.agents.stats import Interval
 from gamespiel.exact import ExactComparison
 
@@ -39,13 +39,69 @@ def sampled_table(title: str, rows: Mapping[str, Measured]) -> Table:
         table.add_row(
             "\n".join([name, f"{m.episodes:,} games", *([f"{m.faults:,} faults"] if m.faults else [])]),
             _plus_minus(m.score, 3),
-            f"{m.success.mean:.1%}\n{100 * m.success.low:.1f}–{100 * m.success.high:.1f}",
+            _share(m.success),
             "-" if m.returns is None else _plus_minus(m.returns, 2),
             f"{m.illegal_rate:.1%}",
             "-" if m.legal_mass is None else f"{m.legal_mass:.3f}",
             f"{m.length:.2f}",
         )
     return table
+
+
+def replies_table(
+    title: str, masked: Mapping[str, Measured], replies: Mapping[str, Mapping[str, MeasuredReplies]]
+) -> Table:
+    """Returns a table of games played by replies, beside the same games behind the mask if they were played.
+
+    Args:
+        title: The title.
+        masked: Measures of the masked policy by group, or nothing.
+        replies: Measures of replies by group, by how they were written.
+    """
+    table = _table(title, ("score", "success", "illegal\nreplies", "games\ngiven up", "replies\ncut"))
+    players: dict[str, Mapping[str, Measured]] = {**({"masked": masked} if masked else {}), **replies}
+    groups = dict.fromkeys(name for rows in players.values() for name in rows)
+    for group in groups:
+        table.add_row(Text(group, style="bold"))
+        for player, rows in players.items():
+            if group not in rows:
+                continue
+            m = rows[group]
+            faults = [f"{m.faults:,} faults"] * bool(m.faults)
+            shares = ("-", "-", "-")
+            if isinstance(m, MeasuredReplies):
+                given_up = f"{m.given_up_share.mean:.1%} ({m.given_up:,})\n{_bounds(m.given_up_share)}"
+                cut = "-" if m.cut_share is None else f"{m.cut_share.mean:.1%}"
+                shares = (_share(m.illegal_share), given_up, cut)
+            name = "\n".join([player, f"{m.episodes:,} games", *faults])
+            table.add_row(name, _plus_minus(m.score, 3), _share(m.success), *shares)
+    return table
+
+
+def replies_note(masked: Mapping[str, Measured], replies: Mapping[str, Mapping[str, MeasuredReplies]]) -> str:
+    """Returns what stands below ``replies_table``: whether the scores agree, and what the columns are."""
+    lines = []
+    if "all" in masked and "all" in replies["sampled"]:
+        score, own = masked["all"].score, replies["sampled"]["all"].score
+        place = "within" if score.low <= own.mean <= score.high else "outside"
+        lines = [
+            f"sampled replies score {own.mean:.3f}, {place} the masked policy's interval "
+            f"{score.low:.3f}–{score.high:.3f}."
+        ]
+    lines += [
+        ("masked: an action sampled among the legal ones. " if masked else "")
+        + "sampled, greedy: a reply over the whole vocabulary. illegal replies: those that name no legal "
+        "action, with 95% Wilson interval. games given up: ended by illegal replies (their number). "
+        "replies cut: by the token limit."
+    ]
+    return "\n".join(lines)
+
+
+def cut_note(replies: Mapping[str, Mapping[str, MeasuredReplies]]) -> str:
+    """Returns the shares of replies that the token limit has cut."""
+    cut = {how: rows["all"].cut_share for how, rows in replies.items() if "all" in rows}
+    shown = ", ".join(f"{how} {share.mean:.1%}" for how, share in cut.items() if share is not None)
+    return f"replies cut by the token limit: {shown or '-'}"
 
 
 def scored_table(title: str, rows: Mapping[str, Measured]) -> Table:
@@ -77,6 +133,15 @@ def exact_table(comparison: ExactComparison) -> Table:
             table.add_row(name, *values, f"{result.share:.1%}", f"{result.exploitability:.4f}")
     table.add_row("best response", *[f"{value:+.4f}" for value in shown.best], "100.0%", "")
     return table
+
+
+def _share(interval: Interval | None) -> str:
+    """Returns a share in percent and, on a second line, its interval."""
+    return "-" if interval is None else f"{interval.mean:.1%}\n{_bounds(interval)}"
+
+
+def _bounds(interval: Interval) -> str:
+    return f"{100 * interval.low:.1f}–{100 * interval.high:.1f}"
 
 
 def _plus_minus(interval: Interval, digits: int) -> str:
