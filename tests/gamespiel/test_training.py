@@ -52,7 +52,7 @@ def test_metrics_have_a_row_a_step(finished: Path) -> None:
     assert all(row["rollout/episodes"] == 6 and row["rollout/faults"] == 0 for row in rows)
     turns = [round(row["rollout/turns"] * 6) for row in rows]  # mean turns of six episodes
     assert [row["decisions"] for row in rows] == [sum(turns[: i + 1]) for i in range(STEPS)]
-    # The preset's rate falls linearly from 2e-3: in step i (from 0), 12 - i twelfths remain.
+    # The preset's rate falls linearly: in step i (from 0), 12 - i twelfths remain.
     rate = resolve("tiny").ppo.learning_rate
     expected = [rate * (STEPS - i) / STEPS for i in range(STEPS)]
     assert [row["train/learning_rate"] for row in rows] == pytest.approx(expected)
