@@ -13,8 +13,8 @@ from gamespiel.agents.decoding.choice import Uniforms
 from gamespiel.agents.decoding.text import TextSample
 from gamespiel.agents.memory import without_gradients
 from gamespiel.agents.noise import Purpose, action_uniforms, episode_seeds
-from gamespiel.agents.policy import LLMPolicy, PolicySample, Tokens
-from gamespiel.agents.rollout import Decide, Episode, Masks, OnStep, ReplySample, play
+from gamespiel.agents.policy import LLMPolicy, PolicySample, ReplySample, Tokens
+from gamespiel.agents.rollout import Decide, Episode, Masks, OnStep, play
 from gamespiel.agents.stats import Interval, mean_interval, wilson
 from gamespiel.agents.vec_env import TextVecEnv
 
@@ -197,9 +197,9 @@ def by_seat(episodes: Iterable[Episode]) -> dict[Any, list[Episode]]:
 
 
 def policy_agent(policy: LLMPolicy, seed: int, episodes: int, *, greedy: bool = False) -> Decide:
-    """Returns the policy as an agent: at temperature 1, or always its most probable action."""
+    """Returns the policy as an agent: as it was trained, or always its most probable action or token."""
 
-    def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> PolicySample:
+    def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> PolicySample | ReplySample:
         if greedy:
             return without_gradients(policy, texts, lambda: policy.best(texts, masks))
         uniforms = _uniforms(seed, turn, episodes, indices)
@@ -218,7 +218,7 @@ class Writer(Protocol):
 def reply_agent(
     policy: LLMPolicy, writer: Writer, seed: int, episodes: int, *, greedy: bool = False
 ) -> Decide:
-    """Returns the policy as an agent that writes replies: at temperature 1, or greedily.
+    """Returns the policy as an agent that writes replies: at the writer's temperature, or greedily.
 
     Its noise is that of ``policy_agent``. Where all mass is on one-token legal answers, whose order is that
     of their tokens, it answers as the masked policy does.
@@ -233,8 +233,7 @@ def reply_agent(
         written = without_gradients(policy, texts, write)
         with torch.no_grad():
             values = policy.value_of(written.hidden)
-        totals = torch.tensor([float(each.sum()) for each in written.log_probs])
-        return ReplySample(written.replies, values, totals)
+        return ReplySample(written.replies, values, written.log_probs)
 
     return decide
 

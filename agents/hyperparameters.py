@@ -1,6 +1,6 @@
 """The hyper-parameters of PPO: what ``LLMPPO`` takes, and the section ``ppo`` of a configuration."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat
 from pydantic.dataclasses import dataclass
@@ -46,4 +46,9 @@ class Hyperparameters:
     lr_warmup_steps: Index = key(0, "steps after them in which the learning rate rises from 0")
     lr_schedule: Schedule = key("constant", "schedule of the learning rate")
     temperature: PositiveFloat = key(0.7, "temperature of text replies; games choose at temperature 1")
+    max_new_tokens: Count = key(256, "tokens at which a text reply is cut")
+    cut_penalty: NonNegativeFloat = key(0.0, "what a text reply that is cut loses of its reward")
+    kl_estimator: Literal["exact", "k3"] = key(
+        "exact", "KL of text replies: over the vocabulary, or estimated from the sampled tokens (k3)"
+    )
     normalize_advantage: bool = key(True, "normalise advantages to mean 0 and deviation 1")

@@ -12,7 +12,7 @@ class AdaptiveKLController:
 
     Attributes:
         coefficient: The divergence's weight in the loss.
-        target: Divergence from the reference that the control aims at, in nats per turn.
+        target: Divergence from the reference that the control aims at, in nats per decision.
         horizon: Turns over which the coefficient reacts; None keeps it fixed.
     """
 

@@ -1,4 +1,4 @@
-"""PPO's losses, as pure functions of float32 tensors of shape (turns,)."""
+"""PPO's losses, as pure functions of float32 tensors of shape (turns,) or (decisions,)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class PolicyLoss(NamedTuple):
 
     Attributes:
         loss: The loss, differentiable.
-        clip_fraction: Share of turns outside the trust region.
-        approx_kl: Estimate of KL(old || new), in nats per turn.
+        clip_fraction: Share of decisions outside the trust region.
+        approx_kl: Estimate of KL(old || new), in nats per decision.
     """
 
     loss: Tensor
@@ -27,6 +27,8 @@ def clipped_policy_loss(
     log_prob: Tensor, old_log_prob: Tensor, advantages: Tensor, cliprange: float
 ) -> PolicyLoss:
     """Returns the mean of −min(r A, clip(r, 1 − ε, 1 + ε) A) (Schulman et al. 2017, arXiv:1707.06347, eq. 7).
+
+    All are of shape (decisions,): the advantage of a decision is its turn's.
 
     The divergence is the low-variance estimator (r − 1) − log r (Schulman, "Approximating KL divergence").
     """

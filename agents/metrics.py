@@ -47,7 +47,11 @@ class Means:
 
 
 def rollout_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
-    """Returns metrics of a step's episodes; faults are counted and left out of everything else."""
+    """Returns metrics of a step's episodes; faults are counted and left out of everything else.
+
+    Rewards are the environments' own, before ``cut_penalty``. Of replies there are ``illegal``, the share
+    that the environment refused, ``reply_tokens``, and ``cut_share``, the share cut at ``max_new_tokens``.
+    """
     played = [episode for episode in episodes if not episode.fault]
     out: dict[str, float] = {"episodes": len(played), "faults": len(episodes) - len(played)}
     if not played:
@@ -58,8 +62,16 @@ def rollout_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
         "success": _mean([bool(episode.info.get("success", False)) for episode in played]),
         "turns": len(turns) / len(played),
         "cut": _mean([episode.truncated for episode in played]),
-        "legal_mass": _mean([turn.legal_mass for turn in turns]),
     }
+    replies = [turn.reply for turn in turns if turn.reply is not None]
+    if not replies:
+        out["legal_mass"] = _mean([turn.legal_mass for turn in turns])
+    else:
+        out |= {
+            "illegal": sum(episode.illegal for episode in played) / len(turns),
+            "reply_tokens": _mean([len(reply.tokens) for reply in replies]),
+            "cut_share": _mean([reply.cut for reply in replies]),
+        }
     for seat in sorted({e.info["seat"] for e in played if e.info.get("seat") is not None}):
         own = [e.total_reward for e in played if e.info.get("seat") == seat]
         out[f"seat{seat}_reward"] = _mean(own)

@@ -15,8 +15,20 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import Schedule
 from torch import Tensor, nn
 
-from gamespiel.agents.decoding import ChatCodec, ChoiceDecoder, ChoiceEvaluation, Legal, NamedLegal
+from gamespiel.agents.decoding import (
+    ChatCodec,
+    ChoiceDecoder,
+    ChoiceEvaluation,
+    ChoiceSample,
+    Legal,
+    NamedLegal,
+    Reply,
+    TextDecoder,
+    TextEvaluation,
+    TextSample,
+)
 from gamespiel.agents.decoding.choice import Uniforms
+from gamespiel.agents.decoding.text import MAX_NEW_TOKENS
 from gamespiel.agents.engines import Engine, make_engine
 from gamespiel.agents.models import LoraSettings, ModelSettings, add_adapters, load_base, load_tokenizer
 from gamespiel.agents.optimizer import ScaledAdamW
@@ -25,6 +37,9 @@ from task_gym.wrappers import NamedText
 
 Masks = npt.NDArray[Any] | Tensor
 Tokens = tuple[int, ...]
+Evaluation = ChoiceEvaluation | TextEvaluation
+
+DECODERS = ("choice", "text")
 
 
 class MissingMaskError(ValueError):
@@ -51,30 +66,54 @@ class PolicySample(NamedTuple):
     legal_mass: Tensor
 
 
-class LLMPolicy(MaskableActorCriticPolicy):
-    """A distribution over legal actions and a value, both read from one language model.
+class ReplySample(NamedTuple):
+    """Replies as text, one row per state; n rows.
 
-    The actor is the model with LoRA adapters on a frozen base, decoded over the legal actions' texts
-    (``gamespiel.agents.decoding.choice``). The critic is a zero-initialised linear head on the last prompt
-    token's hidden state, outside PEFT. The reference policy is the same model without its adapters.
+    Attributes:
+        replies: The replies, n of them.
+        values: The critic's estimates, float32 (n,).
+        log_probs: Per reply, log-probabilities of its tokens, float32 (tokens,).
+    """
+
+    replies: Sequence[Reply]
+    values: Tensor
+    log_probs: Sequence[npt.NDArray[np.float32]]
+
+
+class LLMPolicy(MaskableActorCriticPolicy):
+    """A distribution over answers and a value, both read from one language model.
+
+    The actor is the model with LoRA adapters on a frozen base. With ``decode="choice"`` it chooses among the
+    legal actions' texts (``gamespiel.agents.decoding.choice``): a turn is one decision, and an action is a
+    number. With ``decode="text"`` it writes (``gamespiel.agents.decoding.text``): each token of a turn is a
+    decision, an action is the tuple of a reply's tokens where it is scored and the reply's text where it is
+    predicted, and masks are not looked at.
+
+    The critic is a zero-initialised linear head on the last prompt token's hidden state, outside PEFT. The
+    reference policy is the same model without its adapters.
 
     Observations are texts (a string, or a sequence or object array of them) or token ids. Token ids come from
     the tokens wrapper: int32 (n, length), padded on the right with the tokenizer's pad. Action masks are
-    required when an action is drawn or scored: shape (n, n_actions), true = legal.
+    required when an action is chosen or scored: shape (n, n_actions), true = legal.
 
-    An action is written as its number or, with ``answer="name"``, as its name in the state. Observations must
-    then be ``task_gym.wrappers.NamedText``, which ``task_gym.wrappers.NamedActions`` returns.
+    A chosen action is written as its number or, with ``answer="name"``, as its name in the state.
+    Observations must then be ``task_gym.wrappers.NamedText``, which ``task_gym.wrappers.NamedActions``
+    returns.
 
     Its ``state_dict`` has the trained weights, adapters and head; the base is addressed by name.
 
     Args:
         observation_space: A Text space, or a Box of token ids.
-        action_space: Discrete(n).
+        action_space: Discrete(n), or a Text space where the policy writes.
         lr_schedule: The actor's learning rate by progress remaining.
         use_sde: Must be False; Stable-Baselines3 passes it.
         model: ``ModelSettings``, or a mapping of its fields.
         lora: ``LoraSettings``, or a mapping of its fields.
-        answer: "id" or "name": how an action is written.
+        answer: "id" or "name": how a chosen action is written.
+        decode: "choice" or "text"; None for what the action space takes.
+        think: Whether the chat template's switch for thinking is on, if it has one; for "text" alone.
+        max_new_tokens: The most tokens of a reply, its end included; for "text" alone.
+        temperature: Divides the logits of replies, in sampling and in scoring; choices have temperature 1.
         critic_lr_multiplier: The critic's learning rate over the actor's.
         weight_decay: AdamW's weight decay.
         betas: AdamW's betas.
@@ -97,6 +136,10 @@ class LLMPolicy(MaskableActorCriticPolicy):
         model: ModelSettings | Mapping[str, Any] | None = None,
         lora: LoraSettings | Mapping[str, Any] | None = None,
         answer: str = "id",
+        decode: str | None = None,
+        think: bool = False,
+        max_new_tokens: int = MAX_NEW_TOKENS,
+        temperature: float = 1.0,
         critic_lr_multiplier: float = 10.0,
         weight_decay: float = 0.0,
         betas: tuple[float, float] = (0.9, 0.999),
@@ -105,15 +148,15 @@ class LLMPolicy(MaskableActorCriticPolicy):
     ) -> None:
         if use_sde:
             raise ValueError("state-dependent exploration is for continuous actions, not for language models")
-        if not isinstance(action_space, spaces.Discrete):
-            raise ValueError(f"LLMPolicy chooses among Discrete actions, got {action_space}")
+        decode = _checked_decode(decode, action_space, think)
         if not _holds_texts(observation_space):
             raise ValueError(
                 "LLMPolicy reads texts (a Text space) or token ids (a Box of integers of shape (length,)), "
                 f"got {observation_space}"
             )
         check_choice("answer", answer, ("id", "name"))
-        if answer == "name" and not isinstance(observation_space, spaces.Text):
+        choosing = decode == "choice"
+        if choosing and answer == "name" and not isinstance(observation_space, spaces.Text):
             raise ValueError(
                 f"names of actions come with texts, and not with {observation_space}: answer 'id'"
             )
@@ -122,29 +165,42 @@ class LLMPolicy(MaskableActorCriticPolicy):
         self.model_settings = model if isinstance(model, ModelSettings) else ModelSettings(**(model or {}))
         self.lora_settings = lora if isinstance(lora, LoraSettings) else LoraSettings(**(lora or {}))
         self.answer, self.critic_lr_multiplier = answer, critic_lr_multiplier
+        self.decode, self.think = decode, think
+        self.max_new_tokens, self.temperature = max_new_tokens, temperature
         self.weight_decay, self.betas, self.seed = weight_decay, betas, seed
         base = load_base(self.model_settings, device, seed)
         self.model = add_adapters(base, self.lora_settings, seed)
-        self.codec = ChatCodec(load_tokenizer(self.model_settings), numbers=answer == "id")
+        numbers = choosing and answer == "id"
+        self.codec = ChatCodec(load_tokenizer(self.model_settings), numbers=numbers, think=think)
         self.engine: Engine = make_engine(
             self.model,
             self.model_settings.reading,
             gradient_checkpointing=self.model_settings.gradient_checkpointing,
         )
         self.decoder = ChoiceDecoder(self.codec, self.engine)
+        #: Writes replies; None if the policy chooses among legal actions.
+        self.writer = None if choosing else self.make_writer(max_new_tokens)
         hidden_size = base.config.get_text_config().hidden_size
         self.value_head = nn.utils.skip_init(nn.Linear, hidden_size, 1, device=device)
         nn.init.zeros_(self.value_head.weight)
         nn.init.zeros_(self.value_head.bias)
-        self.optimizer = ScaledAdamW(
+        self.optimizer = self._make_optimizer(lr_schedule(1.0))
+
+    def _make_optimizer(self, rate: float) -> ScaledAdamW:
+        return ScaledAdamW(
             [
                 {"params": self.adapter_parameters(), "lr_scale": 1.0},
-                {"params": list(self.value_head.parameters()), "lr_scale": critic_lr_multiplier},
+                {"params": list(self.value_head.parameters()), "lr_scale": self.critic_lr_multiplier},
             ],
-            lr=lr_schedule(1.0),
-            betas=betas,
-            weight_decay=weight_decay,
+            lr=rate,
+            betas=self.betas,
+            weight_decay=self.weight_decay,
         )
+
+    def make_writer(self, max_new_tokens: int) -> TextDecoder:
+        """Returns what writes the model's replies, at this policy's temperature (1 if it chooses)."""
+        temperature = self.temperature if self.decode == "text" else 1.0
+        return TextDecoder(self.codec, self.engine, max_new_tokens=max_new_tokens, temperature=temperature)
 
     # -- parameters ----------------------------------------------------------------------------------------
 
@@ -201,6 +257,10 @@ class LLMPolicy(MaskableActorCriticPolicy):
             "model": self.model_settings,
             "lora": self.lora_settings,
             "answer": self.answer,
+            "decode": self.decode,
+            "think": self.think,
+            "max_new_tokens": self.max_new_tokens,
+            "temperature": self.temperature,
             "critic_lr_multiplier": self.critic_lr_multiplier,
             "weight_decay": self.weight_decay,
             "betas": self.betas,
@@ -237,7 +297,10 @@ class LLMPolicy(MaskableActorCriticPolicy):
 
         Raises:
             MissingMaskError: the masks are missing, of another shape, or one allows nothing.
+            ValueError: this policy writes replies, which no mask limits.
         """
+        if self.writer is not None:
+            raise ValueError("a policy that writes replies (decode='text') has no distribution under a mask")
         if action_masks is None:
             raise MissingMaskError(
                 "LLMPolicy needs action_masks: shape (n, n_actions), true = legal; "
@@ -286,52 +349,84 @@ class LLMPolicy(MaskableActorCriticPolicy):
 
     # -- Stable-Baselines3's verbs -------------------------------------------------------------------------
 
-    def sample(self, observations: Any, action_masks: Masks | None, uniforms: Uniforms) -> PolicySample:
-        """Draws actions with the given noise (see ``ChoiceDecoder.sample``)."""
+    def sample(
+        self, observations: Any, action_masks: Masks | None, uniforms: Uniforms
+    ) -> PolicySample | ReplySample:
+        """Draws actions, or replies, with the given noise (see ``sample`` of the decoders)."""
         prompts = self.prompts(observations)
+        if self.writer is not None:
+            return self._replies(self.writer.sample(prompts, uniforms))
         legal = self.written(observations, self.legal(action_masks, len(prompts)))
-        drawn = self.decoder.sample(prompts, legal, uniforms)
-        with torch.no_grad():
-            values = self.value_of(drawn.hidden)
+        return self._choices(self.decoder.sample(prompts, legal, uniforms))
+
+    def best(self, observations: Any, action_masks: Masks | None) -> PolicySample | ReplySample:
+        """Returns the most probable legal actions, the lowest id of equals, or replies written greedily."""
+        prompts = self.prompts(observations)
+        if self.writer is not None:
+            return self._replies(self.writer.best(prompts))
+        legal = self.written(observations, self.legal(action_masks, len(prompts)))
+        return self._choices(self.decoder.best(prompts, legal))
+
+    @torch.no_grad()
+    def _choices(self, drawn: ChoiceSample) -> PolicySample:
+        values = self.value_of(drawn.hidden)
         return PolicySample(drawn.actions, values, drawn.log_probs, drawn.legal_mass)
 
-    def best(self, observations: Any, action_masks: Masks | None) -> PolicySample:
-        """Returns the most probable legal actions, the lowest id of equals, in one pass of the model."""
-        prompts = self.prompts(observations)
-        legal = self.written(observations, self.legal(action_masks, len(prompts)))
-        chosen = self.decoder.best(prompts, legal)
-        with torch.no_grad():
-            values = self.value_of(chosen.hidden)
-        return PolicySample(chosen.actions, values, chosen.log_probs, chosen.legal_mass)
+    @torch.no_grad()
+    def _replies(self, drawn: TextSample) -> ReplySample:
+        return ReplySample(drawn.replies, self.value_of(drawn.hidden), drawn.log_probs)
 
     def forward(
         self, obs: Any, deterministic: bool = False, action_masks: Masks | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns actions int64 (n,), values float32 (n, 1) and log-probabilities float32 (n,)."""
-        prompts = self.prompts(obs)
+    ) -> tuple[Any, Tensor, Tensor]:
+        """Returns actions, values float32 (n, 1) and log-probabilities float32 (n,).
+
+        Actions are int64 (n,), or the replies' texts as an object array (n,).
+        """
         if deterministic:
             drawn = self.best(obs, action_masks)
         else:
-            drawn = self.sample(
-                obs, action_masks, lambda depth: torch.rand(len(prompts), dtype=torch.float64).numpy()
-            )
-        return torch.from_numpy(drawn.actions).to(self.engine.device), drawn.values[:, None], drawn.log_probs
+            n = len(self.prompts(obs))
+            drawn = self.sample(obs, action_masks, lambda depth: torch.rand(n, dtype=torch.float64).numpy())
+        values = drawn.values[:, None]
+        if isinstance(drawn, PolicySample):
+            return torch.from_numpy(drawn.actions).to(self.engine.device), values, drawn.log_probs
+        texts = np.empty(len(drawn.replies), dtype=object)
+        texts[:] = [reply.text for reply in drawn.replies]
+        totals = [float(log_probs.sum()) for log_probs in drawn.log_probs]
+        return texts, values, torch.tensor(totals, device=self.engine.device)
 
     def evaluate_actions(
         self, obs: Any, actions: Any, action_masks: Masks | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns values (n, 1), log-probabilities (n,) and entropies (n,), float32 and differentiable."""
+        """Returns values (n, 1), log-probabilities (n,) and entropies (n,), float32 and differentiable.
+
+        Those of a reply are sums over its tokens.
+        """
         evaluation, values = self.evaluate(obs, actions, action_masks)
-        return values[:, None], evaluation.log_probs, evaluation.entropy
+        log_probs, entropy = evaluation.log_probs, evaluation.entropy
+        if isinstance(evaluation, TextEvaluation):
+            log_probs, entropy = evaluation.per_turn(log_probs), evaluation.per_turn(entropy)
+        return values[:, None], log_probs, entropy
 
     def evaluate(
         self, obs: Any, actions: Any, action_masks: Masks | None, *, mass: bool = False
-    ) -> tuple[ChoiceEvaluation, Tensor]:
-        """Returns the full evaluation of given actions (``log_mass`` if asked), and values float32 (n,)."""
+    ) -> tuple[Evaluation, Tensor]:
+        """Returns the full evaluation of given actions, and values float32 (n,).
+
+        Args:
+            obs: The observations, n of them.
+            actions: Legal actions, or the tokens of replies.
+            action_masks: The masks of legal actions.
+            mass: Whether ``log_mass`` of legal actions is computed too.
+        """
         prompts = self.prompts(obs)
-        chosen = np.asarray(torch.as_tensor(actions).cpu()).astype(np.int64).reshape(-1).tolist()
-        legal = self.written(obs, self.legal(action_masks, len(prompts)))
-        evaluation = self.decoder.evaluate(prompts, legal, chosen, mass=mass)
+        evaluation: Evaluation
+        if self.writer is not None:
+            evaluation = self.writer.evaluate(prompts, actions)
+        else:
+            legal = self.written(obs, self.legal(action_masks, len(prompts)))
+            evaluation = self.decoder.evaluate(prompts, legal, _listed(actions), mass=mass)
         return evaluation, self.value_of(evaluation.hidden)
 
     def split(
@@ -342,9 +437,10 @@ class LLMPolicy(MaskableActorCriticPolicy):
         Turns with a common beginning come together. If one group is enough, it has the given order.
         """
         prompts = self.prompts(obs)
-        chosen = np.asarray(torch.as_tensor(actions).cpu()).astype(np.int64).reshape(-1).tolist()
+        if self.writer is not None:
+            return self.writer.split(prompts, actions, tokens)
         legal = self.written(obs, self.legal(action_masks, len(prompts)))
-        return self.decoder.split(prompts, legal, chosen, tokens, mass=mass)
+        return self.decoder.split(prompts, legal, _listed(actions), tokens, mass=mass)
 
     def predict_values(self, obs: Any) -> Tensor:
         """Returns values float32 (n, 1); no mask is needed, since no action is chosen."""
@@ -366,17 +462,38 @@ class LLMPolicy(MaskableActorCriticPolicy):
         """Returns exact probabilities over all actions as a torch Categorical of shape (n, n_actions)."""
         prompts = self.prompts(obs)
         legal = self.legal(action_masks, len(prompts))
-        probs = torch.zeros(len(prompts), int(self.action_space.n), dtype=torch.float64)  # type: ignore[attr-defined]
+        n = int(self.action_space.n)  # type: ignore[attr-defined]
+        probs = torch.zeros(len(prompts), n, dtype=torch.float64)
         for row, (actions, p) in enumerate(
             zip(legal, self.decoder.distribution(prompts, self.written(obs, legal)), strict=True)
         ):
             probs[row, list(actions)] = torch.from_numpy(p)
         return torch.distributions.Categorical(probs=probs)
 
+    def predict(
+        self,
+        observation: Any,
+        state: tuple[npt.NDArray[Any], ...] | None = None,
+        episode_start: npt.NDArray[Any] | None = None,
+        deterministic: bool = False,
+        action_masks: Any = None,
+    ) -> tuple[Any, tuple[npt.NDArray[Any], ...] | None]:
+        """Returns actions, or replies as text, and the given state.
+
+        One observation gets an action or a ``str``, several get an array of them.
+        """
+        if self.writer is None:
+            return super().predict(observation, state, episode_start, deterministic, action_masks)
+        observations, several = self.obs_to_tensor(observation)
+        with torch.no_grad():
+            texts = self.forward(observations, deterministic)[0]
+        return (texts if several else texts[0]), state
+
     def _predict(
         self, observation: Any, deterministic: bool = False, action_masks: Masks | None = None
     ) -> Tensor:
-        return self.forward(observation, deterministic, action_masks)[0]
+        actions: Tensor = self.forward(observation, deterministic, action_masks)[0]
+        return actions
 
     def value_of(self, hidden: Tensor) -> Tensor:
         values: Tensor = self.value_head(hidden.float()).squeeze(-1)
@@ -394,3 +511,24 @@ def _holds_texts(space: spaces.Space[Any]) -> bool:
         isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.integer) and len(space.shape) == 1
     )
     return token_ids or isinstance(space, spaces.Text)
+
+
+def _listed(actions: Any) -> list[int]:
+    chosen: list[int] = np.asarray(torch.as_tensor(actions).cpu()).astype(np.int64).reshape(-1).tolist()
+    return chosen
+
+
+def _checked_decode(decode: str | None, action_space: spaces.Space[Any], think: bool) -> str:
+    """Returns the decoder's name, after checking that it goes with the action space."""
+    takes = {"choice": spaces.Discrete, "text": spaces.Text}
+    if decode is None:
+        decode = "text" if isinstance(action_space, spaces.Text) else "choice"
+    check_choice("decode", decode, DECODERS)
+    if not isinstance(action_space, takes[decode]):
+        raise ValueError(
+            f"LLMPolicy chooses among Discrete actions (decode='choice') or writes into a Text space "
+            f"(decode='text'), got decode={decode!r} and {action_space}"
+        )
+    if think and decode != "text":
+        raise ValueError("think=True is for a policy that writes (decode='text'), not for one that chooses")
+    return decode

@@ -28,7 +28,7 @@ from gamespiel.agents.divergence import Backoff, DivergedError
 from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.kl_control import AdaptiveKLController
 from gamespiel.agents.metrics import rollout_metrics
-from gamespiel.agents.policy import LLMPolicy, PolicySample
+from gamespiel.agents.policy import LLMPolicy, PolicySample, ReplySample
 from gamespiel.agents.rollout import Episode, Masks, play
 from gamespiel.agents.schedules import schedule
 from gamespiel.agents.update import Update
@@ -44,13 +44,14 @@ class LLMPPO(OnPolicyAlgorithm):
     episode, turn), so a run that stops between steps continues as if it had not.
 
     Stable-Baselines3's callbacks, Logger, ``learn``, ``save``, ``load``, ``predict(obs, action_masks=)`` and
-    sb3-contrib's maskable ``evaluate_policy`` work; ``num_timesteps`` counts decisions. sb3-contrib's
+    sb3-contrib's maskable ``evaluate_policy`` work; ``num_timesteps`` counts turns. sb3-contrib's
     MaskablePPO is not the base: it assumes rectangular rollouts and numeric observations, and normalises
     advantages per minibatch.
 
     Args:
         policy: ``LLMPolicy`` or its name.
-        env: A ``TextVecEnv``, or one environment with Text observations and Discrete actions.
+        env: A ``TextVecEnv``, or one environment with Text observations. Among Discrete actions the policy
+            chooses; into a Text space it writes replies.
         learning_rate: The actor's: a number, or a function of the progress remaining (1 to 0).
         hyperparameters: All of them; the defaults of ``Hyperparameters`` if left out.
         ent_coef: Weight of the entropy bonus: a number, or a function of the progress remaining.
@@ -113,7 +114,7 @@ class LLMPPO(OnPolicyAlgorithm):
             seed=seed,
             device=device,
             _init_setup_model=False,
-            supported_action_spaces=(spaces.Discrete,),
+            supported_action_spaces=(spaces.Discrete, spaces.Text),
         )
         self.entropy_schedule = FloatSchedule(_scheduled(ent_coef, chosen.ent_schedule, chosen.ent_coef))
         horizon = chosen.kl_horizon if chosen.adaptive_kl else None
@@ -148,16 +149,25 @@ class LLMPPO(OnPolicyAlgorithm):
             "seed": self.seed,
             "critic_lr_multiplier": self.hyperparameters.critic_lr_multiplier,
             "betas": (0.9, self.hyperparameters.adam_beta2),
+            **self._writing,
             **self.policy_kwargs,
             "device": str(self.device),
         }
         make_policy: type[LLMPolicy] = self.policy_class  # type: ignore[assignment]
         self.policy = make_policy(self.observation_space, self.action_space, self.lr_schedule, **keywords)
         self.tokens_per_forward = self.hyperparameters.tokens_per_forward
-        n_actions = int(self.action_space.n)  # type: ignore[attr-defined]
+        n_actions = int(self.action_space.n) if isinstance(self.action_space, spaces.Discrete) else 0
         self.rollout_buffer = TurnBuffer(
             n_actions, self.gamma, self.gae_lambda, self.hyperparameters.normalize_advantage, self.device
         )
+
+    @property
+    def _writing(self) -> dict[str, Any]:
+        """The policy's keywords of replies, if it writes."""
+        if not isinstance(self.action_space, spaces.Text):
+            return {}
+        numbers = self.hyperparameters
+        return {"max_new_tokens": numbers.max_new_tokens, "temperature": numbers.temperature}
 
     # -- the loop ------------------------------------------------------------------------------------------
 
@@ -252,7 +262,9 @@ class LLMPPO(OnPolicyAlgorithm):
         callback.on_rollout_end()
         return True
 
-    def _decide(self, texts: list[str], masks: Masks, episodes: list[int], turn: int) -> PolicySample:
+    def _decide(
+        self, texts: list[str], masks: Masks, episodes: list[int], turn: int
+    ) -> PolicySample | ReplySample:
         def uniforms(depth: int) -> Any:
             return noise.action_uniforms(
                 self.seed or 0, self.step, turn, depth, self.hyperparameters.batch_size, episodes
@@ -268,12 +280,15 @@ class LLMPPO(OnPolicyAlgorithm):
     def _fill_buffer(self, episodes: Sequence[Episode]) -> None:
         buffer = self.rollout_buffer
         buffer.reset()
+        penalty = self.hyperparameters.cut_penalty
         cut = [e for e in episodes if e.truncated and not e.fault]
         for episode in episodes:
             for turn in () if episode.fault else episode.turns:
+                action, log_prob = turn.scored
+                reward = turn.reward - penalty * (turn.reply is not None and turn.reply.cut)
                 buffer.add(
-                    episode.index, turn.observation, turn.action, turn.action_mask, turn.reward,
-                    turn.value, turn.log_prob, episode.group,
+                    episode.index, turn.observation, action, turn.action_mask, reward,
+                    turn.value, log_prob, episode.group,
                 )  # fmt: skip
         if cut:
             texts = [e.final_observation for e in cut]
@@ -373,10 +388,10 @@ class LLMPPO(OnPolicyAlgorithm):
         deterministic: bool = False,
         action_masks: Any = None,
     ) -> tuple[np.ndarray[Any, Any], tuple[np.ndarray[Any, Any], ...] | None]:
-        """Actions for texts (one, or several) under their masks, true = legal.
+        """Actions for texts (one, or several) under their masks, true = legal; or replies, without masks.
 
         Raises:
-            MissingMaskError: without masks.
+            MissingMaskError: the policy chooses, and there are no masks.
         """
         return self.policy.predict(
             observation, state, episode_start, deterministic, action_masks=action_masks

@@ -5,34 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 from sb3_contrib.common.maskable.utils import EXPECTED_METHOD_NAME
-from torch import Tensor
 
 from gamespiel.agents.decoding.text import Reply
-from gamespiel.agents.policy import PolicySample
+from gamespiel.agents.policy import PolicySample, ReplySample
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.wrappers import NamedText
 
 Masks = npt.NDArray[np.bool_]
-
-
-class ReplySample(NamedTuple):
-    """Replies as text, one row per state; n rows.
-
-    Attributes:
-        replies: The replies, n of them.
-        values: The critic's estimates, float32 (n,).
-        log_probs: Log-probabilities of the replies, float32 (n,).
-    """
-
-    replies: Sequence[Reply]
-    values: Tensor
-    log_probs: Tensor
 
 
 Decide = Callable[[list[str], Masks, list[int], int], PolicySample | ReplySample]
@@ -59,6 +44,7 @@ class Turn:
         legal_mass: The unmasked model's mass on legal answers; NaN for a reply.
         reward: The reward of the action.
         reply: The reply, in environments that take text.
+        token_log_probs: Log-probabilities of its tokens, float32 (tokens,).
     """
 
     observation: str
@@ -69,6 +55,15 @@ class Turn:
     legal_mass: float
     reward: float = 0.0
     reply: Reply | None = None
+    token_log_probs: npt.NDArray[np.float32] | None = None
+
+    @property
+    def scored(self) -> tuple[int, float] | tuple[tuple[int, ...], npt.NDArray[np.float32]]:
+        """What is learned: the action with its log-probability, or the reply's tokens with theirs."""
+        if self.reply is None:
+            return self.action, self.log_prob
+        assert self.token_log_probs is not None
+        return self.reply.tokens, self.token_log_probs
 
     @property
     def given(self) -> int | str:
@@ -209,12 +204,13 @@ def _play_wave(
 
 def _turns(shown: list[str], masks: Masks, drawn: PolicySample | ReplySample) -> list[Turn]:
     """Returns the decisions as turns that have no reward yet."""
-    values, log_probs = drawn.values.cpu().tolist(), drawn.log_probs.cpu().tolist()
+    values = drawn.values.cpu().tolist()
     if isinstance(drawn, ReplySample):
-        replied = zip(shown, masks, values, log_probs, drawn.replies, strict=True)
+        replied = zip(shown, masks, values, drawn.log_probs, drawn.replies, strict=True)
         return [
-            Turn(text, mask, -1, value, log_prob, math.nan, reply=reply)
-            for text, mask, value, log_prob, reply in replied
+            Turn(text, mask, -1, value, float(own.sum()), math.nan, reply=reply, token_log_probs=own)
+            for text, mask, value, own, reply in replied
         ]
+    log_probs = drawn.log_probs.cpu().tolist()
     columns = (shown, masks, drawn.actions.tolist(), values, log_probs, drawn.legal_mass.cpu().tolist())
     return [Turn(*row) for row in zip(*columns, strict=True)]

@@ -7,7 +7,7 @@ import itertools
 import logging
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from gamespiel.agents.divergence import DivergedError
 from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.losses import clipped_policy_loss, illegality_loss, value_loss
 from gamespiel.agents.metrics import Means
-from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.policy import Evaluation, LLMPolicy
 
 REFERENCE_BATCH = 256
 """Turns that the reference scores together, if an optimizer step has fewer."""
@@ -41,20 +41,25 @@ class Update:
     splits them into forwards, which changes only the order of float sums. Out of memory, the budget is halved
     and the optimizer step is repeated. An optimizer step whose loss or gradient is not finite is skipped.
 
+    A turn is one decision, the choice of an action, or as many as its reply has tokens. Each token's ratio is
+    its own, and its advantage is its turn's. The policy's loss, the entropy and the divergence are means over
+    all decisions of an optimizer step, so that a long reply weighs as much as its tokens do ("token-level
+    policy gradient loss", DAPO, arXiv:2503.14476, section 3.3). The value loss is a mean over its turns.
+
     In float32 each epoch draws its own optimizer batches. In other types a turn's log-probability depends on
     the turns that share its forward, by more than an update changes it. There the batches are drawn once,
     epochs permute their order, and the rollout's log-probabilities are replaced by those of the same
     forwards. If memory runs out after the first optimizer step, smaller forwards keep those of the larger.
 
-    Metrics in ``means``; those without another word are means over turns:
+    Metrics in ``means``; those without another word are means over decisions, ``value_loss`` over turns:
         policy_loss, value_loss, entropy: The parts of the loss.
-        kl_ref: KL(policy || reference).
+        kl_ref: KL(policy || reference). For replies ``kl_estimator`` says how it is found.
         legal_loss: Minus the log of the legal mass on the turn's path, as far as it is below the target.
         legal_mass: Mass that the model without a mask gives to legal answers on the turn's path, every token
-            and the end of turn included.
+            and the end of turn included. Replies have neither of the two.
         approx_kl: Estimate of KL(policy that played || policy).
-        clip_fraction: Share of turns outside the trust region.
-        exact_entropy: Share of turns whose entropy and ``kl_ref`` are exact.
+        clip_fraction: Share of decisions outside the trust region.
+        exact_entropy: Share of turns whose entropy and ``kl_ref`` are exact; not for replies.
         actor_grad_norm, critic_grad_norm: Mean norms before clipping.
         sampler_gap, sampler_gap_max: Mean and largest absolute difference between the log-probability of the
             rollout and that of the update's own forward, before the first optimizer step. In float32 they are
@@ -94,12 +99,14 @@ class Update:
         self.tokens_per_backward, self.skipped_in_a_row = tokens_per_backward, skipped_in_a_row
         self.on_progress = on_progress
         self.means = Means()
+        self._exact = hyperparameters.kl_estimator == "exact"
         self._float32 = policy.dtype == torch.float32
         self._played = np.array(buffer.log_probs)
         self._steps_taken = 0
         self._skipped = 0
         self._critic_only = step < hyperparameters.critic_warmup_steps
-        self._mass = hyperparameters.legal_coef > 0 and not self._critic_only
+        masked = policy.writer is None
+        self._mass = masked and hyperparameters.legal_coef > 0 and not self._critic_only
 
     def run(self) -> Means:
         """Makes the passes; returns the metrics.
@@ -148,19 +155,21 @@ class Update:
         """Returns turns in the parts that share a forward with gradients."""
         return self._split(self.buffer.batch(index), self.tokens_per_backward)
 
-    def _evaluate(self, batch: TurnBatch, *, mass: bool) -> tuple[ChoiceEvaluation, Tensor]:
+    def _evaluate(self, batch: TurnBatch, *, mass: bool) -> tuple[Evaluation, Tensor]:
         return self.policy.evaluate(batch.observations, batch.actions, batch.action_masks, mass=mass)
 
     def _halve(self, index: Turns) -> None:
         """Halves the budget after these turns found no memory."""
         memory.release()
-        prompts = self.policy.prompts([self.buffer.observations[turn] for turn in index])
-        self.tokens_per_backward = memory.halved("ppo.tokens_per_backward", self.tokens_per_backward, prompts)
+        texts = self.policy.prompts([self.buffer.observations[turn] for turn in index])
+        if self.policy.writer is not None:
+            texts = [(*text, *self.buffer.actions[turn]) for text, turn in zip(texts, index, strict=True)]
+        self.tokens_per_backward = memory.halved("ppo.tokens_per_backward", self.tokens_per_backward, texts)
 
     # -- without gradients ---------------------------------------------------------------------------------
 
     def _reference(self) -> _Reference:
-        """Returns the reference's log-probabilities of all turns."""
+        """Returns what the divergence from the reference needs of all turns."""
         if self._float32:
             batches = list(self.buffer.get(max(self._batch_size, REFERENCE_BATCH)))
         else:
@@ -174,7 +183,7 @@ class Update:
         return _Reference(len(self.buffer), parts)
 
     def _in_parts(self, batch: TurnBatch) -> list[_Scored]:
-        """Returns the nodes of a batch's turns under the policy as it is."""
+        """Returns what the divergence needs of a batch's turns, under the policy as it is."""
         budget, scored = self.policy.engine.tokens_per_forward, []
         # The engine keeps to the budget by itself. But after it was lowered, logits have to be fewer too.
         lowered = budget < self.hyperparameters.tokens_per_forward
@@ -182,8 +191,20 @@ class Update:
             # Only where a forward's shape matters does the reference read the end of answers, too.
             evaluation, _ = self._evaluate(part, mass=self._mass and not self._float32)
             count = np.bincount(evaluation.turns.cpu().numpy(), minlength=len(part.index))
-            scored.append(_Scored(part.index, count, evaluation.nodes))
+            scored.append(_Scored(part.index, count, self._kept(evaluation)))
         return scored
+
+    def _kept(self, evaluation: Evaluation) -> Tensor:
+        """Returns what ``_divergence`` needs of the reference: a row per branching node, or per token."""
+        if isinstance(evaluation, ChoiceEvaluation):
+            return evaluation.nodes
+        return evaluation.states if self._exact else evaluation.log_probs[:, None]
+
+    def _divergence(self, evaluation: Evaluation, reference: Tensor) -> Tensor:
+        """Returns KL(policy || reference) at each decision, (k,)."""
+        if isinstance(evaluation, ChoiceEvaluation) or self._exact:
+            return evaluation.kl_to(reference)
+        return evaluation.kl_estimate(reference[:, 0])
 
     def _score_again(self) -> None:
         """Replaces the log-probabilities of the rollout by those of the update's own forwards."""
@@ -203,8 +224,7 @@ class Update:
     def _score_batch(self, index: Turns) -> None:
         for batch in self._forwards(index):
             evaluation, _ = self._evaluate(batch, mass=self._mass)
-            for turn, log_prob in zip(batch.index, evaluation.log_probs.tolist(), strict=True):
-                self.buffer.log_probs[turn] = log_prob
+            self.buffer.replace_log_probs(batch.index, evaluation.log_probs.tolist())
 
     def _record_gap(self, gap: Tensor) -> None:
         self.means.record("sampler_gap", float(gap.abs().mean()))
@@ -260,12 +280,16 @@ class Update:
         """Accumulates the gradient of the mean loss of these turns, and clips it."""
         tried = _Tried()
         self.policy.optimizer.zero_grad(set_to_none=True)
-        for batch in self._forwards(index):
-            loss = self._loss(batch, reference.of(batch.index), tried)
+        forwards = self._forwards(index)
+        decisions = sum(len(batch.old_log_prob) for batch in forwards)
+        for batch in forwards:
+            parts = self._loss(batch, reference.of(batch.index), tried)
+            loss = parts.decisions * (len(batch.old_log_prob) / decisions)
+            loss = loss + parts.turns * (len(batch.index) / len(index))
             if not (math.isfinite(loss.detach()) and math.isfinite(tried.means["kl_ref"])):
                 tried.finite = False
                 return tried
-            (loss * (len(batch.index) / len(index))).backward()
+            loss.backward()
         for name, group in zip(("actor", "critic"), self.policy.optimizer.param_groups, strict=True):
             # Apart, or the critic's gradient, which dwarfs the actor's at first, would scale that away.
             norm = torch.nn.utils.clip_grad_norm_(group["params"], self.hyperparameters.max_grad_norm)
@@ -273,42 +297,49 @@ class Update:
             tried.finite &= math.isfinite(norm)
         return tried
 
-    def _loss(self, batch: TurnBatch, reference: Tensor, tried: _Tried) -> Tensor:
+    def _loss(self, batch: TurnBatch, reference: Tensor, tried: _Tried) -> _Loss:
         numbers = self.hyperparameters
         with torch.set_grad_enabled(not self._critic_only):
             evaluation, values = self._evaluate(batch, mass=self._mass)
         tried.gaps.append(evaluation.log_probs.detach() - batch.old_log_prob)
-        policy = clipped_policy_loss(
-            evaluation.log_probs, batch.old_log_prob, batch.advantages, numbers.cliprange
-        )
+        advantages = batch.advantages.index_select(0, batch.turns)
+        policy = clipped_policy_loss(evaluation.log_probs, batch.old_log_prob, advantages, numbers.cliprange)
         critic = value_loss(values, batch.returns)
-        entropy, kl = evaluation.entropy.mean(), evaluation.kl_to(reference).mean()
-        legal: Tensor | float = 0.0
-        if evaluation.log_mass is not None:
-            legal = illegality_loss(evaluation.log_mass, numbers.legal_target)
-            tried.means.add("legal_loss", float(legal.detach()), len(batch.index))
-            tried.means.add("legal_mass", float(evaluation.log_mass.detach().exp().mean()), len(batch.index))
+        entropy, kl = evaluation.entropy.mean(), self._divergence(evaluation, reference).mean()
+        legal = self._legality(evaluation, tried) if isinstance(evaluation, ChoiceEvaluation) else 0.0
+        tried.add("value_loss", critic, len(batch.index))
         for name, value in {
             "policy_loss": policy.loss,
-            "value_loss": critic,
             "entropy": entropy,
             "kl_ref": kl,
             "approx_kl": policy.approx_kl,
             "clip_fraction": policy.clip_fraction,
-            "exact_entropy": evaluation.exact.mean(),
         }.items():
-            number = float(value.detach() if isinstance(value, Tensor) else value)
-            tried.means.add(name, number, len(batch.index))
+            tried.add(name, value, len(batch.old_log_prob))
         if self._critic_only:
             # From a state without history: the adapters must not drift while the critic is still ignorant.
-            return numbers.vf_coef * value_loss(self.policy.value_of(evaluation.hidden), batch.returns)
-        return (
-            policy.loss
-            + numbers.vf_coef * critic
-            - self.ent_coef * entropy
-            + self.kl_coef * kl
-            + numbers.legal_coef * legal
-        )
+            critic = value_loss(self.policy.value_of(evaluation.hidden), batch.returns)
+            return _Loss(0.0, numbers.vf_coef * critic)
+        loss = policy.loss - self.ent_coef * entropy + self.kl_coef * kl + numbers.legal_coef * legal
+        return _Loss(loss, numbers.vf_coef * critic)
+
+    def _legality(self, evaluation: ChoiceEvaluation, tried: _Tried) -> Tensor | float:
+        """Returns the loss of probability on illegal answers, if it is trained, and notes what is legal."""
+        turns = len(evaluation.exact)
+        tried.add("exact_entropy", evaluation.exact.mean(), turns)
+        if evaluation.log_mass is None:
+            return 0.0
+        loss = illegality_loss(evaluation.log_mass, self.hyperparameters.legal_target)
+        tried.add("legal_loss", loss, turns)
+        tried.add("legal_mass", evaluation.log_mass.detach().exp().mean(), turns)
+        return loss
+
+
+class _Loss(NamedTuple):
+    """The loss of a forward: the mean over its decisions, and that over its turns (the critic's)."""
+
+    decisions: Tensor | float
+    turns: Tensor
 
 
 class _Tried:
@@ -319,23 +350,27 @@ class _Tried:
         self.gaps: list[Tensor] = []
         self.finite = True
 
+    def add(self, name: str, value: Any, weight: int) -> None:
+        self.means.add(name, float(value.detach() if isinstance(value, Tensor) else value), weight)
+
 
 class _Scored(NamedTuple):
-    """Nodes on the paths of some turns.
+    """What was read of the reference at the branching nodes, or the tokens, of some turns.
 
     Attributes:
         index: The turns, int64 (b,).
-        count: Nodes per turn, int64 (b,).
-        nodes: Log-probabilities of the nodes' children, float32 (k, c), padded with -inf.
+        count: Nodes or tokens per turn, int64 (b,).
+        rows: One row each, (k, c): log-probabilities of a node's children, padded with -inf, or of a token,
+            or the hidden state that predicts a token.
     """
 
     index: Turns  # type: ignore[assignment]  # hides tuple.index, which nobody calls
     count: Turns  # type: ignore[assignment]  # and tuple.count
-    nodes: Tensor
+    rows: Tensor
 
 
 class _Reference:
-    """The reference's log-probabilities at all nodes on the turns' paths.
+    """What was read of the reference on all turns.
 
     Args:
         turns: Number of turns in all.
@@ -344,14 +379,14 @@ class _Reference:
 
     def __init__(self, turns: int, parts: Sequence[_Scored]) -> None:
         self._first, self._count = np.zeros((2, turns), dtype=np.int64)
-        width, tables, filled = max(part.nodes.shape[1] for part in parts), [], 0
-        for index, count, nodes in parts:
+        width, tables, filled = max(part.rows.shape[1] for part in parts), [], 0
+        for index, count, rows in parts:
             self._first[index], self._count[index] = filled + count.cumsum() - count, count
-            filled += len(nodes)
-            tables.append(torch.nn.functional.pad(nodes, (0, width - nodes.shape[1]), value=-torch.inf))
-        self._nodes = torch.cat(tables)
+            filled += len(rows)
+            tables.append(torch.nn.functional.pad(rows, (0, width - rows.shape[1]), value=-torch.inf))
+        self._rows = torch.cat(tables)
 
     def of(self, index: Turns) -> Tensor:
-        """Returns the nodes of the given turns, in the turns' order."""
+        """Returns the rows of the given turns, in the turns' order."""
         rows = [np.arange(self._first[t], self._first[t] + self._count[t]) for t in index]
-        return self._nodes[np.concatenate(rows)]
+        return self._rows[np.concatenate(rows)]

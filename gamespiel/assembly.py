@@ -34,9 +34,15 @@ def settled(config: Config) -> Config:
 
 
 def make_one_env(config: EnvConfig, wrap: Wrap | None = None) -> gym.Env[Any, Any]:
-    """Returns the configured environment in ``wrap`` and, for answers by name, in ``NamedActions``."""
-    # Gymnasium's checker would slow every step of every copy; the tests run it.
+    """Returns the configured environment in ``wrap`` and, for choices by name, in ``NamedActions``.
+
+    With ``env.decode: text`` it is the one that takes replies as text.
+    """
     kind = kind_of(config)
+    if config.decode == "text":
+        env = kind.make_reply_env(config)
+        return env if wrap is None else wrap(env)
+    # Gymnasium's checker would slow every step of every copy; the tests run it.
     env = gym.make(kind.environment, disable_env_checker=True, **kind.arguments(config))
     env = env if wrap is None else wrap(env)
     return NamedActions(env) if config.answer == "name" else env
@@ -81,18 +87,24 @@ def policy_settings(config: Config) -> dict[str, Any]:
         ),
         "lora": LoraSettings(config.lora.r, config.lora.lora_alpha, tuple(config.lora.target_modules)),
         "answer": config.env.answer,
+        "decode": config.env.decode,
+        "think": config.env.think,
         "seed": config.run.seed,
     }
 
 
 def make_policy(config: Config, env: TextVecEnv | gym.Env[Any, Any]) -> LLMPolicy:
     """Returns the policy alone, for evaluation and play."""
+    limits: dict[str, Any] = {}
+    if config.env.decode == "text":
+        limits = {"max_new_tokens": config.ppo.max_new_tokens, "temperature": config.ppo.temperature}
     policy = LLMPolicy(
         env.observation_space,
         env.action_space,
         lambda remaining: config.ppo.learning_rate,
         device=str(device_of(config)),
         **policy_settings(config),
+        **limits,
     )
     policy.engine.tokens_per_forward = config.ppo.tokens_per_forward
     return policy

@@ -14,7 +14,6 @@ import torch
 from rich.console import Console
 
 from gamespiel.agents import checkpoint
-from gamespiel.agents.decoding.text import TextDecoder
 from gamespiel.agents.evaluation import (
     Measured,
     MeasuredReplies,
@@ -84,6 +83,8 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
             "decode": "choice and text" if options.unmasked else "text",
             "max_new_tokens": options.reply_tokens,
         }
+    if config.env.decode == "text" and options.agent is None:
+        results["temperature"] = config.ppo.temperature
     policy = None if options.agent else _policy(options, config, env, console, results)
     with reserved(results, _place(tasks, options), options.output) as path:
         results |= _values(options, config, policy, _where(options, tasks), console)
@@ -140,8 +141,11 @@ def _plain(rows: Mapping[str, Measured]) -> dict[str, Any]:
 
 
 def make_writer(policy: LLMPolicy, max_new_tokens: int) -> Writer:
-    """Returns what writes the model's replies, at temperature 1 over its whole vocabulary."""
-    return TextDecoder(policy.codec, policy.engine, max_new_tokens=max_new_tokens)
+    """Returns what writes the model's replies over its whole vocabulary.
+
+    A policy that was trained to write has the temperature of its training; another one has 1.
+    """
+    return policy.make_writer(max_new_tokens)
 
 
 def measure_written(
@@ -152,6 +156,7 @@ def measure_written(
     console: Console,
     *,
     greedy: bool = False,
+    when: str = "",
 ) -> Mapping[str, MeasuredReplies]:
     """Plays ``count`` episodes per seat by replies as text; returns their measures by group.
 
@@ -164,13 +169,14 @@ def measure_written(
         count: Episodes per seat; code tracing has one seat.
         console: Shows progress.
         greedy: Whether the most probable token is taken, always.
+        when: Prefix of the progress line.
     """
     kind, seed = kind_of(config.env), config.run.seed
     copies = min(kind.at_once(count), ENVIRONMENTS_AT_ONCE)
     envs = TextVecEnv([partial(kind.make_reply_env, config.env)] * copies)
     seeds = kind.seeds(envs, count, seed)
     decide = reply_agent(policy, writer, seed, len(seeds), greedy=greedy)
-    when = f"replies, {'greedy' if greedy else 'sampled'}: "
+    when = f"{when}replies, {'greedy' if greedy else 'sampled'}: "
     with _shown(config, console, when)(len(seeds)) as on_step:
         episodes = play_seeds(envs, decide, seeds, on_step)
     envs.close()
@@ -188,14 +194,18 @@ def measure_policy(
 ) -> Mapping[str, Measured]:
     """Plays ``count`` episodes per seat with a policy; returns their measures by group.
 
+    A policy that was trained to write is measured by its replies.
+
     Args:
         config: The environment and the seed.
-        policy: The policy, at temperature 1.
+        policy: The policy, as it was trained.
         count: Episodes per seat; code tracing has one seat.
         console: Shows progress.
         greedy: Whether the policy always takes its most probable action.
         when: Prefix of the progress line.
     """
+    if policy.writer is not None:
+        return measure_written(config, policy, policy.writer, count, console, greedy=greedy, when=when)
     kind, seed = kind_of(config.env), config.run.seed
     envs = make_envs(config.env, kind.at_once(count))
     seeds = kind.seeds(envs, count, seed)
@@ -207,7 +217,8 @@ def measure_policy(
 
 def measure_agent(config: Config, name: str, count: int, console: Console) -> Mapping[str, Measured]:
     """Plays ``count`` episodes per seat with a baseline, by name; returns their measures by group."""
-    kind, env = kind_of(config.env), config.env
+    # Baselines choose where a policy would write; those that reply make their own environment.
+    kind, env = kind_of(config.env), dataclasses.replace(config.env, decode="choice", think=False)
     copies, shown = partial(make_envs, env), _shown(config, console)
     episodes = kind.play_agent(name, env, count, config.run.seed, copies, shown)
     return _measured(kind.groups(episodes), measure)

@@ -28,7 +28,8 @@ class EvalOptions:
         greedy: Whether the policy always takes its most probable action.
         unmasked: Whether the model also plays the same games without a mask, by replies as text.
         decode: "choice" among the legal actions, or "text": replies alone, without a mask.
-        max_new_tokens: The most tokens of a reply; None for what the kind of task needs.
+        max_new_tokens: The most tokens of a reply; None for those of training, if the policy was trained to
+            write, else for what the kind of task needs.
         output: The file of results; None for one beside the checkpoint, or in ``runs``.
 
     Raises:
@@ -61,13 +62,20 @@ class EvalOptions:
     @property
     def replies(self) -> bool:
         """Whether replies as text are played."""
-        return self.unmasked or self.decode == "text"
+        return self.unmasked or self.decode == "text" or (self._writes and self.agent is None)
+
+    @property
+    def _writes(self) -> bool:
+        """Whether the policy was configured to write."""
+        return self.config.env.decode == "text"
 
     @property
     def reply_tokens(self) -> int:
         """The most tokens of a reply."""
+        if self.max_new_tokens is not None:
+            return self.max_new_tokens
         kind = KINDS[self.config.env.env_type]
-        return kind.max_new_tokens if self.max_new_tokens is None else self.max_new_tokens
+        return self.config.ppo.max_new_tokens if self._writes else kind.max_new_tokens
 
     def __post_init__(self) -> None:
         if self.checkpoint is not None and self.agent is not None:
@@ -80,7 +88,8 @@ class EvalOptions:
             )
         check_choice("--decode", self.decode, DECODERS, InvalidValueError)
         if self.replies:
-            self._check_replies("--unmasked" if self.unmasked else "--decode text")
+            text = "--decode text" if self.decode == "text" else "env.decode: text"
+            self._check_replies("--unmasked" if self.unmasked else text)
         elif self.max_new_tokens is not None:
             raise InvalidValueError("--max_new_tokens limits replies: give --unmasked or --decode text too")
         if self.num_episodes < 1:
@@ -93,6 +102,11 @@ class EvalOptions:
         if self.unmasked and self.decode == "text":
             raise InvalidValueError(
                 "give either --unmasked (masked beside text) or --decode text (text alone), and not both"
+            )
+        if self.unmasked and self._writes:
+            raise InvalidValueError(
+                "--unmasked compares replies with choices behind a mask, and this policy writes (env.decode: "
+                "text): leave it out"
             )
         if self.agent is not None:
             raise InvalidValueError(

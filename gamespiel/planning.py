@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from gamespiel.agents.architectures import architecture_of
+from gamespiel.agents.memory import LOGITS_LEARNED_FROM
 from gamespiel.agents.plan import GIB, WIDTHS, Load, Plan, plan, trained_parameters
 from gamespiel.config import Config, InvalidValueError, presets, resolve
 from gamespiel.kinds import kind_of
@@ -97,6 +98,10 @@ def load_of(config: Config) -> Load:
     turns = ppo.mini_batch_size * ppo.gradient_accumulation_steps
     scored = max(turns, REFERENCE_BATCH) if dtype == "float32" else turns
     nodes, prompt_tokens = NODES[config.env.answer], kind_of(config.env).prompt_tokens(config.env)
+    rows = max(nodes * scored, ppo.tokens_per_forward // OWN_TOKENS)
+    if config.env.decode == "text":  # each token of a reply is read, and has logits, made in parts
+        nodes, prompt_tokens = ppo.max_new_tokens, prompt_tokens + ppo.max_new_tokens
+        rows = 1 + LOGITS_LEARNED_FROM // architecture.vocabulary
     return Load(
         architecture=architecture,
         dtype=dtype,
@@ -108,7 +113,7 @@ def load_of(config: Config) -> Load:
         tokens_per_forward=ppo.tokens_per_forward,
         gradient_checkpointing=model.gradient_checkpointing,
         rows_backward=(nodes + 1) * min(turns, 1 + ppo.tokens_per_backward // OWN_TOKENS),
-        rows_forward=max(nodes * scored, ppo.tokens_per_forward // OWN_TOKENS),
+        rows_forward=rows,
         prompt_tokens=prompt_tokens,
         keep_checkpoints=config.run.keep_checkpoints,
         on_gpu=on_gpu,

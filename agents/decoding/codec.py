@@ -50,9 +50,9 @@ class PromptLengthError(TaskGymError):
 class ChatCodec:
     """Prompts and answers of one tokenizer.
 
-    A prompt is the chat template around one user message, with the generation prompt; thinking is off. An
-    answer is the action's text closed by the end-of-turn token: the control token that the template writes
-    after an assistant's message, or ``eos_token`` if it writes none.
+    A prompt is the chat template around one user message, with the generation prompt; thinking is off unless
+    asked for. An answer is the action's text closed by the end-of-turn token: the control token that the
+    template writes after an assistant's message, or ``eos_token`` if it writes none.
 
     Prompt and answer are tokenised apart, which gives the tokens of both together only if the tokenizer
     splits at the seam. The constructor checks this for numbers, each digit of which must be one token (Qwen's
@@ -66,6 +66,8 @@ class ChatCodec:
         tokenizer: A transformers tokenizer with a chat template.
         action_text: Returns the text of an action.
         numbers: Whether actions are answered by number.
+        think: Whether the template's switch for thinking is on, if it has one. Then a prompt may end with an
+            open ``<think>``.
 
     Raises:
         TokenBoundaryError: the tokenizer merges digits, merges across the seam, or has no end-of-turn token.
@@ -73,11 +75,16 @@ class ChatCodec:
     """
 
     def __init__(
-        self, tokenizer: Any, action_text: Callable[[int], str] = str, *, numbers: bool = True
+        self,
+        tokenizer: Any,
+        action_text: Callable[[int], str] = str,
+        *,
+        numbers: bool = True,
+        think: bool = False,
     ) -> None:
         self.tokenizer = tokenizer
         self.action_text = action_text
-        self.numbers = numbers
+        self.numbers, self.think = numbers, think
         self._template = self._find_template()
         self._controls = _control_tokens(tokenizer, self._template)
         self._control_ids = frozenset(self._controls.values())
@@ -93,7 +100,8 @@ class ChatCodec:
             self._check_digits()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"tokenizer": self.tokenizer, "action_text": self.action_text, "numbers": self.numbers}
+        names = ("tokenizer", "action_text", "numbers", "think")
+        return {name: getattr(self, name) for name in names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]  # caches do not pickle; the rest is cheap to redo
@@ -187,7 +195,7 @@ class ChatCodec:
                 chat_template=self._template,
                 tokenize=False,
                 add_generation_prompt=add_generation_prompt,
-                enable_thinking=False,  # Qwen3 answers at once; other templates ignore the variable
+                enable_thinking=self.think,  # without, Qwen3 answers at once; others ignore the variable
             )
         except (TemplateError, TypeError, ValueError) as error:
             roles = ", ".join(message["role"] for message in messages)
@@ -237,7 +245,7 @@ class ChatCodec:
                 "one that writes it as it is, and a generation prompt after it"
             )
         start, end = THOUGHTS
-        if ending.rpartition(start)[1] and end not in ending.rpartition(start)[2]:
+        if not self.think and ending.rpartition(start)[1] and end not in ending.rpartition(start)[2]:
             raise ChatTemplateError(
                 f"the chat template of {self._name} opens {start} before every answer, even with "
                 "enable_thinking=False; allowed: a model that can answer without thoughts"

@@ -10,6 +10,18 @@ from gamespiel.errors import ConfigError
 from gamespiel.kinds import KINDS, kind_of
 from gamespiel.kinds.base import Kind
 
+WITHOUT_EFFECT = {
+    "choice": (
+        ("temperature", "max_new_tokens", "cut_penalty", "kl_estimator"),
+        "it is for text replies (env.decode), and policies choose among legal answers at temperature 1.",
+    ),
+    "text": (
+        ("legal_coef", "legal_target"),
+        "it is for choices among legal answers (env.decode), and replies have none that are listed.",
+    ),
+}
+"""By ``env.decode``, keys of ``ppo`` that have no effect, and why."""
+
 
 def validate(config: Config) -> Config:
     """Returns ``config`` if its keys agree.
@@ -39,9 +51,24 @@ def _check_env(env: EnvConfig) -> None:
     chosen = [f"env.{name}" for name in CHOOSING if getattr(env, name) not in (None, ())]
     if len(chosen) > 1:
         raise ConfigError(f"only one key may choose the {kind.unit}, not {' and '.join(chosen)}")
+    _check_decode(env, kind)
     kind.check(env)
     if env.use_vllm and env.vllm_base_url is None:
         raise ConfigError("env.use_vllm needs env.vllm_base_url, for example http://localhost:8000/v1")
+
+
+def _check_decode(env: EnvConfig, kind: Kind[Any]) -> None:
+    if env.think and env.decode != "text":
+        raise ConfigError(
+            "env.think = true needs env.decode: text: where a model chooses among the legal answers, it has "
+            "no place to reason in"
+        )
+    if env.decode == "text" and kind.reply_environment is None:
+        others = " or ".join(other.env_type for other in KINDS.values() if other.reply_environment)
+        raise ConfigError(
+            f"env.decode = 'text' needs an environment that takes text, and env.env_type "
+            f"{env.env_type!r} has none; allowed: {others}"
+        )
 
 
 def _of_other_kinds(env: EnvConfig) -> dict[str, Kind[Any]]:
@@ -77,11 +104,13 @@ def notices(config: Config) -> list[str]:
     if config.model.use_nested_quant and not config.model.use_4bit:
         found.append("model.use_nested_quant = true has no effect without model.use_4bit.")
     found += env_notices(config.env)
-    if config.ppo.temperature != Hyperparameters().temperature:
-        found.append(
-            f"ppo.temperature = {config.ppo.temperature} has no effect: it is for text replies, and games "
-            "choose among legal actions at temperature 1."
-        )
+    default = Hyperparameters()
+    names, why = WITHOUT_EFFECT[config.env.decode]
+    found += [
+        f"ppo.{name} = {getattr(config.ppo, name)} has no effect: {why}"
+        for name in names
+        if getattr(config.ppo, name) != getattr(default, name)
+    ]
     return found
 
 

@@ -11,6 +11,8 @@ from pydantic.dataclasses import dataclass
 
 from gamespiel.agents.fields import LISTED, STRICT, Index, Many, key
 from gamespiel.errors import InvalidValueError
+from task_gym.wrappers import NamedText
+from task_gym.wrappers.base import Info, TurnWrapper
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,10 +57,17 @@ class EnvKeys:
     task_id: Index | None = key(None, "one task")
     task_ids: Many[Index | TaskRange] = key((), "tasks and [first, last] ranges")
     answer: Literal["id", "name"] = key("id", "how an action is written: its number or its name")
+    decode: Literal["choice", "text"] = key(
+        "choice", "choose among the legal answers, or write text that nothing masks"
+    )
+    think: bool = key(False, "with decode text: the model reasons before it answers")
     illegal: Literal["penalize", "forfeit", "raise"] = key("penalize", "what an illegal action does")
     use_vllm: bool = key(False, "sample from a vLLM server")
     vllm_base_url: str | None = key(None, "URL of that server")
 
+
+THINK = "Reason first, between <think> and </think>. What follows is your answer."
+"""The line with which ``env.think`` asks for reasoning."""
 
 Keys = TypeVar("Keys", bound=EnvKeys)
 
@@ -222,6 +231,21 @@ class Kind(ABC, Generic[Keys]):
             InvalidValueError: tasks of this kind have none.
         """
         raise InvalidValueError(f"--exact is for games small enough to enumerate, not for {self.unit}")
+
+
+class Thinking(TurnWrapper):
+    """Asks for reasoning before the answer, in a line before the question that ends an observation.
+
+    The environment's own rule finds the answer: it has to leave out what is between the tags.
+    """
+
+    def show(self, observation: str, info: Info) -> tuple[str, Info]:
+        """Returns the text with the line, and the info as it is; the text after the end stays."""
+        if "result" in info:
+            return observation, info
+        state, line_end, question = observation.rpartition("\n")
+        text = f"{state}{line_end}{THINK}\n{question}"
+        return NamedText(text, observation.names) if isinstance(observation, NamedText) else text, info
 
 
 def sample_of(actions: npt.ArrayLike) -> PolicySample:

@@ -10,7 +10,7 @@ from pydantic.dataclasses import dataclass
 
 from gamespiel.agents.fields import WHOLE, Index, Many, key
 from gamespiel.errors import ConfigError, InvalidValueError
-from gamespiel.kinds.base import PART, EnvKeys, Exact, Kind, MakeEnvs, ShowProgress, sample_of
+from gamespiel.kinds.base import PART, EnvKeys, Exact, Kind, MakeEnvs, ShowProgress, Thinking, sample_of
 from task_gym.replies import strip_reasoning
 from task_gym.wrappers import NamedActions, NamedText
 
@@ -65,6 +65,8 @@ class Games(Kind[GameKeys]):
     def check(self, env: GameKeys) -> None:
         if env.params and env.game is None:
             raise ConfigError("env.params needs env.game: a task id carries its own parameters")
+        if env.decode == "text":
+            _check_illegal(env)
 
     def arguments(self, env: GameKeys) -> dict[str, Any]:
         arguments: dict[str, Any] = {
@@ -151,13 +153,13 @@ class Games(Kind[GameKeys]):
     def make_reply_env(self, env: GameKeys) -> gym.Env[Any, Any]:
         import gymnasium as gym
 
-        if env.illegal == "raise":
-            raise InvalidValueError(
-                "env.illegal must be penalize or forfeit where nothing masks the model, not 'raise': the "
-                "first illegal reply would be an error"
-            )
-        arguments = self.arguments(env) | {"parse": "last" if env.answer == "name" else "upstream"}
+        _check_illegal(env)
+        # Upstream's rule for openenv would take the first number of the reasoning.
+        arguments = self.arguments(env) | {
+            "parse": "last" if env.think or env.answer == "name" else "upstream"
+        }
         made: gym.Env[Any, Any] = gym.make(self.reply_environment, disable_env_checker=True, **arguments)
+        made = Thinking(made) if env.think else made
         return NamedReplies(made) if env.answer == "name" else made
 
     def reply_table(
@@ -176,12 +178,21 @@ class Games(Kind[GameKeys]):
     def is_enumerable(self, env: GameKeys) -> bool:
         from gamespiel import exact
 
-        return exact.is_enumerable(env)
+        # What is exact is the policy behind its mask, and one that writes has none.
+        return env.decode == "choice" and exact.is_enumerable(env)
 
     def exact(self) -> Exact:
         from gamespiel import exact
 
         return exact
+
+
+def _check_illegal(env: GameKeys) -> None:
+    if env.illegal == "raise":
+        raise InvalidValueError(
+            "env.illegal must be penalize or forfeit where nothing masks the model, not 'raise': the first "
+            "illegal reply would be an error"
+        )
 
 
 class NamedReplies(NamedActions):

@@ -14,7 +14,8 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from gamespiel.agents.fields import WHOLE, key
-from gamespiel.kinds.base import PART, EnvKeys, Kind, MakeEnvs, ShowProgress, sample_of
+from gamespiel.errors import ConfigError
+from gamespiel.kinds.base import PART, EnvKeys, Kind, MakeEnvs, ShowProgress, Thinking, sample_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 NAME = "code_trace"
 """Name of the task in results."""
 
-REPLY_ENVIRONMENT = "CodeTrace-v0"
+REPLY_ENVIRONMENT, LINES_ENVIRONMENT = "CodeTrace-v0", "CodeTraceLines-v0"
 
 REPLIES: Mapping[str, Callable[[Trace], str]] = {
     "oracle": lambda trace: trace.truth,
@@ -52,6 +53,7 @@ class TraceKeys(EnvKeys):
     family: str | None = key(None, "traces: builtin programs of this family alone")
     injector: Literal["safe", "affine"] = key("safe", "traces: who puts in the debug prints")
     scoring: Literal["affine", "exact", "lines"] = key("affine", "traces: the score that is paid")
+    by_line: bool = key(False, "traces, with decode text: one line of output per turn")
 
 
 class Traces(Kind[TraceKeys]):
@@ -72,6 +74,10 @@ class Traces(Kind[TraceKeys]):
     max_new_tokens = 1024
     keys = TraceKeys
     narrowing = ("source", "level", "family")
+
+    def check(self, env: TraceKeys) -> None:
+        if env.by_line and env.decode != "text":
+            raise ConfigError("env.by_line = true needs env.decode: text, where the output is written")
 
     def arguments(self, env: TraceKeys) -> dict[str, Any]:
         # Answers by name are the outputs themselves, which need no numbered list in the prompt.
@@ -106,8 +112,9 @@ class Traces(Kind[TraceKeys]):
 
         seeds = trace_seeds(seed, count)
         if name in REPLIES:
+            whole = dataclasses.replace(env, by_line=False, think=False)
             with shown(count) as on_step:
-                return reply_episodes(env, name, seeds, on_step)
+                return reply_episodes(whole, name, seeds, on_step)
         with shown(count) as on_step:
             return play_seeds(make_envs(count), choice_agent(name, seed, count), seeds, on_step)
 
@@ -120,10 +127,11 @@ class Traces(Kind[TraceKeys]):
         return scored_table(title, rows)
 
     def make_reply_env(self, env: TraceKeys) -> gym.Env[Any, Any]:
-        return gym.make(REPLY_ENVIRONMENT, disable_env_checker=True, **trace_arguments(env))
+        made = gym.make(_reply_environment(env), disable_env_checker=True, **trace_arguments(env))
+        return Thinking(made) if env.think else made
 
     def reply_where(self, env: TraceKeys, tasks: Sequence[str]) -> str:
-        return REPLY_ENVIRONMENT
+        return _reply_environment(env)
 
     def reply_table(
         self, title: str, masked: Mapping[str, Measured], replies: Mapping[str, Mapping[str, MeasuredReplies]]
@@ -135,6 +143,10 @@ class Traces(Kind[TraceKeys]):
 
         tables = [scored_table(f"{title}, {how}", rows) for how, rows in replies.items()]
         return Group(*tables, Text(cut_note(replies)))
+
+
+def _reply_environment(env: TraceKeys) -> str:
+    return LINES_ENVIRONMENT if env.by_line else REPLY_ENVIRONMENT
 
 
 def trace_arguments(env: TraceKeys) -> dict[str, Any]:

@@ -64,6 +64,13 @@ GRID = (
 )
 """Metrics of the live display, as many per row as fit."""
 
+REPLIES = (
+    Shown("rollout/reply_tokens", "reply tokens", ".1f"),
+    Shown("rollout/cut_share", "replies cut", ".1%"),
+    Shown("rollout/illegal", "illegal replies", ".1%"),
+)
+"""Metrics of the live display of a policy that writes, after those of ``GRID``."""
+
 CELL = 26
 """Columns of a metric in the live display, for its label and its value."""
 TEXT_LINES = 8
@@ -243,9 +250,10 @@ def _grid(metrics: Mapping[str, float], columns: int) -> Table:
     for _ in range(columns):
         grid.add_column(style="dim", no_wrap=True)
         grid.add_column(justify="right", no_wrap=True, ratio=1)
-    for row in range(0, len(GRID), columns):
+    listed = GRID + REPLIES if REPLIES[0].metric in metrics else GRID
+    for row in range(0, len(listed), columns):
         cells: list[str] = []
-        for shown in GRID[row : row + columns]:
+        for shown in listed[row : row + columns]:
             cells += [shown.label, _write(metrics, shown)]
         grid.add_row(*cells)
     return grid

@@ -8,7 +8,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from gamespiel.agents.evaluation import Measured
+from gamespiel.agents.evaluation import Measured, MeasuredReplies
 from gamespiel.exact import ExactComparison
 
 SUMMARY_LABELS = {"illegal rate": "illegal moves played", "legal mass": "legal mass without mask"}
@@ -38,6 +38,8 @@ def summary_rows(
         if everyone.returns is not None:
             rows["return"] = everyone.returns.mean
         rows["illegal rate"] = everyone.illegal_rate
+        if isinstance(everyone, MeasuredReplies) and everyone.replies:
+            rows["cut replies"] = everyone.cut_replies / everyone.replies
         if everyone.legal_mass is not None:
             rows["legal mass"] = everyone.legal_mass
     return rows

@@ -20,8 +20,8 @@ from gamespiel.agents.evaluation import (
     policy_agent,
     reply_agent,
 )
-from gamespiel.agents.policy import PolicySample
-from gamespiel.agents.rollout import Episode, Masks, ReplySample, Turn
+from gamespiel.agents.policy import PolicySample, ReplySample
+from gamespiel.agents.rollout import Episode, Masks, Turn
 from gamespiel.agents.stats import Z95, wilson
 from gamespiel.agents.vec_env import TextVecEnv
 from tests.agents.toys import TEXT, Bandit, Stairs, asked, make_policy
@@ -149,7 +149,8 @@ def test_replies_are_given_to_environments_that_take_text() -> None:
         n = len(texts)
         assert masks.shape == (n, 0)
         replies = [Reply("a" if index % 2 else "b", (7, 8), False) for index in indices]
-        return ReplySample(replies, torch.full((n,), 0.25), torch.full((n,), -2.0))
+        log_probs = [np.array([-1.5, -0.5], dtype=np.float32)] * n
+        return ReplySample(replies, torch.full((n,), 0.25), log_probs)
 
     episodes = play_seeds(TextVecEnv([Letters] * 4), decide, [0, 1, 2, 3, 4, 5])
     assert calls == [([1, 2], t) for t in range(3)] + [([4, 5], t) for t in range(3)]
@@ -158,6 +159,8 @@ def test_replies_are_given_to_environments_that_take_text() -> None:
     turn = episodes[1].turns[0]
     assert (turn.given, turn.answer, turn.action) == ("a", "a", -1)
     assert (turn.value, turn.log_prob) == (0.25, -2.0) and math.isnan(turn.legal_mass)
+    tokens, log_probs = turn.scored
+    assert tokens == (7, 8) and log_probs.tolist() == [-1.5, -0.5]
     assert "turn 2" in episodes[1].transcript() and "action ID only): a" in episodes[1].transcript()
 
 

@@ -45,7 +45,9 @@ def test_observations_are_texts_or_token_ids(space: spaces.Space[Any]) -> None:
 
 
 def test_actions_are_discrete() -> None:
-    with pytest.raises(ValueError, match="chooses among Discrete actions, got MultiDiscrete"):
+    with pytest.raises(
+        ValueError, match=r"chooses among Discrete actions .* got decode='choice' and MultiDiscrete"
+    ):
         LLMPolicy(TEXT, spaces.MultiDiscrete([2, 2]), lambda _: 1e-3)
     with pytest.raises(ValueError, match="state-dependent exploration"):
         LLMPolicy(TEXT, spaces.Discrete(3), lambda _: 1e-3, use_sde=True)

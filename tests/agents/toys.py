@@ -19,6 +19,7 @@ from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.contract import CLOSING
+from task_gym.spaces import UnicodeText
 from task_gym.wrappers import TokenObservation
 
 TEXT = spaces.Text(max_length=400, min_length=0, charset=string.printable)
@@ -118,6 +119,48 @@ class Signs(Bandit):
         _, info = super().reset(seed=seed)
         self.pays = int(self.np_random.integers(2))
         return f"sign {'left' if self.pays == 0 else 'right'}{asked((0, 1))}", info
+
+
+class Echo(gym.Env[str, str]):
+    """One turn that shows digits, to be answered by digits; each right one in its place pays its share of 1.
+
+    What comes after them is not read. A reply that depends on nothing earns 1 / len(digits) at most.
+
+    Args:
+        length: Number of digits.
+        digits: The digits that are drawn.
+        shift: The answer to a digit is the one so many places further in ``digits``.
+        fault: Whether the backend fails for a seed.
+    """
+
+    observation_space = TEXT
+    action_space = UnicodeText(1 << 20)
+
+    def __init__(
+        self,
+        length: int = 1,
+        digits: str = "0123456789",
+        shift: int = 0,
+        fault: Callable[[int], bool] = lambda seed: False,
+    ) -> None:
+        self.length, self.digits, self.shift, self.fault = length, digits, shift, fault
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.seed = seed or 0
+        drawn = self.np_random.integers(len(self.digits), size=self.length)
+        self.answer = "".join(self.digits[(i + self.shift) % len(self.digits)] for i in drawn)
+        shown = "".join(self.digits[i] for i in drawn)
+        return f"write {shown}\n\n{CLOSING}", {"game": "echo", "seat": 0}
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        info: dict[str, Any] = {"game": "echo", "seat": 0}
+        if self.fault(self.seed):
+            return "failed", 0.0, False, True, info | {"result": "fault"}
+        right = sum(a == b for a, b in zip(action, self.answer, strict=False))
+        return "over", right / self.length, True, False, info
 
 
 def as_tokens(env: gym.Env[str, Any]) -> TokenObservation:

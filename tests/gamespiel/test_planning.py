@@ -74,8 +74,8 @@ def test_the_cpu_has_no_context_and_computes_in_float32() -> None:
 
 
 def test_few_turns_take_less_than_the_budget() -> None:
-    """The tiny preset's budget is a million tokens; 2,048 turns of at most 128 tokens are 262,144."""
-    assert "update, 262,144 tokens" in shown("tiny")
+    """The tiny preset's budget is a million tokens; 600 turns of at most 128 tokens are 76,800."""
+    assert "update, 76,800 tokens" in shown("tiny")
 
 
 def test_turns_that_the_reference_scores() -> None:

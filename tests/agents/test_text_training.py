@@ -1,0 +1,402 @@
+"""Training on replies as text: the same buffer, losses and loop, with a decision per token."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.monitor import Monitor
+
+from gamespiel.agents.buffer import TurnBuffer
+from gamespiel.agents.kl_control import AdaptiveKLController
+from gamespiel.agents.memory import MemoryLimitError
+from gamespiel.agents.policy import LLMPolicy, ReplySample
+from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.schedules import schedule
+from gamespiel.agents.update import Update
+from gamespiel.agents.vec_env import TextVecEnv
+from task_gym.spaces import UnicodeText
+from tests.agents.toys import TEXT, Echo, Quiet, collect, make_policy, make_ppo, randomise, rows_of
+
+FREE = AdaptiveKLController(0.0, 0.1, horizon=None)
+ONE_STEP = {"mini_batch_size": 64, "gradient_accumulation_steps": 1, "ppo_epochs": 1}
+
+
+def writer(length: int = 3, **kwargs: Any) -> LLMPPO:
+    """Returns a learner of replies whose adapters are random, so that replies differ in length."""
+    given = {"batch_size": 12, "max_new_tokens": 6, "adapters": 0.02, "max_grad_norm": 1e9} | kwargs
+    return make_ppo(lambda: Echo(length), **given)
+
+
+def learner(**kwargs: Any) -> LLMPPO:
+    """Returns a writer with one step's episodes in its buffer."""
+    model = writer(**kwargs)
+    assert collect(model)
+    return model
+
+
+def trained(model: LLMPPO) -> dict[str, Any]:
+    model.train()
+    return dict(model.logger.name_to_value)
+
+
+def gradient_of(model: LLMPPO) -> torch.Tensor:
+    return torch.cat([p.grad.flatten() for p in model.policy.trainable_parameters() if p.grad is not None])
+
+
+# -- the buffer ----------------------------------------------------------------------------------------------
+
+
+def written_buffer() -> TurnBuffer:
+    """Replies of 2, 1 and 3 tokens, in episodes of their own; rewards 1, 2, 3, values 0."""
+    buffer, nothing = TurnBuffer(0, normalize=False), np.zeros(0, dtype=bool)
+    log_probs = ([-0.5, -1.0], [-2.0], [-4.0, -8.0, -16.0])
+    for turn, (tokens, own) in enumerate(zip([(5, 6), (7,), (8, 9, 10)], log_probs, strict=True)):
+        buffer.add(turn, f"turn {turn}", tokens, nothing, turn + 1.0, 0.0, np.array(own, dtype=np.float32))
+    buffer.compute_returns_and_advantage()
+    return buffer
+
+
+def test_minibatches_of_replies() -> None:
+    batch = written_buffer().batch(np.array([2, 0]))
+    assert batch.actions == [(8, 9, 10), (5, 6)] and batch.action_masks.shape == (2, 0)
+    assert batch.decisions.tolist() == [3, 2] and batch.turns.tolist() == [0, 0, 0, 1, 1]
+    assert batch.old_log_prob.tolist() == [-4, -8, -16, -0.5, -1] and batch.advantages.tolist() == [3, 1]
+    whole = written_buffer().batch(np.arange(3))
+    for own, expected in zip(whole.take(np.array([2, 0])), batch, strict=True):
+        assert np.array_equal(own, expected) if not isinstance(own, list) else own == expected
+        assert type(own) is type(expected)
+    assert whole.take(np.zeros(0, dtype=np.int64)).old_log_prob.shape == (0,)
+
+
+def test_log_probabilities_are_replaced_turn_by_turn() -> None:
+    buffer = written_buffer()
+    buffer.replace_log_probs(np.array([2, 0]), [1.0, 2.0, 3.0, 4.0, 5.0])
+    assert buffer.log_probs == [4.0, 5.0, -2.0, 1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize(("tokens", "log_probs"), [((), []), ((1, 2), [-1.0]), ((1,), [-1.0, -1.0])])
+def test_replies_without_a_number_for_each_token_are_refused(
+    tokens: tuple[int, ...], log_probs: list[float]
+) -> None:
+    buffer, nothing = TurnBuffer(0), np.zeros(0, dtype=bool)
+    with pytest.raises(ValueError, match=rf"a reply of {len(tokens)} tokens with {len(log_probs)} log-prob"):
+        buffer.add(0, "", tokens, nothing, 0.0, 0.0, np.array(log_probs, dtype=np.float32))
+    with pytest.raises(ValueError, match=r"action 0 is not legal under its mask"):
+        buffer.add(0, "", 0, nothing, 0.0, 0.0, 0.0)
+    with pytest.raises(ValueError, match=r"buffer of 2 actions"):
+        TurnBuffer(2).add(0, "", (1,), np.ones(2, dtype=bool), 0.0, 0.0, -1.0)
+    assert len(buffer) == 0 and buffer.log_probs == []
+
+
+# -- the loss ------------------------------------------------------------------------------------------------
+
+
+def test_before_the_first_step_every_tokens_ratio_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Temperature 0.6 divides the logits in sampling and in scoring alike."""
+    loss, gaps = Update._loss, []
+
+    def note(self: Update, batch: Any, reference: Any, tried: Any) -> Any:
+        found = loss(self, batch, reference, tried)
+        gaps.extend(tried.gaps[-1].tolist())
+        return found
+
+    monkeypatch.setattr(Update, "_loss", note)
+    model = learner(**ONE_STEP, temperature=0.6)
+    found = trained(model)
+    buffer = model.rollout_buffer
+    assert model.policy.temperature == 0.6 and len(set(buffer.decisions)) > 1
+    assert len(gaps) == len(buffer.log_probs) == sum(len(tokens) for tokens in buffer.actions) > len(buffer)
+    assert max(map(abs, gaps)) < 1e-5 and found["train/sampler_gap_max"] < 1e-5
+    assert found["train/clip_fraction"] == 0 and found["train/approx_kl"] < 1e-7
+
+
+def test_the_losses_are_means_over_tokens_and_the_critics_over_turns() -> None:
+    """At ratio 1 the policy's loss is −Σ n A / Σ n, over turns of n tokens. The untrained head says 0."""
+    model = learner(**ONE_STEP)
+    buffer = model.rollout_buffer
+    assert buffer.advantages is not None and buffer.returns is not None
+    counts = np.array(buffer.decisions)
+    assert len(set(counts)) > 1 and np.abs(buffer.advantages).max() > 0.1
+    policy = model.policy
+    with torch.no_grad():
+        own, _ = policy.evaluate(buffer.observations, buffer.actions, None)
+    found = trained(model)
+    expected = -(counts * buffer.advantages).sum() / counts.sum()
+    assert found["train/policy_loss"] == pytest.approx(expected, abs=1e-5)
+    assert found["train/value_loss"] == pytest.approx((buffer.returns**2).mean(), rel=1e-5)
+    assert found["train/entropy"] == pytest.approx(float(own.entropy.mean()), rel=1e-4)
+    assert "train/legal_loss" not in found and "train/exact_entropy" not in found
+
+
+@pytest.mark.parametrize("estimator", ["exact", "k3"])
+def test_the_divergence_is_per_token(estimator: str) -> None:
+    model = learner(**ONE_STEP, kl_estimator=estimator)
+    buffer, policy = model.rollout_buffer, model.policy
+    with torch.no_grad():
+        own, _ = policy.evaluate(buffer.observations, buffer.actions, None)
+        with policy.reference():
+            base, _ = policy.evaluate(buffer.observations, buffer.actions, None)
+        log_ratio = base.log_probs - own.log_probs
+        expected = own.kl_to(base) if estimator == "exact" else log_ratio.exp() - 1 - log_ratio
+    assert trained(model)["train/kl_ref"] == pytest.approx(float(expected.mean()), rel=1e-3)
+    assert float(expected.mean()) > 1e-3
+
+
+@pytest.mark.parametrize("estimator", ["exact", "k3"])
+@pytest.mark.parametrize("tokens", [1, 130])
+def test_the_gradient_does_not_depend_on_the_forwards(tokens: int, estimator: str) -> None:
+    """Forwards have different numbers of tokens; a budget of one token gives each turn its own."""
+    some = {
+        "kl_estimator": estimator,
+        "ent_coef": 0.1,
+        "vf_coef": 0.5,
+        "kl": AdaptiveKLController(0.3, 1.0, None),
+    }
+    whole, split = (learner(**ONE_STEP, **some, tokens_per_backward=budget) for budget in (10**6, tokens))
+    found = [trained(model) for model in (whole, split)]
+    difference = (gradient_of(split) - gradient_of(whole)).norm() / gradient_of(whole).norm()
+    assert difference < 1e-5
+    for name in ("policy_loss", "value_loss", "entropy", "kl_ref"):
+        assert found[1][f"train/{name}"] == pytest.approx(found[0][f"train/{name}"], rel=1e-4, abs=1e-7)
+
+
+def test_in_bfloat16_the_first_ratio_is_one() -> None:
+    """The update's own forwards score the tokens again."""
+    settings = {"lora": {"r": 4}, "model": {"dtype": "bfloat16"}}
+    model = learner(
+        policy_kwargs=settings, mini_batch_size=6, ppo_epochs=1, tokens_per_backward=130, learning_rate=1e-12
+    )
+    played = list(model.rollout_buffer.log_probs)
+    found = trained(model)
+    assert found["train/approx_kl"] == 0 and found["train/clip_fraction"] == 0
+    gap = np.abs(np.array(model.rollout_buffer.log_probs) - np.array(played)).max()
+    assert found["train/sampler_gap_max"] == pytest.approx(gap, rel=1e-4)
+
+
+def test_critic_warmup_leaves_the_actor_alone() -> None:
+    model = learner(critic_warmup_steps=1)
+    before = {k: v.clone() for k, v in model.policy.state_dict().items()}
+    model.train()
+    moved = {k.split(".")[0] for k, v in model.policy.state_dict().items() if not torch.equal(v, before[k])}
+    assert moved == {"value_head"}
+
+
+def test_a_turn_without_memory_is_measured_with_its_reply(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = learner(length=1)
+    longest = max(
+        len(prompt) + len(tokens)
+        for prompt, tokens in zip(
+            model.policy.prompts(model.rollout_buffer.observations), model.rollout_buffer.actions, strict=True
+        )
+    )
+
+    def never(*args: Any, **options: Any) -> Any:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(Update, "_loss", never)
+    with pytest.raises(MemoryLimitError, match=rf"cannot be less than one turn of {longest};"):
+        model.train()
+
+
+# -- rollouts ------------------------------------------------------------------------------------------------
+
+
+def test_replies_that_are_cut_are_marked_and_penalised() -> None:
+    """With one token, every reply that is not the end at once is cut, and its turn loses a quarter."""
+    model = learner(max_new_tokens=1, cut_penalty=0.25, normalize_advantage=False)
+    buffer, logged = model.rollout_buffer, model.logger.name_to_value
+    ends = model.policy.writer.ends
+    cut = np.array([tokens[-1] not in ends for tokens in buffer.actions])
+    assert cut.any() and buffer.decisions == [1] * 12
+    paid = np.array(buffer.rewards) + 0.25 * cut
+    assert set(paid.round(6)) <= {0.0, round(1 / 3, 6)}
+    assert logged["rollout/cut_share"] == cut.mean() and logged["rollout/reply_tokens"] == 1
+    assert logged["rollout/reward"] == pytest.approx(paid.mean())  # the environment's, before the penalty
+    assert logged["rollout/illegal"] == 0 and "rollout/legal_mass" not in logged
+    assert logged["rollout/cut"] == 0  # no episode was
+
+
+def test_a_reply_that_ends_at_once_is_learned_from() -> None:
+    """An empty reply is one token, the end."""
+    model = writer()
+    policy, end = model.policy, model.policy.codec.end_of_turn
+
+    def silent(texts: Any, masks: Any, uniforms: Any) -> ReplySample:
+        n = len(texts)
+        with torch.no_grad():
+            scored = policy.writer.evaluate(policy.prompts(texts), [(end,)] * n)
+        replies = [policy.writer._reply((end,))] * n
+        return ReplySample(replies, torch.zeros(n), [np.array([x]) for x in scored.log_probs.tolist()])
+
+    model.policy.sample = silent  # type: ignore[method-assign]
+    assert collect(model)
+    assert model.last_episode is not None and model.last_episode.turns[0].given == ""
+    assert model.rollout_buffer.actions == [(end,)] * 12
+    assert trained(model)["train/sampler_gap_max"] < 1e-5
+
+
+def test_faults_count_for_nothing() -> None:
+    some = make_ppo(lambda: Echo(fault=lambda seed: seed % 3 == 0), batch_size=12, max_new_tokens=2)
+    every = make_ppo(lambda: Echo(fault=lambda seed: True), batch_size=4, max_new_tokens=2)
+    before = {k: v.clone() for k, v in every.policy.state_dict().items()}
+    for model in (some, every):
+        assert collect(model)
+        model.train()
+    faults = some.logger.name_to_value["rollout/faults"]
+    assert 0 < faults < 12 and len(some.rollout_buffer) == 12 - faults
+    assert len(every.rollout_buffer) == 0
+    assert all(torch.equal(v, before[k]) for k, v in every.policy.state_dict().items())
+
+
+def test_the_number_of_environments_does_not_change_a_step() -> None:
+    models = [learner(envs=envs) for envs in (1, 5, 12)]
+    first = models[0].rollout_buffer
+    for model in models[1:]:
+        assert model.rollout_buffer.actions == first.actions
+        assert model.rollout_buffer.log_probs == pytest.approx(first.log_probs, abs=1e-5)
+    assert models[0].num_timesteps == 12 < len(first.log_probs)  # turns are counted, not tokens
+
+
+# -- stopping and going on -----------------------------------------------------------------------------------
+
+
+def resumable() -> LLMPPO:
+    kl = AdaptiveKLController(0.2, 0.01, horizon=30)
+    falling: Callable[[float], float] = lambda left: 3e-3 * left  # noqa: E731
+    return writer(batch_size=6, ppo_epochs=2, total_steps=3, learning_rate=falling, kl=kl, adapters=0.0)
+
+
+class Until(Quiet):
+    """Stops before the ``steps``-th step."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__()
+        self.steps = steps
+
+    def _on_step(self) -> bool:
+        return self.model.step < self.steps  # type: ignore[attr-defined]
+
+
+def test_going_on_is_the_same_as_never_having_stopped() -> None:
+    whole, first, second = resumable(), resumable(), resumable()
+    whole.learn()
+    first.learn(callback=Until(2))
+    assert first.step == 2
+    second.policy.load_state_dict(copy.deepcopy(first.policy.state_dict()))
+    second.policy.optimizer.load_state_dict(copy.deepcopy(first.policy.optimizer.state_dict()))
+    second.kl, second.step, second.num_timesteps = copy.deepcopy(first.kl), first.step, first.num_timesteps
+    torch.manual_seed(999)
+    second.learn()
+    states = [model.policy.state_dict() for model in (whole, second)]
+    assert all(torch.equal(states[0][k], states[1][k]) for k in states[0])
+    rows = [{k: v for k, v in rows_of(model)[-1].items() if "second" not in k} for model in (whole, second)]
+    assert rows[0] == rows[1]
+
+
+def test_save_and_load(tmp_path: Path) -> None:
+    model = writer(temperature=0.8)
+    model.learn(12)
+    model.save(tmp_path / "model.zip")
+    loaded = LLMPPO.load(tmp_path / "model.zip", env=TextVecEnv([lambda: Echo(3)] * 4), device="cpu")
+    policy = loaded.policy
+    assert (policy.decode, policy.max_new_tokens, policy.temperature) == ("text", 6, 0.8)
+    texts = [Echo(3).reset(seed=seed)[0] for seed in range(3)]
+    said, hidden = model.predict(texts, deterministic=True)
+    assert said.tolist() == loaded.predict(texts, deterministic=True)[0].tolist() and hidden is None
+    assert loaded.predict(texts[0], deterministic=True)[0] == said[0] and isinstance(said[0], str)
+    own = LLMPolicy(**policy._get_constructor_parameters())
+    assert own._get_constructor_parameters() | {"lr_schedule": 0} == (
+        policy._get_constructor_parameters() | {"lr_schedule": 0}
+    )
+
+
+# -- the policy ----------------------------------------------------------------------------------------------
+
+
+def text_policy(**kwargs: Any) -> LLMPolicy:
+    policy = LLMPolicy(TEXT, UnicodeText(1000), lambda _: 1e-3, lora={"r": 4}, max_new_tokens=5, **kwargs)
+    randomise(policy, 0.1)
+    return policy
+
+
+def test_the_verbs() -> None:
+    policy, texts = text_policy(), ["x", "write 12"]
+    actions, values, log_probs = policy.forward(texts, deterministic=True)
+    replies = policy.best(texts, None).replies
+    assert actions.tolist() == [reply.text for reply in replies]
+    tokens = [reply.tokens for reply in replies]
+    again, scored, entropy = policy.evaluate_actions(texts, tokens)
+    assert torch.allclose(values, again) and torch.allclose(log_probs, scored, atol=1e-4)
+    assert values.shape == (2, 1) and entropy.shape == (2,) and bool((entropy > 0).all())
+    assert policy.predict(np.array(texts, dtype=object))[0].shape == (2,)
+    with pytest.raises(ValueError, match=r"writes replies .* no distribution under a mask"):
+        policy.get_distribution(texts, np.ones((2, 2)))
+
+
+def test_stable_baselines_own_evaluation() -> None:
+    """An always right reply earns 1."""
+    model = writer(length=1)
+    env = TextVecEnv([lambda: Monitor(Echo(1, digits="7"))])
+    model.policy.predict = lambda texts, *args, **kwargs: (np.array(["7"], dtype=object), None)  # type: ignore[method-assign]
+    assert evaluate_policy(model, env, n_eval_episodes=3) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("space", "settings", "message"),
+    [
+        (spaces.Discrete(2), {"decode": "text"}, r"got decode='text' and Discrete\(2\)"),
+        (UnicodeText(9), {"decode": "choice"}, r"got decode='choice' and UnicodeText\(0, 9\)"),
+        (UnicodeText(9), {"decode": "txt"}, r"did you mean 'text'"),
+        (spaces.Discrete(2), {"think": True}, r"think=True is for a policy that writes"),
+        (UnicodeText(9), {"max_new_tokens": 0}, r"max_new_tokens: 0 was given"),
+        (UnicodeText(9), {"temperature": 0.0}, r"temperature: 0.0 was given"),
+    ],
+)
+def test_settings_that_do_not_go_together(
+    space: spaces.Space[Any], settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        LLMPolicy(TEXT, space, lambda _: 1e-3, **settings)
+
+
+def test_a_policy_that_chooses_writes_at_temperature_one() -> None:
+    assert make_policy(3, temperature=0.5).make_writer(4).temperature == 1.0
+    assert text_policy(temperature=0.5).make_writer(4).temperature == 0.5
+
+
+# -- learning ------------------------------------------------------------------------------------------------
+
+
+def learned(make_env: Callable[[], Echo], **kwargs: Any) -> list[float]:
+    """Returns the rewards of 40 steps of 128 episodes."""
+    model = make_ppo(
+        make_env, envs=128, batch_size=128, mini_batch_size=32, ppo_epochs=2, kl=FREE,
+        learning_rate=schedule("linear", 3e-3), temperature=1.0, total_steps=40, **kwargs,
+    )  # fmt: skip
+    model.learn()
+    return [row["rollout/reward"] for row in rows_of(model)]
+
+
+@pytest.mark.slow
+def test_an_answer_of_one_token() -> None:
+    """One of four digits; the optimum is 1, and a reply that depends on nothing earns 1/4 at most.
+
+    The embedded model copies now and then, so that it begins at about a half.
+    """
+    rewards = learned(lambda: Echo(1, "0123"), max_new_tokens=2, ent_coef=0.02)
+    assert 0.25 < rewards[0] < 0.7 and np.mean(rewards[-10:]) > 0.9
+
+
+@pytest.mark.slow
+def test_an_answer_of_five_tokens() -> None:
+    """Each of five digits pays 1/5 in its place; a reply that depends on nothing earns 1/2 at most."""
+    rewards = learned(lambda: Echo(5, "01"), max_new_tokens=6, ent_coef=0.01)
+    assert rewards[0] < 0.5 and np.mean(rewards[-10:]) > 0.9

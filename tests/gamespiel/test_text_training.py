@@ -1,0 +1,157 @@
+"""Runs with ``env.decode: text``: what plays, what contradicts itself, training, resuming and evaluation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gamespiel.assembly import make_envs, make_one_env
+from gamespiel.cli import main
+from gamespiel.config import Config, ConfigError, from_dict, notices, resolve
+from gamespiel.evaluation import evaluate, measure_agent
+from gamespiel.kinds.base import THINK
+from gamespiel.options import EvalOptions
+from gamespiel.training import train
+from tests.gamespiel.runs import quiet
+
+KUHN = {"game": "kuhn_poker", "decode": "text"}
+TRACE = {"env_type": "trace", "level": 1, "decode": "text"}
+
+
+def env_of(**env: Any) -> Any:
+    return make_one_env(from_dict({"env": env}).env)
+
+
+# -- environments --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("env", "name"),
+    [
+        (KUHN, "GameSpielText-v0"),
+        (TRACE, "CodeTrace-v0"),
+        (TRACE | {"by_line": True}, "CodeTraceLines-v0"),
+        ({"game": "kuhn_poker"}, "GameSpiel-v0"),
+    ],
+)
+def test_which_environment_plays(env: dict[str, Any], name: str) -> None:
+    assert env_of(**env).spec.id == name
+
+
+@pytest.mark.parametrize("env", [KUHN, KUHN | {"answer": "name"}, TRACE, TRACE | {"by_line": True}])
+def test_thinking_asks_for_it_before_the_question(env: dict[str, Any]) -> None:
+    plain, thinking = env_of(**env), env_of(**env, think=True)
+    (before, _), (asked, _) = plain.reset(seed=4), thinking.reset(seed=4)
+    *state, question = before.split("\n")
+    assert asked.split("\n") == [*state, THINK, question]
+    if env.get("answer") == "name":
+        assert asked.names == before.names
+
+
+def test_the_answer_comes_after_the_thoughts() -> None:
+    """Upstream's rule would read the 1 of the thoughts, a bet; the answer is 0, a pass."""
+    thinking = env_of(**KUHN, think=True)
+    thinking.reset(seed=4)
+    _, _, _, _, info = thinking.step("<think>1 or 0? I take 1.</think> 0")
+    assert "error" not in info and thinking.unwrapped.state.history_str().split(", ")[2] == "0"
+
+
+@pytest.mark.parametrize("reply", ["x" * 2**21, "", "\ufffd\x00", "1" * 2**20])
+def test_any_reply_can_be_given(reply: str) -> None:
+    """Longer than the space's own limit, empty, without text, or one number of a million digits."""
+    env = make_envs(from_dict({"env": KUHN}).env, 1)
+    env.reset_one(0, 4)
+    _, reward, over, _, info = env.step_one(0, reply)
+    assert reward == -0.01 and not over and "error" in info
+
+
+# -- configuration -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        ({"think": True}, r"env\.think = true needs env\.decode: text"),
+        ({"env_type": "trace", "by_line": True}, r"env\.by_line = true needs env\.decode: text"),
+        (KUHN | {"illegal": "raise"}, r"env\.illegal must be penalize or forfeit"),
+        ({"decode": "txt"}, r"env\.decode must be one of 'choice', 'text', not 'txt'; did you mean 'text'"),
+    ],
+)
+def test_contradictions(env: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        from_dict({"env": env})
+
+
+@pytest.mark.parametrize(
+    ("decode", "given", "without_effect"),
+    [
+        ("choice", {"temperature": 1.0, "max_new_tokens": 9, "kl_estimator": "k3"}, 3),
+        ("choice", {"cut_penalty": 0.1}, 1),
+        ("text", {"temperature": 1.0, "max_new_tokens": 9, "kl_estimator": "k3", "cut_penalty": 0.1}, 0),
+        ("text", {"legal_coef": 0.5, "legal_target": 0.9}, 2),
+    ],
+)
+def test_keys_without_effect_are_said(decode: str, given: dict[str, Any], without_effect: int) -> None:
+    found = notices(from_dict({"ppo": given, "env": {"game": "kuhn_poker", "decode": decode}}))
+    assert len(found) == without_effect
+    assert all(f"ppo.{name} = {value}" in "".join(found) for name, value in given.items() if without_effect)
+
+
+# -- runs ----------------------------------------------------------------------------------------------------
+
+
+def config(folder: Path, steps: int, *overrides: tuple[str, str]) -> Config:
+    given = [
+        ("env.task_id", "null"), ("env.game", "kuhn_poker"), ("env.decode", "text"),
+        ("ppo.batch_size", "6"), ("ppo.max_new_tokens", "5"), ("ppo.num_train_steps", str(steps)),
+        ("ppo.lr_schedule", "constant"), ("ppo.ent_schedule", "constant"),
+        ("run.eval_games", "0"), ("run.device", "cpu"), ("run.output_dir", str(folder)),
+    ]  # fmt: skip
+    return resolve("tiny", overrides=[*given, *overrides])
+
+
+def rows_of(folder: Path) -> list[dict[str, Any]]:
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{k: v for k, v in row.items() if "second" not in k} for row in rows]
+
+
+def test_a_resumed_run_is_the_unbroken_run(tmp_path: Path) -> None:
+    """Two steps at once, against one step and another; then the run is evaluated as it was trained."""
+    whole = train(config(tmp_path / "whole", 2), console=quiet())
+    halves = train(config(tmp_path / "halves", 1), console=quiet())
+    train(config(tmp_path / "halves", 2), resume=halves, console=quiet())
+    assert rows_of(whole) == rows_of(halves) and len(rows_of(whole)) == 2
+    one, other = (
+        run / "checkpoints" / "step-000002" / "adapter" / "adapter_model.safetensors"
+        for run in (whole, halves)
+    )
+    assert one.read_bytes() == other.read_bytes()
+    row = rows_of(whole)[0]
+    assert 1 <= row["rollout/reply_tokens"] <= 5 and 0 <= row["rollout/illegal"] <= 1
+    main(["eval", "--checkpoint", str(whole), "--num_episodes", "2", "--output", str(tmp_path / "e.json")])
+    found = json.loads((tmp_path / "e.json").read_text())
+    assert (found["decode"], found["max_new_tokens"], found["temperature"]) == ("text", 5, 0.7)
+    assert found["replies"]["sampled"]["all"]["tokens_per_reply"] <= 5
+
+
+def test_what_a_run_that_writes_cannot_be_asked(tmp_path: Path) -> None:
+    asked = config(tmp_path, 1)
+    for option, message in (
+        ({"unmasked": True}, r"--unmasked compares replies with choices"),
+        ({"exact": True}, r"--exact computes values of the policy behind its mask, and env\.decode: text"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            evaluate(EvalOptions(asked, **option), quiet())
+
+
+@pytest.mark.parametrize(
+    ("env", "agent"), [(KUHN, "random"), (TRACE | {"by_line": True}, "oracle"), (TRACE, "first")]
+)
+def test_baselines_play_as_ever(env: dict[str, Any], agent: str) -> None:
+    """Baselines choose, or write a whole output, whatever a policy would do."""
+    choosing = {key: value for key, value in env.items() if key not in ("decode", "by_line")}
+    asked, plain = (from_dict({"env": keys}) for keys in (env, choosing))
+    assert measure_agent(asked, agent, 2, quiet()) == measure_agent(plain, agent, 2, quiet())
