@@ -4,44 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
-Z95 = 1.959963984540054
-"""Standard normal deviates within which 95% lie."""
+from task_gym.stats import Z95, Interval, wilson
 
-
-class Interval(NamedTuple):
-    """A point estimate and its 95% confidence interval.
-
-    Attributes:
-        mean: The point estimate.
-        low: The interval's lower end.
-        high: The interval's upper end.
-    """
-
-    mean: float
-    low: float
-    high: float
-
-
-def wilson(successes: float, trials: int) -> Interval:
-    """Returns a proportion with its Wilson score interval (Wilson 1927), in [0, 1] and never of width 0.
-
-    If trials can succeed in part, ``successes`` is the sum of values in [0, 1]. No values with that mean vary
-    more than zeros and ones do, so the interval is never too narrow.
-
-    Raises:
-        ValueError: there are no trials, or more successes than trials.
-    """
-    if trials < 1 or not 0 <= successes <= trials:
-        raise ValueError(
-            f"a proportion needs 0 <= successes <= trials and trials >= 1, got {successes}, {trials}"
-        )
-    p, z2 = successes / trials, Z95**2
-    centre = (p + z2 / (2 * trials)) / (1 + z2 / trials)
-    half = Z95 * math.sqrt(p * (1 - p) / trials + z2 / (4 * trials**2)) / (1 + z2 / trials)
-    # At 0 and 1 one bound is p itself; rounding could put the bound on the wrong side of p.
-    return Interval(p, max(0.0, min(p, centre - half)), min(1.0, max(p, centre + half)))
+__all__ = ["Z95", "Interval", "mean_interval", "wilson"]
 
 
 def mean_interval(values: Sequence[float]) -> Interval:

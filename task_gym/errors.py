@@ -79,6 +79,10 @@ class SandboxError(TaskGymError):
     """Protection from programs that this machine or its operating system does not offer."""
 
 
+class SamplerError(TaskGymError):
+    """A sampler that cannot be reached, is in another process, or was handed the state of another one."""
+
+
 class SizeError(TaskGymError):
     """A game that is too large for the evaluation that was asked for."""
 

@@ -1,0 +1,38 @@
+"""The wrapper that lets a curriculum choose tasks and opponents."""
+
+from __future__ import annotations
+
+from task_gym.samplers.base import Start
+from task_gym.wrappers.base import Info
+from task_gym.wrappers.sampled import Chosen, SampledWrapper, asks
+
+
+class Curriculum(SampledWrapper):
+    """Plays the tasks and opponents that a sampler chooses, and reports the outcomes to it.
+
+    Every ``reset`` asks the sampler for a task id, an opponent and a seed. ``reset(seed=s)`` plays the seed
+    s; the sampler then draws task and opponent by s, and does not count the draw. Reset options that name a
+    task or an opponent are played as they are, and their outcomes count for nothing.
+
+    The environment's own ``task_ids`` must contain all that the sampler may draw (``sampler.task_ids``).
+    ``info["curriculum"]`` has the sampler's numbers: of :class:`~task_gym.samplers.stages.Stages`, ``stage``,
+    its ``name``, ``progress``, ``success_rate``, ``stage_episodes``, ``episodes`` and ``changes``; at the end
+    of an episode that changed the stage also ``events``.
+
+    Args:
+        env: A task environment.
+        sampler: A sampler, or a shared one (:class:`~task_gym.samplers.sharing.share`).
+
+    Raises:
+        ArgumentError: the environment does not take a task id as a reset option.
+    """
+
+    key = "curriculum"
+
+    def choose(self, seed: int | None, options: Info | None) -> tuple[Start | None, int | None, Info | None]:
+        """Returns the sampler's start, unless the caller or a failure replay outside has chosen one."""
+        if isinstance(options, Chosen) or asks(options):
+            return None, seed, options
+        start = self.sampler.draw(None if seed is None else (seed,))
+        chosen = Chosen({**(options or {}), **start.options}, seeded=seed is not None)
+        return start, start.seed if seed is None else seed, chosen

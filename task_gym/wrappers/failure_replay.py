@@ -1,0 +1,45 @@
+"""The wrapper that plays failed starts again."""
+
+from __future__ import annotations
+
+from task_gym.samplers.base import Start
+from task_gym.wrappers.base import Info
+from task_gym.wrappers.sampled import REPLAY, Chosen, SampledWrapper, asks
+
+
+class FailureReplay(SampledWrapper):
+    """Starts a share of the episodes as an earlier failure started: same task, same opponent, same seed.
+
+    It replays starts and no transitions. ``reset(seed=s)`` plays the seed s and no replay. Reset options that
+    name a task or an opponent are played as they are, and their outcomes count for nothing.
+
+    ``info["replay"]`` has ``replayed`` (whether this episode is a replay) and the numbers of
+    :class:`~task_gym.samplers.failures.Failures`: ``size``, ``share`` of replays, ``mean_priority``,
+    ``episodes``, ``replays``, ``stored``, ``mastered``, ``given_up`` and ``pushed_out``.
+
+    Args:
+        env: A task environment, with or without a :class:`~task_gym.wrappers.curriculum.Curriculum` inside; a
+            Curriculum may also be outside.
+        sampler: A ``Failures``, or a shared one (:class:`~task_gym.samplers.sharing.share`).
+
+    Raises:
+        ArgumentError: the environment does not take a task id as a reset option.
+    """
+
+    key = REPLAY
+
+    def choose(self, seed: int | None, options: Info | None) -> tuple[Start | None, int | None, Info | None]:
+        """Returns a start of the store, or an empty one, with which everything stays as it was."""
+        chosen = isinstance(options, Chosen)
+        if asks(options) and not chosen:
+            return None, seed, options
+        if options.seeded if isinstance(options, Chosen) else seed is not None:
+            return Start(), seed, options
+        start = self.sampler.draw()
+        if start.replayed:
+            return start, start.seed, Chosen({**(options or {}), **start.options}, seeded=False)
+        return start, seed, options
+
+    def about(self, start: Start | None) -> Info:
+        """Returns whether the episode is a replay."""
+        return {"replayed": start is not None and start.replayed}

@@ -1,0 +1,104 @@
+"""The base of the wrappers that let a sampler choose the starts of episodes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import gymnasium as gym
+from gymnasium.utils import RecordConstructorArgs
+
+from task_gym.errors import ArgumentError
+from task_gym.samplers.base import Outcome, Sampler, Start
+from task_gym.wrappers.base import Info, MaskedWrapper
+
+REPLAY = "replay"
+"""The key in the info that says whether an episode is a replay."""
+
+
+class Chosen(dict[str, Any]):
+    """Reset options that a sampler chose, not the caller: a failure replay inside may put its own in place.
+
+    Args:
+        options: The options.
+        seeded: Whether the caller gave the seed.
+    """
+
+    def __init__(self, options: Info, seeded: bool) -> None:
+        super().__init__(options)
+        self.seeded = seeded
+
+
+class SampledWrapper(MaskedWrapper):
+    """A wrapper that takes the starts of episodes from a sampler, and reports their outcomes to it.
+
+    Args:
+        env: A task environment.
+        sampler: The sampler.
+
+    Raises:
+        ArgumentError: the environment does not take a task id as a reset option.
+    """
+
+    key = ""
+    """The key of the sampler's numbers in the info."""
+
+    def __init__(self, env: gym.Env[Any, Any], sampler: Sampler) -> None:
+        # A copy of the sampler would learn nothing from this environment.
+        RecordConstructorArgs.__init__(self, _disable_deepcopy=True, sampler=sampler)
+        super().__init__(env)
+        if "task_id" not in getattr(env.unwrapped, "reset_options", ()):
+            raise ArgumentError(
+                f"{self.class_name()}: {env.unwrapped} was given, which takes no task id at reset; allowed: "
+                "a task environment"
+            )
+        self.sampler = sampler
+        self._start: Start | None = None
+        self._shown: Info = {}
+
+    def choose(self, seed: int | None, options: Info | None) -> tuple[Start | None, int | None, Info | None]:
+        """Returns the start whose outcome counts (None for none), and the seed and options of the reset."""
+        raise NotImplementedError
+
+    def about(self, start: Start | None) -> Info:
+        """Returns what the info says of an episode beside the sampler's numbers."""
+        return {}
+
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
+        """Begins an episode from a start of the sampler, or from the caller's."""
+        self._start = None  # stays so if the reset fails
+        start, seed, options = self.choose(seed, options)
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._start = start
+        self._shown = self.about(start)
+        if "result" in info:  # the game is over at its reset
+            return observation, self._end(info)
+        return observation, self._show({**self.sampler.stats()}, info)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, Info]:
+        """Steps the wrapped environment, and reports the outcome at the end."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        info = self._end(info) if terminated or truncated else self._show({}, info)
+        return observation, reward, terminated, truncated, info
+
+    def _end(self, info: Info) -> Info:
+        if self._start is None:  # the caller chose it, or it was reported at its reset
+            return self._show({}, info)
+        start, self._start = self._start, None
+        if info.get(REPLAY, {}).get("replayed"):
+            start = replace(start, replayed=True)
+        events = self.sampler.record([Outcome.of(start, info)])
+        info = self._show(self.sampler.stats(), info)
+        if events:
+            info[self.key]["events"] = events
+        return info
+
+    def _show(self, news: Info, info: Info) -> Info:
+        self._shown = {**self._shown, **news}
+        info[self.key] = dict(self._shown)
+        return info
+
+
+def asks(options: Info | None) -> bool:
+    """Returns whether reset options choose a task or an opponent."""
+    return options is not None and any(name in options for name in ("task_id", "opponent"))
