@@ -1,0 +1,121 @@
+"""Curriculum: whose start is played, what is reported, and what the info says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+from task_gym.errors import ArgumentError
+from task_gym.samplers import Stages
+from task_gym.wrappers import Curriculum
+from tests.task_gym.scripts import Script, turn
+from tests.task_gym.tasks import Tenths, play
+
+TWO = [
+    {"name": "easy", "task_id_range": [0, 9], "opponent": "first", "threshold": 0.5},
+    {"name": "hard", "task_ids": [50], "opponent": "mcts"},
+]
+
+
+def wrapped(**arguments: Any) -> tuple[Curriculum, Tenths, Stages]:
+    env, sampler = Tenths(**arguments), Stages(TWO, progression_window=4)
+    return Curriculum(env, sampler), env, sampler
+
+
+def test_the_samplers_starts_are_played() -> None:
+    env, inner, _ = wrapped()
+    for _ in range(3):
+        play(env, 10)
+    twin = Stages(TWO, progression_window=4)
+    drawn = [twin.draw() for _ in range(3)]
+    assert inner.resets == [(start.task_id, start.opponent, start.seed) for start in drawn]
+
+
+def test_outcomes_promote_and_the_info_says_so() -> None:
+    env, inner, _ = wrapped()
+    for action, rate in ((10, 1.0), (0, 0.5), (5, 1 / 3)):  # 0.5 is no success
+        info = play(env, action)["curriculum"]
+        assert (info["stage"], info["name"], info["success_rate"]) == (0, "easy", rate)
+        assert "events" not in info
+    info = play(env, 6)["curriculum"]  # 2 of 4
+    assert (info["stage"], info["name"], info["success_rate"], info["changes"]) == (1, "hard", 0.0, 1)
+    (event,) = info["events"]
+    assert (event["from"], event["to"], event["success_rate"]) == ("easy", "hard", 0.5)
+    _, told = env.reset()
+    assert "events" not in told["curriculum"] and told["curriculum"]["progress"] == 1.0
+    assert inner.resets[-1][:2] == (50, "mcts")
+
+
+def test_a_seed_decides_the_draw_and_is_not_counted() -> None:
+    env, inner, sampler = wrapped()
+    for _ in range(2):
+        play(env, 10, seed=5)
+    assert inner.resets[0] == inner.resets[1]
+    assert inner.resets[0] == (sampler.draw((5,)).task_id, "first", 5)
+    assert sampler.state_dict()["draws"] == 0 and sampler.stats()["episodes"] == 2
+
+
+def test_the_callers_choice_is_played_and_counts_nowhere() -> None:
+    env, inner, sampler = wrapped()
+    info = play(env, 10, options={"task_id": 77})
+    assert inner.resets[-1][:2] == (77, "random") and info["curriculum"]["episodes"] == 0
+    play(env, 10, options={"opponent": "open"}, seed=3)
+    assert inner.resets[-1] == (0, "open", 3)
+    assert sampler.state_dict()["draws"] == 0
+
+
+def test_faults_and_abandoned_episodes_count_nowhere() -> None:
+    env, _, sampler = wrapped()
+    play(env, 11)
+    env.reset()
+    env.reset()
+    assert sampler.stats()["episodes"] == 0
+
+
+def test_an_episode_that_is_over_at_reset_counts_once() -> None:
+    env, _, sampler = wrapped(over_at_reset=True)
+    _, info = env.reset()
+    assert info["curriculum"]["episodes"] == 1
+    *_, info = env.step(0)
+    assert info["curriculum"]["episodes"] == sampler.stats()["episodes"] == 1
+    # Who looks for the result begins the next.
+    env.reset()
+    assert sampler.stats()["episodes"] == 2
+
+
+def test_environments_share_a_sampler() -> None:
+    sampler = Stages(TWO, progression_window=4)
+    first, second = (Curriculum(Tenths(), sampler) for _ in range(2))
+    for env in (first, second, first, second):
+        info = play(env, 10)
+    assert info["curriculum"]["stage"] == 1
+    assert first.reset()[1]["curriculum"]["stage"] == 1
+
+
+def test_other_environments_are_refused() -> None:
+    with pytest.raises(
+        ArgumentError, match=r"Curriculum: <Script instance> was given, which takes no task id"
+    ):
+        Curriculum(Script(turn("a")), Stages(TWO))
+
+
+def test_an_end_without_a_score_is_an_error() -> None:
+    limited = gym.wrappers.TimeLimit(_Long(), max_episode_steps=2)
+    env = Curriculum(limited, Stages(TWO))
+    env.reset()
+    env.step(0)
+    with pytest.raises(ArgumentError, match=r"no score and result, allowed: .* max_turns"):
+        env.step(0)
+
+
+class _Long(Tenths):
+    def step(self, action: Any) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        return "b", 0.0, False, False, self.info()
+
+
+def test_masks_pass_through() -> None:
+    env, _, _ = wrapped()
+    env.reset()
+    assert env.action_masks().all()
