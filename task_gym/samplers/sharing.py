@@ -144,7 +144,7 @@ class _Server:
     def _serve(self, connection: Connection[Any, Any]) -> None:
         with contextlib.suppress(OSError, EOFError), connection:
             while not self._closed:
-                if connection.poll(_LOOK):
+                if connection.poll(_LOOK) and not self._closed:
                     connection.send(self._answer(*connection.recv()))
         self._connections.remove(connection)
 

@@ -29,11 +29,12 @@ PAGES = [
     "README.md",
     "docs/python.md",
     "docs/wrappers.md",
+    "docs/curriculum.md",
     "docs/trace.md",
     "docs/games.md",
     "docs/models.md",
 ]
-SESSIONS = ["README.md", "docs/python.md", "docs/wrappers.md"]
+SESSIONS = ["README.md", "docs/python.md", "docs/wrappers.md", "docs/curriculum.md"]
 """Pages whose Python blocks are one session; the examples of the generated pages are tested in tests/docs."""
 
 QUICK = (

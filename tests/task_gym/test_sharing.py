@@ -1,0 +1,236 @@
+"""One sampler for several threads and processes, and what is said when it is gone."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+from task_gym.errors import SamplerError
+from task_gym.samplers import Failures, Outcome, SharedSampler, Stages, share
+from task_gym.wrappers import Curriculum, FailureReplay
+from tests.task_gym.tasks import Tenths, play
+
+TWO = [
+    {"name": "easy", "task_id_range": [0, 9], "opponent": "first", "threshold": 1.0},
+    {"name": "hard", "task_id_range": [50, 59], "opponent": "mcts"},
+]
+ROOT = Path(__file__).parents[2]
+
+
+def stages(window: int = 4) -> Stages:
+    return Stages(TWO, progression_window=window)
+
+
+def test_it_answers_as_the_sampler_does() -> None:
+    sampler, twin = stages(), stages()
+    with share(sampler) as shared:
+        for _ in range(3):
+            starts = shared.draw(), twin.draw()
+            assert starts[0] == starts[1]
+            outcomes = [[Outcome(start, "g", 1.0, True, "win")] for start in starts]
+            assert shared.record(outcomes[0]) == twin.record(outcomes[1])
+        assert shared.draw((4, 2)) == twin.draw((4, 2))
+        assert shared.stats() == twin.stats() == sampler.stats()
+        assert shared.state_dict() == twin.state_dict()
+        shared.load_state_dict(stages().state_dict())
+        assert sampler.stats()["episodes"] == 0
+
+
+def test_its_errors_are_the_samplers() -> None:
+    with share(stages()) as shared:
+        with pytest.raises(SamplerError, match=r"state: \[\] was given"):
+            shared.load_state_dict({})
+        with pytest.raises(SamplerError, match=r"sampler: record failed with AttributeError: 'int'"):
+            shared.record([3])  # type: ignore[list-item]
+        assert shared.stats()["stage"] == 0  # and it goes on
+
+
+def test_a_pickled_proxy_is_the_same_sampler() -> None:
+    sampler = stages()
+    with share(sampler) as shared:
+        pickle.loads(pickle.dumps(shared)).draw()
+    assert sampler.state_dict()["draws"] == 1
+
+
+def test_threads_lose_no_draw() -> None:
+    sampler = stages()
+    with share(sampler) as shared:
+        found: list[Any] = []
+
+        def draw(source: Any) -> None:
+            found.extend(source.draw().seed for _ in range(200))
+
+        threads = [
+            threading.Thread(target=draw, args=[source]) for source in (shared, shared, sampler, sampler)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    twin = stages()
+    assert sorted(found) == sorted(twin.draw().seed for _ in range(800))  # type: ignore[type-var]
+
+
+def test_after_the_block_there_is_a_clear_error() -> None:
+    with share(stages()) as shared:
+        other = pickle.loads(pickle.dumps(shared))
+        shared.draw()
+    for gone in (shared, other):
+        for _ in range(2):
+            with pytest.raises(SamplerError, match=r"draw was called, but the sampler is no longer shared"):
+                gone.draw()
+
+
+def _use(sampler: Any, answers: Any) -> None:
+    try:
+        answers.put((os.getpid(), sampler.draw()))
+    except SamplerError as error:
+        answers.put((os.getpid(), str(error)))
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_local_sampler_refuses_another_process(method: str) -> None:
+    context = multiprocessing.get_context(method)
+    answers = context.Queue()
+    worker = context.Process(target=_use, args=[stages(), answers])
+    worker.start()
+    process, answer = answers.get(timeout=60)
+    worker.join()
+    assert answer == (
+        f"sampler: a Stages of process {os.getpid()} was used in process {process}, allowed: the process "
+        "that made it; share(sampler) returns one for all"
+    )
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_proxy_works_in_another_process(method: str) -> None:
+    context = multiprocessing.get_context(method)
+    sampler = stages()
+    with share(sampler) as shared:
+        first = shared.draw()  # this process's connection is not the worker's
+        answers = context.Queue()
+        worker = context.Process(target=_use, args=[shared, answers])
+        worker.start()
+        _, second = answers.get(timeout=60)
+        worker.join()
+        third = shared.draw()
+    twin = stages()
+    assert [first, second, third] == [twin.draw() for _ in range(3)]
+
+
+def test_a_killed_owner_gives_a_clear_error(tmp_path: Path) -> None:
+    script = """
+        import multiprocessing, os, pickle, sys, time
+        from task_gym.samplers import Stages, share
+        with share(Stages([{"name": "only"}])) as shared:
+            # A worker that outlives its parent, and inherits what the parent has open.
+            context = multiprocessing.get_context("fork")
+            context.Process(target=time.sleep, args=[10]).start()
+            with open(sys.argv[1] + ".partial", "wb") as file:
+                pickle.dump(shared, file)
+            os.rename(sys.argv[1] + ".partial", sys.argv[1])
+            time.sleep(60)
+    """
+    path = tmp_path / "shared"
+    owner = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script), str(path)], cwd=ROOT)
+    try:
+        while not path.exists():
+            assert owner.poll() is None
+        shared = pickle.loads(path.read_bytes())
+        assert shared.draw().seed is not None
+    finally:
+        owner.send_signal(signal.SIGKILL)
+        owner.wait()
+    with pytest.raises(SamplerError, match=r"no longer shared: the process that shared it ended"):
+        shared.draw()
+    with pytest.raises(SamplerError, match=r"no longer shared"):
+        pickle.loads(pickle.dumps(shared)).draw()
+
+
+class _Make:
+    """Makes an environment with both wrappers; it can be pickled."""
+
+    def __init__(self, stages: SharedSampler, failures: SharedSampler) -> None:
+        self.stages, self.failures = stages, failures
+
+    def __call__(self) -> Any:
+        return FailureReplay(Curriculum(Tenths(), self.stages), self.failures)
+
+
+@pytest.mark.parametrize("kind", [gym.vector.SyncVectorEnv, gym.vector.AsyncVectorEnv])
+def test_gymnasiums_vectors_share_one(kind: Any) -> None:
+    mine, failures = stages(window=20), Failures()
+    with share(mine) as one, share(failures) as two:
+        options = {} if kind is gym.vector.SyncVectorEnv else {"shared_memory": False}
+        vector = kind([_Make(one, two)] * 3, **options)
+        try:
+            vector.reset()
+            stage = []
+            for _ in range(24):  # twelve episodes in each of three: a step of play, one of reset
+                *_, infos = vector.step([10, 10, 10])
+                stage.append(infos["curriculum"]["stage"].tolist())
+        finally:
+            vector.close()
+    # The twentieth of 36 successes promotes, and every worker sees it.
+    assert (mine.stats()["stage"], mine.stats()["episodes"]) == (1, 36)
+    assert stage[-1] == [1, 1, 1] and stage[0] == [0, 0, 0]
+    assert failures.stats()["episodes"] == 36
+
+
+@pytest.mark.slow
+def test_stable_baselines_subprocesses_share_one() -> None:
+    pytest.importorskip("stable_baselines3")
+    from stable_baselines3.common.vec_env import SubprocVecEnv
+
+    mine, failures = stages(window=20), Failures()
+    with share(mine) as one, share(failures) as two:
+        vector = SubprocVecEnv([_Numbers(_Make(one, two))] * 2)
+        try:
+            vector.reset()
+            for action in [10] * 12 + [0] * 12:
+                *_, infos = vector.step([action, action])
+        finally:
+            vector.close()
+    # The first twenty episodes are successes. The next four too; then 24 failures, of which each is stored.
+    assert mine.stats()["stage"] == 1 and [info["curriculum"]["stage"] for info in infos] == [1, 1]
+    assert failures.stats()["episodes"] == 48
+    assert mine.stats()["episodes"] + failures.stats()["replays"] == 48
+    assert failures.stats()["stored"] == 24 - failures.stats()["replays"]
+
+
+class _Numbers:
+    """The same, with a number for the text, because Stable-Baselines3 takes no texts."""
+
+    def __init__(self, make: _Make) -> None:
+        self.make = make
+
+    def __call__(self) -> Any:
+        space = gym.spaces.Box(0, 1, (1,))
+        return gym.wrappers.TransformObservation(self.make(), lambda text: [0.0], space)
+
+
+def test_a_worker_of_a_local_sampler_is_told() -> None:
+    vector = gym.vector.AsyncVectorEnv([lambda: Curriculum(Tenths(), SAMPLER)], shared_memory=False)
+    try:
+        with pytest.raises(SamplerError, match=r"a Stages of process \d+ was used in process \d+"):
+            vector.reset()
+    finally:
+        vector.close(terminate=True)
+
+
+SAMPLER = stages()
+
+
+def test_one_environment_needs_no_proxy() -> None:
+    assert play(Curriculum(Tenths(), stages()), 10)["curriculum"]["episodes"] == 1
