@@ -11,8 +11,9 @@ class Curriculum(SampledWrapper):
     """Plays the tasks and opponents that a sampler chooses, and reports the outcomes to it.
 
     Every ``reset`` asks the sampler for a task id, an opponent and a seed. ``reset(seed=s)`` plays the seed
-    s; the sampler then draws task and opponent by s, and does not count the draw. Reset options that name a
-    task or an opponent are played as they are, and their outcomes count for nothing.
+    s. From then on, draws are addressed by s and their number since then, and not by the sampler's own
+    count. Reset options that name a task or an opponent are played as they are, and their outcomes count for
+    nothing.
 
     The environment's own ``task_ids`` must contain all that the sampler may draw (``sampler.task_ids``).
     ``info["curriculum"]`` has the sampler's numbers: of :class:`~task_gym.samplers.stages.Stages`, ``stage``,
@@ -33,6 +34,6 @@ class Curriculum(SampledWrapper):
         """Returns the sampler's start, unless the caller or a failure replay outside has chosen one."""
         if isinstance(options, Chosen) or asks(options):
             return None, seed, options
-        start = self.sampler.draw(None if seed is None else (seed,))
+        start = self.sampler.draw(self.address(seed))
         chosen = Chosen({**(options or {}), **start.options}, seeded=seed is not None)
         return start, start.seed if seed is None else seed, chosen

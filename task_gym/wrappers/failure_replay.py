@@ -10,8 +10,9 @@ from task_gym.wrappers.sampled import REPLAY, Chosen, SampledWrapper, asks
 class FailureReplay(SampledWrapper):
     """Starts a share of the episodes as an earlier failure started: same task, same opponent, same seed.
 
-    It replays starts and no transitions. ``reset(seed=s)`` plays the seed s and no replay. Reset options that
-    name a task or an opponent are played as they are, and their outcomes count for nothing.
+    It replays starts and no transitions. ``reset(seed=s)`` plays the seed s and no replay. From then on,
+    draws are addressed by s and their number since then, and not by the sampler's own count. Reset options
+    that name a task or an opponent are played as they are, and their outcomes count for nothing.
 
     ``info["replay"]`` has ``replayed`` (whether this episode is a replay) and the numbers of
     :class:`~task_gym.samplers.failures.Failures`: ``size``, ``share`` of replays, ``mean_priority``,
@@ -34,8 +35,9 @@ class FailureReplay(SampledWrapper):
         if asks(options) and not chosen:
             return None, seed, options
         if options.seeded if isinstance(options, Chosen) else seed is not None:
+            self.address(seed)
             return Start(), seed, options
-        start = self.sampler.draw()
+        start = self.sampler.draw(self.address(None))
         if start.replayed:
             return start, start.seed, Chosen({**(options or {}), **start.options}, seeded=False)
         return start, seed, options

@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.utils import RecordConstructorArgs
 
-from task_gym.errors import ArgumentError
+from task_gym.errors import ArgumentError, SamplerError
 from task_gym.samplers.base import Outcome, Sampler, Start
 from task_gym.wrappers.base import Info, MaskedWrapper
 
@@ -54,11 +54,25 @@ class SampledWrapper(MaskedWrapper):
             )
         self.sampler = sampler
         self._start: Start | None = None
+        self._seed: int | None = None  # the caller's last, and the draws since then
+        self._drawn = 0
         self._shown: Info = {}
 
     def choose(self, seed: int | None, options: Info | None) -> tuple[Start | None, int | None, Info | None]:
         """Returns the start whose outcome counts (None for none), and the seed and options of the reset."""
         raise NotImplementedError
+
+    def address(self, seed: int | None) -> tuple[int, int] | None:
+        """Returns the address of the next draw: (the caller's last seed, draws since then).
+
+        It is None, for the sampler's own count, as long as the caller has given no seed.
+        """
+        if seed is not None:
+            self._seed, self._drawn = seed, 0
+        if self._seed is None:
+            return None
+        self._drawn += 1
+        return self._seed, self._drawn - 1
 
     def about(self, start: Start | None) -> Info:
         """Returns what the info says of an episode beside the sampler's numbers."""
@@ -80,6 +94,46 @@ class SampledWrapper(MaskedWrapper):
         observation, reward, terminated, truncated, info = self.env.step(action)
         info = self._end(info) if terminated or truncated else self._show({}, info)
         return observation, reward, terminated, truncated, info
+
+    def state_dict(self) -> Info:
+        """Returns all from which later episodes follow, as plain data; an episode under way is not in it.
+
+        The state of a wrapper of this kind inside is part of it.
+        """
+        inner = self._inner()
+        return {
+            "seed": self._seed,
+            "drawn": self._drawn,
+            "sampler": self.sampler.state_dict(),
+            "generator": self.unwrapped.np_random.bit_generator.state,
+            "inner": None if inner is None else inner.state_dict(),
+        }
+
+    def load_state_dict(self, state: Info) -> None:
+        """Continues exactly from a state, with the next reset.
+
+        Raises:
+            SamplerError: it is the state of other wrappers or another sampler.
+        """
+        inner = self._inner()
+        if not isinstance(state, dict) or (state.get("inner") is None) != (inner is None):
+            raise SamplerError(
+                f"state: one of {'other wrappers' if isinstance(state, dict) else repr(state)} was given, "
+                f"allowed: the state of {self}"
+            )
+        self.sampler.load_state_dict(state["sampler"])
+        if inner is not None:
+            inner.load_state_dict(state["inner"])
+        self._seed, self._drawn, self._start = state["seed"], state["drawn"], None
+        self.unwrapped.np_random.bit_generator.state = state["generator"]
+
+    def _inner(self) -> SampledWrapper | None:
+        env = self.env
+        while isinstance(env, gym.Wrapper):
+            if isinstance(env, SampledWrapper):
+                return env
+            env = env.env
+        return None
 
     def _end(self, info: Info) -> Info:
         if self._start is None:  # the caller chose it, or it was reported at its reset

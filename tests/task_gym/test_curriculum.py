@@ -48,13 +48,18 @@ def test_outcomes_promote_and_the_info_says_so() -> None:
     assert inner.resets[-1][:2] == (50, "mcts")
 
 
-def test_a_seed_decides_the_draw_and_is_not_counted() -> None:
+def test_a_seed_addresses_the_draws_from_then_on() -> None:
     env, inner, sampler = wrapped()
     for _ in range(2):
         play(env, 10, seed=5)
-    assert inner.resets[0] == inner.resets[1]
-    assert inner.resets[0] == (sampler.draw((5,)).task_id, "first", 5)
-    assert sampler.state_dict()["draws"] == 0 and sampler.stats()["episodes"] == 2
+        play(env, 0)
+    drawn = [Stages(TWO).draw((5, number)) for number in range(2)]
+    assert inner.resets[0] == inner.resets[2] == (drawn[0].task_id, "first", 5)
+    # The second episode's seed is the sampler's.
+    expected = (drawn[1].task_id, "first", drawn[1].seed)
+    assert inner.resets[1] == expected
+    assert sampler.state_dict()["draws"] == 0 and sampler.stats()["changes"] == 1
+    assert inner.resets[3] == expected
 
 
 def test_the_callers_choice_is_played_and_counts_nowhere() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from task_gym.errors import SamplerError
 from task_gym.samplers import Failures, Stages
 from task_gym.wrappers import Curriculum, FailureReplay
 from tests.task_gym.tasks import Tenths, play
@@ -70,7 +71,8 @@ def composed(order: str, seed: int = 0, prob: float = 0.3) -> tuple[Any, Tenths,
     return Curriculum(FailureReplay(env, failures), stages), env, stages, failures
 
 
-either = pytest.mark.parametrize("order", ["replay outside", "curriculum outside"])
+ORDERS = ("replay outside", "curriculum outside")
+either = pytest.mark.parametrize("order", ORDERS)
 
 
 @either
@@ -90,7 +92,7 @@ def test_the_callers_choice_passes_both(order: str) -> None:
     play(env, 0, options={"task_id": 3000})
     assert inner.resets[-1][:2] == (3000, "random")
     play(env, 0, seed=8)
-    assert inner.resets[-1] == (stages.draw((8,)).task_id, "first", 8)
+    assert inner.resets[-1] == (stages.draw((8, 0)).task_id, "first", 8)
     assert (stages.stats()["episodes"], failures.stats()["episodes"]) == (2, 2)
 
 
@@ -107,8 +109,38 @@ def test_both_count_what_happened(order: str) -> None:
         assert inner.resets.count((info["task_id"], info["opponent"], info["seed"])) > 1
 
 
+def without_curriculum() -> tuple[Any, Tenths]:
+    env = Tenths()
+    return FailureReplay(env, Failures()), env
+
+
+@pytest.mark.parametrize("build", [without_curriculum, *(lambda o=o: composed(o)[:2] for o in ORDERS)])
+@pytest.mark.parametrize("seed", [None, 4])
+def test_the_wrappers_state_continues_exactly(build: Any, seed: int | None) -> None:
+    actions = [int(action) for action in np.random.default_rng(1).integers(12, size=100)]
+    (env, inner), (twin, other) = build(), build()
+    env.reset(seed=seed)
+    for action in actions:
+        play(env, action)
+    twin.load_state_dict(json.loads(json.dumps(env.state_dict())))
+    expected = [play(env, action)["replay"] for action in actions]
+    assert [play(twin, action)["replay"] for action in actions] == expected
+    assert other.resets == inner.resets[101:]
+    assert twin.state_dict() == env.state_dict()
+
+
+def test_the_state_of_other_wrappers_is_refused() -> None:
+    alone, _ = without_curriculum()
+    both, *_ = composed(ORDERS[0])
+    for env, state in ((alone, both.state_dict()), (both, alone.state_dict()), (alone, None)):
+        with pytest.raises(SamplerError, match=r"was given, allowed: the state of <FailureReplay"):
+            env.load_state_dict(state)
+    with pytest.raises(SamplerError, match=r"state: .* was given, allowed: a state with"):
+        composed(ORDERS[1])[0].load_state_dict(both.state_dict())
+
+
 @either
-def test_loaded_states_continue_exactly(order: str) -> None:
+def test_the_samplers_states_continue_exactly(order: str) -> None:
     actions = [int(action) for action in np.random.default_rng(1).integers(12, size=200)]
     env, inner, stages, failures = composed(order)
     for action in actions:

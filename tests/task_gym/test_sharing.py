@@ -220,6 +220,7 @@ class _Numbers:
         return gym.wrappers.TransformObservation(self.make(), lambda text: [0.0], space)
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")  # Gymnasium prints the worker's error too
 def test_a_worker_of_a_local_sampler_is_told() -> None:
     vector = gym.vector.AsyncVectorEnv([lambda: Curriculum(Tenths(), SAMPLER)], shared_memory=False)
     try:
