@@ -122,7 +122,7 @@ class Stages(LocalSampler):
         self._confident = promote == "confidence"
         self._earlier = check_share("earlier_share", earlier_share)
         self._scores = check_success_scores(success_scores)
-        self._stages = [_read_stage(stage) for stage in stages]
+        self._stages = [read_stage(stage) for stage in stages]
         if not self._stages:
             raise ArgumentError("stages: none was given, allowed: at least one")
         self._ids = [stage.ids for stage in self._stages]
@@ -267,7 +267,12 @@ class Stages(LocalSampler):
         self._events = [dict(event) for event in state["events"]]
 
 
-def _read_stage(given: Stage | Mapping[str, Any]) -> Stage:
+def read_stage(given: Stage | Mapping[str, Any]) -> Stage:
+    """Returns a stage, given as itself or as a mapping with its attributes.
+
+    Raises:
+        ArgumentError: it is neither, has another attribute, or has no name.
+    """
     if isinstance(given, Stage):
         return given
     if not isinstance(given, Mapping):
