@@ -117,19 +117,20 @@ class _Server:
         self._closed = False
         self._lock = threading.Lock()
         self._connections: list[Connection[Any, Any]] = []
-
         self._listener = Listener(authkey=self.key)
         self.address = self._listener.address
         # A forked worker that keeps these open would hide the end of this process from the others.
         register_after_fork(self, _Server._close_copies)
-        threading.Thread(target=self._accept, daemon=True, name="shared sampler").start()
+        self._thread = threading.Thread(target=self._accept, daemon=True, name="shared sampler")
+        self._thread.start()
 
     def close(self) -> None:
         """Ends all connections; callers then get an error."""
         self._closed = True
-        # accept() waits for one more caller, and ends with it.
-        with contextlib.suppress(OSError, EOFError, AuthenticationError):
-            Client(self.address, authkey=self.key).close()
+        # accept() waits for one more caller. This one has no key and waits for nothing: the thread may be gone.
+        with contextlib.suppress(OSError):
+            Client(self.address).close()
+        self._thread.join(_LOOK)
         self._listener.close()
 
     def _accept(self) -> None:

@@ -99,6 +99,14 @@ def _use(sampler: Any, answers: Any) -> None:
         answers.put((os.getpid(), str(error)))
 
 
+def test_it_always_ends() -> None:
+    # The thread that accepts callers may be at any point when the block ends.
+    for number in range(100):
+        with share(stages()) as shared:
+            if number % 2:
+                shared.draw()
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_local_sampler_refuses_another_process(method: str) -> None:
     context = multiprocessing.get_context(method)
