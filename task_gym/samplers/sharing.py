@@ -127,7 +127,7 @@ class _Server:
     def close(self) -> None:
         """Ends all connections; callers then get an error."""
         self._closed = True
-        # accept() waits for one more caller. This one has no key and waits for nothing: the thread may be gone.
+        # accept() waits for one more caller. This one waits for nothing itself: the thread may be gone.
         with contextlib.suppress(OSError):
             Client(self.address).close()
         self._thread.join(_LOOK)
