@@ -23,6 +23,8 @@ from gamespiel.config.sections import EnvConfig, ModelConfig
 from gamespiel.errors import unknown
 from gamespiel.kinds import KINDS
 from gamespiel.options import DECODERS, EvalOptions
+from gamespiel.serving.options import KINDS as SERVED
+from gamespiel.serving.options import ServeOptions
 from gamespiel.usage import config_help
 from task_gym.errors import TaskGymError
 
@@ -106,7 +108,11 @@ def build_parser() -> argparse.ArgumentParser:
     schema = command("schema", run_schema)
     schema.has_keys = False
 
-    for sub in (train, evaluate, schema):
+    serve = command("serve", run_serve)
+    serve.has_keys = False
+    _add_serve_options(serve)
+
+    for sub in (train, evaluate, schema, serve):
         sub.set_defaults(flags=[flag for action in sub._actions for flag in action.option_strings])
     return parser
 
@@ -170,6 +176,29 @@ def _add_eval_options(evaluate: argparse.ArgumentParser) -> None:
     evaluate.add_argument("--output", type=Path, metavar="FILE.json", help="write the results there too")
 
 
+def _add_serve_options(serve: argparse.ArgumentParser) -> None:
+    default = ServeOptions()
+    serve.add_argument(
+        "--env", default=default.env, metavar="TYPE", help=f"{' or '.join(SERVED)} [{default.env}]"
+    )
+    serve.add_argument(
+        "--host", default=default.host, metavar="ADDRESS", help=f"the address to listen on [{default.host}]"
+    )
+    serve.add_argument(
+        "--port", type=int, default=default.port, metavar="N", help=f"0 for a free one [{default.port}]"
+    )
+    serve.add_argument(
+        "--source", default=default.source, metavar="NAME", help="programs, with --env trace [builtin]"
+    )
+    for name, kind, what in (
+        ("max_sessions", int, "episodes at once"),
+        ("idle_s", float, "seconds without a call after which an episode is dropped"),
+        ("max_body", int, "bytes of a request"),
+    ):
+        value = getattr(default, name)
+        serve.add_argument(f"--{name}", type=kind, default=value, metavar="N", help=f"{what} [{value}]")
+
+
 def run_train(args: argparse.Namespace, overrides: Overrides) -> None:
     """Train a policy."""
     flags = [("run.seed", args.seed), ("env.env_type", args.env), ("run.output_dir", args.output_dir)]
@@ -228,6 +257,19 @@ def run_schema(args: argparse.Namespace, overrides: Overrides) -> None:
     if overrides:
         raise unknown("option", f"--{overrides[0][0]}", args.flags)
     print(json.dumps(file_schema(), indent=2, ensure_ascii=False))
+
+
+def run_serve(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Serve games or traces over HTTP, for affinetes' clients."""
+    if overrides:
+        raise unknown("option", f"--{overrides[0][0]}", args.flags)
+    options = ServeOptions(
+        args.env, args.host, args.port, args.source, args.max_sessions, args.idle_s, args.max_body
+    )
+
+    from gamespiel.serving.run import serve
+
+    serve(options)
 
 
 def _resolve(

@@ -1,0 +1,172 @@
+"""The HTTP server: ``POST /call``, as affinetes' own server template answers it, with limits."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hmac
+import inspect
+import json
+import logging
+import os
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from gamespiel.serving.actors import Actor
+from gamespiel.serving.options import ServeOptions
+from gamespiel.serving.sessions import FullError, UnknownEpisodeError
+from task_gym.errors import SandboxError, TaskGymError
+from task_gym.remote.settings import TOKEN
+
+THREADS = 32
+"""Calls that are worked on at once. Others wait."""
+
+_MODULES = {"openspiel": "gamespiel.serving.games", "trace": "gamespiel.serving.traces"}
+_log = logging.getLogger("gamespiel.serving")
+
+
+class Refusal(Exception):
+    """A request that is answered with an error before it reaches the actor."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Server:
+    """Answers requests for one actor.
+
+    Args:
+        actor: Its methods are called in threads.
+        options: The limits.
+        token: The bearer token that every call needs; "" for none.
+    """
+
+    def __init__(self, actor: Actor[Any], options: ServeOptions, token: str) -> None:
+        self._actor, self._options, self._token = actor, options, token
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="gamespiel.serving")
+
+    async def health(self, request: Request) -> Response:
+        """Says that the server runs."""
+        return JSONResponse({"status": "ok"})
+
+    async def ready(self, request: Request) -> Response:
+        """Says whether another episode can be begun: status 200, or 503."""
+        playing, most = len(self._actor.sessions), self._options.max_sessions
+        told = {"status": "ready" if playing < most else "full", "sessions": playing, "max_sessions": most}
+        return JSONResponse(told, status_code=200 if playing < most else 503)
+
+    async def methods(self, request: Request) -> Response:
+        """Lists the methods, by which affinetes' client knows the kind of server."""
+        listed = [
+            {"name": name, "signature": str(inspect.signature(method)), "source": "Actor"}
+            for name, method in self._actor.methods.items()
+        ]
+        return JSONResponse({"methods": listed})
+
+    async def call(self, request: Request) -> Response:
+        """Calls a method: ``{"method": …, "args": […], "kwargs": {…}}`` to status, result and error."""
+        try:
+            self._admit(request)
+            method, args, kwargs = self._read(await self._body(request))
+            loop = asyncio.get_running_loop()
+            result = await loop.run_in_executor(self._threads, lambda: method(*args, **kwargs))
+        except Refusal as refusal:
+            return _error(refusal.status, "refused", str(refusal))
+        except ClientDisconnect:
+            return _error(400, "refused", "the request ended early")
+        except UnknownEpisodeError as error:
+            return _error(404, "unknown", str(error))
+        except FullError as error:
+            return _error(503, "full", str(error))
+        except SandboxError as error:
+            return _error(500, "status", str(error))
+        except TaskGymError as error:
+            return _error(400, "refused", str(error))
+        except Exception:
+            _log.exception("a call failed")
+            return _error(500, "status", "the server failed; its log says more")
+        return JSONResponse({"status": "success", "result": result, "error": None})
+
+    def _admit(self, request: Request) -> None:
+        """Raises Refusal unless the request carries the token and is JSON.
+
+        A page in a browser cannot send JSON to another site without asking, so it cannot play here.
+        """
+        if self._token and not _has_token(request.headers.get("authorization", ""), self._token):
+            raise Refusal(401, f"the request has no token, or a wrong one; the server's is in {TOKEN}")
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise Refusal(415, f"content-type: {kind!r:.80} was given, allowed: application/json")
+
+    async def _body(self, request: Request) -> bytes:
+        most, body = self._options.max_body, bytearray()
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > most:
+                raise Refusal(413, f"the request has more than {most} bytes, which is the most")
+        return bytes(body)
+
+    def _read(self, body: bytes) -> tuple[Any, list[Any], dict[str, Any]]:
+        try:
+            asked = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise Refusal(400, f"the request is no JSON: {error}") from error
+        if not isinstance(asked, dict):
+            raise Refusal(400, "the request is no object")
+        name, args, kwargs = asked.get("method"), asked.get("args", []), asked.get("kwargs", {})
+        method = self._actor.methods.get(name) if isinstance(name, str) else None
+        if method is None:
+            raise Refusal(404, f"method: {name!r:.80} was given, allowed: {', '.join(self._actor.methods)}")
+        if not isinstance(args, list) or not isinstance(kwargs, dict):
+            raise Refusal(400, "args: a list is allowed; kwargs: an object is allowed")
+        try:
+            inspect.signature(method).bind(*args, **kwargs)
+        except TypeError as error:
+            raise Refusal(400, f"arguments of {name}: {error}") from error
+        return method, args, kwargs
+
+
+def make_app(options: ServeOptions, token: str | None = None) -> Starlette:
+    """Returns the application.
+
+    Args:
+        options: The server's options.
+        token: The bearer token; None for the environment variable's.
+    """
+    actor: Actor[Any] = import_module(_MODULES[options.env]).make(options)
+    server = Server(actor, options, os.environ.get(TOKEN, "") if token is None else token)
+    return Starlette(
+        routes=[
+            Route("/health", server.health),
+            Route("/ready", server.ready),
+            Route("/methods", server.methods),
+            Route("/call", server.call, methods=["POST"]),
+        ]
+    )
+
+
+def _has_token(authorization: str, token: str) -> bool:
+    """Returns whether a header carries the token: as a bearer, or as the password in a client's address."""
+    scheme, _, given = authorization.partition(" ")
+    if scheme.lower() == "basic":
+        try:
+            given = base64.b64decode(given, validate=True).decode().partition(":")[2]
+        except ValueError:
+            return False
+    elif scheme.lower() != "bearer":
+        return False
+    return hmac.compare_digest(given.strip().encode(), token.encode())
+
+
+def _error(status: int, kind: str, message: str) -> Response:
+    """Returns an error; ``kind`` is one of ``task_gym.remote.protocol.Failure``."""
+    return JSONResponse(
+        {"status": "failed", "result": None, "error": message, "kind": kind}, status_code=status
+    )

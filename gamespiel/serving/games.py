@@ -1,0 +1,148 @@
+"""The actor that plays games."""
+
+from __future__ import annotations
+
+import base64
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import game_gym.opponents  # noqa: F401  (registers them)
+from game_gym.backends import LocalBackend, Turn
+from game_gym.checks import check_opponent
+from game_gym.games import TABLE
+from game_gym.prompts import without_rules
+from game_gym.protocols import PROTOCOLS
+from game_gym.spec import choice_lines
+from game_gym.task import CONFIGS, Task, TaskSet, decode
+from gamespiel.serving.actors import Actor, Response, turn
+from gamespiel.serving.options import ServeOptions
+from task_gym.contract import CLOSING, ILLEGAL_REWARD
+from task_gym.errors import OpponentError, check_choice, unknown
+from task_gym.replies import Parser, first_number, whole_reply
+
+OPPONENTS = ("random", "first", "mcts", "mcts-python", "ismcts")
+"""The opponents that a request may name. Others may read files, or need a caller for every seat."""
+
+MOST_ROLLOUTS = 1_000_000
+"""The most simulations times rollouts per move that a request may ask for; upstream's most is 600 000."""
+
+_PARSERS: dict[str, Parser] = {"openenv": first_number, "evaluate": whole_reply}
+_SHOWN = 10  # legal actions in the answer to a reply that names none
+
+
+class GameEpisode:
+    """One game, played as upstream's sessions do: an illegal reply changes nothing, however often.
+
+    Args:
+        task: The game.
+        seed: Its seed.
+        opponent: The opponent's name.
+        seeding: "openenv" or "evaluate".
+    """
+
+    def __init__(self, task: Task, seed: int, opponent: str, seeding: str) -> None:
+        self._task, self._seed, self._opponent = task, seed, opponent
+        self._parse = _PARSERS[seeding]
+        self._backend = LocalBackend(seeding, rules=True)
+        self._turn = self._backend.start(task, seed, opponent)
+        self._paid = 0.0
+        self._text = self._turn.text
+
+    def response(self) -> Response:
+        """Returns the present turn."""
+        return self._response(self._turn, self._text, self._turn.reward)
+
+    def step(self, reply: str) -> Response:
+        """Makes the move that a reply names."""
+        now = self._turn
+        if now.ending is not None:
+            return self.response()
+        action = self._parse(reply, now.legal, now.names)
+        if action is None:
+            message = "Could not parse action ID"
+            error = {"type": "invalid_action", "message": message, "retryable": True}
+            return self._response(now, _refusal(reply, now), ILLEGAL_REWARD, error=error)
+        self._turn = now = self._backend.play(action)
+        self._paid += now.reward
+        # As upstream does, the rules are told in the first turn only.
+        over = now.ending is not None
+        self._text = now.text if over else without_rules(now.text, self._task.variant)
+        return self.response()
+
+    def _response(self, now: Turn, text: str, reward: float, **more: Any) -> Response:
+        ending, variant = now.ending, self._task.variant
+        played = [pair.player for pair in self._backend.state.full_history() if pair.player >= 0]
+        info = {
+            "task_id": self._task.task_id,
+            "seed": self._seed,
+            "game_name": variant.spec.name,
+            "llm_player_id": now.seat,
+            "opponent_type": self._opponent,
+            "opponent": self._backend.playing,
+            "step_count": len(played),
+            "cumulative_reward": self._paid,
+            "legal_actions": now.legal,
+            "admissible_commands": now.names,
+            "action_mask": packed(now.legal, variant.actions),
+            **more,
+        }
+        if ending is not None:
+            info |= {"score": ending.score, "scores": ending.scores, "returns": ending.returns}
+            info["result"] = ending.result
+        fault = ending is not None and ending.result == "fault"
+        return turn(text, reward, ending is not None, fault, info)
+
+
+class GameActor(Actor[GameEpisode]):
+    """Plays the games of the task-id table."""
+
+    allowed = ("task_id", "seed", "opponent", "seeding")
+
+    def begin(self, task_id: int | None, seed: int, arguments: Mapping[str, Any]) -> GameEpisode:
+        """Returns a new game."""
+        opponent, seeding = arguments.get("opponent", "random"), arguments.get("seeding", "openenv")
+        check_choice("seeding", seeding, PROTOCOLS)
+        if task_id is None:
+            task_id = secrets.randbelow(len(TABLE) * CONFIGS)
+        task = decode(task_id)
+        _check_request(opponent, task)
+        return GameEpisode(task, seed, opponent, seeding)
+
+
+def _check_request(opponent: Any, task: Task) -> None:
+    """Raises OpponentError unless a request may name this opponent for the task."""
+    name = opponent.partition(":")[0] if isinstance(opponent, str) else opponent
+    if name not in OPPONENTS:
+        raise OpponentError(unknown("opponent", opponent, OPPONENTS))
+    check_opponent(opponent, TaskSet(task_id=task.task_id))
+    numbers = re.findall(r"[0-9]+", opponent.partition(":")[2])
+    if any(len(number) > 7 for number in numbers) or np.prod([*map(int, numbers), 1]) > MOST_ROLLOUTS:
+        raise OpponentError(
+            f"opponent: {opponent!r:.80} was given, allowed: at most {MOST_ROLLOUTS} rollouts per move"
+        )
+
+
+def _refusal(reply: str, now: Turn) -> str:
+    """Returns the answer to a reply that names no legal action, as upstream words it."""
+    listed = choice_lines(now.legal[:_SHOWN], now.names[:_SHOWN])
+    more = f"\n  ... and {len(now.legal) - _SHOWN} more" if len(now.legal) > _SHOWN else ""
+    return (
+        f'Invalid action: "{reply:.200}"\n\nCould not parse a valid action ID. Please respond with just the '
+        f"action ID number.\n\nLegal Actions:\n{listed}{more}\n\n{CLOSING}"
+    )
+
+
+def packed(legal: Sequence[int], actions: int) -> dict[str, Any]:
+    """Returns a mask for JSON: its length, and its bits (first action first) in base64."""
+    mask = np.zeros(actions, dtype=np.uint8)
+    mask[list(legal)] = 1
+    return {"length": actions, "bits": base64.b64encode(np.packbits(mask).tobytes()).decode()}
+
+
+def make(options: ServeOptions) -> GameActor:
+    """Returns the actor."""
+    return GameActor(options)

@@ -1,0 +1,52 @@
+"""The options of ``gamespiel serve``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from task_gym.errors import ArgumentError, check_choice
+
+KINDS = ("openspiel", "trace")
+"""The kinds of task that can be served."""
+
+LOOPBACK = "127.0.0.1"
+
+_AT_LEAST = {"port": 0, "max_sessions": 1, "max_body": 1024}
+
+
+@dataclass(frozen=True)
+class ServeOptions:
+    """The options of a server.
+
+    Attributes:
+        env: The kind of task: "openspiel" or "trace".
+        host: The address to listen on. The default can be reached from this machine only.
+        port: The port; 0 for a free one.
+        source: The source of the programs, with ``env="trace"``.
+        max_sessions: The most episodes at once.
+        idle_s: Seconds without a call after which an episode is dropped.
+        max_body: The most bytes of a request.
+
+    Raises:
+        ArgumentError: a value is outside what is allowed.
+    """
+
+    env: str = KINDS[0]
+    host: str = LOOPBACK
+    port: int = 8000
+    source: str = "builtin"
+    max_sessions: int = 1000
+    idle_s: float = 3600.0
+    max_body: int = 8 << 20
+
+    def __post_init__(self) -> None:
+        check_choice("env", self.env, KINDS)
+        for name, least in _AT_LEAST.items():
+            if getattr(self, name) < least:
+                raise ArgumentError(f"{name}: {getattr(self, name)} was given, allowed: at least {least}")
+        if self.port > 65535:
+            raise ArgumentError(f"port: {self.port} was given, allowed: 0 … 65535")
+        if not 0 < self.idle_s < float("inf"):
+            raise ArgumentError(f"idle_s: {self.idle_s} was given, allowed: a number of seconds above 0")
+        if self.source != "builtin" and self.env != "trace":
+            raise ArgumentError(f"source: {self.source!r} was given, allowed: with --env trace only")

@@ -1,0 +1,57 @@
+"""Runs the server until Ctrl-C or SIGTERM."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+
+from gamespiel.serving.options import ServeOptions
+from task_gym.errors import ArgumentError, BackendError
+from task_gym.remote.settings import TOKEN
+
+
+def serve(options: ServeOptions) -> None:
+    """Serves episodes.
+
+    Raises:
+        BackendError: the packages of the extra "serve" are not installed.
+        ArgumentError: the address cannot be listened on.
+    """
+    try:
+        import uvicorn
+
+        from gamespiel.serving.app import make_app
+    except ModuleNotFoundError as error:
+        if error.name not in ("uvicorn", "starlette"):
+            raise
+        raise BackendError(
+            f"serve: the package {error.name} is not installed; pip install 'gamespiel[serve]'"
+        ) from error
+    app = make_app(options)
+    listening = _listen(options)
+    shown = f"[{options.host}]" if ":" in options.host else options.host
+    if not os.environ.get(TOKEN):
+        print(f"no token: whoever reaches this address can play; {TOKEN} sets one", file=sys.stderr)
+    # Flushed, because a program that starts the server reads the port from this line.
+    print(f"serving {options.env} on http://{shown}:{listening.getsockname()[1]}", flush=True)
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, timeout_keep_alive=75
+    )
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def _listen(options: ServeOptions) -> socket.socket:
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    # With the protocol named, asyncio sends small responses at once; else each takes 40 ms.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((options.host, options.port))
+    except OSError as error:
+        listening.close()
+        raise ArgumentError(
+            f"host, port: {options.host!r} and {options.port} were given, allowed: an address that can be "
+            f"listened on; {error}"
+        ) from error
+    return listening

@@ -1,0 +1,126 @@
+"""One response of an OpenEnv session, checked, and the ways in which a call fails."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+SERVER = "server"
+"""The key of ``info`` by which GameSpiel's own server names itself."""
+
+_HEAD = "Legal Actions:\n"
+_LINE = re.compile(r"  ([0-9]{1,18}) -> (.*)")
+
+
+class Failure(Exception):
+    """A call that did not do what it was made for.
+
+    Args:
+        kind: "away" (no connection, or one that broke), "late", "status" (an error of the server), "broken"
+            (a response that is not of the protocol), "unknown" (the server does not know the episode), "full"
+            (the server takes no more episodes) or "refused" (the call's arguments are wrong).
+        sentence: The reason, in one sentence.
+        happened: Whether the call may have had its effect. If not, even a step can be repeated.
+    """
+
+    def __init__(self, kind: str, sentence: str, happened: bool = True) -> None:
+        super().__init__(sentence)
+        self.kind, self.sentence, self.happened = kind, sentence, happened
+
+    @property
+    def unreachable(self) -> bool:
+        """Whether the server gave no response at all."""
+        return self.kind in ("away", "late")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A response to reset, step or state.
+
+    Attributes:
+        observation: The text.
+        reward: The reward of upstream's session.
+        done: Whether the episode is over.
+        truncated: Whether it was cut.
+        episode: The episode's id.
+        info: Everything else.
+    """
+
+    observation: str
+    reward: float
+    done: bool
+    truncated: bool
+    episode: str
+    info: Mapping[str, Any]
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether GameSpiel's own server wrote it."""
+        return SERVER in self.info
+
+
+def read_reply(response: Any, episode: str | None = None) -> Reply:
+    """Returns a response as a :class:`Reply`.
+
+    Args:
+        response: What the server returned.
+        episode: The episode that was asked about; None if the response begins one.
+
+    Raises:
+        Failure: a field is missing or has another type, or the server reports an error of its own.
+    """
+    if not isinstance(response, dict):
+        raise Failure("broken", f"the response is no object: {response!r:.80}")
+    info = response.get("info", {})
+    if not isinstance(info, dict):
+        raise Failure("broken", f"the response's info is no object: {info!r:.80}")
+    _check_error(info)
+    text, reward = response.get("observation"), response.get("reward", 0.0)
+    if not isinstance(text, str):
+        raise Failure("broken", f"the response's observation is no text: {text!r:.80}")
+    if isinstance(reward, bool) or not isinstance(reward, (int, float)) or not isfinite(reward):
+        raise Failure("broken", f"the response's reward is no finite number: {reward!r:.80}")
+    named = response.get("episode_id") or info.get("episode_id") or episode
+    if not isinstance(named, str):
+        raise Failure("broken", f"the response names no episode: {named!r:.80}")
+    if episode is not None and named != episode:
+        raise Failure("broken", f"the response is about episode {named!r:.80} instead of {episode!r}")
+    ends = [response.get(name, False) for name in ("done", "truncated")]
+    if not all(isinstance(end, bool) for end in ends):
+        raise Failure("broken", f"the response's done and truncated are no booleans: {ends!r:.80}")
+    return Reply(text, float(reward), ends[0], ends[1], named, info)
+
+
+def _check_error(info: Mapping[str, Any]) -> None:
+    """Raises Failure if the server reports an error that is not an illegal action."""
+    error = info.get("error")
+    if error is None:
+        return
+    kind, message = (error.get("type"), error.get("message")) if isinstance(error, dict) else (None, error)
+    if kind != "invalid_action":
+        unknown = "episode" in str(kind)
+        raise Failure("unknown" if unknown else "status", f"the server reports {kind}: {message!s:.300}")
+
+
+def read_choices(text: str) -> tuple[list[int], list[str]]:
+    """Returns the legal action ids and their names from an observation's last block "Legal Actions:".
+
+    Raises:
+        Failure: there is no such block, or it is not a list of ascending ids and names.
+    """
+    start = text.rfind(_HEAD)
+    block, closed, _ = text[start + len(_HEAD) :].partition("\n\nYour choice")
+    if start < 0 or not closed:
+        raise Failure("broken", f"the observation has no list of legal actions: it ends {text[-60:]!r}")
+    legal: list[int] = []
+    names: list[str] = []
+    for line in block.split("\n"):
+        match = _LINE.fullmatch(line)
+        if match is None or (legal and int(match[1]) <= legal[-1]):
+            raise Failure("broken", f"the observation's list of legal actions has a line {line[:60]!r}")
+        legal.append(int(match[1]))
+        names.append(match[2])
+    return legal, names
