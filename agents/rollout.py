@@ -176,8 +176,9 @@ def _play_wave(
 ) -> Iterator[bool]:
     texts: dict[int, str] = {}
     live: list[int] = []
-    for slot, episode in enumerate(wave):
-        texts[slot], episode.info = env.reset_one(slot, episode.seed)
+    openings = env.reset_many(range(len(wave)), [episode.seed for episode in wave])
+    for slot, (episode, opened) in enumerate(zip(wave, openings, strict=True)):
+        texts[slot], episode.info = opened
         # A game can be over, or a backend can fail, before the first turn: then there is nothing to decide.
         begun = "result" not in episode.info if takes_replies(env) else bool(_masks(env, [slot]).any())
         live += [slot] * begun
@@ -188,9 +189,10 @@ def _play_wave(
         shown = [texts[slot] for slot in live]
         decided = _turns(shown, masks, decide(shown, masks, [wave[slot].index for slot in live], turn))
         still = []
-        for slot, taken in zip(live, decided, strict=True):
+        stepped = env.step_many(live, [taken.given for taken in decided])
+        for slot, taken, step in zip(live, decided, stepped, strict=True):
             episode = wave[slot]
-            texts[slot], taken.reward, terminated, truncated, episode.info = env.step_one(slot, taken.given)
+            texts[slot], taken.reward, terminated, truncated, episode.info = step
             episode.illegal += "error" in episode.info
             episode.turns.append(taken)
             on_step(terminated or truncated, turn + 1)

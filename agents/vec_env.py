@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import gymnasium as gym
 import numpy as np
@@ -15,6 +17,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvStepRetu
 MOST_PASSED_OVER = 1000
 """Episodes in a row that may be over at once: a tenth of euchre's are, and all if a backend is down."""
 
+T = TypeVar("T")
 Step = tuple[str, float, bool, bool, dict[str, Any]]
 
 
@@ -28,6 +31,9 @@ class TextVecEnv(DummyVecEnv):
 
     A game can be over before the agent's first turn. Stable-Baselines3 has no place for an episode without
     steps, so ``reset`` and ``step`` skip such episodes and draw again; ``reset_one`` returns them.
+
+    Environments that wait for a server (attribute ``waits``) run in threads, so that the requests of one
+    round are under way together. The results are the same.
 
     Args:
         env_fns: Functions that each make a new environment.
@@ -53,6 +59,9 @@ class TextVecEnv(DummyVecEnv):
         VecEnv.__init__(self, len(self.envs), first.observation_space, first.action_space)
         self.metadata = first.metadata
         self._texts = np.full(self.num_envs, "", dtype=object)
+        # Environments on a server have the attribute; see GameSpielEnv.
+        self._waiting = any(getattr(env.unwrapped, "waits", False) for env in self.envs)
+        self._threads: ThreadPoolExecutor | None = None
 
     def reset_one(
         self, index: int, seed: int, options: dict[str, Any] | None = None
@@ -66,9 +75,41 @@ class TextVecEnv(DummyVecEnv):
         text, reward, terminated, truncated, info = self.envs[index].step(action)
         return text, float(reward), terminated, truncated, info
 
+    def reset_many(
+        self, indices: Sequence[int], seeds: Sequence[int | None], options: Sequence[Any] | None = None
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Begins an episode in each of these environments, in order; those that wait, all at once."""
+        given = [None] * len(indices) if options is None else options
+        calls = [
+            partial(self.envs[i].reset, seed=seed, options=option)
+            for i, seed, option in zip(indices, seeds, given, strict=True)
+        ]
+        return self._in_order(calls)
+
+    def step_many(self, indices: Sequence[int], actions: Sequence[Any]) -> Iterator[Step]:
+        """Takes one step in each of these environments, in order; those that wait, all at once."""
+        return self._in_order(
+            [partial(self.step_one, i, action) for i, action in zip(indices, actions, strict=True)]
+        )
+
+    def _in_order(self, calls: Sequence[Callable[[], T]]) -> Iterator[T]:
+        """Yields the calls' results. Calls that wait for a server run together, each in a thread."""
+        if not self._waiting:
+            return (call() for call in calls)
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self.num_envs, thread_name_prefix="TextVecEnv")
+        return self._threads.map(lambda call: call(), calls)
+
+    def close(self) -> None:
+        if self._threads is not None:
+            self._threads.shutdown()
+            self._threads = None
+        super().close()
+
     def reset(self) -> npt.NDArray[np.object_]:
-        for i, env in enumerate(self.envs):
-            self._begin(i, env.reset(seed=self._seeds[i], options=self._options[i] or None))
+        options = [option or None for option in self._options]
+        for i, begun in enumerate(self.reset_many(range(self.num_envs), self._seeds, options)):
+            self._begin(i, begun)
         self._reset_seeds()
         self._reset_options()
         return self._texts.copy()
@@ -77,16 +118,19 @@ class TextVecEnv(DummyVecEnv):
         rewards = np.zeros(self.num_envs, dtype=np.float32)
         dones = np.zeros(self.num_envs, dtype=bool)
         infos: list[dict[str, Any]] = []
-        for i, action in enumerate(self.actions):
-            text, rewards[i], terminated, truncated, info = self.step_one(i, action)
+        over: list[int] = []
+        for i, step in enumerate(self.step_many(range(self.num_envs), list(self.actions))):
+            text, rewards[i], terminated, truncated, info = step
             info["TimeLimit.truncated"] = truncated and not terminated
             dones[i] = terminated or truncated
             if dones[i]:
                 info["terminal_observation"] = text
-                self._begin(i, self.envs[i].reset())
+                over.append(i)
             else:
                 self._texts[i] = text
             infos.append(deepcopy(info))
+        for i, begun in zip(over, self.reset_many(over, [None] * len(over)), strict=True):
+            self._begin(i, begun)
         return self._texts.copy(), rewards, dones, infos
 
     def _begin(self, index: int, begun: tuple[str, dict[str, Any]]) -> None:

@@ -20,6 +20,7 @@ from task_gym.contract import ILLEGAL_REWARD, Strikes, illegal_info
 from task_gym.env import OUTSIDE, TaskEnv
 from task_gym.errors import EpisodeError, PickleError, check_choice, illegal_action
 from task_gym.opponents import OPEN, find_opponent
+from task_gym.remote.settings import TIMEOUT
 from task_gym.replies import NoAction
 from task_gym.spaces import UnicodeText
 
@@ -81,7 +82,8 @@ class GameSpielEnv(TaskEnv):
             are "mcts" and "mcts-python", which read hidden cards, and "ismcts", which does not. Each takes a
             budget, as "mcts:SIMS" or "mcts:SIMSxROLLOUTS". In games of simultaneous moves "random" plays in
             their place, and ``info["opponent"]`` says so.
-        backend: "local".
+        backend: "local", or "affinetes" for a server (docs/affinetes.md). Then ``history``, ``returns`` and
+            ``scores`` are in ``info`` only if the server tells them, and a fault has ``info["fault"]``.
         seeding: "openenv" or "evaluate": the one of upstream's protocols that expands the seed.
         rules: Whether every observation begins with the rules.
         reward: "score" or "upstream".
@@ -89,10 +91,14 @@ class GameSpielEnv(TaskEnv):
         max_turns: Legal moves after which the game is cut, at least 2; None for no limit.
         render_mode: "ansi" (``render()`` returns the observation), "rgb_array" (returns its picture, a uint8
             array that always has the same shape) or "human" (every observation is printed).
+        mode: With ``backend="affinetes"``: "url", a server that runs.
+        base_url: With ``backend="affinetes"``: the server's address, as "http://127.0.0.1:8000".
+        timeout: With ``backend="affinetes"``: seconds that one call may take.
 
     Attributes:
         seeding: As given.
         rules: As given.
+        waits: Whether ``reset`` and ``step`` wait for a server, so that threads can overlap them.
 
     Raises:
         TaskGymError: an argument, reset option or seed is outside what is allowed; each kind has a subclass.
@@ -116,18 +122,23 @@ class GameSpielEnv(TaskEnv):
         illegal: str = "penalize",
         max_turns: int | None = None,
         render_mode: str | None = None,
+        mode: str | None = None,
+        base_url: str | None = None,
+        timeout: float = TIMEOUT,
     ) -> None:
         arguments = {
             "task_id": task_id, "task_ids": task_ids, "game": game, "params": params, "opponent": opponent,
             "backend": backend, "seeding": seeding, "rules": rules, "reward": reward, "illegal": illegal,
             "max_turns": max_turns, "render_mode": render_mode,
+            "mode": mode, "base_url": base_url, "timeout": timeout,
         }  # fmt: skip
         check_choice("seeding", seeding, PROTOCOLS)
         check_choice("rules", rules, (True, False))
         check_choice("reward", reward, ("score", "upstream"))
         self._strikes = Strikes(illegal)
         check_max_turns(max_turns)
-        self._backend: Backend = make_backend(backend, seeding, rules)
+        self._backend: Backend = make_backend(backend, seeding, rules, mode, base_url, timeout)
+        self.waits = backend != "local"
         super().__init__(TaskSet(task_id, task_ids, game, params), arguments)
         check_opponent(opponent, self._tasks)
         self._opponent, self._reward, self._max_turns = opponent, reward, max_turns
@@ -170,6 +181,10 @@ class GameSpielEnv(TaskEnv):
         if self._turn is not None:
             mask[self._turn.legal] = True
         return mask
+
+    def close(self) -> None:
+        """Abandons the episode; a server is told."""
+        self._backend.close()
 
     def step(self, action: Any) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Makes a move; ``action`` is a whole number."""

@@ -13,6 +13,9 @@ from game_gym.spec import State, Variant, choice_lines
 from task_gym.contract import CLOSING
 from task_gym.errors import EpisodeError, LayoutError
 
+RULES_END = "\n# Current Game State\n"
+"""The heading that ends the rules."""
+
 
 def render(variant: Variant, state: State, seat: int, rules: bool = True) -> str:
     """Returns the observation of ``seat``, which is to move at ``state``.
@@ -37,7 +40,7 @@ def render_turn(
 
 def _rules_part(variant: Variant) -> str:
     """Returns the rules with their headings, up to the line "Game: NAME"."""
-    return f"# Game Rules\n{variant.rules}\n\n# Current Game State\n"
+    return f"# Game Rules\n{variant.rules}\n{RULES_END}"
 
 
 def _question_part(block: str) -> str:
@@ -86,11 +89,11 @@ def with_choices(text: str, legal: Sequence[int], names: Sequence[str]) -> str:
 
 
 def render_end(
-    variant: Variant, seat: int, returns: Sequence[float], score: float | None, result: str
+    variant: Variant, seat: int, returns: Sequence[float] | None, score: float | None, result: str
 ) -> str:
     """Returns the observation after the end: the outcome, which everyone sees."""
     shown = "none" if score is None else f"{score:.3f}"
-    listed = ", ".join(f"{value:g}" for value in returns)
+    listed = "unknown" if returns is None else ", ".join(f"{value:g}" for value in returns)
     return (
         f"Game over: {variant.spec.name}\nYou were Player {seat}.\n\n"
         f"Returns: {listed}\nYour score: {shown}\nResult: {result}"

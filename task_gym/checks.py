@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from task_gym.errors import ArgumentError, NotBuiltError, TaskGymError, unknown
+from task_gym.errors import ArgumentError, TaskGymError, check_choice
 
 BACKENDS = ("local", "affinetes")
 """The backends that have a name."""
@@ -22,16 +22,8 @@ def check_whole(what: str, given: Any, limit: int, error: type[TaskGymError]) ->
 
 
 def check_backend(name: str) -> None:
-    """Raises an error unless the backend of this name can be used.
-
-    Raises:
-        ArgumentError: there is none of this name.
-        NotBuiltError: it is planned, and not built yet.
-    """
-    if name not in BACKENDS:
-        raise ArgumentError(unknown("backend", name, BACKENDS))
-    if name != "local":
-        raise NotBuiltError(f"backend: {name!r} was given, which is not built yet; allowed now: 'local'")
+    """Raises ArgumentError unless there is a backend of this name."""
+    check_choice("backend", name, BACKENDS)
 
 
 def read_action(action: Any) -> int:

@@ -67,18 +67,26 @@ def result_of(margin: float) -> str:
 
 
 def ending_info(
-    score: float | None, returns: Sequence[float], result: str, history: Sequence[Any], **more: Any
+    score: float | None,
+    returns: Sequence[float] | None,
+    result: str,
+    history: Sequence[Any] | None,
+    **more: Any,
 ) -> dict[str, Any]:
     """Returns the part of ``info`` that is there at the end only.
 
     Args:
         score: In [0, 1]; None after a fault.
-        returns: One per seat.
+        returns: One per seat; None if the backend cannot know them. They are left out then.
         result: "win", "draw", "loss", "cut" or "fault".
-        history: The episode's actions.
+        history: The episode's actions; None as for ``returns``.
         **more: Placed after ``score``. Recorded games keep the order of the keys.
     """
     info = {"score": score, **more}
     info["success"] = score is not None and score > SUCCESS
-    info["returns"], info["result"], info["history"] = returns, result, history
+    if returns is not None:
+        info["returns"] = returns
+    info["result"] = result
+    if history is not None:
+        info["history"] = history
     return info

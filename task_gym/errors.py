@@ -47,6 +47,10 @@ class NotBuiltError(TaskGymError):
     """Something that has a name and is planned, but does not exist yet."""
 
 
+class BackendError(TaskGymError):
+    """A server that was never reached, refuses what it was asked, or cannot be called from here."""
+
+
 class IllegalActionError(TaskGymError):
     """An illegal action in an environment that was asked to raise on one."""
 

@@ -16,23 +16,29 @@ class Ending:
 
     Attributes:
         score: In [0, 1]; None after a fault, which is nobody's doing.
-        scores: One per seat.
-        returns: One per seat.
+        scores: One per seat; None if the backend cannot know them.
+        returns: One per seat; None if the backend cannot know them.
         result: "win", "draw", "loss", "cut" or "fault".
-        history: Every action of the game, by chance and opponents too, as far as the backend knows them.
+        history: Every action of the game, by chance and opponents too; None if the backend cannot know them.
+        fault: What failed, in one sentence; "" if nothing did, or the backend cannot say.
 
     The lists go to the caller, who may change them: each ending has its own.
     """
 
     score: float | None
-    scores: list[float]
-    returns: list[float]
+    scores: list[float] | None
+    returns: list[float] | None
     result: str
-    history: list[int]
+    history: list[int] | None
+    fault: str = ""
 
     def info(self) -> dict[str, Any]:
-        """Returns the part of ``info`` that is there at the end only."""
-        return ending_info(self.score, self.returns, self.result, self.history, scores=self.scores)
+        """Returns the part of ``info`` that is there at the end only; what is None is left out."""
+        scores = {} if self.scores is None else {"scores": self.scores}
+        info = ending_info(self.score, self.returns, self.result, self.history, **scores)
+        if self.fault:
+            info["fault"] = self.fault
+        return info
 
 
 @dataclass(slots=True)
@@ -117,3 +123,6 @@ class Backend(Protocol):
 
         A copy of an environment compares it after playing the episode again. None is compared with nothing.
         """
+
+    def close(self) -> None:
+        """Frees what the backend has elsewhere. It may be used again."""

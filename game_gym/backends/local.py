@@ -134,6 +134,9 @@ class LocalBackend:
         actions: list[int] = self.state.history()
         return actions
 
+    def close(self) -> None:
+        """Does nothing: everything is in this process."""
+
     def _new_match(self, variant: Variant, opponent: str) -> _Match:
         seats = range(variant.players)
         bots = []

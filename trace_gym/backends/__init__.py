@@ -4,28 +4,26 @@ from __future__ import annotations
 
 from weakref import WeakValueDictionary
 
-from task_gym.checks import check_backend
+from trace_gym.backends.affinetes import AffinetesBackend, Answered
 from trace_gym.backends.base import Backend, Trace
 from trace_gym.backends.local import LocalBackend
 from trace_gym.programs.sources import Source, open_source
 
-__all__ = ["Backend", "LocalBackend", "Trace", "make_backend"]
+__all__ = ["AffinetesBackend", "Answered", "Backend", "LocalBackend", "Trace", "make_backend"]
 
 _made: WeakValueDictionary[tuple[Source, str, bool], LocalBackend] = WeakValueDictionary()
 
 
-def make_backend(name: str, source: str, injector: str, options: bool) -> Backend:
-    """Returns the backend of this name for a source; see :class:`LocalBackend`.
+def make_backend(source: str, injector: str, options: bool) -> LocalBackend:
+    """Returns the local backend for a source; see :class:`LocalBackend`.
 
     The environments of a process share one backend for the same arguments, with its traces and its sandbox.
     Separate backends would each start workers and make the same traces again.
 
     Raises:
-        ArgumentError: there is no such backend or source.
-        NotBuiltError: the backend is planned, and not built yet.
+        ArgumentError: there is no such source.
         SourceError: the programs are not available.
     """
-    check_backend(name)
     key = open_source(source), injector, options
     backend = _made.get(key)
     if backend is None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from task_gym.checks import check_backend
 from task_gym.contract import SUCCESS, ending_info, result_of
 from task_gym.env import TaskEnv
-from task_gym.errors import check_choice
+from task_gym.errors import ArgumentError, check_choice
+from task_gym.remote import connect, read_settings
+from task_gym.remote.settings import TIMEOUT, refuse_settings
 from task_gym.spaces import UnicodeText
-from trace_gym.backends import Backend, Trace, make_backend
+from trace_gym.backends import AffinetesBackend, Backend, Trace, make_backend
 from trace_gym.envs.prompts import render_end
 from trace_gym.inject import STYLES
 from trace_gym.score import SCORINGS
@@ -21,6 +24,9 @@ OBSERVATION_LENGTH, REPLY_LENGTH = 1 << 20, 1 << 20
 GAME = "code_trace"
 """The value of ``info["game"]``."""
 
+_SERVERS = {"source": "builtin", "level": None, "family": None, "injector": "safe"}
+"""Arguments that a server decides, with their defaults."""
+
 Step = tuple[str, float, bool, bool, dict[str, Any]]
 
 
@@ -29,6 +35,8 @@ class TraceEnv(TaskEnv):
 
     #: Whether the environment needs false outputs.
     _false_outputs = False
+    #: Whether a server can ask in place of the local backend.
+    _can_be_served = False
 
     def __init__(
         self,
@@ -41,22 +49,49 @@ class TraceEnv(TaskEnv):
         scoring: str = "affine",
         backend: str = "local",
         render_mode: str | None = None,
+        mode: str | None = None,
+        base_url: str | None = None,
+        timeout: float = TIMEOUT,
     ) -> None:
         arguments = {
             "task_id": task_id, "task_ids": task_ids, "source": source, "level": level, "family": family,
             "injector": injector, "scoring": scoring, "backend": backend, "render_mode": render_mode,
+            "mode": mode, "base_url": base_url, "timeout": timeout,
         }  # fmt: skip
         check_choice("injector", injector, STYLES)
         check_choice("scoring", scoring, SCORINGS)
-        self._backend: Backend = make_backend(backend, source, injector, self._false_outputs)
-        # A copy must have the same programs, on any machine.
-        arguments["source"] = self._backend.source
+        check_backend(backend)
+        self.waits = backend != "local"
+        self._backend: Backend
+        if self.waits:
+            self._check_served(arguments)
+            settings = read_settings("url" if mode is None else mode, base_url, timeout)
+            self._backend = AffinetesBackend(connect(settings), scoring)
+        else:
+            refuse_settings(mode, base_url, timeout)
+            self._backend = make_backend(source, injector, self._false_outputs)
+            # A copy must have the same programs, on any machine.
+            arguments["source"] = self._backend.source
         super().__init__(TaskSet(task_id, task_ids, source, level, family), arguments)
         self._scoring = scoring
         self.observation_space = UnicodeText(OBSERVATION_LENGTH)
         self._trace: Trace | None = None
         self._task_id = self._seed = 0
         self._text = ""
+
+    def _check_served(self, arguments: dict[str, Any]) -> None:
+        """Raises ArgumentError if a server cannot ask, or if an argument is the server's to choose."""
+        if not self._can_be_served:
+            raise ArgumentError(
+                f"backend: 'affinetes' was given to {type(self).__name__}, allowed there: 'local'; a server "
+                "asks as CodeTrace-v0 does"
+            )
+        for name, default in _SERVERS.items():
+            if arguments[name] != default:
+                raise ArgumentError(
+                    f"{name}: {arguments[name]!r} was given with backend 'affinetes', allowed: with backend "
+                    "'local' only; the server chooses its programs"
+                )
 
     @property
     def source(self) -> str:
@@ -129,9 +164,8 @@ class TraceEnv(TaskEnv):
         }
         return self._text, reward, True, False, {**self._info(), **ending, **(more or {})}
 
-    def _info(self) -> dict[str, Any]:
-        trace = self._trace
-        assert trace is not None
+    def _common(self) -> dict[str, Any]:
+        """Returns the part of ``info`` that does not depend on the program."""
         return {
             "task_id": self._task_id,
             "seed": self._seed,
@@ -140,6 +174,13 @@ class TraceEnv(TaskEnv):
             "opponent": "none",
             "turn": len(self._given),
             "source": self.source,
+        }
+
+    def _info(self) -> dict[str, Any]:
+        trace = self._trace
+        assert trace is not None
+        return {
+            **self._common(),
             "family": trace.family,
             "level": trace.level,
             "row": trace.row,

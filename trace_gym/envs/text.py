@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from task_gym.checks import read_reply
+from task_gym.contract import SUCCESS, ending_info, result_of
 from task_gym.spaces import UnicodeText
-from trace_gym.backends import Trace
+from trace_gym.backends import AffinetesBackend, Answered, Trace
 from trace_gym.envs.base import REPLY_LENGTH, Step, TraceEnv
 from trace_gym.envs.prompts import render_task
 from trace_gym.score import scores
@@ -49,25 +50,85 @@ class CodeTraceEnv(TraceEnv):
             room for. The next program replaces one that is not admitted. "affine" is upstream's own
             injection; an unsound program raises AdmissionError.
         scoring: "affine" (upstream's), "exact" or "lines".
-        backend: "local".
+        backend: "local", or "affinetes" for a server (docs/affinetes.md), which chooses the programs. Then
+            ``truth`` and the scores beside "affine" are in ``info`` only if the server tells them, and a
+            fault has ``info["fault"]``.
         render_mode: "ansi" (``render()`` returns the observation), "rgb_array" (returns its picture, a uint8
             array that always has the same shape) or "human" (every observation is printed).
+        mode: With ``backend="affinetes"``: "url", a server that runs.
+        base_url: With ``backend="affinetes"``: the server's address, as "http://127.0.0.1:8000".
+        timeout: With ``backend="affinetes"``: seconds that one call may take.
 
     Raises:
         TaskGymError: an argument, reset option or seed is outside what is allowed; each kind has a subclass.
     """
 
+    _can_be_served = True
+
     def __init__(self, *positional: Any, **arguments: Any) -> None:
         super().__init__(*positional, **arguments)
         self.action_space = UnicodeText(REPLY_LENGTH)
+        self._told: Answered | None = None  # what a server said last
 
     def _ask(self, trace: Trace) -> str:
         return render_task(trace.code, trace.stdin)
 
     def step(self, action: Any) -> Step:
         """Answers with the predicted output."""
+        if isinstance(self._backend, AffinetesBackend):
+            return self._step_served(self._backend, read_reply(action))
         trace, reply = self._playing(), read_reply(action)
         self._given.append(reply)
         by_scoring = scores(trace.truth, reply)
         score = by_scoring[self._scoring]
         return self._end(score, by_scoring, score)
+
+    def _begin(self, task_id: int, seed: int) -> None:
+        if not isinstance(self._backend, AffinetesBackend):
+            super()._begin(task_id, seed)
+            return
+        self._told, self._text = None, ""  # ask may raise
+        told = self._backend.ask(task_id, seed)
+        self._told, self._task_id, self._seed = told, task_id, seed
+        self._text = told.text
+
+    def _opening(self) -> tuple[str, dict[str, Any]]:
+        text, info = super()._opening()
+        if self._told is not None and self._told.fault:
+            info |= self._served_ending(self._told)
+        return text, info
+
+    def _step_served(self, backend: AffinetesBackend, reply: str) -> Step:
+        """Answers a server's question; after a fault at reset, the step changes nothing."""
+        self._check_playing()
+        assert self._told is not None
+        self._given.append(reply)
+        if not self._told.fault:
+            self._told = backend.answer(reply)
+        told, self._over = self._told, True
+        self._text = told.text
+        if self.render_mode == "human":
+            self.render()
+        ending = self._served_ending(told)
+        truth = {"truth": told.facts["truth"]} if "truth" in told.facts else {}
+        fault = bool(told.fault)
+        return told.text, ending["score"] or 0.0, not fault, fault, {**self._info(), **ending, **truth}
+
+    def _served_ending(self, told: Answered) -> dict[str, Any]:
+        """Returns the part of ``info`` at the end that follows from a server's scores."""
+        if told.fault:
+            ended = ending_info(None, None, "fault", self._given.copy())
+            return {"upstream_reward": 0.0, **ended, "fault": told.fault}
+        score, by_scoring = told.by_scoring[self._scoring], dict(told.by_scoring)
+        result, given = result_of(score - SUCCESS), self._given.copy()
+        ended = ending_info(score, [score], result, given, by_scoring=by_scoring)
+        return {"upstream_reward": by_scoring["affine"], **ended}
+
+    def _info(self) -> dict[str, Any]:
+        told = self._told
+        if told is None:
+            return super()._info()
+        info = self._common()
+        return info | {
+            name: told.facts.get(name) for name in ("family", "level", "row", "replaced", "sandbox")
+        }

@@ -10,7 +10,6 @@ import pytest
 from task_gym.errors import (
     ArgumentError,
     EpisodeError,
-    NotBuiltError,
     OptionError,
     SeedError,
     SourceError,
@@ -46,7 +45,7 @@ from tests.trace_gym.play import IDS
         ({"source": "tests/data/programs.jsonl", "level": 1}, ArgumentError, "with source 'builtin' only"),
         ({"injector": "save"}, ArgumentError, "did you mean 'safe'"),
         ({"scoring": "affin"}, ArgumentError, "allowed: 'affine', 'exact', 'lines'; did you mean 'affine'"),
-        ({"backend": "affinetes"}, NotBuiltError, "'affinetes' was given, which is not built yet"),
+        ({"base_url": "http://x"}, ArgumentError, "with backend 'local', allowed: with backend 'affinetes'"),
         ({"backend": "locl"}, ArgumentError, "did you mean 'local'"),
         ({"render_mode": "rgb"}, ArgumentError, "'rgb' was given, allowed: None, 'ansi', 'rgb_array'"),
     ],

@@ -13,9 +13,9 @@ from trace_gym.backends import make_backend
 
 
 def test_the_same_arguments_share_a_backend() -> None:
-    one = make_backend("local", "builtin", "safe", True)
-    assert make_backend("local", "builtin", "safe", True) is one
-    others = [make_backend("local", "builtin", *rest) for rest in (("safe", False), ("affine", True))]
+    one = make_backend("builtin", "safe", True)
+    assert make_backend("builtin", "safe", True) is one
+    others = [make_backend("builtin", *rest) for rest in (("safe", False), ("affine", True))]
     assert len({id(one), *map(id, others)}) == 3
 
 
@@ -37,6 +37,6 @@ def test_closing_one_leaves_the_other_at_work() -> None:
 
 
 def test_a_backend_ends_with_its_last_environment() -> None:
-    made = weakref.ref(make_backend("local", "builtin", "affine", False))
+    made = weakref.ref(make_backend("builtin", "affine", False))
     gc.collect()
     assert made() is None

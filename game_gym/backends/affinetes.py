@@ -1,0 +1,234 @@
+"""The backend that plays games on a server, in the sessions of affinetes' protocol."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from game_gym.backends.base import Ending, Turn
+from game_gym.prompts import RULES_END, render_end
+from game_gym.protocols import PROTOCOLS
+from game_gym.score import forfeit_returns, outcome, seat_score
+from game_gym.spec import State, Variant
+from game_gym.task import Task
+from task_gym.contract import SUCCESS, result_of
+from task_gym.errors import ArgumentError, OpponentError
+from task_gym.opponents import OPEN, playing_name
+from task_gym.remote import Connection, Failure, Reply
+from task_gym.remote.protocol import read_choices
+
+UPSTREAM_OPPONENTS = ("random", "mcts")
+"""The opponents that upstream knows. It plays "random" in place of any other name, and does not say so."""
+
+_RETURNS = re.compile(r"^Final Returns: \[([^\]\n]*)\]$", re.MULTILINE)
+
+
+class AffinetesBackend:
+    """Plays games on a server. A call that fails ends its episode as a fault; the next ``start`` is clean.
+
+    The server knows more than it tells: ``state`` is None, and so is every history. Returns and the scores of
+    all seats are None if the server does not state them.
+
+    Args:
+        connection: The server.
+        seeding: "openenv", the only protocol of sessions.
+        rules: Whether observations begin with the rules. A server tells them in the first turn only.
+
+    Attributes:
+        state: Always None.
+        playing: The opponent of this episode, or its stand-in.
+
+    Raises:
+        ArgumentError: another protocol was given.
+    """
+
+    def __init__(self, connection: Connection, seeding: str, rules: bool) -> None:
+        if seeding != "openenv":
+            raise ArgumentError(
+                f"seeding: {seeding!r} was given with backend 'affinetes', allowed there: 'openenv', the "
+                "protocol of reset and step"
+            )
+        self._connection, self._rules = connection, rules
+        self._protocol = PROTOCOLS[seeding]
+        self.state: State = None
+        self.playing = ""
+        self._variant: Variant
+        self._episode: str | None = None
+        self._seat = 0
+        self._told = ""  # the rules with their headings, as the server words them
+        self._legal: list[int] = []
+
+    def start(self, task: Task, seed: int, opponent: str) -> Turn:
+        """Begins an episode.
+
+        Raises:
+            ArgumentError: the game has no task id.
+            OpponentError: the server does not know the opponent.
+            BackendError: the server was never reached, or refuses the task.
+        """
+        self.close()
+        if task.task_id is None:
+            raise ArgumentError(
+                f"game: {task.variant.spec.name!r} was given with backend 'affinetes', allowed there: "
+                "task_id and task_ids, which name the games that a server knows"
+            )
+        if opponent == OPEN:
+            raise OpponentError(
+                "opponent: 'open' was given with backend 'affinetes', allowed there: opponents that play "
+                "every other seat"
+            )
+        self._variant = variant = task.variant
+        self._seat = self._protocol.seat(seed, variant.players)
+        self.playing = playing_name(opponent, variant.game) if variant.players > 1 else opponent
+        self._told = ""
+        try:
+            reply = self._connection.reset(task_id=task.task_id, seed=seed, opponent=opponent)
+            self._episode = reply.episode
+            self._check(reply, opponent)
+            return self._read(reply, first=True)
+        except Failure as failure:
+            return self._fault(failure)
+
+    def play(self, action: int) -> Turn:
+        """Makes a legal move and plays up to the caller's next turn."""
+        assert self._episode is not None
+        try:
+            reply = self._connection.step(self._episode, str(action))
+            if reply.info.get("error") is not None:
+                raise Failure("broken", f"the server refuses action {action}, which it listed as legal")
+            before = self._legal
+            turn = self._read(reply)
+            self._check_played(action, before, turn, reply)
+            return turn
+        except Failure as failure:
+            return self._fault(failure)
+
+    def forfeit(self) -> Turn:
+        """Gives the game up; the server is not told why."""
+        variant, returns = self._variant, None
+        if variant.zero_sum or variant.players == 1:  # the other games' returns depend on the state
+            returns = forfeit_returns([0.0] * variant.players, self._seat, variant.zero_sum, variant.low)
+        scores = None if returns is None else self._scores(returns)
+        if scores is not None:
+            scores[self._seat] = 0.0
+        return self._end(0.0, Ending(0.0, scores, returns, "loss", None))
+
+    def cut(self) -> Ending:
+        """Stops a game that could have gone on."""
+        self.close()
+        return Ending(0.0, None, None, "cut", None)
+
+    def history(self) -> None:
+        """Returns None: a server does not tell the opponents' and chance's actions."""
+
+    def close(self) -> None:
+        """Abandons the episode under way, if there is one."""
+        if self._episode is not None:
+            self._connection.stop(self._episode)
+        self._episode = None
+
+    def _check(self, reply: Reply, opponent: str) -> None:
+        if opponent in UPSTREAM_OPPONENTS or reply.is_ours or self._variant.players == 1:
+            return
+        self.close()
+        raise OpponentError(
+            f"opponent: {opponent!r} was given, which this server does not know, allowed there: "
+            f"{', '.join(map(repr, UPSTREAM_OPPONENTS))}"
+        )
+
+    def _check_played(self, action: int, before: list[int], turn: Turn, reply: Reply) -> None:
+        """Raises Failure if goofspiel's server played another card than the one chosen.
+
+        Upstream encodes a joint move by action ids where OpenSpiel decodes it by position.
+        """
+        if self._variant.spec.name != "goofspiel" or turn.ending is not None or reply.is_ours:
+            return
+        if turn.legal != [card for card in before if card != action]:
+            raise Failure(
+                "broken",
+                f"the server played another card than {action}, the one chosen: upstream's goofspiel plays "
+                "wrong from the second round on",
+            )
+
+    def _read(self, reply: Reply, first: bool = False) -> Turn:
+        """Returns the turn that a response is."""
+        self._seat = _seat(reply, self._seat, self._variant.players)
+        if reply.done or reply.truncated:
+            return self._over(reply)
+        text = reply.observation
+        if first:
+            self._told = text[: text.find(RULES_END) + len(RULES_END)] if RULES_END in text else ""
+            text = text[len(self._told) :]
+        self._legal, names = self._choices(reply, text)
+        if self._rules:
+            text = self._told + text
+        return Turn(self._seat, text, self._legal, names, reply.reward, None)
+
+    def _choices(self, reply: Reply, text: str) -> tuple[list[int], list[str]]:
+        """Returns legal actions and names: from ``info`` if they are there, else from the text."""
+        legal, names = reply.info.get("legal_actions"), reply.info.get("admissible_commands")
+        if legal is None or names is None:
+            legal, names = read_choices(text)
+        if not (_all(legal, int) and _all(names, str) and len(legal) == len(names) > 0):
+            raise Failure("broken", f"the server lists no legal actions with their names: {legal!r:.80}")
+        if list(legal) != sorted(set(legal)) or not 0 <= legal[0] <= legal[-1] < self._variant.actions:
+            raise Failure(
+                "broken",
+                f"the server lists legal actions {legal!r:.80}, which are not ascending ids below "
+                f"{self._variant.actions}: it plays another game than {self._variant.spec.name}",
+            )
+        return legal, names
+
+    def _over(self, reply: Reply) -> Turn:
+        self._episode = None if reply.done else self._episode
+        info, score = reply.info, reply.info.get("score", reply.reward)
+        returns = self._returns(reply)
+        if info.get("result") == "fault":
+            raise Failure("status", f"the server could not finish the game: {reply.observation[-300:]}")
+        if reply.truncated:
+            return self._end(reply.reward, Ending(0.0, None, returns, "cut", None), reply.observation)
+        if isinstance(score, bool) or not isinstance(score, (int, float)) or not 0 <= score <= 1:
+            raise Failure("broken", f"the score is no number in [0, 1]: {score!r:.80}")
+        scores = None if returns is None else self._scores(returns)
+        result = result_of(score - SUCCESS) if returns is None else outcome(returns, self._seat, score)
+        return self._end(reply.reward, Ending(float(score), scores, returns, result, None), reply.observation)
+
+    def _returns(self, reply: Reply) -> list[float] | None:
+        """Returns the returns that the server states in ``info`` or in the closing text; else None."""
+        stated: Any = reply.info.get("returns")
+        if stated is None and (match := _RETURNS.search(reply.observation)):
+            try:
+                stated = [float(number) for number in match[1].split(",")]
+            except ValueError:
+                stated = None
+        fits = _all(stated, (int, float)) and len(stated) == self._variant.players
+        return [float(value) for value in stated] if fits else None
+
+    def _scores(self, returns: list[float]) -> list[float]:
+        variant = self._variant
+        return [
+            seat_score(returns, seat, variant.zero_sum, variant.low, variant.high)
+            for seat in range(variant.players)
+        ]
+
+    def _end(self, reward: float, ending: Ending, text: str | None = None) -> Turn:
+        """Returns the closing turn; without the server's text, in the words of the local backend."""
+        self.close()
+        if text is None or ending.returns is not None:
+            text = render_end(self._variant, self._seat, ending.returns, ending.score, ending.result)
+        return Turn(self._seat, text, [], [], reward, ending)
+
+    def _fault(self, failure: Failure) -> Turn:
+        return self._end(0.0, Ending(None, None, None, "fault", None, failure.sentence))
+
+
+def _seat(reply: Reply, expected: int, players: int) -> int:
+    """Returns the seat that a response names; ``expected`` if it names none."""
+    seat = reply.info.get("llm_player_id", expected)
+    if isinstance(seat, bool) or not isinstance(seat, int) or not 0 <= seat < players:
+        raise Failure("broken", f"the server names a seat that the game does not have: {seat!r:.80}")
+    return seat
+
+
+def _all(values: Any, kind: type | tuple[type, ...]) -> bool:
+    return isinstance(values, list) and all(isinstance(v, kind) and not isinstance(v, bool) for v in values)

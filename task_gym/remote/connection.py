@@ -1,0 +1,170 @@
+"""A connection to one server: sessions, time limits, repeats and the circuit breaker."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from gymnasium import logger
+
+from task_gym.errors import BackendError
+from task_gym.remote import loop
+from task_gym.remote.breaker import FAILURES, Breaker
+from task_gym.remote.protocol import Failure, Reply, read_reply
+from task_gym.remote.settings import Settings
+
+TRIES = 4
+"""Times that a call is tried if it can be repeated safely."""
+
+BACKOFF = 0.2
+"""Seconds between the first and the second try. They double from try to try."""
+
+STOP_TIMEOUT = 5.0
+"""Seconds that the end of an abandoned episode may take. Nobody waits for it."""
+
+
+class Caller(Protocol):
+    """The part of :class:`task_gym.remote.client.Client` that a connection needs."""
+
+    async def call(self, method: str, arguments: Mapping[str, Any]) -> Any:
+        """Returns the result of a method, or raises :class:`Failure`."""
+
+
+class Connection:
+    """One server, for all environments of this process and from any thread.
+
+    A reset and a state are repeated if they fail. A step is repeated only if it certainly did not happen: no
+    connection was made, or the server says so.
+
+    Args:
+        settings: The server.
+        make: Returns the client; it is called on the loop, at the first call.
+    """
+
+    def __init__(self, settings: Settings, make: Callable[[Settings], Caller] | None = None) -> None:
+        self._settings, self._make = settings, make or _client
+        self._client: Caller | None = None
+        self._breaker = Breaker()
+        self._met = False  # whether the server ever answered
+
+    def reset(self, **arguments: Any) -> Reply:
+        """Begins an episode.
+
+        Raises:
+            Failure: none was begun.
+            BackendError: the arguments are refused, or the server never answered since the process started.
+        """
+        try:
+            return loop.wait_for(self._reset(arguments))
+        except Failure as failure:
+            if failure.kind == "refused" or (failure.unreachable and not self._met):
+                raise BackendError(f"backend 'affinetes': {failure.sentence}") from failure
+            raise
+
+    def step(self, episode: str, action: str) -> Reply:
+        """Takes a step, or raises Failure; then it is unknown whether the step happened."""
+        return loop.wait_for(self._ask("step", {"action": action, "episode_id": episode}, episode, False))
+
+    def state(self, episode: str) -> Reply:
+        """Returns the present turn once more, or raises Failure."""
+        return loop.wait_for(self._ask("state", {"episode_id": episode}, episode, True))
+
+    def stop(self, episode: str) -> None:
+        """Abandons an episode. Returns at once: the server would drop it later by itself."""
+        if not self._breaker.is_open:
+            loop.submit(self._stop(episode))
+
+    async def _stop(self, episode: str) -> None:
+        try:
+            await asyncio.wait_for(self._call("stop", {"episode_id": episode}), STOP_TIMEOUT)
+        except (Failure, TimeoutError):
+            return
+
+    async def _reset(self, arguments: Mapping[str, Any]) -> Reply:
+        # A step fails at once while the server is gone, but a reset waits: failing resets would follow one
+        # another without a pause.
+        await asyncio.sleep(self._breaker.wait)
+        return await self._ask("reset", arguments, None, True)
+
+    async def _ask(
+        self, method: str, arguments: Mapping[str, Any], episode: str | None, repeatable: bool
+    ) -> Reply:
+        for tried in range(1, TRIES + 1):
+            try:
+                return await self._try(method, arguments, episode)
+            except Failure as failure:
+                lasting = failure.kind in ("refused", "unknown")
+                if tried == TRIES or lasting or self._breaker.wait or (failure.happened and not repeatable):
+                    raise
+            await asyncio.sleep(BACKOFF * 2 ** (tried - 1))
+        raise AssertionError("the last try returns or raises")
+
+    async def _try(self, method: str, arguments: Mapping[str, Any], episode: str | None) -> Reply:
+        if self._breaker.wait:
+            raise Failure("away", f"{self._gone()}", happened=False)
+        try:
+            call = self._call(method, arguments)
+            reply = read_reply(await asyncio.wait_for(call, self._settings.timeout), episode)
+        except TimeoutError:
+            limit = self._settings.timeout
+            late = Failure("late", f"server {self._settings.base_url} did not answer {method} in {limit:g} s")
+            self._count(late)
+            raise late from None
+        except Failure as failure:
+            self._count(failure)
+            raise
+        self._count(None)
+        return reply
+
+    async def _call(self, method: str, arguments: Mapping[str, Any]) -> Any:
+        if self._client is None:
+            self._client = self._make(self._settings)
+        return await self._client.call(method, arguments)
+
+    def _count(self, failure: Failure | None) -> None:
+        if failure is not None and failure.unreachable:
+            if self._breaker.fail() and self._met:
+                logger.warn(self._gone())
+            return
+        self._met = True
+        if self._breaker.succeed():
+            logger.warn(f"server {self._settings.base_url} is back")
+
+    def _gone(self) -> str:
+        return (
+            f"server {self._settings.base_url} is gone: {FAILURES} calls in a row failed; it is tried again "
+            f"in {self._breaker.wait:.0f} s, and until then episodes end as faults"
+        )
+
+
+def _client(settings: Settings) -> Caller:
+    from task_gym.remote.client import Client
+
+    return Client(settings)
+
+
+_lock = threading.Lock()
+_connections: dict[Settings, Connection] = {}
+
+
+def connect(settings: Settings) -> Connection:
+    """Returns this process's connection to a server; nothing is sent yet."""
+    with _lock:
+        if settings not in _connections:
+            _connections[settings] = Connection(settings)
+        return _connections[settings]
+
+
+def _forget() -> None:
+    """A forked child makes connections of its own: the parent's sockets belong to the parent's loop."""
+    global _lock
+    _lock = threading.Lock()
+    for connection in _connections.values():
+        connection._client, connection._breaker = None, Breaker()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

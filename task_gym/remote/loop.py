@@ -1,0 +1,49 @@
+"""The event loop that all remote calls of this process share, in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_lock = threading.Lock()
+_loop: asyncio.AbstractEventLoop | None = None
+
+
+def submit(call: Coroutine[Any, Any, T]) -> Future[T]:
+    """Starts a call and returns at once."""
+    return asyncio.run_coroutine_threadsafe(call, _running())
+
+
+def wait_for(call: Coroutine[Any, Any, T]) -> T:
+    """Returns the result of a call. Ctrl-C cancels it."""
+    future = submit(call)
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
+
+
+def _running() -> asyncio.AbstractEventLoop:
+    global _loop
+    with _lock:
+        if _loop is None:
+            _loop = asyncio.new_event_loop()
+            threading.Thread(target=_loop.run_forever, name="task_gym.remote", daemon=True).start()
+        return _loop
+
+
+def _forget() -> None:
+    """A forked child has no thread that runs the loop, and the lock may be held."""
+    global _loop, _lock
+    _loop, _lock = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

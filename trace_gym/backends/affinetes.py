@@ -1,0 +1,111 @@
+"""The backend that asks a server for traces, in the sessions of affinetes' protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from task_gym.errors import ArgumentError
+from task_gym.remote import Connection, Failure, Reply
+from trace_gym.backends.base import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a server says about a question or an answer.
+
+    Attributes:
+        text: The observation.
+        facts: What the server's ``info`` says beside the task.
+        by_scoring: The scores by scoring, of an answer; {} of a question, and after a fault.
+        fault: The failure that ended the episode, in one sentence; "" if there was none.
+    """
+
+    text: str
+    facts: Mapping[str, Any]
+    by_scoring: Mapping[str, float]
+    fault: str = ""
+
+
+class AffinetesBackend:
+    """One episode at a time on a server, which shows the question and scores the answer.
+
+    The program, its input and its truth are not shown to the client apart, so :meth:`load` is an error.
+
+    Args:
+        connection: The server.
+        scoring: The scoring that the environment needs. Upstream's server has "affine" alone.
+    """
+
+    source = "affinetes"
+
+    def __init__(self, connection: Connection, scoring: str) -> None:
+        self._connection, self._scoring = connection, scoring
+        self._episode: str | None = None
+
+    def load(self, task_id: int) -> Trace:
+        """Raises ArgumentError."""
+        raise ArgumentError(
+            f"task id: {task_id} was given with backend 'affinetes', which does not show programs apart; "
+            "allowed: backend 'local'"
+        )
+
+    def ask(self, task_id: int, seed: int) -> Answered:
+        """Begins an episode and returns its question.
+
+        Raises:
+            ArgumentError: the server does not have the scoring.
+            BackendError: the server was never reached, or refuses the task.
+        """
+        self.close()
+        try:
+            reply = self._connection.reset(task_id=task_id, seed=seed)
+        except Failure as failure:
+            return _fault(failure)
+        self._episode = reply.episode
+        if self._scoring != "affine" and not reply.is_ours:
+            self.close()
+            raise ArgumentError(
+                f"scoring: {self._scoring!r} was given, which this server does not have, allowed there: "
+                "'affine'"
+            )
+        return Answered(reply.observation, reply.info, {})
+
+    def answer(self, reply: str) -> Answered:
+        """Answers the question, and ends the episode."""
+        assert self._episode is not None
+        try:
+            told = self._connection.step(self._episode, reply)
+            answered = Answered(told.observation, told.info, _scores(told, self._scoring))
+        except Failure as failure:
+            answered = _fault(failure)
+        self.close()
+        return answered
+
+    def close(self) -> None:
+        """Abandons the episode under way, if there is one."""
+        if self._episode is not None:
+            self._connection.stop(self._episode)
+        self._episode = None
+
+
+def _scores(told: Reply, scoring: str) -> dict[str, float]:
+    """Returns the scores that a response states.
+
+    Raises:
+        Failure: the episode is not over, the wanted score is missing, or one is outside [0, 1].
+    """
+    if not told.done or told.truncated:
+        raise Failure("broken", "the server did not score the answer")
+    stated = told.info.get("by_scoring", {"affine": told.reward})
+    if not isinstance(stated, dict) or scoring not in stated:
+        raise Failure("broken", f"the server states no score {scoring!r}: {stated!r:.80}")
+    for score in stated.values():
+        if isinstance(score, bool) or not isinstance(score, (int, float)) or not 0 <= score <= 1:
+            raise Failure("broken", f"a score is no number in [0, 1]: {score!r:.80}")
+    return {name: float(score) for name, score in stated.items()}
+
+
+def _fault(failure: Failure) -> Answered:
+    return Answered(f"Result: fault\n{failure.sentence}", {}, {}, failure.sentence)
