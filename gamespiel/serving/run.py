@@ -48,6 +48,7 @@ def _listen(options: ServeOptions) -> socket.socket:
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((options.host, options.port))
+        listening.listen(2048)  # so that whoever reads the line below can connect
     except OSError as error:
         listening.close()
         raise ArgumentError(

@@ -1,0 +1,183 @@
+"""Games on a server that fails: every fault ends one episode, and the next one is clean."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from gamespiel.agents.vec_env import TextVecEnv
+from task_gym.errors import ArgumentError, BackendError, OpponentError
+from task_gym.remote import connection as module
+from tests.game_gym.play import LEDUC, make
+from tests.task_gym.remote.stub import (
+    WON,
+    Stub,
+    broken_json,
+    closed,
+    hang_up,
+    opened,
+    result,
+    slow,
+    status,
+)
+
+pytest.importorskip("affinetes")
+
+
+@pytest.fixture
+def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
+    monkeypatch.setattr(module, "BACKOFF", 0.001)
+    monkeypatch.setattr("task_gym.remote.breaker.SHORTEST", 0.05)
+    server = Stub()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def remote(stub: Stub, **arguments: Any) -> Any:
+    defaults = {"timeout": 1.0, **({} if "game" in arguments else {"task_id": LEDUC})}
+    return make(backend="affinetes", mode="url", base_url=stub.url, **defaults | arguments)
+
+
+def play(env: Any) -> tuple[float, bool, bool, dict[str, Any]]:
+    _, info = env.reset(seed=0)
+    assert info["legal_actions"] == [1, 2] and info["action_mask"].tolist() == [0, 1, 1]
+    _, reward, terminated, truncated, info = env.step(1)
+    return reward, terminated, truncated, info
+
+
+def check_clean(env: Any) -> None:
+    reward, terminated, truncated, info = play(env)
+    assert (reward, terminated, truncated, info["result"]) == (pytest.approx(WON), True, False, "win")
+
+
+def test_what_upstream_sends_is_mapped(stub: Stub) -> None:
+    env = remote(stub)
+    text, info = env.reset(seed=0)
+    assert text.startswith("# Game Rules\nShort.")
+    assert info["admissible_commands"] == ["Call", "Raise"]
+    _, reward, terminated, _, info = env.step(2)
+    assert (terminated, reward, info["score"], info["upstream_reward"]) == (True, *[pytest.approx(WON)] * 3)
+    # From the closing text: returns 1 and -1, so scores 14/26 and 12/26.
+    assert info["returns"] == [1.0, -1.0] and info["scores"] == pytest.approx([14 / 26, 12 / 26])
+    assert "history" not in info and env.state is None
+    assert remote(stub, rules=False).reset(seed=0)[0].startswith("Game: leduc_poker")
+
+
+FAULTS = {
+    "500": (status(500), "answered with status 500"),
+    "broken JSON": (broken_json, "sent no JSON"),
+    "hung up": (hang_up, "broke the connection"),
+    "slow": (slow, "did not answer step in 1 s"),
+    "unknown": (status(404, '{"kind": "unknown", "error": "no such episode"}'), "no such episode"),
+    "no object": (result([1]), "the response is no object"),
+    "other score": (result({**closed("e1"), "reward": 3.0}), r"no number in \[0, 1\]: 3.0"),
+    "other ids": (
+        result({**opened("e1"), "observation": "Legal Actions:\n  7 -> x\n\nYour choice"}),
+        "another game",
+    ),
+    "refused": (
+        result({**opened("e1"), "info": {"error": {"type": "invalid_action"}}}),
+        "refuses action 1, which it listed",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_in_a_step_ends_the_episode_and_the_next_is_clean(name: str, stub: Stub) -> None:
+    fault, message = FAULTS[name]
+    env = remote(stub)
+    stub.faults = [None, fault]
+    reward, terminated, truncated, info = play(env)
+    assert (reward, terminated, truncated) == (0.0, False, True)
+    assert (info["result"], info["score"], info["legal_actions"]) == ("fault", None, [])
+    assert re.search(message, info["fault"])
+    assert [call for call in stub.calls if call != "stop"] == ["reset", "step"]  # the step is not repeated
+    check_clean(env)
+
+
+@pytest.mark.parametrize("name", ["500", "broken JSON", "hung up", "no object"])
+def test_a_reset_is_repeated(name: str, stub: Stub) -> None:
+    stub.faults = [FAULTS[name][0]] * 3
+    check_clean(remote(stub))
+    assert stub.calls[:5] == ["reset"] * 4 + ["step"]
+
+
+def test_a_reset_that_fails_four_times_is_an_episode_with_a_fault(stub: Stub) -> None:
+    env = remote(stub)
+    stub.faults = [status(500)] * 4
+    _, info = env.reset(seed=0)
+    assert (info["result"], info["score"], info["legal_actions"]) == ("fault", None, [])
+    check_clean(env)
+
+
+def test_a_full_server_is_asked_again_and_a_step_that_did_not_happen_too(stub: Stub) -> None:
+    full = status(503, '{"kind": "full", "error": "1 episodes are being played"}')
+    stub.faults = [full, None, full]
+    check_clean(remote(stub))
+    assert stub.calls[:4] == ["reset", "reset", "step", "step"]
+
+
+def test_refused_arguments_are_the_callers_error(stub: Stub) -> None:
+    stub.faults = [status(400, '{"kind": "refused", "error": "task id: 5 was given"}')]
+    with pytest.raises(BackendError, match=r"task id: 5 was given"):
+        remote(stub).reset(seed=0)
+    assert stub.calls == ["reset"]
+
+
+def test_a_server_that_is_away_at_the_start_is_an_error_and_later_a_fault(stub: Stub) -> None:
+    gone = Stub()
+    gone.shutdown()
+    gone.server_close()
+    with pytest.raises(BackendError, match=r"server http://127\.0\.0\.1:\d+ cannot be reached"):
+        remote(gone).reset(seed=0)
+    env = remote(stub)
+    check_clean(env)
+    env.reset(seed=0)
+    stub.shutdown()
+    stub.server_close()
+    stub.faults = [hang_up]  # the connection that is still open
+    assert env.step(1)[4]["result"] == "fault"
+    with pytest.warns(UserWarning, match=r"is gone: 5 calls in a row failed"):
+        assert env.reset(seed=0)[1]["result"] == "fault"
+    assert env.reset(seed=0)[1]["result"] == "fault"  # after the pause, in which it is not tried
+
+
+def test_what_a_server_cannot_do_is_a_named_error(stub: Stub) -> None:
+    with pytest.raises(ArgumentError, match=r"seeding: 'evaluate' was given with backend 'affinetes'"):
+        remote(stub, seeding="evaluate")
+    with pytest.raises(ArgumentError, match=r"game: 'kuhn_poker' was given with backend 'affinetes'"):
+        remote(stub, game="kuhn_poker").reset(seed=0)
+    with pytest.raises(OpponentError, match=r"'open' was given with backend 'affinetes'"):
+        remote(stub, opponent="open").reset(seed=0)
+    # Upstream would play "random" and not say so.
+    with pytest.raises(OpponentError, match=r"'first' was given, which this server does not know"):
+        remote(stub, opponent="first").reset(seed=0)
+
+
+def test_the_requests_of_a_round_are_under_way_together(stub: Stub) -> None:
+    # The barrier lets no step pass before all 64 have arrived: one after another would break it.
+    envs = TextVecEnv([lambda: remote(stub, timeout=60.0)] * 64)
+    envs.reset()
+    stub.gate = threading.Barrier(64)
+    _, rewards, dones, infos = envs.step([1] * 64)
+    assert dones.all() and [info["result"] for info in infos] == ["win"] * 64
+    assert rewards == pytest.approx(WON)
+    assert stub.most == 64
+    envs.close()
+
+
+def test_asyncio_is_not_patched_where_the_backend_is_not_used() -> None:
+    code = (
+        "import sys, gamespiel, gymnasium as gym\n"
+        "gym.make('GameSpiel-v0', task_id=200000000).reset(seed=0)\n"
+        "gym.make('GameSpiel-v0', task_id=0, backend='affinetes', base_url='http://127.0.0.1:1')\n"
+        "assert not {'affinetes', 'nest_asyncio', 'httpx', 'starlette', 'uvicorn'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

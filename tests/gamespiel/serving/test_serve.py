@@ -1,0 +1,142 @@
+"""The server itself: its methods, its limits, and what it refuses."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gamespiel.cli import main
+from gamespiel.serving.options import ServeOptions
+from gamespiel.serving.sessions import FullError, Sessions, UnknownEpisodeError
+from task_gym.errors import ArgumentError
+from tests.gamespiel.serving.servers import ask, call, served
+
+pytest.importorskip("uvicorn")
+pytest.importorskip("starlette")
+
+SESSION = json.loads((Path(__file__).parents[2] / "data" / "affinetes_session.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with served("--max_body", "4096") as url:
+        yield url
+
+
+def test_health_readiness_and_methods(server: str) -> None:
+    assert ask(f"{server}/health") == (200, {"status": "ok"})
+    status, told = ask(f"{server}/ready")
+    assert (status, told["status"], told["max_sessions"]) == (200, "ready", 1000)
+    assert [method["name"] for method in ask(f"{server}/methods")[1]["methods"]] == [
+        "reset", "step", "state", "stop",
+    ]  # fmt: skip
+
+
+def test_recorded_sessions_are_answered_as_upstream_does(server: str) -> None:
+    name = ""
+    for entry in SESSION:
+        theirs = entry["response"]
+        if entry["call"] == "reset":
+            asked = {key: entry[key] for key in ("task_id", "seed", "opponent")}
+            status, ours = call(server, "reset", **asked)
+            name = ours["episode_id"]
+        else:
+            status, ours = call(server, "step", action=entry["action"], episode_id=name)
+        assert (status, ours["reward"]) == (200, pytest.approx(theirs["reward"]))
+        assert (ours["done"], ours["truncated"]) == (theirs["done"], theirs["truncated"])
+        head = "Legal Actions:\n"
+        assert ours["observation"].partition(head)[2] == theirs["observation"].partition(head)[2]
+        for key in ("task_id", "seed", "game_name", "llm_player_id", "opponent_type", "step_count"):
+            assert ours["info"][key] == theirs["info"][key], key
+        assert ours["info"].get("error") == theirs["info"].get("error")
+        again = call(server, "state", episode_id=name)[1]
+        assert again["info"]["legal_actions"] == ours["info"]["legal_actions"]
+        mask = ours["info"]["action_mask"]
+        bits = np.unpackbits(np.frombuffer(base64.b64decode(mask["bits"]), np.uint8))[: mask["length"]]
+        assert np.flatnonzero(bits).tolist() == ours["info"]["legal_actions"]
+    assert call(server, "stop", episode_id=name)[1]["stopped"] is True
+    assert call(server, "stop", episode_id=name)[1]["stopped"] is False
+
+
+@pytest.mark.parametrize(
+    ("method", "kwargs", "status", "message"),
+    [
+        ("step", {"action": "1", "episode_id": "no"}, 404, "episode_id: 'no' was given"),
+        ("reset", {"task_id": -1}, 400, "task id: -1 was given"),
+        ("reset", {"task_id": 0, "seed": "x"}, 400, "seed: 'x' was given"),
+        ("reset", {"task_id": 0, "opponent": "randm"}, 400, "did you mean 'random'"),
+        ("reset", {"task_id": 0, "opponent": "policy:/etc/passwd"}, 400, "opponent: 'policy:/etc/passwd'"),
+        ("reset", {"task_id": 0, "opponent": "open"}, 400, "opponent: 'open' was given"),
+        ("reset", {"task_id": 200000000, "opponent": "mcts:9999x9999"}, 400, "at most 1000000 rollouts"),
+        ("reset", {"task_id": 0, "sed": 1}, 400, "did you mean 'seed'"),
+        ("step", {"actions": "1"}, 400, "arguments of step"),
+        ("sessions", {}, 404, "method: 'sessions' was given, allowed: reset, step, state, stop"),
+    ],
+)
+def test_refusals(server: str, method: str, kwargs: dict[str, Any], status: int, message: str) -> None:
+    answered, body = call(server, method, **kwargs)
+    assert answered == status
+    assert message in body["error"]
+
+
+def test_bodies_that_are_refused(server: str) -> None:
+    url = f"{server}/call"
+    assert ask(url, b"x" * 5000)[0] == 413
+    assert ask(url, b"{")[0] == 400
+    assert ask(url, [])[0] == 400
+    # A page in a browser can send this without asking first.
+    assert ask(url, {"method": "reset"}, content_type="text/plain")[0] == 415
+
+
+def test_token_and_number_of_sessions() -> None:
+    with served("--max_sessions", "1", token="s3cret") as url:
+        reset = {"method": "reset", "kwargs": {"task_id": 200_000_000, "seed": 0}}
+        assert ask(f"{url}/call", reset)[0] == 401
+        assert ask(f"{url}/call", reset, authorization="Bearer secret")[0] == 401
+        assert ask(f"{url}/health")[0] == 200
+        assert ask(f"{url}/call", reset, authorization="Bearer s3cret")[0] == 200
+        assert ask(f"{url}/ready")[0] == 503
+        password = base64.b64encode(b"any:s3cret").decode()  # as a client sends http://any:s3cret@host
+        status, body = ask(f"{url}/call", reset, authorization=f"Basic {password}")
+        assert (status, body["kind"]) == (503, "full")
+
+
+def test_idle_episodes_are_dropped_and_busy_ones_kept() -> None:
+    now = [0.0]
+    sessions: Sessions[str] = Sessions(2, 10.0, lambda: now[0])
+    first, _ = sessions.add(lambda: "a")
+    second, _ = sessions.add(lambda: "b")
+    with pytest.raises(FullError, match=r"2 episodes are being played"):
+        sessions.add(lambda: "c")
+    now[0] = 8.0
+    kept = sessions.find(first)
+    now[0] = 11.0  # the second was idle for 11 seconds, the first for 3
+    with pytest.raises(UnknownEpisodeError, match=r"in the last 10 s"):
+        sessions.find(second)
+    now[0] = 30.0
+    with kept.lock:
+        assert len(sessions) == 1 and sessions.find(first) is kept
+    with pytest.raises(ZeroDivisionError):
+        sessions.add(lambda: str(1 / 0))
+    sessions.add(lambda: "d")  # the place of the failed one is free
+
+
+def test_options() -> None:
+    assert ServeOptions().host == "127.0.0.1"
+    for wrong, message in (
+        ({"env": "games"}, "env: 'games' was given"),
+        ({"port": 70000}, "port: 70000"),
+        ({"max_sessions": 0}, "max_sessions: 0 was given, allowed: at least 1"),
+        ({"idle_s": float("nan")}, "idle_s: nan"),
+        ({"source": "hub"}, "with --env trace only"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            ServeOptions(**wrong)  # type: ignore[arg-type]
+    assert main(["serve", "--env", "games"]) == 2
+    assert main(["serve", "--run.seed", "1"]) == 2

@@ -1,0 +1,121 @@
+"""A server that speaks the session protocol by script, with faults put in by the test."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+QUESTION = (
+    "# Game Rules\nShort.\n\n# Current Game State\nGame: leduc_poker\nYou are Player 0.\n\nCurrent State:\n-"
+    "\n\nLegal Actions:\n  1 -> Call\n  2 -> Raise\n\nYour choice (action ID only):"
+)
+CLOSING = (
+    "Game Over: leduc_poker\nYou were Player 0.\n\nFinal Returns: [1.0, -1.0]\nYour Return: 1.0\n"
+    "Normalized Score: 0.538\nResult: WIN"
+)
+WON = 14 / 26
+"""The score of a return of 1 in leduc_poker, whose returns are -13 … 13."""
+
+Fault = Callable[["Handler"], None]
+
+
+def opened(episode: str) -> dict[str, Any]:
+    """A first turn, as upstream sends it: no legal actions in ``info``."""
+    info = {"llm_player_id": 0, "opponent_type": "random"}
+    return {
+        "observation": QUESTION, "reward": 0.0, "done": False, "truncated": False, "episode_id": episode,
+        "info": info,
+    }  # fmt: skip
+
+
+def closed(episode: str) -> dict[str, Any]:
+    """The end of a game that was won."""
+    return {**opened(episode), "observation": CLOSING, "reward": WON, "done": True}
+
+
+class Stub(ThreadingHTTPServer):
+    """Every episode takes one step. ``faults`` are used up one per call, before the call has any effect.
+
+    Attributes:
+        calls: The methods called, in order.
+        most: The most calls that were under way together.
+        gate: If set, steps wait until so many are under way.
+    """
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.calls: list[str] = []
+        self.faults: list[Fault | None] = []
+        self.busy = self.most = 0
+        self.gate: threading.Barrier | None = None
+        self.lock = threading.Lock()
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients that give up are part of the tests."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Stub
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        with self.server.lock:
+            self.server.calls.append(asked["method"])
+            fault = self.server.faults.pop(0) if self.server.faults and asked["method"] != "stop" else None
+            self.server.busy += 1
+            self.server.most = max(self.server.most, self.server.busy)
+        try:
+            if fault is not None:
+                fault(self)
+                return
+            if self.server.gate is not None and asked["method"] == "step":
+                self.server.gate.wait(20)
+            result = {"reset": opened, "step": closed, "state": opened, "stop": opened}[asked["method"]]("e1")
+            self.send(200, json.dumps({"status": "success", "result": result}))
+        finally:
+            with self.server.lock:
+                self.server.busy -= 1
+
+    def send(self, status: int, body: str) -> None:
+        self.send_response(status)
+        self.send_header("content-length", str(len(body.encode())))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Says nothing."""
+
+
+def status(code: int, body: str = "Internal Server Error") -> Fault:
+    return lambda handler: handler.send(code, body)
+
+
+def result(value: Any) -> Fault:
+    return lambda handler: handler.send(200, json.dumps({"status": "success", "result": value}))
+
+
+def broken_json(handler: Handler) -> None:
+    handler.send(200, '{"status": "succ')
+
+
+def hang_up(handler: Handler) -> None:
+    handler.close_connection = True
+    handler.connection.close()
+
+
+def slow(handler: Handler) -> None:
+    time.sleep(1.5)
+    hang_up(handler)

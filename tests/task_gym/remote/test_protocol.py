@@ -1,0 +1,82 @@
+"""Responses of a server, and lists of legal actions in observations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from game_gym.spec import choice_lines
+from task_gym.remote.breaker import Breaker
+from task_gym.remote.protocol import Failure, read_choices, read_reply
+
+GOOD = {"observation": "x", "reward": 1, "done": False, "truncated": False, "episode_id": "e", "info": {}}
+
+
+def test_a_good_reply() -> None:
+    reply = read_reply(GOOD)
+    assert (reply.observation, reply.reward, reply.done, reply.episode) == ("x", 1.0, False, "e")
+    assert not reply.is_ours
+    assert read_reply({**GOOD, "info": {"server": "gamespiel 0.1.0"}}).is_ours
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"observation": None}, "observation is no text: None"),
+        ({"reward": float("nan")}, "reward is no finite number: nan"),
+        ({"reward": True}, "reward is no finite number: True"),
+        ({"done": 1}, "done and truncated are no booleans"),
+        ({"episode_id": None}, "names no episode"),
+        ({"info": []}, "info is no object"),
+        ({"info": {"error": {"type": "engine", "message": "boom"}}}, "the server reports engine: boom"),
+    ],
+)
+def test_broken_replies(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(Failure, match=message):
+        read_reply({**GOOD, **changed})
+
+
+def test_a_reply_about_another_episode() -> None:
+    with pytest.raises(Failure, match=r"about episode 'e' instead of 'f'"):
+        read_reply(GOOD, "f")
+
+
+@given(
+    st.dictionaries(
+        st.integers(0, 10**6), st.text(st.characters(codec="utf-8", exclude_characters="\n")), min_size=1
+    )
+)
+def test_choices_are_read_back(actions: dict[int, str]) -> None:
+    legal = sorted(actions)
+    names = [actions[action] for action in legal]
+    # The state may itself have such a block: the last one counts.
+    text = f"Legal Actions:\n  5 -> no\n\nLegal Actions:\n{choice_lines(legal, names)}\n\nYour choice (x):"
+    assert read_choices(text) == (legal, names)
+
+
+@pytest.mark.parametrize(
+    "block", ["", "  1 -> a\n  1 -> b", "  2 -> a\n  1 -> b", "1 -> a", "  1 -> a\n  ... and 13 more"]
+)
+def test_blocks_that_are_no_list(block: str) -> None:
+    with pytest.raises(Failure, match=r"list of legal actions"):
+        read_choices(f"Legal Actions:\n{block}\n\nYour choice:")
+
+
+def test_the_breaker_opens_at_the_fifth_failure_and_doubles_its_pause() -> None:
+    now = [0.0]
+    breaker = Breaker(lambda: now[0])
+    assert [breaker.fail() for _ in range(5)] == [False] * 4 + [True]
+    assert (breaker.is_open, breaker.wait) == (True, 1.0)
+    assert not breaker.fail() and breaker.wait == 1.0  # a call that began before
+    now[0] = 1.0
+    assert breaker.wait == 0.0  # one may try
+    assert not breaker.fail() and breaker.wait == 2.0
+    for _ in range(9):
+        now[0] += breaker.wait
+        breaker.fail()
+    assert breaker.wait == 30.0
+    assert breaker.succeed() and not breaker.is_open and breaker.wait == 0.0
+    assert not breaker.succeed()
