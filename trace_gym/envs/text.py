@@ -9,7 +9,7 @@ from task_gym.contract import SUCCESS, ending_info, result_of
 from task_gym.spaces import UnicodeText
 from trace_gym.backends import AffinetesBackend, Answered, Trace
 from trace_gym.envs.base import REPLY_LENGTH, Step, TraceEnv
-from trace_gym.envs.prompts import render_task
+from trace_gym.envs.prompts import render_end, render_task
 from trace_gym.score import scores
 
 
@@ -106,13 +106,17 @@ class CodeTraceEnv(TraceEnv):
         if not self._told.fault:
             self._told = backend.answer(reply)
         told, self._over = self._told, True
-        self._text = told.text
+        ending, truth = self._served_ending(told), told.facts.get("truth")
+        if isinstance(truth, str) and not told.fault:
+            ending["truth"] = truth
+            # The server words the outcome with its own scoring.
+            self._text = render_end(truth, ending["score"])
+        else:
+            self._text = told.text
         if self.render_mode == "human":
             self.render()
-        ending = self._served_ending(told)
-        truth = {"truth": told.facts["truth"]} if "truth" in told.facts else {}
         fault = bool(told.fault)
-        return told.text, ending["score"] or 0.0, not fault, fault, {**self._info(), **ending, **truth}
+        return self._text, ending["score"] or 0.0, not fault, fault, {**self._info(), **ending}
 
     def _served_ending(self, told: Answered) -> dict[str, Any]:
         """Returns the part of ``info`` at the end that follows from a server's scores."""

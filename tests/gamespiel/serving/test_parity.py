@@ -91,7 +91,10 @@ def test_a_copy_plays_the_episode_again(games: str) -> None:
 def test_processes_of_a_vector_environment_have_connections_of_their_own(games: str) -> None:
     arguments = {"task_id": LEDUC, "backend": "affinetes", "base_url": games}
     make(**arguments).reset(seed=0)  # this process is connected before it forks
-    envs = gym.make_vec("GameSpiel-v0", num_envs=2, vectorization_mode="async", **arguments)
+    own = {"shared_memory": False}  # Text has no shape
+    envs = gym.make_vec(
+        "GameSpiel-v0", num_envs=2, vectorization_mode="async", vector_kwargs=own, **arguments
+    )
     texts, _ = envs.reset(seed=[0, 1])
     envs.close()
     assert list(texts) == [make(task_id=LEDUC).reset(seed=seed)[0] for seed in (0, 1)]
