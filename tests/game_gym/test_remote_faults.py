@@ -181,3 +181,18 @@ def test_asyncio_is_not_patched_where_the_backend_is_not_used() -> None:
         "assert not {'affinetes', 'nest_asyncio', 'httpx', 'starlette', 'uvicorn'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_upstreams_goofspiel_is_found_out(stub: Stub) -> None:
+    def hand(*cards: int) -> dict[str, Any]:
+        listed = "\n".join(f"  {card} -> [P0]Bid: {card + 1}" for card in cards)
+        return {**opened("e1"), "observation": f"Legal Actions:\n{listed}\n\nYour choice (action ID only):"}
+
+    # Eight cards; the second move chooses card 2, and the server plays card 3.
+    stub.faults = [result(hand(*range(8))), result(hand(*range(1, 8))), result(hand(1, 2, 4, 5, 6, 7))]
+    env = remote(stub, task_id=0)
+    env.reset(seed=0)
+    assert env.step(0)[4]["legal_actions"] == [1, 2, 3, 4, 5, 6, 7]
+    info = env.step(2)[4]
+    assert info["result"] == "fault"
+    assert "played another card than 2, the one chosen: upstream's goofspiel" in info["fault"]
