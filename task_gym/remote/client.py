@@ -36,7 +36,7 @@ def _load(url: str) -> Any:
     import affinetes
 
     load_env = affinetes.load_env  # which imports the rest, and sets the logger's level
-    logger.setLevel(logging.WARNING)
+    logger.setLevel(logging.ERROR)
     # Naming the type of the server leaves out the search for it, which blocks while the server is away.
     env = load_env(mode="url", base_url=url, env_type_override="function_based")
     token = os.environ.get(TOKEN)

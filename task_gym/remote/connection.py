@@ -22,6 +22,9 @@ TRIES = 4
 BACKOFF = 0.2
 """Seconds between the first and the second try. They double from try to try."""
 
+PER_CLIENT = 8
+"""Calls under way per HTTP client. A client looks at all its connections for every call."""
+
 STOP_TIMEOUT = 5.0
 """Seconds that the end of an abandoned episode may take. Nobody waits for it."""
 
@@ -46,7 +49,8 @@ class Connection:
 
     def __init__(self, settings: Settings, make: Callable[[Settings], Caller] | None = None) -> None:
         self._settings, self._make = settings, make or _client
-        self._client: Caller | None = None
+        self._clients: list[Caller] = []
+        self._busy: list[int] = []  # calls under way, by client
         self._breaker = Breaker()
         self._met = False  # whether the server ever answered
 
@@ -120,9 +124,17 @@ class Connection:
         return reply
 
     async def _call(self, method: str, arguments: Mapping[str, Any]) -> Any:
-        if self._client is None:
-            self._client = self._make(self._settings)
-        return await self._client.call(method, arguments)
+        least = min(range(len(self._busy)), key=self._busy.__getitem__, default=None)
+        if least is None or self._busy[least] >= PER_CLIENT:
+            least = len(self._clients)
+            self._clients.append(self._make(self._settings))
+            self._busy.append(0)
+        busy = self._busy
+        busy[least] += 1
+        try:
+            return await self._clients[least].call(method, arguments)
+        finally:
+            busy[least] -= 1
 
     def _count(self, failure: Failure | None) -> None:
         if failure is not None and failure.unreachable:
@@ -163,7 +175,7 @@ def _forget() -> None:
     global _lock
     _lock = threading.Lock()
     for connection in _connections.values():
-        connection._client, connection._breaker = None, Breaker()
+        connection._clients, connection._busy, connection._breaker = [], [], Breaker()
 
 
 if hasattr(os, "register_at_fork"):
