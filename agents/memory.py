@@ -11,9 +11,6 @@ import torch
 
 from task_gym.errors import TaskGymError
 
-LOGITS_LEARNED_FROM = 2**24
-"""Logits made together with gradients, where several tensors of this size are alive: 64 MB each."""
-
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from gamespiel.agents.architectures import Architecture
-from gamespiel.agents.memory import LOGITS_LEARNED_FROM
 
 GIB = 2**30
 WIDTHS: Mapping[str, int] = {"float32": 4, "bfloat16": 2, "float16": 2}
@@ -29,6 +28,9 @@ CUDA_CONTEXT = 0.6 * GIB
 
 SPARE = 0.1
 """Share of a card that stays free: for what the allocator wastes, the display, and the estimate's error."""
+
+LOGITS_LEARNED_FROM = 2**24
+"""Logits made together with gradients, where several tensors of this size are alive: 64 MB each."""
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from gamespiel.agents.architectures import architecture_of
-from gamespiel.agents.memory import LOGITS_LEARNED_FROM
-from gamespiel.agents.plan import GIB, WIDTHS, Load, Plan, plan, trained_parameters
+from gamespiel.agents.plan import GIB, LOGITS_LEARNED_FROM, WIDTHS, Load, Plan, plan, trained_parameters
 from gamespiel.config import Config, InvalidValueError, presets, resolve
 from gamespiel.kinds import kind_of
 from gamespiel.report.plan import CPU_NOTE, FIT_NOTE, fit_table, gib, parts_table

@@ -23,7 +23,7 @@ from torch.utils.checkpoint import checkpoint
 from gamespiel.agents.decoding.codec import ChatCodec
 from gamespiel.agents.decoding.trie import ActionTrie, Choice
 from gamespiel.agents.engines import Engine
-from gamespiel.agents.memory import LOGITS_LEARNED_FROM
+from gamespiel.agents.plan import LOGITS_LEARNED_FROM
 from task_gym.errors import TaskGymError
 
 Tokens = tuple[int, ...]

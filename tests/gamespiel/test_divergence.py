@@ -33,9 +33,10 @@ def losses_break(monkeypatch: pytest.MonkeyPatch, first: int, above: float) -> N
     """Makes the loss NaN from step ``first`` on, at learning rates above ``above``."""
     loss = Update._loss
 
-    def instead(self: Update, *args: Any) -> torch.Tensor:
+    def instead(self: Update, *args: Any) -> Any:
         broken = self.step >= first and self.policy.optimizer.param_groups[0]["lr"] > above
-        return loss(self, *args) * (torch.nan if broken else 1.0)
+        parts = loss(self, *args)
+        return parts._replace(turns=parts.turns * (torch.nan if broken else 1.0))
 
     monkeypatch.setattr(Update, "_loss", instead)
 
