@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import torch
 
-from gamespiel.agents.decoding.choice import Uniforms
+from gamespiel.agents.decoding.drawing import Uniforms
 from gamespiel.agents.decoding.text import TextSample
 from gamespiel.agents.memory import without_gradients
 from gamespiel.agents.noise import Purpose, action_uniforms, episode_seeds
@@ -209,7 +209,7 @@ def policy_agent(policy: LLMPolicy, seed: int, episodes: int, *, greedy: bool = 
 
 
 class Writer(Protocol):
-    """What writes replies to prompts, such as ``TextDecoder``."""
+    """An object that writes replies to prompts, such as ``TextDecoder``."""
 
     def sample(self, prompts: Sequence[Tokens], uniforms: Uniforms) -> TextSample: ...
     def best(self, prompts: Sequence[Tokens]) -> TextSample: ...

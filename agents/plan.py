@@ -35,11 +35,11 @@ LOGITS_LEARNED_FROM = 2**24
 
 @dataclass(frozen=True)
 class Load:
-    """What a training run puts into memory.
+    """The sizes from which a training run's memory follows.
 
     Attributes:
         architecture: The base model's.
-        dtype: The type of what is not quantised, in which the model computes: a key of ``WIDTHS``.
+        dtype: The type of computation, and of weights that are not quantised: a key of ``WIDTHS``.
         bits: 4 or 8 if linear layers are quantised, else None.
         nested: Whether the constants of 4 bits are quantised too.
         rank: Rank of the adapters.

@@ -27,7 +27,7 @@ from gamespiel.agents.decoding import (
     TextEvaluation,
     TextSample,
 )
-from gamespiel.agents.decoding.choice import Uniforms
+from gamespiel.agents.decoding.drawing import Uniforms
 from gamespiel.agents.decoding.text import MAX_NEW_TOKENS
 from gamespiel.agents.engines import Engine, make_engine
 from gamespiel.agents.models import LoraSettings, ModelSettings, add_adapters, load_base, load_tokenizer
@@ -198,7 +198,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         )
 
     def make_writer(self, max_new_tokens: int) -> TextDecoder:
-        """Returns what writes the model's replies, at this policy's temperature (1 if it chooses)."""
+        """Returns a writer of the model's replies, at this policy's temperature (1 if it chooses)."""
         temperature = self.temperature if self.decode == "text" else 1.0
         return TextDecoder(self.codec, self.engine, max_new_tokens=max_new_tokens, temperature=temperature)
 

@@ -127,7 +127,7 @@ class LLMPPO(OnPolicyAlgorithm):
         #: The token budget in force of forwards with gradients.
         self.tokens_per_backward = chosen.tokens_per_backward
         self.skipped_in_a_row = 0
-        #: What divergence has done to the learning rate.
+        #: The changes that divergence has made to the learning rate.
         self.backoff = Backoff()
         #: Called with ("episodes played" or "turns learned from", done, of how many) within a step.
         self.on_progress: Callable[[str, int, int], None] = _no_progress

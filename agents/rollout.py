@@ -59,7 +59,7 @@ class Turn:
 
     @property
     def scored(self) -> tuple[int, float] | tuple[tuple[int, ...], npt.NDArray[np.float32]]:
-        """What is learned: the action with its log-probability, or the reply's tokens with theirs."""
+        """The action with its log-probability, or the reply's tokens with theirs."""
         if self.reply is None:
             return self.action, self.log_prob
         assert self.token_log_probs is not None
@@ -67,7 +67,7 @@ class Turn:
 
     @property
     def given(self) -> int | str:
-        """What the environment is given: the action's number, or the reply's text."""
+        """The argument of the environment's step: the action's number, or the reply's text."""
         return self.action if self.reply is None else self.reply.text
 
     @property

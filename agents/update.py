@@ -355,7 +355,7 @@ class _Tried:
 
 
 class _Scored(NamedTuple):
-    """What was read of the reference at the branching nodes, or the tokens, of some turns.
+    """The reference's values at the branching nodes, or the tokens, of some turns.
 
     Attributes:
         index: The turns, int64 (b,).
@@ -370,7 +370,7 @@ class _Scored(NamedTuple):
 
 
 class _Reference:
-    """What was read of the reference on all turns.
+    """The reference's values on all turns.
 
     Args:
         turns: Number of turns in all.

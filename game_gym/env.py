@@ -183,7 +183,7 @@ class GameSpielEnv(TaskEnv):
         return mask
 
     def close(self) -> None:
-        """Abandons the episode; a server is told."""
+        """Abandons the episode, also on a server."""
         self._backend.close()
 
     def step(self, action: Any) -> tuple[str, float, bool, bool, dict[str, Any]]:

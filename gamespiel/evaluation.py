@@ -25,7 +25,7 @@ from gamespiel.agents.evaluation import (
     reply_agent,
 )
 from gamespiel.agents.policy import LLMPolicy
-from gamespiel.agents.rollout import Episode
+from gamespiel.agents.rollout import Decide, Episode
 from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.agents.weights import described
 from gamespiel.assembly import ENVIRONMENTS_AT_ONCE, make_envs, make_one_env, make_policy, settled
@@ -141,7 +141,7 @@ def _plain(rows: Mapping[str, Measured]) -> dict[str, Any]:
 
 
 def make_writer(policy: LLMPolicy, max_new_tokens: int) -> Writer:
-    """Returns what writes the model's replies over its whole vocabulary.
+    """Returns the writer of the model's replies over its whole vocabulary.
 
     A policy that was trained to write has the temperature of its training; another one has 1.
     """
@@ -171,15 +171,13 @@ def measure_written(
         greedy: Whether the most probable token is taken, always.
         when: Prefix of the progress line.
     """
-    kind, seed = kind_of(config.env), config.run.seed
+    kind = kind_of(config.env)
     copies = min(kind.at_once(count), ENVIRONMENTS_AT_ONCE)
     envs = TextVecEnv([partial(kind.make_reply_env, config.env)] * copies)
-    seeds = kind.seeds(envs, count, seed)
-    decide = reply_agent(policy, writer, seed, len(seeds), greedy=greedy)
+    seeds = kind.seeds(envs, count, config.run.seed)
+    decide = reply_agent(policy, writer, config.run.seed, len(seeds), greedy=greedy)
     when = f"{when}replies, {'greedy' if greedy else 'sampled'}: "
-    with _shown(config, console, when)(len(seeds)) as on_step:
-        episodes = play_seeds(envs, decide, seeds, on_step)
-    envs.close()
+    episodes = _played(config, envs, decide, seeds, console, when)
     return _measured(kind.groups(episodes), measure_replies)
 
 
@@ -206,12 +204,11 @@ def measure_policy(
     """
     if policy.writer is not None:
         return measure_written(config, policy, policy.writer, count, console, greedy=greedy, when=when)
-    kind, seed = kind_of(config.env), config.run.seed
+    kind = kind_of(config.env)
     envs = make_envs(config.env, kind.at_once(count))
-    seeds = kind.seeds(envs, count, seed)
-    decide = policy_agent(policy, seed, len(seeds), greedy=greedy)
-    with _shown(config, console, when)(len(seeds)) as on_step:
-        episodes = play_seeds(envs, decide, seeds, on_step)
+    seeds = kind.seeds(envs, count, config.run.seed)
+    decide = policy_agent(policy, config.run.seed, len(seeds), greedy=greedy)
+    episodes = _played(config, envs, decide, seeds, console, when)
     return _measured(kind.groups(episodes), measure)
 
 
@@ -222,6 +219,16 @@ def measure_agent(config: Config, name: str, count: int, console: Console) -> Ma
     copies, shown = partial(make_envs, env), _shown(config, console)
     episodes = kind.play_agent(name, env, count, config.run.seed, copies, shown)
     return _measured(kind.groups(episodes), measure)
+
+
+def _played(
+    config: Config, envs: TextVecEnv, decide: Decide, seeds: Sequence[int], console: Console, when: str
+) -> list[Episode]:
+    """Plays one episode per seed, with its progress shown, and closes the environments."""
+    with _shown(config, console, when)(len(seeds)) as on_step:
+        episodes = play_seeds(envs, decide, seeds, on_step)
+    envs.close()
+    return episodes
 
 
 def _shown(config: Config, console: Console, when: str = "") -> ShowProgress:

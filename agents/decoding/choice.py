@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,8 @@ from torch.nn.functional import softplus
 from torch.utils.checkpoint import checkpoint
 
 from gamespiel.agents.decoding.codec import ChatCodec
+from gamespiel.agents.decoding.drawing import Uniforms, inverse_cdf
+from gamespiel.agents.decoding.index import Index
 from gamespiel.agents.decoding.trie import ActionTrie, Choice
 from gamespiel.agents.engines import Engine
 from gamespiel.agents.plan import LOGITS_LEARNED_FROM
@@ -31,10 +33,6 @@ Tokens = tuple[int, ...]
 
 class AmbiguousNamesError(TaskGymError, ValueError):
     """Names of legal actions that the tokenizer cannot tell apart."""
-
-
-class NotFiniteError(TaskGymError, FloatingPointError):
-    """Logits that are not finite numbers."""
 
 
 class NamedLegal(NamedTuple):
@@ -52,9 +50,6 @@ class NamedLegal(NamedTuple):
 Legal = tuple[int, ...] | NamedLegal
 """The legal actions of a state. Without names, the codec gives an action's text."""
 
-Uniforms = Callable[[int], npt.NDArray[np.float64]]
-"""Depth of a decision to its uniforms in [0, 1), float64, one per row."""
-
 TRIES_CACHED = 65_536
 
 NAMED_TRIES_CACHED = 4096
@@ -62,8 +57,6 @@ NAMED_TRIES_CACHED = 4096
 
 LOGITS_AT_ONCE = 2**26
 """Logits made together without gradients: 256 MB. A greedy choice reads every node of every state."""
-
-T = TypeVar("T")
 
 
 class ChoiceSample(NamedTuple):
@@ -130,20 +123,6 @@ class _Read(NamedTuple):
     children: Tokens
 
 
-class _Index(Generic[T]):
-    """Distinct items in order of first appearance; a call returns an item's index."""
-
-    def __init__(self) -> None:
-        self.items: list[T] = []
-        self._where: dict[T, int] = {}
-
-    def __call__(self, item: T) -> int:
-        where = self._where.setdefault(item, len(self.items))
-        if where == len(self.items):
-            self.items.append(item)
-        return where
-
-
 class ChoiceDecoder:
     """A language model's distribution over legal actions.
 
@@ -192,7 +171,7 @@ class ChoiceDecoder:
                 depth of each group of rows that share a forward, and the group uses its own rows.
         """
         n = len(prompts)
-        states, prompt_index = _Index[tuple[int, Legal]](), _Index[Tokens]()
+        states, prompt_index = Index[tuple[int, Legal]](), Index[Tokens]()
         state_of = [
             states((prompt_index(prompt), actions)) for prompt, actions in zip(prompts, legal, strict=True)
         ]
@@ -235,7 +214,7 @@ class ChoiceDecoder:
         depth = 0
         while at:
             noise = uniforms(depth)
-            reads = _Index[tuple[int, Tokens, Tokens]]()  # prompt slot, tokens so far, children
+            reads = Index[tuple[int, Tokens, Tokens]]()  # prompt slot, tokens so far, children
             rows = list(at)
             where = [reads((slot[row], *tries[row].nodes[at[row]])) for row in rows]
             started = [not tokens for _, tokens, _ in reads.items]
@@ -248,7 +227,7 @@ class ChoiceDecoder:
                     prefix, [reads.items[k][0] for k in further], [reads.items[k][1] for k in further]
                 )
             log_probs, log_mass = self._children(states, [children for _, _, children in reads.items])
-            chosen = _inverse_cdf(log_probs, where, noise[rows])
+            chosen = inverse_cdf(log_probs, where, noise[rows])
             descent.take(rows, where, chosen, log_probs, log_mass.exp())
             moved = {}
             for row, child in zip(rows, chosen, strict=True):
@@ -314,7 +293,7 @@ class ChoiceDecoder:
         Raises:
             ValueError: an action is not in its legal set.
         """
-        sequences, reads = _Index[Tokens](), _Index[_Read]()
+        sequences, reads = Index[Tokens](), Index[_Read]()
         plan = _Plan()
         for turn, (prompt, allowed, action) in enumerate(zip(prompts, legal, actions, strict=True)):
             trie = self.trie(allowed)
@@ -372,7 +351,7 @@ class ChoiceDecoder:
             per state, the rows of its nodes; if ``anchored``, the last prompt tokens' hidden states
             (n, hidden).
         """
-        sequences, reads = _Index[Tokens](), _Index[_Read]()
+        sequences, reads = Index[Tokens](), Index[_Read]()
         where: list[list[int]] = []
         for prompt, allowed in zip(prompts, legal, strict=True):
             at = []
@@ -399,7 +378,7 @@ class ChoiceDecoder:
         self, sequences: list[Tokens], reads: list[_Read], anchors: list[tuple[int, int]]
     ) -> tuple[Tensor, Tensor]:
         """Returns hidden states of the reads, and of the anchors (one per turn), reading each place once."""
-        places = _Index[tuple[int, int]]()
+        places = Index[tuple[int, int]]()
         at = [places((read.sequence, read.position)) for read in reads] + [
             places(anchor) for anchor in anchors
         ]
@@ -448,7 +427,7 @@ class ChoiceDecoder:
 
 
 class _Plan:
-    """What an evaluation reads: branching nodes and forced tokens of each turn, as indices of reads."""
+    """The reads of an evaluation: branching nodes and forced tokens of each turn, as indices."""
 
     def __init__(self) -> None:
         self.anchors: list[tuple[int, int]] = []
@@ -504,26 +483,6 @@ class _Descent:
         at = torch.tensor(where, device=device)
         self.log_probs[rows] += log_probs[at, torch.from_numpy(chosen).to(device)]
         self.legal_mass[rows] *= mass[at]
-
-
-def _inverse_cdf(
-    log_probs: Tensor, where: Sequence[int], uniforms: npt.NDArray[np.float64]
-) -> npt.NDArray[np.int64]:
-    """Returns the child at which the cumulative probability first exceeds the uniform, int64 (rows,).
-
-    A child of probability 0 is never returned.
-
-    Raises:
-        NotFiniteError: a probability is not a finite number.
-    """
-    p = log_probs.double().exp().cpu().numpy()
-    cumulative = p.cumsum(-1)
-    if not np.isfinite(cumulative[:, -1]).all():
-        raise NotFiniteError("the model's logits are not finite: its weights or activations have overflowed")
-    below = cumulative[where] <= uniforms[:, None] * cumulative[where][:, -1:]
-    # Rounding can leave no sum above the uniform: then the last child with any mass is taken.
-    last = p.shape[1] - 1 - (p > 0)[:, ::-1].argmax(-1)
-    return np.minimum(below.sum(-1), last[where]).astype(np.int64)
 
 
 def _normalised(log_probs: Sequence[float]) -> npt.NDArray[np.float64]:

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 from torch.utils.checkpoint import checkpoint
 
-from gamespiel.agents.decoding.choice import NotFiniteError, Uniforms, _Index
 from gamespiel.agents.decoding.codec import ChatCodec
+from gamespiel.agents.decoding.drawing import NotFiniteError, Uniforms, inverse_cdf
+from gamespiel.agents.decoding.index import Index
 from gamespiel.agents.engines import Engine
 
 Tokens = tuple[int, ...]
@@ -29,9 +29,6 @@ MAX_NEW_TOKENS = 256
 
 LOGITS_AT_ONCE = 2**24
 """Logits made together, 64 MB in float32. Sampling or a backward pass takes several times as much."""
-
-BLOCK = 1024
-"""Tokens of the vocabulary whose probabilities are summed first, to find a sampled token in two steps."""
 
 
 class Reply(NamedTuple):
@@ -178,7 +175,7 @@ class TextDecoder:
         return self._write(prompts, None)
 
     def _write(self, prompts: Sequence[Tokens], uniforms: Uniforms | None) -> TextSample:
-        index = _Index[Tokens]()
+        index = Index[Tokens]()
         prompt_of = [index(prompt) for prompt in prompts]
         rows_of: list[list[int]] = [[] for _ in index.items]
         for row, prompt in enumerate(prompt_of):
@@ -213,7 +210,7 @@ class TextDecoder:
             noise = None if uniforms is None else uniforms(depth)[order]
             tokens, log_probs = self._next(states, where, noise)
             depth += 1
-            branches = _Index[tuple[int, int]]()  # place in the prefix, token
+            branches = Index[tuple[int, int]]()  # place in the prefix, token
             followers: list[list[int]] = []
             for row, place, token, log_prob in zip(
                 order, where.tolist(), tokens.tolist(), log_probs.tolist(), strict=True
@@ -388,7 +385,7 @@ class _Live(NamedTuple):
 
 
 class _Draft:
-    """What was written so far, by row."""
+    """The tokens written so far, by row."""
 
     def __init__(self, prompts: Sequence[Tokens]) -> None:
         self.prompts = prompts
@@ -405,11 +402,11 @@ class _Draft:
 
 @dataclass
 class _Plan:
-    """What ``evaluate`` reads; a node is a text that predicts a token.
+    """The reads of ``evaluate``; a node is a text that predicts a token.
 
     Attributes:
         sequences: Texts to read, none of which is the beginning of another that has the same prompt.
-        places: Where each node is read: sequence, position.
+        places: The sequence and the position at which each node is read.
         pairs: Distinct pairs of node and token.
         node_of: The node of each token of all replies.
         pair_of: The pair of each token.
@@ -425,7 +422,7 @@ class _Plan:
 
     @classmethod
     def of(cls, prompts: Sequence[Tokens], replies: Sequence[Tokens]) -> _Plan:
-        roots, branches, pairs = _Index[Tokens](), _Index[tuple[int, int]](), _Index[tuple[int, int]]()
+        roots, branches, pairs = Index[Tokens](), Index[tuple[int, int]](), Index[tuple[int, int]]()
         node_at: dict[tuple[str, int], int] = {}
         sequences: list[Tokens] = []
         places: list[tuple[int, int]] = []
@@ -449,44 +446,6 @@ class _Plan:
         tokens = [token for reply in replies for token in reply]
         pair_of = [pairs(pair) for pair in zip(node_of, tokens, strict=True)]
         return cls(sequences, places, pairs.items, node_of, pair_of, [found[0] for found in nodes])
-
-
-def inverse_cdf(
-    log_probs: Tensor, where: npt.NDArray[np.int64], uniforms: npt.NDArray[np.float64]
-) -> npt.NDArray[np.int64]:
-    """Returns the token at which the cumulative probability first exceeds the uniform, int64 (rows,).
-
-    Probabilities are summed in float64, first in blocks: a block's sum needs no order, and only the blocks
-    that are drawn leave the device. A token of probability 0 is never returned.
-
-    Args:
-        log_probs: float32 (k, vocab).
-        where: The row of ``log_probs`` of each uniform.
-        uniforms: float64 (rows,), in [0, 1).
-
-    Raises:
-        NotFiniteError: a probability is not a finite number.
-    """
-    p = log_probs.double().exp()
-    blocks = pad(p, (0, -p.shape[1] % BLOCK)).view(len(p), -1, BLOCK)
-    sums = blocks.sum(-1).cpu().numpy()
-    ends = sums.cumsum(-1)
-    if not np.isfinite(ends[:, -1]).all():
-        raise NotFiniteError("the model's logits are not finite: its weights or activations have overflowed")
-    targets = (uniforms * ends[where, -1])[:, None]
-    block = _first_above(ends[where], sums[where], targets)
-    before = np.where(block > 0, ends[where, block - 1], 0.0)[:, None]
-    inside = blocks[torch.from_numpy(where), torch.from_numpy(block)].cpu().numpy()
-    return block * BLOCK + _first_above(before + inside.cumsum(-1), inside, targets)
-
-
-def _first_above(
-    cumulative: npt.NDArray[np.float64], p: npt.NDArray[np.float64], targets: npt.NDArray[np.float64]
-) -> npt.NDArray[np.int64]:
-    """Returns the first place where the cumulative sum exceeds the target, int64 (rows,)."""
-    # Rounding can leave no sum above the target: then the last place with any mass is taken.
-    last = p.shape[1] - 1 - (p > 0)[:, ::-1].argmax(-1)
-    return np.minimum((cumulative <= targets).sum(-1), last).astype(np.int64)
 
 
 def _mean(log_probs: Tensor, values: Tensor) -> Tensor:

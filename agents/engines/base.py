@@ -1,4 +1,4 @@
-"""What decoders ask of an engine, and what all engines on a transformers model have."""
+"""The protocol of engines, and the parts that all engines on a transformers model share."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Written:
 
 @dataclass
 class Layout:
-    """What a forward over the row of a token tree needs to know in its attention.
+    """The arrangement of a token tree's row for attention.
 
     Attributes:
         parts: The row's tiles.
@@ -198,7 +198,7 @@ class _Attended(NamedTuple):
         scores = (q.float() @ k.float().mT) * scale
         if mask is not None:
             scores = scores.masked_fill(~mask, -torch.inf)
-        # Where nothing is allowed, the weights are 0 and not NaN.
+        # If nothing is allowed, the weights are 0 and not NaN.
         peak = scores.amax(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).min)
         weights = (scores - peak).exp()
         return cls(weights @ v.float(), weights.sum(-1, keepdim=True), peak)

@@ -104,7 +104,7 @@ class AffinetesBackend:
             return self._fault(failure)
 
     def forfeit(self) -> Turn:
-        """Gives the game up; the server is not told why."""
+        """Gives the game up, and gives the server no reason."""
         variant, returns = self._variant, None
         if variant.zero_sum or variant.players == 1:  # the other games' returns depend on the state
             returns = forfeit_returns([0.0] * variant.players, self._seat, variant.zero_sum, variant.low)

@@ -20,7 +20,7 @@ class Ending:
         returns: One per seat; None if the backend cannot know them.
         result: "win", "draw", "loss", "cut" or "fault".
         history: Every action of the game, by chance and opponents too; None if the backend cannot know them.
-        fault: What failed, in one sentence; "" if nothing did, or the backend cannot say.
+        fault: The failure in one sentence; "" if nothing did, or the backend cannot say.
 
     The lists go to the caller, who may change them: each ending has its own.
     """

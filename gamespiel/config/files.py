@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import yaml
 from pydantic_core import to_jsonable_python
 
+from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.config.checks import validate
 from gamespiel.config.layers import Layer, layer_from_data, layer_from_overrides, merge
 from gamespiel.config.sections import Config, EnvConfig
@@ -23,6 +24,9 @@ DEFAULT_PRESET = DEFAULT_PRESETS[EnvConfig.env_type]
 
 SAVED_NAME = "config.yaml"
 """The file in a run's folder that has the run's resolved configuration."""
+
+OLDER = Config(ppo=Hyperparameters(legal_coef=0.0))
+"""What a run did before there were keys for it: a run that was saved without them goes on as it began."""
 
 
 class Resolved(NamedTuple):
@@ -141,6 +145,8 @@ def preset_path(name: str) -> Path:
 def saved_config(folder: str | Path) -> Config:
     """Returns the configuration of a run, given the run's folder or one of its checkpoints.
 
+    Keys that are newer than the run have the values of ``OLDER``.
+
     Raises:
         ConfigError: The folder does not exist, or is neither a run nor a checkpoint.
     """
@@ -153,7 +159,7 @@ def saved_config(folder: str | Path) -> Config:
         if saved.is_file():
             if not saved.read_text(encoding="utf-8").strip():
                 raise ConfigError(f"config file {str(saved)!r} is empty: it is no run's")
-            return load(saved)
+            return resolve(files=[saved], base=OLDER)
     raise ConfigError(f"{str(folder)!r} is not a run: it holds no {SAVED_NAME}, nor do the two folders above")
 
 

@@ -1,4 +1,4 @@
-"""What a kind of task declares and does: everything that the other rooms need of one."""
+"""The protocol of kinds of task: everything that the other rooms need of one."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ class Games(Kind[GameKeys]):
     def is_enumerable(self, env: GameKeys) -> bool:
         from gamespiel import exact
 
-        # What is exact is the policy behind its mask, and one that writes has none.
+        # Exact values are those of a policy behind its mask; a policy that writes has no mask.
         return env.decode == "choice" and exact.is_enumerable(env)
 
     def exact(self) -> Exact:

@@ -59,8 +59,8 @@ class Server:
     async def ready(self, request: Request) -> Response:
         """Says whether another episode can be begun: status 200, or 503."""
         playing, most = len(self._actor.sessions), self._options.max_sessions
-        told = {"status": "ready" if playing < most else "full", "sessions": playing, "max_sessions": most}
-        return JSONResponse(told, status_code=200 if playing < most else 503)
+        load = {"status": "ready" if playing < most else "full", "sessions": playing, "max_sessions": most}
+        return JSONResponse(load, status_code=200 if playing < most else 503)
 
     async def methods(self, request: Request) -> Response:
         """Lists the methods, by which affinetes' client knows the kind of server."""

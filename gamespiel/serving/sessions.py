@@ -25,7 +25,7 @@ class Kept(Generic[T]):
     """One episode.
 
     Attributes:
-        episode: What is played.
+        episode: The episode that is played.
         lock: Held during a call: calls about one episode come one after another.
         used: When it was last asked for, in seconds of the clock.
     """

@@ -70,8 +70,8 @@ def _failure(url: str, error: BaseException) -> Failure:
 def _of_status(server: str, status: int, body: str) -> Failure:
     """Returns the failure of an HTTP status; GameSpiel's own server says more in the body."""
     try:
-        told = json.loads(body)
-        kind, message = told["kind"], str(told["error"])
+        failed = json.loads(body)
+        kind, message = failed["kind"], str(failed["error"])
     except (ValueError, KeyError, TypeError):
         lines = body.strip().splitlines() or [""]
         return Failure("status", f"{server} answered with status {status}: {lines[0]:.300}")

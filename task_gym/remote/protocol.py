@@ -66,7 +66,7 @@ def read_reply(response: Any, episode: str | None = None) -> Reply:
     """Returns a response as a :class:`Reply`.
 
     Args:
-        response: What the server returned.
+        response: The server's response.
         episode: The episode that was asked about; None if the response begins one.
 
     Raises:

@@ -18,9 +18,10 @@ from task_gym.samplers.base import (
     check_share,
     check_success_scores,
     draw_seed,
+    pick,
     succeeded,
 )
-from task_gym.samplers.stages import Stage, read_stage
+from task_gym.samplers.stages import Stage, ranges_of, read_stage
 
 
 class Groups(LocalSampler):
@@ -61,16 +62,14 @@ class Groups(LocalSampler):
     @property
     def task_ids(self) -> list[tuple[int, int]]:
         """The ranges of all groups' task ids, for the environment's ``task_ids``."""
-        return list(dict.fromkeys(pair for ids in self._ids if ids is not None for pair in ids.ranges))
+        return ranges_of(self._ids)
 
     def probabilities(self) -> NDArray[np.float64]:
         """Returns the probability of each group, float64 (groups,)."""
         return np.full(len(self._groups), 1 / len(self._groups))
 
     def _draw(self, generator: np.random.Generator) -> Start:
-        ends = np.cumsum(self.probabilities())
-        which = int(np.searchsorted(ends, generator.random() * ends[-1], side="right"))
-        group = min(which, len(self._groups) - 1)  # rounding could reach the last end
+        group = pick(self.probabilities(), generator.random())
         seed, ids = draw_seed(generator), self._ids[group]
         task_id = None if ids is None else ids.draw(lambda: generator)
         return Start(task_id, self._groups[group].opponent, seed, note=(group,))
@@ -194,7 +193,7 @@ class PrioritizedLevelReplay(LocalSampler):
     is highest if the outcome is open, and falls to 0 for a level that is always won or always lost.
 
     Args:
-        groups: Where new levels come from; see :class:`Groups`. Each is equally likely.
+        groups: The origin of new levels; see :class:`Groups`. Each is equally likely.
         seed: All draws follow from it.
         levels: The most levels kept.
         replay: The probability of a stored level once the store is full.
@@ -252,9 +251,7 @@ class PrioritizedLevelReplay(LocalSampler):
     def _draw(self, generator: np.random.Generator) -> Start:
         share, which = generator.random(2)
         if share < self._replay * len(self._levels) / self._capacity:
-            ends = np.cumsum(self.probabilities())
-            chosen = min(int(np.searchsorted(ends, which * ends[-1], side="right")), len(ends) - 1)
-            task_id, opponent, seed = list(self._levels)[chosen]
+            task_id, opponent, seed = list(self._levels)[pick(self.probabilities(), which)]
             return Start(task_id, opponent, seed, note=(1,))
         start = self._new._draw(generator)
         return Start(start.task_id, start.opponent, start.seed, note=(0,))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from task_gym.checks import check_whole
 from task_gym.errors import ArgumentError, SamplerError
@@ -247,6 +248,13 @@ def check_count(what: str, given: Any) -> int:
     return int(given)
 
 
+def pick(weights: Sequence[float] | NDArray[np.float64], uniform: float) -> int:
+    """Returns a place with a probability proportional to its weight, for a uniform in [0, 1)."""
+    ends = np.cumsum(weights)
+    # The last place has no sum above it that rounding could reach.
+    return min(int(np.searchsorted(ends, uniform * ends[-1], side="right")), len(ends) - 1)
+
+
 def draw_seed(generator: np.random.Generator) -> int:
     """Returns a seed for an environment, each equally often."""
     return int(generator.random() * SEED_LIMIT)
@@ -262,5 +270,6 @@ __all__ = [
     "check_share",
     "check_success_scores",
     "draw_seed",
+    "pick",
     "succeeded",
 ]

@@ -17,6 +17,7 @@ from task_gym.samplers.base import (
     check_count,
     check_share,
     check_success_scores,
+    pick,
     succeeded,
 )
 
@@ -83,9 +84,7 @@ class Failures(LocalSampler):
         if not self._kept or share >= self._probability:
             return Start()
         kept = list(self._kept.values())
-        ends = np.cumsum([1 - failure.score for failure in kept])
-        # The last start has no sum above it that rounding could reach.
-        chosen = kept[min(int(np.searchsorted(ends, which * ends[-1], side="right")), len(kept) - 1)]
+        chosen = kept[pick([1 - failure.score for failure in kept], which)]
         return Start(chosen.task_id, chosen.opponent, chosen.seed, replayed=True)
 
     def _record(self, outcome: Outcome, score: float) -> list[State]:

@@ -139,7 +139,7 @@ class Stages(LocalSampler):
     @property
     def task_ids(self) -> list[tuple[int, int]]:
         """The ranges of all stages' task ids, for the environment's ``task_ids``."""
-        return list(dict.fromkeys(pair for ids in self._ids if ids is not None for pair in ids.ranges))
+        return ranges_of(self._ids)
 
     @property
     def events(self) -> list[State]:
@@ -265,6 +265,11 @@ class Stages(LocalSampler):
         self._recorded = int(state["episodes"])
         self._results = deque((bool(result) for result in state["results"]), maxlen=self._window)
         self._events = [dict(event) for event in state["events"]]
+
+
+def ranges_of(ids: Sequence[IdRanges | None]) -> list[tuple[int, int]]:
+    """Returns the distinct ranges of several sets of ids, in order; None has no ranges."""
+    return list(dict.fromkeys(pair for own in ids if own is not None for pair in own.ranges))
 
 
 def read_stage(given: Stage | Mapping[str, Any]) -> Stage:

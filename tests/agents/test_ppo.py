@@ -22,7 +22,7 @@ from gamespiel.agents.models import TINY
 from gamespiel.agents.policy import LLMPolicy, MissingMaskError, PolicySample
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.vec_env import TextVecEnv
-from tests.agents.toys import Bandit, Quiet, Stairs, as_tokens, collect, make_ppo, masks_of, rows_of
+from tests.agents.toys import Bandit, Quiet, Stairs, Until, as_tokens, collect, make_ppo, masks_of, rows_of
 
 TEXTS = ["x", "seat 0\nlegal 1 12", "y\n" * 5]
 MASKS = masks_of([(0, 1, 2), (1, 12, 123), (7,)])
@@ -180,17 +180,6 @@ def test_going_on_is_the_same_as_never_having_stopped() -> None:
         {k: v for k, v in row.items() if "second" not in k} for row in rows_of(whole)[2:] + rows_of(second)
     ]
     assert timeless[:2] == timeless[2:]
-
-
-class Until(Quiet):
-    """Stops in the middle of a step after ``steps`` steps."""
-
-    def __init__(self, steps: int) -> None:
-        super().__init__()
-        self.steps = steps
-
-    def _on_step(self) -> bool:
-        return self.model.step < self.steps  # type: ignore[attr-defined]
 
 
 def test_the_seed_is_the_run() -> None:

@@ -12,10 +12,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from gamespiel.agents.decoding import TextDecoder, choice, text
-from gamespiel.agents.decoding.choice import NotFiniteError
+from gamespiel.agents.decoding import TextDecoder, text
 from gamespiel.agents.decoding.codec import ChatCodec
-from gamespiel.agents.decoding.text import BLOCK, inverse_cdf
+from gamespiel.agents.decoding.drawing import BLOCK, NotFiniteError, inverse_cdf
 from gamespiel.agents.engines import ENGINES, PaddedEngine
 from gamespiel.agents.models import LoraSettings, ModelSettings, add_adapters, load_base, load_tokenizer
 from gamespiel.agents.policy import LLMPolicy
@@ -134,11 +133,16 @@ def test_the_inverse_cdf_of_several_blocks() -> None:
     assert inverse_cdf(log_probs, np.zeros(size, dtype=np.int64), uniforms).tolist() == list(range(size))
 
 
-def test_both_decoders_draw_alike() -> None:
+def test_blocks_draw_as_one_sum_does() -> None:
     rng = np.random.default_rng(0)
     log_probs = torch.from_numpy(rng.normal(size=(5, 2500)) * 4).float().log_softmax(-1)
     where, uniforms = np.sort(rng.integers(5, size=400)), rng.random(400)
-    assert (inverse_cdf(log_probs, where, uniforms) == choice._inverse_cdf(log_probs, where, uniforms)).all()
+    sums = log_probs.double().exp().numpy().cumsum(-1)
+    expected = [
+        int(np.searchsorted(sums[row], u * sums[row, -1], side="right"))
+        for row, u in zip(where, uniforms, strict=True)
+    ]
+    assert inverse_cdf(log_probs, where, uniforms).tolist() == expected
 
 
 @BOTH

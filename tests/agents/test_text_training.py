@@ -23,7 +23,18 @@ from gamespiel.agents.schedules import schedule
 from gamespiel.agents.update import Update
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.spaces import UnicodeText
-from tests.agents.toys import TEXT, Echo, Quiet, collect, make_policy, make_ppo, randomise, rows_of
+from tests.agents.toys import (
+    TEXT,
+    Echo,
+    Until,
+    collect,
+    gradient_of,
+    make_policy,
+    make_ppo,
+    randomise,
+    rows_of,
+    trained,
+)
 
 FREE = AdaptiveKLController(0.0, 0.1, horizon=None)
 ONE_STEP = {"mini_batch_size": 64, "gradient_accumulation_steps": 1, "ppo_epochs": 1}
@@ -40,15 +51,6 @@ def learner(**kwargs: Any) -> LLMPPO:
     model = writer(**kwargs)
     assert collect(model)
     return model
-
-
-def trained(model: LLMPPO) -> dict[str, Any]:
-    model.train()
-    return dict(model.logger.name_to_value)
-
-
-def gradient_of(model: LLMPPO) -> torch.Tensor:
-    return torch.cat([p.grad.flatten() for p in model.policy.trainable_parameters() if p.grad is not None])
 
 
 # -- the buffer ----------------------------------------------------------------------------------------------
@@ -272,17 +274,6 @@ def resumable() -> LLMPPO:
     kl = AdaptiveKLController(0.2, 0.01, horizon=30)
     falling: Callable[[float], float] = lambda left: 3e-3 * left  # noqa: E731
     return writer(batch_size=6, ppo_epochs=2, total_steps=3, learning_rate=falling, kl=kl, adapters=0.0)
-
-
-class Until(Quiet):
-    """Stops before the ``steps``-th step."""
-
-    def __init__(self, steps: int) -> None:
-        super().__init__()
-        self.steps = steps
-
-    def _on_step(self) -> bool:
-        return self.model.step < self.steps  # type: ignore[attr-defined]
 
 
 def test_going_on_is_the_same_as_never_having_stopped() -> None:

@@ -17,7 +17,7 @@ from gamespiel.agents.memory import MemoryLimitError, is_out_of_memory
 from gamespiel.agents.noise import permutation
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.update import Update
-from tests.agents.toys import Bandit, collect, make_ppo, rows_of
+from tests.agents.toys import Bandit, collect, gradient_of, make_ppo, rows_of, trained
 
 Evaluate = Callable[..., Any]
 FREE = {"kl": AdaptiveKLController(0.0, 0.1, None)}
@@ -29,17 +29,6 @@ def learner(**kwargs: Any) -> LLMPPO:
     model = make_ppo(**given | kwargs)
     assert collect(model)
     return model
-
-
-def trained(model: LLMPPO) -> dict[str, Any]:
-    """Returns the metrics of the learner's update."""
-    model.train()
-    return dict(model.logger.name_to_value)
-
-
-def gradient_of(model: LLMPPO) -> torch.Tensor:
-    grads = [p.grad for p in model.policy.trainable_parameters() if p.grad is not None]
-    return torch.cat([grad.flatten() for grad in grads])
 
 
 def weights_of(model: LLMPPO) -> torch.Tensor:

@@ -255,3 +255,26 @@ def rows_of(model: LLMPPO) -> list[dict[str, Any]]:
     (writer,) = model.logger.output_formats
     assert isinstance(writer, Rows)
     return writer.rows
+
+
+class Until(Quiet):
+    """Stops in the middle of a step after ``steps`` steps."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__()
+        self.steps = steps
+
+    def _on_step(self) -> bool:
+        return self.model.step < self.steps  # type: ignore[attr-defined]
+
+
+def trained(model: LLMPPO) -> dict[str, Any]:
+    """Returns the metrics of the learner's update."""
+    model.train()
+    return dict(model.logger.name_to_value)
+
+
+def gradient_of(model: LLMPPO) -> torch.Tensor:
+    """Returns the gradient of adapters and value head that the last update left, (parameters,)."""
+    grads = [p.grad for p in model.policy.trainable_parameters() if p.grad is not None]
+    return torch.cat([grad.flatten() for grad in grads])

@@ -4,8 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from gamespiel.config import (
+    SAVED_NAME,
     Config,
     ConfigError,
     CurriculumConfig,
@@ -23,6 +25,7 @@ from gamespiel.config import (
     resolve,
     save,
     saved_config,
+    to_dict,
 )
 
 FILES = Path(__file__).parents[1] / "data" / "configs"
@@ -241,3 +244,13 @@ def test_whole_floats_are_integers() -> None:
     assert from_dict({"num_train_steps": 1e4}).ppo.num_train_steps == 10_000
     with pytest.raises(InvalidValueError, match="an integer, not inf"):
         from_dict({"num_train_steps": float("inf")})
+
+
+def test_an_older_run_goes_on_as_it_began(tmp_path: Path) -> None:
+    """Runs that were saved before there was a loss of illegal answers were trained without it."""
+    saved = to_dict(Config())
+    assert saved["ppo"].pop("legal_coef") == 0.1
+    (tmp_path / SAVED_NAME).write_text(yaml.safe_dump(saved))
+    assert saved_config(tmp_path).ppo.legal_coef == 0.0
+    save(Config(), tmp_path / SAVED_NAME)
+    assert saved_config(tmp_path) == Config()

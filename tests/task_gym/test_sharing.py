@@ -101,10 +101,16 @@ def _use(sampler: Any, answers: Any) -> None:
 
 def test_it_always_ends() -> None:
     # The thread that accepts callers may be at any point when the block ends.
-    for number in range(100):
-        with share(stages()) as shared:
-            if number % 2:
-                shared.draw()
+    def open_and_close() -> None:
+        for number in range(100):
+            with share(stages()) as shared:
+                if number % 2:
+                    shared.draw()
+
+    thread = threading.Thread(target=open_and_close, daemon=True)
+    thread.start()
+    thread.join(timeout=120)
+    assert not thread.is_alive()
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])

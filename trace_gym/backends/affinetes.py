@@ -13,11 +13,11 @@ from trace_gym.backends.base import Trace
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What a server says about a question or an answer.
+    """A server's response to a question or an answer.
 
     Attributes:
         text: The observation.
-        facts: What the server's ``info`` says beside the task.
+        facts: The server's ``info``, which has more than the task.
         by_scoring: The scores by scoring, of an answer; {} of a question, and after a fault.
         fault: The failure that ended the episode, in one sentence; "" if there was none.
     """
@@ -56,7 +56,7 @@ class AffinetesBackend:
 
         Raises:
             ArgumentError: the server does not have the scoring.
-            BackendError: the server was never reached, or refuses the task.
+            BackendError: the server was never response, or refuses the task.
         """
         self.close()
         try:
@@ -76,8 +76,8 @@ class AffinetesBackend:
         """Answers the question, and ends the episode."""
         assert self._episode is not None
         try:
-            told = self._connection.step(self._episode, reply)
-            answered = Answered(told.observation, told.info, _scores(told, self._scoring))
+            response = self._connection.step(self._episode, reply)
+            answered = Answered(response.observation, response.info, _scores(response, self._scoring))
         except Failure as failure:
             answered = _fault(failure)
         self.close()
@@ -90,15 +90,15 @@ class AffinetesBackend:
         self._episode = None
 
 
-def _scores(told: Reply, scoring: str) -> dict[str, float]:
+def _scores(response: Reply, scoring: str) -> dict[str, float]:
     """Returns the scores that a response states.
 
     Raises:
         Failure: the episode is not over, the wanted score is missing, or one is outside [0, 1].
     """
-    if not told.done or told.truncated:
+    if not response.done or response.truncated:
         raise Failure("broken", "the server did not score the answer")
-    stated = told.info.get("by_scoring", {"affine": told.reward})
+    stated = response.info.get("by_scoring", {"affine": response.reward})
     if not isinstance(stated, dict) or scoring not in stated:
         raise Failure("broken", f"the server states no score {scoring!r}: {stated!r:.80}")
     for score in stated.values():

@@ -68,7 +68,7 @@ class CodeTraceEnv(TraceEnv):
     def __init__(self, *positional: Any, **arguments: Any) -> None:
         super().__init__(*positional, **arguments)
         self.action_space = UnicodeText(REPLY_LENGTH)
-        self._told: Answered | None = None  # what a server said last
+        self._answered: Answered | None = None  # what a server said last
 
     def _ask(self, trace: Trace) -> str:
         return render_task(trace.code, trace.stdin)
@@ -87,52 +87,52 @@ class CodeTraceEnv(TraceEnv):
         if not isinstance(self._backend, AffinetesBackend):
             super()._begin(task_id, seed)
             return
-        self._told, self._text = None, ""  # ask may raise
-        told = self._backend.ask(task_id, seed)
-        self._told, self._task_id, self._seed = told, task_id, seed
-        self._text = told.text
+        self._answered, self._text = None, ""  # ask may raise
+        answered = self._backend.ask(task_id, seed)
+        self._answered, self._task_id, self._seed = answered, task_id, seed
+        self._text = answered.text
 
     def _opening(self) -> tuple[str, dict[str, Any]]:
         text, info = super()._opening()
-        if self._told is not None and self._told.fault:
-            info |= self._served_ending(self._told)
+        if self._answered is not None and self._answered.fault:
+            info |= self._served_ending(self._answered)
         return text, info
 
     def _step_served(self, backend: AffinetesBackend, reply: str) -> Step:
         """Answers a server's question; after a fault at reset, the step changes nothing."""
         self._check_playing()
-        assert self._told is not None
+        assert self._answered is not None
         self._given.append(reply)
-        if not self._told.fault:
-            self._told = backend.answer(reply)
-        told, self._over = self._told, True
-        ending, truth = self._served_ending(told), told.facts.get("truth")
-        if isinstance(truth, str) and not told.fault:
+        if not self._answered.fault:
+            self._answered = backend.answer(reply)
+        answered, self._over = self._answered, True
+        ending, truth = self._served_ending(answered), answered.facts.get("truth")
+        if isinstance(truth, str) and not answered.fault:
             ending["truth"] = truth
             # The server words the outcome with its own scoring.
             self._text = render_end(truth, ending["score"])
         else:
-            self._text = told.text
+            self._text = answered.text
         if self.render_mode == "human":
             self.render()
-        fault = bool(told.fault)
+        fault = bool(answered.fault)
         return self._text, ending["score"] or 0.0, not fault, fault, {**self._info(), **ending}
 
-    def _served_ending(self, told: Answered) -> dict[str, Any]:
+    def _served_ending(self, answered: Answered) -> dict[str, Any]:
         """Returns the part of ``info`` at the end that follows from a server's scores."""
-        if told.fault:
+        if answered.fault:
             ended = ending_info(None, None, "fault", self._given.copy())
-            return {"upstream_reward": 0.0, **ended, "fault": told.fault}
-        score, by_scoring = told.by_scoring[self._scoring], dict(told.by_scoring)
+            return {"upstream_reward": 0.0, **ended, "fault": answered.fault}
+        score, by_scoring = answered.by_scoring[self._scoring], dict(answered.by_scoring)
         result, given = result_of(score - SUCCESS), self._given.copy()
         ended = ending_info(score, [score], result, given, by_scoring=by_scoring)
         return {"upstream_reward": by_scoring["affine"], **ended}
 
     def _info(self) -> dict[str, Any]:
-        told = self._told
-        if told is None:
+        answered = self._answered
+        if answered is None:
             return super()._info()
         info = self._common()
         return info | {
-            name: told.facts.get(name) for name in ("family", "level", "row", "replaced", "sandbox")
+            name: answered.facts.get(name) for name in ("family", "level", "row", "replaced", "sandbox")
         }

@@ -1,0 +1,63 @@
+"""Draws from distributions by given noise, the same draw for the same noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from task_gym.errors import TaskGymError
+
+Uniforms = Callable[[int], npt.NDArray[np.float64]]
+"""Depth of a decision to its uniforms in [0, 1), float64, one per row."""
+
+BLOCK = 1024
+"""Probabilities that are summed first, to find a place in a whole vocabulary in two steps."""
+
+
+class NotFiniteError(TaskGymError, FloatingPointError):
+    """Logits that are not finite numbers."""
+
+
+def inverse_cdf(
+    log_probs: Tensor, where: Sequence[int] | npt.NDArray[np.int64], uniforms: npt.NDArray[np.float64]
+) -> npt.NDArray[np.int64]:
+    """Returns the place at which the cumulative probability first exceeds the uniform, int64 (rows,).
+
+    Probabilities are summed in float64, first in blocks: a block's sum needs no order, and only the blocks
+    that are drawn leave the device. A place of probability 0 is never returned.
+
+    Args:
+        log_probs: float32 (k, c), of the children of a node or of the whole vocabulary.
+        where: The row of ``log_probs`` of each uniform.
+        uniforms: float64 (rows,), in [0, 1).
+
+    Raises:
+        NotFiniteError: a probability is not a finite number.
+    """
+    where = np.asarray(where, dtype=np.int64)
+    p = log_probs.double().exp()
+    size = min(BLOCK, p.shape[1])
+    blocks = pad(p, (0, -p.shape[1] % size)).view(len(p), -1, size)
+    sums = blocks.sum(-1).cpu().numpy()
+    ends = sums.cumsum(-1)
+    if not np.isfinite(ends[:, -1]).all():
+        raise NotFiniteError("the model's logits are not finite: its weights or activations have overflowed")
+    targets = (uniforms * ends[where, -1])[:, None]
+    block = _first_above(ends[where], sums[where], targets)
+    before = np.where(block > 0, ends[where, block - 1], 0.0)[:, None]
+    inside = blocks[torch.from_numpy(where), torch.from_numpy(block)].cpu().numpy()
+    return block * size + _first_above(before + inside.cumsum(-1), inside, targets)
+
+
+def _first_above(
+    cumulative: npt.NDArray[np.float64], p: npt.NDArray[np.float64], targets: npt.NDArray[np.float64]
+) -> npt.NDArray[np.int64]:
+    """Returns the first place where the cumulative sum exceeds the target, int64 (rows,)."""
+    # Rounding can leave no sum above the target: then the last place with any mass is taken.
+    last = p.shape[1] - 1 - (p > 0)[:, ::-1].argmax(-1)
+    return np.minimum((cumulative <= targets).sum(-1), last).astype(np.int64)
