@@ -44,6 +44,7 @@ def learning_curve(metrics_path: str | os.PathLike[str], png_path: str | os.Path
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # slow to import; needs no display
     from matplotlib.figure import Figure
+    from matplotlib.ticker import EngFormatter
 
     rows = read_rows(metrics_path)
     x_key = "decisions" if rows and all(_number(row.get("decisions")) for row in rows) else "step"
@@ -61,6 +62,7 @@ def learning_curve(metrics_path: str | os.PathLike[str], png_path: str | os.Path
             axes.set_ylabel(", ".join(label for _, label in left))
         axes.set_title(title, loc="left", fontsize=11)
         axes.set_xlabel(x_key if x_key == "decisions" else "steps")
+        axes.xaxis.set_major_formatter(EngFormatter(sep=""))  # "140k": whole numbers ran into one another
         axes.grid(alpha=0.25)
         axes.spines["top"].set_visible(False)
         if drawn:

@@ -2,12 +2,14 @@
 
 import json
 import math
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image
 
-from gamespiel.report.plots import learning_curve, running_mean
+from gamespiel.report.plots import PANELS, learning_curve, running_mean
 
 
 def write(path: Path, rows: list[dict[str, object]]) -> Path:
@@ -43,3 +45,20 @@ def test_running_mean() -> None:
     """Window 2 over 1, 3, gap, 5, 7: 1, (1+3)/2, gap, 5 alone, (5+7)/2."""
     means = running_mean([1.0, 3.0, math.nan, 5.0, 7.0], 2)
     assert means[:2] == [1.0, 2.0] and math.isnan(means[2]) and means[3:] == [5.0, 6.0]
+
+
+@pytest.mark.parametrize("decisions", [9, 135_464, 2_400_000, 987_654_321])
+def test_labels_keep_apart(decisions: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Figure] = []
+    save = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda own, *a, **k: (drawn.append(own), save(own, *a, **k)))
+    metrics = [metric for _, left, right in PANELS for metric, _ in [*left, *right]]
+    rows = [
+        {"step": s, "decisions": decisions * s // 9} | {metric: s / 1000 for metric in metrics}
+        for s in range(1, 10)
+    ]
+    learning_curve(write(tmp_path / "metrics.jsonl", rows), tmp_path / "curve.png")
+    for axes in drawn[0].axes:
+        boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
+        shown = sorted((box.x0, box.x1) for box in boxes if box.width)
+        assert all(left[1] + 6 < right[0] for left, right in pairwise(shown))
