@@ -6,7 +6,8 @@ A checkpoint is a folder ``checkpoints/step-N`` of the run, written whole or not
 - ``value_head.safetensors``: the critic,
 - ``optimizer.pt``: AdamW's state,
 - ``state.json``: counters, the KL coefficient, token budgets, what divergence did to the learning rate, and
-  the base model.
+  the base model,
+- ``samplers.json``: the states of the samplers that choose episodes, if there are any.
 
 There is no generator to save: every random number is addressed by seed, step, episode and turn
 (``gamespiel.agents.noise``).
@@ -31,13 +32,14 @@ from safetensors.torch import load_file, save_file
 from gamespiel.agents.divergence import Backoff
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.weights import WHEELS, identity
-from task_gym.errors import TaskGymError
+from task_gym.errors import SamplerError, TaskGymError
 from task_gym.files import write_atomically
 
 if TYPE_CHECKING:
     from gamespiel.agents.ppo import LLMPPO
 
 FOLDER = "checkpoints"
+SAMPLERS = "samplers.json"
 BUDGETS = ("tokens_per_forward", "tokens_per_backward")
 UNREADABLE = (OSError, EOFError, KeyError, RuntimeError, ValueError, SafetensorError, pickle.UnpicklingError)
 """Exceptions from reading a file that is missing, torn or of another model."""
@@ -59,6 +61,8 @@ def save(model: LLMPPO, run: Path) -> Path:
     save_file(model.policy.value_head.state_dict(), partial / "value_head.safetensors")
     torch.save(model.policy.optimizer.state_dict(), partial / "optimizer.pt")
     (partial / "state.json").write_text(_state_text(model))
+    if model.starts is not None:
+        (partial / SAMPLERS).write_text(json.dumps(model.starts.state_dict()) + "\n")
     shutil.rmtree(target, ignore_errors=True)  # a step that was resumed with other settings
     os.replace(partial, target)
     return target
@@ -213,7 +217,7 @@ def _to_get(trained_on: Mapping[str, Any]) -> str:
 
 
 def load(model: LLMPPO, checkpoint: Path) -> None:
-    """Loads a checkpoint to continue from: weights, optimizer and all that is in ``state.json``.
+    """Loads a checkpoint to continue from: weights, optimizer, samplers and what is in ``state.json``.
 
     Raises:
         CheckpointError: as ``load_policy`` does.
@@ -226,7 +230,9 @@ def load(model: LLMPPO, checkpoint: Path) -> None:
         model.policy.optimizer.load_state_dict(moments)
         for group, scale in zip(model.policy.optimizer.param_groups, scales, strict=True):
             group["lr_scale"] = scale  # a setting, not a state: the resumed run may have another one
-    except UNREADABLE as error:
+        if model.starts is not None:
+            model.starts.load_state_dict(json.loads((checkpoint / SAMPLERS).read_text()))
+    except (*UNREADABLE, SamplerError) as error:
         raise CheckpointError(f"checkpoint: {str(checkpoint)!r} cannot be continued: {error}") from error
     model.step, model.num_timesteps = state["step"], state["num_timesteps"]
     model._n_updates, model.seconds = state["n_updates"], state["seconds"]

@@ -188,6 +188,14 @@ def by_game(episodes: Iterable[Episode]) -> dict[Any, list[Episode]]:
     return dict(sorted(games.items(), key=lambda item: str(item[0])))
 
 
+def by_opponent(episodes: Iterable[Episode]) -> dict[Any, list[Episode]]:
+    """Returns episodes by the opponent that played, in alphabetical order."""
+    opponents: dict[Any, list[Episode]] = {}
+    for episode in episodes:
+        opponents.setdefault(episode.info.get("opponent"), []).append(episode)
+    return dict(sorted(opponents.items(), key=lambda item: str(item[0])))
+
+
 def by_seat(episodes: Iterable[Episode]) -> dict[Any, list[Episode]]:
     """Returns episodes by seat, lowest first."""
     seats: dict[Any, list[Episode]] = {}

@@ -51,6 +51,8 @@ def rollout_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
 
     Rewards are the environments' own, before ``cut_penalty``. Of replies there are ``illegal``, the share
     that the environment refused, ``reply_tokens``, and ``cut_share``, the share cut at ``max_new_tokens``.
+    If there were several opponents, ``against/NAME/`` has the episodes, the mean reward and the share of
+    successes of each.
     """
     played = [episode for episode in episodes if not episode.fault]
     out: dict[str, float] = {"episodes": len(played), "faults": len(episodes) - len(played)}
@@ -75,6 +77,19 @@ def rollout_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
     for seat in sorted({e.info["seat"] for e in played if e.info.get("seat") is not None}):
         own = [e.total_reward for e in played if e.info.get("seat") == seat]
         out[f"seat{seat}_reward"] = _mean(own)
+    return out | _by_opponent(played)
+
+
+def _by_opponent(played: Sequence[Episode]) -> dict[str, float]:
+    names = sorted({str(episode.info["opponent"]) for episode in played if "opponent" in episode.info})
+    out: dict[str, float] = {}
+    for name in names if len(names) > 1 else ():
+        own = [episode for episode in played if episode.info.get("opponent") == name]
+        out |= {
+            f"against/{name}/episodes": len(own),
+            f"against/{name}/reward": _mean([episode.total_reward for episode in own]),
+            f"against/{name}/success": _mean([bool(episode.info.get("success", False)) for episode in own]),
+        }
     return out
 
 

@@ -31,9 +31,11 @@ from gamespiel.agents.metrics import rollout_metrics
 from gamespiel.agents.policy import LLMPolicy, PolicySample, ReplySample
 from gamespiel.agents.rollout import Episode, Masks, play
 from gamespiel.agents.schedules import schedule
+from gamespiel.agents.starts import Starts
 from gamespiel.agents.update import Update
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.errors import nearest
+from task_gym.samplers import Start
 
 
 class LLMPPO(OnPolicyAlgorithm):
@@ -61,6 +63,8 @@ class LLMPPO(OnPolicyAlgorithm):
         total_steps: Steps that schedules span, ``num_train_steps`` if ``hyperparameters`` are given. Without
             either, schedules span ``learn``'s timesteps.
         policy_kwargs: ``LLMPolicy``'s keywords: names, never live models.
+        starts: Chooses the episodes' tasks, opponents and seeds; None leaves them to the environments and
+            the run's seed. Checkpoints have its state; Stable-Baselines3's ``save`` leaves it out.
         seed: Seed of the run.
         **changes: Single hyper-parameters, such as ``batch_size=64``.
 
@@ -85,6 +89,7 @@ class LLMPPO(OnPolicyAlgorithm):
         kl: AdaptiveKLController | None = None,
         total_steps: int | None = None,
         policy_kwargs: Mapping[str, Any] | None = None,
+        starts: Starts | None = None,
         tensorboard_log: str | None = None,
         verbose: int = 0,
         seed: int | None = 0,
@@ -121,6 +126,7 @@ class LLMPPO(OnPolicyAlgorithm):
         self.kl = kl or AdaptiveKLController(chosen.init_kl_coef, chosen.target_kl, horizon)
         named = hyperparameters is not None or "num_train_steps" in changes
         self.total_steps = chosen.num_train_steps if total_steps is None and named else total_steps
+        self.starts = starts
         self.step = 0
         self.seconds = 0.0
         self.last_episode: Episode | None = None
@@ -234,7 +240,7 @@ class LLMPPO(OnPolicyAlgorithm):
             raise ValueError(
                 f"LLMPPO collects from a TextVecEnv, got {type(env).__name__}: wrap the environments in one"
             )
-        seeds = noise.episode_seeds(self.seed or 0, self.step, self.hyperparameters.batch_size)
+        starts = self._draw_starts()
         counted, read = self.num_timesteps, self.policy.engine.tokens_read
 
         def on_turns(turns: int) -> bool:
@@ -247,20 +253,32 @@ class LLMPPO(OnPolicyAlgorithm):
         def on_step(ended: bool, turns: int) -> None:
             nonlocal over
             over += ended
-            self.on_progress("episodes played", over, len(seeds))
+            self.on_progress("episodes played", over, len(starts))
 
-        episodes = play(env, seeds, self._decide, on_turns, on_step)
+        seeds, options = [start.seed or 0 for start in starts], [start.options or None for start in starts]
+        episodes = play(env, seeds, self._decide, on_turns, on_step, options)
         if episodes is None:
             self.num_timesteps = counted
             return False
         self._fill_buffer(episodes)
         for name, value in rollout_metrics(episodes).items():
             self.logger.record(f"rollout/{name}", value)
+        if self.starts is not None:
+            self.starts.record(starts, [episode.info for episode in episodes])
+            for name, shown in self.starts.metrics().items():
+                self.logger.record(name, shown)
         tokens = self.policy.engine.tokens_read - read
         self.logger.record("rollout/tokens_per_decision", tokens / max(1, self.num_timesteps - counted))
         self.last_episode = episodes[0]
         callback.on_rollout_end()
         return True
+
+    def _draw_starts(self) -> list[Start]:
+        """Returns the starts of this step's episodes, each with a seed."""
+        seeds = noise.episode_seeds(self.seed or 0, self.step, self.hyperparameters.batch_size)
+        if self.starts is None:
+            return [Start(seed=seed) for seed in seeds]
+        return self.starts.draw(self.step, seeds)
 
     def _decide(
         self, texts: list[str], masks: Masks, episodes: list[int], turn: int
@@ -378,7 +396,7 @@ class LLMPPO(OnPolicyAlgorithm):
     # -- Stable-Baselines3's saving ------------------------------------------------------------------------
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "last_episode", "on_progress"]
+        return [*super()._excluded_save_params(), "last_episode", "on_progress", "starts"]
 
     def predict(
         self,

@@ -92,6 +92,7 @@ class Episode:
         final_observation: The observation after the last action.
         truncated: Whether the episode was cut, by a limit or by a fault.
         illegal: Number of actions that the environment refused.
+        options: Options of the environment's reset.
     """
 
     index: int
@@ -101,6 +102,7 @@ class Episode:
     final_observation: str = ""
     truncated: bool = False
     illegal: int = 0
+    options: dict[str, Any] | None = None
 
     @property
     def fault(self) -> bool:
@@ -130,6 +132,7 @@ def play(
     decide: Decide,
     on_turns: Callable[[int], bool],
     on_step: OnStep = lambda over, turns: None,
+    options: Sequence[dict[str, Any] | None] | None = None,
 ) -> list[Episode] | None:
     """Plays one episode per seed; episode i runs in environment i mod n_envs.
 
@@ -143,11 +146,14 @@ def play(
         on_turns: Called with the number of decisions after each round; False stops.
         on_step: Called after each reset and each single step. A round against a slow opponent takes minutes,
             a step does not.
+        options: One per episode, passed to ``reset(options=)``; none if left out.
 
     Returns:
         The episodes in order, or None if ``on_turns`` stopped.
     """
-    episodes = [Episode(index, seed) for index, seed in enumerate(seeds)]
+    given = [None] * len(seeds) if options is None else options
+    each = enumerate(zip(seeds, given, strict=True))
+    episodes = [Episode(index, seed, options=own) for index, (seed, own) in each]
     for start in range(0, len(episodes), env.num_envs):
         wave = episodes[start : start + env.num_envs]
         for stopped in _play_wave(env, wave, decide, on_turns, on_step):
@@ -176,7 +182,8 @@ def _play_wave(
 ) -> Iterator[bool]:
     texts: dict[int, str] = {}
     live: list[int] = []
-    openings = env.reset_many(range(len(wave)), [episode.seed for episode in wave])
+    seeds, options = ([getattr(episode, name) for episode in wave] for name in ("seed", "options"))
+    openings = env.reset_many(range(len(wave)), seeds, options)
     for slot, (episode, opened) in enumerate(zip(wave, openings, strict=True)):
         texts[slot], episode.info = opened
         # A game can be over, or a backend can fail, before the first turn: then there is nothing to decide.

@@ -15,6 +15,7 @@ from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.config import Config, InvalidValueError
 from gamespiel.config.sections import EnvConfig
+from gamespiel.curriculum import make_starts
 from gamespiel.kinds import kind_of
 from task_gym.wrappers import NamedActions
 
@@ -44,6 +45,7 @@ def make_one_env(config: EnvConfig, wrap: Wrap | None = None) -> gym.Env[Any, An
         return env if wrap is None else wrap(env)
     # Gymnasium's checker would slow every step of every copy; the tests run it.
     env = gym.make(kind.environment, disable_env_checker=True, **kind.arguments(config))
+    env = kind.dressed(config, env)
     env = env if wrap is None else wrap(env)
     return NamedActions(env) if config.answer == "name" else env
 
@@ -112,11 +114,13 @@ def make_policy(config: Config, env: TextVecEnv | gym.Env[Any, Any]) -> LLMPolic
 
 def make_algorithm(config: Config, wrap: Wrap | None = None) -> LLMPPO:
     """Returns the algorithm before its first step, with environments (each in ``wrap``) and policy."""
+    starts = make_starts(config)
     return LLMPPO(
         LLMPolicy,
         make_envs(config.env, config.ppo.batch_size, wrap),
         hyperparameters=config.ppo,
         policy_kwargs=policy_settings(config),
+        starts=starts,
         seed=config.run.seed,
         device=device_of(config),
     )

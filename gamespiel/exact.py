@@ -99,7 +99,7 @@ def is_enumerable(env: GameKeys) -> bool:
     """Returns whether the configured game, against the configured opponent, can be evaluated exactly."""
     if env.answer != "id" or env.max_turns is not None:
         return False
-    if env.opponent not in exact.OPPONENTS:
+    if not isinstance(env.opponent, str) or env.opponent not in exact.OPPONENTS:
         return False
     try:
         exact.information_states(_variant(env), rules=False)

@@ -34,6 +34,7 @@ from gamespiel.config import (
     saved_config,
 )
 from gamespiel.config.resume import check_resumed
+from gamespiel.curriculum import with_tasks_of_stages
 from gamespiel.evaluation import measure_policy
 from gamespiel.kinds import kind_of
 from gamespiel.report.dashboard import Dashboard
@@ -63,7 +64,7 @@ def train(config: Config, resume: Path | None = None, console: Console | None = 
         KeyboardInterrupt: Ctrl-C stopped the run before the last step.
     """
     console = console or Console()
-    require_built(config)
+    config = with_tasks_of_stages(require_built(config))
     kind_of(config.env).check_played(config.env, "training")
     if config.run.num_threads is not None:
         torch.set_num_threads(config.run.num_threads)
@@ -142,6 +143,7 @@ def _learn(config: Config, model: LLMPPO, folder: Path, console: Console) -> boo
     with (
         Dashboard(steps, console=console) as dashboard,
         _warnings_to(dashboard.message),
+        _stage_changes_to(dashboard.message),
         _interruptible() as stop,
     ):
         model.on_progress = dashboard.activity
@@ -266,14 +268,33 @@ def _next_steps(config: Config, model: LLMPPO, folder: Path, *, solved: bool) ->
 @contextmanager
 def _warnings_to(show: Callable[[str], None]) -> Iterator[None]:
     """Shows the learner's warnings, such as a lowered token budget, instead of writing them to stderr."""
-    handler = logging.Handler(logging.WARNING)
+    with _shown(logging.getLogger("gamespiel.agents"), logging.WARNING, show):
+        yield
+
+
+@contextmanager
+def _stage_changes_to(show: Callable[[str], None]) -> Iterator[None]:
+    """Shows the changes of a curriculum's stage."""
+    stages = logging.getLogger("task_gym.samplers.stages")
+    level = stages.level
+    stages.setLevel(logging.INFO)
+    try:
+        with _shown(stages, logging.INFO, show):
+            yield
+    finally:
+        stages.setLevel(level)
+
+
+@contextmanager
+def _shown(logger: logging.Logger, level: int, show: Callable[[str], None]) -> Iterator[None]:
+    """Shows what a logger writes at a level and above."""
+    handler = logging.Handler(level)
     handler.emit = lambda record: show(record.getMessage())  # type: ignore[method-assign]
-    learner = logging.getLogger("gamespiel.agents")
-    learner.addHandler(handler)
+    logger.addHandler(handler)
     try:
         yield
     finally:
-        learner.removeHandler(handler)
+        logger.removeHandler(handler)
 
 
 class _Stop:
@@ -350,12 +371,12 @@ class _Display(KVWriter):
 
     def __init__(self, dashboard: Dashboard, model: LLMPPO) -> None:
         self._dashboard, self._model = dashboard, model
-        self._share: dict[str, float] = {}
+        self._share: dict[str, float | str] = {}
 
     def write(
         self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0
     ) -> None:
-        metrics = {key: float(value) for key, value in key_values.items() if isinstance(value, int | float)}
+        metrics = {key: value for key, value in key_values.items() if isinstance(value, int | float | str)}
         if "eval/share" in metrics:
             self._share["eval/share"] = metrics["eval/share"]  # shown until the next evaluation
         episode = self._model.last_episode

@@ -21,6 +21,9 @@ class TaskSet:
         level: Only ids of this level, 1 … 10 (builtin programs).
         family: Only ids of this family (builtin programs).
 
+    Attributes:
+        ids: The task ids.
+
     Raises:
         ArgumentError: both are given, there is no such level or family, or the source has none.
         TaskIdError: an id is out of range, or no id has the level and family.
@@ -41,17 +44,17 @@ class TaskSet:
                 f"level, family: {level!r} and {family!r} were given with source {source!r}, "
                 "allowed: with source 'builtin' only, whose programs have levels and families"
             )
-        self._ids = ids_of(level, family, among=task_ids if task_id is None else [task_id])
+        self.ids = ids_of(level, family, among=task_ids if task_id is None else [task_id])
         self._kind = ", ".join(
             f"{name} {value}" for name, value in (("level", level), ("family", family)) if value is not None
         )
 
     def draw(self, generator: Callable[[], np.random.Generator]) -> int:
         """Returns a task id, drawn uniformly. For a single id the generator is not called."""
-        return self._ids.draw(generator)
+        return self.ids.draw(generator)
 
     def __contains__(self, task_id: Any) -> bool:
-        return task_id in self._ids
+        return task_id in self.ids
 
     def __str__(self) -> str:
-        return f"{self._ids}{f' of {self._kind}' if self._kind else ''}"
+        return f"{self.ids}{f' of {self._kind}' if self._kind else ''}"

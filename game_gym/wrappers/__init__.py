@@ -1,9 +1,17 @@
 """Wrappers for games, each with one effect. Wrappers for any task are in :mod:`task_gym.wrappers`."""
 
 from game_gym.wrappers.hide_legal import HideLegalActions
+from game_gym.wrappers.mixed_opponents import MixedOpponents
 from game_gym.wrappers.raw_returns import RawReturns
 from game_gym.wrappers.shuffled import ShuffledActions
 from game_gym.wrappers.tensor import TensorObservation
 from game_gym.wrappers.upstream_layout import UpstreamLayout
 
-__all__ = ["HideLegalActions", "RawReturns", "ShuffledActions", "TensorObservation", "UpstreamLayout"]
+__all__ = [
+    "HideLegalActions",
+    "MixedOpponents",
+    "RawReturns",
+    "ShuffledActions",
+    "TensorObservation",
+    "UpstreamLayout",
+]

@@ -31,15 +31,6 @@ class Missing(NamedTuple):
 MISSING = (
     Missing("env.env_mode", lambda value: value != "local", "'local'"),
     Missing("env.use_vllm", bool, "false, so that the model itself samples", ("env.vllm_base_url",)),
-    Missing(
-        "curriculum.stages",
-        bool,
-        "none, with env.task_ids and env.opponent throughout",
-        ("curriculum.progression_window",),
-    ),
-    Missing(
-        "curriculum.failure_replay_prob", lambda value: value > 0, "0", ("curriculum.failure_buffer_size",)
-    ),
 )
 
 
@@ -49,8 +40,7 @@ def missing(config: Config) -> dict[str, str]:
     for row in MISSING:
         value = attrgetter(row.key)(config)
         if row.asks(value):
-            given = f"{len(value)} stages" if isinstance(value, tuple) else repr(value)
-            found[row.key] = f"{row.key} = {given} (works today: {row.today})"
+            found[row.key] = f"{row.key} = {value!r} (works today: {row.today})"
     return found
 
 

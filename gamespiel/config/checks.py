@@ -5,7 +5,7 @@ from typing import Any
 
 from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.config.layers import CHOOSING
-from gamespiel.config.sections import Config, EnvConfig, ModelConfig
+from gamespiel.config.sections import Config, CurriculumConfig, EnvConfig, ModelConfig
 from gamespiel.errors import ConfigError
 from gamespiel.kinds import KINDS, kind_of
 from gamespiel.kinds.base import Kind
@@ -86,10 +86,8 @@ def _check_stages(config: Config) -> None:
     stages = config.curriculum.stages
     names = [stage.name for stage in stages]
     for i, stage in enumerate(stages):
-        where = f"curriculum.stages[{i}]"
-        if stage.threshold is None and i < len(stages) - 1:
-            raise ConfigError(f"{where}.threshold is missing: only the last stage goes without")
         if stage.name in names[:i]:
+            where = f"curriculum.stages[{i}]"
             raise ConfigError(f"{where}.name must differ from the other stages', not be {stage.name!r} again")
 
 
@@ -104,6 +102,7 @@ def notices(config: Config) -> list[str]:
     if config.model.use_nested_quant and not config.model.use_4bit:
         found.append("model.use_nested_quant = true has no effect without model.use_4bit.")
     found += env_notices(config.env)
+    found += _curriculum_notices(config)
     default = Hyperparameters()
     names, why = WITHOUT_EFFECT[config.env.decode]
     found += [
@@ -111,6 +110,29 @@ def notices(config: Config) -> list[str]:
         for name in names
         if getattr(config.ppo, name) != getattr(default, name)
     ]
+    return found
+
+
+def _curriculum_notices(config: Config) -> list[str]:
+    own, default, kind = config.curriculum, CurriculumConfig(), kind_of(config.env)
+    needs = {
+        "stages": ("progression_window", "promote", "earlier_share", "demote"),
+        "failure_replay_prob": ("failure_buffer_size", "max_replays"),
+    }
+    found = [
+        f"curriculum.{name} = {getattr(own, name)!r} has no effect without curriculum.{needed}."
+        for needed, names in needs.items()
+        if not getattr(own, needed)
+        for name in names
+        if getattr(own, name) != getattr(default, name)
+    ]
+    if own.success_scores and not (own.stages or own.failure_replay_prob):
+        found.append("curriculum.success_scores has no effect without stages or failure replay.")
+    if not kind.has_opponents and any(stage.opponent is not None for stage in own.stages):
+        found.append(f"curriculum.stages: opponent has no effect on {kind.unit}.")
+    indices = getattr(config.env, "allowed_game_indices", ())
+    if kind.has_opponents and indices and any(stage.task_id_range or stage.task_ids for stage in own.stages):
+        found.append("env.allowed_game_indices replaces the task ids of curriculum.stages.")
     return found
 
 

@@ -1,7 +1,8 @@
 """The layers of a configuration and which one wins: defaults < preset < files, in their order < overrides.
 
 The later layer wins key by key, with one exception. The keys that choose the tasks belong together: a later
-choice replaces the earlier one whole, and so does a later layer with another kind of task.
+choice replaces the earlier one whole, and so does a later layer with another kind of task. Stages of a
+curriculum that name tasks are such a choice too.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 
 from gamespiel.config.parse import parse, read_text
 from gamespiel.config.schema import DOTTED, KEYS, SECTION_OF, SECTIONS
-from gamespiel.config.sections import Config, EnvConfig
+from gamespiel.config.sections import Config, EnvConfig, Stage
 from gamespiel.errors import ConfigError, InvalidValueError, unknown
 from gamespiel.kinds import KINDS
 from gamespiel.kinds.base import TASK_IDS
@@ -77,11 +78,18 @@ def merge(layers: Sequence[Layer]) -> Config:
             dropped = (*REPLACED, *NARROWING)
         elif any(env.get(key) not in (None, ()) for key in CHOOSING):
             dropped = REPLACED
+        elif any(_names_tasks(stage) for stage in layer.values.get("curriculum", {}).get("stages", ())):
+            # Its stages choose the tasks; games by index take the place of the stages' own tasks.
+            dropped = tuple(key for key in REPLACED if key != "allowed_game_indices")
         for key in dropped:
             merged["env"].pop(key, None)
         for section, values in layer.values.items():
             merged[section].update(values)
     return Config(**{section: cls(**merged[section]) for section, cls in SECTIONS.items()})
+
+
+def _names_tasks(stage: Stage) -> bool:
+    return stage.task_id_range is not None or bool(stage.task_ids)
 
 
 def _nearest_first(section: str) -> list[str]:

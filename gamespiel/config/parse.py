@@ -38,7 +38,7 @@ def read_text(text: str, section: str, key: str) -> Any:
     kinds = {option["type"] for option in options(node_of(section, [key]))}
     if "null" in kinds and text in ("null", "none", "None"):
         return None
-    if "string" in kinds:
+    if "string" in kinds and not ("object" in kinds and text.lstrip().startswith("{")):
         return text
     listed = "array" in kinds and not text.lstrip().startswith("[")
     try:

@@ -25,7 +25,12 @@ Node = Mapping[str, Any]
 """A JSON schema, or a part of one."""
 
 _SIMPLE = dict(boolean="true or false", integer="an integer", number="a number", string="text", null="null")
-_LIMITS = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most"}
+_LIMITS = {
+    "minimum": "at least",
+    "exclusiveMinimum": "above",
+    "maximum": "at most",
+    "exclusiveMaximum": "below",
+}
 
 
 class _Untitled(GenerateJsonSchema):

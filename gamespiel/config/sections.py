@@ -5,15 +5,15 @@ place for its type, range, default and help text. Error messages, ``--help`` and
 derived from it.
 """
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import ConfigDict, PositiveFloat
+from pydantic import ConfigDict, Field, PositiveFloat
 from pydantic.dataclasses import dataclass
 
 from gamespiel.agents.fields import STRICT, Count, Index, Many, Share, key
 from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.kinds import KINDS
-from gamespiel.kinds.base import EnvKeys, TaskRange
+from gamespiel.kinds.base import EnvKeys, Name, Opponent, TaskRange
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -66,9 +66,17 @@ class Stage:
     """One stage of a curriculum."""
 
     name: str
-    task_id_range: TaskRange
-    opponent: str = "random"
+    task_id_range: TaskRange | None = None
+    opponent: Opponent | None = None
     threshold: Share | None = None
+    task_ids: Many[Index | TaskRange] = ()
+    level: Count | None = None
+    family: str | None = None
+    min_episodes: Count | None = None
+
+    def __post_init__(self) -> None:
+        if self.task_id_range is not None and self.task_ids:
+            raise ValueError("must have task_id_range or task_ids, and not both")
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -77,8 +85,21 @@ class CurriculumConfig:
 
     failure_replay_prob: Share = key(0.0, "chance that an episode replays a failure")
     failure_buffer_size: Count = key(1000, "failures that are kept")
+    max_replays: Count | None = key(10, "replays after which a failure is dropped (null: never)")
     progression_window: Count = key(100, "episodes that a stage's success rate is taken over")
-    stages: Many[Stage] = key((), "name, task_id_range, opponent and threshold of each stage")
+    stages: Many[Stage] = key(
+        (),
+        "of each stage: name; task_id_range or task_ids (null: those of env), in traces also level and "
+        "family; opponent (null: that of env); threshold (null: 0.70); min_episodes (null: a window)",
+    )
+    promote: Literal["rate", "confidence"] = key(
+        "rate", "what must reach the threshold: the success rate, or the lower end of its 95% interval"
+    )
+    earlier_share: Share = key(0.0, "share of episodes from earlier stages")
+    demote: Share | None = key(None, "success rate below which the stage before returns (null: none)")
+    success_scores: dict[Name, Annotated[float, Field(ge=0, lt=1)]] = key(
+        {}, "by game or task id: the score above which an episode is a success, in place of 0.5"
+    )
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar
 
-from pydantic import AfterValidator, ConfigDict
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from gamespiel.agents.fields import LISTED, STRICT, Index, Many, key
@@ -43,6 +43,26 @@ def _in_order(bounds: tuple[int, int]) -> tuple[int, int]:
 
 TaskRange = Annotated[tuple[Index, Index], LISTED, AfterValidator(_in_order)]
 TASK_IDS = ("task_id", "task_ids")
+
+Name = Annotated[str, BeforeValidator(str)]
+Weight = Annotated[float, Field(gt=0)]
+Opponent = str | Annotated[dict[str, Weight], Field(min_length=1)]
+"""An opponent by name, or a mixture: names with the weights by which one is drawn for each episode."""
+
+
+def names_of(opponent: Opponent | None) -> tuple[str, ...]:
+    """Returns the names of the opponents that may play."""
+    if opponent is None:
+        return ()
+    return (opponent,) if isinstance(opponent, str) else tuple(opponent)
+
+
+def shown_opponent(opponent: Opponent) -> str:
+    """Returns an opponent or a mixture as text: "random", or "random 0.5, mcts:100 0.3"."""
+    if isinstance(opponent, str):
+        return opponent
+    return ", ".join(f"{name} {weight:g}" for name, weight in opponent.items())
+
 
 PART = ConfigDict(**STRICT, defer_build=True)
 """For a kind's keys: pydantic makes no validator for them, only for the whole section."""
@@ -132,6 +152,35 @@ class Kind(ABC, Generic[Keys]):
         Raises:
             InvalidValueError: the section chooses no task.
         """
+
+    def dressed(self, env: Keys, made: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+        """Returns the environment that ``arguments`` made, in the wrappers that the section asks for."""
+        return made
+
+    def stage_tasks(self, env: Keys, ids: list[Any] | None, level: int | None, family: str | None) -> Any:
+        """Returns the task ids of a curriculum's stage, None for all that the section may draw.
+
+        Args:
+            env: The section.
+            ids: The stage's ids and ranges; None if it names none.
+            level: The stage's level of difficulty.
+            family: The stage's family of tasks.
+
+        Raises:
+            InvalidValueError: tasks of this kind have no levels or families.
+        """
+        for name, value in (("level", level), ("family", family)):
+            if value is not None:
+                raise InvalidValueError(
+                    f"curriculum.stages: {name} = {value!r} was given, and {self.unit} have none"
+                )
+        return ids
+
+    def check_opponents(self, env: Keys, names: Sequence[str]) -> None:
+        """Raises unless each opponent can play all tasks. The base class does nothing."""
+
+    def check_scored(self, name: str) -> None:
+        """Raises unless ``info["game"]`` can have this value. The base class does nothing."""
 
     def settled(self, env: Keys) -> Keys:
         """Returns the section with names that mean the same tasks on any machine and at any time."""

@@ -5,12 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from gamespiel.agents.fields import WHOLE, Index, Many, key
 from gamespiel.errors import ConfigError, InvalidValueError
-from gamespiel.kinds.base import PART, EnvKeys, Exact, Kind, MakeEnvs, ShowProgress, Thinking, sample_of
+from gamespiel.kinds.base import (
+    PART,
+    EnvKeys,
+    Exact,
+    Kind,
+    MakeEnvs,
+    Name,
+    Opponent,
+    ShowProgress,
+    Thinking,
+    names_of,
+    sample_of,
+    shown_opponent,
+)
 from task_gym.replies import strip_reasoning
 from task_gym.wrappers import NamedActions, NamedText
 
@@ -29,7 +42,6 @@ SEATS = 2
 """Seats of nearly all games: the environments that an evaluation makes for each episode per seat."""
 
 GameParam = str | int | float | bool
-Name = Annotated[str, BeforeValidator(str)]
 
 
 @dataclass(frozen=True, config=PART)
@@ -39,7 +51,11 @@ class GameKeys(EnvKeys):
     game: str | None = key(None, "an OpenSpiel game by name")
     params: dict[Name, GameParam] = key({}, "the game's parameters")
     allowed_game_indices: Many[Index] = key((), "games by index (modulo 22)")
-    opponent: str = key("random", "random, first, or mcts, ismcts, mcts-python, also with :SIMS[xROLLOUTS]")
+    opponent: Opponent = key(
+        "random",
+        "random, first, or mcts, ismcts, mcts-python, also with :SIMS[xROLLOUTS]; or several with weights, "
+        "as {random: 0.5, mcts:100: 0.3}, one drawn per episode",
+    )
     seeding: Literal["openenv", "evaluate"] = key("openenv", "the protocol that expands a seed")
     rules: bool = key(True, "put the rules into each prompt")
     reward: Literal["score", "upstream"] = key("score", "what an episode pays")
@@ -70,7 +86,7 @@ class Games(Kind[GameKeys]):
 
     def arguments(self, env: GameKeys) -> dict[str, Any]:
         arguments: dict[str, Any] = {
-            "opponent": env.opponent,
+            "opponent": names_of(env.opponent)[0],
             "seeding": env.seeding,
             "rules": env.rules,
             "reward": env.reward,
@@ -94,12 +110,34 @@ class Games(Kind[GameKeys]):
         )
 
     def check_played(self, env: GameKeys, who: str) -> None:
-        from task_gym.opponents import OPEN
+        _check_not_open(names_of(env.opponent), who)
 
-        if env.opponent == OPEN:
-            raise InvalidValueError(
-                f"{who} needs an opponent to play against; {OPEN!r} leaves every seat to the caller"
-            )
+    def dressed(self, env: GameKeys, made: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+        if isinstance(env.opponent, str):
+            return made
+        from game_gym.wrappers import MixedOpponents
+
+        return MixedOpponents(made, env.opponent)
+
+    def stage_tasks(self, env: GameKeys, ids: list[Any] | None, level: int | None, family: str | None) -> Any:
+        ids = super().stage_tasks(env, ids, level, family)
+        return None if env.allowed_game_indices else ids
+
+    def check_opponents(self, env: GameKeys, names: Sequence[str]) -> None:
+        import game_gym.opponents  # noqa: F401  (registers them)
+        from game_gym.checks import check_opponent
+        from game_gym.task import TaskSet
+
+        _check_not_open(names, "training")
+        chosen = ("task_id", "task_ids", "game", "params")
+        tasks = TaskSet(**{name: value for name, value in self.arguments(env).items() if name in chosen})
+        for name in names:
+            check_opponent(name, tasks)
+
+    def check_scored(self, name: str) -> None:
+        from game_gym.games import find_game
+
+        find_game(name)
 
     def tasks(self, env: gym.Env[Any, Any]) -> list[str]:
         local: Any = env.unwrapped
@@ -107,10 +145,11 @@ class Games(Kind[GameKeys]):
 
     def where(self, env: GameKeys, tasks: Sequence[str], agent: str | None) -> str:
         listed = ", ".join(tasks) if len(tasks) <= 3 else f"{len(tasks)} games"
-        return f"{listed} against {env.opponent}"
+        return f"{listed} against {shown_opponent(env.opponent)}"
 
     def file_label(self, env: GameKeys, tasks: Sequence[str]) -> str:
-        return f"{tasks[0] if len(tasks) == 1 else f'{len(tasks)}-games'}-{env.opponent}"
+        played = tasks[0] if len(tasks) == 1 else f"{len(tasks)}-games"
+        return f"{played}-{shown_opponent(env.opponent)}"
 
     def run_name(self, env: GameKeys) -> str | None:
         return env.game
@@ -136,11 +175,13 @@ class Games(Kind[GameKeys]):
             return play_seeds(envs, agent, seeds, on_step)
 
     def groups(self, episodes: Sequence[Episode]) -> dict[str, list[Episode]]:
-        from gamespiel.agents.evaluation import by_game, by_seat
+        from gamespiel.agents.evaluation import by_game, by_opponent, by_seat
 
         games = by_game(episodes)
         seats = {f"seat {seat}": own for seat, own in by_seat(episodes).items()}
-        return {**(games if len(games) > 1 else {}), **seats, "all": list(episodes)}
+        against = {f"against {name}": own for name, own in by_opponent(episodes).items()}
+        several = {**(games if len(games) > 1 else {}), **(against if len(against) > 1 else {})}
+        return {**several, **seats, "all": list(episodes)}
 
     def table(self, title: str, rows: Mapping[str, Measured]) -> RenderableType:
         from rich.console import Group
@@ -159,6 +200,7 @@ class Games(Kind[GameKeys]):
             "parse": "last" if env.think or env.answer == "name" else "upstream"
         }
         made: gym.Env[Any, Any] = gym.make(self.reply_environment, disable_env_checker=True, **arguments)
+        made = self.dressed(env, made)
         made = Thinking(made) if env.think else made
         return NamedReplies(made) if env.answer == "name" else made
 
@@ -185,6 +227,15 @@ class Games(Kind[GameKeys]):
         from gamespiel import exact
 
         return exact
+
+
+def _check_not_open(names: Sequence[str], who: str) -> None:
+    from task_gym.opponents import OPEN
+
+    if OPEN in names:
+        raise InvalidValueError(
+            f"{who} needs an opponent to play against; {OPEN!r} leaves every seat to the caller"
+        )
 
 
 def _check_illegal(env: GameKeys) -> None:

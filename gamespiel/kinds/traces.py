@@ -14,8 +14,9 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from gamespiel.agents.fields import WHOLE, key
-from gamespiel.errors import ConfigError
+from gamespiel.errors import ConfigError, InvalidValueError
 from gamespiel.kinds.base import PART, EnvKeys, Kind, MakeEnvs, ShowProgress, Thinking, sample_of
+from task_gym.errors import check_choice
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -82,6 +83,21 @@ class Traces(Kind[TraceKeys]):
     def arguments(self, env: TraceKeys) -> dict[str, Any]:
         # Answers by name are the outputs themselves, which need no numbered list in the prompt.
         return trace_arguments(env) | {"illegal": env.illegal, "listed": env.answer == "id"}
+
+    def stage_tasks(
+        self, env: TraceKeys, ids: list[Any] | None, level: int | None, family: str | None
+    ) -> Any:
+        from trace_gym.task import TaskSet
+
+        if ids is None and level is None and family is None:
+            return None
+        among = ids or list(env.task_ids) or None
+        own = {"level": level or env.level, "family": family or env.family}
+        one = env.task_id if ids is None else None
+        return TaskSet(one, among if one is None else None, env.source, **own).ids
+
+    def check_scored(self, name: str) -> None:
+        check_choice("curriculum.success_scores", name, (NAME,), InvalidValueError)
 
     def settled(self, env: TraceKeys) -> TraceKeys:
         """Returns the section with a data set's commit in its source: "hub@COMMIT".

@@ -17,6 +17,8 @@ from rich.text import Text
 
 from gamespiel.report.text import clean, duration, shorten
 
+Metrics = Mapping[str, float | str]
+
 
 class Shown(NamedTuple):
     """A metric on display.
@@ -71,6 +73,27 @@ REPLIES = (
 )
 """Metrics of the live display of a policy that writes, after those of ``GRID``."""
 
+CURRICULUM = (
+    Shown("curriculum/name", "stage", ""),
+    Shown("curriculum/progress", "to threshold", ".0%"),
+    Shown("curriculum/success_rate", "stage success", ".1%"),
+)
+"""Metrics of a run with stages, after those of ``GRID``. Progress 100% in the last stage means the last."""
+
+REPLAYED = (
+    Shown("replay/share", "replays", ".1%"),
+    Shown("replay/size", "failures kept", ",.0f"),
+    Shown("replay/mastered", "mastered", ",.0f"),
+)
+"""Metrics of a run that replays failures, after those of ``GRID``."""
+
+LINE_ENDS = (
+    Shown("curriculum/name", "stage", ""),
+    Shown("curriculum/progress", "to_threshold", ".2f"),
+    Shown("replay/share", "replays", ".2f"),
+)
+"""Metrics at the end of a plain line, those of them that were logged."""
+
 CELL = 26
 """Columns of a metric in the live display, for its label and its value."""
 TEXT_LINES = 8
@@ -107,7 +130,7 @@ class Dashboard:
         self._clock = clock
         self._pace = Pace()
         self._rewards: deque[float] = deque(maxlen=REWARDS)
-        self._metrics: Mapping[str, float] = {}
+        self._metrics: Metrics = {}
         self._text: str | None = None
         self._activity = ""
         self._line_at = -math.inf
@@ -134,14 +157,15 @@ class Dashboard:
             self._live.stop()
             self._live = None
 
-    def update(self, metrics: Mapping[str, float], text: str | None = None) -> None:
+    def update(self, metrics: Metrics, text: str | None = None) -> None:
         """Shows a step's metrics (with ``step``) and, if given, the text of a game just played."""
         self._metrics = dict(metrics)
         self._activity = ""
         self._text = text if text is not None else self._text
         self._pace.add(int(metrics["step"]), self._clock())
-        if _known(metrics.get("rollout/reward")):
-            self._rewards.append(metrics["rollout/reward"])
+        reward = metrics.get("rollout/reward")
+        if isinstance(reward, int | float) and math.isfinite(reward):
+            self._rewards.append(reward)
         if self._live is None:
             self._print_line()
 
@@ -232,9 +256,10 @@ class Pace:
         return (now - begun) / (last - first) * max(0, total - last) if last > first else None
 
 
-def plain_line(metrics: Mapping[str, float], total: int, seconds_left: float | None) -> str:
+def plain_line(metrics: Metrics, total: int, seconds_left: float | None) -> str:
     """Returns ``step 12/100  reward 0.512  ...  left 0:31``: two spaces between pairs, one within."""
-    pairs = [f"{shown.label} {_write(metrics, shown)}" for shown in LINE]
+    listed = LINE + tuple(shown for shown in LINE_ENDS if shown.metric in metrics)
+    pairs = [f"{shown.label} {_write(metrics, shown)}" for shown in listed]
     return "  ".join([f"step {int(metrics['step'])}/{total}", *pairs, f"left {duration(seconds_left)}"])
 
 
@@ -245,12 +270,14 @@ def sparkline(values: Sequence[float]) -> str:
     return "".join("▁▂▃▄▅▆▇█"[round((value - low) * scale)] for value in values)
 
 
-def _grid(metrics: Mapping[str, float], columns: int) -> Table:
+def _grid(metrics: Metrics, columns: int) -> Table:
     grid = Table.grid(expand=True, padding=(0, 1))
     for _ in range(columns):
         grid.add_column(style="dim", no_wrap=True)
         grid.add_column(justify="right", no_wrap=True, ratio=1)
-    listed = GRID + REPLIES if REPLIES[0].metric in metrics else GRID
+    listed = GRID + tuple(
+        shown for more in (REPLIES, CURRICULUM, REPLAYED) if more[0].metric in metrics for shown in more
+    )
     for row in range(0, len(listed), columns):
         cells: list[str] = []
         for shown in listed[row : row + columns]:
@@ -259,10 +286,8 @@ def _grid(metrics: Mapping[str, float], columns: int) -> Table:
     return grid
 
 
-def _write(metrics: Mapping[str, float], shown: Shown) -> str:
+def _write(metrics: Metrics, shown: Shown) -> str:
     value = metrics.get(shown.metric)
-    return format(value, shown.form) if value is not None and _known(value) else "-"
-
-
-def _known(value: float | None) -> bool:
-    return value is not None and math.isfinite(value)
+    if isinstance(value, str):
+        return " ".join(clean(value).split())
+    return format(value, shown.form) if value is not None and math.isfinite(value) else "-"

@@ -41,6 +41,7 @@ def learning_curve(metrics_path: str | os.PathLike[str], png_path: str | os.Path
 
     Metrics that were not logged are left out. Null is a gap, except in ``eval/`` metrics, which are measured
     only at some steps. A faint line is the value, a strong one its running mean over a twentieth of the rows.
+    A dotted line across is a change of a curriculum's stage, with the new stage's name.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # slow to import; needs no display
     from matplotlib.figure import Figure
@@ -50,10 +51,12 @@ def learning_curve(metrics_path: str | os.PathLike[str], png_path: str | os.Path
     x_key = "decisions" if rows and all(_number(row.get("decisions")) for row in rows) else "step"
     x = [float(row[x_key]) for row in rows]
 
+    changes = stage_changes(rows)
     figure = Figure(figsize=(10, 6.4), dpi=120, layout="constrained")
     FigureCanvasAgg(figure)
     for axes, (title, left, right) in zip(figure.subplots(2, 2).flat, PANELS, strict=True):
         drawn = _draw(axes, x, rows, left, COLOURS)
+        _mark_stages(axes, [(x[at], name) for at, name in changes], named=title == PANELS[0][0])
         if any(_number(row.get(metric)) for row in rows for metric, _ in right):
             twin = axes.twinx()
             drawn += _draw(twin, x, rows, right, COLOURS[len(left) :])
@@ -79,6 +82,34 @@ def learning_curve(metrics_path: str | os.PathLike[str], png_path: str | os.Path
     png_path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(png_path)
     return png_path
+
+
+def stage_changes(rows: Sequence[Row]) -> list[tuple[int, str]]:
+    """Returns each row at whose end a curriculum's stage had changed, with the name of the new stage."""
+    found, before = [], 0  # a run begins in the first stage
+    for at, row in enumerate(rows):
+        stage = row.get("curriculum/stage", before)
+        if stage != before:
+            found.append((at, str(row.get("curriculum/name", stage))))
+        before = stage
+    return found
+
+
+def _mark_stages(axes: Any, changes: Sequence[tuple[float, str]], *, named: bool) -> None:
+    for x, name in changes:
+        axes.axvline(x, color="0.45", linestyle=":", linewidth=1.0)
+        if named:
+            axes.annotate(
+                name,
+                (x, 0.03),
+                xycoords=("data", "axes fraction"),
+                xytext=(3, 0),
+                textcoords="offset points",
+                rotation=90,
+                fontsize=8,
+                color="0.35",
+                va="bottom",
+            )
 
 
 def running_mean(values: Sequence[float], window: int) -> list[float]:

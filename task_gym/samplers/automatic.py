@@ -17,6 +17,7 @@ from task_gym.samplers.base import (
     check_count,
     check_share,
     check_success_scores,
+    draw_opponent,
     draw_seed,
     pick,
     succeeded,
@@ -72,7 +73,8 @@ class Groups(LocalSampler):
         group = pick(self.probabilities(), generator.random())
         seed, ids = draw_seed(generator), self._ids[group]
         task_id = None if ids is None else ids.draw(lambda: generator)
-        return Start(task_id, self._groups[group].opponent, seed, note=(group,))
+        opponent = draw_opponent(self._groups[group].opponent, generator)
+        return Start(task_id, opponent, seed, note=(group,))
 
     def _record(self, outcome: Outcome, score: float) -> list[State]:
         start = outcome.start

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -255,6 +256,24 @@ def pick(weights: Sequence[float] | NDArray[np.float64], uniform: float) -> int:
     return min(int(np.searchsorted(ends, uniform * ends[-1], side="right")), len(ends) - 1)
 
 
+def check_weights(what: str, given: Any) -> dict[str, float]:
+    """Returns weights by name, or raises ArgumentError unless there are some, all of them above 0."""
+    if not isinstance(given, Mapping) or not given:
+        raise ArgumentError(f"{what}: {given!r} was given, allowed: a mapping of names to weights")
+    for name, weight in given.items():
+        number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
+        if not number or not 0 < weight < math.inf:
+            raise ArgumentError(f"{what}: {name!r}: {weight!r} was given, allowed: numbers above 0")
+    return {name: float(weight) for name, weight in given.items()}
+
+
+def draw_opponent(opponent: str | Mapping[str, float] | None, generator: np.random.Generator) -> str | None:
+    """Returns the opponent that a mixture of names and weights draws; any other is drawn by itself."""
+    if not isinstance(opponent, Mapping):
+        return opponent
+    return list(opponent)[pick(list(opponent.values()), generator.random())]
+
+
 def draw_seed(generator: np.random.Generator) -> int:
     """Returns a seed for an environment, each equally often."""
     return int(generator.random() * SEED_LIMIT)
@@ -269,6 +288,8 @@ __all__ = [
     "check_count",
     "check_share",
     "check_success_scores",
+    "check_weights",
+    "draw_opponent",
     "draw_seed",
     "pick",
     "succeeded",

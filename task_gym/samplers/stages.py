@@ -20,6 +20,8 @@ from task_gym.samplers.base import (
     check_count,
     check_share,
     check_success_scores,
+    check_weights,
+    draw_opponent,
     draw_seed,
     succeeded,
 )
@@ -47,7 +49,7 @@ class Stage:
             both, the environment draws among its own tasks.
         task_ids: A list of ids and (first, last) ranges, or ids that are ready, as
             ``trace_gym.programs.builtin.tasks.ids_of(level=3)``.
-        opponent: None for the environment's own.
+        opponent: None for the environment's own. A mapping of names to weights draws one for each episode.
         threshold: The success rate at which the next stage begins; None for 0.70. The last stage needs none.
         min_episodes: Episodes of this stage before the next may begin; None for a full window.
     """
@@ -55,7 +57,7 @@ class Stage:
     name: str
     task_id_range: Sequence[int] | None = None
     task_ids: Sequence[int | Sequence[int]] | IdRanges | None = None
-    opponent: str | None = None
+    opponent: str | Mapping[str, float] | None = None
     threshold: float | None = None
     min_episodes: int | None = None
 
@@ -181,7 +183,8 @@ class Stages(LocalSampler):
         seed = draw_seed(generator)
         ids = self._ids[stage]
         task_id = None if ids is None else ids.draw(lambda: generator)
-        return Start(task_id, self._stages[stage].opponent, seed, note=(stage, len(self._events)))
+        opponent = draw_opponent(self._stages[stage].opponent, generator)
+        return Start(task_id, opponent, seed, note=(stage, len(self._events)))
 
     def _record(self, outcome: Outcome, score: float) -> list[State]:
         start = outcome.start
@@ -279,7 +282,7 @@ def read_stage(given: Stage | Mapping[str, Any]) -> Stage:
         ArgumentError: it is neither, has another attribute, or has no name.
     """
     if isinstance(given, Stage):
-        return given
+        return _checked(given)
     if not isinstance(given, Mapping):
         raise ArgumentError(f"stages: {given!r} was given, allowed: Stage, or a mapping with its attributes")
     known = [field.name for field in fields(Stage)]
@@ -288,4 +291,10 @@ def read_stage(given: Stage | Mapping[str, Any]) -> Stage:
             raise ArgumentError(unknown("stage", name, known))
     if "name" not in given:
         raise ArgumentError(f"stages: {dict(given)!r} was given, allowed: a stage with a name")
-    return Stage(**given)
+    return _checked(Stage(**given))
+
+
+def _checked(stage: Stage) -> Stage:
+    if isinstance(stage.opponent, Mapping):
+        check_weights(f"stage {stage.name!r}: opponent", stage.opponent)
+    return stage

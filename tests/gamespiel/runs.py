@@ -45,6 +45,27 @@ def small(folder: Path, **more: str) -> Config:
     return resolve("tiny", overrides=overrides.items())
 
 
+STAGES = [
+    {"name": "easy", "opponent": "first", "threshold": 0.3, "min_episodes": 8},
+    {"name": "mixed", "opponent": {"random": 1, "first": 2}, "threshold": 0.3, "min_episodes": 8},
+    {"name": "hard", "opponent": "random"},
+]
+STAGED = {
+    "curriculum.stages": json.dumps(STAGES),
+    "curriculum.progression_window": "10",
+    "curriculum.earlier_share": "0.2",
+    "curriculum.failure_replay_prob": "0.4",
+    "curriculum.failure_buffer_size": "5",
+    "curriculum.max_replays": "2",
+}
+"""A curriculum whose stages are soon over, and a store of failures that is soon full."""
+
+
+def staged(folder: Path, **more: str) -> Config:
+    """Returns the small configuration with the curriculum."""
+    return small(folder, **{name.replace(".", "__"): value for name, value in STAGED.items()} | more)
+
+
 def command(script: str, *arguments: str) -> list[str]:
     """Returns the command that runs a script at the repository's root."""
     return [sys.executable, str(ROOT / script), *arguments]
@@ -96,5 +117,9 @@ def assert_same_run(run: Path, other: Path) -> None:
     for counted in counters:
         assert counted.pop("seconds") > 0
     assert counters[0] == counters[1]
+    samplers = [folder / checkpoint.SAMPLERS for folder in (newest, others)]
+    assert samplers[0].exists() == samplers[1].exists()
+    if samplers[0].exists():
+        assert samplers[0].read_text() == samplers[1].read_text()
     assert rows_of(run) == rows_of(other)
     assert (run / "summary.json").read_text() == (other / "summary.json").read_text()

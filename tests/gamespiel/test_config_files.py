@@ -216,11 +216,21 @@ def test_an_empty_yaml_file_says_nothing(tmp_path: Path) -> None:
         ),
         ({"params": {"players": 3}}, "env.params needs env.game"),
         ({"use_vllm": True}, "env.use_vllm needs env.vllm_base_url"),
-        ({"stages": [{"name": "a"}]}, r"stages\[0\].task_id_range is missing: a list of 2"),
+        ({"stages": [{"task_id_range": [0, 1]}]}, r"stages\[0\].name is missing: text"),
         (
-            {"stages": [{"name": "a", "task_id_range": [0, 1]}, {"name": "b", "task_id_range": [0, 1]}]},
-            r"curriculum.stages\[0\].threshold is missing",
+            {"stages": [{"name": "a", "task_id_range": [0, 1], "task_ids": [5]}]},
+            r"curriculum.stages\[0\] must have task_id_range or task_ids, and not both",
         ),
+        (
+            {"stages": [{"name": "a"}, {"name": "a"}]},
+            r"curriculum.stages\[1\].name must differ from the other stages', not be 'a' again",
+        ),
+        (
+            {"stages": [{"name": "a", "opponent": {"first": 0}}]},
+            r"stages\[0\].opponent.first must be above 0",
+        ),
+        ({"opponent": {}}, r"env.opponent must be text or a mapping of names to a number"),
+        ({"success_scores": {"2048": 1}}, r"curriculum.success_scores.2048 must be at least 0 and below 1"),
         (
             {"stages": [{"name": "a", "task_id_range": [0, 1], "threshold": 60}]},
             r"curriculum.stages\[0\].threshold must be at least 0 and at most 1, not 60.0",

@@ -76,7 +76,7 @@ def test_every_key_has_help_and_its_default() -> None:
         {"task_ids": [[1, 2, 3]]},
         {"task_ids": [[1]]},
         {"game": "hex", "params": {"a": [1]}},
-        {"stages": [{"name": "a"}]},
+        {"stages": [{"task_id_range": [0, 1]}]},
         {"stages": [{"name": "a", "task_id_range": [0, 1], "treshold": 0.6}]},
         {"ppo": {"gama": 1}},
         {"ppo": 3},

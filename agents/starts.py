@@ -1,0 +1,90 @@
+"""The starts of a step's episodes: chosen by a curriculum, by a store of failures, or by neither."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from task_gym.samplers import Outcome, Sampler, Start
+from task_gym.samplers.base import State
+
+SHOWN = (bool, int, float, str)
+"""Types of a sampler's numbers and names that a row of metrics can hold."""
+
+
+class Starts:
+    """Asks samplers for the starts of a step's episodes, and reports the outcomes to them.
+
+    Draws are addressed by (step, episode), and outcomes are applied in the order of the episodes. So a run is
+    the same with any number of environments.
+
+    Args:
+        stages: Chooses tasks and opponents, such as ``task_gym.samplers.Stages``; None leaves them to the
+            environment.
+        failures: Chooses the episodes that are replays (``task_gym.samplers.Failures``); None for none. It is
+            asked first.
+    """
+
+    def __init__(self, stages: Sampler | None = None, failures: Sampler | None = None) -> None:
+        self.stages, self.failures = stages, failures
+        self._replayed = 0.0
+
+    def draw(self, step: int, seeds: Sequence[int]) -> list[Start]:
+        """Returns the starts of a step's episodes; ``seeds`` are for those that no sampler seeds."""
+        drawn = (self._draw((step, episode)) for episode in range(len(seeds)))
+        return [
+            start if start.seed is not None else replace(start, seed=seed)
+            for start, seed in zip(drawn, seeds, strict=True)
+        ]
+
+    def _draw(self, address: tuple[int, int]) -> Start:
+        if self.failures is not None:
+            start = self.failures.draw(address)
+            if start.replayed:
+                return start
+        return Start() if self.stages is None else self.stages.draw(address)
+
+    def record(self, starts: Sequence[Start], infos: Sequence[Mapping[str, Any]]) -> None:
+        """Applies the outcomes of a step's episodes, in order, from the infos of their ends.
+
+        Raises:
+            ArgumentError: an info has no score: the environment is no task environment.
+        """
+        outcomes = [Outcome.of(start, info) for start, info in zip(starts, infos, strict=True)]
+        for sampler in self._samplers.values():
+            sampler.record(outcomes)
+        self._replayed = sum(start.replayed for start in starts) / len(starts)
+
+    def metrics(self) -> dict[str, float | str]:
+        """Returns the samplers' numbers and names after the last ``record``, with their prefixes.
+
+        ``replay/share`` is the share of replays in that step.
+        """
+        found = {
+            f"{prefix}/{name}": value
+            for prefix, sampler in self._samplers.items()
+            for name, value in sampler.stats().items()
+            if isinstance(value, SHOWN)
+        }
+        return found | ({"replay/share": self._replayed} if self.failures is not None else {})
+
+    def state_dict(self) -> State:
+        """Returns all from which later draws follow, as plain data."""
+        return {prefix: sampler.state_dict() for prefix, sampler in self._samplers.items()}
+
+    def load_state_dict(self, state: State) -> None:
+        """Continues exactly from a state.
+
+        Raises:
+            KeyError: the state lacks a sampler.
+            SamplerError: it is the state of another sampler.
+        """
+        for prefix, sampler in self._samplers.items():
+            sampler.load_state_dict(state[prefix])
+
+    @property
+    def _samplers(self) -> dict[str, Sampler]:
+        """The samplers that there are, by the prefix of their metrics."""
+        both = {"curriculum": self.stages, "replay": self.failures}
+        return {prefix: sampler for prefix, sampler in both.items() if sampler is not None}

@@ -1,0 +1,55 @@
+"""The wrapper that plays against several opponents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.utils import RecordConstructorArgs
+
+from game_gym.checks import check_opponent
+from game_gym.wrappers.base import game_env
+from task_gym.checks import check_whole
+from task_gym.errors import SeedError
+from task_gym.samplers.base import check_weights, draw_opponent
+from task_gym.seeding import SEED_LIMIT
+from task_gym.wrappers.base import Info, MaskedWrapper
+
+_PURPOSE = 106
+"""Keeps the draw of an opponent apart from all else that follows from a seed."""
+
+
+class MixedOpponents(MaskedWrapper):
+    """Draws an opponent for each episode, with a probability proportional to its weight.
+
+    The seed of ``reset(seed=s)`` decides who plays; without a seed, the environment's own generator does.
+    ``info["opponent"]`` names the one that plays. A reset option ``opponent`` is played as it is.
+
+    Args:
+        env: A game.
+        weights: Opponents by name, with their weights, as ``{"random": 0.5, "mcts:100": 0.3}``.
+
+    Raises:
+        ArgumentError: the environment is no game, or a weight is not above 0.
+        OpponentError: an opponent does not exist, or cannot play every game that may be drawn.
+    """
+
+    def __init__(self, env: gym.Env[Any, Any], weights: Mapping[str, float]) -> None:
+        RecordConstructorArgs.__init__(self, weights=dict(weights))
+        super().__init__(env)
+        self.weights = check_weights("opponents", weights)
+        game = game_env(self)
+        for name in self.weights:
+            check_opponent(name, game._tasks)
+
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
+        """Begins an episode against one of the opponents."""
+        if "opponent" not in (options or {}):
+            generator = self.unwrapped.np_random
+            if seed is not None:
+                key = [check_whole("seed", seed, SEED_LIMIT, SeedError), _PURPOSE]
+                generator = np.random.Generator(np.random.Philox(np.random.SeedSequence(key)))
+            options = {**(options or {}), "opponent": draw_opponent(self.weights, generator)}
+        return self.env.reset(seed=seed, options=options)

@@ -1,0 +1,111 @@
+"""The samplers of a run, made from the ``curriculum`` section of its configuration."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from gamespiel.agents.starts import Starts
+from gamespiel.config import Config, InvalidValueError
+from gamespiel.config import Stage as StageConfig
+from gamespiel.kinds import kind_of
+from gamespiel.kinds.base import names_of
+from task_gym.samplers import Failures, Stage, Stages
+
+Ranges = list[tuple[int, int]]
+
+
+def with_tasks_of_stages(config: Config) -> Config:
+    """Returns the configuration whose ``env`` section may draw the tasks of all stages.
+
+    Raises:
+        InvalidValueError: the section chooses other tasks.
+    """
+    env: Any = config.env
+    named = [pair for stage in config.curriculum.stages for pair in ranges_of(stage)]
+    if not named or getattr(env, "allowed_game_indices", ()):
+        return config
+    if not (env.task_ids or env.task_id is not None or getattr(env, "game", None) is not None):
+        chosen = tuple(dict.fromkeys(named))
+        return dataclasses.replace(config, env=dataclasses.replace(env, task_ids=chosen))
+    own = [(env.task_id, env.task_id)] if env.task_id is not None else _pairs(env.task_ids)
+    for stage in config.curriculum.stages:
+        for first, last in ranges_of(stage):
+            if not _within(first, last, own):
+                raise InvalidValueError(
+                    f"curriculum.stages: stage {stage.name!r} draws {first} … {last}, which the env section "
+                    "excludes; let env choose no tasks (all stages' are then its own), or a set with these"
+                )
+    return config
+
+
+def ranges_of(stage: StageConfig) -> Ranges:
+    """Returns the ranges of task ids that a stage names."""
+    return _pairs(stage.task_ids) + ([stage.task_id_range] if stage.task_id_range is not None else [])
+
+
+def make_starts(config: Config) -> Starts | None:
+    """Returns what chooses a run's episodes; None if the ``env`` section alone does.
+
+    Raises:
+        TaskGymError: a stage, threshold, opponent or success score cannot be had.
+    """
+    section, kind = config.curriculum, kind_of(config.env)
+    scores: dict[str | int, float] = {}
+    for name, score in section.success_scores.items():
+        if not name.isdecimal():
+            kind.check_scored(name)
+        scores[int(name) if name.isdecimal() else name] = score
+    stages = failures = None
+    if section.stages:
+        kind.check_opponents(config.env, stage_opponents(config))
+        stages = Stages(
+            [_stage(config, stage) for stage in section.stages],
+            seed=config.run.seed,
+            progression_window=section.progression_window,
+            promote=section.promote,
+            earlier_share=section.earlier_share,
+            demote=section.demote,
+            success_scores=scores,
+        )
+    if section.failure_replay_prob > 0:
+        failures = Failures(
+            section.failure_buffer_size,
+            section.failure_replay_prob,
+            section.max_replays,
+            seed=config.run.seed,
+            success_scores=scores,
+        )
+    return Starts(stages, failures) if stages or failures else None
+
+
+def stage_opponents(config: Config) -> Sequence[str]:
+    """Returns the names of the opponents that play in stages, if opponents play at all."""
+    if not kind_of(config.env).has_opponents:
+        return ()
+    return [name for stage in config.curriculum.stages for name in names_of(stage.opponent)]
+
+
+def _stage(config: Config, stage: StageConfig) -> Stage:
+    kind = kind_of(config.env)
+    ids: list[Any] | None = list(ranges_of(stage)) or None
+    return Stage(
+        stage.name,
+        task_ids=kind.stage_tasks(config.env, ids, stage.level, stage.family),
+        opponent=stage.opponent if kind.has_opponents else None,
+        threshold=stage.threshold,
+        min_episodes=stage.min_episodes,
+    )
+
+
+def _pairs(task_ids: Sequence[Any]) -> Ranges:
+    return [(entry, entry) if isinstance(entry, int) else (entry[0], entry[1]) for entry in task_ids]
+
+
+def _within(first: int, last: int, ranges: Ranges) -> bool:
+    """Returns whether each id from first to last is in one of the ranges."""
+    for low, high in sorted(ranges):
+        if low <= first <= high:
+            first = high + 1
+    return first > last

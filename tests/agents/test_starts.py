@@ -1,0 +1,124 @@
+"""The starts of a step's episodes: who is asked first, what is addressed, and what the samplers are told."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from gamespiel.agents.starts import Starts
+from task_gym.errors import ArgumentError, SamplerError
+from task_gym.samplers import Failures, Outcome, Stages, Start
+from task_gym.samplers.base import State
+
+
+class Asked:
+    """A sampler that replays, or seeds, the addresses that it is given, and keeps what it hears."""
+
+    def __init__(self, starts: dict[tuple[int, int], Start]) -> None:
+        self.starts, self.asked, self.heard = starts, [], []  # type: ignore[var-annotated]
+
+    def draw(self, address: Any = None) -> Start:
+        self.asked.append(address)
+        return self.starts.get(address, Start())
+
+    def record(self, outcomes: Any) -> list[State]:
+        self.heard += list(outcomes)
+        return []
+
+    def stats(self) -> State:
+        return {"heard": len(self.heard), "names": ["a list is not shown"], "label": "x"}
+
+    def state_dict(self) -> State:
+        return {"heard": len(self.heard)}
+
+    def load_state_dict(self, state: State) -> None:
+        self.heard = [None] * state["heard"]
+
+
+def info(score: float | None, **more: Any) -> dict[str, Any]:
+    ended = {"task_id": 7, "seed": 1, "opponent": "first", "game": "toy", "score": score}
+    result = "fault" if score is None else "win" if score > 0.5 else "loss"
+    return {**ended, "success": (score or 0) > 0.5, "result": result, **more}
+
+
+def test_failures_are_asked_first_and_the_rest_is_the_curriculums() -> None:
+    """Of step 4's three episodes the first is a replay; the second has no seed of its own."""
+    replay = Start(7, "first", 11, replayed=True)
+    failures, stages = Asked({(4, 0): replay}), Asked({(4, 2): Start(8, "mcts", 12)})
+    drawn = Starts(stages, failures).draw(4, [100, 101, 102])
+    assert drawn == [replay, Start(seed=101), Start(8, "mcts", 12)]
+    assert failures.asked == [(4, 0), (4, 1), (4, 2)] and stages.asked == [(4, 1), (4, 2)]
+    assert [start.options for start in drawn] == [
+        {"task_id": 7, "opponent": "first"}, {}, {"task_id": 8, "opponent": "mcts"},
+    ]  # fmt: skip
+
+
+def test_each_of_both_may_be_missing() -> None:
+    assert Starts(None, Failures()).draw(0, [5, 6]) == [Start(seed=5), Start(seed=6)]
+    (start,) = Starts(Stages([{"name": "only", "opponent": "first"}])).draw(0, [5])
+    assert start.opponent == "first" and start.seed not in (None, 5)
+
+
+def test_outcomes_are_told_in_the_order_of_episodes_with_what_was_played() -> None:
+    failures, stages = Asked({}), Asked({})
+    starts = Starts(stages, failures)
+    given = [Start(None, "mcts", 1), Start(7, "first", 3, replayed=True)]
+    starts.record(given, [info(1.0, seed=1, opponent="random"), info(0.0, seed=3)])
+    assert failures.heard == stages.heard
+    # Who really played is in the info: "random" stands in for "mcts" in games of simultaneous moves.
+    assert [outcome.start for outcome in stages.heard] == [Start(7, "random", 1), given[1]]
+    assert [outcome.success for outcome in stages.heard] == [True, False]
+    assert starts.metrics() == {
+        "curriculum/heard": 2, "curriculum/label": "x", "replay/heard": 2, "replay/label": "x",
+        "replay/share": 0.5,
+    }  # fmt: skip
+
+
+def test_a_fault_counts_nowhere() -> None:
+    starts = Starts(Stages([{"name": "only"}]), Failures())
+    before = starts.state_dict()
+    starts.record(starts.draw(0, [1, 2]), [info(None), info(None)])
+    assert starts.state_dict() == before
+    starts.record(starts.draw(0, [1, 2]), [info(None), info(0.0)])
+    metrics = starts.metrics()
+    assert (metrics["curriculum/episodes"], metrics["replay/size"]) == (1, 1)
+
+
+def test_draws_depend_on_address_and_state_alone() -> None:
+    """Another object with the same state draws the same, whatever either drew before."""
+
+    def make() -> Starts:
+        stages = [
+            {"name": name, "task_ids": [(0, 999)], "threshold": 0.5, "min_episodes": 2} for name in "abc"
+        ]
+        return Starts(Stages(stages, earlier_share=0.5), Failures(failure_replay_prob=0.5))
+
+    one, other = make(), make()
+    for step in range(3):
+        drawn = one.draw(step, range(8))
+        ends = [
+            info(float(start.task_id % 2), task_id=start.task_id, seed=start.seed)  # type: ignore[operator]
+            for start in drawn
+        ]
+        one.record(drawn, ends)
+    other.load_state_dict(json.loads(json.dumps(one.state_dict())))
+    assert one.metrics()["curriculum/stage"] == 2 and one.metrics()["replay/size"] > 2
+    other.draw(99, range(3))
+    assert other.draw(3, range(8)) == one.draw(3, range(8)) != one.draw(4, range(8))
+    assert any(start.replayed for start in one.draw(3, range(8)))
+
+
+def test_another_samplers_state_and_another_environment() -> None:
+    starts = Starts(Stages([{"name": "a"}]))
+    with pytest.raises(SamplerError, match=r"names \['b'\] was given"):
+        starts.load_state_dict(Starts(Stages([{"name": "b"}])).state_dict())
+    with pytest.raises(KeyError, match=r"curriculum"):
+        starts.load_state_dict({})
+    with pytest.raises(ArgumentError, match=r"no score and result"):
+        starts.record([Start(seed=1)], [{"game": "toy"}])
+
+
+def test_the_toys_info_is_an_ends() -> None:
+    assert Outcome.of(Start(seed=1), info(1.0)).success and not Outcome.of(Start(seed=1), info(0.5)).success

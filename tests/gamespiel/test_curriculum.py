@@ -1,0 +1,264 @@
+"""A curriculum and failure replay in training: what is played, what is saved, and the errors before it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gamespiel import assembly
+from gamespiel.agents import checkpoint
+from gamespiel.agents.loggers import read_rows
+from gamespiel.config import Config, InvalidValueError, from_dict, notices, resolve, saved_config
+from gamespiel.curriculum import make_starts, with_tasks_of_stages
+from gamespiel.evaluation import evaluate
+from gamespiel.options import EvalOptions
+from gamespiel.training import train
+from task_gym.errors import ArgumentError, GameError, OpponentError, TaskGymError
+from tests.gamespiel.runs import STEPS, assert_same_run, quiet, rows_of, staged, train_quietly
+
+FILES = Path(__file__).parents[1] / "data" / "configs"
+THREE = FILES / "curriculum.json"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an uninterrupted run of the small curriculum. Tests must not change it."""
+    return train_quietly(staged(tmp_path_factory.mktemp("staged") / "run"))
+
+
+def samplers(run: Path, step: int) -> dict[str, Any]:
+    path = run / "checkpoints" / f"step-{step:06d}" / checkpoint.SAMPLERS
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def test_stages_follow_one_another_and_rows_say_so(run: Path) -> None:
+    rows = read_rows(run / "metrics.jsonl")
+    stages = [row["curriculum/stage"] for row in rows]
+    assert stages == sorted(stages) and set(stages) >= {1, 2}
+    assert all(row["curriculum/name"] == ("easy", "mixed", "hard")[row["curriculum/stage"]] for row in rows)
+    assert all(0 <= row["curriculum/progress"] <= 1 for row in rows)
+    # Shares of six episodes, none in the first step; the store holds five failures at most.
+    assert rows[0]["replay/share"] == 0 and any(row["replay/share"] > 0 for row in rows)
+    assert all(round(6 * row["replay/share"], 9).is_integer() and row["replay/size"] <= 5 for row in rows)
+    assert all(row["rollout/episodes"] == 6 for row in rows)
+    state = samplers(run, STEPS)
+    assert [event["to"] for event in state["curriculum"]["events"]] == ["mixed", "hard"]
+    replays = sum(round(6 * row["replay/share"]) for row in rows)
+    assert state["replay"]["counts"]["replays"] == replays
+    assert state["replay"]["counts"]["episodes"] == 6 * STEPS
+    assert state["curriculum"]["episodes"] == 6 * STEPS - replays  # replays leave the stage as it is
+
+
+def test_the_opponents_are_the_stages_own(run: Path) -> None:
+    """The first stage plays "first" alone; rows name opponents if there were several."""
+    rows = read_rows(run / "metrics.jsonl")
+    first = next(row["step"] for row in rows if row["curriculum/stage"] > 0)
+    for row in rows:
+        against = {key.split("/")[2] for key in row if key.startswith("rollout/against/")}
+        assert against in (set(), {"first", "random"}) and (row["step"] > first or not against)
+        if against:
+            assert sum(row[f"rollout/against/{name}/episodes"] for name in against) == 6
+    assert any(key.startswith("rollout/against/") for row in rows for key in row)
+
+
+@pytest.mark.parametrize("at_once", [1, 4])
+def test_the_number_of_environments_changes_nothing(
+    at_once: int, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Six episodes per step at once, or in waves: the same starts and outcomes, and so the same stages."""
+    monkeypatch.setattr(assembly, "ENVIRONMENTS_AT_ONCE", at_once)
+    other = train_quietly(staged(tmp_path / "run", run__eval_games="0"))
+    for step in range(STEPS + 1):
+        assert samplers(other, step) == samplers(run, step)
+    kept = [
+        {key: row[key] for key in row if key.startswith(("curriculum/", "replay/"))} for row in rows_of(run)
+    ]
+    assert kept == [{key: row[key] for key in own} for row, own in zip(rows_of(other), kept, strict=True)]
+
+
+def test_it_resumes_from_every_side_of_a_promotion(run: Path, tmp_path: Path) -> None:
+    promoted = [
+        row["step"] for before, row in zip([{"curriculum/stage": 0}, *rows_of(run)], rows_of(run), strict=False)
+        if row["curriculum/stage"] != before["curriculum/stage"]
+    ]  # fmt: skip
+    assert len(promoted) == 2
+    for step in (promoted[0] - 1, promoted[0], promoted[1]):
+        copy = tmp_path / f"from-{step}"
+        shutil.copytree(run, copy)
+        for later in checkpoint.checkpoints(copy)[step + 1 :]:
+            shutil.rmtree(later)
+        train_quietly(saved_config(copy), resume=copy)
+        assert_same_run(copy, run)
+
+
+def test_a_checkpoint_without_samplers_is_refused(run: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(run, copy)
+    (checkpoint.find(copy) / checkpoint.SAMPLERS).unlink()
+    with pytest.raises(checkpoint.CheckpointError, match=r"cannot be continued: .*samplers\.json"):
+        train_quietly(saved_config(copy), resume=copy)
+
+
+def test_stage_changes_are_shown(tmp_path: Path) -> None:
+    console = quiet()
+    easy = json.dumps([{"name": "easy", "threshold": 0.01, "min_episodes": 2}, {"name": "hard"}])
+    train(
+        staged(tmp_path / "run", curriculum__stages=easy, ppo__num_train_steps="3", run__eval_games="0"),
+        console=console,
+    )
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert text.count("promoted from 'easy' to 'hard' after ") == 1
+    assert "stage hard  to_threshold 1.00  replays " in text
+
+
+# -- tasks ---------------------------------------------------------------------------------------------------
+
+
+def test_the_env_section_gets_the_stages_tasks() -> None:
+    config = resolve("tiny", [THREE])  # whose stages take the place of the preset's task
+    ranges = ((0, 999_999_999), (1_000_000_000, 1_999_999_999), (2_000_000_000, 2_999_999_999))
+    assert config.env.task_id is None and config.env.task_ids == ()
+    env = with_tasks_of_stages(config).env
+    assert env.task_ids == ranges and not env.rules
+    saved = with_tasks_of_stages(config)
+    assert with_tasks_of_stages(saved) == saved  # a resumed run's
+
+
+def test_games_by_index_take_the_place_of_the_stages_tasks() -> None:
+    """Index 24 is 2 modulo 22: leduc_poker. Stages then differ in opponent and threshold alone."""
+    config = resolve(files=[THREE], overrides=[("env.allowed_game_indices", "1,24")])
+    assert with_tasks_of_stages(config) == config
+    assert "env.allowed_game_indices replaces the task ids of curriculum.stages." in notices(config)
+    starts = make_starts(config)
+    assert starts is not None
+    assert {start.task_id for start in starts.draw(0, range(20))} == {None}
+    env = assembly.make_one_env(config.env)
+    games = {
+        env.reset(seed=start.seed, options=start.options)[1]["game"] for start in starts.draw(0, range(20))
+    }
+    assert games == {"liars_dice", "leduc_poker"}
+
+
+def test_a_later_choice_of_tasks_does_not_fit_the_stages() -> None:
+    config = resolve(files=[THREE], overrides=[("env.task_ids", "[[0, 1999999999]]")])
+    with pytest.raises(InvalidValueError, match=r"stage 'hard' draws 2000000000 … 2999999999, which the env"):
+        with_tasks_of_stages(config)
+    wide = resolve(files=[THREE], overrides=[("env.task_ids", "[[0, 999999999], [1000000000, 4000000000]]")])
+    assert with_tasks_of_stages(wide) == wide  # ranges that adjoin
+
+
+def refused(error: type[TaskGymError], message: str, **section: Any) -> None:
+    config = from_dict({"curriculum": section}, base=resolve("tiny"))
+    with pytest.raises(error, match=message):
+        make_starts(config)
+
+
+def test_errors_before_a_run() -> None:
+    refused(
+        OpponentError, r"'mctz' was given, .*did you mean 'mcts'", stages=[{"name": "a", "opponent": "mctz"}]
+    )
+    refused(InvalidValueError, r"'open' leaves every seat", stages=[{"name": "a", "opponent": {"open": 1}}])
+    refused(
+        InvalidValueError, r"level = 3 was given, and games have none", stages=[{"name": "a", "level": 3}]
+    )
+    refused(
+        ArgumentError, r"stage 'a': threshold 0.99 was given, allowed: .* up to 0.963", promote="confidence",
+        stages=[{"name": "a", "threshold": 0.99}, {"name": "b"}],
+    )  # fmt: skip
+    refused(
+        GameError, r"'leduc_pokr' was given, .*did you mean 'leduc_poker'", success_scores={"leduc_pokr": 0.3},
+        stages=[{"name": "a"}],
+    )  # fmt: skip
+
+
+def test_what_has_no_effect_is_noticed() -> None:
+    config = resolve("tiny", overrides=[("curriculum.demote", "0.2"), ("curriculum.max_replays", "3")])
+    assert notices(config) == [
+        "curriculum.demote = 0.2 has no effect without curriculum.stages.",
+        "curriculum.max_replays = 3 has no effect without curriculum.failure_replay_prob.",
+    ]
+
+
+def test_a_stage_without_a_threshold_has_the_default() -> None:
+    """0.70: 31 failures and 69 successes are too little; one success more pushes a failure out."""
+    config = from_dict({"stages": [{"name": "a"}, {"name": "b"}]}, base=resolve("tiny"))
+    starts = make_starts(config)
+    assert starts is not None
+    stages = []
+    for episode, score in enumerate([0.0] * 31 + [1.0] * 70):
+        (start,) = starts.draw(0, [episode])
+        end = {"task_id": 0, "seed": episode, "opponent": "random", "game": "leduc_poker", "score": score}
+        starts.record([start], [end | {"success": score > 0.5, "result": "win" if score else "loss"}])
+        stages.append(starts.metrics()["curriculum/stage"])
+    assert stages == [0] * 100 + [1]
+
+
+def test_success_scores_are_by_game_or_task(tmp_path: Path) -> None:
+    """2048 never passes 0.5: with a score of its own it can be a success."""
+    overrides = [
+        ("curriculum.stages", '[{"name": "a", "threshold": 0.5, "min_episodes": 1}, {"name": "b"}]'),
+        ("curriculum.progression_window", "1"),
+    ]
+    for scores, stage in (({}, 0), ({"2048": 0.1}, 1), ({"17": 0.1}, 1), ({"18": 0.1}, 0)):
+        starts = make_starts(
+            resolve("tiny", overrides=[*overrides, ("curriculum.success_scores", str(scores))])
+        )
+        assert starts is not None
+        (start,) = starts.draw(0, [1])
+        end = {"task_id": 17, "seed": 1, "opponent": "random", "game": "2048", "score": 0.2}
+        starts.record([start], [end | {"success": False, "result": "loss"}])
+        assert starts.metrics()["curriculum/stage"] == stage
+
+
+# -- runs ----------------------------------------------------------------------------------------------------
+
+
+def small_three(folder: Path, steps: int, batch: int) -> Config:
+    overrides = {
+        "ppo.num_train_steps": str(steps), "ppo.batch_size": str(batch), "run.eval_games": "0",
+        "run.device": "cpu", "run.num_threads": "1", "run.output_dir": str(folder),
+    }  # fmt: skip
+    return resolve(files=[THREE], overrides=overrides.items())
+
+
+@pytest.mark.slow
+def test_the_three_stage_file_runs_on_the_embedded_model(tmp_path: Path) -> None:
+    """All of the file as it is, for two short steps: games, opponents and thresholds are checked at once."""
+    run = train_quietly(small_three(tmp_path / "run", steps=2, batch=2))
+    rows = read_rows(run / "metrics.jsonl")
+    assert [row["curriculum/name"] for row in rows] == ["easy", "easy"]
+    assert rows[-1]["curriculum/stage_episodes"] + round(2 * rows[-1]["replay/share"]) == 4
+    assert saved_config(run).curriculum == resolve(files=[THREE]).curriculum
+    assert len(saved_config(run).env.task_ids) == 3
+
+
+@pytest.mark.slow
+def test_levels_of_traces_are_stages(tmp_path: Path) -> None:
+    """The model picks outputs: right or wrong, a window of one episode promotes to the next level."""
+    stages = [
+        {"name": f"level {level}", "level": level, "threshold": 0.01, "min_episodes": 1} for level in (1, 2)
+    ]
+    overrides = {
+        "curriculum.stages": json.dumps(stages), "curriculum.progression_window": "1",
+        "curriculum.failure_replay_prob": "0.5", "curriculum.success_scores": "{code_trace: 0}",
+        "env.task_ids": "[[0, 15]]", "env.level": "null", "env.family": "null", "ppo.batch_size": "8",
+        "ppo.mini_batch_size": "4", "ppo.num_train_steps": "3", "run.eval_games": "0", "run.device": "cpu",
+        "run.num_threads": "1", "run.output_dir": str(tmp_path / "run"), "run.checkpoint_every": "1",
+    }  # fmt: skip
+    config = resolve("tiny-trace", overrides=(overrides | {"env.task_ids": "[[0, 319]]"}).items())
+    run = train_quietly(config)
+    (event,) = samplers(run, 3)["curriculum"]["events"]
+    assert (event["from"], event["to"]) == ("level 1", "level 2")
+    assert {failure["opponent"] for failure in samplers(run, 3)["replay"]["kept"]} <= {None}
+
+
+def test_an_evaluation_reports_each_opponent(run: Path) -> None:
+    mixed = resolve(base=saved_config(run), overrides=[("env.opponent", "{random: 0.5, first: 0.5}")])
+    sampled = evaluate(EvalOptions(mixed, agent="random", num_episodes=10), quiet())["sampled"]
+    assert list(sampled) == ["against first", "against random", "seat 0", "seat 1", "all"]
+    assert sampled["against first"]["episodes"] + sampled["against random"]["episodes"] == 20
