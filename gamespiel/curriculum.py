@@ -24,7 +24,8 @@ def with_tasks_of_stages(config: Config) -> Config:
     """
     env: Any = config.env
     named = [pair for stage in config.curriculum.stages for pair in ranges_of(stage)]
-    if not named or getattr(env, "allowed_game_indices", ()):
+    by_index: Any = getattr(env, "allowed_game_indices", ())
+    if not named or by_index:
         return config
     if not (env.task_ids or env.task_id is not None or getattr(env, "game", None) is not None):
         chosen = tuple(dict.fromkeys(named))
@@ -52,11 +53,7 @@ def make_starts(config: Config) -> Starts | None:
         TaskGymError: a stage, threshold, opponent or success score cannot be had.
     """
     section, kind = config.curriculum, kind_of(config.env)
-    scores: dict[str | int, float] = {}
-    for name, score in section.success_scores.items():
-        if not name.isdecimal():
-            kind.check_scored(name)
-        scores[int(name) if name.isdecimal() else name] = score
+    scores = {kind.scored(name): score for name, score in section.success_scores.items()}
     stages = failures = None
     if section.stages:
         kind.check_opponents(config.env, stage_opponents(config))

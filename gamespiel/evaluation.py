@@ -158,7 +158,22 @@ def measure_written(
     greedy: bool = False,
     when: str = "",
 ) -> Mapping[str, MeasuredReplies]:
-    """Plays ``count`` episodes per seat by replies as text; returns their measures by group.
+    """Does as ``play_written``; returns the episodes' measures by group."""
+    episodes = play_written(config, policy, writer, count, console, greedy=greedy, when=when)
+    return _measured(kind_of(config.env).groups(episodes), measure_replies)
+
+
+def play_written(
+    config: Config,
+    policy: LLMPolicy,
+    writer: Writer,
+    count: int,
+    console: Console,
+    *,
+    greedy: bool = False,
+    when: str = "",
+) -> list[Episode]:
+    """Plays ``count`` episodes per seat by replies as text, and returns them.
 
     In games they are the episodes that ``measure_policy`` plays: seeds, seats and opponent are the same.
 
@@ -177,8 +192,7 @@ def measure_written(
     seeds = kind.seeds(envs, count, config.run.seed)
     decide = reply_agent(policy, writer, config.run.seed, len(seeds), greedy=greedy)
     when = f"{when}replies, {'greedy' if greedy else 'sampled'}: "
-    episodes = _played(config, envs, decide, seeds, console, when)
-    return _measured(kind.groups(episodes), measure_replies)
+    return _played(config, envs, decide, seeds, console, when)
 
 
 def measure_policy(
@@ -190,9 +204,30 @@ def measure_policy(
     greedy: bool = False,
     when: str = "",
 ) -> Mapping[str, Measured]:
-    """Plays ``count`` episodes per seat with a policy; returns their measures by group.
+    """Does as ``play_policy``; returns the episodes' measures by group."""
+    return measure_played(
+        config, policy, play_policy(config, policy, count, console, greedy=greedy, when=when)
+    )
 
-    A policy that was trained to write is measured by its replies.
+
+def measure_played(config: Config, policy: LLMPolicy, episodes: Sequence[Episode]) -> Mapping[str, Measured]:
+    """Returns the measures by group of episodes that ``play_policy`` played."""
+    groups = kind_of(config.env).groups(episodes)
+    return _measured(groups, measure) if policy.writer is None else _measured(groups, measure_replies)
+
+
+def play_policy(
+    config: Config,
+    policy: LLMPolicy,
+    count: int,
+    console: Console,
+    *,
+    greedy: bool = False,
+    when: str = "",
+) -> list[Episode]:
+    """Plays ``count`` episodes per seat with a policy, and returns them.
+
+    A policy that was trained to write plays by its replies.
 
     Args:
         config: The environment and the seed.
@@ -203,13 +238,12 @@ def measure_policy(
         when: Prefix of the progress line.
     """
     if policy.writer is not None:
-        return measure_written(config, policy, policy.writer, count, console, greedy=greedy, when=when)
+        return play_written(config, policy, policy.writer, count, console, greedy=greedy, when=when)
     kind = kind_of(config.env)
     envs = make_envs(config.env, kind.at_once(count))
     seeds = kind.seeds(envs, count, config.run.seed)
     decide = policy_agent(policy, config.run.seed, len(seeds), greedy=greedy)
-    episodes = _played(config, envs, decide, seeds, console, when)
-    return _measured(kind.groups(episodes), measure)
+    return _played(config, envs, decide, seeds, console, when)
 
 
 def measure_agent(config: Config, name: str, count: int, console: Console) -> Mapping[str, Measured]:

@@ -60,7 +60,7 @@ def of_policy(policy: LLMPolicy, env: GameKeys, *, trained: bool = True) -> Exac
     variant, own = _variant(env), _asked_once(policy.distribution)
 
     def value(answer: Policy) -> ExactResult:
-        return exact.evaluate(variant, answer, env.opponent, env.rules)
+        return exact.evaluate(variant, answer, _opponent(env), env.rules)
 
     untrained = None
     if trained:
@@ -75,7 +75,7 @@ def share(policy: LLMPolicy, env: GameKeys) -> float:
     Raises:
         TaskGymError: as ``of_policy`` does.
     """
-    return exact.evaluate(_variant(env), policy.distribution, env.opponent, env.rules).share
+    return exact.evaluate(_variant(env), policy.distribution, _opponent(env), env.rules).share
 
 
 def of_agent(name: str, env: GameKeys) -> ExactComparison:
@@ -90,8 +90,8 @@ def of_agent(name: str, env: GameKeys) -> ExactComparison:
             "--exact needs an agent whose policy is known exactly: "
             f"{', '.join(AGENTS)} or a checkpoint, not {name!r}"
         )
-    result = exact.evaluate(_variant(env), AGENTS[name], env.opponent, env.rules)
-    greedy = exact.evaluate(_variant(env), exact.greedy(AGENTS[name]), env.opponent, env.rules)
+    result = exact.evaluate(_variant(env), AGENTS[name], _opponent(env), env.rules)
+    greedy = exact.evaluate(_variant(env), exact.greedy(AGENTS[name]), _opponent(env), env.rules)
     return ExactComparison(result, greedy, None)
 
 
@@ -118,6 +118,14 @@ def _asked_once(policy: Policy) -> Policy:
         return kept[0]
 
     return answer
+
+
+def _opponent(env: GameKeys) -> str:
+    if not isinstance(env.opponent, str):
+        raise InvalidValueError(
+            f"exact evaluation takes one opponent, not {' and '.join(env.opponent)}: name one with --opponent"
+        )
+    return env.opponent
 
 
 def _variant(env: GameKeys) -> Any:

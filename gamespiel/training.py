@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from rich.console import Console
@@ -35,9 +35,10 @@ from gamespiel.config import (
 )
 from gamespiel.config.resume import check_resumed
 from gamespiel.curriculum import with_tasks_of_stages
-from gamespiel.evaluation import measure_policy
+from gamespiel.evaluation import measure_played, play_policy
 from gamespiel.kinds import kind_of
 from gamespiel.report.dashboard import Dashboard
+from gamespiel.report.paired import PAIRED_NOTE, Scores, paired, paired_table
 from gamespiel.report.plots import learning_curve
 from gamespiel.report.results import write_json
 from gamespiel.report.summary import SUMMARY_NOTE, shown_rows, summary_rows, summary_table
@@ -209,46 +210,62 @@ def _describe(model: LLMPPO) -> str:
     )
 
 
-def _before(
-    config: Config, model: LLMPPO, folder: Path, console: Console, *, resumed: bool
-) -> dict[str, float | str]:
+class _Measures(NamedTuple):
+    """The measures of a policy by name, and the scores that they are from if there are several games."""
+
+    rows: dict[str, float | str]
+    scores: Scores = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        scores = {"scores_before": self.scores} if self.scores else {}
+        return {"before": self.rows, **scores}
+
+
+def _before(config: Config, model: LLMPPO, folder: Path, console: Console, *, resumed: bool) -> _Measures:
     """Returns the measures before training: a resumed run's from disk, or none if the file is missing."""
     path = folder / SUMMARY
     if resumed and path.exists():
-        stored: dict[str, float | str] = json.loads(path.read_text())["before"]
-        return stored
+        stored = json.loads(path.read_text())
+        return _Measures(stored["before"], stored.get("scores_before", ()))
     if model.step:
-        return {}
-    rows = measures(config, model, console, "before training")
-    write_json({"before": rows}, path)
-    return rows
+        return _Measures({})
+    found = _measure(config, model, console, "before training")
+    write_json(found.to_dict(), path)
+    return found
 
 
-def measures(config: Config, model: LLMPPO, console: Console, when: str) -> dict[str, float | str]:
+def _measure(config: Config, model: LLMPPO, console: Console, when: str) -> _Measures:
     """Returns the policy's measures: by play, and exactly if the game is small enough."""
     kind, games = kind_of(config.env), config.run.eval_games
     sampled: Mapping[str, Any] = {}
+    scores: Scores = ()
     if games:
-        sampled = measure_policy(config, model.policy, games, console, when=f"{when}: ")
+        episodes = play_policy(config, model.policy, games, console, when=f"{when}: ")
+        sampled = measure_played(config, model.policy, episodes)
+        scores = [(str(episode.info.get("game")), episode.info.get("score")) for episode in episodes]
     comparison = None
     if kind.is_enumerable(config.env):
         console.print(f"{when}: exact values")
         comparison = kind.exact().of_policy(model.policy, config.env)
-    return summary_rows(sampled, comparison)
+    several = len({game for game, _ in scores}) > 1
+    return _Measures(summary_rows(sampled, comparison), scores if several else ())
 
 
-def _conclude(
-    config: Config, model: LLMPPO, folder: Path, before: dict[str, float | str], console: Console
-) -> None:
-    after = measures(config, model, console, "after training")
+def _conclude(config: Config, model: LLMPPO, folder: Path, before: _Measures, console: Console) -> None:
+    found = _measure(config, model, console, "after training")
+    after, pairs = found.rows, paired(before.scores, found.scores)
+    by_game = {"paired": {name: row._asdict() for name, row in pairs.items()}} if pairs else {}
     write_json(
-        {"step": model.step, "decisions": model.num_timesteps, "before": before, "after": after},
+        {"step": model.step, "decisions": model.num_timesteps, **before.to_dict(), "after": after, **by_game},
         folder / SUMMARY,
     )
-    if before or after:
-        console.print(summary_table(shown_rows(before), shown_rows(after)))
+    if before.rows or after:
+        console.print(summary_table(shown_rows(before.rows), shown_rows(after)))
     if "illegal rate" in after:
         console.print(SUMMARY_NOTE)
+    if pairs:
+        console.print(paired_table(pairs))
+        console.print(PAIRED_NOTE)
     console.print(f"{model.num_timesteps:,} decisions in {model.seconds:.0f} s")
     solved = "share of best response" in after
     console.print(_next_steps(config, model, folder, solved=solved), soft_wrap=True, markup=False)

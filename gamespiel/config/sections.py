@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 from gamespiel.agents.fields import STRICT, Count, Index, Many, Share, key
 from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.kinds import KINDS
-from gamespiel.kinds.base import EnvKeys, Name, Opponent, TaskRange
+from gamespiel.kinds.base import EnvKeys, Name, Opponents, TaskRange
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -67,7 +67,7 @@ class Stage:
 
     name: str
     task_id_range: TaskRange | None = None
-    opponent: Opponent | None = None
+    opponent: Opponents | None = None
     threshold: Share | None = None
     task_ids: Many[Index | TaskRange] = ()
     level: Count | None = None

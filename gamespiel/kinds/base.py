@@ -46,18 +46,18 @@ TASK_IDS = ("task_id", "task_ids")
 
 Name = Annotated[str, BeforeValidator(str)]
 Weight = Annotated[float, Field(gt=0)]
-Opponent = str | Annotated[dict[str, Weight], Field(min_length=1)]
+Opponents = str | Annotated[dict[str, Weight], Field(min_length=1)]
 """An opponent by name, or a mixture: names with the weights by which one is drawn for each episode."""
 
 
-def names_of(opponent: Opponent | None) -> tuple[str, ...]:
+def names_of(opponent: Opponents | None) -> tuple[str, ...]:
     """Returns the names of the opponents that may play."""
     if opponent is None:
         return ()
     return (opponent,) if isinstance(opponent, str) else tuple(opponent)
 
 
-def shown_opponent(opponent: Opponent) -> str:
+def shown_opponent(opponent: Opponents) -> str:
     """Returns an opponent or a mixture as text: "random", or "random 0.5, mcts:100 0.3"."""
     if isinstance(opponent, str):
         return opponent
@@ -179,8 +179,13 @@ class Kind(ABC, Generic[Keys]):
     def check_opponents(self, env: Keys, names: Sequence[str]) -> None:
         """Raises unless each opponent can play all tasks. The base class does nothing."""
 
-    def check_scored(self, name: str) -> None:
-        """Raises unless ``info["game"]`` can have this value. The base class does nothing."""
+    def scored(self, name: str) -> str | int:
+        """Returns the game, or the task id, that a success score is for.
+
+        Raises:
+            TaskGymError: there is no such game.
+        """
+        return int(name) if name.isdecimal() else name
 
     def settled(self, env: Keys) -> Keys:
         """Returns the section with names that mean the same tasks on any machine and at any time."""

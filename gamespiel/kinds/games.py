@@ -17,7 +17,7 @@ from gamespiel.kinds.base import (
     Kind,
     MakeEnvs,
     Name,
-    Opponent,
+    Opponents,
     ShowProgress,
     Thinking,
     names_of,
@@ -51,7 +51,7 @@ class GameKeys(EnvKeys):
     game: str | None = key(None, "an OpenSpiel game by name")
     params: dict[Name, GameParam] = key({}, "the game's parameters")
     allowed_game_indices: Many[Index] = key((), "games by index (modulo 22)")
-    opponent: Opponent = key(
+    opponent: Opponents = key(
         "random",
         "random, first, or mcts, ismcts, mcts-python, also with :SIMS[xROLLOUTS]; or several with weights, "
         "as {random: 0.5, mcts:100: 0.3}, one drawn per episode",
@@ -134,10 +134,12 @@ class Games(Kind[GameKeys]):
         for name in names:
             check_opponent(name, tasks)
 
-    def check_scored(self, name: str) -> None:
-        from game_gym.games import find_game
+    def scored(self, name: str) -> str | int:
+        from game_gym.games import DECLARED, find_game
 
-        find_game(name)
+        if name in DECLARED:  # "2048" is a game
+            return name
+        return int(name) if name.isdecimal() else find_game(name).name
 
     def tasks(self, env: gym.Env[Any, Any]) -> list[str]:
         local: Any = env.unwrapped

@@ -91,13 +91,14 @@ class Traces(Kind[TraceKeys]):
 
         if ids is None and level is None and family is None:
             return None
-        among = ids or list(env.task_ids) or None
-        own = {"level": level or env.level, "family": family or env.family}
         one = env.task_id if ids is None else None
-        return TaskSet(one, among if one is None else None, env.source, **own).ids
+        among = None if one is not None else ids or list(env.task_ids) or None
+        return TaskSet(one, among, env.source, level or env.level, family or env.family).ids
 
-    def check_scored(self, name: str) -> None:
-        check_choice("curriculum.success_scores", name, (NAME,), InvalidValueError)
+    def scored(self, name: str) -> str | int:
+        if not name.isdecimal():
+            check_choice("curriculum.success_scores", name, (NAME,), InvalidValueError)
+        return super().scored(name)
 
     def settled(self, env: TraceKeys) -> TraceKeys:
         """Returns the section with a data set's commit in its source: "hub@COMMIT".

@@ -17,6 +17,7 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 import game_gym  # noqa: F401  (registers the environments)
 from game_gym.wrappers import (
     HideLegalActions,
+    MixedOpponents,
     RawReturns,
     ShuffledActions,
     TensorObservation,
@@ -72,6 +73,7 @@ ONE: dict[str, Wrap] = {
     "hidden": HideLegalActions,
     "shuffled": ShuffledActions,
     "raw": RawReturns,
+    "mixed": lambda env: MixedOpponents(env, {"random": 1.0, "first": 1.0}),
 }
 SEVERAL: dict[str, Wrap] = {
     "dict of shuffled chat": lambda env: DictObservation(chat(UpstreamLayout(ShuffledActions(env)))),

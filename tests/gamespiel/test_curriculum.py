@@ -82,10 +82,8 @@ def test_the_number_of_environments_changes_nothing(
 
 
 def test_it_resumes_from_every_side_of_a_promotion(run: Path, tmp_path: Path) -> None:
-    promoted = [
-        row["step"] for before, row in zip([{"curriculum/stage": 0}, *rows_of(run)], rows_of(run), strict=False)
-        if row["curriculum/stage"] != before["curriculum/stage"]
-    ]  # fmt: skip
+    stages = [0, *(row["curriculum/stage"] for row in rows_of(run))]
+    promoted = [step for step in range(1, STEPS + 1) if stages[step] != stages[step - 1]]
     assert len(promoted) == 2
     for step in (promoted[0] - 1, promoted[0], promoted[1]):
         copy = tmp_path / f"from-{step}"
@@ -171,8 +169,8 @@ def test_errors_before_a_run() -> None:
         stages=[{"name": "a", "threshold": 0.99}, {"name": "b"}],
     )  # fmt: skip
     refused(
-        GameError, r"'leduc_pokr' was given, .*did you mean 'leduc_poker'", success_scores={"leduc_pokr": 0.3},
-        stages=[{"name": "a"}],
+        GameError, r"'leduc_pokr' was given, .*did you mean 'leduc_poker'", stages=[{"name": "a"}],
+        success_scores={"leduc_pokr": 0.3},
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from tests.gamespiel.runs import (
     quiet,
     rows_of,
     small,
+    staged,
     steps_of,
     train_command,
     train_quietly,
@@ -251,6 +253,36 @@ def test_sigkill_loses_no_more_than_the_steps_since_the_checkpoint(finished: Pat
     assert rows_of(run) == rows_of(finished)[:logged]
     resume(run)
     assert_same_run(run, finished)
+
+
+@pytest.mark.slow
+def test_a_curriculum_killed_at_twenty_moments_is_the_run_that_was_not(tmp_path: Path) -> None:
+    """Checkpoints come every third step, so some kills fall between a promotion and its checkpoint.
+
+    A fourth stage and a demotion make changes of the stage frequent.
+    """
+    names = ("first", "random", "mcts:2", "random")
+    stages = [
+        {"name": f"{i}", "opponent": name, "threshold": 0.5, "min_episodes": 6}
+        for i, name in enumerate(names)
+    ]
+    settings = {
+        "curriculum__stages": json.dumps(stages), "curriculum__demote": "0.45",
+        "curriculum__progression_window": "6", "ppo__num_train_steps": "90", "run__checkpoint_every": "3",
+    }  # fmt: skip
+    whole, killed = train_quietly(staged(tmp_path / "whole", **settings)), tmp_path / "killed"
+    arguments = [str(killed), "20", "7", json.dumps(settings)]
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.gamespiel.killing", *arguments],
+        cwd=ROOT, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    left = json.loads(ended.stdout.splitlines()[-1])
+    assert len(left) == 20
+    assert any(kill["logged_stage"] != kill["stage"] for kill in left if kill["stage"] is not None)
+    assert_same_run(killed, whole)
+    changes = json.loads((checkpoint.find(whole) / checkpoint.SAMPLERS).read_text())["curriculum"]["events"]
+    assert {event["event"] for event in changes} == {"promoted", "demoted"}
 
 
 @pytest.mark.slow

@@ -58,6 +58,29 @@ def test_plain_line() -> None:
     assert plain_line({"step": 1, "rollout/reward": float("nan")}, 9, None) == nothing
 
 
+STAGED = {
+    "curriculum/name": "hard \x1b[31mgames",
+    "curriculum/progress": 0.634,
+    "curriculum/success_rate": 0.44,
+    "replay/share": 0.28125,
+    "replay/size": 1000,
+    "replay/mastered": 12,
+}
+
+
+def test_a_curriculum_is_shown_where_there_is_one(clock: Clock) -> None:
+    line = plain_line({"step": 12, **METRICS, **STAGED}, 100, None)
+    assert line.endswith("dec/s 95  stage hard games  to_threshold 0.63  replays 0.28  left -")
+    with Dashboard(100, console=terminal(), clock=clock) as dashboard:
+        dashboard.update({"step": 1, **METRICS, **STAGED})
+        view = plain()
+        view.print(dashboard._render())
+    body = written(view)
+    assert {len(line) for line in body.splitlines()} == {80}
+    assert re.search(r"stage +hard games.*to threshold +63%.*stage success +44\.0%", body)
+    assert re.search(r"replays +28\.1%.*failures kept +1,000.*mastered +12", body)
+
+
 def test_plain_mode_thins_out_but_keeps_first_and_last(clock: Clock) -> None:
     """One second per step, a line every two: 1, 3, 5, and 6 because it is the last."""
     console = plain(width=40)

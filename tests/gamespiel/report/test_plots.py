@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from gamespiel.report.plots import PANELS, learning_curve, running_mean
+from gamespiel.report.plots import PANELS, learning_curve, running_mean, stage_changes
 
 
 def write(path: Path, rows: list[dict[str, object]]) -> Path:
@@ -39,6 +39,34 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
     path = write(tmp_path / "metrics.jsonl", [{"step": 1, "rollout/reward": 0.5}])
     path.write_text(path.read_text() + '{"step": 2, "roll')
     learning_curve(path, tmp_path / "curve.png")
+
+
+def staged_rows(stages: list[int]) -> list[dict[str, object]]:
+    return [
+        {"step": step, "decisions": 10 * step, "rollout/reward": 0.5, "curriculum/stage": stage}
+        | {"curriculum/name": ("easy", "medium", "hard")[stage]}
+        for step, stage in enumerate(stages, start=1)
+    ]
+
+
+def test_changes_of_the_stage_are_found() -> None:
+    """Also one in the first step, and back; rows of a run without stages have none."""
+    assert stage_changes(staged_rows([1, 1, 2, 1])) == [(0, "medium"), (2, "hard"), (3, "medium")]
+    assert stage_changes(staged_rows([0, 0])) == stage_changes([{"step": 1}, {"step": 2}]) == []
+
+
+def test_promotions_are_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dotted line in each of the four panels at the decisions of the row; one panel has the name."""
+    drawn: list[Figure] = []
+    save = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda own, *a, **k: (drawn.append(own), save(own, *a, **k)))
+    learning_curve(write(tmp_path / "metrics.jsonl", staged_rows([0, 0, 1, 2])), tmp_path / "curve.png")
+    lines = [line.get_xdata() for axes in drawn[0].axes for line in axes.lines if line.get_linestyle() == ":"]
+    assert sorted(x[0] for x in lines) == [30.0] * 4 + [40.0] * 4
+    assert [text.get_text() for axes in drawn[0].axes for text in axes.texts if text.get_rotation()] == [
+        "medium",
+        "hard",
+    ]
 
 
 def test_running_mean() -> None:
