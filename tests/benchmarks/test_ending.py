@@ -24,6 +24,7 @@ SMALLEST: dict[str, list[str]] = {
     "env_speed": ["--games", "leduc_poker", "--seconds", "0.001"],
     "learning_speed": ["--decisions", "1"],
     "promotion": ["--runs", "2"],
+    "scores": ["--games", "goofspiel", "--agents", "random", "--episodes", "1"],
     "trace_blind": ["--known", "6", "--asked", "3"],
     "trace_learning": ["--traces", "1"],
     "trace_speed": ["--rounds", "1"],

@@ -30,6 +30,7 @@ PAGES = [
     "docs/python.md",
     "docs/wrappers.md",
     "docs/curriculum.md",
+    "docs/scores.md",
     "docs/trace.md",
     "docs/games.md",
     "docs/models.md",

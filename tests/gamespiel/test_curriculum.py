@@ -218,7 +218,8 @@ def test_success_scores_are_by_game_or_task(tmp_path: Path) -> None:
 
 def small_three(folder: Path, steps: int, batch: int) -> Config:
     overrides = {
-        "ppo.num_train_steps": str(steps), "ppo.batch_size": str(batch), "run.eval_games": "0",
+        "ppo.num_train_steps": str(steps), "ppo.batch_size": str(batch), "ppo.ppo_epochs": "1",
+        "env.max_turns": "6", "env.rules": "false", "run.eval_games": "0",
         "run.device": "cpu", "run.num_threads": "1", "run.output_dir": str(folder),
     }  # fmt: skip
     return resolve(files=[THREE], overrides=overrides.items())
@@ -226,11 +227,12 @@ def small_three(folder: Path, steps: int, batch: int) -> Config:
 
 @pytest.mark.slow
 def test_the_three_stage_file_runs_on_the_embedded_model(tmp_path: Path) -> None:
-    """All of the file as it is, for two short steps: games, opponents and thresholds are checked at once."""
-    run = train_quietly(small_three(tmp_path / "run", steps=2, batch=2))
+    """All of the file as it is, for two steps of games cut short; every opponent is checked."""
+    run = train_quietly(small_three(tmp_path / "run", steps=2, batch=3))
     rows = read_rows(run / "metrics.jsonl")
     assert [row["curriculum/name"] for row in rows] == ["easy", "easy"]
-    assert rows[-1]["curriculum/stage_episodes"] + round(2 * rows[-1]["replay/share"]) == 4
+    # What is no replay counts for the stage; the first step has nothing to replay.
+    assert rows[-1]["curriculum/stage_episodes"] + round(3 * rows[-1]["replay/share"]) == 6
     assert saved_config(run).curriculum == resolve(files=[THREE]).curriculum
     assert len(saved_config(run).env.task_ids) == 3
 

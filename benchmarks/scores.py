@@ -1,0 +1,96 @@
+"""Measures what simple players score in each game: `python -m benchmarks.scores`.
+
+A uniformly random player and a search of 50 simulations play every game of the task-id table against a random
+opponent, 50 episodes per seat over all of the game's variants. The thresholds of a curriculum can be chosen
+from the success rates. Searches take minutes to hours per game: `--games` and `--agents` measure a part, and
+with `--keep` or `--out` the part takes the place of the same rows in the results that are there.
+
+Ends in one line of JSON, which is also written to a new file in `runs/benchmarks/`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from benchmarks.ending import end, parse
+from benchmarks.machine import machine
+from game_gym.games import TABLE
+from gamespiel.config import resolve
+from gamespiel.evaluation import measure_agent
+from task_gym.errors import OpponentError
+
+AGENTS = ("random", "mcts:50x1")
+
+#: Episodes per seat.
+EPISODES = 50
+
+Row = dict[str, Any]
+
+
+def measured(game: str, agent: str, episodes: int, seed: int) -> Row:
+    """Returns the row of a player in a game: shares with 95% intervals, or why it cannot play the game."""
+    overrides = [
+        ("env.allowed_game_indices", str(TABLE.index(game))),
+        ("env.opponent", "random"),
+        ("run.seed", str(seed)),
+    ]
+    row: Row = {"game": game, "agent": agent, "opponent": "random", "seed": seed}
+    started = time.perf_counter()
+    try:
+        found = measure_agent(resolve(overrides=overrides), agent, episodes, Console(stderr=True)).get("all")
+    except OpponentError as error:
+        return row | {"refused": str(error)}
+    row |= {"seconds": round(time.perf_counter() - started, 1), "episodes_per_seat": episodes}
+    if found is None:
+        return row | {"refused": "every episode was a fault"}
+    return row | {
+        "episodes": found.episodes,
+        "faults": found.faults,
+        "score": list(found.score),
+        "success": list(found.success),
+        "turns": found.length,
+    }
+
+
+def merged(before: Iterable[Row], new: Iterable[Row]) -> list[Row]:
+    """Returns all rows in the order of the games and agents; a new row replaces one of its game and agent."""
+    rows = {(row["game"], row["agent"]): row for row in [*before, *new]}
+    agents = [*AGENTS, *sorted({agent for _, agent in rows} - set(AGENTS))]
+    return [rows[game, agent] for game in TABLE for agent in agents if (game, agent) in rows]
+
+
+def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
+    """Runs the benchmark; returns its results."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--games", nargs="+", choices=TABLE, default=TABLE, metavar="GAME", help="[all]")
+    parser.add_argument("--agents", nargs="+", default=AGENTS, metavar="NAME", help=f"[{' '.join(AGENTS)}]")
+    parser.add_argument("--episodes", type=int, default=EPISODES, help=f"episodes per seat [{EPISODES}]")
+    parser.add_argument("--seed", type=int, default=0, help="[0]")
+    given = parse(parser, argv)
+    place = None if given.out is None or given.out.suffix == ".json" else given.out / "scores.json"
+    before = earlier(place or given.out)
+    rows = [
+        measured(game, agent, given.episodes, given.seed) | {"machine": machine()}
+        for game in given.games
+        for agent in given.agents
+    ]
+    return end({"benchmark": "scores", "rows": merged(before, rows)}, given.out)
+
+
+def earlier(path: Path | None) -> list[Row]:
+    """Returns the rows of results that are there already."""
+    if path is None or not path.is_file():
+        return []
+    found: list[Row] = json.loads(path.read_text(encoding="utf-8"))["rows"]
+    return found
+
+
+if __name__ == "__main__":
+    main()
