@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -64,8 +64,7 @@ class Starts:
         found = {
             f"{prefix}/{name}": value
             for prefix, sampler in self._samplers.items()
-            for name, value in sampler.stats().items()
-            if isinstance(value, SHOWN)
+            for name, value in _flat(sampler.stats())
         }
         return found | ({"replay/share": self._replayed} if self.failures is not None else {})
 
@@ -88,3 +87,11 @@ class Starts:
         """The samplers that there are, by the prefix of their metrics."""
         both = {"curriculum": self.stages, "replay": self.failures}
         return {prefix: sampler for prefix, sampler in both.items() if sampler is not None}
+
+
+def _flat(stats: State) -> Iterator[tuple[str, float | str]]:
+    """Yields the numbers and names of a sampler; those of a mapping in it as NAME/KEY."""
+    for name, value in stats.items():
+        for key, inner in value.items() if isinstance(value, Mapping) else [("", value)]:
+            if isinstance(inner, SHOWN):
+                yield f"{name}/{key}" if key else name, inner

@@ -11,7 +11,15 @@ from gamespiel.config import Config, InvalidValueError
 from gamespiel.config import Stage as StageConfig
 from gamespiel.kinds import kind_of
 from gamespiel.kinds.base import names_of
-from task_gym.samplers import Failures, Stage, Stages
+from task_gym.samplers import (
+    Failures,
+    LearningProgress,
+    PrioritizedLevelReplay,
+    Sampler,
+    Stage,
+    Stages,
+    Uniform,
+)
 
 Ranges = list[tuple[int, int]]
 
@@ -57,15 +65,7 @@ def make_starts(config: Config) -> Starts | None:
     stages = failures = None
     if section.stages:
         kind.check_opponents(config.env, stage_opponents(config))
-        stages = Stages(
-            [_stage(config, stage) for stage in section.stages],
-            seed=config.run.seed,
-            progression_window=section.progression_window,
-            promote=section.promote,
-            earlier_share=section.earlier_share,
-            demote=section.demote,
-            success_scores=scores,
-        )
+        stages = _make_sampler(config, scores)
     if section.failure_replay_prob > 0:
         failures = Failures(
             section.failure_buffer_size,
@@ -74,7 +74,27 @@ def make_starts(config: Config) -> Starts | None:
             seed=config.run.seed,
             success_scores=scores,
         )
-    return Starts(stages, failures) if stages or failures else None
+    return None if stages is None and failures is None else Starts(stages, failures)
+
+
+def _make_sampler(config: Config, scores: dict[str | int, float]) -> Sampler:
+    section, seed = config.curriculum, config.run.seed
+    stages = [_stage(config, stage) for stage in section.stages]
+    if section.sampler == "uniform":
+        return Uniform(stages, seed=seed, success_scores=scores)
+    if section.sampler == "learning_progress":
+        return LearningProgress(stages, seed=seed, success_scores=scores)
+    if section.sampler == "level_replay":
+        return PrioritizedLevelReplay(stages, seed=seed)
+    return Stages(
+        stages,
+        seed=seed,
+        progression_window=section.progression_window,
+        promote=section.promote,
+        earlier_share=section.earlier_share,
+        demote=section.demote,
+        success_scores=scores,
+    )
 
 
 def stage_opponents(config: Config) -> Sequence[str]:

@@ -86,6 +86,11 @@ def _check_stages(config: Config) -> None:
     stages = config.curriculum.stages
     names = [stage.name for stage in stages]
     for i, stage in enumerate(stages):
+        if config.curriculum.sampler != "stages" and (stage.threshold or stage.min_episodes):
+            raise ConfigError(
+                f"curriculum.stages[{i}] has a threshold or min_episodes, which curriculum.sampler = "
+                f"{config.curriculum.sampler!r} has no use for: leave them out"
+            )
         if stage.name in names[:i]:
             where = f"curriculum.stages[{i}]"
             raise ConfigError(f"{where}.name must differ from the other stages', not be {stage.name!r} again")
@@ -115,8 +120,9 @@ def notices(config: Config) -> list[str]:
 
 def _curriculum_notices(config: Config) -> list[str]:
     own, default, kind = config.curriculum, CurriculumConfig(), kind_of(config.env)
+    one_by_one = ("progression_window", "promote", "earlier_share", "demote")
     needs = {
-        "stages": ("progression_window", "promote", "earlier_share", "demote"),
+        "stages": ("sampler", *one_by_one),
         "failure_replay_prob": ("failure_buffer_size", "max_replays"),
     }
     found = [
@@ -126,6 +132,13 @@ def _curriculum_notices(config: Config) -> list[str]:
         for name in names
         if getattr(own, name) != getattr(default, name)
     ]
+    if own.stages and own.sampler != "stages":
+        idle = (*one_by_one, "success_scores") if own.sampler == "level_replay" else one_by_one
+        found += [
+            f"curriculum.{name} = {getattr(own, name)!r} has no effect on curriculum.sampler = {own.sampler}."
+            for name in idle
+            if getattr(own, name) != getattr(default, name)
+        ]
     if own.success_scores and not (own.stages or own.failure_replay_prob):
         found.append("curriculum.success_scores has no effect without stages or failure replay.")
     if not kind.has_opponents and any(stage.opponent is not None for stage in own.stages):

@@ -92,6 +92,9 @@ class CurriculumConfig:
         "of each stage: name; task_id_range or task_ids (null: those of env), in traces also level and "
         "family; opponent (null: that of env); threshold (null: 0.70); min_episodes (null: a window)",
     )
+    sampler: Literal["stages", "uniform", "learning_progress", "level_replay"] = key(
+        "stages", "what draws from the stages: stages, one after the other; the others take them as groups"
+    )
     promote: Literal["rate", "confidence"] = key(
         "rate", "what must reach the threshold: the success rate, or the lower end of its 95% interval"
     )

@@ -28,7 +28,8 @@ class Asked:
         return []
 
     def stats(self) -> State:
-        return {"heard": len(self.heard), "names": ["a list is not shown"], "label": "x"}
+        shares = {"easy": 0.25, "hard": 0.75}
+        return {"heard": len(self.heard), "names": ["a list is not shown"], "label": "x", "shares": shares}
 
     def state_dict(self) -> State:
         return {"heard": len(self.heard)}
@@ -72,7 +73,8 @@ def test_outcomes_are_told_in_the_order_of_episodes_with_what_was_played() -> No
     assert [outcome.success for outcome in stages.heard] == [True, False]
     assert starts.metrics() == {
         "curriculum/heard": 2, "curriculum/label": "x", "replay/heard": 2, "replay/label": "x",
-        "replay/share": 0.5,
+        "curriculum/shares/easy": 0.25, "curriculum/shares/hard": 0.75,
+        "replay/shares/easy": 0.25, "replay/shares/hard": 0.75, "replay/share": 0.5,
     }  # fmt: skip
 
 

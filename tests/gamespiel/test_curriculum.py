@@ -12,7 +12,7 @@ import pytest
 from gamespiel import assembly
 from gamespiel.agents import checkpoint
 from gamespiel.agents.loggers import read_rows
-from gamespiel.config import Config, InvalidValueError, from_dict, notices, resolve, saved_config
+from gamespiel.config import Config, ConfigError, InvalidValueError, from_dict, notices, resolve, saved_config
 from gamespiel.curriculum import make_starts, with_tasks_of_stages
 from gamespiel.evaluation import evaluate
 from gamespiel.options import EvalOptions
@@ -180,6 +180,33 @@ def test_what_has_no_effect_is_noticed() -> None:
         "curriculum.demote = 0.2 has no effect without curriculum.stages.",
         "curriculum.max_replays = 3 has no effect without curriculum.failure_replay_prob.",
     ]
+
+
+GROUPS = [{"name": "one", "opponent": "first"}, {"name": "other", "opponent": "random"}]
+
+
+@pytest.mark.parametrize(
+    ("sampler", "metric"),
+    [
+        ("uniform", "curriculum/probabilities/one"),
+        ("learning_progress", "curriculum/probabilities/one"),
+        ("level_replay", "curriculum/levels"),
+    ],
+)
+def test_other_samplers_take_the_stages_as_groups(sampler: str, metric: str) -> None:
+    config = from_dict({"stages": GROUPS, "sampler": sampler}, base=resolve("tiny"))
+    starts = make_starts(config)
+    assert starts is not None
+    drawn = starts.draw(0, range(40))
+    assert {start.opponent for start in drawn} == {"first", "random"}
+    assert starts.metrics()[metric] == (0 if sampler == "level_replay" else 0.5)
+
+
+def test_groups_have_no_thresholds() -> None:
+    with pytest.raises(ConfigError, match=r"stages\[0\] has a threshold or min_episodes, which .*'uniform'"):
+        from_dict({"stages": [{"name": "a", "threshold": 0.5}], "sampler": "uniform"})
+    idle = from_dict({"stages": GROUPS, "sampler": "uniform", "demote": 0.2})
+    assert notices(idle) == ["curriculum.demote = 0.2 has no effect on curriculum.sampler = uniform."]
 
 
 def test_a_stage_without_a_threshold_has_the_default() -> None:

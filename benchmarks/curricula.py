@@ -1,0 +1,138 @@
+"""Compares curricula on five games: `python -m benchmarks.curricula`.
+
+The embedded model learns five games against a random opponent with the same number of decisions. Each
+curriculum draws the games in its own way: all equally often, one after the other, by how open a start is, or
+by how fast a game is learned. The measure is the score on held-out seeds of all games.
+
+Ends in one line of JSON, which is also written to a new file in `runs/benchmarks/`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from stable_baselines3.common.logger import Logger
+
+from benchmarks.ending import end, parse
+from benchmarks.machine import machine
+from gamespiel.agents.stats import mean_interval
+from gamespiel.assembly import make_algorithm
+from gamespiel.config import Config, resolve
+from gamespiel.evaluation import measure_policy
+
+GAMES: Mapping[str, int] = {
+    "leduc_poker": 200_000_000,
+    "phantom_ttt": 1_600_000_000,
+    "goofspiel": 0,
+    "hex": 600_000_000,
+    "liars_dice": 100_000_000,
+}
+"""Task ids of the games, in the order of the stages."""
+
+THRESHOLD = 0.55
+"""Of each stage but the last, by the lower end of the interval over 400 episodes."""
+
+SAMPLERS = ("uniform", "stages", "level_replay", "learning_progress")
+
+DECISIONS = 300_000
+
+
+def configured(sampler: str, seed: int) -> Config:
+    """Returns the configuration of a run: that of the preset `tiny-curriculum`, with five games."""
+    stages: list[dict[str, Any]] = [
+        {"name": game, "task_ids": [task], "opponent": "random"} for game, task in GAMES.items()
+    ]
+    if sampler == "stages":
+        for stage in stages[:-1]:
+            stage["threshold"] = THRESHOLD
+    overrides = {
+        "env.task_ids": json.dumps(list(GAMES.values())),
+        "curriculum.sampler": sampler,
+        "curriculum.stages": json.dumps(stages),
+        "curriculum.failure_replay_prob": "0",
+        "ppo.lr_schedule": "constant",
+        "ppo.ent_schedule": "constant",
+        "ppo.learning_rate": "1e-3",
+        "run.seed": str(seed),
+        "run.device": "cpu",
+    }
+    return resolve("tiny-curriculum", overrides=overrides.items())
+
+
+def learned(sampler: str, seed: int, decisions: int, episodes: int) -> dict[str, Any]:
+    """Trains, and returns the scores by game on held-out seeds."""
+    config, quiet = configured(sampler, seed), Console(file=io.StringIO())
+    started = time.perf_counter()
+    model = make_algorithm(config)
+    model.set_logger(Logger(None, []))
+    model.learn(total_timesteps=decisions)
+    trained = time.perf_counter() - started
+    found = measure_policy(config, model.policy, episodes, quiet)
+    assert model.starts is not None
+    row: dict[str, Any] = {
+        "sampler": sampler,
+        "seed": seed,
+        "decisions": model.num_timesteps,
+        "seconds": round(trained, 1),
+        "scores": {game: list(found[game].score) for game in GAMES if game in found},
+        "curriculum": model.starts.metrics(),
+    }
+    # Each game counts the same, whatever its share of the episodes that were drawn.
+    row["score"] = sum(score[0] for score in row["scores"].values()) / max(1, len(row["scores"]))
+    print(f"{sampler}, seed {seed}: {row['score']:.3f}", flush=True)
+    return row
+
+
+def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Returns the mean score of each sampler over the seeds, and its difference from uniform by seed."""
+    scores: dict[str, dict[int, float]] = {}
+    for row in rows:
+        scores.setdefault(row["sampler"], {})[row["seed"]] = row["score"]
+    found: dict[str, Any] = {}
+    for sampler, own in scores.items():
+        even = scores.get("uniform", {})
+        differences = [score - even[seed] for seed, score in own.items() if seed in even]
+        found[sampler] = {
+            "score": _interval(list(own.values())),
+            "against_uniform": _interval(differences) if sampler != "uniform" and differences else None,
+        }
+    return found
+
+
+def _interval(values: Sequence[float]) -> list[float | None]:
+    """Returns mean and 95% interval; one value has no interval."""
+    mean, low, high = mean_interval(values)
+    return [mean, low, high] if len(values) > 1 else [mean, None, None]
+
+
+def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
+    """Runs the benchmark; returns its results."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--samplers", nargs="+", choices=SAMPLERS, default=SAMPLERS, metavar="NAME")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2], metavar="N", help="[0 1 2]")
+    parser.add_argument("--decisions", type=int, default=DECISIONS, help=f"per run [{DECISIONS}]")
+    parser.add_argument("--episodes", type=int, default=500, help="held-out episodes per seat [500]")
+    parser.add_argument("--threads", type=int, help="CPU threads [torch decides]")
+    given = parse(parser, argv)
+    if given.threads is not None:
+        torch.set_num_threads(given.threads)
+    place: Path | None = given.out
+    rows = [
+        learned(sampler, seed, given.decisions, given.episodes)
+        for seed in given.seeds
+        for sampler in given.samplers
+    ]
+    results = {"benchmark": "curricula", "machine": machine(), "summary": summary(rows), "rows": rows}
+    return end(results, place)
+
+
+if __name__ == "__main__":
+    main()
