@@ -22,8 +22,6 @@ from rich.console import Console
 from benchmarks.ending import end, parse
 from benchmarks.machine import machine
 from game_gym.games import TABLE
-from gamespiel.config import resolve
-from gamespiel.evaluation import measure_agent
 from task_gym.errors import OpponentError
 
 AGENTS = ("random", "mcts:50x1")
@@ -36,6 +34,9 @@ Row = dict[str, Any]
 
 def measured(game: str, agent: str, episodes: int, seed: int) -> Row:
     """Returns the row of a player in a game: shares with 95% intervals, or why it cannot play the game."""
+    from gamespiel.config import resolve  # here, because the page that shows the results needs no PyTorch
+    from gamespiel.evaluation import measure_agent
+
     overrides = [
         ("env.allowed_game_indices", str(TABLE.index(game))),
         ("env.opponent", "random"),
