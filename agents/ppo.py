@@ -126,9 +126,7 @@ class LLMPPO(OnPolicyAlgorithm):
         self.kl = kl or AdaptiveKLController(chosen.init_kl_coef, chosen.target_kl, horizon)
         named = hyperparameters is not None or "num_train_steps" in changes
         self.total_steps = chosen.num_train_steps if total_steps is None and named else total_steps
-        self.starts = starts
-        self.step = 0
-        self.seconds = 0.0
+        self.starts, self.step, self.seconds = starts, 0, 0.0
         self.last_episode: Episode | None = None
         #: The token budget in force of forwards with gradients.
         self.tokens_per_backward = chosen.tokens_per_backward
