@@ -25,6 +25,13 @@ from gamespiel.kinds import KINDS
 from gamespiel.options import DECODERS, EvalOptions
 from gamespiel.serving.options import KINDS as SERVED
 from gamespiel.serving.options import ServeOptions
+from gamespiel.terminal.commands import (
+    add_games_options,
+    add_play_options,
+    add_trace_options,
+    add_watch_options,
+    game_flags,
+)
 from gamespiel.usage import config_help
 from task_gym.errors import TaskGymError
 
@@ -112,7 +119,15 @@ def build_parser() -> argparse.ArgumentParser:
     serve.has_keys = False
     _add_serve_options(serve)
 
-    for sub in (train, evaluate, schema, serve):
+    games, play = command("games", run_games), command("play", run_play)
+    watch, trace = command("watch", run_watch), command("trace", run_trace)
+    games.has_keys = play.has_keys = watch.has_keys = trace.has_keys = False
+    add_games_options(games)
+    add_play_options(play)
+    add_watch_options(watch)
+    add_trace_options(trace)
+
+    for sub in (train, evaluate, schema, serve, games, play, watch, trace):
         sub.set_defaults(flags=[flag for action in sub._actions for flag in action.option_strings])
     return parser
 
@@ -254,15 +269,13 @@ def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
 
 def run_schema(args: argparse.Namespace, overrides: Overrides) -> None:
     """Print the JSON schema of configuration files."""
-    if overrides:
-        raise unknown("option", f"--{overrides[0][0]}", args.flags)
+    _refuse(overrides, args)
     print(json.dumps(file_schema(), indent=2, ensure_ascii=False))
 
 
 def run_serve(args: argparse.Namespace, overrides: Overrides) -> None:
     """Serve games or traces over HTTP, for affinetes' clients."""
-    if overrides:
-        raise unknown("option", f"--{overrides[0][0]}", args.flags)
+    _refuse(overrides, args)
     options = ServeOptions(
         args.env, args.host, args.port, args.source, args.max_sessions, args.idle_s, args.max_body
     )
@@ -270,6 +283,61 @@ def run_serve(args: argparse.Namespace, overrides: Overrides) -> None:
     from gamespiel.serving.run import serve
 
     serve(options)
+
+
+def run_games(args: argparse.Namespace, overrides: Overrides) -> None:
+    """List the games."""
+    _refuse(overrides, args)
+
+    from rich.console import Console
+
+    from gamespiel.terminal.catalogue import show_games
+
+    show_games(Console(), as_json=args.json)
+
+
+def run_play(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Play a game in the terminal."""
+    flags = game_flags(args)
+    given = {key for key, value in [*flags, *overrides] if value is not None}
+    if args.checkpoint is None and not given & {"env.game", "env.task_id", "env.task_ids"}:
+        raise ConfigError("what is played? give --game NAME, --task_id N or --checkpoint RUN")
+    config, _ = _resolve(args, flags, overrides, {}, run=args.checkpoint, option="--checkpoint")
+
+    from gamespiel.terminal.play import play
+
+    play(config.env, seed=args.seed, checkpoint=args.checkpoint)
+
+
+def run_watch(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Watch a trained policy play, move by move."""
+    config, _ = _resolve(args, game_flags(args), overrides, {}, run=args.checkpoint, option="--checkpoint")
+
+    from gamespiel.terminal.watch import watch
+
+    watch(
+        config.env,
+        args.checkpoint,
+        episodes=args.episodes,
+        seed=args.seed,
+        greedy=args.greedy,
+        delay=args.delay,
+    )
+
+
+def run_trace(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Say what a program prints, and see the scores."""
+    _refuse(overrides, args)
+
+    from gamespiel.terminal.trace import trace
+
+    trace(task_id=args.task_id, level=args.level, family=args.family, seed=args.seed)
+
+
+def _refuse(overrides: Overrides, args: argparse.Namespace) -> None:
+    """Raises if configuration keys are given to a command that has none."""
+    if overrides:
+        raise unknown("option", f"--{overrides[0][0]}", args.flags)
 
 
 def _resolve(

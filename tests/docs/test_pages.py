@@ -19,6 +19,7 @@ import pytest
 
 import game_gym.opponents  # noqa: F401  (registers them, before the registry is copied)
 from game_gym.games import DECLARED
+from gamespiel.cli import build_parser, split_overrides
 from task_gym import opponents
 from tests.gamespiel.conftest import finished, one_thread
 
@@ -34,6 +35,7 @@ PAGES = [
     "docs/trace.md",
     "docs/games.md",
     "docs/models.md",
+    "docs/terminal.md",
 ]
 SESSIONS = ["README.md", "docs/python.md", "docs/wrappers.md", "docs/curriculum.md"]
 """Pages whose Python blocks are one session; the examples of the generated pages are tested in tests/docs."""
@@ -121,6 +123,9 @@ def test_other_commands_are_read_by_their_own_parsers(line: str, monkeypatch: py
     program, *arguments = shlex.split(line)
     if program == "make":
         subprocess.run(["make", "--dry-run", *arguments], cwd=ROOT, check=True, capture_output=True)
+        return
+    if program == "gamespiel":
+        build_parser().parse_args(split_overrides(arguments)[0])
         return
     assert (program, arguments[0]) == ("python", "-m"), f"who reads {line!r}?"
     module = importlib.import_module(arguments[1])

@@ -1,0 +1,83 @@
+"""``gamespiel games``: the declared games with their sizes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pyspiel
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from game_gym.games import DECLARED, TABLE
+from game_gym.spec import GameSpec, load_variant
+from game_gym.task import encode
+
+
+def catalogue() -> list[dict[str, Any]]:
+    """Returns the declared games as plain data: those of the task-id table in its order, then the others."""
+    names = [*TABLE, *(name for name in DECLARED if name not in TABLE)]
+    return [_described(DECLARED[name]) for name in names]
+
+
+def _described(spec: GameSpec) -> dict[str, Any]:
+    variants = [load_variant(spec, spec.params(config)) for config in range(spec.variants)]
+    kind = variants[0].game.get_type()
+    actions = [variant.actions for variant in variants]
+    lengths = [variant.game.max_game_length() for variant in variants]
+    return {
+        "game": spec.name,
+        "first_task_id": encode(spec.name, 0) if spec.name in TABLE else None,
+        "players": variants[0].players,
+        "perfect_information": kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION,
+        "chance": kind.chance_mode != pyspiel.GameType.ChanceMode.DETERMINISTIC,
+        "simultaneous": kind.dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS,
+        "actions": [min(actions), max(actions)],
+        "moves_at_most": [min(lengths), max(lengths)],
+        "variants": [spec.params(config) for config in range(spec.variants)],
+        "parameters": {name: list(values) for name, values in spec.allowed.items()},
+        "budget": None if spec.budget is None else [spec.budget.simulations, spec.budget.rollouts],
+    }
+
+
+def show_games(console: Console, *, as_json: bool) -> None:
+    """Prints the declared games as a table, or as JSON."""
+    games = catalogue()
+    if as_json:
+        print(json.dumps(games, indent=2, ensure_ascii=False))
+        return
+    console.print(_table(games))
+    console.print(
+        "c: with chance; s: simultaneous moves. moves: at most, by all players. search: simulations x "
+        "rollouts per move of the opponent mcts. Any other OpenSpiel game is played by its name too."
+    )
+
+
+def _table(games: Sequence[dict[str, Any]]) -> Table:
+    """Returns a table for 60 columns or more."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
+    table.add_column("game", no_wrap=True)
+    table.add_column("seats", justify="right", no_wrap=True)
+    table.add_column("infor-\nmation", min_width=7)  # its marks may go below the word
+    for name in ("actions", "moves", "vari-\nants", "search"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for game in games:
+        marks = "".join(mark for mark, key in (("c", "chance"), ("s", "simultaneous")) if game[key])
+        information = "perfect" if game["perfect_information"] else "hidden"
+        table.add_row(
+            game["game"],
+            str(game["players"]),
+            f"{information} {marks}".rstrip(),
+            _range(game["actions"]),
+            _range(game["moves_at_most"]),
+            str(len(game["variants"])),
+            "-" if game["budget"] is None else "x".join(map(str, game["budget"])),
+        )
+    return table
+
+
+def _range(bounds: Sequence[int]) -> str:
+    least, most = bounds
+    return str(least) if least == most else f"{least}-{most}"

@@ -1,0 +1,85 @@
+"""``gamespiel trace``: a person says what a program prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import zip_longest
+from typing import Any
+
+import gymnasium as gym
+from rich import box
+from rich.console import Console
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+import trace_gym  # noqa: F401  (registers CodeTrace-v0)
+from gamespiel.terminal.screen import box_of, rule
+
+END = "."
+"""The line that ends an answer, as the end of input does."""
+
+
+def trace(
+    *,
+    task_id: int | None = None,
+    level: int | None = None,
+    family: str | None = None,
+    seed: int | None = None,
+    console: Console | None = None,
+    read: Callable[[str], str] | None = None,
+) -> dict[str, Any]:
+    """Shows a program, asks for its output and shows the scores; returns the last info.
+
+    Args:
+        task_id: The task; None draws one.
+        level: Draws among tasks of this level.
+        family: Draws among tasks of this family.
+        seed: The seed of the draw.
+        console: Where to print.
+        read: Asks for a line, as ``input`` does; None for ``input``.
+
+    Raises:
+        TaskGymError: there is no such task.
+    """
+    console = console or Console()
+    env: Any = gym.make("CodeTrace-v0", disable_env_checker=True, task_id=task_id, level=level, family=family)
+    _, info = env.reset(seed=seed)
+    asked = env.unwrapped.trace
+    console.print(Text(f"task {info['task_id']}: {info['family']}, level {info['level']}", style="bold"))
+    console.print(Syntax(asked.code.rstrip("\n"), "python", background_color="default", word_wrap=True))
+    if asked.stdin:
+        console.print(rule("standard input"))
+        console.print(box_of(asked.stdin.rstrip("\n")))
+    console.print(f"What does it print? End with a line that is only {END!r}, or with Ctrl-D.")
+    reply = "".join(f"{line}\n" for line in _lines(read or input))
+    *_, info = env.step(reply)
+    console.print(rule("your output | true output"))
+    console.print(_compared(reply, info["truth"]))
+    for scoring, score in info["by_scoring"].items():
+        console.print(f"{scoring:<8}{score:.3f}")
+    env.close()
+    return dict(info)
+
+
+def _lines(read: Callable[[str], str]) -> Iterator[str]:
+    while True:
+        try:
+            line = read("")
+        except EOFError:
+            return
+        if line == END:
+            return
+        yield line
+
+
+def _compared(reply: str, truth: str) -> Table:
+    """Returns the answer's lines beside the true ones, with a mark at each that differs."""
+    table = Table(box=box.SIMPLE, show_header=False, show_edge=False, pad_edge=False)
+    table.add_column(width=1)
+    table.add_column(overflow="fold")
+    table.add_column(overflow="fold")
+    for given, true in zip_longest(reply.splitlines(), truth.splitlines()):
+        right = given is not None and true is not None and given.rstrip() == true.rstrip()
+        table.add_row(" " if right else "x", Text(given or ""), Text(true or ""))
+    return table

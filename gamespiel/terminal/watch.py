@@ -1,0 +1,112 @@
+"""``gamespiel watch``: a trained policy plays, move by move."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.text import Text
+
+from gamespiel.agents.policy import LLMPolicy, PolicySample, ReplySample
+from gamespiel.assembly import make_one_env
+from gamespiel.config import EnvConfig, InvalidValueError
+from gamespiel.playing import load_policy
+from gamespiel.report.text import clean
+from gamespiel.terminal.screen import box_of, menu, position, rule
+
+
+def watch(
+    config: EnvConfig,
+    checkpoint: Path,
+    *,
+    episodes: int = 1,
+    seed: int = 0,
+    greedy: bool = False,
+    delay: float = 0.0,
+    console: Console | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> list[dict[str, Any]]:
+    """Plays episodes with a run's policy and prints every turn; returns the last info of each.
+
+    Args:
+        config: What is played: the run's own, with changes.
+        checkpoint: A run's folder, or one of its checkpoints.
+        episodes: Number of episodes; they have the seeds ``seed``, ``seed + 1``, ...
+        seed: The first seed, of the environment and of the policy's draws.
+        greedy: Whether the most probable action or token is taken.
+        delay: Seconds between turns.
+        console: Where to print.
+        sleep: Waits.
+
+    Raises:
+        TaskGymError: the run cannot be loaded or does not fit.
+    """
+    console = console or Console()
+    if episodes < 1:
+        raise InvalidValueError(f"--episodes must be at least 1, not {episodes}")
+    if delay < 0:
+        raise InvalidValueError(f"--delay must be at least 0 seconds, not {delay}")
+    env = make_one_env(config)
+    policy = load_policy(checkpoint, env)
+    infos = []
+    for episode in range(episodes):
+        infos.append(_episode(env, policy, seed + episode, greedy, lambda: sleep(delay), console))
+    results = [info["result"] for info in infos]
+    if episodes > 1:
+        counts = ", ".join(f"{results.count(name)} {name}" for name in dict.fromkeys(results))
+        console.print(f"{episodes} episodes: {counts}")
+    env.close()
+    return infos
+
+
+def _episode(
+    env: Any, policy: LLMPolicy, seed: int, greedy: bool, wait: Callable[[], None], console: Console
+) -> dict[str, Any]:
+    """Plays one episode; returns the last info."""
+    observation, info = env.reset(seed=seed)
+    console.print(Text(f"{info['game']} against {info['opponent']}, seed {seed}", style="bold"))
+    rng, turn = np.random.default_rng(seed), 0
+    while "result" not in info:
+        turn += 1
+        console.print(rule(f"turn {turn}, Player {info['seat']}"))
+        console.print(box_of(_shown(env, observation, info)))
+        mask = None if policy.writer is not None else np.asarray(info["action_mask"], dtype=bool)[None]
+        drawn = (
+            policy.best([observation], mask)
+            if greedy
+            else policy.sample([observation], mask, lambda depth: rng.random(1))
+        )
+        given = _told(policy, observation, info, drawn, console)
+        wait()
+        observation, _, _, _, info = env.step(given)
+        if "error" in info:
+            console.print(Text(f"illegal: {info['error']['message']}", style="bold"))
+    console.print(rule("end"))
+    console.print(box_of(clean(observation)))
+    return dict(info)
+
+
+def _shown(env: Any, observation: str, info: dict[str, Any]) -> str:
+    local = env.unwrapped
+    return position(env, observation, info) if hasattr(local, "variant") else clean(observation)
+
+
+def _told(
+    policy: LLMPolicy, observation: str, info: dict[str, Any], drawn: Any, console: Console
+) -> int | str:
+    """Prints the decision with the policy's probabilities and value; returns the action or the reply."""
+    if isinstance(drawn, ReplySample):
+        reply = drawn.replies[0].text
+        console.print(Text(f"reply: {clean(reply)}", style="bold"))
+        given: int | str = reply
+    else:
+        assert isinstance(drawn, PolicySample)
+        given = int(drawn.actions[0])
+        (odds,) = policy.distribution([observation], [info["legal_actions"]])
+        console.print(menu(info, odds.tolist(), chosen=given))
+    console.print(Text(f"expects a score of {float(drawn.values[0]):.3f}", style="dim"))
+    return given

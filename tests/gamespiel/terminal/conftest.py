@@ -1,0 +1,43 @@
+"""The finished run of the other tests of this room, and a terminal of 60 columns."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable
+
+import pytest
+from rich.console import Console
+
+from tests.gamespiel.conftest import finished, one_thread
+
+__all__ = ["finished", "one_thread"]
+
+WIDTH = 60
+
+
+@pytest.fixture
+def console() -> Console:
+    """A console that is no terminal, 60 columns wide; ``console.file`` has what was printed."""
+    return Console(file=io.StringIO(), width=WIDTH)
+
+
+def printed(console: Console) -> str:
+    """Returns what was printed, after a check of what is true of everything printed there."""
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    assert "\x1b" not in text  # no colours where nobody sees them
+    assert max(map(len, text.splitlines())) <= WIDTH
+    return text
+
+
+def typed(lines: Iterable[str]) -> Callable[[str], str]:
+    """Returns a reader of these lines, and then of the end of input."""
+    rest = iter(lines)
+
+    def read(prompt: str) -> str:
+        try:
+            return next(rest)
+        except StopIteration:
+            raise EOFError from None
+
+    return read

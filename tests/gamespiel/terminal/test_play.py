@@ -1,0 +1,114 @@
+"""``gamespiel play``: what a person types, and what is shown."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import pytest
+from rich.console import Console
+
+from gamespiel.cli import main
+from gamespiel.config import resolve, saved_config
+from gamespiel.config.sections import EnvConfig
+from gamespiel.terminal.play import play, understand
+from tests.gamespiel.terminal.conftest import printed, typed
+
+
+def env_of(**keys: str) -> EnvConfig:
+    return resolve(overrides=[(f"env.{key}", value) for key, value in keys.items()]).env
+
+
+def test_a_game_to_the_end(console: Console) -> None:
+    # In tic_tac_toe the opponent "first" takes the lowest free cell. Seat 0 takes 4, 2 and 6: a diagonal.
+    config = env_of(game="tic_tac_toe", opponent="first")
+    info = play(config, seed=0, console=console, read=typed(["4", "2", "6"]))
+    assert (info["result"], info["history"]) == ("win", [4, 0, 2, 1, 6])
+    shown = printed(console)
+    assert shown.startswith("tic_tac_toe against first, seed 0. Type help for help.\n")
+    assert re.findall(r"turn (\d), you are Player (\d)", shown) == [("1", "0"), ("2", "0"), ("3", "0")]
+    assert "Result: win" in shown
+    _, table = shown.split("── transcript")
+    rows = [line.split("  ") for line in table.splitlines() if line[:1].isdigit()]
+    players = [[part.strip() for part in row if part.strip()][1] for row in rows]
+    assert players == ["you (Player 0)", "Player 1", "you (Player 0)", "Player 1", "you (Player 0)"]
+
+
+def test_names_commands_and_mistakes(console: Console) -> None:
+    lines = ["help", "rules", "rais", "7", "fold", "call", "quit"]
+    # Seed 1 plays seat 1: Player 0 calls, so that there is nothing to fold.
+    info = play(env_of(game="leduc_poker", opponent="first"), seed=1, console=console, read=typed(lines))
+    shown = printed(console)
+    assert "part of a name: list the actions that have it" in shown
+    assert shown.count("2  Raise") == 3  # the menus of two turns, and that of "rais"
+    assert "Leduc poker for 2 players." in shown  # the rules
+    assert "'7' is no legal action; legal: 1, 2." in shown and "'fold' is no legal action" in shown
+    assert "given up" in shown and "result" not in info
+
+
+def test_the_end_of_input_gives_up_and_shows_the_moves_so_far(console: Console) -> None:
+    play(env_of(game="tic_tac_toe", opponent="first"), seed=0, console=console, read=typed(["4"]))
+    shown = printed(console)
+    assert "given up" in shown
+    assert len([line for line in shown.split("transcript")[1].splitlines() if line[:1].isdigit()]) == 2
+
+
+def test_simultaneous_and_long_menus(console: Console) -> None:
+    play(env_of(game="goofspiel"), seed=3, console=console, read=typed(["4"]))
+    play(env_of(game="amazons"), seed=0, console=console, read=typed(["moves"]))
+    assert "[P1]Bid: 5" in printed(console)  # brackets are no markup
+
+
+def legal(**more: Any) -> tuple[Any, dict[str, Any]]:
+    env = gym.make("GameSpiel-v0", game="leduc_poker", opponent="first")
+    _, info = env.reset(seed=0)
+    return env, {**info, **more}
+
+
+@pytest.mark.parametrize(
+    ("line", "action"), [("1", 1), (" Raise ", 2), ("raise", 2), ("0", None), ("²", None), ("1.0", None)]
+)
+def test_what_is_an_action(line: str, action: int | None) -> None:
+    env, info = legal()  # the first turn of Leduc poker: call or raise
+    assert understand(line, env, info).action == action
+
+
+def test_a_name_of_two_actions_is_not_guessed() -> None:
+    env, info = legal(legal_actions=[3, 4], admissible_commands=["Pass", "pass"])
+    assert understand("pass", env, info).action is None
+    assert understand("4", env, info).action == 4
+
+
+def test_a_policy_shows_probabilities_and_its_value(console: Console, finished: Path) -> None:
+    config = saved_config(finished).env
+    play(config, seed=0, checkpoint=finished, console=console, read=typed(["Pass", "Pass"]))
+    shown = printed(console)
+    assert "kuhn_poker against random" in shown
+    first = shown.split("turn 2")[0]
+    shares = [float(share) for share in re.findall(r"([\d.]+)%", first)[:2]]
+    assert sum(shares) == pytest.approx(100, abs=0.11) and shares == sorted(shares, reverse=True)
+    assert re.search(r"the policy expects a score of -?\d\.\d{3}", shown)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("play", "what is played? give --game NAME, --task_id N or --checkpoint RUN"),
+        ("play --game leduc", "did you mean 'leduc_poker'?"),
+        ("play --game hex --opponent mtcs", "did you mean 'mcts'?"),
+        ("play --env.env_type trace --task_id 1", "gamespiel trace asks about programs"),
+        ("play --checkpoint /no/such", "no such run or checkpoint folder: '/no/such'"),
+        ("play --gme hex", "unknown option '--gme'; did you mean '--game'?"),
+    ],
+)
+def test_errors(line: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(line.split()) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("builtins.input", typed(["4", "2", "6"]))
+    assert main(["play", "--game", "tic_tac_toe", "--opponent", "first", "--seed", "0"]) == 0
+    assert "Result: win" in capsys.readouterr().out
