@@ -48,6 +48,15 @@ def _question_part(block: str) -> str:
     return f"\n\nLegal Actions:\n{block}\n\n{CLOSING}"
 
 
+def render_waiting(variant: Variant, state: State, seat: int, rules: bool = True) -> str:
+    """Returns what ``seat`` sees while another player is to move at ``state``: no legal actions."""
+    head = _rules_part(variant) if rules else ""
+    return (
+        f"{head}Game: {variant.spec.name}\nYou are Player {seat}.\n\nCurrent State:\n"
+        f"{variant.spec.describe(state, seat)}\n\nIt is not your turn."
+    )
+
+
 def without_rules(text: str, variant: Variant) -> str:
     """Returns the observation of a turn without the rules that it begins with.
 

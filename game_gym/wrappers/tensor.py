@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -44,14 +45,7 @@ class TensorObservation(TurnWrapper):
         super().__init__(env)
         check_text(self)
         self._game = game_env(self)
-        first, *others = self._game.variants
-        self._kind, shape = kind, own = _tensor(first)
-        for variant in others:
-            if _tensor(variant) != (kind, own):
-                raise ArgumentError(
-                    f"TensorObservation: an environment was given whose tensors differ: {_described(first)}, "
-                    f"{_described(variant)}; allowed: variants that have the same"
-                )
+        self._kind, shape = one_tensor(self._game.variants)
         self._shape = (math.prod(shape),) if flat else shape
         # Some have counts and points, so that only the number format bounds them all.
         limits = np.finfo(np.float32)
@@ -64,6 +58,24 @@ class TensorObservation(TurnWrapper):
             return np.zeros(self._shape, dtype=np.float32), info
         values = getattr(self._game.state, self._kind)(info["seat"])
         return np.array(values, dtype=np.float32).reshape(self._shape), info
+
+
+def one_tensor(variants: Sequence[Variant]) -> tuple[str, tuple[int, ...]]:
+    """Returns kind and shape of the tensor that all these variants have.
+
+    Raises:
+        ArgumentError: they differ.
+        GameError: a game has no tensor.
+    """
+    first, *others = variants
+    found = _tensor(first)
+    for variant in others:
+        if _tensor(variant) != found:
+            raise ArgumentError(
+                f"TensorObservation: an environment was given whose tensors differ: {_described(first)}, "
+                f"{_described(variant)}; allowed: variants that have the same"
+            )
+    return found
 
 
 def _tensor(variant: Variant) -> tuple[str, tuple[int, ...]]:

@@ -18,15 +18,22 @@ COVERED = (
     "maskable_ppo.py",
     "own_game.py",
     "own_opponent.py",
+    "pettingzoo_play.py",
     "random_play.py",
     "self_play_open.py",
     "trace_scores.py",
 )
 
 
+NEEDS = {"pettingzoo_play.py": "pettingzoo"}
+"""Libraries that are not in the pinned set of every environment."""
+
+
 @pytest.fixture
 def run(tmp_path: Path, request: pytest.FixtureRequest) -> str:
     """Returns the output of the example that the test names, run in an empty folder."""
+    if request.param in NEEDS:
+        pytest.importorskip(NEEDS[request.param])
     return output(request.param, tmp_path)
 
 
@@ -88,6 +95,16 @@ def test_own_game(run: str) -> None:
     assert "Current State:\n|\n||\n|||\n" in run
     assert len(re.findall(r"^  \d+ -> ", run, re.M)) == 6
     assert run.endswith("seat 0: 0 of 20 games won\nseat 1: 20 of 20 games won\n")
+
+
+@example("pettingzoo_play.py")
+def test_pettingzoo(run: str) -> None:
+    # The chips of two players sum to zero, and so do the scores of goofspiel around 1/2.
+    leduc = [float(chips) for chips in re.findall(r"'player_\d': (-?[\d.]+)", run.splitlines()[0])]
+    assert len(leduc) == 2 and sum(leduc) == 0 and leduc[0] != 0
+    found = re.search(r"goofspiel took 7 steps, scores: {'player_0': ([\d.]+), 'player_1': ([\d.]+)}", run)
+    assert found and float(found[1]) + float(found[2]) == 1  # the eighth card is the only one left
+    assert "Game over: goofspiel\nYou were Player 0." in run
 
 
 @example("self_play_open.py")

@@ -1,0 +1,161 @@
+"""Games in PettingZoo: its own tests, the masks, rewards and what seats see."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from game_gym.games import TABLE
+from game_gym.task import encode
+from task_gym.errors import ArgumentError, OptionError
+
+pytest.importorskip("pettingzoo", reason="PettingZoo is not installed")
+
+from pettingzoo.test import (
+    api_test,
+    parallel_api_test,
+    parallel_seed_test,
+    seed_test,
+)
+
+from game_gym import pettingzoo as games
+
+#: Cycles of PettingZoo's tests. Few: a description of bridge or chess takes a millisecond.
+CYCLES = 12
+
+#: What PettingZoo's test may warn about: texts are no arrays, and an agent without a turn has no action.
+EXPECTED = ("NumPy array", "should be gymnasium.spaces.box", "all zeros")
+
+
+def quietly(test: Any, *arguments: Any, **keywords: Any) -> None:
+    """Runs a test of PettingZoo; a warning that is not expected is an error."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        test(*arguments, **keywords)
+    told = [str(warning.message) for warning in caught]
+    assert [text for text in told if not any(part in text for part in EXPECTED)] == []
+
+
+# Dealing a hand of bridge solves it, which takes a second.
+SLOW = [pytest.param(name, marks=pytest.mark.slow if name == "bridge" else ()) for name in TABLE]
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_api(name: str) -> None:
+    task = encode(name, 1)
+    quietly(api_test, games.env(task_id=task, rules=False), num_cycles=CYCLES)
+    quietly(parallel_api_test, games.parallel_env(task_id=task, rules=False), num_cycles=CYCLES)
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_seeds(name: str) -> None:
+    task = encode(name, 0)
+    seed_test(functools.partial(games.env, task_id=task, rules=False), num_cycles=CYCLES)
+    parallel_seed_test(functools.partial(games.parallel_env, task_id=task, rules=False), num_cycles=CYCLES)
+
+
+@pytest.mark.parametrize("name", ["leduc_poker", "goofspiel", "hearts"])
+def test_tensors(name: str) -> None:
+    arguments = {"task_id": encode(name, 0), "observation": "tensor", "reward": "returns"}
+    quietly(api_test, games.env(**arguments), num_cycles=50)
+    quietly(parallel_api_test, games.parallel_env(**arguments), num_cycles=50)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_game_is_that_of_the_environment_with_open_seats(name: str) -> None:
+    """Same seed and actions: same seats, texts and masks, and the scores of the end."""
+    where: dict[str, Any] = {"task_id": encode(name, 0), "max_turns": 30}
+    alone, env = gym.make("game_gym:GameSpiel-v0", opponent="open", **where), games.env(**where)
+    text, info = alone.reset(seed=5)
+    env.reset(seed=5)
+    rng = np.random.default_rng(5)
+    while "result" not in info:
+        agent = env.agent_selection
+        seen, reward, over, cut, told = env.last()
+        assert (agent, reward, over, cut) == (f"player_{info['seat']}", 0, False, False)
+        assert seen["observation"] == text and np.array_equal(seen["action_mask"], info["action_mask"])
+        assert told["legal_actions"] == info["legal_actions"]
+        assert np.array_equal(told["action_mask"], info["action_mask"])
+        action = int(rng.choice(info["legal_actions"]))
+        text, _, terminated, truncated, info = alone.step(action)
+        env.step(action)
+    assert env.rewards == {f"player_{seat}": score for seat, score in enumerate(info["scores"])}
+    assert set(env.terminations.values()) == {terminated} and set(env.truncations.values()) == {truncated}
+    agent = f"player_{info['seat']}"
+    if not truncated:
+        assert env.observe(agent)["observation"] == text
+    assert env.infos[agent]["result"] == info["result"] and env.infos[agent]["history"] == info["history"]
+
+
+def test_an_agent_that_ignores_the_mask_is_told_and_gives_the_game_up() -> None:
+    env = games.env(game="tic_tac_toe")
+    env.reset(seed=0)
+    env.step(4)
+    for strike in (1, 2):
+        env.step(4)  # taken
+        assert env.agent_selection == "player_1" and env.rewards == {"player_0": 0, "player_1": -0.01}
+        assert "4 was given" in env.infos["player_1"]["error"]["message"], strike
+    env.step(4)
+    assert env.terminations == {"player_0": True, "player_1": True}
+    assert env.rewards == {"player_0": 1, "player_1": -0.01}
+    assert (env.infos["player_0"]["result"], env.infos["player_1"]["result"]) == ("win", "loss")
+
+
+def test_a_seat_that_waits_sees_its_own_cards_and_no_legal_action() -> None:
+    env = games.env(game="kuhn_poker", rules=False)
+    env.reset(seed=0)
+    cards = []
+    for agent in env.agents:
+        text = env.observe(agent)["observation"]
+        cards += [line for line in text.splitlines() if line.startswith("Your card")]
+        assert text.endswith("It is not your turn.") == (agent == "player_1")
+        assert env.observe(agent)["action_mask"].any() == (agent == "player_0")
+    assert len(set(cards)) == 2  # three different cards in the deck
+
+
+def test_all_choose_at_once() -> None:
+    env = games.parallel_env(game="goofspiel", params={"num_cards": 8})
+    seen, told = env.reset(seed=3)
+    assert all(row["action_mask"].tolist() == [1] * 8 + [0] for row in seen.values())
+    seen, *_, told = env.step({"player_0": 0, "player_1": 7})
+    assert seen["player_0"]["action_mask"].tolist() == [0, *[1] * 7, 0]
+    assert seen["player_1"]["action_mask"].tolist() == [*[1] * 7, 0, 0]
+    # An illegal bid: player_0 chooses again, and player_1 with it.
+    _, paid, terminated, _, told = env.step({"player_0": 0, "player_1": 1})
+    assert paid == {"player_0": -0.01, "player_1": 0} and "error" in told["player_0"]
+    assert terminated == {"player_0": False, "player_1": False}
+    # An illegal bid of the other: player_0's bid holds, and it waits.
+    seen, paid, *_, told = env.step({"player_0": 1, "player_1": 7})
+    assert paid == {"player_0": 0, "player_1": -0.01} and "error" in told["player_1"]
+    assert told["player_0"]["legal_actions"] == [env.wait] == [8]
+    env.step({"player_0": env.wait, "player_1": 1})
+    assert env.game.env.state.history()[-3:-1] == [1, 1]  # and the next prize
+
+
+def test_who_is_not_to_move_waits() -> None:
+    env = games.parallel_env(game="tic_tac_toe")
+    seen, told = env.reset(seed=0)
+    assert seen["player_1"]["action_mask"].tolist() == [0] * 9 + [1] and told["player_1"][
+        "legal_actions"
+    ] == [9]
+    assert seen["player_0"]["action_mask"].tolist() == [1] * 9 + [0]
+    _, paid, *_, told = env.step({"player_0": 4, "player_1": 0})
+    assert paid == {"player_0": 0, "player_1": -0.01} and "legal: 9" in told["player_1"]["error"]["message"]
+    assert env.game.env.state.history() == [4]
+    with pytest.raises(ArgumentError, match=r"none was given for player_0"):
+        env.step({"player_1": 0})
+
+
+def test_arguments_and_options() -> None:
+    with pytest.raises(ArgumentError, match=r"observation: 'txet' was given.*did you mean 'text'"):
+        games.env(game="hex", observation="txet")
+    with pytest.raises(OptionError, match=r"reset option 'task' was given"):
+        games.env(game="hex").reset(options={"task": 1})
+    mixed = games.env(task_ids=[encode("hearts", 0), encode("leduc_poker", 0)])
+    mixed.reset(seed=1, options={"task_id": encode("leduc_poker", 0)})
+    assert mixed.agents == ["player_0", "player_1"] and len(mixed.possible_agents) == 4
