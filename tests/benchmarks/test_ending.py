@@ -30,6 +30,20 @@ SMALLEST: dict[str, list[str]] = {
     "trace_learning": ["--traces", "1"],
     "trace_speed": ["--rounds", "1"],
     "train_speed": ["--model", "tiny", "--settings", "leduc", "--turns", "2", "--repetitions", "1"],
+    "vector_speed": [
+        "--games",
+        "kuhn_poker",
+        "--num_envs",
+        "2",
+        "--rounds",
+        "1",
+        "--steps",
+        "2",
+        "--searched",
+        "tic_tac_toe",
+        "--opponent",
+        "mcts:2",
+    ],
 }
 """Every benchmark, and its smallest settings."""
 

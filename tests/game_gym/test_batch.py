@@ -1,0 +1,169 @@
+"""``gym.make_vec("GameSpiel-v0")``: a batch in one process is Gymnasium's ``SyncVectorEnv``, only faster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+from game_gym.games import TABLE
+from game_gym.task import CONFIGS, encode
+from game_gym.vector import GameSpielVectorEnv
+from task_gym.errors import ArgumentError
+
+LEDUC = {"game": "leduc_poker", "rules": False}
+MIXED = {"task_ids": [(0, len(TABLE) * CONFIGS - 1)], "rules": False, "max_turns": 4}
+"""Any game of the table; games are cut, so that many end."""
+
+CASES = [
+    pytest.param(LEDUC, 60, id="leduc"),
+    pytest.param(MIXED, 15, id="mixed", marks=pytest.mark.slow),  # deals of bridge are solved
+]
+
+
+def made(num_envs: int = 6, **arguments: Any) -> Any:
+    return gym.make_vec("game_gym:GameSpiel-v0", num_envs=num_envs, **arguments)
+
+
+def sync(mode: AutoresetMode, num_envs: int = 6, **arguments: Any) -> Any:
+    return made(num_envs, vectorization_mode="sync", vector_kwargs={"autoreset_mode": mode}, **arguments)
+
+
+def same(given: Any, expected: Any, where: str = "") -> None:
+    """Checks that two infos, or arrays of them, are equal to the type."""
+    if isinstance(expected, dict):
+        assert given.keys() == expected.keys(), where
+        for key, value in expected.items():
+            same(given[key], value, f"{where}/{key}")
+    else:
+        assert given.dtype == expected.dtype and given.shape == expected.shape, where
+        assert given.tolist() == expected.tolist(), where
+
+
+def choices(infos: dict[str, Any], rng: np.random.Generator) -> Any:
+    """A random action of each game: legal ones mostly."""
+    masks = infos["action_mask"]
+    return (rng.random(masks.shape) * (masks + 0.02)).argmax(axis=1)
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+@pytest.mark.parametrize(("arguments", "steps"), CASES)
+def test_it_is_sync_vector_env(mode: AutoresetMode, arguments: dict[str, Any], steps: int) -> None:
+    slow, fast = sync(mode, **arguments), made(autoreset_mode=mode, **arguments)
+    assert isinstance(slow, SyncVectorEnv) and type(fast) is GameSpielVectorEnv
+    assert fast.metadata["autoreset_mode"] is mode
+    assert (fast.action_space, fast.observation_space) == (slow.action_space, slow.observation_space)
+    ended = 0
+    # One seed, a seed per game, and none at all, which draws from the generators.
+    for seeds in (7, [5, None, 3, 2, 1, 0], None):
+        texts, infos = fast.reset(seed=seeds)
+        expected_texts, expected = slow.reset(seed=seeds)
+        assert seeds is None or texts[2] == expected_texts[2]
+        if seeds == 7:
+            assert texts == expected_texts
+            same(infos, expected)
+    texts, infos = fast.reset(seed=11)
+    assert texts == slow.reset(seed=11)[0] and fast.observation_space.contains(texts)
+    rng = np.random.default_rng(1)
+    for _ in range(steps):
+        actions = choices(infos, rng)
+        texts, *arrays, infos = fast.step(actions)
+        expected_texts, *expected_arrays, expected = slow.step(actions)
+        assert texts == expected_texts
+        for given, array in zip(arrays, expected_arrays, strict=True):
+            same(given, array)
+        same(infos, expected)
+        assert np.array_equal(fast.action_masks(), infos["action_mask"].astype(bool))
+        ended += int((arrays[1] | arrays[2]).sum())
+    assert ended > 10
+
+
+def test_without_autoreset() -> None:
+    fast, slow = made(autoreset_mode="Disabled", **LEDUC), sync(AutoresetMode.DISABLED, **LEDUC)
+    texts, infos = fast.reset(seed=0)
+    slow.reset(seed=0)
+    over = np.zeros(6, dtype=bool)
+    while not over.any():
+        actions = infos["action_mask"].argmax(axis=1)
+        texts, _, terminated, truncated, infos = fast.step(actions)
+        slow.step(actions)
+        over = terminated | truncated
+    with pytest.raises(ArgumentError, match=r"games \[.*\] have ended and autoreset_mode is 'Disabled'"):
+        fast.step(actions)
+    texts, infos = fast.reset(options={"reset_mask": over.copy()}, seed=50)
+    expected_texts, expected = slow.reset(options={"reset_mask": over.copy()}, seed=50)
+    assert texts == expected_texts
+    same(infos, expected)
+    fast.step(
+        infos["action_mask"].argmax(axis=1)
+        if over.all()
+        else [fast.games[i].action_masks().argmax() for i in range(6)]
+    )
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+def test_threads_change_nothing(threads: int) -> None:
+    """Searches think in parallel; each game has its own."""
+    arguments = {"game": "tic_tac_toe", "opponent": "mcts:30x2", "rules": False}
+    one, several = made(threads=1, **arguments), made(threads=threads, **arguments)
+    assert (one.threads, several.threads) == (1, threads)
+    texts, infos = one.reset(seed=3)
+    assert several.reset(seed=3)[0] == texts
+    rng = np.random.default_rng(0)
+    for _ in range(8):
+        actions = choices(infos, rng)
+        texts, *arrays, infos = one.step(actions)
+        given_texts, *given, given_infos = several.step(actions)
+        assert given_texts == texts
+        for array, expected in zip(given, arrays, strict=True):
+            same(array, expected)
+        same(given_infos, infos)
+    several.close()
+    one.close()
+
+
+def test_a_search_gets_a_thread_per_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("game_gym.vector._cores", lambda: 3)
+    assert made(opponent="mcts:10", **LEDUC).threads == 3
+    assert made(2, opponent="mcts:10", **LEDUC).threads == 2
+    # These think inside Python's lock.
+    assert made(opponent="ismcts:10", **LEDUC).threads == made(**LEDUC).threads == 1
+
+
+def test_an_opponents_error_comes_out_of_a_thread() -> None:
+    batch = made(2, opponent="mcts:10", illegal="raise", **LEDUC)
+    batch.reset(seed=0)
+    with pytest.raises(ValueError, match="action: 7 was given"):
+        batch.step([7, 7])
+
+
+def test_gymnasiums_vector_wrappers_fit() -> None:
+    batch = gym.wrappers.vector.RecordEpisodeStatistics(made(**LEDUC))
+    _, infos = batch.reset(seed=0)
+    lengths = []
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        *_, infos = batch.step(choices(infos, rng))
+        if "episode" in infos:
+            lengths += infos["episode"]["l"][infos["_episode"]].tolist()
+    assert len(lengths) > 10 and min(lengths) >= 1
+
+
+def test_arguments() -> None:
+    for wrong, message in (
+        ({"num_envs": 0}, r"num_envs: 0 was given, allowed: whole numbers of at least 1"),
+        ({"threads": 0}, r"threads: 0 was given"),
+        ({"autoreset_mode": "NextSteps"}, r"autoreset_mode: 'NextSteps' was given.*did you mean 'NextStep'"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            GameSpielVectorEnv(**{**LEDUC, **wrong})
+    batch = made(2, **LEDUC)
+    with pytest.raises(ArgumentError, match=r"seed: 3 seeds were given, allowed: 2"):
+        batch.reset(seed=[1, 2, 3])
+    batch.reset(seed=0)
+    with pytest.raises(ArgumentError, match=r"actions: 1 were given, allowed: 2"):
+        batch.step([1])
+    assert batch.spec.id == "GameSpiel-v0" and encode("hex", 0) == 600_000_000
