@@ -21,6 +21,7 @@ TRACKED = ending.RESULTS
 NEW = Path("runs", "benchmarks")
 
 SMALLEST: dict[str, list[str]] = {
+    "backends": ["--only", "local", "--episodes", "1", "--seconds", "0.001"],
     "env_speed": ["--games", "leduc_poker", "--seconds", "0.001"],
     "learning_speed": ["--decisions", "1"],
     "promotion": ["--runs", "2"],
