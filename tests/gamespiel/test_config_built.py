@@ -24,9 +24,6 @@ FILES = Path(__file__).parents[1] / "data" / "configs"
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"env_type": "trace", "env_mode": "docker"}, r"env.env_mode = 'docker' \(works today: 'local'\)"),
-        ({"env_mode": "docker"}, r"env.env_mode = 'docker' \(works today: 'local'\)"),
-        ({"env_mode": "url"}, "env.env_mode = 'url'"),
         ({"use_vllm": True, "vllm_base_url": "http://h/v1"}, "env.use_vllm = True"),
         ({"stages": [{"name": "a", "task_id_range": [0, 9]}]}, "curriculum.stages = 1 stages"),
         ({"failure_replay_prob": 0.3}, r"curriculum.failure_replay_prob = 0.3 \(works today: 0\)"),
@@ -38,8 +35,9 @@ def test_each_missing_engine(data: dict[str, object], message: str) -> None:
 
 
 def test_all_are_named_at_once() -> None:
-    with pytest.raises(task_gym.errors.NotBuiltError, match=r"yet: env.env_mode = .*; env.use_vllm"):
-        require_built(load(FILES / "trace_served.json"))
+    both = {"use_vllm": True, "vllm_base_url": "http://h/v1", "failure_replay_prob": 0.3}
+    with pytest.raises(task_gym.errors.NotBuiltError, match=r"yet: env.use_vllm = .*; curriculum.failure"):
+        require_built(from_dict(both))
 
 
 def test_what_is_built_passes() -> None:
@@ -48,6 +46,7 @@ def test_what_is_built_passes() -> None:
     assert require_built(resolve("tiny")).model.model_name == "tiny"
     require_built(Config())
     require_built(from_dict({"env_type": "trace"}))
+    require_built(from_dict({"env_type": "trace", "env_mode": "docker"}))
 
 
 def test_the_table_names_real_keys() -> None:
@@ -58,7 +57,7 @@ def test_help_texts_follow_the_table() -> None:
     """The whole curriculum is missing, and no key that works is marked."""
     marked = {key: note(key) for key in DOTTED if note(key)}
     assert {key for key in DOTTED if key.startswith("curriculum.")} <= set(marked)
-    assert marked["env.env_mode"] == " (not built yet; works today: 'local')"
+    assert "env.env_mode" not in marked
     assert marked["env.vllm_base_url"] == " (not built yet: env.use_vllm)"
     assert "ppo.learning_rate" not in marked
     for key, text in marked.items():
