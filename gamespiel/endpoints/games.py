@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyspiel
@@ -60,13 +60,7 @@ class Speaker:
         return None
 
 
-def play_game(
-    chat: Chat,
-    task: Task,
-    seed: int,
-    opponent: str,
-    timeout: float = TIMEOUT,
-) -> dict[str, Any]:
+def play_game(chat: Chat, task: Task, seed: int, opponent: str, timeout: float = TIMEOUT) -> dict[str, Any]:
     """Plays a game to its end; returns what upstream's ``evaluate`` returns.
 
     A game that the model gives up by three replies without a legal action has score 0. A game that fails has
@@ -90,7 +84,9 @@ def play_game(
     backend = LocalBackend("evaluate", rules=False)
     turn = backend.start(task, seed, opponent)
     try:
-        turn, error = _played(backend, turn, speaker)
+        for turn in _turns(backend, turn, speaker):
+            if turn.ending is not None and turn.ending.result == "fault":
+                error = "the game was left without a legal move and without an end"
     except TimeoutError:
         error = f"the game was not over after {timeout:g} s"
     except EndpointError as failure:
@@ -98,39 +94,39 @@ def play_game(
     ending = turn.ending
     score = 0.0 if ending is None or ending.score is None else ending.score
     returns = None if ending is None or speaker.gave_up else ending.returns
+    extra = {
+        "conversation": speaker.conversation,
+        "action_history": action_history(variant, backend.state, turn.seat),
+        "observation": turn.text,
+        "task_type": variant.spec.name,
+        "game_name": variant.spec.name,
+        "task_id": task.task_id,
+        "seed": seed,
+        "opponent_type": opponent,
+        "llm_player_id": turn.seat,
+        "final_return": None if returns is None else returns[turn.seat],
+        "all_returns": returns,
+        "usage": used.to_dict(),
+        "refused_replies": speaker.refused,
+        "given_up": speaker.gave_up,
+    }
     result = {
         "task_name": f"openspiel:{variant.spec.name}",
         "score": score,
         "success": score > SUCCESS,
         "time_taken": time.monotonic() - began,
-        "extra": {
-            "conversation": speaker.conversation,
-            "action_history": action_history(variant, backend.state, turn.seat),
-            "observation": turn.text,
-            "task_type": variant.spec.name,
-            "game_name": variant.spec.name,
-            "task_id": task.task_id,
-            "seed": seed,
-            "opponent_type": opponent,
-            "llm_player_id": turn.seat,
-            "final_return": None if returns is None else returns[turn.seat],
-            "all_returns": returns,
-            "usage": used.to_dict(),
-            "refused_replies": speaker.refused,
-            "given_up": speaker.gave_up,
-        },
+        "extra": extra,
     }
     return result | {"error": error, "error_type": kind} if error else result
 
 
-def _played(backend: LocalBackend, turn: Turn, speaker: Speaker) -> tuple[Turn, str]:
-    """Returns the closing turn, and what went wrong; "" if nothing did."""
+def _turns(backend: LocalBackend, turn: Turn, speaker: Speaker) -> Iterator[Turn]:
+    """Yields the turns of a game as they come, the given first one too; the last one has an ending."""
+    yield turn
     while turn.ending is None:
         action = speaker.move(backend.state, turn.seat, turn.legal, turn.names)
         turn = backend.forfeit() if action is None else backend.play(action)
-    if turn.ending.result == "fault":
-        return turn, "the game was left without a legal move and without an end"
-    return turn, ""
+        yield turn
 
 
 def action_history(variant: Variant, final: State, seat: int) -> list[dict[str, Any]]:

@@ -52,7 +52,9 @@ class GameKeys(EnvKeys):
     game: str | None = key(None, "an OpenSpiel game by name")
     params: dict[Name, GameParam] = key({}, "the game's parameters")
     allowed_game_indices: Many[Index] = key((), "games by index (modulo 22)")
-    opponent: str = key("random", "random, first, or mcts, ismcts, mcts-python, also with :SIMS[xROLLOUTS]")
+    opponent: str = key(
+        "random", "random, first, or mcts, ismcts, mcts-python, also with :SIMS[xROLLOUTS]; openai:MODEL@URL"
+    )
     seeding: Literal["openenv", "evaluate"] = key("openenv", "the protocol that expands a seed")
     rules: bool = key(True, "put the rules into each prompt")
     reward: Literal["score", "upstream"] = key("score", "what an episode pays")

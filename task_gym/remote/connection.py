@@ -224,18 +224,33 @@ class Docked(Connection):
 
     def _answered(self, call: Callable[[Connection], T]) -> T:
         """Returns the result of a call that may be repeated in a new container."""
-        try:
-            return self._noted(call)
-        except (Failure, BackendError):
-            lost = self._lost
-            if not lost or self._use.url(lost) == lost:
-                raise
+        if not self._lost:
+            try:
+                return self._noted(call)
+            except (Failure, BackendError):
+                if not self._lost:
+                    raise
+        self._replace()
         return self._noted(call)
+
+    def _replace(self) -> None:
+        """Starts a new container in the place of a dead one.
+
+        Raises:
+            Failure: none can be started, though one ran before.
+            BackendError: none ever ran.
+        """
+        try:
+            self._use.url(self._lost)
+        except BackendError as error:
+            if self._inner:
+                raise Failure("away", str(error), happened=False) from error
+            raise
+        self._lost = ""
 
     def _noted(self, call: Callable[[Connection], T]) -> T:
         """Returns the result of a call to the container, and notes an address that does not answer."""
-        url = self._use.url(self._lost)
-        self._lost = ""
+        url = self._use.url()
         if url not in self._inner:
             self._inner[url] = Connection(Settings(url, self._settings.timeout))
         try:

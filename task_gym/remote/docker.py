@@ -19,6 +19,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -169,8 +170,7 @@ def engine_of(host: str | None) -> Any:
     Raises:
         BackendError: no engine answers.
     """
-    import docker
-
+    docker = _library()
     try:
         engine = docker.DockerClient(base_url=host, timeout=180) if host else docker.from_env(timeout=180)
         engine.ping()
@@ -181,6 +181,11 @@ def engine_of(host: str | None) -> Any:
             f"{reason:.300}"
         ) from error
     return engine
+
+
+def _library() -> Any:
+    """Returns the package ``docker``. At the root of the repository a folder has the same name."""
+    return import_module("docker")
 
 
 def sweep(engine: Any) -> list[str]:
@@ -221,8 +226,7 @@ def machine() -> str:
 
 
 def _remove(container: Any) -> None:
-    import docker
-
+    docker = _library()
     try:
         container.remove(force=True, v=True)
     except docker.errors.NotFound:
