@@ -82,9 +82,9 @@ def play_game(chat: Chat, task: Task, seed: int, opponent: str, timeout: float =
 
     speaker, error, kind = Speaker(variant, reply), "", "game_failure"
     backend = LocalBackend("evaluate", rules=False)
-    turn = backend.start(task, seed, opponent)
+    turn = opening = backend.start(task, seed, opponent)
     try:
-        for turn in _turns(backend, turn, speaker):
+        for turn in _turns(backend, opening, speaker):
             if turn.ending is not None and turn.ending.result == "fault":
                 error = "the game was left without a legal move and without an end"
     except TimeoutError:
