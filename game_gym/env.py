@@ -20,7 +20,6 @@ from task_gym.contract import ILLEGAL_REWARD, Strikes, illegal_info
 from task_gym.env import OUTSIDE, TaskEnv
 from task_gym.errors import EpisodeError, PickleError, check_choice, illegal_action
 from task_gym.opponents import OPEN, find_opponent
-from task_gym.remote.settings import TIMEOUT
 from task_gym.replies import NoAction
 from task_gym.spaces import UnicodeText
 
@@ -91,14 +90,17 @@ class GameSpielEnv(TaskEnv):
         max_turns: Legal moves after which the game is cut, at least 2; None for no limit.
         render_mode: "ansi" (``render()`` returns the observation), "rgb_array" (returns its picture, a uint8
             array that always has the same shape) or "human" (every observation is printed).
-        mode: With ``backend="affinetes"``: "url", a server that runs.
-        base_url: With ``backend="affinetes"``: the server's address, as "http://127.0.0.1:8000".
-        timeout: With ``backend="affinetes"``: seconds that one call may take.
+        **server: With ``backend="affinetes"``: how the server is reached, see docs/affinetes.md.
+            ``mode="url"`` has ``base_url`` (as "http://127.0.0.1:8000"); ``mode="docker"`` has ``image``,
+            ``env_vars``, ``mem_limit``, ``cpu_limit``, ``pull`` and ``host``; both have ``timeout``, the
+            seconds that one call may take.
 
     Attributes:
         seeding: As given.
         rules: As given.
-        waits: Whether ``reset`` and ``step`` wait for a server, so that threads can overlap them.
+        is_local: Whether games are played in this process.
+        waits: Whether ``reset`` and ``step`` wait for a server or for a slow opponent, so that threads can
+            overlap them.
 
     Raises:
         TaskGymError: an argument, reset option or seed is outside what is allowed; each kind has a subclass.
@@ -122,25 +124,23 @@ class GameSpielEnv(TaskEnv):
         illegal: str = "penalize",
         max_turns: int | None = None,
         render_mode: str | None = None,
-        mode: str | None = None,
-        base_url: str | None = None,
-        timeout: float = TIMEOUT,
+        **server: Any,
     ) -> None:
         arguments = {
             "task_id": task_id, "task_ids": task_ids, "game": game, "params": params, "opponent": opponent,
             "backend": backend, "seeding": seeding, "rules": rules, "reward": reward, "illegal": illegal,
-            "max_turns": max_turns, "render_mode": render_mode,
-            "mode": mode, "base_url": base_url, "timeout": timeout,
+            "max_turns": max_turns, "render_mode": render_mode, **server,
         }  # fmt: skip
         check_choice("seeding", seeding, PROTOCOLS)
         check_choice("rules", rules, (True, False))
         check_choice("reward", reward, ("score", "upstream"))
         self._strikes = Strikes(illegal)
         check_max_turns(max_turns)
-        self._backend: Backend = make_backend(backend, seeding, rules, mode, base_url, timeout)
-        self.waits = backend != "local"
+        self._backend: Backend = make_backend(backend, seeding, rules, server)
         super().__init__(TaskSet(task_id, task_ids, game, params), arguments)
         check_opponent(opponent, self._tasks)
+        self.waits = backend != "local" or (opponent != OPEN and find_opponent(opponent).waits)
+        self.is_local = backend == "local"
         self._opponent, self._reward, self._max_turns = opponent, reward, max_turns
         self.seeding, self.rules = seeding, rules
         self._actions = max(variant.actions for variant in self._tasks.variants)

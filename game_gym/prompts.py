@@ -127,6 +127,11 @@ class SeatView:
         self.state: State = None
         self.asked: list[int] | None = None
 
+    @property
+    def variant(self) -> Variant:
+        """The game that is played."""
+        return self._variant
+
     def legal_actions(self) -> list[int]:
         """Returns the legal action ids, ascending; never empty. The caller may change the list.
 

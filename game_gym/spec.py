@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import pyspiel
 
@@ -20,6 +20,16 @@ from task_gym.errors import GameError, unknown
 Game = Any
 State = Any
 Params = Mapping[str, Any]
+
+
+class UpstreamAgent(Protocol):
+    """The messages of a conversation, as one of upstream's classes writes them."""
+
+    def system(self) -> str | None:
+        """Returns the first message; None if the class writes none."""
+
+    def user(self, state: State, seat: int, legal: Sequence[int]) -> str | None:
+        """Returns the message of a turn; None if the class writes none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +58,7 @@ class GameSpec:
         fixed_names: Whether an action's name depends on seat and id alone, so that names can be kept.
         typed: Parameters of which only the type is checked: that of the one value in ``allowed``.
         numbered_names: Whether every action's name begins with its id and " - ", as "12 - 24/22 13/11".
+        agent: Upstream's own class, if the texts are upstream's; see ``game_gym.upstream_texts``.
     """
 
     name: str
@@ -60,6 +71,7 @@ class GameSpec:
     fixed_names: bool = False
     typed: frozenset[str] = frozenset()
     numbered_names: bool = False
+    agent: UpstreamAgent | None = None
 
 
 class Variant:

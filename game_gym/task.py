@@ -15,6 +15,7 @@ import numpy as np
 
 from game_gym.games import DECLARED, TABLE, find_game
 from game_gym.spec import GameSpec, Variant, load_variant
+from game_gym.upstream_texts import with_upstream_texts
 from task_gym.errors import ArgumentError, GameError, TaskIdError
 from task_gym.ids import IdRanges, check_task_id
 
@@ -67,7 +68,7 @@ def _declaration(task_id: int, game: str) -> GameSpec:
             f"task id: {task_id} was given, a task of {game!r}, which has no declaration yet; "
             f"declared: {ready}"
         )
-    return DECLARED[game]
+    return with_upstream_texts(DECLARED[game])
 
 
 @lru_cache(maxsize=1024)
@@ -116,7 +117,7 @@ class TaskSet:
             raise ArgumentError(f"params: {params!r} was given with {named[0]}, allowed: with game only")
         self._named: Task | IdRanges
         if game is not None:
-            self._named = Task(None, load_variant(find_game(game), params or {}))
+            self._named = Task(None, load_variant(with_upstream_texts(find_game(game)), params or {}))
         elif task_id is not None:
             self._named = decode(task_id)
         else:

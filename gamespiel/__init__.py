@@ -7,7 +7,8 @@ Importing it registers every environment and loads no learning library. ``gamesp
 from typing import TYPE_CHECKING, Any
 
 import game_gym  # noqa: F401 (registers its environments)
-import trace_gym  # noqa: F401 (the same)
+import gamespiel.endpoints.opponent  # noqa: F401 (registers an opponent)
+import trace_gym  # noqa: F401 (as game_gym)
 
 if TYPE_CHECKING:
     from gamespiel.playing import load_policy, make_env

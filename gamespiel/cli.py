@@ -20,6 +20,7 @@ from gamespiel.config import (
 )
 from gamespiel.config.schema import DOTTED, file_schema
 from gamespiel.config.sections import EnvConfig, ModelConfig
+from gamespiel.endpoints import USAGE
 from gamespiel.errors import unknown
 from gamespiel.kinds import KINDS
 from gamespiel.options import DECODERS, EvalOptions
@@ -33,6 +34,7 @@ from gamespiel.terminal.commands import (
     game_flags,
 )
 from gamespiel.usage import config_help
+from task_gym.checks import BACKENDS
 from task_gym.errors import TaskGymError
 
 Overrides = list[tuple[str, str]]
@@ -189,6 +191,28 @@ def _add_eval_options(evaluate: argparse.ArgumentParser) -> None:
         "--max_new_tokens", type=int, metavar="N", help=f"tokens that cut a reply [{lengths}]"
     )
     evaluate.add_argument("--output", type=Path, metavar="FILE.json", help="write the results there too")
+    _add_endpoint_options(evaluate)
+
+
+def _add_endpoint_options(evaluate: argparse.ArgumentParser) -> None:
+    evaluate.add_argument(
+        "--backend", choices=BACKENDS, help="affinetes: play on a server (--env.base_url) or in a container"
+    )
+    group = evaluate.add_argument_group(f"with --agent {USAGE}")
+    for name, kind, metavar, text in (
+        ("concurrency", int, "N", "episodes at once [8]"),
+        ("temperature", float, "T", "[the endpoint's own]"),
+        ("request_s", float, "SECONDS", "one reply may take so long [120]"),
+        ("episode_s", float, "SECONDS", "one episode may take so long [games 1800, traces 600]"),
+    ):
+        group.add_argument(f"--{name}", type=kind, metavar=metavar, help=text)
+    group.add_argument(
+        "--prices", type=float, nargs=2, metavar=("IN", "OUT"), help="dollars per million tokens"
+    )
+    group.add_argument("--whole_game", action="store_true", help="the server's own evaluate plays")
+    group.add_argument(
+        "--resume", action="store_true", help="play the rest of an evaluation that was stopped"
+    )
 
 
 def _add_serve_options(serve: argparse.ArgumentParser) -> None:
@@ -248,6 +272,14 @@ def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
     other = args.checkpoint is None and args.agent is None and model != ModelConfig.model_name
     defaults = {} if other else {EnvConfig.env_type: DEFAULT_PRESET}
     config, layers = _resolve(args, flags, overrides, defaults, run=args.checkpoint, option="--checkpoint")
+    mode = config.env.env_mode
+    if args.backend is not None and (args.backend == "local") != (mode == "local"):
+        served = "url" if config.env.base_url is not None else "docker"
+        flags.append(("env.env_mode", "local" if args.backend == "local" else served))
+        config, layers = _resolve(
+            args, flags, overrides, defaults, run=args.checkpoint, option="--checkpoint"
+        )
+    given = {name: getattr(args, name) for name in ("concurrency", "temperature", "request_s", "episode_s")}
     options = EvalOptions(
         config=config,
         checkpoint=args.checkpoint,
@@ -259,8 +291,17 @@ def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
         decode=args.decode,
         max_new_tokens=args.max_new_tokens,
         output=args.output,
+        whole_game=args.whole_game,
+        resume=args.resume,
+        prices=None if args.prices is None else (args.prices[0], args.prices[1]),
+        **{name: value for name, value in given.items() if value is not None},
     )
     _say(layers)
+    if options.endpoint:
+        from gamespiel.external import evaluate_endpoint
+
+        evaluate_endpoint(options)
+        return
 
     from gamespiel.evaluation import evaluate
 

@@ -86,7 +86,7 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
     if config.env.decode == "text" and options.agent is None:
         results["temperature"] = config.ppo.temperature
     policy = None if options.agent else _policy(options, config, env, console, results)
-    with reserved(results, _place(tasks, options), options.output) as path:
+    with reserved(results, place(kind.file_label(config.env, tasks), options), options.output) as path:
         results |= _values(options, config, policy, _where(options, tasks), console)
         write_json(results, path)
     console.print(f"written to {path}", soft_wrap=True, markup=False)
@@ -304,10 +304,9 @@ def _player(options: EvalOptions) -> str:
     return f"{options.player}, greedy" if options.greedy else options.player
 
 
-def _place(tasks: Sequence[str], options: EvalOptions) -> Path:
-    """Returns the first choice of a result file's name."""
-    env = options.config.env
-    parts = [options.way, kind_of(env).file_label(env, tasks)]
+def place(label: str, options: EvalOptions) -> Path:
+    """Returns the first choice of a result file's name; ``label`` says what is played."""
+    parts = [options.way, label]
     if options.greedy:
         parts.append("greedy")
     if options.checkpoint is None:

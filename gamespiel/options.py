@@ -1,16 +1,21 @@
 """The options of ``gamespiel eval``."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from gamespiel.config import Config, EnvConfig, InvalidValueError
+from gamespiel.endpoints import PREFIX, USAGE
 from gamespiel.kinds import KINDS
 from gamespiel.kinds.base import EnvKeys, Kind
 from task_gym.errors import check_choice
 
 DECODERS = ("choice", "text")
 """The values of ``--decode``."""
+
+_OF_ENDPOINTS = (
+    "whole_game", "resume", "concurrency", "temperature", "request_s", "episode_s", "prices",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,14 @@ class EvalOptions:
         max_new_tokens: The most tokens of a reply; None for those of training, if the policy was trained to
             write, else for what the kind of task needs.
         output: The file of results; None for one beside the checkpoint, or in ``runs``.
+        whole_game: Whether a server plays whole episodes with the agent. This and what follows is for an
+            agent behind an endpoint alone.
+        resume: Whether the episodes of a run that was stopped are kept, and the rest is played.
+        concurrency: Episodes at once.
+        temperature: The temperature; None for the endpoint's own.
+        request_s: Seconds that one reply may take.
+        episode_s: Seconds that an episode may take; None for upstream's limits.
+        prices: Dollars per million tokens of prompts and of replies.
 
     Raises:
         InvalidValueError: options that exclude one another, or a value out of range.
@@ -46,6 +59,18 @@ class EvalOptions:
     decode: str = DECODERS[0]
     max_new_tokens: int | None = None
     output: Path | None = None
+    whole_game: bool = False
+    resume: bool = False
+    concurrency: int = 8
+    temperature: float | None = None
+    request_s: float = 120.0
+    episode_s: float | None = None
+    prices: tuple[float, float] | None = None
+
+    @property
+    def endpoint(self) -> bool:
+        """Whether the agent is a model behind an endpoint."""
+        return self.agent is not None and self.agent.startswith(PREFIX)
 
     @property
     def player(self) -> str:
@@ -55,13 +80,15 @@ class EvalOptions:
     @property
     def way(self) -> str:
         """How values are found, for names of files."""
+        if self.endpoint:
+            return "whole-game" if self.whole_game else "evaluate"
         if self.exact:
             return "exact"
         return "unmasked" if self.unmasked else "text" if self.replies else "sampled"
 
     @property
     def replies(self) -> bool:
-        """Whether replies as text are played."""
+        """Whether replies as text are played, by a model that is here."""
         return self.unmasked or self.decode == "text" or (self._writes and self.agent is None)
 
     @property
@@ -87,15 +114,35 @@ class EvalOptions:
                 "--exact shows the greedy policy beside the sampled one: leave --greedy out"
             )
         check_choice("--decode", self.decode, DECODERS, InvalidValueError)
+        self._check_endpoint()
         if self.replies:
             text = "--decode text" if self.decode == "text" else "env.decode: text"
             self._check_replies("--unmasked" if self.unmasked else text)
-        elif self.max_new_tokens is not None:
+        elif self.max_new_tokens is not None and not self.endpoint:
             raise InvalidValueError("--max_new_tokens limits replies: give --unmasked or --decode text too")
         if self.num_episodes < 1:
             raise InvalidValueError(f"--num_episodes must be at least 1, not {self.num_episodes}")
         if self.output is not None and self.output.suffix != ".json":
             raise InvalidValueError(f"--output must end in .json, not {str(self.output)!r}")
+
+    def _check_endpoint(self) -> None:
+        """Raises InvalidValueError if options do not fit an agent behind an endpoint, or need one."""
+        plain = {field.name: field.default for field in fields(self) if field.name in _OF_ENDPOINTS}
+        if not self.endpoint:
+            for name, default in plain.items():
+                if getattr(self, name) != default:
+                    raise InvalidValueError(f"--{name} is for an agent behind an endpoint: --agent {USAGE}")
+            return
+        wrong = [name for name in ("exact", "greedy", "unmasked") if getattr(self, name)]
+        wrong += ["decode text"] * (self.decode == "text")
+        if wrong:
+            raise InvalidValueError(
+                f"--{wrong[0]} needs a model that is here: an agent behind an endpoint shows replies alone"
+            )
+        if self.concurrency < 1 or self.request_s <= 0 or (self.episode_s or 1) <= 0:
+            raise InvalidValueError("--concurrency must be at least 1, --request_s and --episode_s above 0")
+        if self.temperature is not None and self.temperature < 0:
+            raise InvalidValueError(f"--temperature must be at least 0, not {self.temperature}")
 
     def _check_replies(self, option: str) -> None:
         kind: Kind[EnvKeys] = KINDS[self.config.env.env_type]

@@ -92,6 +92,7 @@ class Entry:
             an :class:`OpponentActionError` ends the episode. "forfeit": the opponent's seat gives the game
             up. "random": a legal action is drawn in its place, each equally often; the seed and the seat
             decide which. Under "forfeit" and "random" ``info["opponent_illegal"]`` counts them per episode.
+        waits: Whether it waits for a server, so that threads can overlap the moves of several episodes.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Entry:
     why_not_replayable: str
     stand_in: Callable[[Any, str], str] | None
     illegal: str
+    waits: bool = False
 
 
 _REGISTRY: dict[str, Entry] = {}
@@ -115,6 +117,7 @@ def register_opponent(
     why_not_replayable: str = "",
     stand_in: Callable[[Any, str], str] | None = None,
     illegal: str = "raise",
+    waits: bool = False,
 ) -> None:
     """Adds an opponent. The same factory may be registered again, with other settings.
 
@@ -132,6 +135,7 @@ def register_opponent(
         why_not_replayable: See :class:`Entry`.
         stand_in: See :class:`Entry`.
         illegal: "raise", "forfeit" or "random"; see :class:`Entry`.
+        waits: See :class:`Entry`.
 
     Raises:
         OpponentError: the name is taken or not a word, or there is no such rule.
@@ -143,7 +147,7 @@ def register_opponent(
             f"opponent name {name!r} is taken or not a word; taken: {', '.join(opponent_names())}"
         )
     _REGISTRY[name] = Entry(
-        name, factory, usage or name, takes_argument, why_not_replayable, stand_in, illegal
+        name, factory, usage or name, takes_argument, why_not_replayable, stand_in, illegal, waits
     )
 
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
 from game_gym.backends.affinetes import AffinetesBackend
 from game_gym.backends.base import Backend, Ending, Turn
 from game_gym.backends.local import LocalBackend
 from task_gym.checks import check_backend
 from task_gym.remote import connect, read_settings
-from task_gym.remote.settings import TIMEOUT, refuse_settings
+from task_gym.remote.settings import refuse_settings
 
 
 def make_backend(
     name: str,
     seeding: str,
     rules: bool,
-    mode: str | None = None,
-    base_url: str | None = None,
-    timeout: float = TIMEOUT,
+    server: Mapping[str, Any] = MappingProxyType({}),
 ) -> Backend:
     """Returns a new backend of this name; see :class:`LocalBackend` for the other arguments.
 
@@ -24,19 +26,16 @@ def make_backend(
         name: "local" or "affinetes".
         seeding: The seeding protocol.
         rules: Whether observations begin with the rules.
-        mode: How a server is reached, of "affinetes" only; so are the two below.
-        base_url: The server's address.
-        timeout: Seconds that one call may take.
+        server: The arguments of "affinetes", by name; see ``task_gym.remote.settings``.
 
     Raises:
         TaskGymError: there is no such backend, or it cannot be used with these arguments.
     """
     check_backend(name)
     if name == "local":
-        refuse_settings(mode, base_url, timeout)
+        refuse_settings(server)
         return LocalBackend(seeding, rules)
-    settings = read_settings("url" if mode is None else mode, base_url, timeout)
-    return AffinetesBackend(connect(settings), seeding, rules)
+    return AffinetesBackend(connect(read_settings(server, "game")), seeding, rules)
 
 
 __all__ = ["AffinetesBackend", "Backend", "Ending", "LocalBackend", "Turn", "make_backend"]

@@ -29,7 +29,6 @@ class Missing(NamedTuple):
 
 
 MISSING = (
-    Missing("env.env_mode", lambda value: value != "local", "'local'"),
     Missing("env.use_vllm", bool, "false, so that the model itself samples", ("env.vllm_base_url",)),
 )
 

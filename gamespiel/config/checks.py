@@ -8,7 +8,7 @@ from gamespiel.config.layers import CHOOSING
 from gamespiel.config.sections import Config, CurriculumConfig, EnvConfig, ModelConfig
 from gamespiel.errors import ConfigError
 from gamespiel.kinds import KINDS, kind_of
-from gamespiel.kinds.base import Kind
+from gamespiel.kinds.base import Kind, server_keys_without_effect
 
 WITHOUT_EFFECT = {
     "choice": (
@@ -29,6 +29,7 @@ def validate(config: Config) -> Config:
     Raises:
         ConfigError: Two keys contradict each other, or one needs another.
     """
+    config = dataclasses.replace(config, env=kind_of(config.env).completed(config.env))
     _check_model(config.model)
     _check_env(config.env)
     _check_stages(config)
@@ -53,6 +54,8 @@ def _check_env(env: EnvConfig) -> None:
         raise ConfigError(f"only one key may choose the {kind.unit}, not {' and '.join(chosen)}")
     _check_decode(env, kind)
     kind.check(env)
+    if env.env_mode == "url" and env.base_url is None:
+        raise ConfigError("env.env_mode = 'url' needs env.base_url, for example http://127.0.0.1:8000")
     if env.use_vllm and env.vllm_base_url is None:
         raise ConfigError("env.use_vllm needs env.vllm_base_url, for example http://localhost:8000/v1")
 
@@ -154,6 +157,10 @@ def env_notices(env: EnvConfig) -> list[str]:
     found = []
     if env.vllm_base_url is not None and not env.use_vllm:
         found.append(f"env.vllm_base_url = {env.vllm_base_url} is not used: env.use_vllm is false.")
+    found += [
+        f"env.{name} = {getattr(env, name)!r} has no effect with env.env_mode {env.env_mode}."
+        for name in server_keys_without_effect(env)
+    ]
     found += [
         f"env.{name} = {getattr(env, name)!r} has no effect on {kind_of(env).unit}."
         for name in _of_other_kinds(env)

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+)
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PositiveFloat
 from pydantic.dataclasses import dataclass
 
 from gamespiel.agents.fields import LISTED, STRICT, Index, Many, key
@@ -26,6 +37,7 @@ if TYPE_CHECKING:
     from gamespiel.agents.policy import LLMPolicy, PolicySample
     from gamespiel.agents.rollout import Episode, OnStep
     from gamespiel.agents.vec_env import TextVecEnv
+    from gamespiel.endpoints.chat import Chat
     from gamespiel.exact import ExactComparison
 
 MakeEnvs: TypeAlias = "Callable[[int], TextVecEnv]"
@@ -74,6 +86,13 @@ class EnvKeys:
 
     env_type: str = key("openspiel", "the kind of task")
     env_mode: Literal["local", "docker", "url"] = key("local", "where the environment runs")
+    base_url: str | None = key(None, "env_mode url: the server's address")
+    image: str | None = key(None, "env_mode docker: the image (null: upstream's)")
+    pull: bool = key(False, "env_mode docker: pull the image first")
+    mem_limit: str | None = key(None, "env_mode docker: the most memory, as 2g")
+    cpu_limit: PositiveFloat | None = key(None, "env_mode docker: the most CPUs")
+    docker_host: str | None = key(None, "env_mode docker: another engine, as ssh://user@host")
+    server_timeout: PositiveFloat = key(60.0, "env_mode docker and url: seconds that one call may take")
     task_id: Index | None = key(None, "one task")
     task_ids: Many[Index | TaskRange] = key((), "tasks and [first, last] ranges")
     answer: Literal["id", "name"] = key("id", "how an action is written: its number or its name")
@@ -86,10 +105,54 @@ class EnvKeys:
     vllm_base_url: str | None = key(None, "URL of that server")
 
 
+SERVED = {
+    "mode": "env_mode", "base_url": "base_url", "image": "image", "pull": "pull", "mem_limit": "mem_limit",
+    "cpu_limit": "cpu_limit", "host": "docker_host", "timeout": "server_timeout",
+}  # fmt: skip
+"""Arguments of an environment on a server, each with the key that it is from."""
+
+_OF_MODES = {"url": ("base_url",), "docker": ("image", "pull", "mem_limit", "cpu_limit", "host")}
+
+
+def server_arguments(env: EnvKeys) -> dict[str, Any]:
+    """Returns the arguments of an environment that say where it runs; none if it is local."""
+    if env.env_mode == "local":
+        return {}
+    left_out = {name for mode, names in _OF_MODES.items() if mode != env.env_mode for name in names}
+    values = {name: getattr(env, own) for name, own in SERVED.items() if name not in left_out}
+    return {"backend": "affinetes", **values}
+
+
+def server_keys_without_effect(env: EnvKeys) -> list[str]:
+    """Returns the keys that are set and belong to another ``env_mode``."""
+    default = EnvKeys()
+    return [
+        SERVED[name]
+        for mode, names in _OF_MODES.items()
+        if mode != env.env_mode
+        for name in names
+        if getattr(env, SERVED[name]) != getattr(default, SERVED[name])
+    ]
+
+
 THINK = "Reason first, between <think> and </think>. What follows is your answer."
 """The line with which ``env.think`` asks for reasoning."""
 
 Keys = TypeVar("Keys", bound=EnvKeys)
+
+
+class Address(NamedTuple):
+    """One episode of an evaluation.
+
+    Attributes:
+        task_id: The task; None for a game by name.
+        seed: The seed.
+        task: What the kind needs to play it here.
+    """
+
+    task_id: int | None
+    seed: int
+    task: Any = None
 
 
 class Exact(Protocol):
@@ -187,6 +250,10 @@ class Kind(ABC, Generic[Keys]):
         """
         return int(name) if name.isdecimal() else name
 
+    def completed(self, env: Keys) -> Keys:
+        """Returns the section with values that follow from others, where a file leaves them out."""
+        return env
+
     def settled(self, env: Keys) -> Keys:
         """Returns the section with names that mean the same tasks on any machine and at any time."""
         return env
@@ -271,6 +338,24 @@ class Kind(ABC, Generic[Keys]):
             replies: Measures of replies, by how they were written ("sampled", "greedy").
         """
         raise NotImplementedError
+
+    # -- agents behind endpoints, of kinds that have them --------------------------------------------------
+
+    def addresses(self, env: Keys, count: int, seed: int) -> list[Address]:
+        """Returns the episodes of an evaluation by upstream's ``evaluate``: ``count`` per seat.
+
+        Raises:
+            InvalidValueError: there is no ``evaluate`` of this kind, or the section does not fit it.
+        """
+        raise InvalidValueError(f"agents behind endpoints do not play {self.unit}")
+
+    def play_endpoint(self, chat: Chat, env: Keys, address: Address, timeout: float | None) -> dict[str, Any]:
+        """Plays an episode with a model; returns what upstream's ``evaluate`` returns."""
+        raise NotImplementedError
+
+    def endpoint_groups(self, record: Mapping[str, Any]) -> list[str]:
+        """Returns the groups of reports that an episode belongs to, from what ``evaluate`` returned."""
+        return []
 
     # -- exact values, of kinds that have them -------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,6 +13,7 @@ from gamespiel.agents.fields import WHOLE, Index, Many, key
 from gamespiel.errors import ConfigError, InvalidValueError
 from gamespiel.kinds.base import (
     PART,
+    Address,
     EnvKeys,
     Exact,
     Kind,
@@ -22,6 +24,7 @@ from gamespiel.kinds.base import (
     Thinking,
     names_of,
     sample_of,
+    server_arguments,
     shown_opponent,
 )
 from task_gym.replies import strip_reasoning
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from gamespiel.agents.policy import PolicySample
     from gamespiel.agents.rollout import Decide, Episode, Masks
     from gamespiel.agents.vec_env import TextVecEnv
+    from gamespiel.endpoints.chat import Chat
     from task_gym.opponents import Opponent
 
 SEATS = 2
@@ -56,6 +60,9 @@ class GameKeys(EnvKeys):
         "random, first, or mcts, ismcts, mcts-python, also with :SIMS[xROLLOUTS]; or several with weights, "
         "as {random: 0.5, mcts:100: 0.3}, one drawn per episode",
     )
+    opponent: str = key(
+        "random", "random, first, or mcts, ismcts, mcts-python, also with :SIMS[xROLLOUTS]; openai:MODEL@URL"
+    )
     seeding: Literal["openenv", "evaluate"] = key("openenv", "the protocol that expands a seed")
     rules: bool = key(True, "put the rules into each prompt")
     reward: Literal["score", "upstream"] = key("score", "what an episode pays")
@@ -68,8 +75,8 @@ class Games(Kind[GameKeys]):
     env_type = "openspiel"
     unit = "games"
     environment = "GameSpiel-v0"
-    agents = "random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS]"
-    agent_pattern = r"random|first|(is)?mcts(:[1-9]\d*(x[1-9]\d*)?)?"
+    agents = "random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS]; or openai:MODEL@URL"
+    agent_pattern = r"random|first|(is)?mcts(:[1-9]\d*(x[1-9]\d*)?)?|openai:.+"
     preset = "tiny"
     has_opponents = True
     reply_environment = "GameSpielText-v0"
@@ -92,6 +99,7 @@ class Games(Kind[GameKeys]):
             "reward": env.reward,
             "illegal": env.illegal,
             "max_turns": env.max_turns,
+            **server_arguments(env),
         }
         if env.task_id is not None:
             return arguments | {"task_id": env.task_id}
@@ -104,6 +112,11 @@ class Games(Kind[GameKeys]):
             return arguments | {"task_ids": ranges}
         if env.task_ids:
             return arguments | {"task_ids": list(env.task_ids)}
+        if env.env_mode != "local":  # as upstream's containers, which draw one of all tasks
+            from game_gym.games import TABLE
+            from game_gym.task import CONFIGS
+
+            return arguments | {"task_ids": [(0, len(TABLE) * CONFIGS - 1)]}
         raise InvalidValueError(
             "the env section chooses no game: give one of task_id, task_ids, game and allowed_game_indices, "
             "or start from a preset with --preset"
@@ -162,19 +175,59 @@ class Games(Kind[GameKeys]):
     def seeds(self, envs: TextVecEnv, count: int, seed: int) -> list[int]:
         from gamespiel.agents.evaluation import balanced_seeds
 
-        # A seat does not depend on the opponent, and "first" is the cheapest.
-        return balanced_seeds(envs, count, seed, {"opponent": "first"})
+        # A seat does not depend on the opponent. "first" is the cheapest; upstream's servers have "random".
+        local: Any = envs.envs[0].unwrapped
+        return balanced_seeds(envs, count, seed, {"opponent": "first" if local.is_local else "random"})
 
     def play_agent(
         self, name: str, env: GameKeys, count: int, seed: int, make_envs: MakeEnvs, shown: ShowProgress
     ) -> list[Episode]:
         from gamespiel.agents.evaluation import play_seeds
 
+        if env.env_mode != "local":
+            raise InvalidValueError(
+                f"--agent {name} reads the state of a game, which a server does not show: it needs "
+                "env.env_mode: local"
+            )
         envs = make_envs(self.at_once(count))
         seeds = self.seeds(envs, count, seed)
         agent = baseline_agent(name, envs, seed, len(seeds))
         with shown(len(seeds)) as on_step:
             return play_seeds(envs, agent, seeds, on_step)
+
+    def addresses(self, env: GameKeys, count: int, seed: int) -> list[Address]:
+        import gymnasium as gym
+
+        from game_gym.task import Task
+        from gamespiel.agents.evaluation import balanced_seeds
+        from gamespiel.agents.vec_env import TextVecEnv
+
+        self.check_played(env, "evaluation")
+        if env.max_turns is not None:
+            raise InvalidValueError(
+                "env.max_turns cuts games, and evaluate plays them to the end: leave it out"
+            )
+        plain = dataclasses.replace(env, env_mode="local", seeding="evaluate")
+        made = gym.make(self.environment, disable_env_checker=True, **self.arguments(plain))
+        local: Any = made.unwrapped
+        envs, cheap = TextVecEnv([lambda: made]), {"opponent": "first"}
+        addresses: list[Address] = []
+        for drawn in balanced_seeds(envs, count, seed, cheap):
+            task_id = envs.reset_one(0, drawn, cheap)[1]["task_id"]
+            addresses.append(Address(task_id, drawn, Task(task_id, local.variant)))
+        return addresses
+
+    def play_endpoint(
+        self, chat: Chat, env: GameKeys, address: Address, timeout: float | None
+    ) -> dict[str, Any]:
+        from gamespiel.endpoints.games import TIMEOUT, play_game
+
+        limit = TIMEOUT if timeout is None else timeout
+        return play_game(chat, address.task, address.seed, env.opponent, limit)
+
+    def endpoint_groups(self, record: Mapping[str, Any]) -> list[str]:
+        extra = record["extra"]
+        return [str(extra.get("game_name")), f"seat {extra.get('llm_player_id')}"]
 
     def groups(self, episodes: Sequence[Episode]) -> dict[str, list[Episode]]:
         from gamespiel.agents.evaluation import by_game, by_opponent, by_seat

@@ -15,7 +15,17 @@ from pydantic.dataclasses import dataclass
 
 from gamespiel.agents.fields import WHOLE, key
 from gamespiel.errors import ConfigError, InvalidValueError
-from gamespiel.kinds.base import PART, EnvKeys, Kind, MakeEnvs, ShowProgress, Thinking, sample_of
+from gamespiel.kinds.base import (
+    PART,
+    Address,
+    EnvKeys,
+    Kind,
+    MakeEnvs,
+    ShowProgress,
+    Thinking,
+    sample_of,
+    server_arguments,
+)
 from task_gym.errors import check_choice
 
 if TYPE_CHECKING:
@@ -25,6 +35,7 @@ if TYPE_CHECKING:
     from gamespiel.agents.policy import PolicySample
     from gamespiel.agents.rollout import Decide, Episode, Masks, OnStep
     from gamespiel.agents.vec_env import TextVecEnv
+    from gamespiel.endpoints.chat import Chat
     from trace_gym.backends import Trace
 
 NAME = "code_trace"
@@ -68,8 +79,8 @@ class Traces(Kind[TraceKeys]):
     env_type = "trace"
     unit = "traces"
     environment = "CodeTraceChoice-v0"
-    agents = f"{', '.join(REPLIES)} (replies), or {', '.join(CHOICES)} (choices)"
-    agent_pattern = "|".join((*REPLIES, *CHOICES))
+    agents = f"{', '.join(REPLIES)} (replies), or {', '.join(CHOICES)} (choices); or openai:MODEL@URL"
+    agent_pattern = "|".join((*REPLIES, *CHOICES, "openai:.+"))
     preset = "tiny-trace"
     reply_environment = REPLY_ENVIRONMENT
     max_new_tokens = 1024
@@ -100,6 +111,10 @@ class Traces(Kind[TraceKeys]):
             check_choice("curriculum.success_scores", name, (NAME,), InvalidValueError)
         return super().scored(name)
 
+    def completed(self, env: TraceKeys) -> TraceKeys:
+        """Returns the section; on a server a policy writes, because a server does not show false outputs."""
+        return env if env.env_mode == "local" else dataclasses.replace(env, decode="text")
+
     def settled(self, env: TraceKeys) -> TraceKeys:
         """Returns the section with a data set's commit in its source: "hub@COMMIT".
 
@@ -127,6 +142,10 @@ class Traces(Kind[TraceKeys]):
     ) -> list[Episode]:
         from gamespiel.agents.evaluation import play_seeds
 
+        if env.env_mode != "local":
+            raise InvalidValueError(
+                f"--agent {name} needs what a server does not show: it needs env.env_mode: local"
+            )
         seeds = trace_seeds(seed, count)
         if name in REPLIES:
             whole = dataclasses.replace(env, by_line=False, think=False)
@@ -134,6 +153,29 @@ class Traces(Kind[TraceKeys]):
                 return reply_episodes(whole, name, seeds, on_step)
         with shown(count) as on_step:
             return play_seeds(make_envs(count), choice_agent(name, seed, count), seeds, on_step)
+
+    def addresses(self, env: TraceKeys, count: int, seed: int) -> list[Address]:
+        made = gym.make(self.reply_environment, disable_env_checker=True, **trace_arguments(_local(env)))
+        try:
+            resets = ((drawn, made.reset(seed=drawn)[1]) for drawn in trace_seeds(seed, count))
+            return [Address(info["task_id"], drawn) for drawn, info in resets]
+        finally:
+            made.close()
+
+    def play_endpoint(
+        self, chat: Chat, env: TraceKeys, address: Address, timeout: float | None
+    ) -> dict[str, Any]:
+        from gamespiel.endpoints.traces import TIMEOUT, ask_trace
+        from trace_gym.envs.text import CodeTraceEnv
+
+        made, limit = CodeTraceEnv(**trace_arguments(_local(env))), TIMEOUT if timeout is None else timeout
+        assert address.task_id is not None
+        return ask_trace(chat, made, address.task_id, address.seed, limit)
+
+    def endpoint_groups(self, record: Mapping[str, Any]) -> list[str]:
+        extra = record["extra"]
+        named = {name: extra.get(name) for name in ("level", "family")}
+        return [f"{name} {value}" for name, value in named.items() if value is not None]
 
     def groups(self, episodes: Sequence[Episode]) -> dict[str, list[Episode]]:
         return by_level_and_family(episodes)
@@ -162,6 +204,10 @@ class Traces(Kind[TraceKeys]):
         return Group(*tables, Text(cut_note(replies)))
 
 
+def _local(env: TraceKeys) -> TraceKeys:
+    return dataclasses.replace(env, env_mode="local")
+
+
 def _reply_environment(env: TraceKeys) -> str:
     return LINES_ENVIRONMENT if env.by_line else REPLY_ENVIRONMENT
 
@@ -176,6 +222,7 @@ def trace_arguments(env: TraceKeys) -> dict[str, Any]:
         "family": env.family,
         "injector": env.injector,
         "scoring": env.scoring,
+        **server_arguments(env),
     }
 
 

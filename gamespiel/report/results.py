@@ -13,7 +13,7 @@ from gamespiel.agents.loggers import to_json
 from gamespiel.errors import InvalidValueError
 from task_gym.files import write_atomically
 
-VALUES = ("sampled", "replies", "exact")
+VALUES = ("sampled", "replies", "exact", "endpoint", "usage", "cost")
 """The keys of an evaluation's values. All others say what was evaluated, and how."""
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
+from math import isfinite
 from typing import Any, Generic, Protocol, TypeVar
 
 from gamespiel import __version__
+from gamespiel.endpoints.chat import Chat, Endpoint, Sampling, chutes_key
 from gamespiel.serving.options import ServeOptions
 from gamespiel.serving.sessions import Sessions
 from task_gym.checks import check_whole, read_reply
@@ -33,7 +35,7 @@ E = TypeVar("E", bound=Episode)
 
 
 class Actor(Generic[E]):
-    """Answers reset, step, state and stop.
+    """Answers reset, step, state, stop and evaluate.
 
     Args:
         options: The server's options.
@@ -46,10 +48,17 @@ class Actor(Generic[E]):
         self.sessions: Sessions[E] = Sessions(options.max_sessions, options.idle_s)
         self.methods: Mapping[str, Callable[..., Any]] = {
             "reset": self.reset, "step": self.step, "state": self.state, "stop": self.stop,
+            "evaluate": self.evaluate,
         }  # fmt: skip
 
     def begin(self, task_id: int | None, seed: int, arguments: Mapping[str, Any]) -> E:
         """Returns a new episode; ``arguments`` are the further ones of ``allowed``."""
+        raise NotImplementedError
+
+    def play(
+        self, chat: Chat, task_id: int | None, seed: int, timeout: float | None, arguments: Mapping[str, Any]
+    ) -> Response:
+        """Plays a whole episode with a model; ``arguments`` are those of ``allowed`` beyond task and seed."""
         raise NotImplementedError
 
     def reset(self, task_id: Any = None, seed: Any = None, **arguments: Any) -> Response:
@@ -57,8 +66,7 @@ class Actor(Generic[E]):
         for name in arguments:
             if name not in self.allowed:
                 raise ArgumentError(unknown("argument of reset", name, self.allowed))
-        seed = secrets.randbelow(SEED_LIMIT) if seed is None else seed
-        seed = check_whole("seed", seed, SEED_LIMIT, SeedError)
+        seed = check_whole("seed", _drawn(seed), SEED_LIMIT, SeedError)
         name, episode = self.sessions.add(lambda: self.begin(task_id, seed, arguments))
         return _named(episode.response(), name)
 
@@ -74,6 +82,51 @@ class Actor(Generic[E]):
         with kept.lock:
             return _named(kept.episode.response(), episode_id)
 
+    def evaluate(
+        self,
+        task_id: Any = None,
+        seed: Any = None,
+        model: Any = None,
+        base_url: Any = None,
+        timeout: Any = None,
+        temperature: Any = None,
+        api_key: Any = None,
+        max_tokens: Any = None,
+        collect_logprobs: Any = False,
+        **arguments: Any,
+    ) -> Response:
+        """Plays a whole episode with a model behind an OpenAI-compatible endpoint.
+
+        Args:
+            task_id: The task; None for a drawn one.
+            seed: The seed; None for a drawn one.
+            model: The model's name at the endpoint.
+            base_url: The endpoint's address, up to and with "/v1".
+            timeout: Seconds that the episode may take.
+            temperature: The temperature; None for the endpoint's own.
+            api_key: The endpoint's key; None for ``CHUTES_API_KEY``, which goes to chutes.ai alone.
+            max_tokens: The most tokens of a reply; None for the endpoint's own limit.
+            collect_logprobs: False; log-probabilities are not collected.
+            **arguments: Those of ``allowed``.
+        """
+        for name in arguments:
+            if name not in self.allowed:
+                raise ArgumentError(unknown("argument of evaluate", name, self.allowed))
+        if collect_logprobs:
+            raise ArgumentError(f"collect_logprobs: {collect_logprobs!r} was given, allowed: False")
+        seed = check_whole("seed", _drawn(seed), SEED_LIMIT, SeedError)
+        for name, value in (("timeout", timeout), ("temperature", temperature)):
+            _check_number(name, value)
+        if max_tokens is not None:
+            check_whole("max_tokens", max_tokens, 1 << 31, ArgumentError)
+        key = api_key if isinstance(api_key, str) else chutes_key(str(base_url))
+        sampling = Sampling(temperature=temperature, max_tokens=max_tokens)
+        chat = Chat(Endpoint(model, base_url, key), sampling)
+        try:
+            return self.play(chat, task_id, seed, timeout, arguments)
+        finally:
+            chat.close()
+
     def stop(self, episode_id: Any = None) -> Response:
         """Ends an episode; one that is unknown is ended already."""
         return {"stopped": self.sessions.drop(episode_id), "episode_id": episode_id}
@@ -88,6 +141,17 @@ def turn(observation: str, reward: float, done: bool, truncated: bool, info: Res
         "truncated": truncated,
         "info": {"server": f"gamespiel {__version__}", **info},
     }
+
+
+def _drawn(seed: Any) -> Any:
+    return secrets.randbelow(SEED_LIMIT) if seed is None else seed
+
+
+def _check_number(name: str, value: Any) -> None:
+    """Raises ArgumentError unless the value is None or a finite number from 0."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
+    if value is not None and not (number and value >= 0):
+        raise ArgumentError(f"{name}: {value!r:.80} was given, allowed: None or a number from 0")
 
 
 def _named(response: Response, name: str) -> Response:

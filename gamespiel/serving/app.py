@@ -27,6 +27,9 @@ from task_gym.remote.settings import TOKEN
 THREADS = 32
 """Calls that are worked on at once. Others wait."""
 
+EVALUATIONS = 64
+"""Whole episodes with a model that are played at once. They wait for the model, and hold up no other call."""
+
 _MODULES = {"openspiel": "gamespiel.serving.games", "trace": "gamespiel.serving.traces"}
 _log = logging.getLogger("gamespiel.serving")
 
@@ -51,6 +54,7 @@ class Server:
     def __init__(self, actor: Actor[Any], options: ServeOptions, token: str) -> None:
         self._actor, self._options, self._token = actor, options, token
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="gamespiel.serving")
+        self._evaluations = ThreadPoolExecutor(EVALUATIONS, thread_name_prefix="gamespiel.evaluations")
 
     async def health(self, request: Request) -> Response:
         """Says that the server runs."""
@@ -75,8 +79,9 @@ class Server:
         try:
             self._admit(request)
             method, args, kwargs = self._read(await self._body(request))
+            threads = self._evaluations if method == self._actor.evaluate else self._threads
             loop = asyncio.get_running_loop()
-            result = await loop.run_in_executor(self._threads, lambda: method(*args, **kwargs))
+            result = await loop.run_in_executor(threads, lambda: method(*args, **kwargs))
         except Refusal as refusal:
             return _error(refusal.status, "refused", str(refusal))
         except ClientDisconnect:

@@ -18,6 +18,8 @@ from game_gym.prompts import without_rules
 from game_gym.protocols import PROTOCOLS
 from game_gym.spec import choice_lines
 from game_gym.task import CONFIGS, Task, TaskSet, decode
+from gamespiel.endpoints.chat import Chat
+from gamespiel.endpoints.games import TIMEOUT, play_game
 from gamespiel.serving.actors import Actor, Response, turn
 from gamespiel.serving.options import ServeOptions
 from task_gym.contract import CLOSING, ILLEGAL_REWARD
@@ -106,11 +108,28 @@ class GameActor(Actor[GameEpisode]):
         """Returns a new game."""
         opponent, seeding = arguments.get("opponent", "random"), arguments.get("seeding", "openenv")
         check_choice("seeding", seeding, PROTOCOLS)
-        if task_id is None:
-            task_id = secrets.randbelow(len(TABLE) * CONFIGS)
-        task = decode(task_id)
-        _check_request(opponent, task)
-        return GameEpisode(task, seed, opponent, seeding)
+        return GameEpisode(_task(task_id, opponent), seed, opponent, seeding)
+
+    def play(
+        self, chat: Chat, task_id: int | None, seed: int, timeout: float | None, arguments: Mapping[str, Any]
+    ) -> Response:
+        """Plays a game with a model, by the protocol "evaluate"; the opponent is "mcts" unless named."""
+        check_choice("seeding", arguments.get("seeding", "evaluate"), ("evaluate",))
+        opponent = arguments.get("opponent", "mcts")
+        task = _task(task_id, opponent)
+        return play_game(chat, task, seed, opponent, TIMEOUT if timeout is None else timeout)
+
+
+def _task(task_id: int | None, opponent: Any) -> Task:
+    """Returns the task that a request names, or a drawn one.
+
+    Raises:
+        TaskIdError: there is no such task.
+        OpponentError: a request may not name this opponent for it.
+    """
+    task = decode(secrets.randbelow(len(TABLE) * CONFIGS) if task_id is None else task_id)
+    _check_request(opponent, task)
+    return task
 
 
 def _check_request(opponent: Any, task: Task) -> None:

@@ -6,6 +6,8 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
+from gamespiel.endpoints.chat import Chat
+from gamespiel.endpoints.traces import TIMEOUT, ask_trace
 from gamespiel.serving.actors import Actor, Response, turn
 from gamespiel.serving.options import ServeOptions
 from task_gym.errors import SandboxError
@@ -57,14 +59,27 @@ class TraceActor(Actor[TraceEpisode]):
         Raises:
             SandboxError: the program must run in the sandbox, which this machine does not offer.
         """
-        if task_id is None:
-            task_id = secrets.randbelow(TASKS)
         try:
-            return TraceEpisode(CodeTraceEnv(source=self._source), task_id, seed)
+            return TraceEpisode(CodeTraceEnv(source=self._source), _drawn(task_id), seed)
         except SandboxError as error:
-            raise SandboxError(
-                f"source: {self._source!r} has programs that run in the sandbox only; {error}"
-            ) from error
+            raise self._without_sandbox(error) from error
+
+    def play(
+        self, chat: Chat, task_id: int | None, seed: int, timeout: float | None, arguments: Mapping[str, Any]
+    ) -> Response:
+        """Asks a model for a program's output."""
+        env, limit = CodeTraceEnv(source=self._source), TIMEOUT if timeout is None else timeout
+        try:
+            return ask_trace(chat, env, _drawn(task_id), seed, limit)
+        except SandboxError as error:
+            raise self._without_sandbox(error) from error
+
+    def _without_sandbox(self, error: SandboxError) -> SandboxError:
+        return SandboxError(f"source: {self._source!r} has programs that run in the sandbox only; {error}")
+
+
+def _drawn(task_id: int | None) -> int:
+    return secrets.randbelow(TASKS) if task_id is None else task_id
 
 
 def make(options: ServeOptions) -> TraceActor:

@@ -1,4 +1,4 @@
-"""The one file that imports affinetes, at the first call: the import patches asyncio in all the process."""
+"""Calls through affinetes, which is imported at the first call: it patches asyncio in all the process."""
 
 from __future__ import annotations
 

@@ -6,14 +6,14 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from gymnasium import logger
 
 from task_gym.errors import BackendError
 from task_gym.remote import loop
 from task_gym.remote.breaker import FAILURES, Breaker
-from task_gym.remote.protocol import Failure, Reply, read_reply
+from task_gym.remote.protocol import Failure, Reply, read_reply, read_result
 from task_gym.remote.settings import Settings
 
 TRIES = 4
@@ -27,6 +27,9 @@ PER_CLIENT = 8
 
 STOP_TIMEOUT = 5.0
 """Seconds that the end of an abandoned episode may take. Nobody waits for it."""
+
+
+T = TypeVar("T")
 
 
 class Caller(Protocol):
@@ -76,10 +79,36 @@ class Connection:
         """Returns the present turn once more, or raises Failure."""
         return loop.wait_for(self._ask("state", {"episode_id": episode}, episode, True))
 
+    def evaluate(self, limit: float, **arguments: Any) -> Mapping[str, Any]:
+        """Plays a whole episode there with a model, or raises Failure.
+
+        Args:
+            limit: Seconds that it may take.
+            **arguments: As the method ``evaluate`` of affinetes' containers takes them.
+        """
+        return loop.wait_for(self._evaluate(limit, arguments))
+
+    async def _evaluate(self, limit: float, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        for tried in range(1, TRIES + 1):
+            try:
+                return read_result(await asyncio.wait_for(self._call("evaluate", arguments), limit))
+            except TimeoutError:
+                late = f"server {self._settings.base_url} did not answer evaluate in {limit:g} s"
+                raise Failure("late", late) from None
+            except Failure as failure:
+                if tried == TRIES or failure.happened or failure.kind == "refused":
+                    raise
+            await asyncio.sleep(BACKOFF * 2 ** (tried - 1))
+        raise AssertionError("the last try returns or raises")
+
     def stop(self, episode: str) -> None:
         """Abandons an episode. Returns at once: the server would drop it later by itself."""
         if not self._breaker.is_open:
             loop.submit(self._stop(episode))
+
+    def forget(self) -> None:
+        """Makes connections anew: in a forked child, the parent's sockets belong to the parent's loop."""
+        self._clients, self._busy, self._breaker = [], [], Breaker()
 
     async def _stop(self, episode: str) -> None:
         try:
@@ -152,6 +181,90 @@ class Connection:
         )
 
 
+class Docked(Connection):
+    """A container as the server: it is started at the first call, and replaced if it has died.
+
+    Args:
+        settings: The container.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        assert settings.container is not None
+        from task_gym.remote.docker import Use
+
+        self._use = Use(settings.container)
+        self._inner: dict[str, Connection] = {}
+        self._lost = ""  # the address of a container that gave no answer
+
+    def reset(self, **arguments: Any) -> Reply:
+        """Begins an episode, in a new container if the one before has died."""
+        return self._answered(lambda inner: inner.reset(**arguments))
+
+    def step(self, episode: str, action: str) -> Reply:
+        """Takes a step, or raises Failure."""
+        return self._noted(lambda inner: inner.step(episode, action))
+
+    def state(self, episode: str) -> Reply:
+        """Returns the present turn once more, or raises Failure."""
+        return self._noted(lambda inner: inner.state(episode))
+
+    def evaluate(self, limit: float, **arguments: Any) -> Mapping[str, Any]:
+        """Plays a whole episode with a model, in a new container if the one before has died."""
+        return self._answered(lambda inner: inner.evaluate(limit, **arguments))
+
+    def stop(self, episode: str) -> None:
+        """Abandons an episode."""
+        for inner in list(self._inner.values())[-1:]:
+            inner.stop(episode)
+
+    def forget(self) -> None:
+        """Makes connections anew."""
+        self._inner = {}
+
+    def _answered(self, call: Callable[[Connection], T]) -> T:
+        """Returns the result of a call that may be repeated in a new container."""
+        if not self._lost:
+            try:
+                return self._noted(call)
+            except (Failure, BackendError):
+                if not self._lost:
+                    raise
+        self._replace()
+        return self._noted(call)
+
+    def _replace(self) -> None:
+        """Starts a new container in the place of a dead one.
+
+        Raises:
+            Failure: none can be started, though one ran before.
+            BackendError: none ever ran.
+        """
+        try:
+            self._use.url(self._lost)
+        except BackendError as error:
+            if self._inner:
+                raise Failure("away", str(error), happened=False) from error
+            raise
+        self._lost = ""
+
+    def _noted(self, call: Callable[[Connection], T]) -> T:
+        """Returns the result of a call to the container, and notes an address that does not answer."""
+        url = self._use.url()
+        if url not in self._inner:
+            self._inner[url] = Connection(Settings(url, self._settings.timeout))
+        try:
+            return call(self._inner[url])
+        except Failure as failure:
+            if failure.unreachable:
+                self._lost = url
+            raise
+        except BackendError as error:
+            if isinstance(error.__cause__, Failure) and error.__cause__.unreachable:
+                self._lost = url
+            raise
+
+
 def _client(settings: Settings) -> Caller:
     from task_gym.remote.client import Client
 
@@ -166,7 +279,7 @@ def connect(settings: Settings) -> Connection:
     """Returns this process's connection to a server; nothing is sent yet."""
     with _lock:
         if settings not in _connections:
-            _connections[settings] = Connection(settings)
+            _connections[settings] = Docked(settings) if settings.container else Connection(settings)
         return _connections[settings]
 
 
@@ -175,7 +288,7 @@ def _forget() -> None:
     global _lock
     _lock = threading.Lock()
     for connection in _connections.values():
-        connection._clients, connection._busy, connection._breaker = [], [], Breaker()
+        connection.forget()
 
 
 if hasattr(os, "register_at_fork"):

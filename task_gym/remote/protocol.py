@@ -94,6 +94,24 @@ def read_reply(response: Any, episode: str | None = None) -> Reply:
     return Reply(text, float(reward), ends[0], ends[1], named, info)
 
 
+def read_result(response: Any) -> Mapping[str, Any]:
+    """Returns a response to ``evaluate``, with a score in [0, 1] or a reason why there is none.
+
+    Raises:
+        Failure: it is something else.
+    """
+    if not isinstance(response, dict):
+        raise Failure("broken", f"the response is no object: {response!r:.80}")
+    score, error = response.get("score"), response.get("error")
+    if error is None and (
+        isinstance(score, bool) or not isinstance(score, (int, float)) or not 0 <= score <= 1
+    ):
+        raise Failure("broken", f"the score is no number in [0, 1]: {score!r:.80}")
+    if not isinstance(response.get("extra", {}), dict):
+        raise Failure("broken", f"extra is no object: {response['extra']!r:.80}")
+    return response
+
+
 def _check_error(info: Mapping[str, Any]) -> None:
     """Raises Failure if the server reports an error that is not an illegal action."""
     error = info.get("error")

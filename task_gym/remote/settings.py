@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from math import isfinite
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
-from task_gym.errors import ArgumentError, BackendError, NotBuiltError, check_choice
+from task_gym.errors import ArgumentError, BackendError, check_choice, unknown
+from task_gym.remote.hosts import host_of
 
 MODES = ("url", "docker")
-"""The ways to reach an environment that have a name."""
+"""The ways to reach an environment: a server that runs, or a container that is started."""
 
 TIMEOUT = 60.0
 """The default of ``timeout``, in seconds."""
@@ -19,54 +24,148 @@ TIMEOUT = 60.0
 TOKEN = "GAMESPIEL_TOKEN"
 """The environment variable of the bearer token, for server and client."""
 
+PASSED_ON = ("CHUTES_API_KEY", TOKEN)
+"""Environment variables that a container gets from this process, if they are set."""
+
+IMAGES: Mapping[str, str] = MappingProxyType(
+    {"game": "affinefoundation/game:openspiel", "trace": "affinefoundation/trace:latest"}
+)
+"""Upstream's images by kind of task: the defaults of ``image``."""
+
+DEFAULTS: Mapping[str, Any] = MappingProxyType(
+    {
+        "mode": None, "base_url": None, "timeout": TIMEOUT, "image": None, "env_vars": None,
+        "mem_limit": None, "cpu_limit": None, "pull": False, "host": None,
+    }
+)  # fmt: skip
+"""The arguments of the backend "affinetes" with their defaults."""
+
+_OF_DOCKER = ("image", "env_vars", "mem_limit", "cpu_limit", "pull", "host")
+_MEMORY = re.compile(r"[1-9][0-9]{0,17}([bkmg]|[kmg]b|[kmg]ib?)?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A container to start.
+
+    Attributes:
+        image: Its image.
+        env_vars: Names and values of its environment variables, in alphabetical order.
+        mem_limit: The most memory, as "2g"; None for no limit.
+        cpu_limit: The most CPUs, as 1.5; None for no limit.
+        pull: Whether the image is pulled first.
+        host: The Docker engine: None for this machine's, or as "ssh://user@host".
+    """
+
+    image: str
+    env_vars: tuple[tuple[str, str], ...] = ()
+    mem_limit: str | None = None
+    cpu_limit: float | None = None
+    pull: bool = False
+    host: str | None = None
+
+    def __repr__(self) -> str:
+        return f"container of {self.image} on {self.host or 'this machine'}"  # values may be secret
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """A server and how long it may take.
 
     Attributes:
-        base_url: Its address, without a slash at the end.
+        base_url: Its address, without a slash at the end; "" for a container.
         timeout: Seconds that one call may take.
+        container: The container that is the server; None for a server that runs.
     """
 
     base_url: str
     timeout: float = TIMEOUT
+    container: Container | None = None
 
 
-def read_settings(mode: Any, base_url: Any, timeout: Any) -> Settings:
+def read_settings(given: Mapping[str, Any], kind: str) -> Settings:
     """Returns the checked settings of the backend "affinetes".
 
+    Args:
+        given: Arguments by name; those that are missing have their defaults.
+        kind: The kind of task, a key of ``IMAGES``.
+
     Raises:
-        ArgumentError: an argument is missing or outside what is allowed.
-        NotBuiltError: the mode is planned, and not built yet.
+        ArgumentError: an argument is unknown, missing or outside what is allowed.
         BackendError: the package ``affinetes`` is not installed.
     """
+    values = _known(given)
+    mode = "url" if values["mode"] is None else values["mode"]
     check_choice("mode", mode, MODES)
-    if mode != "url":
-        raise NotBuiltError(f"mode: {mode!r} was given, which is not built yet; allowed now: 'url'")
-    if not isinstance(base_url, str) or not _is_address(base_url):
+    timeout = values["timeout"]
+    if not _is_number(timeout) or timeout <= 0:
+        raise ArgumentError(f"timeout: {timeout!r} was given, allowed: a number of seconds above 0")
+    for name in ("base_url",) if mode == "docker" else _OF_DOCKER:
+        if values[name] != DEFAULTS[name]:
+            other = "url" if mode == "docker" else "docker"
+            raise ArgumentError(f"{name}: it was given with mode {mode!r}, allowed: with mode {other!r} only")
+    container, base_url = None, values["base_url"]
+    if mode == "docker":
+        container, base_url = _container(values, kind), ""
+    elif not isinstance(base_url, str) or not _is_address(base_url):
         raise ArgumentError(
             f"base_url: {base_url!r} was given, allowed: the address of a server, as 'http://127.0.0.1:8000'"
         )
-    number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
-    if not (number and isfinite(timeout) and timeout > 0):
-        raise ArgumentError(f"timeout: {timeout!r} was given, allowed: a number of seconds above 0")
     if find_spec("affinetes") is None:
         raise BackendError(
             "backend: 'affinetes' was given, whose package is not installed; allowed: 'local', or "
             "pip install 'gamespiel[affinetes]'"
         )
-    return Settings(base_url.rstrip("/"), float(timeout))
+    return Settings(base_url.rstrip("/"), float(timeout), container)
 
 
-def refuse_settings(mode: Any, base_url: Any, timeout: Any) -> None:
+def refuse_settings(given: Mapping[str, Any]) -> None:
     """Raises ArgumentError if a local backend is given an argument of the backend "affinetes"."""
-    given = {"mode": (mode, None), "base_url": (base_url, None), "timeout": (timeout, TIMEOUT)}
-    for name, (value, default) in given.items():
-        if value != default:
+    for name, value in _known(given).items():
+        if value != DEFAULTS[name]:
             raise ArgumentError(
                 f"{name}: {value!r} was given with backend 'local', allowed: with backend 'affinetes' only"
             )
+
+
+def _known(given: Mapping[str, Any]) -> dict[str, Any]:
+    for name in given:
+        if name not in DEFAULTS:
+            raise ArgumentError(unknown("argument", name, DEFAULTS))
+    return {**DEFAULTS, **given}
+
+
+def _container(values: Mapping[str, Any], kind: str) -> Container:
+    image = IMAGES[kind] if values["image"] is None else values["image"]
+    memory, cpus, pull, host = (values[name] for name in ("mem_limit", "cpu_limit", "pull", "host"))
+    if not isinstance(image, str) or not image:
+        raise ArgumentError(f"image: {image!r} was given, allowed: an image's name, as {IMAGES[kind]!r}")
+    if memory is not None and not (isinstance(memory, str) and _MEMORY.fullmatch(memory)):
+        raise ArgumentError(f"mem_limit: {memory!r} was given, allowed: None or an amount, as '2g' or '512m'")
+    if cpus is not None and not (_is_number(cpus) and cpus > 0):
+        raise ArgumentError(f"cpu_limit: {cpus!r} was given, allowed: None or a number of CPUs above 0")
+    check_choice("pull", pull, (True, False))
+    host = host_of(kind) if host is None else host
+    if host is not None and not (
+        isinstance(host, str) and (host == "localhost" or host.startswith("ssh://"))
+    ):
+        raise ArgumentError(f"host: {host!r} was given, allowed: None, 'localhost' or 'ssh://user@host'")
+    here = None if host == "localhost" else host
+    limit = None if cpus is None else float(cpus)
+    return Container(image, _variables(values["env_vars"]), memory, limit, pull, here)
+
+
+def _variables(given: Any) -> tuple[tuple[str, str], ...]:
+    if given is not None and not (
+        isinstance(given, Mapping) and all(isinstance(text, str) for pair in given.items() for text in pair)
+    ):
+        raise ArgumentError("env_vars: allowed are None or a mapping of names to texts")
+    passed_on = {name: os.environ[name] for name in PASSED_ON if os.environ.get(name)}
+    return tuple(sorted({**passed_on, **(given or {})}.items()))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
 
 
 def _is_address(base_url: str) -> bool:

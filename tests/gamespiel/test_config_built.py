@@ -24,9 +24,6 @@ FILES = Path(__file__).parents[1] / "data" / "configs"
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"env_type": "trace", "env_mode": "docker"}, r"env.env_mode = 'docker' \(works today: 'local'\)"),
-        ({"env_mode": "docker"}, r"env.env_mode = 'docker' \(works today: 'local'\)"),
-        ({"env_mode": "url"}, "env.env_mode = 'url'"),
         ({"use_vllm": True, "vllm_base_url": "http://h/v1"}, "env.use_vllm = True"),
     ],
 )
@@ -36,8 +33,9 @@ def test_each_missing_engine(data: dict[str, object], message: str) -> None:
 
 
 def test_all_are_named_at_once() -> None:
-    with pytest.raises(task_gym.errors.NotBuiltError, match=r"yet: env.env_mode = .*; env.use_vllm"):
-        require_built(load(FILES / "trace_served.json"))
+    both = {"use_vllm": True, "vllm_base_url": "http://h/v1", "failure_replay_prob": 0.3}
+    with pytest.raises(task_gym.errors.NotBuiltError, match=r"yet: env.use_vllm = .*; curriculum.failure"):
+        require_built(from_dict(both))
 
 
 def test_what_is_built_passes() -> None:
@@ -47,6 +45,7 @@ def test_what_is_built_passes() -> None:
     require_built(Config())
     require_built(from_dict({"env_type": "trace"}))
     require_built(load(FILES / "curriculum.json"))
+    require_built(from_dict({"env_type": "trace", "env_mode": "docker"}))
 
 
 def test_the_table_names_real_keys() -> None:
@@ -57,7 +56,7 @@ def test_help_texts_follow_the_table() -> None:
     """No key that works is marked."""
     marked = {key: note(key) for key in DOTTED if note(key)}
     assert not any(key.startswith("curriculum.") for key in marked)
-    assert marked["env.env_mode"] == " (not built yet; works today: 'local')"
+    assert "env.env_mode" not in marked
     assert marked["env.vllm_base_url"] == " (not built yet: env.use_vllm)"
     assert "ppo.learning_rate" not in marked
     for key, text in marked.items():

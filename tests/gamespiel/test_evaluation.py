@@ -20,7 +20,7 @@ from gamespiel.agents import checkpoint
 from gamespiel.agents.evaluation import balanced_seeds, by_seat, play_seeds
 from gamespiel.agents.models import TINY
 from gamespiel.assembly import make_envs
-from gamespiel.config import Config, InvalidValueError, NotBuiltError, resolve, save, saved_config, to_dict
+from gamespiel.config import Config, InvalidValueError, resolve, save, saved_config, to_dict
 from gamespiel.evaluation import evaluate
 from gamespiel.kinds.games import baseline_agent
 from gamespiel.options import EvalOptions
@@ -431,7 +431,12 @@ def test_one_game_has_no_interval(tmp_path: Path) -> None:
     [
         ([("env.opponent", "open")], {}, InvalidValueError, "'open' leaves every seat to the caller"),
         ([("env.task_id", "null")], {}, InvalidValueError, "chooses no game"),
-        ([("env.env_mode", "url")], {}, NotBuiltError, "env.env_mode = 'url'"),
+        (
+            [("env.env_mode", "url"), ("env.base_url", "http://127.0.0.1:9")],
+            {},
+            InvalidValueError,
+            "--agent random reads the state of a game",
+        ),
         ([], {"greedy": True}, InvalidValueError, "--greedy is for a checkpoint"),
         (
             [("model.model_name", "/no/where")],

@@ -182,7 +182,6 @@ def refused(config: Config, error: type[TaskGymError], message: str) -> None:
             "'tinny' is unknown; did you mean 'tiny'",
         ),
         ({"model__model_name": "/no/where"}, ModelError, "'/no/where' is not a folder"),
-        ({"env__env_mode": "docker"}, NotBuiltError, "env.env_mode = 'docker'"),
     ],
 )
 def test_named_errors(

@@ -10,7 +10,7 @@ from task_gym.contract import SUCCESS, ending_info, result_of
 from task_gym.env import TaskEnv
 from task_gym.errors import ArgumentError, check_choice
 from task_gym.remote import connect, read_settings
-from task_gym.remote.settings import TIMEOUT, refuse_settings
+from task_gym.remote.settings import refuse_settings
 from task_gym.spaces import UnicodeText
 from trace_gym.backends import AffinetesBackend, Backend, Trace, make_backend
 from trace_gym.envs.prompts import render_end
@@ -49,14 +49,12 @@ class TraceEnv(TaskEnv):
         scoring: str = "affine",
         backend: str = "local",
         render_mode: str | None = None,
-        mode: str | None = None,
-        base_url: str | None = None,
-        timeout: float = TIMEOUT,
+        **server: Any,
     ) -> None:
         arguments = {
             "task_id": task_id, "task_ids": task_ids, "source": source, "level": level, "family": family,
             "injector": injector, "scoring": scoring, "backend": backend, "render_mode": render_mode,
-            "mode": mode, "base_url": base_url, "timeout": timeout,
+            **server,
         }  # fmt: skip
         check_choice("injector", injector, STYLES)
         check_choice("scoring", scoring, SCORINGS)
@@ -65,10 +63,9 @@ class TraceEnv(TaskEnv):
         self._backend: Backend
         if self.waits:
             self._check_served(arguments)
-            settings = read_settings("url" if mode is None else mode, base_url, timeout)
-            self._backend = AffinetesBackend(connect(settings), scoring)
+            self._backend = AffinetesBackend(connect(read_settings(server, "trace")), scoring)
         else:
-            refuse_settings(mode, base_url, timeout)
+            refuse_settings(server)
             self._backend = make_backend(source, injector, self._false_outputs)
             # A copy must have the same programs, on any machine.
             arguments["source"] = self._backend.source

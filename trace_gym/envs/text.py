@@ -55,9 +55,10 @@ class CodeTraceEnv(TraceEnv):
             fault has ``info["fault"]``.
         render_mode: "ansi" (``render()`` returns the observation), "rgb_array" (returns its picture, a uint8
             array that always has the same shape) or "human" (every observation is printed).
-        mode: With ``backend="affinetes"``: "url", a server that runs.
-        base_url: With ``backend="affinetes"``: the server's address, as "http://127.0.0.1:8000".
-        timeout: With ``backend="affinetes"``: seconds that one call may take.
+        **server: With ``backend="affinetes"``: how the server is reached, see docs/affinetes.md.
+            ``mode="url"`` has ``base_url`` (as "http://127.0.0.1:8000"); ``mode="docker"`` has ``image``,
+            ``env_vars``, ``mem_limit``, ``cpu_limit``, ``pull`` and ``host``; both have ``timeout``, the
+            seconds that one call may take.
 
     Raises:
         TaskGymError: an argument, reset option or seed is outside what is allowed; each kind has a subclass.

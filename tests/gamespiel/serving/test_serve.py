@@ -34,7 +34,7 @@ def test_health_readiness_and_methods(server: str) -> None:
     status, told = ask(f"{server}/ready")
     assert (status, told["status"], told["max_sessions"]) == (200, "ready", 1000)
     assert [method["name"] for method in ask(f"{server}/methods")[1]["methods"]] == [
-        "reset", "step", "state", "stop",
+        "reset", "step", "state", "stop", "evaluate",
     ]  # fmt: skip
 
 
@@ -76,7 +76,7 @@ def test_recorded_sessions_are_answered_as_upstream_does(server: str) -> None:
         ("reset", {"task_id": 200000000, "opponent": "mcts:9999x9999"}, 400, "at most 1000000 rollouts"),
         ("reset", {"task_id": 0, "sed": 1}, 400, "did you mean 'seed'"),
         ("step", {"actions": "1"}, 400, "arguments of step"),
-        ("sessions", {}, 404, "method: 'sessions' was given, allowed: reset, step, state, stop"),
+        ("sessions", {}, 404, "method: 'sessions' was given, allowed: reset, step, state, stop, ev"),
     ],
 )
 def test_refusals(server: str, method: str, kwargs: dict[str, Any], status: int, message: str) -> None:

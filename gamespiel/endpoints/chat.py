@@ -1,0 +1,249 @@
+"""Chat completions of an OpenAI-compatible endpoint: time limits, repeats with backoff, token counts."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from gamespiel.endpoints import PREFIX, USAGE
+from task_gym.errors import ArgumentError, BackendError
+
+TRIES = 6
+"""Times that a request is tried if its failure may pass."""
+
+BACKOFF = 0.5
+"""Seconds between the first and the second try. They double from try to try."""
+
+LONGEST = 30.0
+"""The most seconds between two tries, also if the endpoint asks for more."""
+
+_PASSING = (408, 409, 425, 429)
+"""Statuses below 500 after which a request is tried again."""
+
+Message = dict[str, str]
+
+
+class EndpointError(BackendError):
+    """An endpoint that cannot be reached, or that refuses a request."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A model behind an address.
+
+    Attributes:
+        model: The model's name there.
+        base_url: The address, up to and with "/v1".
+        api_key: The bearer token; "" for none. It is not shown.
+    """
+
+    model: str
+    base_url: str
+    api_key: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        try:
+            parts = urlsplit(self.base_url)
+            good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except (ValueError, AttributeError, TypeError):  # a port that is no number, or no text
+            good = False
+        if not good or not isinstance(self.model, str) or not self.model:
+            raise ArgumentError(
+                f"endpoint: model {self.model!r:.80} at {self.base_url!r:.200} was given, allowed: a model's "
+                "name and an address, as 'http://127.0.0.1:8000/v1'"
+            )
+        object.__setattr__(self, "base_url", self.base_url.rstrip("/"))
+
+    def __str__(self) -> str:
+        return f"{PREFIX}{self.model}@{self.base_url}"
+
+
+@dataclass
+class Usage:
+    """Tokens that an endpoint has counted, and the requests that it answered."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    requests: int = 0
+
+    def add(self, other: Usage) -> None:
+        """Adds another count to this one."""
+        self.prompt_tokens += other.prompt_tokens
+        self.completion_tokens += other.completion_tokens
+        self.requests += other.requests
+
+    def cost(self, prompts: float, replies: float) -> float:
+        """Returns the price in dollars, given dollars per million tokens."""
+        return (self.prompt_tokens * prompts + self.completion_tokens * replies) / 1e6
+
+    def to_dict(self) -> dict[str, int]:
+        """Returns the counts under the names of the protocol."""
+        total = self.prompt_tokens + self.completion_tokens
+        return {
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.completion_tokens,
+            "total_tokens": total,
+        }
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How replies are drawn. What is None is the endpoint's to choose.
+
+    Attributes:
+        temperature: The temperature.
+        max_tokens: The most tokens of a reply.
+        timeout: Seconds that one request may take.
+    """
+
+    temperature: float | None = None
+    max_tokens: int | None = None
+    timeout: float = 120.0
+
+
+def parse_endpoint(text: str) -> Endpoint:
+    """Returns the endpoint that "openai:MODEL@URL" or "MODEL@URL" names, with its key from the environment.
+
+    Raises:
+        ArgumentError: the text is written in another way.
+    """
+    model, at, url = text.removeprefix(PREFIX).rpartition("@")
+    if not at:
+        raise ArgumentError(f"endpoint: {text!r} was given, allowed: {USAGE}")
+    return Endpoint(model, url, key_for(url))
+
+
+def key_for(base_url: str) -> str:
+    """Returns the key in the environment: ``CHUTES_API_KEY`` for hosts of chutes.ai, else ``OPENAI_API_KEY``.
+
+    A key goes to the hosts that it was made for, also if somebody else chooses the address.
+    """
+    return chutes_key(base_url) or ("" if _is_chutes(base_url) else os.environ.get("OPENAI_API_KEY", ""))
+
+
+def chutes_key(base_url: str) -> str:
+    """Returns ``CHUTES_API_KEY`` of the environment for hosts of chutes.ai; "" for other hosts."""
+    return os.environ.get("CHUTES_API_KEY", "") if _is_chutes(base_url) else ""
+
+
+def _is_chutes(base_url: str) -> bool:
+    host = urlsplit(base_url).hostname or ""
+    return host == "chutes.ai" or host.endswith(".chutes.ai")
+
+
+class Chat:
+    """Asks one endpoint, from any number of threads.
+
+    Args:
+        endpoint: The endpoint.
+        sampling: How replies are drawn.
+        sleep: Waits so many seconds.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        sampling: Sampling | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.endpoint, self.sampling, self._sleep = endpoint, sampling or Sampling(), sleep
+        self.usage = Usage()
+        self._lock = threading.Lock()
+        headers = {"authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=64)
+        self._client = httpx.Client(headers=headers, limits=limits)
+
+    def reply(self, messages: Sequence[Message], seed: int, deadline: float) -> tuple[str, Usage]:
+        """Returns the endpoint's reply to a conversation, and the tokens that it took.
+
+        Args:
+            messages: The conversation.
+            seed: The seed of the draws, for endpoints that take one.
+            deadline: When the reply must be there, in seconds of ``time.monotonic``.
+
+        Raises:
+            EndpointError: the endpoint refuses the request, or is away after ``TRIES`` tries.
+            TimeoutError: the deadline has passed.
+        """
+        for tried in range(1, TRIES + 1):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            text, usage, wait = self._try(messages, seed, min(left, self.sampling.timeout), tried)
+            if usage is not None:
+                with self._lock:
+                    self.usage.add(usage)
+                return text, usage
+            if tried == TRIES:
+                raise EndpointError(f"endpoint {self.endpoint.base_url}: {text}; {TRIES} tries failed")
+            self._sleep(min(wait, LONGEST, max(deadline - time.monotonic(), 0.0)))
+        raise AssertionError("the last try returns or raises")
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._client.close()
+
+    def _try(
+        self, messages: Sequence[Message], seed: int, timeout: float, tried: int
+    ) -> tuple[str, Usage | None, float]:
+        """Returns a reply and its tokens; or the reason for a failure, None, and the seconds to wait."""
+        body: dict[str, Any] = {"model": self.endpoint.model, "messages": list(messages), "seed": seed}
+        if self.sampling.temperature is not None:
+            body["temperature"] = self.sampling.temperature
+        if self.sampling.max_tokens is not None:
+            body["max_tokens"] = self.sampling.max_tokens
+        pause = BACKOFF * 2 ** (tried - 1)
+        try:
+            limits = httpx.Timeout(timeout, connect=min(10.0, timeout))
+            response = self._client.post(
+                f"{self.endpoint.base_url}/chat/completions", json=body, timeout=limits
+            )
+        except httpx.TimeoutException:
+            return f"it did not answer in {timeout:.0f} s", None, pause
+        except httpx.TransportError as error:
+            return f"it cannot be reached: {error}", None, pause
+        except httpx.HTTPError as error:
+            return f"it cannot be read: {error}", None, pause
+        if response.status_code in _PASSING or response.status_code >= 500:
+            return f"it answered with status {response.status_code}", None, _retry_after(response, pause)
+        if response.status_code != 200:
+            raise EndpointError(
+                f"endpoint {self.endpoint.base_url}: it refuses the request with status "
+                f"{response.status_code}: {_reason(response)}"
+            )
+        try:
+            text, usage = _read(response.json())
+        except (ValueError, KeyError, IndexError, TypeError) as error:
+            return f"it sent no completion: {error!r:.100}", None, pause
+        return text, usage, 0.0
+
+
+def _read(body: Any) -> tuple[str, Usage]:
+    text, counted = body["choices"][0]["message"]["content"], body.get("usage") or {}
+    if text is not None and not isinstance(text, str):
+        raise ValueError(f"content {text!r:.60}")
+    counts = [counted.get(name) or 0 for name in ("prompt_tokens", "completion_tokens")]
+    return (text or "").strip(), Usage(int(counts[0]), int(counts[1]), 1)
+
+
+def _retry_after(response: httpx.Response, pause: float) -> float:
+    """Returns the seconds that a response asks to wait, at least ``pause``."""
+    try:
+        return max(float(response.headers.get("retry-after", 0)), pause)
+    except ValueError:  # a date
+        return pause
+
+
+def _reason(response: httpx.Response) -> str:
+    try:
+        error = response.json()["error"]
+        return f"{error.get('message', error) if isinstance(error, dict) else error!s:.300}"
+    except (ValueError, KeyError, TypeError):
+        return f"{' '.join(response.text.split()):.300}"

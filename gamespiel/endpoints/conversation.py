@@ -1,0 +1,74 @@
+"""The messages of a game with a language model, in the layout of upstream's ``evaluate``.
+
+The layout: one system message with the game, its rules and what to answer; per turn one user message with the
+state, the seat and the legal actions; the replies without their reasoning. The words of the instructions are
+GameSpiel's own. A class of upstream's (``OPENSPIEL_AGENTS_PATH``) that writes messages writes them all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from game_gym.spec import State, Variant
+from gamespiel.endpoints.chat import Message
+from task_gym.replies import strip_reasoning
+
+TRIES = 3
+"""Replies per move. After as many that name no legal action, the game is given up with score 0."""
+
+_INSTRUCTION = "Answer with the ID of one legal action, a number, and nothing else."
+_TAG = re.compile(r"</?think(?:ing)?>", re.IGNORECASE)
+_OPENING = re.compile(r"<think(?:ing)?>")
+_SPACE = re.compile(r"\s+")
+
+
+def system_message(variant: Variant) -> Message:
+    """Returns the first message: the game, its rules and what to answer."""
+    agent = variant.spec.agent
+    if agent is not None and (text := agent.system()) is not None:
+        return {"role": "system", "content": text}
+    content = (
+        f"You are playing {variant.spec.name}.\n\n# Game Rules\n{variant.rules}\n\n# Output Format\n"
+        f'{_INSTRUCTION}\n\nExample: for the action "12 -> b3", answer "12".'
+    )
+    return {"role": "system", "content": content}
+
+
+def turn_message(
+    variant: Variant, state: State, seat: int, legal: Sequence[int], names: Sequence[str]
+) -> Message:
+    """Returns the message of a turn: the state, the seat and the legal actions."""
+    agent = variant.spec.agent
+    if agent is not None and (text := agent.user(state, seat, legal)) is not None:
+        return {"role": "user", "content": text}
+    listed = "\n".join(f"{action} -> {name}" for action, name in zip(legal, names, strict=True))
+    content = (
+        f"Current State:\n{variant.spec.describe(state, seat)}\n\nYou are Player {seat}.\n"
+        f"Legal Actions:\n{listed}\n\nYour choice (ID only):"
+    )
+    return {"role": "user", "content": content}
+
+
+def refusal_message(tried: int) -> Message:
+    """Returns the message after a reply that names no legal action."""
+    content = f"That reply names no legal action. {_INSTRUCTION} This was try {tried} of {TRIES}."
+    return {"role": "user", "content": content}
+
+
+def visible(reply: str) -> str:
+    """Returns a reply as the conversation keeps it: without reasoning, and without many empty lines in a row.
+
+    Reasoning that was never closed is cut off too: its reply was cut before the answer.
+    """
+    text = strip_reasoning(_TAG.sub(lambda match: match.group().lower(), reply))
+    opening = _OPENING.search(text)
+    text = text if opening is None else text[: opening.start()]
+    return _SPACE.sub(_fewer_lines, text).strip()
+
+
+def _fewer_lines(match: re.Match[str]) -> str:
+    run = match.group()
+    if run.count("\n") < 3:
+        return run
+    return f"{run[: run.index(chr(10))]}\n\n{run[run.rindex(chr(10)) + 1 :]}"

@@ -1,0 +1,87 @@
+"""The opponent ``openai:MODEL@URL``: a model behind an OpenAI-compatible endpoint.
+
+Importing this registers it. What it needs is imported when an opponent is made.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from task_gym.errors import ArgumentError, BackendError, OpponentError
+from task_gym.opponents import Seating, register_opponent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gamespiel.endpoints.chat import Chat, Message
+    from gamespiel.endpoints.games import Speaker
+
+NOBODY = -1
+"""The action of an opponent that named no legal action in three tries: it gives the game up."""
+
+MOVE = 900.0
+"""Seconds that one reply may take, with all repeats."""
+
+
+class ModelOpponent:
+    """Plays one seat by upstream's rules: the conversation is kept, and a move has three tries.
+
+    Args:
+        seating: The game and the seat. The argument is "MODEL@URL".
+
+    Raises:
+        OpponentError: the argument is written in another way.
+    """
+
+    def __init__(self, seating: Seating) -> None:
+        try:
+            self._chat = chat_with(seating.argument, os.getpid())
+        except ArgumentError as error:
+            raise OpponentError(f"opponent: {error}") from error
+        self._seed = 0
+        self._speaker: Speaker | None = None
+
+    def restart(self, seed: int) -> None:
+        """Begins a new conversation. The seed goes to the endpoint, which may heed it."""
+        self._seed, self._speaker = seed, None
+
+    def act(self, view: Any) -> int:
+        """Returns the action that the model chooses, or ``NOBODY``.
+
+        Raises:
+            BackendError: the endpoint is away, or refuses the request.
+        """
+        from gamespiel.endpoints.games import Speaker
+
+        if self._speaker is None:
+            self._speaker = Speaker(view.variant, self._reply)
+        action = self._speaker.move(view.state, view.seat, view.legal_actions(), view.action_names())
+        return NOBODY if action is None else action
+
+    def _reply(self, messages: Sequence[Message]) -> str:
+        try:
+            return self._chat.reply(messages, self._seed, time.monotonic() + MOVE)[0]
+        except TimeoutError as error:
+            raise BackendError(f"opponent {self._chat.endpoint}: it did not answer in {MOVE:g} s") from error
+
+
+@lru_cache(maxsize=16)
+def chat_with(argument: str, process: int) -> Chat:
+    """Returns the client that all opponents of one endpoint share; a forked child makes its own."""
+    from gamespiel.endpoints.chat import Chat, parse_endpoint
+
+    return Chat(parse_endpoint(argument))
+
+
+register_opponent(
+    "openai",
+    ModelOpponent,
+    usage="openai:MODEL@URL",
+    takes_argument=True,
+    why_not_replayable="a model may answer otherwise when it is asked again",
+    illegal="forfeit",
+    waits=True,
+)

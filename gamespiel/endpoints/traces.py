@@ -1,0 +1,57 @@
+"""A program whose output a model behind an endpoint predicts, by the rules of upstream's ``evaluate``."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from gamespiel.endpoints.chat import Chat, EndpointError, Usage
+from trace_gym.envs.text import CodeTraceEnv
+
+TIMEOUT = 600.0
+"""Seconds that an answer may take."""
+
+
+def ask_trace(
+    chat: Chat, env: CodeTraceEnv, task_id: int, seed: int, timeout: float = TIMEOUT
+) -> dict[str, Any]:
+    """Asks for a program's output; returns what upstream's ``evaluate`` returns.
+
+    Args:
+        chat: The model.
+        env: The environment that asks and scores.
+        task_id: The task.
+        seed: The seed of the model's draws. The program does not depend on it.
+        timeout: Seconds that the answer may take.
+    """
+    began = time.monotonic()
+    prompt, asked = env.reset(seed=seed, options={"task_id": task_id})
+    text, usage, error, kind, score = None, Usage(), "", "llm_failure", 0.0
+    info: dict[str, Any] = {}
+    try:
+        text, usage = chat.reply([{"role": "user", "content": prompt}], seed, began + timeout)
+    except TimeoutError:
+        error, kind = f"there was no answer after {timeout:g} s", "timeout"
+    except EndpointError as failure:
+        error = str(failure)
+    if text is not None:
+        _, _, _, _, info = env.step(text)
+        score = float(info["score"])
+    result = {
+        "task_name": "Trace",
+        "score": score,
+        "success": score > 0,
+        "time_taken": time.monotonic() - began,
+        "extra": {
+            "conversation": [{"role": "user", "content": prompt}, {"role": "assistant", "content": text}],
+            "task_id": task_id,
+            "seed": seed,
+            "test_result": "1/1" if score > 0 else "0/1",
+            "dataset_index": asked["row"],
+            "usage": usage.to_dict(),
+            "by_scoring": info.get("by_scoring"),
+            "family": asked["family"],
+            "level": asked["level"],
+        },
+    }
+    return result | {"error": error, "error_type": kind} if error else result

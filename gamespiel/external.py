@@ -1,0 +1,255 @@
+"""``gamespiel eval`` of an agent behind an endpoint: here, or by the ``evaluate`` of an affinetes server."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from gamespiel.config import Config, InvalidValueError, require_built, to_dict
+from gamespiel.endpoints.chat import Chat, EndpointError, Sampling, Usage, parse_endpoint
+from gamespiel.evaluation import place
+from gamespiel.kinds import kind_of
+from gamespiel.kinds.base import Address, server_arguments
+from gamespiel.options import EvalOptions
+from gamespiel.report.endpoints import endpoint_table, rows_of
+from gamespiel.report.progress import progress
+from gamespiel.report.results import reserved, write_json
+from task_gym.errors import BackendError
+from task_gym.remote import Failure, connect, read_settings
+
+Play = Callable[[Address], dict[str, Any]]
+
+LATER = 60.0
+"""Seconds that a server's answer may come after the episode's own time limit."""
+
+_LOST = "llm_failure"
+"""The ``error_type`` of an episode that an endpoint has failed."""
+
+
+def evaluate_endpoint(options: EvalOptions, console: Console | None = None) -> dict[str, Any]:
+    """Plays, prints a table, and writes a JSON file; returns the results as plain data.
+
+    Every episode is also written to a file as soon as it is over. If the endpoint goes away, or on Ctrl-C,
+    that file stays, and ``--resume`` plays the rest.
+
+    Raises:
+        EndpointError: the endpoint is away or refuses requests; the message says what is kept.
+        TaskGymError: the agent, the server or the tasks cannot be evaluated as asked.
+    """
+    console = console or Console()
+    config, kind = require_built(options.config), kind_of(options.config.env)
+    assert options.agent is not None
+    sampling = Sampling(options.temperature, options.max_new_tokens, options.request_s)
+    chat = Chat(parse_endpoint(options.agent), sampling)
+    play = _there(options, config, chat) if options.whole_game else _here(options, config, chat)
+    addresses = kind.addresses(config.env, options.num_episodes, config.run.seed)
+    question = _question(options, config, chat)
+    with (
+        reserved(
+            question, place(kind.file_label(config.env, question["games"]), options), options.output
+        ) as path,
+        _kept(question, path, options.resume, console) as (played, keep),
+    ):
+        left = [address for address in addresses if address.seed not in played]
+        with progress(console, f"playing {len(left):,} {kind.unit}", len(left)) as on_step:
+            _play(left, play, options.concurrency, keep, lambda: on_step(True, 1))
+        records = [played[address.seed] for address in addresses]
+        rows = rows_of(records, kind.endpoint_groups)
+        usage, spent = _usage(records), None
+        if options.prices is not None:
+            spent = (
+                usage.prompt_tokens * options.prices[0] + usage.completion_tokens * options.prices[1]
+            ) / 1e6
+        where = kind.reply_where(config.env, question["games"])
+        console.print(endpoint_table(f"{chat.endpoint} on {where}", rows, usage, spent))
+        results = question | {"endpoint": {name: row.to_dict() for name, row in rows.items()}}
+        results |= {"usage": usage.to_dict(), "cost": spent}
+        write_json(results, path)
+    chat.close()
+    console.print(f"written to {path}", soft_wrap=True, markup=False)
+    return results
+
+
+def _question(options: EvalOptions, config: Config, chat: Chat) -> dict[str, Any]:
+    """Returns the results without their values."""
+    kind = kind_of(config.env)
+    env = kind.settled(config.env)
+    local = dataclasses.replace(env, env_mode="local")
+    made = kind.make_reply_env(dataclasses.replace(local, decode="text"))
+    tasks = kind.tasks(made)
+    made.close()
+    return {
+        "agent": str(chat.endpoint),
+        "by": "evaluate of a server" if options.whole_game else "evaluate",
+        "temperature": options.temperature,
+        "max_new_tokens": options.max_new_tokens,
+        "seed": config.run.seed,
+        "num_episodes": options.num_episodes,
+        "env": to_dict(dataclasses.replace(config, env=env))["env"],
+        "games": tasks,
+    }
+
+
+def _here(options: EvalOptions, config: Config, chat: Chat) -> Play:
+    if config.env.env_mode != "local":
+        raise InvalidValueError(
+            f"--agent {options.agent} with env.env_mode {config.env.env_mode}: give --whole_game, with which "
+            "the server plays whole games with the model"
+        )
+    kind = kind_of(config.env)
+    return lambda address: kind.play_endpoint(chat, config.env, address, options.episode_s)
+
+
+def _there(options: EvalOptions, config: Config, chat: Chat) -> Play:
+    """Returns how a server plays an episode."""
+    env, given = config.env, server_arguments(config.env)
+    if not given:
+        raise InvalidValueError("--whole_game is for --backend affinetes: a server plays the games")
+    given.pop("backend")
+    name = "trace" if env.env_type == "trace" else "game"
+    connection = connect(read_settings(given, name))
+    limit = options.episode_s or (600.0 if name == "trace" else 1800.0)
+    common: dict[str, Any] = {
+        "model": chat.endpoint.model,
+        "base_url": chat.endpoint.base_url,
+        "api_key": chat.endpoint.api_key or None,
+        "temperature": options.temperature,
+        "timeout": int(limit) if limit.is_integer() else limit,
+    }
+    if options.max_new_tokens is not None:
+        common["max_tokens"] = options.max_new_tokens
+    if kind_of(env).has_opponents:
+        common["opponent"] = getattr(env, "opponent")  # noqa: B009  (a key of one kind alone)
+
+    def play(address: Address) -> dict[str, Any]:
+        if address.task_id is None:
+            raise InvalidValueError("--whole_game needs task ids, which name the games that a server knows")
+        try:
+            found = connection.evaluate(limit + LATER, task_id=address.task_id, seed=address.seed, **common)
+        except Failure as failure:
+            if failure.kind == "refused" or failure.unreachable:
+                raise BackendError(f"--whole_game: {failure.sentence}") from failure
+            found = {"score": 0.0, "error": failure.sentence, "extra": {}}
+        record = dict(found)
+        if str(record.get("error", "")).startswith("[API_ERROR]"):  # upstream's, of games
+            record["error_type"] = _LOST
+        return record
+
+    return play
+
+
+def _play(
+    addresses: Sequence[Address],
+    play: Play,
+    at_once: int,
+    keep: Callable[[Address, dict[str, Any]], None],
+    on_end: Callable[[], None],
+) -> None:
+    """Plays episodes, so many at once, and keeps each as soon as it is over.
+
+    Raises:
+        EndpointError: an endpoint failed an episode; those under way were played to their end first.
+    """
+    waiting, running = list(reversed(addresses)), set[Future[None]]()
+    stopped = threading.Event()
+
+    def one(address: Address) -> None:
+        if stopped.is_set():
+            return
+        record = play(address)
+        if record.get("error_type") == _LOST:
+            raise EndpointError(record["error"])
+        keep(address, record)
+
+    failed: BaseException | None = None
+    with ThreadPoolExecutor(at_once, thread_name_prefix="gamespiel.external") as threads:
+        try:
+            while (waiting and failed is None) or running:
+                while waiting and failed is None and len(running) < at_once:
+                    running.add(threads.submit(one, waiting.pop()))
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    failed = failed or future.exception()
+                    on_end()
+        except BaseException:
+            stopped.set()
+            raise
+    if failed is not None:
+        raise failed
+
+
+@contextmanager
+def _kept(
+    question: Mapping[str, Any], path: Path, resume: bool, console: Console
+) -> Iterator[tuple[dict[int, dict[str, Any]], Callable[[Address, dict[str, Any]], None]]]:
+    """Yields the episodes that were played before, by seed, and the function that keeps another one.
+
+    The file's name has the question in it, so it is found again. It is removed if nothing was played.
+
+    Raises:
+        InvalidValueError: there are such episodes, and ``resume`` is not set; or there are none, and it is.
+    """
+    text = json.dumps(question, sort_keys=True, ensure_ascii=False)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    file = path.with_name(f"{path.stem}-{digest}.jsonl")
+    played: dict[int, dict[str, Any]] = _read(file) if file.exists() else {}
+    finished = path.exists() and path.stat().st_size > 0
+    if played and not resume and not finished:
+        raise InvalidValueError(
+            f"{file} has {len(played)} episodes of this evaluation: --resume plays the rest; remove the file "
+            "to begin anew"
+        )
+    if resume and not played:
+        raise InvalidValueError(f"--resume: there is no {file}, and so nothing was played before")
+    if not resume:
+        played = {}
+        file.unlink(missing_ok=True)
+    else:
+        console.print(f"going on with {len(played)} episodes of {file}", soft_wrap=True, markup=False)
+    lock = threading.Lock()
+
+    def keep(address: Address, record: dict[str, Any]) -> None:
+        line = json.dumps({"seed": address.seed, "task_id": address.task_id, **record}, ensure_ascii=False)
+        with lock, file.open("a", encoding="utf-8") as out:
+            out.write(line + "\n")
+            played[address.seed] = record
+
+    try:
+        yield played, keep
+    except (BackendError, KeyboardInterrupt) as error:
+        if not played:
+            raise
+        said = f"{len(played)} episodes were played and are kept in {file}; --resume plays the rest"
+        if isinstance(error, BackendError):
+            raise type(error)(f"{error}; {said}") from error
+        console.print(said, soft_wrap=True, markup=False)
+        raise
+
+
+def _read(file: Path) -> dict[int, dict[str, Any]]:
+    """Returns the whole lines of a file by seed. The last one may have been cut by a kill."""
+    played = {}
+    lines = file.read_text(encoding="utf-8").split("\n")
+    for line in lines[:-1]:
+        record = json.loads(line)
+        played[int(record["seed"])] = record
+    if lines[-1]:
+        file.write_text("".join(f"{line}\n" for line in lines[:-1]), encoding="utf-8")
+    return played
+
+
+def _usage(records: Sequence[Mapping[str, Any]]) -> Usage:
+    total = Usage()
+    for record in records:
+        counted = record.get("extra", {}).get("usage") or {}
+        total.add(Usage(int(counted.get("prompt_tokens") or 0), int(counted.get("completion_tokens") or 0)))
+    return total

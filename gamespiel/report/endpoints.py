@@ -1,0 +1,97 @@
+"""The table of an agent behind an endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from gamespiel.agents.stats import Interval, mean_interval, wilson
+from gamespiel.endpoints.chat import Usage
+
+
+@dataclass(frozen=True)
+class Row:
+    """Measures of a group of episodes.
+
+    Attributes:
+        episodes: Number of episodes that count.
+        faults: Number of episodes that failed, which are left out.
+        score: Mean score with its 95% normal interval; None if all failed.
+        success: Share of successes with its 95% Wilson interval; None if all failed.
+        given_up: Episodes given up by replies that named no legal action; None if the server does not count.
+        refused: Replies that named no legal action; None if the server does not count them.
+    """
+
+    episodes: int
+    faults: int
+    score: Interval | None
+    success: Interval | None
+    given_up: int | None
+    refused: int | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the measures as plain data."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()
+        }
+
+
+def rows_of(
+    records: Sequence[Mapping[str, Any]], groups: Callable[[Mapping[str, Any]], list[str]]
+) -> dict[str, Row]:
+    """Returns the measures by group, "all" last. A group that has all episodes is left out.
+
+    Args:
+        records: Results of ``evaluate``.
+        groups: Result to the names of its groups.
+    """
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for record in records:
+        for name in [] if "error" in record else groups(record):
+            found.setdefault(name, []).append(record)
+    parts = {name: own for name, own in sorted(found.items()) if len(own) < len(records)}
+    return {name: _row(own) for name, own in {**parts, "all": list(records)}.items()}
+
+
+def _row(records: Sequence[Mapping[str, Any]]) -> Row:
+    played = [record for record in records if "error" not in record]
+    scores = [float(record["score"]) for record in played]
+    success = sum(bool(record["success"]) for record in played)
+    return Row(
+        episodes=len(played),
+        faults=len(records) - len(played),
+        score=mean_interval(scores) if scores else None,
+        success=wilson(success, len(scores)) if scores else None,
+        given_up=_total(played, "given_up"),
+        refused=_total(played, "refused_replies"),
+    )
+
+
+def _total(records: Sequence[Mapping[str, Any]], name: str) -> int | None:
+    counts = [record.get("extra", {}).get(name) for record in records]
+    return None if not counts or None in counts else sum(int(count) for count in counts)
+
+
+def endpoint_table(title: str, rows: Mapping[str, Row], usage: Usage, cost: float | None) -> RenderableType:
+    """Returns a table with a row per group, and the tokens and their price below."""
+    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=0)
+    table.add_column("", overflow="fold")
+    for name in ("episodes", "score", "success", "given\nup", "refused\nreplies"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name, row in rows.items():
+        faults = f"\n{row.faults:,} faults" if row.faults else ""
+        counts = ["-" if count is None else f"{count:,}" for count in (row.given_up, row.refused)]
+        table.add_row(name, f"{row.episodes:,}{faults}", _shown(row.score), _shown(row.success), *counts)
+    price = "" if cost is None else f", {cost:.4f} dollars"
+    note = f"{usage.prompt_tokens:,} prompt tokens, {usage.completion_tokens:,} completion tokens{price}"
+    return Group(table, Text(note))
+
+
+def _shown(interval: Interval | None) -> str:
+    return "-" if interval is None else f"{interval.mean:.3f}\n{interval.low:.3f}–{interval.high:.3f}"

@@ -1,0 +1,281 @@
+"""A container that the environments of a process group share, and that does not outlive them.
+
+Every process that uses a container holds a shared lock on a file. The kernel frees the lock when the process
+ends, in whatever way. A small watching process removes the container when nobody holds the lock any more. If
+the watcher dies too, the next start on this machine removes what is left.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import hashlib
+import logging
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from task_gym.errors import BackendError
+from task_gym.remote.settings import Container
+
+LABEL = "gamespiel"
+"""The label of all containers. Its value is the machine that started it."""
+
+LOCK, GROUP = f"{LABEL}.lock", f"{LABEL}.group"
+"""The labels of a container's lock file, and of its process group and settings."""
+
+
+class Use:
+    """This process's use of one container.
+
+    Args:
+        container: The container.
+    """
+
+    def __init__(self, container: Container) -> None:
+        self._container = container
+        self._mutex = threading.Lock()
+        self._held: tuple[int, str] | None = None  # the lock file, and the container's name
+        self._url = ""
+
+    def url(self, lost: str = "") -> str:
+        """Returns the container's address; starts it if no process of this group has.
+
+        Args:
+            lost: An address at which nothing answers: then the container there is looked at, and replaced
+                if it does not run.
+
+        Raises:
+            BackendError: it cannot be started.
+        """
+        with self._mutex:
+            if self._url and lost != self._url:
+                return self._url
+            try:
+                with _alone(self._group):
+                    self._url = self._found() or self._started()
+            except BackendError:
+                raise
+            except Exception as error:  # affinetes and the engine have classes of their own
+                reason = " ".join(str(error).split())
+                raise BackendError(
+                    f"mode: 'docker' was given, and the {self._container} failed: {reason:.500}"
+                ) from error
+            return self._url
+
+    @property
+    def _group(self) -> str:
+        """The process group with the settings: processes that share it share the container."""
+        settings = f"{os.getuid()} {os.getpgrp()} {self._container.env_vars} " + " ".join(
+            str(getattr(self._container, name)) for name in ("image", "mem_limit", "cpu_limit", "host")
+        )
+        return f"{os.getpgrp()}-{hashlib.sha256(settings.encode()).hexdigest()[:12]}"
+
+    def _found(self) -> str:
+        """Returns the address of the group's container if it runs; removes it if it does not."""
+        engine = engine_of(self._container.host)
+        try:
+            sweep(engine)
+            filters = {"label": [f"{LABEL}={machine()}", f"{GROUP}={self._group}"]}
+            for found in engine.containers.list(all=True, filters=filters):
+                if found.status == "running":
+                    self._hold(found.labels[LOCK], found.name)
+                    return _connect(self._container, found.name)
+                _remove(found)
+            return ""
+        finally:
+            engine.close()
+
+    def _started(self) -> str:
+        handle, path = tempfile.mkstemp(prefix="gamespiel-", suffix=".lock")
+        os.close(handle)
+        name = f"gamespiel-{Path(path).stem.removeprefix('gamespiel-')}".lower()
+        self._hold(path, name)
+        _watch(path, name, self._container.host)
+        labels = {LABEL: machine(), LOCK: path, GROUP: self._group}
+        return _load(
+            self._container,
+            name,
+            image=self._container.image,
+            env_vars=dict(self._container.env_vars),
+            pull=self._container.pull,
+            mem_limit=self._container.mem_limit,
+            cpu_limit=None if self._container.cpu_limit is None else str(self._container.cpu_limit),
+            labels=labels,
+            restart_policy={"Name": "no"},
+        )
+
+    def _hold(self, path: str, name: str) -> None:
+        if self._held is not None:
+            os.close(self._held[0])
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        self._held = descriptor, name
+        _uses[path] = self
+
+    def release(self) -> None:
+        """Ends the use. The last user removes the container, without waiting for the watcher."""
+        held, self._held, self._url = self._held, None, ""
+        if held is None:
+            return
+        descriptor, name = held
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return  # others use it
+        try:
+            engine = engine_of(self._container.host)
+            for found in engine.containers.list(all=True, filters={"name": f"^{name}$"}):
+                _remove(found)
+            engine.close()
+        except Exception as error:  # the watcher, or the next start, tries again
+            logging.getLogger("task_gym.remote").warning("container %s stays for now: %s", name, error)
+        finally:
+            os.close(descriptor)
+
+
+_uses: dict[str, Use] = {}
+_pid = os.getpid()
+
+
+@atexit.register
+def _at_exit() -> None:
+    if os.getpid() == _pid:  # a forked child's locks are its parent's too
+        for use in list(_uses.values()):
+            use.release()
+
+
+def _forget() -> None:
+    global _pid
+    _pid = os.getpid()
+    for use in _uses.values():
+        # The descriptor stays open: the lock lives as long as any process has it.
+        use._mutex = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+def engine_of(host: str | None) -> Any:
+    """Returns a client of a Docker engine.
+
+    Raises:
+        BackendError: no engine answers.
+    """
+    docker = _library()
+    try:
+        engine = docker.DockerClient(base_url=host, timeout=180) if host else docker.from_env(timeout=180)
+        engine.ping()
+    except Exception as error:  # of docker, requests and paramiko
+        reason = " ".join(str(error).split())
+        raise BackendError(
+            f"mode: 'docker' was given, and no Docker engine answers on {host or 'this machine'}: "
+            f"{reason:.300}"
+        ) from error
+    return engine
+
+
+def _library() -> Any:
+    """Returns the package ``docker``. At the root of the repository a folder has the same name."""
+    return import_module("docker")
+
+
+def sweep(engine: Any) -> list[str]:
+    """Removes this machine's containers that no living process uses; returns their names."""
+    removed = []
+    for found in engine.containers.list(all=True, filters={"label": f"{LABEL}={machine()}"}):
+        if is_free(found.labels.get(LOCK, "")):
+            _remove(found)
+            removed.append(str(found.name))
+    return removed
+
+
+def is_free(path: str) -> bool:
+    """Returns whether no process holds a lock file; one that does not exist is free."""
+    try:
+        descriptor = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        return True
+    except OSError:  # of another user, who may use it
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        Path(path).unlink(missing_ok=True)
+        return True
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def machine() -> str:
+    """Returns a name of this machine since it was started: locks mean something there alone."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        boot = ""
+    return hashlib.sha256(f"{socket.gethostname()} {boot} {tempfile.gettempdir()}".encode()).hexdigest()[:16]
+
+
+def _remove(container: Any) -> None:
+    docker = _library()
+    try:
+        container.remove(force=True, v=True)
+    except docker.errors.NotFound:
+        return
+    except docker.errors.APIError as error:
+        if "already in progress" not in str(error):
+            raise
+
+
+@contextmanager
+def _alone(group: str) -> Iterator[None]:
+    """Lets one process of a group at a time look for the container and start it."""
+    path = Path(tempfile.gettempdir()) / f"gamespiel-{os.getuid()}-{group}.starting"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _watch(path: str, name: str, host: str | None) -> None:
+    """Starts the process that removes the container when nobody holds its lock."""
+    command = [sys.executable, "-m", "task_gym.remote.watcher", path, name, *([host] if host else [])]
+    subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C ends the group, and not the watcher
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )  # fmt: skip
+
+
+def _connect(container: Container, name: str) -> str:
+    return _load(container, name, connect_only=True)
+
+
+def _load(container: Container, name: str, **arguments: Any) -> str:
+    """Lets affinetes start or find the container; returns its address."""
+    logger = logging.getLogger("affinetes")
+    import affinetes
+
+    load_env = affinetes.load_env  # which imports the rest, and sets the logger's level
+    logger.setLevel(logging.CRITICAL)
+    hosts = [container.host] if container.host else None
+    env = load_env(mode="docker", container_name=name, hosts=hosts, cleanup=False, **arguments)
+    logger.setLevel(logging.ERROR)
+    _loaded.append(env)  # it may hold a tunnel to another machine
+    return str(env._backend._http_executor.base_url)
+
+
+_loaded: list[Any] = []

@@ -1,0 +1,128 @@
+"""A server that speaks the chat protocol, answers by a function, and fails as the test says."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Body = dict[str, Any]
+Fault = Callable[["Handler"], None]
+
+CHOICE = re.compile(r"^\s*([0-9]+) -> (.*)$", re.MULTILINE)
+
+
+def choices(body: Body) -> list[tuple[int, str]]:
+    """The legal actions that the latest turn lists."""
+    turn = [m["content"] for m in body["messages"] if "Legal Actions:" in m["content"]][-1]
+    return [(int(action), name) for action, name in CHOICE.findall(turn.rpartition("Legal Actions:")[2])]
+
+
+def recorded(body: Body) -> str:
+    """The reply of the recorded games: the i-th action is ``legal[(7*i + seed) % len(legal)]``."""
+    legal = choices(body)
+    moves = sum(m["role"] == "assistant" for m in body["messages"])
+    return str(legal[(7 * moves + body["seed"]) % len(legal)][0])
+
+
+def chatty(body: Body) -> str:
+    """Replies of all kinds: a number, a number in words, a name, reasoning, and nonsense now and then."""
+    said = len(body["messages"])
+    action, name = choices(body)[(3 * said) % len(choices(body))]
+    kinds = (str(action), f"I take {action}.", f"<think>\n9999\n</think>\n{action}", name, "no idea")
+    return kinds[said % len(kinds)]
+
+
+class ModelStub(ThreadingHTTPServer):
+    """Answers each request by ``answer``. ``faults`` are used up first, one per request.
+
+    Attributes:
+        asked: The requests' bodies, in order.
+        keys: Their authorization headers.
+        most: The most requests that were under way together.
+        pause: Seconds before each answer.
+    """
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, answer: Callable[[Body], str | None] = recorded, pause: float = 0.0) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.answer, self.pause = answer, pause
+        self.asked: list[Body] = []
+        self.keys: list[str | None] = []
+        self.faults: list[Fault | None] = []
+        self.busy = self.most = 0
+        self.lock = threading.Lock()
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/v1"
+
+    def __enter__(self) -> ModelStub:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.shutdown()
+        self.server_close()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients that give up are part of the tests."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: ModelStub
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        server = self.server
+        with server.lock:
+            server.asked.append(body)
+            server.keys.append(self.headers.get("authorization"))
+            fault = server.faults.pop(0) if server.faults else None
+            server.busy += 1
+            server.most = max(server.most, server.busy)
+        try:
+            time.sleep(server.pause)
+            if self.path != "/v1/chat/completions":
+                self.send(404, json.dumps({"error": {"message": "no such path"}}))
+            elif fault is not None:
+                fault(self)
+            else:
+                self.send(200, completion(server.answer(body), 10 * len(body["messages"])))
+        finally:
+            with server.lock:
+                server.busy -= 1
+
+    def send(self, status: int, body: str, **headers: str) -> None:
+        self.send_response(status)
+        self.send_header("content-length", str(len(body.encode())))
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Says nothing."""
+
+
+def completion(text: str | None, prompt_tokens: int) -> str:
+    """A response that counts two tokens per reply."""
+    usage = {"prompt_tokens": prompt_tokens, "completion_tokens": 2, "total_tokens": prompt_tokens + 2}
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    return json.dumps({"id": "1", "object": "chat.completion", "choices": [choice], "usage": usage})
+
+
+def status(code: int, body: str = '{"error": {"message": "so it is"}}', **headers: str) -> Fault:
+    return lambda handler: handler.send(code, body, **headers)
+
+
+def hang_up(handler: Handler) -> None:
+    handler.close_connection = True
+    handler.connection.close()

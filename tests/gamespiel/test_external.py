@@ -1,0 +1,185 @@
+"""``gamespiel eval --agent openai:MODEL@URL``, here and by a server's ``evaluate``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+from gamespiel.cli import main
+from gamespiel.config import InvalidValueError, resolve
+from gamespiel.endpoints.chat import EndpointError
+from gamespiel.external import evaluate_endpoint
+from gamespiel.options import EvalOptions
+from task_gym.errors import BackendError, OpponentError, PickleError
+from tests.gamespiel.endpoints.models import ModelStub, chatty, recorded, status
+from tests.gamespiel.runs import quiet
+from tests.gamespiel.serving.servers import served
+
+
+@pytest.fixture
+def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelStub]:
+    monkeypatch.setattr("gamespiel.endpoints.chat.BACKOFF", 0.001)
+    with ModelStub(recorded) as server:
+        yield server
+
+
+def run(stub: ModelStub, folder: Path, *overrides: tuple[str, str], **options: Any) -> dict[str, Any]:
+    given = resolve("tiny", overrides=overrides)
+    agent = f"openai:m@{stub.url}"
+    chosen = {"num_episodes": 3, "concurrency": 2, "output": folder / "r.json", **options}
+    return evaluate_endpoint(EvalOptions(config=given, agent=agent, **chosen), quiet())
+
+
+def kept(folder: Path) -> list[dict[str, Any]]:
+    (file,) = folder.glob("r-*.jsonl")
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_scores_tokens_and_cost(stub: ModelStub, tmp_path: Path) -> None:
+    results = run(stub, tmp_path, prices=(1.0, 10.0), temperature=0.5, max_new_tokens=9)
+    rows, records = results["endpoint"], kept(tmp_path)
+    # Three episodes per seat; the seat of protocol "evaluate" is the seed's parity.
+    assert {name: row["episodes"] for name, row in rows.items()} == {"seat 0": 3, "seat 1": 3, "all": 6}
+    assert [record["extra"]["llm_player_id"] for record in records] == [r["seed"] % 2 for r in records]
+    mean = sum(record["score"] for record in records) / 6
+    assert rows["all"]["score"][0] == pytest.approx(mean)
+    prompts = sum(10 * len(body["messages"]) for body in stub.asked)
+    assert results["usage"]["prompt_tokens"] == prompts
+    # A dollar per million tokens of prompts, and ten per million of replies, which have two tokens each.
+    assert results["cost"] == pytest.approx((prompts + 20 * len(stub.asked)) / 1e6)
+    assert {(body["temperature"], body["max_tokens"]) for body in stub.asked} == {(0.5, 9)}
+    assert 1 <= stub.most <= 2
+
+
+def test_a_failure_keeps_what_was_played_and_resume_plays_the_rest(stub: ModelStub, tmp_path: Path) -> None:
+    whole = run(stub, tmp_path / "whole", concurrency=1)
+    asked = stub.asked.copy()
+    first = sum(m["role"] == "assistant" for m in kept(tmp_path / "whole")[0]["extra"]["conversation"])
+    stub.asked.clear()
+    stub.faults = [None] * (first + 1) + [status(401)]  # in the second game, or at the third's beginning
+    with pytest.raises(EndpointError, match=r"status 401.*episodes were played and are kept in .*--resume"):
+        run(stub, tmp_path, concurrency=1)
+    before = len(kept(tmp_path))
+    assert 1 <= before < 6 and not (tmp_path / "r.json").exists()
+    with pytest.raises(InvalidValueError, match=rf"has {before} episodes of this evaluation: --resume"):
+        run(stub, tmp_path, concurrency=1)
+    (file,) = tmp_path.glob("r-*.jsonl")
+    with file.open("a") as out:
+        out.write('{"seed": 1, "sco')  # a line that a kill has cut
+    stub.asked.clear()
+    resumed = run(stub, tmp_path, concurrency=1, resume=True)
+    assert resumed == whole
+    assert len(stub.asked) < len(asked)
+    assert sorted(record["seed"] for record in kept(tmp_path)) == sorted(
+        record["seed"] for record in kept(tmp_path / "whole")
+    )
+
+
+def test_an_endpoint_that_is_away_is_named(stub: ModelStub, tmp_path: Path) -> None:
+    stub.faults = [status(503)] * 1000
+    with pytest.raises(EndpointError, match=r"answered with status 503; 6 tries failed$"):
+        run(stub, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_episodes_are_played_together(stub: ModelStub, tmp_path: Path) -> None:
+    stub.pause = 0.1
+    run(stub, tmp_path, num_episodes=4, concurrency=8)
+    assert stub.most > 4
+
+
+def test_a_server_plays_the_same_games(stub: ModelStub, tmp_path: Path) -> None:
+    pytest.importorskip("affinetes")
+    pytest.importorskip("uvicorn")
+    stub.answer = chatty
+    here = run(stub, tmp_path / "here")
+    with served() as url:
+        there = run(stub, tmp_path / "there", ("env.env_mode", "url"), ("env.base_url", url), whole_game=True)
+    assert [there[key] for key in ("endpoint", "usage")] == [here[key] for key in ("endpoint", "usage")]
+    with pytest.raises(BackendError, match=r"--whole_game: server .* cannot be reached"):
+        run(stub, tmp_path, ("env.env_mode", "url"), ("env.base_url", url), whole_game=True)
+
+
+def test_traces(stub: ModelStub, tmp_path: Path) -> None:
+    stub.answer = lambda body: "nothing of the kind"
+    results = run(stub, tmp_path, ("env.env_type", "trace"), num_episodes=4)
+    assert results["endpoint"]["all"]["episodes"] == 4
+    assert results["endpoint"]["all"]["score"][0] == 0.0
+    assert len(stub.asked) == 4
+
+
+def test_options_that_do_not_fit() -> None:
+    config, agent = resolve("tiny"), "openai:m@http://127.0.0.1:9/v1"
+    for options, message in (
+        ({"agent": agent, "exact": True}, "--exact needs a model that is here"),
+        ({"agent": "random", "whole_game": True}, "--whole_game is for an agent behind an endpoint"),
+        ({"agent": agent, "concurrency": 0}, "--concurrency must be at least 1"),
+    ):
+        with pytest.raises(InvalidValueError, match=message):
+            EvalOptions(config=config, **options)
+    with pytest.raises(InvalidValueError, match=r"--whole_game is for --backend affinetes"):
+        evaluate_endpoint(EvalOptions(config=config, agent=agent, whole_game=True), quiet())
+    served_ = resolve("tiny", overrides=[("env.env_mode", "url"), ("env.base_url", "http://127.0.0.1:9")])
+    with pytest.raises(InvalidValueError, match=r"give --whole_game"):
+        evaluate_endpoint(EvalOptions(config=served_, agent=agent), quiet())
+
+
+def test_the_command_line(stub: ModelStub, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "r.json"
+    command = ["eval", "--agent", f"openai:m@{stub.url}", "--num_episodes", "2", "--output", str(output)]
+    assert main([*command, "--prices", "1", "2", "--concurrency", "1"]) == 0
+    assert json.loads(output.read_text())["endpoint"]["all"]["episodes"] == 4
+    assert "prompt tokens" in capsys.readouterr().out
+    assert main([*command, "--backend", "affinetes", "--env.base_url", "http://127.0.0.1:9"]) == 2
+    assert "env.env_mode url: give --whole_game" in capsys.readouterr().err
+
+
+# -- as an opponent ----------------------------------------------------------------------------------------
+
+
+def test_a_model_as_opponent(stub: ModelStub) -> None:
+    env = gym.make("GameSpiel-v0", task_id=200_000_000, opponent=f"openai:m@{stub.url}")
+    assert env.unwrapped.waits  # type: ignore[attr-defined]
+    _, info = env.reset(seed=0)  # seat 0 moves first, so nobody was asked
+    assert stub.asked == []
+    assert info["opponent_illegal"] == 0
+    env.step(1)
+    assert [m["role"] for m in stub.asked[0]["messages"]] == ["system", "user"]
+    assert "You are Player 1." in stub.asked[0]["messages"][1]["content"]
+    # Three replies without a legal action: the model gives its game up, and the caller has won.
+    stub.answer = lambda body: "?"
+    env.reset(seed=0)
+    stub.asked.clear()
+    _, reward, terminated, _, info = env.step(1)
+    assert (terminated, info["result"], info["opponent_illegal"], len(stub.asked)) == (True, "win", 1, 3)
+    assert reward > 0.5
+
+
+def test_an_opponent_that_is_away_or_written_wrong(stub: ModelStub) -> None:
+    with pytest.raises(OpponentError, match=r"allowed: openai:MODEL@URL"):
+        gym.make("GameSpiel-v0", task_id=200_000_000, opponent="openai:m")
+    env = gym.make("GameSpiel-v0", task_id=200_000_000, opponent=f"openai:m@{stub.url}")
+    stub.faults = [status(500)] * 6
+    env.reset(seed=0)
+    with pytest.raises(PickleError, match=r"may answer otherwise"):
+        import pickle
+
+        pickle.dumps(env.unwrapped)
+    with pytest.raises(EndpointError, match=r"status 500; 6 tries failed"):
+        env.step(1)
+    env.reset(seed=0)
+    env.step(1)
+
+
+def test_the_name_is_known_without_loading_the_client() -> None:
+    import subprocess
+
+    code = "import sys, gamespiel; print('httpx' in sys.modules, 'torch' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["False", "False"]

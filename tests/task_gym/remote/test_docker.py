@@ -1,0 +1,122 @@
+"""Containers without an engine: who uses one, which are removed, and what happens when one dies."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from task_gym.errors import BackendError
+from task_gym.remote import Failure
+from task_gym.remote import connection as module
+from task_gym.remote.connection import Docked
+from task_gym.remote.settings import Container, Settings
+from tests.task_gym.remote.stub import Stub
+
+docker = pytest.importorskip("task_gym.remote.docker")
+
+HOLD = """
+import fcntl, os, sys, time
+fcntl.flock(os.open(sys.argv[1], os.O_RDWR), fcntl.LOCK_SH)
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+class Engine:
+    """An engine with the containers that the test names, each with its lock file."""
+
+    def __init__(self, **locks: str) -> None:
+        self.names = list(locks)
+        self.containers = self
+        self._locks = locks
+
+    def list(self, all: bool, filters: dict[str, Any]) -> list[Any]:
+        assert all and filters == {"label": f"gamespiel={docker.machine()}"}
+        return [self._container(name) for name in self.names]
+
+    def _container(self, name: str) -> Any:
+        def remove(force: bool, v: bool) -> None:
+            self.names.remove(name)
+
+        return SimpleNamespace(name=name, labels={docker.LOCK: self._locks[name]}, remove=remove)
+
+
+@pytest.fixture
+def holder(tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """A lock file, and a process that holds it."""
+    path = tmp_path / "held.lock"
+    path.touch()
+    process = subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None and process.stdout.readline() == "held\n"
+    yield str(path), process
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def test_a_killed_process_holds_nothing(holder: tuple[str, subprocess.Popen[str]]) -> None:
+    path, process = holder
+    assert not docker.is_free(path)
+    process.kill()
+    process.wait()
+    assert docker.is_free(path)
+    assert docker.is_free(path)  # the file is gone now
+
+
+def test_only_containers_without_users_are_removed(
+    holder: tuple[str, subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    (tmp_path / "free.lock").touch()
+    engine = Engine(used=holder[0], left=str(tmp_path / "free.lock"), older=str(tmp_path / "none.lock"))
+    assert docker.sweep(engine) == ["left", "older"]
+    assert engine.names == ["used"]
+
+
+def test_processes_of_a_group_with_the_same_settings_share() -> None:
+    same = [docker.Use(Container("a/b", mem_limit="2g"))._group for _ in range(2)]
+    assert same[0] == same[1]
+    assert docker.Use(Container("a/b", mem_limit="3g"))._group != same[0]
+    assert docker.Use(Container("a/b", (("KEY", "1"),), "2g"))._group != same[0]
+
+
+class Uses:
+    """Stands for a container that is replaced by the next address when it is lost."""
+
+    def __init__(self, *urls: str) -> None:
+        self.urls = list(urls)
+
+    def url(self, lost: str = "") -> str:
+        if lost and lost == self.urls[0]:
+            if len(self.urls) == 1:
+                raise BackendError("no engine answers")
+            self.urls.pop(0)
+        return self.urls[0]
+
+
+def test_a_dead_container_is_replaced_at_the_next_reset(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("affinetes")
+    monkeypatch.setattr(module, "BACKOFF", 0.001)
+    first, second = Stub(), Stub()
+    docked = Docked(Settings("", 2.0, Container("a/b")))
+    uses = docked._use = Uses(first.url, second.url)  # type: ignore[assignment]
+    episode = docked.reset(task_id=0).episode
+    first.shutdown()
+    first.server_close()
+    for connection in docked._inner.values():  # a killed container breaks its connections
+        connection.forget()
+    with pytest.raises(Failure):
+        docked.step(episode, "1")
+    assert uses.urls == [first.url, second.url]  # a step replaces nothing
+    assert docked.reset(task_id=0).episode == "e1"
+    assert (uses.urls, second.calls) == ([second.url], ["reset"])
+    second.shutdown()
+    second.server_close()
+    docked._inner[second.url].forget()
+    with pytest.raises(Failure, match=r"no engine answers"):  # which ends one episode
+        docked.reset(task_id=0)
