@@ -28,7 +28,14 @@ from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.rollout import Decide, Episode
 from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.agents.weights import described
-from gamespiel.assembly import ENVIRONMENTS_AT_ONCE, make_envs, make_one_env, make_policy, settled
+from gamespiel.assembly import (
+    ENVIRONMENTS_AT_ONCE,
+    as_measured,
+    make_envs,
+    make_one_env,
+    make_policy,
+    settled,
+)
 from gamespiel.config import (
     Config,
     InvalidValueError,
@@ -55,6 +62,14 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
     """
     console = console or Console()
     config, kind = require_built(options.config), kind_of(options.config.env)
+    if config != (measured := as_measured(config)):
+        given, against = (getattr(c.env, "opponent", None) for c in (config, measured))
+        console.print(
+            f"env.opponent = {given!r} is for training: evaluated against {against}; --opponent names another",
+            soft_wrap=True,
+            markup=False,
+        )
+        config, options = measured, dataclasses.replace(options, config=measured)
     kind.check_played(config.env, "evaluation")
     if options.greedy and options.agent:
         raise InvalidValueError(f"--greedy is for a checkpoint: {options.agent!r} has no probabilities")
