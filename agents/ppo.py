@@ -339,8 +339,8 @@ class LLMPPO(OnPolicyAlgorithm):
         read = self.policy.engine.tokens_read
         update = Update(
             self.policy, buffer, self.hyperparameters, seed=self.seed or 0, step=self.step,
-            ent_coef=self.ent_coef, kl_coef=self.kl.coefficient, **self._pull(), tokens_per_backward=self.tokens_per_backward,
-            skipped_in_a_row=self.skipped_in_a_row, on_progress=self.on_progress,
+            ent_coef=self.ent_coef, kl_coef=self.kl.coefficient, tokens_per_backward=self.tokens_per_backward,
+            skipped_in_a_row=self.skipped_in_a_row, on_progress=self.on_progress, **self._pull(),
         )  # fmt: skip
         try:
             means = update.run()

@@ -63,12 +63,8 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
     console = console or Console()
     config, kind = require_built(options.config), kind_of(options.config.env)
     if config != (measured := as_measured(config)):
-        given, against = (getattr(c.env, "opponent", None) for c in (config, measured))
-        console.print(
-            f"env.opponent = {given!r} is for training: evaluated against {against}; --opponent names another",
-            soft_wrap=True,
-            markup=False,
-        )
+        said = "env.opponent = 'self' is for training: evaluated against random; --opponent names another"
+        console.print(said, soft_wrap=True, markup=False)
         config, options = measured, dataclasses.replace(options, config=measured)
     kind.check_played(config.env, "evaluation")
     if options.greedy and options.agent:
