@@ -71,6 +71,17 @@ REPLIES = (
 )
 """Metrics of the live display of a policy that writes, after those of ``GRID``."""
 
+SELF_PLAY = (
+    Shown("eval/exploitability", "exploitability", ".3f"),
+    Shown("train/kl_magnet", "KL to magnet", ".4f"),
+    Shown("train/magnet_coef", "magnet weight", ".4f"),
+    Shown("train/magnet_step", "magnet of step", ".0f"),
+    Shown("pool/size", "pool", ".0f"),
+    Shown("pool/newest", "newest of step", ".0f"),
+    Shown("pool/hardest", "hardest of step", ".0f"),
+)
+"""Metrics of the live display of a policy that plays itself; those that were not logged are left out."""
+
 CELL = 26
 """Columns of a metric in the live display, for its label and its value."""
 TEXT_LINES = 8
@@ -251,6 +262,7 @@ def _grid(metrics: Mapping[str, float], columns: int) -> Table:
         grid.add_column(style="dim", no_wrap=True)
         grid.add_column(justify="right", no_wrap=True, ratio=1)
     listed = GRID + REPLIES if REPLIES[0].metric in metrics else GRID
+    listed += tuple(shown for shown in SELF_PLAY if shown.metric in metrics)
     for row in range(0, len(listed), columns):
         cells: list[str] = []
         for shown in listed[row : row + columns]:

@@ -12,7 +12,7 @@ PANELS: tuple[tuple[str, Sequence[tuple[str, str]], Sequence[tuple[str, str]]], 
     (
         "Score",
         [("rollout/reward", "reward"), ("rollout/success", "success rate")],
-        [("eval/share", "share of best")],
+        [("eval/share", "share of best"), ("eval/exploitability", "exploitability")],
     ),
     (
         "KL",
@@ -32,7 +32,7 @@ PANELS: tuple[tuple[str, Sequence[tuple[str, str]], Sequence[tuple[str, str]]], 
 )
 """Title of each panel, then (metric, label) pairs of its left and of its right axis."""
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
 """From Okabe and Ito's palette, which colour-blind readers can tell apart."""
 
 

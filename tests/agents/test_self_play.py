@@ -88,7 +88,7 @@ def test_the_seat_that_moved_last_is_paid_once() -> None:
 
 
 def test_one_seat_learns_from_its_own_turns_alone() -> None:
-    """Games 0 to 3 are learned from seats 0, 1, 0, 1; of pass, bet, pass they have two, one, two, one turns."""
+    """Games 0 to 3 teach seats 0, 1, 0, 1, which have two, one, two, one turns of pass, bet, pass."""
     episodes, model = played((PASS, BET, PASS), games=4, learn="one")
     assert [e.info["seat"] for e in episodes] == [0, 1, 0, 1]
     assert [e.total_reward for e in episodes] == [0.25, 0.75, 0.25, 0.75]
@@ -100,7 +100,7 @@ def fingerprint(model: LLMPPO) -> float:
 
 
 def test_snapshots_play_as_they_were() -> None:
-    """Who decides is read off the adapters in force: the learner's in its seat, an earlier self's elsewhere."""
+    """The adapters in force say who decides: the learner in its seat, an earlier self elsewhere."""
     model = learner(6, learn="one", pool_every=1, pool_pick="newest")
     assert model.self_play is not None and model.self_play.pool is not None
     early = fingerprint(model)
