@@ -18,6 +18,7 @@ from torch import Tensor
 from gamespiel.agents import memory, noise
 from gamespiel.agents.buffer import TurnBatch, TurnBuffer
 from gamespiel.agents.decoding import ChoiceEvaluation
+from gamespiel.agents.decoding.index import spans
 from gamespiel.agents.divergence import DivergedError
 from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.losses import clipped_policy_loss, illegality_loss, value_loss
@@ -403,5 +404,4 @@ class _Reference:
 
     def of(self, index: Turns) -> Tensor:
         """Returns the rows of the given turns, in the turns' order."""
-        rows = [np.arange(self._first[t], self._first[t] + self._count[t]) for t in index]
-        return self._rows[np.concatenate(rows)]
+        return self._rows[spans(self._first, self._count, index)]
