@@ -203,12 +203,16 @@ def _points(result: str) -> float:
 def _merged(parts: Sequence[PolicySample | ReplySample], rows: Sequence[int]) -> PolicySample | ReplySample:
     """Returns samples as one, whose row ``rows[i]`` is the i-th of all the parts' rows."""
     order = np.argsort(rows)
-    values = torch.cat([part.values for part in parts])[torch.from_numpy(order)]
-    if isinstance(parts[0], ReplySample):
-        replies = [reply for part in parts for reply in part.replies]  # type: ignore[union-attr]
-        log_probs = [own for part in parts for own in part.log_probs]
-        return ReplySample([replies[i] for i in order], values, [log_probs[i] for i in order])  # type: ignore[misc]
-    actions = np.concatenate([part.actions for part in parts])[order]  # type: ignore[union-attr]
-    chosen = torch.cat([part.log_probs for part in parts])[torch.from_numpy(order)]  # type: ignore[misc]
-    mass = torch.cat([part.legal_mass for part in parts])[torch.from_numpy(order)]  # type: ignore[union-attr]
-    return PolicySample(actions, values, chosen, mass)
+    index = torch.from_numpy(order)
+    values = torch.cat([part.values for part in parts])[index]
+    if written := [part for part in parts if isinstance(part, ReplySample)]:
+        replies = [reply for part in written for reply in part.replies]
+        tokens = [own for part in written for own in part.log_probs]
+        return ReplySample([replies[i] for i in order], values, [tokens[i] for i in order])
+    chosen = [part for part in parts if isinstance(part, PolicySample)]
+    return PolicySample(
+        np.concatenate([part.actions for part in chosen])[order],
+        values,
+        torch.cat([part.log_probs for part in chosen])[index],
+        torch.cat([part.legal_mass for part in chosen])[index],
+    )

@@ -32,8 +32,11 @@ PANELS: tuple[tuple[str, Sequence[tuple[str, str]], Sequence[tuple[str, str]]], 
 )
 """Title of each panel, then (metric, label) pairs of its left and of its right axis."""
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
+COLOURS = ("#0072B2", "#D55E00", "#009E73")
 """From Okabe and Ito's palette, which colour-blind readers can tell apart."""
+
+FOURTH = "#CC79A7"
+"""The next one of that palette, for a panel with four lines."""
 
 
 def learning_curve(metrics_path: str | os.PathLike[str], png_path: str | os.PathLike[str]) -> Path:
@@ -56,7 +59,7 @@ def learning_curve(metrics_path: str | os.PathLike[str], png_path: str | os.Path
         drawn = _draw(axes, x, rows, left, COLOURS)
         if any(_number(row.get(metric)) for row in rows for metric, _ in right):
             twin = axes.twinx()
-            drawn += _draw(twin, x, rows, right, COLOURS[len(left) :])
+            drawn += _draw(twin, x, rows, right, (*COLOURS, FOURTH)[len(left) :])
             twin.set_ylabel(", ".join(label for _, label in right))
             twin.spines["top"].set_visible(False)
             axes.set_ylabel(", ".join(label for _, label in left))
