@@ -32,5 +32,6 @@ def spans(
     Row r has the places ``first[r]`` to ``first[r] + counts[r] - 1``; rows may repeat.
     """
     own = counts[rows]
-    places: npt.NDArray[np.int64] = np.repeat(first[rows] - (own.cumsum() - own), own) + np.arange(own.sum())
+    within = np.arange(int(own.sum()), dtype=np.int64)
+    places: npt.NDArray[np.int64] = np.repeat(first[rows] - (own.cumsum() - own), own) + within
     return places

@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from rich.console import RenderableType
 
+    from game_gym.exact import ExactResult
     from gamespiel.agents.evaluation import Measured, MeasuredReplies
     from gamespiel.agents.policy import LLMPolicy, PolicySample
     from gamespiel.agents.rollout import Episode, OnStep
     from gamespiel.agents.vec_env import TextVecEnv
-    from gamespiel.exact import ExactComparison, ExactResult
+    from gamespiel.exact import ExactComparison
 
 MakeEnvs: TypeAlias = "Callable[[int], TextVecEnv]"
 """Number of environments to that many copies of the configured environment."""

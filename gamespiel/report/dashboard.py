@@ -261,7 +261,7 @@ def _grid(metrics: Mapping[str, float], columns: int) -> Table:
     for _ in range(columns):
         grid.add_column(style="dim", no_wrap=True)
         grid.add_column(justify="right", no_wrap=True, ratio=1)
-    listed = GRID + REPLIES if REPLIES[0].metric in metrics else GRID
+    listed: tuple[Shown, ...] = GRID + REPLIES if REPLIES[0].metric in metrics else GRID
     listed += tuple(shown for shown in SELF_PLAY if shown.metric in metrics)
     for row in range(0, len(listed), columns):
         cells: list[str] = []
