@@ -7,7 +7,8 @@ A checkpoint is a folder ``checkpoints/step-N`` of the run, written whole or not
 - ``optimizer.pt``: AdamW's state,
 - ``state.json``: counters, the KL coefficient, token budgets, what divergence did to the learning rate, and
   the base model,
-- ``samplers.json``: the states of the samplers that choose episodes, if there are any.
+- ``samplers.json``: the states of the samplers that choose episodes, if there are any,
+- ``snapshots/``: adapters of the magnet and of self-play's pool, if there are any.
 
 There is no generator to save: every random number is addressed by seed, step, episode and turn
 (``gamespiel.agents.noise``).
@@ -31,6 +32,8 @@ from safetensors.torch import load_file, save_file
 
 from gamespiel.agents.divergence import Backoff
 from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.pool import Member
+from gamespiel.agents.snapshots import Snapshot
 from gamespiel.agents.weights import WHEELS, identity
 from task_gym.errors import SamplerError, TaskGymError
 from task_gym.files import write_atomically
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
 
 FOLDER = "checkpoints"
 SAMPLERS = "samplers.json"
+SNAPSHOTS = "snapshots"
 BUDGETS = ("tokens_per_forward", "tokens_per_backward")
 UNREADABLE = (OSError, EOFError, KeyError, RuntimeError, ValueError, SafetensorError, pickle.UnpicklingError)
 """Exceptions from reading a file that is missing, torn or of another model."""
@@ -60,6 +64,7 @@ def save(model: LLMPPO, run: Path) -> Path:
     model.policy.model.save_pretrained(str(partial / "adapter"), save_embedding_layers=False)
     save_file(model.policy.value_head.state_dict(), partial / "value_head.safetensors")
     torch.save(model.policy.optimizer.state_dict(), partial / "optimizer.pt")
+    _save_snapshots(model, partial / SNAPSHOTS)
     (partial / "state.json").write_text(_state_text(model))
     if model.starts is not None:
         (partial / SAMPLERS).write_text(json.dumps(model.starts.state_dict()) + "\n")
@@ -86,9 +91,56 @@ def _state_text(model: LLMPPO) -> str:
             name: {"given": getattr(model.hyperparameters, name), "in_force": getattr(model, name)}
             for name in BUDGETS
         },
+        **_snapshots_state(model),
         "base": _base(model.policy),
     }
     return json.dumps(state, indent=2) + "\n"
+
+
+def _save_snapshots(model: LLMPPO, folder: Path) -> None:
+    """Writes the adapters of the magnet and of the pool's members, if there are any."""
+    folder.mkdir()
+    if model.magnet is not None and model.magnet.snapshot is not None:
+        model.magnet.snapshot.save(folder / "magnet.safetensors")
+    for member in _members(model):
+        member.snapshot.save(folder / f"pool-{member.snapshot.step:06d}.safetensors")
+    if not any(folder.iterdir()):
+        folder.rmdir()
+
+
+def _snapshots_state(model: LLMPPO) -> dict[str, Any]:
+    """Returns what ``state.json`` says of the snapshots."""
+    state: dict[str, Any] = {}
+    if model.magnet is not None and model.magnet.snapshot is not None:
+        state["magnet"] = {"step": model.magnet.snapshot.step}
+    if members := _members(model):
+        state["pool"] = [
+            {"step": member.snapshot.step, "games": member.games, "win_rate": member.win_rate}
+            for member in members
+        ]
+    return state
+
+
+def _members(model: LLMPPO) -> list[Member]:
+    pool = None if model.self_play is None else model.self_play.pool
+    return [] if pool is None else pool.members
+
+
+def _load_snapshots(model: LLMPPO, folder: Path, state: Mapping[str, Any]) -> None:
+    if model.magnet is not None:
+        kept = state.get("magnet")
+        model.magnet.snapshot = kept and Snapshot.load(
+            model.policy, kept["step"], folder / "magnet.safetensors"
+        )
+    if model.self_play is not None and model.self_play.pool is not None:
+        model.self_play.pool.members = [
+            Member(
+                Snapshot.load(model.policy, kept["step"], folder / f"pool-{kept['step']:06d}.safetensors"),
+                kept["games"],
+                kept["win_rate"],
+            )
+            for kept in state.get("pool", ())
+        ]
 
 
 def find(run: Path) -> Path:
@@ -230,6 +282,7 @@ def load(model: LLMPPO, checkpoint: Path) -> None:
         model.policy.optimizer.load_state_dict(moments)
         for group, scale in zip(model.policy.optimizer.param_groups, scales, strict=True):
             group["lr_scale"] = scale  # a setting, not a state: the resumed run may have another one
+        _load_snapshots(model, checkpoint / SNAPSHOTS, state)
         if model.starts is not None:
             model.starts.load_state_dict(json.loads((checkpoint / SAMPLERS).read_text()))
     except (*UNREADABLE, SamplerError) as error:

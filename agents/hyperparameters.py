@@ -1,4 +1,4 @@
-"""The hyper-parameters of PPO: what ``LLMPPO`` takes, and the section ``ppo`` of a configuration."""
+"""What ``LLMPPO`` takes: the sections ``ppo`` and ``self_play`` of a configuration."""
 
 from typing import Annotated, Literal
 
@@ -37,6 +37,12 @@ class Hyperparameters:
     )
     adaptive_kl: bool = key(True, "steer the KL weight to target_kl")
     kl_horizon: Count = key(10000, "turns over which the KL weight reacts")
+    magnet_coef: NonNegativeFloat = key(0.0, "weight of the KL to the magnet, a slower copy of the policy")
+    magnet_schedule: Schedule = key("constant", "schedule of that weight")
+    magnet_every: Index = key(0, "steps between the magnet's moves (0: it stays where the run began)")
+    magnet_rate: Annotated[float, Field(gt=0, le=1)] = key(
+        1.0, "share of the way to the policy that a move of the magnet goes"
+    )
     gamma: Annotated[float, Field(gt=0, le=1)] = key(0.99, "discount")
     lam: Share = key(0.95, "GAE's lambda")
     adam_beta2: Annotated[float, Field(ge=0, lt=1)] = key(0.999, "how long Adam remembers squared gradients")
@@ -52,3 +58,17 @@ class Hyperparameters:
         "exact", "KL of text replies: over the vocabulary, or estimated from the sampled tokens (k3)"
     )
     normalize_advantage: bool = key(True, "normalise advantages to mean 0 and deviation 1")
+
+
+@dataclass(frozen=True, config=STRICT)
+class SelfPlaySettings:
+    """Self-play: who plays the other seats."""
+
+    learn: Literal["both", "one"] = key(
+        "both", "seats that learn: both (all of a zero-sum game), or one, against snapshots from a pool"
+    )
+    pool_pick: Literal["newest", "uniform", "win_rate"] = key(
+        "uniform", "how a game's snapshot is drawn (win_rate: those that win against the policy, more often)"
+    )
+    pool_every: Count = key(10, "steps between snapshots that join the pool")
+    pool_size: Count = key(20, "snapshots in the pool; beyond it the oldest leaves")

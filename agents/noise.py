@@ -27,6 +27,7 @@ class Purpose(IntEnum):
     EVALUATION_TASKS = 3
     EVALUATION_ACTIONS = 4
     BASELINE = 5
+    OPPONENTS = 10
 
 
 def _generator(seed: int, *key: int) -> np.random.Generator:
@@ -51,6 +52,11 @@ def action_uniforms(
     """Returns uniforms in [0, 1) for the depth-th decision of a turn of the episodes, shape (episodes,)."""
     row: npt.NDArray[np.float64] = _generator(seed, purpose, step, turn, depth).random(batch)[list(episodes)]
     return row
+
+
+def opponent_uniforms(seed: int, step: int, episodes: int) -> npt.NDArray[np.float64]:
+    """Returns uniforms in [0, 1) that draw the opponents of a step's episodes, shape (episodes,)."""
+    return _generator(seed, Purpose.OPPONENTS, step).random(episodes)
 
 
 def permutation(seed: int, step: int, epoch: int, turns: int) -> npt.NDArray[np.int64]:

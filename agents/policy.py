@@ -316,7 +316,13 @@ class LLMPolicy(MaskableActorCriticPolicy):
         if not masks.any(-1).all():
             empty = np.flatnonzero(~masks.any(-1)).tolist()
             raise MissingMaskError(f"the action masks of rows {empty} allow nothing: is the episode over?")
-        return [tuple(np.flatnonzero(mask).tolist()) for mask in masks]
+        # Most masks of a batch repeat, and looking one up is faster than reading it.
+        keys = [row.tobytes() for row in np.packbits(masks, axis=1)]
+        sets = {
+            key: tuple(np.flatnonzero(masks[row]).tolist())
+            for key, row in dict(zip(keys, range(rows), strict=True)).items()
+        }
+        return [sets[key] for key in keys]
 
     def written(self, observations: Any, legal: list[Tokens]) -> list[Legal]:
         """Returns the legal sets, with the actions' names if actions are answered by name.

@@ -25,12 +25,14 @@ from gamespiel.agents import memory, noise
 from gamespiel.agents.advantages import explained_variance
 from gamespiel.agents.buffer import TurnBuffer
 from gamespiel.agents.divergence import Backoff, DivergedError
-from gamespiel.agents.hyperparameters import Hyperparameters
+from gamespiel.agents.hyperparameters import Hyperparameters, SelfPlaySettings
 from gamespiel.agents.kl_control import AdaptiveKLController
+from gamespiel.agents.magnet import Magnet
 from gamespiel.agents.metrics import rollout_metrics
 from gamespiel.agents.policy import LLMPolicy, PolicySample, ReplySample
 from gamespiel.agents.rollout import Episode, Masks, play
 from gamespiel.agents.schedules import schedule
+from gamespiel.agents.self_play import Round, SelfPlay
 from gamespiel.agents.starts import Starts
 from gamespiel.agents.update import Update
 from gamespiel.agents.vec_env import TextVecEnv
@@ -58,6 +60,7 @@ class LLMPPO(OnPolicyAlgorithm):
         hyperparameters: All of them; the defaults of ``Hyperparameters`` if left out.
         ent_coef: Weight of the entropy bonus: a number, or a function of the progress remaining.
         gae_lambda: Stable-Baselines3's name of ``lam``.
+        self_play: Makes the policy play every seat of environments that leave them all to the caller.
         kl: The control of the divergence from the reference policy (adapters off), in place of the
             hyper-parameters' own.
         total_steps: Steps that schedules span, ``num_train_steps`` if ``hyperparameters`` are given. Without
@@ -86,6 +89,7 @@ class LLMPPO(OnPolicyAlgorithm):
         hyperparameters: Hyperparameters | None = None,
         ent_coef: float | Schedule | None = None,
         gae_lambda: float | None = None,
+        self_play: SelfPlaySettings | None = None,
         kl: AdaptiveKLController | None = None,
         total_steps: int | None = None,
         policy_kwargs: Mapping[str, Any] | None = None,
@@ -122,6 +126,11 @@ class LLMPPO(OnPolicyAlgorithm):
             supported_action_spaces=(spaces.Discrete, spaces.Text),
         )
         self.entropy_schedule = FloatSchedule(_scheduled(ent_coef, chosen.ent_schedule, chosen.ent_coef))
+        self.magnet_schedule = schedule(chosen.magnet_schedule, chosen.magnet_coef)
+        #: The moving reference; None without one.
+        self.magnet = Magnet(chosen.magnet_every, chosen.magnet_rate) if chosen.magnet_coef > 0 else None
+        #: Self-play's pool; None if the environment plays the other seats.
+        self.self_play = None if self_play is None else SelfPlay(self_play)
         horizon = chosen.kl_horizon if chosen.adaptive_kl else None
         self.kl = kl or AdaptiveKLController(chosen.init_kl_coef, chosen.target_kl, horizon)
         named = hyperparameters is not None or "num_train_steps" in changes
@@ -240,9 +249,11 @@ class LLMPPO(OnPolicyAlgorithm):
             )
         starts = self._draw_starts()
         counted, read = self.num_timesteps, self.policy.engine.tokens_read
+        games = self._games(env, len(starts))
+        decide = self._decide if games is None else games.decide
 
         def on_turns(turns: int) -> bool:
-            self.num_timesteps += turns
+            self.num_timesteps += turns if games is None else games.learned
             callback.update_locals({"self": self, "env": env})
             return callback.on_step()
 
@@ -254,10 +265,14 @@ class LLMPPO(OnPolicyAlgorithm):
             self.on_progress("episodes played", over, len(starts))
 
         seeds, options = [start.seed or 0 for start in starts], [start.options or None for start in starts]
-        episodes = play(env, seeds, self._decide, on_turns, on_step, options)
+        episodes = play(env, seeds, decide, on_turns, on_step, options)
         if episodes is None:
             self.num_timesteps = counted
             return False
+        if games is not None:
+            episodes, pool = games.finish(episodes)
+            for name, figure in pool.items():
+                self.logger.record(f"pool/{name}", figure)
         self._fill_buffer(episodes)
         for name, value in rollout_metrics(episodes).items():
             self.logger.record(f"rollout/{name}", value)
@@ -277,6 +292,12 @@ class LLMPPO(OnPolicyAlgorithm):
         if self.starts is None:
             return [Start(seed=seed) for seed in seeds]
         return self.starts.draw(self.step, seeds)
+
+    def _games(self, env: TextVecEnv, count: int) -> Round | None:
+        """Returns the step's games if every seat is this policy's to play, else None."""
+        if self.self_play is None:
+            return None
+        return self.self_play.begin(self.policy, env, self._decide, self.seed or 0, self.step, count)
 
     def _decide(
         self, texts: list[str], masks: Masks, episodes: list[int], turn: int
@@ -335,7 +356,7 @@ class LLMPPO(OnPolicyAlgorithm):
         update = Update(
             self.policy, buffer, self.hyperparameters, seed=self.seed or 0, step=self.step,
             ent_coef=self.ent_coef, kl_coef=self.kl.coefficient, tokens_per_backward=self.tokens_per_backward,
-            skipped_in_a_row=self.skipped_in_a_row, on_progress=self.on_progress,
+            skipped_in_a_row=self.skipped_in_a_row, on_progress=self.on_progress, **self._pull(),
         )  # fmt: skip
         try:
             means = update.run()
@@ -349,6 +370,8 @@ class LLMPPO(OnPolicyAlgorithm):
         if "kl_ref" in means:  # or every update was skipped
             means.floor("kl_ref", "approx_kl")
             self.kl.update(means["kl_ref"], len(buffer))
+        if "kl_magnet" in means:
+            means.floor("kl_magnet")
         assert buffer.returns is not None
         means.record("explained_variance", explained_variance(np.array(buffer.values), buffer.returns))
         means.record("tokens_per_decision", (self.policy.engine.tokens_read - read) / len(buffer))
@@ -357,6 +380,16 @@ class LLMPPO(OnPolicyAlgorithm):
         for name, value in means.items():
             self.logger.record(f"train/{name}", value)
         self.logger.record("train/kl_coef", self.kl.coefficient)
+
+    def _pull(self) -> dict[str, Any]:
+        """Returns the magnet of this step and its weight, as keywords of ``Update``."""
+        if self.magnet is None:
+            return {}
+        magnet = self.magnet.at(self.policy, self.step)
+        weight = self.magnet_schedule(self._current_progress_remaining)
+        self.logger.record("train/magnet_coef", weight)
+        self.logger.record("train/magnet_step", magnet.step)
+        return {"magnet": magnet, "magnet_coef": weight}
 
     def _update_learning_rate(self, optimizers: Any) -> None:
         """Sets the scheduled rate, lowered as far as warm-up and divergence lower it."""

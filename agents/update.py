@@ -7,6 +7,7 @@ import itertools
 import logging
 import math
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,11 +18,13 @@ from torch import Tensor
 from gamespiel.agents import memory, noise
 from gamespiel.agents.buffer import TurnBatch, TurnBuffer
 from gamespiel.agents.decoding import ChoiceEvaluation
+from gamespiel.agents.decoding.index import spans
 from gamespiel.agents.divergence import DivergedError
 from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.losses import clipped_policy_loss, illegality_loss, value_loss
 from gamespiel.agents.metrics import Means
 from gamespiel.agents.policy import Evaluation, LLMPolicy
+from gamespiel.agents.snapshots import Snapshot
 
 REFERENCE_BATCH = 256
 """Turns that the reference scores together, if an optimizer step has fewer."""
@@ -54,6 +57,7 @@ class Update:
     Metrics in ``means``; those without another word are means over decisions, ``value_loss`` over turns:
         policy_loss, value_loss, entropy: The parts of the loss.
         kl_ref: KL(policy || reference). For replies ``kl_estimator`` says how it is found.
+        kl_magnet: KL(policy || magnet), found as ``kl_ref`` is; only with a magnet.
         legal_loss: Minus the log of the legal mass on the turn's path, as far as it is below the target.
         legal_mass: Mass that the model without a mask gives to legal answers on the turn's path, every token
             and the end of turn included. Replies have neither of the two.
@@ -75,6 +79,8 @@ class Update:
         step: Number of complete steps.
         ent_coef: Weight of the entropy bonus.
         kl_coef: Weight of the divergence from the reference.
+        magnet: The magnet (``gamespiel.agents.magnet``), or None.
+        magnet_coef: Weight of the divergence from it.
         tokens_per_backward: The budget in force; it may be lower afterwards.
         skipped_in_a_row: Updates skipped since the last one that was not.
         on_progress: Called with the phase, turns done and turns in all.
@@ -90,12 +96,15 @@ class Update:
         step: int,
         ent_coef: float,
         kl_coef: float,
+        magnet: Snapshot | None = None,
+        magnet_coef: float = 0.0,
         tokens_per_backward: int,
         skipped_in_a_row: int = 0,
         on_progress: Callable[[str, int, int], None],
     ) -> None:
         self.policy, self.buffer, self.hyperparameters = policy, buffer, hyperparameters
         self.seed, self.step, self.ent_coef, self.kl_coef = seed, step, ent_coef, kl_coef
+        self.magnet, self.magnet_coef = magnet, magnet_coef
         self.tokens_per_backward, self.skipped_in_a_row = tokens_per_backward, skipped_in_a_row
         self.on_progress = on_progress
         self.means = Means()
@@ -104,6 +113,7 @@ class Update:
         self._played = np.array(buffer.log_probs)
         self._steps_taken = 0
         self._skipped = 0
+        self._magnet: _Reference | None = None
         self._critic_only = step < hyperparameters.critic_warmup_steps
         masked = policy.writer is None
         self._mass = masked and hyperparameters.legal_coef > 0 and not self._critic_only
@@ -116,7 +126,9 @@ class Update:
             MemoryLimitError: not even one turn fits into memory.
         """
         n, epochs = len(self.buffer), self.hyperparameters.ppo_epochs
-        reference = self._reference()
+        reference = self._reference(self.policy.reference())
+        if self.magnet is not None:
+            self._magnet = self._reference(self.magnet.playing(self.policy))
         if not self._float32:
             self._score_again()
         done = 0
@@ -168,14 +180,14 @@ class Update:
 
     # -- without gradients ---------------------------------------------------------------------------------
 
-    def _reference(self) -> _Reference:
-        """Returns what the divergence from the reference needs of all turns."""
+    def _reference(self, other: AbstractContextManager[None]) -> _Reference:
+        """Returns what the divergence needs of all turns from another policy, which plays in a context."""
         if self._float32:
             batches = list(self.buffer.get(max(self._batch_size, REFERENCE_BATCH)))
         else:
             batches = [batch for index in self._batches(0) for batch in self._forwards(index)]
         parts: list[_Scored] = []
-        with self.policy.reference():
+        with other:
             for batch in batches:
                 parts += memory.without_gradients(
                     self.policy, batch.observations, functools.partial(self._in_parts, batch)
@@ -321,6 +333,10 @@ class Update:
             critic = value_loss(self.policy.value_of(evaluation.hidden), batch.returns)
             return _Loss(0.0, numbers.vf_coef * critic)
         loss = policy.loss - self.ent_coef * entropy + self.kl_coef * kl + numbers.legal_coef * legal
+        if self._magnet is not None:
+            pull = self._divergence(evaluation, self._magnet.of(batch.index)).mean()
+            tried.add("kl_magnet", pull, len(batch.old_log_prob))
+            loss = loss + self.magnet_coef * pull
         return _Loss(loss, numbers.vf_coef * critic)
 
     def _legality(self, evaluation: ChoiceEvaluation, tried: _Tried) -> Tensor | float:
@@ -388,5 +404,4 @@ class _Reference:
 
     def of(self, index: Turns) -> Tensor:
         """Returns the rows of the given turns, in the turns' order."""
-        rows = [np.arange(self._first[t], self._first[t] + self._count[t]) for t in index]
-        return self._rows[np.concatenate(rows)]
+        return self._rows[spans(self._first, self._count, index)]

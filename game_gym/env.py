@@ -171,6 +171,11 @@ class GameSpielEnv(TaskEnv):
         """The seat that the caller plays now, as ``info["seat"]``; None before the first reset."""
         return None if self._turn is None else self._turn.seat
 
+    @property
+    def seats(self) -> int:
+        """Number of seats of the game being played; of the first declared one before the first reset."""
+        return self.variant.players
+
     def action_masks(self) -> NDArray[np.bool_]:
         """Returns the mask: bool, shape (n,), True = legal.
 

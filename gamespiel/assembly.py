@@ -34,6 +34,16 @@ def settled(config: Config) -> Config:
     return dataclasses.replace(config, env=kind_of(config.env).settled(config.env))
 
 
+def plays_itself(config: Config) -> bool:
+    """Returns whether the policy in training plays every seat."""
+    return kind_of(config.env).plays_itself(config.env)
+
+
+def as_measured(config: Config) -> Config:
+    """Returns the configuration as evaluations play it: against a fixed opponent, also after self-play."""
+    return dataclasses.replace(config, env=kind_of(config.env).measured(config.env))
+
+
 def make_one_env(config: EnvConfig, wrap: Wrap | None = None) -> gym.Env[Any, Any]:
     """Returns the configured environment in ``wrap`` and, for choices by name, in ``NamedActions``.
 
@@ -115,10 +125,14 @@ def make_policy(config: Config, env: TextVecEnv | gym.Env[Any, Any]) -> LLMPolic
 def make_algorithm(config: Config, wrap: Wrap | None = None) -> LLMPPO:
     """Returns the algorithm before its first step, with environments (each in ``wrap``) and policy."""
     starts = make_starts(config)
+    envs, itself = make_envs(config.env, config.ppo.batch_size, wrap), plays_itself(config)
+    if itself:
+        kind_of(config.env).check_self_play(envs.envs[0], config.self_play.learn)
     return LLMPPO(
         LLMPolicy,
-        make_envs(config.env, config.ppo.batch_size, wrap),
+        envs,
         hyperparameters=config.ppo,
+        self_play=config.self_play if itself else None,
         policy_kwargs=policy_settings(config),
         starts=starts,
         seed=config.run.seed,

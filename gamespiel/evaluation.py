@@ -28,7 +28,14 @@ from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.rollout import Decide, Episode
 from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.agents.weights import described
-from gamespiel.assembly import ENVIRONMENTS_AT_ONCE, make_envs, make_one_env, make_policy, settled
+from gamespiel.assembly import (
+    ENVIRONMENTS_AT_ONCE,
+    as_measured,
+    make_envs,
+    make_one_env,
+    make_policy,
+    settled,
+)
 from gamespiel.config import (
     Config,
     InvalidValueError,
@@ -55,6 +62,10 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
     """
     console = console or Console()
     config, kind = require_built(options.config), kind_of(options.config.env)
+    if config != (measured := as_measured(config)):
+        said = "env.opponent = 'self' is for training: evaluated against random; --opponent names another"
+        console.print(said, soft_wrap=True, markup=False)
+        config, options = measured, dataclasses.replace(options, config=measured)
     kind.check_played(config.env, "evaluation")
     if options.greedy and options.agent:
         raise InvalidValueError(f"--greedy is for a checkpoint: {options.agent!r} has no probabilities")

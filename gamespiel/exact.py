@@ -69,13 +69,13 @@ def of_policy(policy: LLMPolicy, env: GameKeys, *, trained: bool = True) -> Exac
     return ExactComparison(value(own), value(exact.greedy(own)), untrained)
 
 
-def share(policy: LLMPolicy, env: GameKeys) -> float:
-    """Returns the policy's share of best response, at temperature 1.
+def solved(policy: LLMPolicy, env: GameKeys) -> ExactResult:
+    """Returns the policy's exact values, at temperature 1.
 
     Raises:
         TaskGymError: as ``of_policy`` does.
     """
-    return exact.evaluate(_variant(env), policy.distribution, _opponent(env), env.rules).share
+    return exact.evaluate(_variant(env), policy.distribution, _opponent(env), env.rules)
 
 
 def of_agent(name: str, env: GameKeys) -> ExactComparison:

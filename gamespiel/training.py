@@ -24,7 +24,7 @@ from gamespiel.agents.divergence import DivergedError
 from gamespiel.agents.loggers import JSONLWriter, truncate_after
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.weights import described
-from gamespiel.assembly import make_algorithm, settled
+from gamespiel.assembly import as_measured, make_algorithm, plays_itself, settled
 from gamespiel.config import (
     SAVED_NAME,
     Config,
@@ -236,7 +236,8 @@ def _before(config: Config, model: LLMPPO, folder: Path, console: Console, *, re
 
 def _measure(config: Config, model: LLMPPO, console: Console, when: str) -> _Measures:
     """Returns the policy's measures: by play, and exactly if the game is small enough."""
-    kind, games = kind_of(config.env), config.run.eval_games
+    kind, games, itself = kind_of(config.env), config.run.eval_games, plays_itself(config)
+    config = as_measured(config)
     sampled: Mapping[str, Any] = {}
     scores: Scores = ()
     if games:
@@ -248,7 +249,7 @@ def _measure(config: Config, model: LLMPPO, console: Console, when: str) -> _Mea
         console.print(f"{when}: exact values")
         comparison = kind.exact().of_policy(model.policy, config.env)
     several = len({game for game, _ in scores}) > 1
-    return _Measures(summary_rows(sampled, comparison), scores if several else ())
+    return _Measures(summary_rows(sampled, comparison, exploitability=itself), scores if several else ())
 
 
 def _conclude(config: Config, model: LLMPPO, folder: Path, before: _Measures, console: Console) -> None:
@@ -351,7 +352,8 @@ class _BetweenSteps(BaseCallback):
         super().__init__()
         self._folder, self._run, self._env, self._stop = folder, config.run, config.env, stop
         self._kind = kind_of(config.env)
-        self._exact_every = config.run.exact_every if self._kind.is_enumerable(config.env) else 0
+        solvable = self._kind.is_enumerable(self._kind.measured(config.env))
+        self._exact_every = config.run.exact_every if solvable else 0
         self._saved = -1
 
     def _on_training_start(self) -> None:
@@ -362,7 +364,10 @@ class _BetweenSteps(BaseCallback):
             self._save()
         if self._exact_every and self._model.step % self._exact_every == 0:
             # Logged with the next step's row: the value of the weights before that step.
-            self.logger.record("eval/share", self._kind.exact().share(self._model.policy, self._env))
+            solved = self._kind.exact().solved(self._model.policy, self._kind.measured(self._env))
+            self.logger.record("eval/share", solved.share)
+            if self._kind.plays_itself(self._env):
+                self.logger.record("eval/exploitability", solved.exploitability)
 
     def _on_step(self) -> bool:
         return not self._stop.asked
@@ -388,16 +393,15 @@ class _Display(KVWriter):
 
     def __init__(self, dashboard: Dashboard, model: LLMPPO) -> None:
         self._dashboard, self._model = dashboard, model
-        self._share: dict[str, float | str] = {}
+        self._solved: dict[str, float | str] = {}
 
     def write(
         self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0
     ) -> None:
         metrics = {key: value for key, value in key_values.items() if isinstance(value, int | float | str)}
-        if "eval/share" in metrics:
-            self._share["eval/share"] = metrics["eval/share"]  # shown until the next evaluation
+        self._solved |= {k: v for k, v in metrics.items() if k.startswith("eval/")}  # until the next
         episode = self._model.last_episode
-        self._dashboard.update(self._share | metrics, episode.transcript() if episode is not None else None)
+        self._dashboard.update(self._solved | metrics, episode.transcript() if episode is not None else None)
 
     def close(self) -> None:
         """Does nothing: the caller closes the dashboard."""

@@ -22,7 +22,7 @@ from torch.utils.checkpoint import checkpoint
 
 from gamespiel.agents.decoding.codec import ChatCodec
 from gamespiel.agents.decoding.drawing import Uniforms, inverse_cdf
-from gamespiel.agents.decoding.index import Index
+from gamespiel.agents.decoding.index import Index, spans
 from gamespiel.agents.decoding.trie import ActionTrie, Choice
 from gamespiel.agents.engines import Engine
 from gamespiel.agents.plan import LOGITS_LEARNED_FROM
@@ -254,10 +254,14 @@ class ChoiceDecoder:
 
         Groups are arrays of positions, int64. If one group is enough, it has the given order.
         """
+        rows_of_turn: dict[tuple[Tokens, Legal, int], list[int]] = {}
+        for row, turn in enumerate(zip(prompts, legal, actions, strict=True)):
+            rows_of_turn.setdefault(turn, []).append(row)
         rows_of: dict[Tokens, list[int]] = {}
-        for row, (prompt, allowed, action) in enumerate(zip(prompts, legal, actions, strict=True)):
+        for (prompt, allowed, action), rows in rows_of_turn.items():
             read = self._read_of(self.trie(allowed), action, mass)
-            rows_of.setdefault((*prompt, *read), []).append(row)
+            rows_of.setdefault((*prompt, *read), []).extend(rows)
+        rows_of = {sequence: sorted(rows) for sequence, rows in rows_of.items()}
         sequences = list(rows_of)
         chunks = list(self.engine.chunks(sequences, tokens))
         if len(chunks) <= 1:
@@ -294,24 +298,27 @@ class ChoiceDecoder:
             ValueError: an action is not in its legal set.
         """
         sequences, reads = Index[Tokens](), Index[_Read]()
+        distinct = Index[tuple[Tokens, Legal, int]]()
+        where = np.array(
+            [distinct(turn) for turn in zip(prompts, legal, actions, strict=True)], dtype=np.int64
+        )
         plan = _Plan()
-        for turn, (prompt, allowed, action) in enumerate(zip(prompts, legal, actions, strict=True)):
+        for prompt, allowed, action in distinct.items:
             trie = self.trie(allowed)
             if action not in trie.paths:
                 raise ValueError(f"action {action} is not legal: the legal actions are {list(trie.paths)}")
             last = len(prompt) - 1
             sequence = sequences((*prompt, *self._read_of(trie, action, mass)))
-            plan.anchors.append((sequence, last))
-            plan.exact.append(len(trie.nodes) <= 1)
+            plan.begin((sequence, last), exact=len(trie.nodes) <= 1)
             for choice in trie.paths[action]:
                 node = trie.nodes[choice.node]
                 read = reads(_Read(sequence, last + len(node.prefix), node.children))
-                plan.choose(turn, read, choice.child)
+                plan.choose(read, choice.child)
             for depth, token in trie.forced(action) if mass else ():
-                plan.force(turn, reads(_Read(sequence, last + depth, (token,))))
-        states, prompt_states = self._read(sequences.items, reads.items, plan.anchors)
+                plan.force(reads(_Read(sequence, last + depth, (token,))))
+        states, prompt_states = self._read(sequences.items, reads.items, plan.anchors, where)
         log_probs, log_mass = self._children(states, [read.children for read in reads.items], mass=mass)
-        return plan.evaluation(prompt_states, log_probs, log_mass if mass else None)
+        return plan.evaluation(where, prompt_states, log_probs, log_mass if mass else None)
 
     @torch.no_grad()
     def distribution(
@@ -375,19 +382,26 @@ class ChoiceDecoder:
         return _normalised([sum(log_probs[at[c.node], c.child] for c in path) for path in paths])
 
     def _read(
-        self, sequences: list[Tokens], reads: list[_Read], anchors: list[tuple[int, int]]
+        self,
+        sequences: list[Tokens],
+        reads: list[_Read],
+        anchors: list[tuple[int, int]],
+        where: npt.NDArray[np.int64] | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Returns hidden states of the reads, and of the anchors (one per turn), reading each place once."""
+        """Returns hidden states of the reads, and of the anchors, reading each place once.
+
+        With ``where``, int64 (n,), the latter are those of anchor ``where[i]`` for each turn i.
+        """
         places = Index[tuple[int, int]]()
-        at = [places((read.sequence, read.position)) for read in reads] + [
-            places(anchor) for anchor in anchors
-        ]
+        own = np.array([places((read.sequence, read.position)) for read in reads], dtype=np.int64)
+        anchored = np.array([places(anchor) for anchor in anchors], dtype=np.int64)
+        at = np.concatenate([own, anchored if where is None else anchored[where]])
         states = self.engine.read(
             sequences, [row for row, _ in places.items], [pos for _, pos in places.items]
         )
         # index_select, here and elsewhere: with many threads, the backward pass of plain indexing sums
         # repeated rows in no fixed order, and two runs would differ.
-        states = states.index_select(0, torch.tensor(at, dtype=torch.long, device=states.device))
+        states = states.index_select(0, torch.from_numpy(at).to(states.device))
         return states[: len(reads)], states[len(reads) :]
 
     def _rows_at_once(self) -> int:
@@ -427,30 +441,45 @@ class ChoiceDecoder:
 
 
 class _Plan:
-    """The reads of an evaluation: branching nodes and forced tokens of each turn, as indices."""
+    """The reads of an evaluation: branching nodes and forced tokens of each distinct turn, as indices.
+
+    In small games most turns repeat, so only distinct ones are planned, and then all are laid out together.
+    """
 
     def __init__(self) -> None:
         self.anchors: list[tuple[int, int]] = []
-        self.exact: list[bool] = []
-        self._chosen: list[tuple[int, int, int]] = []  # turn, read, child
-        self._passed: list[tuple[int, int]] = []  # turn, read: of branching nodes and forced tokens
+        self._exact: list[bool] = []
+        self._chosen: list[list[tuple[int, int]]] = []  # per turn: read, child
+        self._passed: list[list[tuple[int]]] = []  # per turn: reads of branching nodes and forced tokens
 
-    def choose(self, turn: int, read: int, child: int) -> None:
-        self._chosen.append((turn, read, child))
-        self._passed.append((turn, read))
+    def begin(self, anchor: tuple[int, int], *, exact: bool) -> None:
+        """Begins the next turn."""
+        self.anchors.append(anchor)
+        self._exact.append(exact)
+        self._chosen.append([])
+        self._passed.append([])
 
-    def force(self, turn: int, read: int) -> None:
-        self._passed.append((turn, read))
+    def choose(self, read: int, child: int) -> None:
+        self._chosen[-1].append((read, child))
+        self._passed[-1].append((read,))
 
-    def evaluation(self, hidden: Tensor, log_probs: Tensor, log_mass: Tensor | None) -> ChoiceEvaluation:
-        """Returns the turns' evaluation from log-probabilities (k, c) and log-masses (k,) of the reads."""
+    def force(self, read: int) -> None:
+        self._passed[-1].append((read,))
+
+    def evaluation(
+        self, where: npt.NDArray[np.int64], hidden: Tensor, log_probs: Tensor, log_mass: Tensor | None
+    ) -> ChoiceEvaluation:
+        """Returns the turns' evaluation from log-probabilities (k, c) and log-masses (k,) of the reads.
+
+        Turn i is the planned one ``where[i]``; int64 (n,).
+        """
         device = hidden.device
-        turns, reads, children = torch.tensor(self._chosen, dtype=torch.long, device=device).reshape(-1, 3).T
+        turns, reads, children = torch.from_numpy(_laid_out(self._chosen, where, 2)).to(device)
         nodes = log_probs.index_select(0, reads)
-        zeros = torch.zeros(len(self.exact), device=device)
+        zeros = torch.zeros(len(where), device=device)
         terms = nodes.exp() * nodes.masked_fill(~torch.isfinite(nodes), 0.0)
         if log_mass is not None:
-            passed = torch.tensor(self._passed, dtype=torch.long, device=device).reshape(-1, 2).T
+            passed = torch.from_numpy(_laid_out(self._passed, where, 1)).to(device)
             log_mass = zeros.index_add(0, passed[0], log_mass.index_select(0, passed[1]))
         return ChoiceEvaluation(
             log_probs=zeros.index_add(0, turns, nodes[torch.arange(len(nodes), device=device), children]),
@@ -458,9 +487,26 @@ class _Plan:
             hidden=hidden,
             nodes=nodes,
             turns=turns,
-            exact=np.array(self.exact),
+            exact=np.array(self._exact, dtype=np.bool_)[where],
             log_mass=log_mass,
         )
+
+
+def _laid_out(
+    rows: Sequence[Sequence[tuple[int, ...]]], where: npt.NDArray[np.int64], width: int
+) -> npt.NDArray[np.int64]:
+    """Returns the rows of all turns, one after the other, below their turn: int64 (1 + width, k).
+
+    Args:
+        rows: Per distinct turn, rows of ``width`` numbers.
+        where: The distinct turn of each turn, int64 (n,).
+        width: Numbers of a row.
+    """
+    table = np.array([row for own in rows for row in own], dtype=np.int64).reshape(-1, width)
+    counts = np.array([len(own) for own in rows], dtype=np.int64)
+    taken = table[spans(counts.cumsum() - counts, counts, where)]
+    turns = np.repeat(np.arange(len(where)), counts[where])
+    return np.ascontiguousarray(np.concatenate([turns[:, None], taken], axis=1).T)
 
 
 class _Descent:

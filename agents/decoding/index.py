@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 T = TypeVar("T")
 
 
@@ -19,3 +22,16 @@ class Index(Generic[T]):
         if where == len(self.items):
             self.items.append(item)
         return where
+
+
+def spans(
+    first: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Returns the places of the given rows' items, row after row, int64 (k,).
+
+    Row r has the places ``first[r]`` to ``first[r] + counts[r] - 1``; rows may repeat.
+    """
+    own = counts[rows]
+    within = np.arange(int(own.sum()), dtype=np.int64)
+    places: npt.NDArray[np.int64] = np.repeat(first[rows] - (own.cumsum() - own), own) + within
+    return places

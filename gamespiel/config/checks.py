@@ -1,6 +1,7 @@
 """Checks across keys: those that must agree, and those without effect."""
 
 import dataclasses
+from operator import attrgetter
 from typing import Any
 
 from gamespiel.agents.hyperparameters import Hyperparameters
@@ -21,6 +22,10 @@ WITHOUT_EFFECT = {
     ),
 }
 """By ``env.decode``, keys of ``ppo`` that have no effect, and why."""
+
+
+POOL_KEYS = ("self_play.pool_pick", "self_play.pool_every", "self_play.pool_size")
+MAGNET_KEYS = ("ppo.magnet_schedule", "ppo.magnet_every", "ppo.magnet_rate")
 
 
 def validate(config: Config) -> Config:
@@ -111,6 +116,7 @@ def notices(config: Config) -> list[str]:
         found.append("model.use_nested_quant = true has no effect without model.use_4bit.")
     found += env_notices(config.env)
     found += _curriculum_notices(config)
+    found += _self_play_notices(config)
     default = Hyperparameters()
     names, why = WITHOUT_EFFECT[config.env.decode]
     found += [
@@ -150,6 +156,24 @@ def _curriculum_notices(config: Config) -> list[str]:
     if kind.has_opponents and indices and any(stage.task_id_range or stage.task_ids for stage in own.stages):
         found.append("env.allowed_game_indices replaces the task ids of curriculum.stages.")
     return found
+
+
+def _self_play_notices(config: Config) -> list[str]:
+    """Returns those :func:`notices` that are about self-play and the magnet."""
+    unused: dict[str, str] = {}
+    if not kind_of(config.env).plays_itself(config.env):
+        unused |= dict.fromkeys(POOL_KEYS, "it is for env.opponent: self.")
+        unused["self_play.learn"] = "it is for env.opponent: self."
+    elif config.self_play.learn == "both":
+        unused |= dict.fromkeys(POOL_KEYS, "with self_play.learn: both, no seat is played by a snapshot.")
+    if not config.ppo.magnet_coef:
+        unused |= dict.fromkeys(MAGNET_KEYS, "ppo.magnet_coef is 0.")
+    default = Config()
+    return [
+        f"{key} = {attrgetter(key)(config)} has no effect: {why}"
+        for key, why in unused.items()
+        if attrgetter(key)(config) != attrgetter(key)(default)
+    ]
 
 
 def env_notices(env: EnvConfig) -> list[str]:

@@ -1,4 +1,4 @@
-"""The configuration: six sections of typed data.
+"""The configuration: seven sections of typed data.
 
 pydantic checks every section when it is made, also by ``dataclasses.replace``. The line of a key is the only
 place for its type, range, default and help text. Error messages, ``--help`` and ``configs/schema.json`` are
@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, PositiveFloat
 from pydantic.dataclasses import dataclass
 
 from gamespiel.agents.fields import STRICT, Count, Index, Many, Share, key
-from gamespiel.agents.hyperparameters import Hyperparameters
+from gamespiel.agents.hyperparameters import Hyperparameters, SelfPlaySettings
 from gamespiel.kinds import KINDS
 from gamespiel.kinds.base import EnvKeys, Name, Opponents, TaskRange
 
@@ -129,4 +129,5 @@ class Config:
     ppo: Hyperparameters = Hyperparameters()
     env: EnvConfig = EnvConfig()
     curriculum: CurriculumConfig = CurriculumConfig()
+    self_play: SelfPlaySettings = SelfPlaySettings()
     run: RunConfig = RunConfig()

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from rich.console import RenderableType
 
+    from game_gym.exact import ExactResult
     from gamespiel.agents.evaluation import Measured, MeasuredReplies
     from gamespiel.agents.policy import LLMPolicy, PolicySample
     from gamespiel.agents.rollout import Episode, OnStep
@@ -160,7 +161,7 @@ class Exact(Protocol):
 
     def of_policy(self, policy: LLMPolicy, env: Any, *, trained: bool = True) -> ExactComparison: ...
     def of_agent(self, name: str, env: Any) -> ExactComparison: ...
-    def share(self, policy: LLMPolicy, env: Any) -> float: ...
+    def solved(self, policy: LLMPolicy, env: Any) -> ExactResult: ...
 
 
 class Kind(ABC, Generic[Keys]):
@@ -272,6 +273,20 @@ class Kind(ABC, Generic[Keys]):
         Raises:
             InvalidValueError: one agent cannot.
         """
+
+    def plays_itself(self, env: Keys) -> bool:
+        """Returns whether the policy in training plays every seat."""
+        return False
+
+    def check_self_play(self, local: gym.Env[Any, Any], learn: str) -> None:
+        """Raises ``InvalidValueError`` if an environment's games cannot be learned by self-play.
+
+        The base class does nothing.
+        """
+
+    def measured(self, env: Keys) -> Keys:
+        """Returns the section as evaluations play it."""
+        return env
 
     @abstractmethod
     def tasks(self, env: gym.Env[Any, Any]) -> list[str]:

@@ -57,16 +57,20 @@ class GameKeys(EnvKeys):
     allowed_game_indices: Many[Index] = key((), "games by index (modulo 22)")
     opponent: Opponents = key(
         "random",
-        "random, first, or mcts, ismcts, mcts-python, also with :SIMS[xROLLOUTS]; or several with weights, "
-        "as {random: 0.5, mcts:100: 0.3}, one drawn per episode",
-    )
-    opponent: str = key(
-        "random", "random, first, or mcts, ismcts, mcts-python, also with :SIMS[xROLLOUTS]; openai:MODEL@URL"
+        "random, first, self, openai:MODEL@URL, or mcts, ismcts, mcts-python, also with :SIMS[xROLLOUTS]; or "
+        "several with weights, as {random: 0.5, mcts:100: 0.3}, one drawn per episode",
     )
     seeding: Literal["openenv", "evaluate"] = key("openenv", "the protocol that expands a seed")
     rules: bool = key(True, "put the rules into each prompt")
     reward: Literal["score", "upstream"] = key("score", "what an episode pays")
     max_turns: Annotated[int, Field(ge=2), WHOLE] | None = key(None, "cut an episode after this many turns")
+
+
+SELF = "self"
+"""The opponent that is the policy in training."""
+
+MEASURED_AGAINST = "random"
+"""The opponent of evaluations in its place."""
 
 
 class Games(Kind[GameKeys]):
@@ -90,10 +94,14 @@ class Games(Kind[GameKeys]):
             raise ConfigError("env.params needs env.game: a task id carries its own parameters")
         if env.decode == "text":
             _check_illegal(env)
+        if env.opponent == SELF:
+            _check_self(env)
 
     def arguments(self, env: GameKeys) -> dict[str, Any]:
+        from task_gym.opponents import OPEN
+
         arguments: dict[str, Any] = {
-            "opponent": names_of(env.opponent)[0],
+            "opponent": OPEN if env.opponent == SELF else names_of(env.opponent)[0],
             "seeding": env.seeding,
             "rules": env.rules,
             "reward": env.reward,
@@ -153,6 +161,24 @@ class Games(Kind[GameKeys]):
         if name in DECLARED:  # "2048" is a game
             return name
         return int(name) if name.isdecimal() else find_game(name).name
+
+    def plays_itself(self, env: GameKeys) -> bool:
+        return env.opponent == SELF
+
+    def check_self_play(self, local: gym.Env[Any, Any], learn: str) -> None:
+        games: Any = local.unwrapped
+        for variant in games.variants:
+            name = f"env.opponent is {SELF!r}, and {variant.spec.name} has"
+            if variant.players < 2:
+                raise InvalidValueError(f"{name} one seat; allowed: games of at least two")
+            if learn == "both" and not variant.zero_sum:
+                raise InvalidValueError(
+                    f"{name} returns that do not sum to zero; allowed: zero-sum games, or "
+                    "self_play.learn: one"
+                )
+
+    def measured(self, env: GameKeys) -> GameKeys:
+        return dataclasses.replace(env, opponent=MEASURED_AGAINST) if env.opponent == SELF else env
 
     def tasks(self, env: gym.Env[Any, Any]) -> list[str]:
         local: Any = env.unwrapped
@@ -290,6 +316,19 @@ def _check_not_open(names: Sequence[str], who: str) -> None:
     if OPEN in names:
         raise InvalidValueError(
             f"{who} needs an opponent to play against; {OPEN!r} leaves every seat to the caller"
+        )
+
+
+def _check_self(env: GameKeys) -> None:
+    if env.max_turns is not None:
+        raise InvalidValueError(
+            f"with env.opponent: self every game is played to its end: env.max_turns must be null, not "
+            f"{env.max_turns}"
+        )
+    if env.reward != "score":
+        raise InvalidValueError(
+            f"with env.opponent: self each seat is paid its score: env.reward must be 'score', not "
+            f"{env.reward!r}"
         )
 
 

@@ -94,6 +94,17 @@ LINE_ENDS = (
 )
 """Metrics at the end of a plain line, those of them that were logged."""
 
+SELF_PLAY = (
+    Shown("eval/exploitability", "exploitability", ".3f"),
+    Shown("train/kl_magnet", "KL to magnet", ".4f"),
+    Shown("train/magnet_coef", "magnet weight", ".4f"),
+    Shown("train/magnet_step", "magnet of step", ".0f"),
+    Shown("pool/size", "pool", ".0f"),
+    Shown("pool/newest", "newest of step", ".0f"),
+    Shown("pool/hardest", "hardest of step", ".0f"),
+)
+"""Metrics of the live display of a policy that plays itself; those that were not logged are left out."""
+
 CELL = 26
 """Columns of a metric in the live display, for its label and its value."""
 TEXT_LINES = 8
@@ -278,6 +289,7 @@ def _grid(metrics: Metrics, columns: int) -> Table:
     listed = GRID + tuple(
         shown for more in (REPLIES, CURRICULUM, REPLAYED) if more[0].metric in metrics for shown in more
     )
+    listed += tuple(shown for shown in SELF_PLAY if shown.metric in metrics)
     for row in range(0, len(listed), columns):
         cells: list[str] = []
         for shown in listed[row : row + columns]:

@@ -12,7 +12,7 @@ PANELS: tuple[tuple[str, Sequence[tuple[str, str]], Sequence[tuple[str, str]]], 
     (
         "Score",
         [("rollout/reward", "reward"), ("rollout/success", "success rate")],
-        [("eval/share", "share of best")],
+        [("eval/share", "share of best"), ("eval/exploitability", "exploitability")],
     ),
     (
         "KL",
@@ -34,6 +34,9 @@ PANELS: tuple[tuple[str, Sequence[tuple[str, str]], Sequence[tuple[str, str]]], 
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73")
 """From Okabe and Ito's palette, which colour-blind readers can tell apart."""
+
+FOURTH = "#CC79A7"
+"""The next one of that palette, for a panel with four lines."""
 
 
 def learning_curve(metrics_path: str | os.PathLike[str], png_path: str | os.PathLike[str]) -> Path:
@@ -59,7 +62,7 @@ def learning_curve(metrics_path: str | os.PathLike[str], png_path: str | os.Path
         _mark_stages(axes, [(x[at], name) for at, name in changes], named=title == PANELS[0][0])
         if any(_number(row.get(metric)) for row in rows for metric, _ in right):
             twin = axes.twinx()
-            drawn += _draw(twin, x, rows, right, COLOURS[len(left) :])
+            drawn += _draw(twin, x, rows, right, (*COLOURS, FOURTH)[len(left) :])
             twin.set_ylabel(", ".join(label for _, label in right))
             twin.spines["top"].set_visible(False)
             axes.set_ylabel(", ".join(label for _, label in left))

@@ -22,11 +22,13 @@ SUMMARY_NOTE = (
 
 
 def summary_rows(
-    sampled: Mapping[str, Measured], comparison: ExactComparison | None
+    sampled: Mapping[str, Measured], comparison: ExactComparison | None, *, exploitability: bool = False
 ) -> dict[str, float | str]:
-    """Returns the measures that the summary table compares."""
+    """Returns the measures that the summary table compares, exploitability among them if asked for."""
     rows: dict[str, float | str] = {}
     if comparison is not None:
+        if exploitability:
+            rows["exploitability"] = comparison.policy.exploitability
         rows["share of best response"] = comparison.policy.share
         rows["share, greedy"] = comparison.greedy.share
         for seat, value in enumerate(comparison.policy.values):

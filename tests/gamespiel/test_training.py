@@ -16,7 +16,7 @@ from gamespiel.agents import checkpoint
 from gamespiel.agents.checkpoint import CheckpointError
 from gamespiel.agents.loggers import read_rows
 from gamespiel.agents.models import ModelError
-from gamespiel.config import Config, InvalidValueError, NotBuiltError, load, resolve, saved_config
+from gamespiel.config import Config, InvalidValueError, load, resolve, saved_config
 from gamespiel.evaluation import evaluate
 from gamespiel.kinds.games import Games
 from gamespiel.options import EvalOptions

@@ -1,0 +1,218 @@
+"""Self-play: games in which the policy, as it is or as it was, plays every seat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from gamespiel.agents import noise
+from gamespiel.agents.hyperparameters import SelfPlaySettings
+from gamespiel.agents.policy import LLMPolicy, PolicySample, ReplySample
+from gamespiel.agents.pool import Pool
+from gamespiel.agents.rollout import Decide, Episode, Masks
+from gamespiel.agents.vec_env import TextVecEnv
+from task_gym.contract import SUCCESS, result_of
+from task_gym.errors import TaskGymError
+
+LEARNER = -1
+"""The player that is the policy as it is; others are members of the pool."""
+
+
+class SeatsError(TaskGymError, ValueError):
+    """An environment that does not leave every seat to the caller."""
+
+
+class SelfPlay:
+    """What self-play keeps between steps.
+
+    The environment leaves every seat to the caller (``opponent="open"`` in games). With ``learn="both"`` the
+    policy plays all of them and learns from all. With ``learn="one"`` it plays one seat, seat
+    ``episode mod seats``, and a snapshot from the pool plays the others.
+
+    Attributes:
+        settings: As given.
+        pool: The snapshots; None if no seat is played by one.
+    """
+
+    def __init__(self, settings: SelfPlaySettings) -> None:
+        self.settings = settings
+        self.pool = (
+            None
+            if settings.learn == "both"
+            else Pool(settings.pool_every, settings.pool_size, settings.pool_pick)
+        )
+
+    def begin(
+        self, policy: LLMPolicy, env: TextVecEnv, decide: Decide, seed: int, step: int, games: int
+    ) -> Round:
+        """Returns a step's games before their first turn; the pool has grown, if it is time.
+
+        Args:
+            policy: The policy.
+            env: The environments, each with attributes ``seat`` (to move) and ``seats`` (how many).
+            decide: Decides for the policy as its adapters are.
+            seed: Seed of the run.
+            step: Complete steps.
+            games: Games of the step.
+        """
+        drawn = [LEARNER] * games
+        if self.pool is not None:
+            self.pool.grow(policy, step)
+            drawn = self.pool.draw(noise.opponent_uniforms(seed, step, games))
+        return Round(self, policy, env, decide, drawn)
+
+    def finish(self, games: Sequence[SeatEpisodes]) -> dict[str, float | list[float]]:
+        """Notes results against the pool, in the games' order; returns metrics."""
+        if self.pool is None:
+            return {}
+        scores: list[list[float]] = [[] for _ in self.pool.members]
+        for game in games:
+            for episode in game.episodes:
+                scores[game.opponent].append(episode.info["score"])
+                self.pool.record(game.opponent, _points(episode.info["result"]))
+        return self.pool.metrics(scores)
+
+
+@dataclass
+class SeatEpisodes:
+    """A game as its learning seats saw it.
+
+    Attributes:
+        opponent: The pool's member on the other seats, or ``LEARNER``.
+        episodes: One per learning seat; none if the game is a fault.
+    """
+
+    opponent: int
+    episodes: list[Episode]
+
+
+class Round:
+    """A step's games: who plays which seat, and who made which move."""
+
+    def __init__(
+        self, of: SelfPlay, policy: LLMPolicy, env: TextVecEnv, decide: Decide, opponents: Sequence[int]
+    ) -> None:
+        self._of, self._policy, self._env, self._decide, self._opponents = of, policy, env, decide, opponents
+        self._both = of.pool is None
+        #: The seats of each game's moves, in order.
+        self._moved: list[list[int]] = [[] for _ in opponents]
+        self._seats: dict[int, int] = {}
+        #: Decisions of the learner in the last round of turns.
+        self.learned = 0
+
+    def decide(
+        self, texts: list[str], masks: Masks, episodes: list[int], turn: int
+    ) -> PolicySample | ReplySample:
+        """Decides for the seats to move: all that one player decides share forwards."""
+        slots = [episode % self._env.num_envs for episode in episodes]
+        if turn == 0:
+            self._seats.update(zip(episodes, self._env.get_attr("seats", slots), strict=True))
+        groups: dict[int, list[int]] = {}
+        for row, (episode, seat) in enumerate(zip(episodes, self._env.get_attr("seat", slots), strict=True)):
+            self._moved[episode].append(seat)
+            player = LEARNER if self._learns(episode, seat) else self._opponents[episode]
+            groups.setdefault(player, []).append(row)
+        self.learned = len(groups.get(LEARNER, ()))
+        if list(groups) == [LEARNER]:
+            return self._decide(texts, masks, episodes, turn)
+        parts = []
+        for player, rows in sorted(groups.items()):
+            with self._as(player):
+                parts.append(
+                    self._decide(
+                        [texts[row] for row in rows], masks[rows], [episodes[row] for row in rows], turn
+                    )
+                )
+        return _merged(parts, [row for _, rows in sorted(groups.items()) for row in rows])
+
+    def _learns(self, episode: int, seat: int) -> bool:
+        return self._both or seat == episode % self._seats[episode]
+
+    def _as(self, player: int) -> Any:
+        if player == LEARNER:
+            return nullcontext()
+        assert self._of.pool is not None
+        return self._of.pool.members[player].snapshot.playing(self._policy)
+
+    def finish(self, games: Sequence[Episode]) -> tuple[list[Episode], dict[str, float | list[float]]]:
+        """Returns the episodes of the learning seats, and metrics of the pool.
+
+        A fault is one episode, which counts for nothing.
+        """
+        split = [self._split(game) for game in games]
+        metrics = self._of.finish(split)
+        episodes = [
+            episode
+            for game, seats in zip(games, split, strict=True)
+            for episode in (seats.episodes or [game])
+        ]
+        for index, episode in enumerate(episodes):
+            episode.index = index
+        return episodes, metrics
+
+    def _split(self, game: Episode) -> SeatEpisodes:
+        opponent = self._opponents[game.index]
+        if game.fault:
+            return SeatEpisodes(opponent, [])
+        scores = game.info.get("scores")
+        if scores is None:
+            raise SeatsError(
+                f"self-play: an episode of {game.info.get('game')!r} ended without info['scores'], one per "
+                'seat; allowed: environments that leave every seat to the caller, as opponent="open" does'
+            )
+        moved = self._moved[game.index]
+        return SeatEpisodes(
+            opponent,
+            [
+                _seat_episode(game, seat, scores, moved)
+                for seat in range(len(scores))
+                if self._both or seat == game.index % len(scores)
+            ],
+        )
+
+
+def _seat_episode(game: Episode, seat: int, scores: Sequence[float], moved: Sequence[int]) -> Episode:
+    """Returns the game as one seat saw it: its own turns, the last of which is paid its own score.
+
+    The environment pays the end to the seat that moved last.
+    """
+    turns = [turn for turn, mover in zip(game.turns, moved, strict=True) if mover == seat]
+    if turns and moved[-1] != seat:
+        turns[-1].reward += scores[seat]
+    others = [score for other, score in enumerate(scores) if other != seat]
+    info = game.info | {
+        "seat": seat,
+        "score": scores[seat],
+        "success": scores[seat] > SUCCESS,
+        "result": result_of(scores[seat] - max(others)),
+    }
+    illegal = sum(turn.reward < 0 for turn in turns)
+    return replace(game, info=info, turns=turns, illegal=illegal)
+
+
+def _points(result: str) -> float:
+    """Returns what a result counts in a win rate."""
+    return {"win": 1.0, "draw": 0.5}.get(result, 0.0)
+
+
+def _merged(parts: Sequence[PolicySample | ReplySample], rows: Sequence[int]) -> PolicySample | ReplySample:
+    """Returns samples as one, whose row ``rows[i]`` is the i-th of all the parts' rows."""
+    order = np.argsort(rows)
+    index = torch.from_numpy(order)
+    values = torch.cat([part.values for part in parts])[index]
+    if written := [part for part in parts if isinstance(part, ReplySample)]:
+        replies = [reply for part in written for reply in part.replies]
+        tokens = [own for part in written for own in part.log_probs]
+        return ReplySample([replies[i] for i in order], values, [tokens[i] for i in order])
+    chosen = [part for part in parts if isinstance(part, PolicySample)]
+    return PolicySample(
+        np.concatenate([part.actions for part in chosen])[order],
+        values,
+        torch.cat([part.log_probs for part in chosen])[index],
+        torch.cat([part.legal_mass for part in chosen])[index],
+    )

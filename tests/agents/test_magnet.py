@@ -1,0 +1,122 @@
+"""The magnet: when it moves, and what it does to the gradient."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from gamespiel.agents.decoding import ChoiceEvaluation
+from gamespiel.agents.magnet import Magnet
+from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.snapshots import Snapshot
+from tests.agents.toys import Bandit, collect, gradient_of, make_policy, make_ppo, randomise, rows_of, trained
+
+
+def test_when_it_moves() -> None:
+    """Every 2 steps, half of the way: from 0 to 0, 4 and 7 with policies of 0, 8 and 10 in every weight."""
+    policy, magnet = make_policy(), Magnet(every=2, rate=0.5)
+
+    def at(step: int, weight: float) -> tuple[int, float]:
+        with torch.no_grad():
+            for parameter in policy.adapter_parameters():
+                parameter.fill_(weight)
+        snapshot = magnet.at(policy, step)
+        values = torch.cat([t.flatten() for t in snapshot.adapters.values()]).unique()
+        return snapshot.step, float(values)
+
+    assert at(0, 0.0) == (0, 0.0)
+    assert at(1, 3.0) == (0, 0.0)
+    assert at(2, 8.0) == (2, 4.0)
+    assert at(2, 8.0) == (2, 4.0)  # asked again
+    assert at(3, 9.0) == (2, 4.0)
+    assert at(4, 10.0) == (4, 7.0)
+
+
+def test_it_stays_where_the_run_began() -> None:
+    policy, magnet = make_policy(), Magnet()
+    first = magnet.at(policy, 0)
+    randomise(policy, 0.1)
+    assert magnet.at(policy, 100) is first
+
+
+def evaluation(log_probs: torch.Tensor) -> ChoiceEvaluation:
+    zero = torch.zeros(1)
+    return ChoiceEvaluation(
+        zero, zero, zero, log_probs[None], torch.zeros(1, dtype=torch.long), np.ones(1, bool)
+    )
+
+
+def test_divergence_and_its_gradient_by_hand() -> None:
+    """With p and q the probabilities of the first of two actions, and p = sigmoid(x):
+
+    KL = p log(p/q) + (1-p) log((1-p)/(1-q)), and dKL/dx = p (1-p) (log(p/q) - log((1-p)/(1-q))).
+    """
+    p, q = 0.8, 0.3
+    x = torch.tensor(math.log(p / (1 - p)), requires_grad=True)
+    policy = evaluation(torch.stack([x, torch.zeros(())]).log_softmax(0))
+    divergence = policy.kl_to(torch.tensor([[math.log(q), math.log(1 - q)]]))
+    assert float(divergence.detach()) == pytest.approx(
+        0.8 * math.log(8 / 3) + 0.2 * math.log(2 / 7), abs=1e-6
+    )
+    divergence.sum().backward()
+    assert x.grad is not None
+    assert float(x.grad) == pytest.approx(0.16 * (math.log(8 / 3) - math.log(2 / 7)), abs=1e-6)
+
+
+def learner(**changes: float) -> LLMPPO:
+    """One optimizer step on the same 8 games of a bandit; the policy has moved since the magnet was taken."""
+    model = make_ppo(
+        Bandit, batch_size=8, ppo_epochs=1, magnet_coef=1.0, ent_coef=0.0, init_kl_coef=0.0, legal_coef=0.0,
+        vf_coef=0.0, max_grad_norm=1e9, adaptive_kl=False,
+    )  # fmt: skip
+    model.hyperparameters = replace(model.hyperparameters, **changes)
+    assert model.magnet is not None
+    randomise(model.policy, 0.1, seed=1)
+    model.magnet.snapshot = Snapshot.of(model.policy, 0)
+    randomise(model.policy, 0.1, seed=2)
+    return model
+
+
+def test_equal_policies_do_not_diverge() -> None:
+    model = learner()
+    assert model.magnet is not None
+    model.magnet.snapshot = Snapshot.of(model.policy, 0)
+    assert collect(model)
+    logged = trained(model)
+    assert logged["train/kl_magnet"] == pytest.approx(0.0, abs=1e-6)
+    assert (logged["train/magnet_coef"], logged["train/magnet_step"]) == (1.0, 0)
+
+
+def test_the_update_follows_the_weighted_divergence() -> None:
+    """The loss is linear in the weight c, so gradients are g + c h, with h that of the divergence alone.
+
+    The bandit has one prompt, so the divergence is that of its two probabilities.
+    """
+    gradients = []
+    for weight in (0.0, 1.0, 3.0):
+        model = learner()
+        model.magnet_schedule = lambda remaining, weight=weight: weight
+        assert collect(model)
+        text = model.rollout_buffer.observations[:1]
+        (p,) = model.policy.distribution(text, [(0, 1)])
+        with model.magnet.snapshot.playing(model.policy):  # type: ignore[union-attr]
+            (q,) = model.policy.distribution(text, [(0, 1)])
+        logged = trained(model)
+        assert logged["train/kl_magnet"] == pytest.approx(float((p * np.log(p / q)).sum()), abs=1e-5)
+        assert logged["train/kl_magnet"] > 0.001
+        gradients.append(gradient_of(model))
+    none, one, three = gradients
+    assert (one - none).norm() > 1e-3
+    assert torch.allclose(three - none, 3 * (one - none), rtol=1e-3, atol=1e-5)
+
+
+def test_without_a_weight_there_is_no_magnet() -> None:
+    model = make_ppo(Bandit, batch_size=4)
+    assert model.magnet is None
+    assert collect(model)
+    assert not [name for name in trained(model) if "magnet" in name]
+    assert rows_of(model) == []

@@ -1,0 +1,223 @@
+"""Self-play: who plays which seat, what each is paid, and what the learner learns from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+import game_gym  # noqa: F401  (registers GameSpiel-v0)
+from gamespiel.agents.hyperparameters import SelfPlaySettings
+from gamespiel.agents.policy import PolicySample
+from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.rollout import Episode, play
+from gamespiel.agents.self_play import SeatsError, SelfPlay
+from gamespiel.agents.snapshots import Snapshot
+from gamespiel.agents.vec_env import TextVecEnv
+from tests.agents.toys import Quiet, Stairs, collect, make_policy, make_ppo, randomise, rows_of
+
+PASS, BET = 0, 1
+
+
+def kuhn() -> gym.Env[Any, Any]:
+    return gym.make("GameSpiel-v0", game="kuhn_poker", opponent="open", rules=False)
+
+
+def learner(games: int, envs: int = 4, learn: str = "both", seed: int = 0, **settings: Any) -> LLMPPO:
+    return make_ppo(
+        kuhn, envs, adapters=0.05, batch_size=games, gamma=1.0, lam=1.0, normalize_advantage=False, seed=seed,
+        self_play=SelfPlaySettings(learn=learn, **settings), mini_batch_size=8, ppo_epochs=1,
+    )  # fmt: skip
+
+
+def scripted(*actions: int, value: float = 0.25) -> Callable[..., PolicySample]:
+    """Returns an agent that takes the given action in each turn, whoever moves."""
+
+    def decide(texts: list[str], masks: Any, episodes: list[int], turn: int) -> PolicySample:
+        n = len(texts)
+        log_probs, mass = torch.full((n,), -0.5), torch.ones(n)
+        return PolicySample(np.full(n, actions[turn]), torch.full((n,), value), log_probs, mass)
+
+    return decide
+
+
+def played(actions: Sequence[int], games: int = 1, learn: str = "both") -> tuple[list[Episode], LLMPPO]:
+    """Plays games by a script, and fills the buffer with what the seats learn from."""
+    model = learner(games, learn=learn)
+    assert model.self_play is not None
+    round_ = model.self_play.begin(model.policy, model.env, scripted(*actions), 0, 0, games)  # type: ignore[arg-type]
+    found = play(model.env, list(range(games)), round_.decide, lambda turns: True)  # type: ignore[arg-type]
+    assert found is not None
+    episodes, _ = round_.finish(found)
+    model._fill_buffer(episodes)
+    return episodes, model
+
+
+def test_each_seat_is_paid_its_own_score() -> None:
+    """Pass, bet, pass: seat 0 folds and loses 1 chip of at most 2, whatever the cards.
+
+    Scores are (return + 2) / 4: 0.25 and 0.75. Seat 0 moved last, so the environment paid it; seat 1's only
+    turn is paid afterwards. With λ = γ = 1 and values of 0.25, advantages are 0, 0 and 0.5.
+    """
+    (first, second), model = played((PASS, BET, PASS))
+    assert [turn.action for turn in first.turns] == [PASS, PASS]
+    assert [turn.action for turn in second.turns] == [BET]
+    assert ["You are Player 0" in turn.observation for turn in first.turns] == [True, True]
+    assert "You are Player 1" in second.turns[0].observation
+    assert [turn.reward for turn in first.turns] == [0.0, 0.25]
+    assert [turn.reward for turn in second.turns] == [0.75]
+    assert [first.group, second.group] == [("kuhn_poker", 0), ("kuhn_poker", 1)]
+    assert [e.info["score"] for e in (first, second)] == [0.25, 0.75]
+    assert [e.info["result"] for e in (first, second)] == ["loss", "win"]
+    assert [e.info["success"] for e in (first, second)] == [False, True]
+    buffer = model.rollout_buffer
+    assert buffer.advantages is not None and buffer.returns is not None
+    assert np.allclose(buffer.advantages, [0.0, 0.0, 0.5])
+    assert np.allclose(buffer.returns, [0.25, 0.25, 0.75])
+
+
+def test_the_seat_that_moved_last_is_paid_once() -> None:
+    """Bet, pass: seat 1 folds as the last to move and has 0.25; seat 0 has 0.75."""
+    (first, second), _ = played((BET, PASS))
+    assert [turn.reward for turn in first.turns] == [0.75]
+    assert [turn.reward for turn in second.turns] == [0.25]
+
+
+def test_one_seat_learns_from_its_own_turns_alone() -> None:
+    """Games 0 to 3 teach seats 0, 1, 0, 1, which have two, one, two, one turns of pass, bet, pass."""
+    episodes, model = played((PASS, BET, PASS), games=4, learn="one")
+    assert [e.info["seat"] for e in episodes] == [0, 1, 0, 1]
+    assert [e.total_reward for e in episodes] == [0.25, 0.75, 0.25, 0.75]
+    assert len(model.rollout_buffer) == 6
+
+
+def fingerprint(model: LLMPPO) -> float:
+    return float(sum(p.detach().double().sum() for p in model.policy.adapter_parameters()))
+
+
+def test_snapshots_play_as_they_were() -> None:
+    """The adapters in force say who decides: the learner in its seat, an earlier self elsewhere."""
+    model = learner(6, learn="one", pool_every=1, pool_pick="newest")
+    assert model.self_play is not None and model.self_play.pool is not None
+    early = fingerprint(model)
+    model.self_play.pool.grow(model.policy, 0)
+    randomise(model.policy, 0.3, seed=9)
+    now = fingerprint(model)
+    assert abs(now - early) > 1e-3
+    asked: list[tuple[float, int, str]] = []
+    script = scripted(PASS, BET, PASS)
+
+    def decide(texts: list[str], masks: Any, episodes: list[int], turn: int) -> PolicySample:
+        asked.extend((fingerprint(model), e, text) for e, text in zip(episodes, texts, strict=True))
+        return script(texts, masks, episodes, turn)
+
+    round_ = model.self_play.begin(model.policy, model.env, decide, 0, 0, 6)  # type: ignore[arg-type]
+    assert play(model.env, list(range(6)), round_.decide, lambda turns: True) is not None  # type: ignore[arg-type]
+    assert len(asked) == 18 and fingerprint(model) == now
+    for weights, episode, text in asked:
+        assert weights == (now if f"You are Player {episode % 2}" in text else early)
+
+
+def test_samples_of_a_snapshot_are_its_own() -> None:
+    """The same noise and the snapshot's probabilities: what it plays as a pool's member, it played before."""
+    model = learner(8, learn="one", pool_every=1, pool_pick="newest")
+    assert model.self_play is not None and model.self_play.pool is not None
+    decide = model._decide
+    alone = play(model.env, list(range(8)), decide, lambda turns: True)  # type: ignore[arg-type]
+    model.self_play.pool.grow(model.policy, 0)
+    randomise(model.policy, 0.5, seed=9)
+    with model.self_play.pool.members[0].snapshot.playing(model.policy):
+        again = play(model.env, list(range(8)), decide, lambda turns: True)  # type: ignore[arg-type]
+    changed = play(model.env, list(range(8)), decide, lambda turns: True)  # type: ignore[arg-type]
+    assert alone is not None and again is not None and changed is not None
+
+    def moves(episodes: list[Episode]) -> list[tuple[int, float]]:
+        return [(turn.action, turn.log_prob) for e in episodes for turn in e.turns]
+
+    assert moves(again) == moves(alone) != moves(changed)
+
+
+def turns_of(model: LLMPPO) -> list[tuple[str, int, float]]:
+    buffer = model.rollout_buffer
+    return list(zip(buffer.observations, buffer.actions, buffer.rewards, strict=True))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("learn", ["both", "one"])
+def test_the_number_of_environments_changes_nothing(learn: str) -> None:
+    found = []
+    for envs in (1, 3, 8):
+        model = learner(8, envs, learn, pool_every=1)
+        for _ in range(2):
+            assert collect(model)
+            randomise(model.policy, 0.2, seed=model.step + 1)
+            model.step += 1
+        found.append((turns_of(model), model.rollout_buffer.log_probs))
+    assert found[0][0] == found[1][0] == found[2][0]
+    assert np.allclose(found[0][1], found[2][1], atol=1e-5)
+
+
+def test_decisions_are_the_learners() -> None:
+    both, one = learner(8), learner(8, learn="one")
+    for model in (both, one):
+        assert collect(model)
+        assert model.num_timesteps == len(model.rollout_buffer)
+    assert 0 < one.num_timesteps < both.num_timesteps
+
+
+def test_an_interrupted_step_changes_nothing() -> None:
+    """Played again, it has the same games, and its snapshot joins the pool once."""
+    model, other = (learner(8, learn="one", pool_every=1) for _ in range(2))
+    assert not collect(model, Quiet(rounds=2))
+    assert model.num_timesteps == 0
+    assert collect(model) and collect(other)
+    assert turns_of(model) == turns_of(other)
+    assert model.self_play is not None and model.self_play.pool is not None
+    assert len(model.self_play.pool.members) == 1
+
+
+def test_rows_of_metrics_name_the_snapshots() -> None:
+    model = learner(8, learn="one", pool_every=1)
+    model.learn(3 * 8)  # decisions: one to two per game
+    rows = rows_of(model)
+    assert [row["pool/size"] for row in rows] == list(range(1, len(rows) + 1))
+    assert [row["pool/steps"] for row in rows] == [list(range(step + 1)) for step in range(len(rows))]
+    for row in rows:
+        assert sum(row["pool/games"]) == 8
+        met = [(n, score) for n, score in zip(row["pool/games"], row["pool/scores"], strict=True) if n]
+        assert sum(n * score for n, score in met) / 8 == pytest.approx(row["rollout/reward"])
+
+
+def test_a_fault_counts_for_nothing() -> None:
+    model = learner(2, learn="one")
+    assert model.self_play is not None and model.self_play.pool is not None
+    round_ = model.self_play.begin(model.policy, model.env, scripted(), 0, 0, 2)  # type: ignore[arg-type]
+    fault = Episode(0, 0, {"result": "fault", "seat": 0, "game": "kuhn_poker"}, truncated=True)
+    ended = Episode(1, 0, {"result": "win", "scores": [1.0, 0.0], "seat": 0, "game": "kuhn_poker"})
+    episodes, logged = round_.finish([fault, ended])
+    assert [(e.fault, e.info["seat"], e.total_reward) for e in episodes] == [(True, 0, 0.0), (False, 1, 0.0)]
+    assert logged["games"] == [1]
+    (member,) = model.self_play.pool.members
+    assert (member.games, member.win_rate) == (1, 0.0)  # seat 1 learned, and lost
+
+
+def test_an_environment_without_open_seats_is_refused() -> None:
+    policy, round_of = make_policy(), SelfPlay(SelfPlaySettings())
+    env = TextVecEnv([Stairs])
+    round_ = round_of.begin(policy, env, scripted(), 0, 0, 1)
+    ended = Episode(0, 0, {"seat": 0, "game": "stairs"})
+    with pytest.raises(SeatsError, match=r"'stairs' ended without info\['scores'\]"):
+        round_.finish([ended])
+
+
+def test_saved_and_loaded_by_stable_baselines(tmp_path: Any) -> None:
+    model = learner(4, learn="one", pool_every=1)
+    assert collect(model)
+    model.save(tmp_path / "model")
+    loaded = LLMPPO.load(tmp_path / "model", env=model.env)
+    assert loaded.self_play is not None and loaded.self_play.pool is not None
+    kept = loaded.self_play.pool.members[0].snapshot
+    assert isinstance(kept, Snapshot) and kept.step == 0

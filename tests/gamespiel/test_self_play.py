@@ -1,0 +1,154 @@
+"""``env.opponent: self``: runs, their checkpoints and rows, evaluations, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gamespiel.agents import checkpoint
+from gamespiel.agents.loggers import read_rows
+from gamespiel.assembly import make_algorithm
+from gamespiel.config import Config, InvalidValueError, notices, resolve, saved_config
+from gamespiel.evaluation import evaluate
+from gamespiel.kinds import kind_of
+from gamespiel.options import EvalOptions
+from gamespiel.training import train
+from tests.gamespiel.runs import assert_same_run, quiet, rows_of, small, steps_of, train_quietly
+
+ONE = {
+    "env__opponent": "self",
+    "self_play__learn": "one",
+    "self_play__pool_every": "2",
+    "self_play__pool_size": "3",
+    "self_play__pool_pick": "win_rate",
+    "ppo__magnet_coef": "0.1",
+    "ppo__magnet_every": "3",
+    "ppo__magnet_rate": "0.5",
+    "run__exact_every": "4",
+    "run__eval_games": "0",
+}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return train_quietly(small(tmp_path_factory.mktemp("self") / "run", **ONE))
+
+
+@pytest.mark.parametrize("step", [0, 5])
+def test_resumed_bit_for_bit(step: int, finished: Path, tmp_path: Path) -> None:
+    """Between moves of the magnet and growth of the pool, too: their weights are in the checkpoint."""
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    for later in checkpoint.checkpoints(run)[step + 1 :]:
+        shutil.rmtree(later)
+    train_quietly(saved_config(run), resume=run)
+    assert steps_of(run) == steps_of(finished)
+    assert_same_run(run, finished)
+
+
+def test_rows_and_checkpoints_name_the_snapshots(finished: Path) -> None:
+    """Snapshots every 2 steps, of which 3 are kept; the magnet moves before steps 3, 6 and 9 (from 0)."""
+    rows = read_rows(finished / "metrics.jsonl")
+    assert [row["pool/steps"] for row in rows[:7]] == [
+        [0], [0], [0, 2], [0, 2], [0, 2, 4], [0, 2, 4], [2, 4, 6],
+    ]  # fmt: skip
+    assert [row["train/magnet_step"] for row in rows] == [0, 0, 0, 3, 3, 3, 6, 6, 6, 9, 9, 9]
+    assert [i for i, row in enumerate(rows) if "eval/exploitability" in row] == [0, 4, 8]
+    assert rows[0]["eval/exploitability"] == pytest.approx(11 / 24, abs=0.02)  # uniform play has 11/24
+    state = json.loads((checkpoint.find(finished) / "state.json").read_text())
+    assert [member["step"] for member in state["pool"]] == [6, 8, 10]
+    assert state["magnet"] == {"step": 9}
+    files = sorted(path.name for path in (checkpoint.find(finished) / "snapshots").iterdir())
+    assert files == ["magnet.safetensors", *(f"pool-{step:06d}.safetensors" for step in (6, 8, 10))]
+    assert "exploitability" in json.loads((finished / "summary.json").read_text())["after"]
+
+
+def test_another_number_of_environments(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Waves of four games: the same decisions and results in the first step, before rounding adds up."""
+    monkeypatch.setattr("gamespiel.assembly.ENVIRONMENTS_AT_ONCE", 4)
+    other = rows_of(train_quietly(small(tmp_path / "run", **ONE | {"ppo__num_train_steps": "1"})))
+    (first,) = other
+    expected = rows_of(finished)[0]
+    for name in ("decisions", "pool/games", "rollout/reward", "rollout/seat0_reward", "rollout/turns"):
+        assert first[name] == expected[name]
+    assert first["train/entropy"] == pytest.approx(expected["train/entropy"], abs=1e-5)
+
+
+def test_evaluations_are_against_random(finished: Path) -> None:
+    console = quiet()
+    results = evaluate(EvalOptions(saved_config(finished), finished, exact=True), console)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "env.opponent = 'self' is for training: evaluated against random" in text
+    assert results["env"]["opponent"] == results["exact"]["policy"]["opponent"] == "random"
+    assert 0 < results["exact"]["policy"]["exploitability"] < 2
+
+
+def test_both_seats_have_no_pool(tmp_path: Path) -> None:
+    run = train_quietly(
+        small(tmp_path / "run", env__opponent="self", ppo__num_train_steps="1", run__eval_games="2")
+    )
+    (row,) = read_rows(run / "metrics.jsonl")
+    assert not [name for name in row if name.startswith(("pool/", "train/magnet"))]
+    assert row["rollout/reward"] == pytest.approx(0.5)  # the seats' scores sum to 1
+    assert not (checkpoint.find(run) / "snapshots").exists()
+
+
+def config(**overrides: str) -> Config:
+    given = {"env.opponent": "self"} | {name.replace("__", "."): value for name, value in overrides.items()}
+    return resolve("tiny", overrides=given.items())
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"env__max_turns": "8"}, r"env.max_turns must be null, not 8"),
+        ({"env__reward": "upstream"}, r"env.reward must be 'score', not 'upstream'"),
+    ],
+)
+def test_refused_at_once(overrides: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidValueError, match=message):
+        config(**overrides)
+
+
+@pytest.mark.parametrize(
+    ("game", "learn", "message"),
+    [
+        ("2048", "one", r"2048 has one seat; allowed: games of at least two"),
+        ("hearts", "both", r"hearts has returns that do not sum to zero; allowed: .* self_play.learn: one"),
+    ],
+)
+def test_games_that_are_refused(game: str, learn: str, message: str) -> None:
+    asked = config(env__game=game, self_play__learn=learn, ppo__batch_size="1")
+    with pytest.raises(InvalidValueError, match=message):
+        make_algorithm(asked)
+
+
+def test_keys_without_effect_are_noticed() -> None:
+    both = "with self_play.learn: both, no seat is played by a snapshot."
+    assert notices(config(self_play__pool_size="3")) == [f"self_play.pool_size = 3 has no effect: {both}"]
+    assert notices(config(self_play__pool_size="3", self_play__learn="one")) == []
+    assert notices(config(env__opponent="random", self_play__learn="one")) == [
+        "self_play.learn = one has no effect: it is for env.opponent: self."
+    ]
+    assert notices(config(ppo__magnet_every="3")) == [
+        "ppo.magnet_every = 3 has no effect: ppo.magnet_coef is 0."
+    ]
+
+
+def test_the_preset_makes_a_step(tmp_path: Path) -> None:
+    overrides = {
+        "ppo.batch_size": "8", "ppo.num_train_steps": "1", "run.eval_games": "0", "run.exact_every": "0",
+        "run.output_dir": str(tmp_path / "run"), "run.num_threads": "1",
+    }  # fmt: skip
+    asked = resolve("tiny-selfplay", overrides=overrides.items())
+    assert notices(asked) == [] and kind_of(asked.env).plays_itself(asked.env)
+    console = quiet()
+    train(asked, None, console)
+    (row,) = read_rows(tmp_path / "run" / "metrics.jsonl")
+    assert row["train/kl_magnet"] >= 0 and row["train/skipped_updates"] == 0
+    assert "exploitability" in console.file.getvalue()  # type: ignore[attr-defined]
