@@ -96,6 +96,10 @@ class Games(Kind[GameKeys]):
             _check_illegal(env)
         if env.opponent == SELF:
             _check_self(env)
+        elif SELF in names_of(env.opponent):
+            raise InvalidValueError(
+                f"env.opponent: {SELF!r} plays in all episodes, and is not in mixtures yet"
+            )
 
     def arguments(self, env: GameKeys) -> dict[str, Any]:
         from task_gym.opponents import OPEN

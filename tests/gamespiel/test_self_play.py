@@ -11,7 +11,7 @@ import pytest
 from gamespiel.agents import checkpoint
 from gamespiel.agents.loggers import read_rows
 from gamespiel.assembly import make_algorithm
-from gamespiel.config import Config, InvalidValueError, notices, resolve, saved_config
+from gamespiel.config import Config, ConfigError, InvalidValueError, from_dict, notices, resolve, saved_config
 from gamespiel.evaluation import evaluate
 from gamespiel.kinds import kind_of
 from gamespiel.options import EvalOptions
@@ -113,6 +113,14 @@ def config(**overrides: str) -> Config:
 def test_refused_at_once(overrides: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidValueError, match=message):
         config(**overrides)
+
+
+def test_what_judges_by_opponents_is_refused() -> None:
+    data = {"game": "leduc_poker", "opponent": "self"}
+    with pytest.raises(ConfigError, match=r"env.opponent is 'self': leave one of them out"):
+        from_dict(data | {"failure_replay_prob": 0.3})
+    with pytest.raises(InvalidValueError, match=r"'self' plays in all episodes"):
+        from_dict(data | {"opponent": {"random": 0.5, "self": 0.5}})
 
 
 @pytest.mark.parametrize(
