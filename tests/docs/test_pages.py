@@ -35,6 +35,7 @@ PAGES = [
     "docs/trace.md",
     "docs/games.md",
     "docs/models.md",
+    "docs/training.md",
     "docs/terminal.md",
 ]
 SESSIONS = ["README.md", "docs/python.md", "docs/wrappers.md", "docs/curriculum.md"]
