@@ -307,3 +307,17 @@ def test_several_games_end_with_pairs(tmp_path: Path) -> None:
     assert "None of these episodes was trained on." in " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
     train_quietly(saved_config(run), resume=run)
     assert json.loads((run / "summary.json").read_text()) == summary
+
+
+def test_the_preset_can_play_every_stage() -> None:
+    config = resolve("tiny-curriculum")
+    assert notices(config) == [] and with_tasks_of_stages(config) == config
+    assert make_starts(config) is not None
+    env = assembly.make_one_env(config.env)
+    for stage in config.curriculum.stages:
+        for task_id in stage.task_ids:
+            _, info = env.reset(seed=1, options={"task_id": task_id, "opponent": stage.opponent})
+            assert info["task_id"] == task_id and info["opponent"] == stage.opponent
+    first, *_, last = config.curriculum.stages
+    assert first.threshold is not None and last.threshold is None and str(last.opponent).startswith("mcts:")
+    assert config.curriculum.failure_replay_prob > 0
