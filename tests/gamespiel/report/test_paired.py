@@ -37,4 +37,7 @@ def test_the_table() -> None:
     console.print(paired_table(paired(BEFORE, AFTER)))
     lines = [line.split() for line in console.file.getvalue().splitlines() if line.strip()]  # type: ignore[attr-defined]
     assert lines[0] == ["score", "episodes", "before", "after", "change", "95%", "interval"]
+    console.print(paired_table(paired([("a", 0.0), ("b", 0.0)], [("a", 0.0), ("b", 1.0)])))
+    last = console.file.getvalue().splitlines()[-3].split()  # type: ignore[attr-defined]
+    assert last[:4] == ["b", "1", "0.000", "1.000"] and last[-1] == "-"
     assert lines[3] == ["hex", "2", "0.500", "1.000", "+0.500", "-0.480", "…", "+1.480"]
