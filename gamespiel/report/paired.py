@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -72,8 +73,9 @@ def paired_table(rows: dict[str, Paired]) -> Table:
         table.add_column(title, justify="right", no_wrap=True)
     for name, row in rows.items():
         change, low, high = row.change
+        interval = f"{low:+.3f} … {high:+.3f}" if math.isfinite(low) else "-"  # of one episode there is none
         table.add_row(
             Text(name), f"{row.episodes:,}", f"{row.before:.3f}", f"{row.after:.3f}",
-            Text(f"{change:+.3f}", style="bold"), f"{low:+.3f} … {high:+.3f}",
+            Text(f"{change:+.3f}", style="bold"), interval,
         )  # fmt: skip
     return table

@@ -18,7 +18,7 @@ from gamespiel.evaluation import evaluate
 from gamespiel.options import EvalOptions
 from gamespiel.training import train
 from task_gym.errors import ArgumentError, GameError, OpponentError, TaskGymError
-from tests.gamespiel.runs import STEPS, assert_same_run, quiet, rows_of, staged, train_quietly
+from tests.gamespiel.runs import STEPS, assert_same_run, quiet, rows_of, small, staged, train_quietly
 
 FILES = Path(__file__).parents[1] / "data" / "configs"
 THREE = FILES / "curriculum.json"
@@ -289,3 +289,35 @@ def test_an_evaluation_reports_each_opponent(run: Path) -> None:
     sampled = evaluate(EvalOptions(mixed, agent="random", num_episodes=10), quiet())["sampled"]
     assert list(sampled) == ["against first", "against random", "seat 0", "seat 1", "all"]
     assert sampled["against first"]["episodes"] + sampled["against random"]["episodes"] == 20
+
+
+def test_several_games_end_with_pairs(tmp_path: Path) -> None:
+    """Twelve episodes of two games, before and after; a resumed run still knows how it began."""
+    console = quiet()
+    games = {"env__game": "null", "env__task_ids": "[200000000, 1500000000]", "run__eval_games": "6"}
+    run = train(small(tmp_path / "run", **games, ppo__num_train_steps="1"), console=console)
+    summary = json.loads((run / "summary.json").read_text())
+    pairs, scores = summary["paired"], summary["scores_before"]
+    assert list(pairs) == ["blackjack", "leduc_poker", "all"] and pairs["all"]["episodes"] == len(scores)
+    for name, row in pairs.items():
+        own = [score for game, score in scores if name in (game, "all")]
+        assert row["before"] == pytest.approx(sum(own) / len(own)) and row["episodes"] == len(own)
+        assert row["change"][0] == pytest.approx(row["after"] - row["before"])
+    assert summary["after"]["score"] == pytest.approx(pairs["all"]["after"])
+    assert "None of these episodes was trained on." in " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
+    train_quietly(saved_config(run), resume=run)
+    assert json.loads((run / "summary.json").read_text()) == summary
+
+
+def test_the_preset_can_play_every_stage() -> None:
+    config = resolve("tiny-curriculum")
+    assert notices(config) == [] and with_tasks_of_stages(config) == config
+    assert make_starts(config) is not None
+    env = assembly.make_one_env(config.env)
+    for stage in config.curriculum.stages:
+        for task_id in stage.task_ids:
+            _, info = env.reset(seed=1, options={"task_id": task_id, "opponent": stage.opponent})
+            assert info["task_id"] == task_id and info["opponent"] == stage.opponent
+    first, *_, last = config.curriculum.stages
+    assert first.threshold is not None and last.threshold is None and str(last.opponent).startswith("mcts:")
+    assert config.curriculum.failure_replay_prob > 0
