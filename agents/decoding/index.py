@@ -32,6 +32,6 @@ def spans(
     Row r has the places ``first[r]`` to ``first[r] + counts[r] - 1``; rows may repeat.
     """
     own = counts[rows]
-    within = np.arange(int(own.sum()), dtype=np.int64)
-    places: npt.NDArray[np.int64] = np.repeat(first[rows] - (own.cumsum() - own), own) + within
-    return places
+    ends: npt.NDArray[np.int64] = np.cumsum(own, dtype=np.int64)
+    shift: npt.NDArray[np.int64] = np.repeat(first[rows] - (ends - own), own)
+    return shift + np.arange(len(shift), dtype=np.int64)
