@@ -51,7 +51,10 @@ def main(argv: Sequence[str] | None = None) -> None:
 def run(*command: str, quiet: bool = False) -> str:
     """Runs a command at the root of the repository; returns what it printed if it is quiet."""
     pipe = subprocess.PIPE if quiet else None
-    done = subprocess.run(command, cwd=ROOT, check=True, text=True, stdout=pipe, stderr=pipe)
+    done = subprocess.run(command, cwd=ROOT, text=True, stdout=pipe, stderr=pipe)
+    if done.returncode:
+        said = f":\n{done.stdout[-1500:]}{done.stderr[-1500:]}" if quiet else ""
+        sys.exit(f"{' '.join(command)} ended with {done.returncode}{said}")
     return done.stdout if quiet else ""
 
 

@@ -191,9 +191,9 @@ class Docked(Connection):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         assert settings.container is not None
-        from task_gym.remote.docker import Use
+        from task_gym.remote.docker import use_of
 
-        self._use = Use(settings.container)
+        self._use = use_of(settings.container)
         self._inner: dict[str, Connection] = {}
         self._lost = ""  # the address of a container that gave no answer
 

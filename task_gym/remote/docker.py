@@ -119,7 +119,6 @@ class Use:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_SH)
         self._held = descriptor, name
-        _uses[path] = self
 
     def release(self) -> None:
         """Ends the use. The last user removes the container, without waiting for the watcher."""
@@ -142,8 +141,13 @@ class Use:
             os.close(descriptor)
 
 
-_uses: dict[str, Use] = {}
+_uses: dict[Container, Use] = {}
 _pid = os.getpid()
+
+
+def use_of(container: Container) -> Use:
+    """Returns this process's use of a container; nothing is started yet."""
+    return _uses.setdefault(container, Use(container))
 
 
 @atexit.register
