@@ -25,6 +25,7 @@ setup(
     package_data={
         "gamespiel.configs": ["*.yaml", "*.json"],
         "gamespiel.agents": ["tiny/**"],
+        "gamespiel.replay": ["viewer.*"],
         **{room: ["py.typed"] for room in ROOMS},
     },
 )

@@ -27,8 +27,10 @@ from gamespiel.options import DECODERS, EvalOptions
 from gamespiel.serving.options import KINDS as SERVED
 from gamespiel.serving.options import ServeOptions
 from gamespiel.terminal.commands import (
+    add_export_options,
     add_games_options,
     add_play_options,
+    add_replay_options,
     add_trace_options,
     add_watch_options,
     game_flags,
@@ -123,13 +125,18 @@ def build_parser() -> argparse.ArgumentParser:
 
     games, play = command("games", run_games), command("play", run_play)
     watch, trace = command("watch", run_watch), command("trace", run_trace)
-    games.has_keys = play.has_keys = watch.has_keys = trace.has_keys = False
+    replay, export = command("replay", run_replay), command("export", run_export)
+    people = (games, play, watch, trace, replay, export)
+    for sub in people:
+        sub.has_keys = False
     add_games_options(games)
     add_play_options(play)
     add_watch_options(watch)
     add_trace_options(trace)
+    add_replay_options(replay)
+    add_export_options(export)
 
-    for sub in (train, evaluate, schema, serve, games, play, watch, trace):
+    for sub in (train, evaluate, schema, serve, *people):
         sub.set_defaults(flags=[flag for action in sub._actions for flag in action.option_strings])
     return parser
 
@@ -191,6 +198,9 @@ def _add_eval_options(evaluate: argparse.ArgumentParser) -> None:
         "--max_new_tokens", type=int, metavar="N", help=f"tokens that cut a reply [{lengths}]"
     )
     evaluate.add_argument("--output", type=Path, metavar="FILE.json", help="write the results there too")
+    evaluate.add_argument(
+        "--save_games", type=Path, metavar="FILE.jsonl", help="keep the episodes, for replay and export"
+    )
     _add_endpoint_options(evaluate)
 
 
@@ -291,6 +301,7 @@ def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
         decode=args.decode,
         max_new_tokens=args.max_new_tokens,
         output=args.output,
+        save_games=args.save_games,
         whole_game=args.whole_game,
         resume=args.resume,
         prices=None if args.prices is None else (args.prices[0], args.prices[1]),
@@ -373,6 +384,24 @@ def run_trace(args: argparse.Namespace, overrides: Overrides) -> None:
     from gamespiel.terminal.trace import trace
 
     trace(task_id=args.task_id, level=args.level, family=args.family, seed=args.seed)
+
+
+def run_replay(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Write a page that replays recorded episodes."""
+    _refuse(overrides, args)
+
+    from gamespiel.replay.page import replay
+
+    replay(args.place, args.html)
+
+
+def run_export(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Write recorded episodes as rows in chat format, for supervised training."""
+    _refuse(overrides, args)
+
+    from gamespiel.replay.export import export
+
+    export(args.place, args.output, results=args.result)
 
 
 def _refuse(overrides: Overrides, args: argparse.Namespace) -> None:

@@ -47,11 +47,15 @@ from gamespiel.config import (
 from gamespiel.kinds import kind_of
 from gamespiel.kinds.base import ShowProgress
 from gamespiel.options import EvalOptions
+from gamespiel.records import records, write_records
 from gamespiel.report.progress import progress
 from gamespiel.report.results import reserved, write_json
 from gamespiel.report.tables import exact_table
 
 M = TypeVar("M", bound=Measured)
+
+OnPlayed = Callable[[Sequence[Episode]], None]
+"""Called with the episodes of an evaluation once they are played."""
 
 
 def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, Any]:
@@ -98,20 +102,30 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
         results["temperature"] = config.ppo.temperature
     policy = None if options.agent else _policy(options, config, env, console, results)
     with reserved(results, place(kind.file_label(config.env, tasks), options), options.output) as path:
-        results |= _values(options, config, policy, _where(options, tasks), console)
+        played: list[Episode] = []
+        results |= _values(options, config, policy, _where(options, tasks), console, played.extend)
         write_json(results, path)
+    if options.save_games is not None:
+        rows = records(played, config.env, options.player, policy)
+        write_records(options.save_games, rows)
+        console.print(f"{len(rows)} episodes written to {options.save_games}", soft_wrap=True, markup=False)
     console.print(f"written to {path}", soft_wrap=True, markup=False)
     return results
 
 
 def _values(
-    options: EvalOptions, config: Config, policy: LLMPolicy | None, where: str, console: Console
+    options: EvalOptions,
+    config: Config,
+    policy: LLMPolicy | None,
+    where: str,
+    console: Console,
+    on_played: OnPlayed,
 ) -> dict[str, Any]:
     """Plays or solves, prints the table, and returns the values as plain data."""
     kind, count = kind_of(config.env), options.num_episodes
     if options.replies:
         assert policy is not None
-        return _reply_values(options, config, policy, where, console)
+        return _reply_values(options, config, policy, where, console, on_played)
     if options.exact:
         console.print(f"solving {where} exactly", soft_wrap=True, markup=False)
         if policy is None:
@@ -121,15 +135,20 @@ def _values(
         console.print(exact_table(comparison))
         return {"exact": comparison.to_dict()}
     if policy is None:
-        rows = measure_agent(config, options.player, count, console)
+        rows = measure_agent(config, options.player, count, console, on_played)
     else:
-        rows = measure_policy(config, policy, count, console, greedy=options.greedy)
+        rows = measure_policy(config, policy, count, console, greedy=options.greedy, on_played=on_played)
     console.print(kind.table(f"{_player(options)} on {where}", rows))
     return {"sampled": _plain(rows)}
 
 
 def _reply_values(
-    options: EvalOptions, config: Config, policy: LLMPolicy, where: str, console: Console
+    options: EvalOptions,
+    config: Config,
+    policy: LLMPolicy,
+    where: str,
+    console: Console,
+    on_played: OnPlayed,
 ) -> dict[str, Any]:
     """Plays by replies, sampled and greedy, and behind the mask if asked to; prints the table.
 
@@ -139,7 +158,9 @@ def _reply_values(
     masked = measure_policy(config, policy, count, console, when="masked: ") if options.unmasked else {}
     writer = make_writer(policy, options.reply_tokens)
     replies = {
-        how: measure_written(config, policy, writer, count, console, greedy=how == "greedy")
+        how: measure_written(
+            config, policy, writer, count, console, greedy=how == "greedy", on_played=on_played
+        )
         for how in ("sampled", "greedy")
     }
     console.print(kind.reply_table(f"{_player(options)} on {where}", masked, replies))
@@ -168,9 +189,11 @@ def measure_written(
     *,
     greedy: bool = False,
     when: str = "",
+    on_played: OnPlayed = lambda episodes: None,
 ) -> Mapping[str, MeasuredReplies]:
-    """Does as ``play_written``; returns the episodes' measures by group."""
+    """Does as ``play_written``, hands the episodes on, and returns their measures by group."""
     episodes = play_written(config, policy, writer, count, console, greedy=greedy, when=when)
+    on_played(episodes)
     return _measured(kind_of(config.env).groups(episodes), measure_replies)
 
 
@@ -214,11 +237,12 @@ def measure_policy(
     *,
     greedy: bool = False,
     when: str = "",
+    on_played: OnPlayed = lambda episodes: None,
 ) -> Mapping[str, Measured]:
-    """Does as ``play_policy``; returns the episodes' measures by group."""
-    return measure_played(
-        config, policy, play_policy(config, policy, count, console, greedy=greedy, when=when)
-    )
+    """Does as ``play_policy``, hands the episodes on, and returns their measures by group."""
+    episodes = play_policy(config, policy, count, console, greedy=greedy, when=when)
+    on_played(episodes)
+    return measure_played(config, policy, episodes)
 
 
 def measure_played(config: Config, policy: LLMPolicy, episodes: Sequence[Episode]) -> Mapping[str, Measured]:
@@ -257,12 +281,19 @@ def play_policy(
     return _played(config, envs, decide, seeds, console, when)
 
 
-def measure_agent(config: Config, name: str, count: int, console: Console) -> Mapping[str, Measured]:
+def measure_agent(
+    config: Config,
+    name: str,
+    count: int,
+    console: Console,
+    on_played: OnPlayed = lambda episodes: None,
+) -> Mapping[str, Measured]:
     """Plays ``count`` episodes per seat with a baseline, by name; returns their measures by group."""
     # Baselines choose where a policy would write; those that reply make their own environment.
     kind, env = kind_of(config.env), dataclasses.replace(config.env, decode="choice", think=False)
     copies, shown = partial(make_envs, env), _shown(config, console)
     episodes = kind.play_agent(name, env, count, config.run.seed, copies, shown)
+    on_played(episodes)
     return _measured(kind.groups(episodes), measure)
 
 

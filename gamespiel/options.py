@@ -36,6 +36,7 @@ class EvalOptions:
         max_new_tokens: The most tokens of a reply; None for those of training, if the policy was trained to
             write, else for what the kind of task needs.
         output: The file of results; None for one beside the checkpoint, or in ``runs``.
+        save_games: The file of the episodes that are played, one JSON object per line; None for none.
         whole_game: Whether a server plays whole episodes with the agent. This and what follows is for an
             agent behind an endpoint alone.
         resume: Whether the episodes of a run that was stopped are kept, and the rest is played.
@@ -59,6 +60,7 @@ class EvalOptions:
     decode: str = DECODERS[0]
     max_new_tokens: int | None = None
     output: Path | None = None
+    save_games: Path | None = None
     whole_game: bool = False
     resume: bool = False
     concurrency: int = 8
@@ -124,6 +126,11 @@ class EvalOptions:
             raise InvalidValueError(f"--num_episodes must be at least 1, not {self.num_episodes}")
         if self.output is not None and self.output.suffix != ".json":
             raise InvalidValueError(f"--output must end in .json, not {str(self.output)!r}")
+        if self.save_games is not None:
+            if self.save_games.suffix != ".jsonl":
+                raise InvalidValueError(f"--save_games must end in .jsonl, not {str(self.save_games)!r}")
+            if self.exact:
+                raise InvalidValueError("--save_games keeps what is played, and --exact plays nothing")
 
     def _check_endpoint(self) -> None:
         """Raises InvalidValueError if options do not fit an agent behind an endpoint, or need one."""

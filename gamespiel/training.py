@@ -37,6 +37,7 @@ from gamespiel.config.resume import check_resumed
 from gamespiel.curriculum import with_tasks_of_stages
 from gamespiel.evaluation import measure_played, play_policy
 from gamespiel.kinds import kind_of
+from gamespiel.records import GAMES, add_records, records
 from gamespiel.report.dashboard import Dashboard
 from gamespiel.report.paired import PAIRED_NOTE, Scores, paired, paired_table
 from gamespiel.report.plots import learning_curve
@@ -44,6 +45,9 @@ from gamespiel.report.results import write_json
 from gamespiel.report.summary import SUMMARY_NOTE, shown_rows, summary_rows, summary_table
 from gamespiel.runs import CURVE, METRICS, SUMMARY
 from gamespiel.usage import command
+
+KEPT_GAMES = 8
+"""Episodes that a run keeps of an evaluation, to show how play changed."""
 
 HALVINGS = 5
 """Halvings of the learning rate for one step; a run that diverges there once more gives up."""
@@ -53,9 +57,10 @@ def train(config: Config, resume: Path | None = None, console: Console | None = 
     """Trains a new run, or resumes ``resume`` (a run, or its newest checkpoint); returns the run's folder.
 
     The folder has ``config.yaml`` (resolved), ``metrics.jsonl`` (a row per step), ``checkpoints/step-N``,
-    ``learning_curve.png`` and ``summary.json`` (before and after). The first checkpoint is of step 0, so any
-    run can be resumed. No other process can train in the folder meanwhile. The first Ctrl-C stops at the last
-    complete step, with a checkpoint and the table; a second one stops at once.
+    ``learning_curve.png``, and, from before and after, ``summary.json`` and ``games.jsonl``. The first
+    checkpoint is of step 0, so any run can be resumed. No other process can train in the folder meanwhile.
+    The first Ctrl-C stops at the last complete step, with a checkpoint and the table; a second one stops at
+    once.
 
     With ``config.run.init_from``, a new run starts with the weights of another run's checkpoint.
 
@@ -229,13 +234,16 @@ def _before(config: Config, model: LLMPPO, folder: Path, console: Console, *, re
         return _Measures(stored["before"], stored.get("scores_before", ()))
     if model.step:
         return _Measures({})
-    found = _measure(config, model, console, "before training")
+    found = _measure(config, model, console, "before training", folder)
     write_json(found.to_dict(), path)
     return found
 
 
-def _measure(config: Config, model: LLMPPO, console: Console, when: str) -> _Measures:
-    """Returns the policy's measures: by play, and exactly if the game is small enough."""
+def _measure(config: Config, model: LLMPPO, console: Console, when: str, folder: Path) -> _Measures:
+    """Returns the policy's measures: by play, and exactly if the game is small enough.
+
+    The first ``KEPT_GAMES`` episodes are kept in the run's folder.
+    """
     kind, games, itself = kind_of(config.env), config.run.eval_games, plays_itself(config)
     config = as_measured(config)
     sampled: Mapping[str, Any] = {}
@@ -244,6 +252,8 @@ def _measure(config: Config, model: LLMPPO, console: Console, when: str) -> _Mea
         episodes = play_policy(config, model.policy, games, console, when=f"{when}: ")
         sampled = measure_played(config, model.policy, episodes)
         scores = [(str(episode.info.get("game")), episode.info.get("score")) for episode in episodes]
+        kept = records(episodes[:KEPT_GAMES], config.env, str(folder), model.policy)
+        add_records(folder / GAMES, model.step, kept)
     comparison = None
     if kind.is_enumerable(config.env):
         console.print(f"{when}: exact values")
@@ -253,7 +263,7 @@ def _measure(config: Config, model: LLMPPO, console: Console, when: str) -> _Mea
 
 
 def _conclude(config: Config, model: LLMPPO, folder: Path, before: _Measures, console: Console) -> None:
-    found = _measure(config, model, console, "after training")
+    found = _measure(config, model, console, "after training", folder)
     after, pairs = found.rows, paired(before.scores, found.scores)
     by_game = {"paired": {name: row._asdict() for name, row in pairs.items()}} if pairs else {}
     write_json(

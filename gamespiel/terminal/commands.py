@@ -43,6 +43,29 @@ def add_trace_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, metavar="N", help="the seed of the draw")
 
 
+def add_replay_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``gamespiel replay``."""
+    _add_place(parser)
+    parser.add_argument(
+        "--html", type=Path, metavar="FILE.html", default=Path("replay.html"), help="[replay.html]"
+    )
+
+
+def add_export_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``gamespiel export``."""
+    _add_place(parser)
+    parser.add_argument("--output", type=Path, metavar="FILE.jsonl", required=True, help="the file of rows")
+    parser.add_argument(
+        "--result", nargs="+", default=[], metavar="HOW", help="only episodes that ended so: win, draw, …"
+    )
+
+
+def _add_place(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "place", type=Path, metavar="RUN_OR_FILE", help="a run, or a file of gamespiel eval --save_games"
+    )
+
+
 def _add_game_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(preset=None, config=[])
     for name, takes in GAME_OPTIONS:

@@ -37,6 +37,7 @@ PAGES = [
     "docs/models.md",
     "docs/training.md",
     "docs/terminal.md",
+    "docs/plug-in.md",
 ]
 SESSIONS = ["README.md", "docs/python.md", "docs/wrappers.md", "docs/curriculum.md"]
 """Pages whose Python blocks are one session; the examples of the generated pages are tested in tests/docs."""

@@ -32,6 +32,7 @@ def test_a_runs_folder(finished: Path) -> None:
         "checkpoints",
         "learning_curve.png",
         "summary.json",
+        "games.jsonl",
         ".lock",
     }
     assert load(finished / "config.yaml") == small(finished)

@@ -1,0 +1,184 @@
+"""Episodes as they were played, one JSON object per line: enough to replay them and to make data sets of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gamespiel.errors import ConfigError
+from task_gym.contract import ILLEGAL_REWARD
+from task_gym.files import write_atomically
+
+if TYPE_CHECKING:  # reading records needs no PyTorch
+    from gamespiel.agents.policy import LLMPolicy
+    from gamespiel.agents.rollout import Episode, Turn
+    from gamespiel.config import EnvConfig
+
+GAMES = "games.jsonl"
+"""The file of a run's games."""
+
+ADDRESS = ("task_id", "seed", "game", "seat", "opponent")
+ENDING = ("result", "score", "success", "returns", "history")
+
+GAME_KIND = "openspiel"
+"""The kind of task whose moves have names."""
+
+_AT_ONCE = 32
+"""Turns whose probabilities are computed together."""
+
+Record = dict[str, Any]
+
+
+def records(
+    episodes: Iterable[Episode],
+    env: EnvConfig,
+    player: str,
+    policy: LLMPolicy | None = None,
+    **more: Any,
+) -> list[Record]:
+    """Returns episodes as plain data.
+
+    Args:
+        episodes: The episodes.
+        env: The configuration that they were played with.
+        player: The name of who played.
+        policy: The policy that played; it adds probabilities and values. None for a baseline.
+        **more: Further entries of every record.
+    """
+    return [_record(episode, env, player, policy, more) for episode in episodes]
+
+
+def _record(
+    episode: Episode, env: EnvConfig, player: str, policy: LLMPolicy | None, more: Mapping[str, Any]
+) -> Record:
+    info = episode.info
+    odds = _probabilities(episode.turns, policy)
+    named = _named(episode, env)
+    turns = []
+    for turn, probabilities, (legal, names, action) in zip(episode.turns, odds, named, strict=True):
+        turns.append(
+            {
+                "observation": str(turn.observation),
+                "legal_actions": legal,
+                "names": names,
+                "action": action,
+                "answer": turn.answer,
+                "probabilities": probabilities,
+                "value": None if policy is None else float(turn.value),
+                "reward": float(turn.reward),
+            }
+        )
+    return {
+        "player": player,
+        "env_type": env.env_type,
+        **more,
+        **{key: info.get(key) for key in ADDRESS},
+        "seed": episode.seed,
+        "params": dict(env.params) if info.get("task_id") is None else None,
+        **{key: info.get(key) for key in ENDING},
+        "turns": turns,
+        "final_observation": episode.final_observation,
+    }
+
+
+def _probabilities(turns: Sequence[Turn], policy: LLMPolicy | None) -> list[list[float] | None]:
+    """Returns the probability of each legal action per turn, or None where replies were written."""
+    if policy is None or any(turn.reply is not None for turn in turns):
+        return [None] * len(turns)
+    found: list[list[float] | None] = []
+    for start in range(0, len(turns), _AT_ONCE):
+        some = turns[start : start + _AT_ONCE]
+        legal = [turn.action_mask.nonzero()[0].tolist() for turn in some]
+        odds = policy.distribution([turn.observation for turn in some], legal)
+        found += [probabilities.tolist() for probabilities in odds]
+    return found
+
+
+Named = tuple[list[int], list[str] | None, int | None]
+"""Legal actions, their names if they are known, and the action that was taken; None for an illegal one."""
+
+
+def _named(episode: Episode, env: EnvConfig) -> list[Named]:
+    """Returns each turn's legal actions with names, which the game is played again for."""
+    history, seat = episode.info.get("history"), episode.info.get("seat")
+    if env.env_type != GAME_KIND or not history:  # a server may keep the moves to itself
+        return [_unnamed(turn) for turn in episode.turns]
+    from game_gym.transcript import positions
+
+    variant = variant_of({**episode.info, "params": env.params})
+    found: list[Named] = []
+    turns = iter(episode.turns)
+    for state, moves in positions(variant, history):
+        if not moves:  # the end, or a position in which the seat gave the game up
+            rest = list(turns)
+            legal = state.legal_actions(seat) if rest and not state.is_terminal() else []
+            found += [(legal, variant.choices(state, seat, legal)[0], None) for _ in rest]
+            break
+        own = next((move for move in moves if move.player == seat), None)
+        if own is None:
+            continue
+        legal = state.legal_actions(seat)
+        names = variant.choices(state, seat, legal)[0]
+        for turn in turns:
+            illegal = turn.reward == ILLEGAL_REWARD and turn.action not in legal
+            found.append((legal, names, None if illegal else own.action))
+            if not illegal:
+                break
+    return found
+
+
+def _unnamed(turn: Turn) -> Named:
+    legal = turn.action_mask.nonzero()[0].tolist()
+    return legal, None, turn.action if turn.reply is None else None
+
+
+def variant_of(record: Mapping[str, Any]) -> Any:
+    """Returns the game of a record, with its parameters, as a ``game_gym.spec.Variant``."""
+    from game_gym.games import find_game
+    from game_gym.spec import load_variant
+    from game_gym.task import decode
+
+    if record["task_id"] is not None:
+        return decode(record["task_id"]).variant
+    return load_variant(find_game(record["game"]), record["params"] or {})
+
+
+def write_records(path: Path, rows: Iterable[Record]) -> Path:
+    """Writes records, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows]
+    write_atomically(path, "".join(lines))
+    return path
+
+
+def add_records(path: Path, step: int, rows: Sequence[Record]) -> Path:
+    """Adds a run's records of a step; those of that step and of later ones are replaced."""
+    kept = [row for row in read_records(path) if row.get("step", 0) < step] if path.exists() else []
+    return write_records(path, [*kept, *({**row, "step": step} for row in rows)])
+
+
+def read_records(place: Path) -> list[Record]:
+    """Returns the records of a file, or of a run's folder.
+
+    Raises:
+        ConfigError: there is no such file, or it has other lines.
+    """
+    path = place / GAMES if place.is_dir() else place
+    if not path.is_file():
+        raise ConfigError(
+            f"no games in {str(place)!r}: a run has them in {GAMES}, and an evaluation in the file that "
+            "--save_games names"
+        )
+    rows = []
+    # Not splitlines: a reply may hold a line separator that JSON writes as it is.
+    for number, line in enumerate(path.read_text(encoding="utf-8").removesuffix("\n").split("\n"), 1):
+        try:
+            row = json.loads(line)
+            if not {"turns", "env_type", "params", *ADDRESS, *ENDING} <= row.keys():
+                raise ValueError("its keys are others")
+        except (ValueError, AttributeError) as error:
+            raise ConfigError(f"{str(path)!r}, line {number} is no recorded game: {error}") from error
+        rows.append(row)
+    return rows

@@ -1,0 +1,134 @@
+"""Boards and cards of a position as plain data, which the page draws. Other games are shown as text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+Board = dict[str, Any]
+
+_RANKS = "JQKA"
+
+
+def board(game: str, text: str) -> Board | None:
+    """Returns what to draw for a position; None for a game that has no picture.
+
+    Args:
+        game: OpenSpiel's short name.
+        text: The state as OpenSpiel writes it.
+
+    A picture has a ``kind``. "grid" (squares), "points" (stones on crossings) and "hex" have ``rows``, one
+    text per row with a character per field: "." is empty, "x" and "o" are the first and the second player's
+    pieces, "#" is gone; chess has the letters of FEN, and checkers "X" and "O" for kings. "numbers" has
+    ``rows`` of numbers. "cards" has ``groups`` of (label, cards).
+    """
+    read = _READERS.get(game)
+    return None if read is None else read(text)
+
+
+def _lines(pattern: str, text: str) -> list[str]:
+    """Returns the part of each line that the pattern's only group matches."""
+    return re.findall(pattern, text, re.MULTILINE)
+
+
+def _grid(pattern: str, signs: str = "", *, kind: str = "grid") -> Callable[[str], Board | None]:
+    """Returns a reader of boards with a line per row.
+
+    Args:
+        pattern: Matches a row, with its fields as the only group.
+        signs: What stands for ".", "x", "o", "#" in this game, as far as it differs.
+        kind: The kind of picture.
+    """
+    table = str.maketrans(signs, ".xo#"[: len(signs)])
+
+    def read(text: str) -> Board | None:
+        rows = [re.sub(r"\s", "", row).translate(table) for row in _lines(pattern, text)]
+        return {"kind": kind, "rows": rows} if rows else None
+
+    return read
+
+
+def _chess(text: str) -> Board:
+    placed = text.split()[0].split("/")
+    return {
+        "kind": "grid",
+        "pieces": "chess",
+        "rows": [re.sub(r"\d", lambda found: "." * int(found[0]), row) for row in placed],
+    }
+
+
+def _checkers(text: str) -> Board:
+    rows = _lines(r"^\d([.o+8*]{8})$", text)
+    # White "o" with kings "8", black "+" with kings "*"; black fields are the second player's here.
+    return {"kind": "grid", "pieces": "checkers", "rows": [row.translate(_CHECKERS) for row in rows]}
+
+
+_CHECKERS = str.maketrans("o8+*", "xXoO")
+# In hex, letters other than x and o mark stones that are connected to an edge.
+_HEX = str.maketrans("yzXpqO", "xxxooo")
+
+
+def _hex(text: str) -> Board:
+    rows = [re.sub(r"\s", "", row) for row in _lines(r"^([ .xoyzpqXO]+)$", text)]
+    return {"kind": "hex", "rows": [row.translate(_HEX) for row in rows if row]}
+
+
+def _numbers(text: str) -> Board:
+    return {
+        "kind": "numbers",
+        "rows": [[int(cell) for cell in row.split()] for row in text.splitlines() if row],
+    }
+
+
+def _leduc(text: str) -> Board | None:
+    found = re.search(r"Cards \(public player_0 player_1\): (-?\d+) (-?\d+) (-?\d+)", text)
+    if found is None:  # more than two players
+        return None
+    names = [_card(int(number)) for number in found.groups()]
+    pot = re.search(r"^Pot: (\d+)", text, re.MULTILINE)
+    groups = [["Player 0", [names[1]]], ["public", [names[0]]], ["Player 1", [names[2]]]]
+    return {"kind": "cards", "groups": groups, "note": f"pot {pot[1]}" if pot else ""}
+
+
+def _card(number: int) -> str:
+    return _RANKS[number // 2] + "♠♥"[number % 2] if 0 <= number < 2 * len(_RANKS) else "?"
+
+
+def _kuhn(text: str) -> Board:
+    dealt = [part for part in text.split() if part.isdigit()]
+    return {
+        "kind": "cards",
+        "groups": [[f"Player {seat}", [_RANKS[int(card)]]] for seat, card in enumerate(dealt)],
+        "note": "",
+    }
+
+
+def _blackjack(text: str) -> Board:
+    groups = [
+        [who, [card[1:].replace("T", "10") + _SUITS.get(card[0], "") for card in cards.split()]]
+        for who, cards in re.findall(r"^(Player 0|Dealer): Cards:([ \w?]*)$", text, re.MULTILINE)
+    ]
+    return {"kind": "cards", "groups": groups, "note": ""}
+
+
+_SUITS = {"C": "♣", "D": "♦", "H": "♥", "S": "♠"}
+
+_PLAIN = _grid(r"^([.xo]+)$")
+_READERS: dict[str, Callable[[str], Board | None]] = {
+    "2048": _numbers,
+    "amazons": _grid(r"^([.XO#]+)$", ".OX#"),
+    "blackjack": _blackjack,
+    "breakthrough": _grid(r"^\d+([.bw]+)$", ".bw"),
+    "checkers": _checkers,
+    "chess": _chess,
+    "clobber": _grid(r"^\d([.ox]+)$", ".ox"),
+    "connect_four": _PLAIN,
+    "go": _grid(r"^ *\d+ ([+XO]+)$", "+XO", kind="points"),
+    "hex": _hex,
+    "kuhn_poker": _kuhn,
+    "leduc_poker": _leduc,
+    "othello": _grid(r"^\d ([-xo ]+) \d$", "-xo"),
+    "phantom_ttt": _PLAIN,
+    "tic_tac_toe": _PLAIN,
+}

@@ -1,0 +1,124 @@
+"""``gamespiel replay``: one self-contained page that replays recorded episodes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from game_gym.transcript import CHANCE, positions
+from gamespiel.errors import InvalidValueError
+from gamespiel.records import GAME_KIND, Record, read_records, variant_of
+from gamespiel.replay.boards import board
+from task_gym.files import write_atomically
+
+HERE = Path(__file__).parent
+
+MOST = 1000
+"""The most episodes of a page."""
+
+
+def replay(place: Path, html: Path, console: Console | None = None) -> Path:
+    """Writes the page of a run's games, or of a file of games.
+
+    Raises:
+        TaskGymError: there are no such games, or the page has no name that ends in .html.
+    """
+    console = console or Console()
+    if html.suffix != ".html":
+        raise InvalidValueError(f"--html must end in .html, not {str(html)!r}")
+    rows = read_records(place)
+    if len(rows) > MOST:
+        console.print(f"the page shows the first {MOST} of {len(rows)} episodes")
+    html.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(html, page(rows[:MOST]))
+    console.print(f"{min(len(rows), MOST)} episodes written to {html}", soft_wrap=True, markup=False)
+    return html
+
+
+def page(rows: Sequence[Record]) -> str:
+    """Returns the page of these records. It loads nothing from elsewhere."""
+    # "<" is escaped, so that no text of a game or a model can end the script.
+    data = json.dumps([shown(row) for row in rows], ensure_ascii=False).replace("<", "\\u003c")
+    parts = {
+        "%STYLE%": (HERE / "viewer.css").read_text(encoding="utf-8"),
+        "%SCRIPT%": (HERE / "viewer.js").read_text(encoding="utf-8"),
+        "%DATA%": data,
+    }
+    text = (HERE / "viewer.html").read_text(encoding="utf-8")
+    for mark in ("%STYLE%", "%SCRIPT%", "%DATA%"):  # the data last: it may have any text in it
+        before, _, after = text.partition(mark)
+        text = before + parts[mark] + after
+    return text
+
+
+def shown(row: Record) -> dict[str, Any]:
+    """Returns what the page shows of an episode: its address, its ending and its positions.
+
+    A position has ``text``; ``board`` if the game is drawn; ``move`` and ``by``, what led to it; and
+    ``turn``, the number of the player's turn that is decided there.
+    """
+    known = ("game", "opponent", "result", "score", "player", "seat", "seed", "task_id", "step", "returns")
+    turns = [
+        {
+            "legal": turn["legal_actions"],
+            "names": turn["names"],
+            "action": turn["action"],
+            "answer": turn["answer"],
+            "probabilities": turn["probabilities"],
+            "value": turn["value"],
+        }
+        for turn in row["turns"]
+    ]
+    found = _of_game(row) if _is_game(row) else _of_texts(row)
+    return {**{key: row.get(key) for key in known}, "turns": turns, "positions": found}
+
+
+def _is_game(row: Record) -> bool:
+    history = row["history"]
+    return row["env_type"] == GAME_KIND and isinstance(history, list)
+
+
+def _of_texts(row: Record) -> list[dict[str, Any]]:
+    """Returns the observations as positions: of a trace, or of a server that told no moves."""
+    found = [
+        {"text": turn["observation"], "board": None, "turn": number, **_led(row["turns"], number)}
+        for number, turn in enumerate(row["turns"])
+    ]
+    last = {"text": row["final_observation"], "board": None, "turn": None}
+    return [*found, {**last, **_led(row["turns"], len(found))}]
+
+
+def _led(turns: Sequence[Mapping[str, Any]], number: int) -> dict[str, Any]:
+    return {"by": "player", "move": turns[number - 1]["answer"]} if number else {"by": "", "move": ""}
+
+
+def _of_game(row: Record) -> list[dict[str, Any]]:
+    """Returns the positions of a game, which is played again from its history."""
+    found: list[dict[str, Any]] = []
+    by = move = ""
+    # An illegal action leaves its position: the turn shown there is the last one.
+    taken = [number for number, turn in enumerate(row["turns"]) if turn["action"] is not None]
+    variant = variant_of(row)
+    for state, moves in positions(variant, row["history"]):
+        own = any(made.player == row["seat"] for made in moves)
+        number = taken.pop(0) if own and taken else None
+        if not moves and row["turns"] and row["turns"][-1]["action"] is None:
+            number = len(row["turns"]) - 1  # the player gave the game up here
+        text = str(state)
+        found.append(
+            {"text": text, "board": board(row["game"], text), "by": by, "move": move, "turn": number}
+        )
+        by = " and ".join(dict.fromkeys(_who(row, made.player) for made in moves))
+        move = ", ".join(made.name for made in moves)
+    found[-1]["text"] += f"\n\n{row['final_observation']}"
+    return found
+
+
+def _who(row: Record, player: int) -> str:
+    if player == CHANCE:
+        return "chance"
+    return "player" if player == row["seat"] else f"opponent (Player {player})"

@@ -1,0 +1,136 @@
+"""The page that replays games: its data, and its script in Node."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gamespiel.cli import main
+from gamespiel.records import write_records
+from gamespiel.replay.page import HERE, page, shown
+from tests.gamespiel.replay.games import record
+
+
+def data_of(text: str) -> list[dict[str, Any]]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    assert found
+    return list(json.loads(found[1]))
+
+
+def test_every_move_is_a_position() -> None:
+    # "first" takes 0 and 1; the player wins on the diagonal 4, 2, 6.
+    game = shown(record([4, 2, 6], game="tic_tac_toe"))
+    assert [position["move"] for position in game["positions"]] == [
+        "",
+        "x(1,1)",
+        "o(0,0)",
+        "x(0,2)",
+        "o(0,1)",
+        "x(2,0)",
+    ]
+    assert [position["turn"] for position in game["positions"]] == [0, None, 1, None, 2, None]
+    assert [position["by"] for position in game["positions"]][:3] == ["", "player", "opponent (Player 1)"]
+    assert game["positions"][-1]["board"]["rows"] == ["oox", ".x.", "x.."]
+    assert game["result"] == "win" and "Result: win" in game["positions"][-1]["text"]
+
+
+def test_illegal_actions_and_games_given_up() -> None:
+    game = shown(record([4, 4, 2, 6], game="tic_tac_toe"))  # 4 is taken by then
+    assert [position["turn"] for position in game["positions"]] == [0, None, 2, None, 3, None]
+    given_up = shown(record([4, 4, 4, 4], game="tic_tac_toe"))
+    assert [position["turn"] for position in given_up["positions"]] == [0, None, 3]
+
+
+def test_simultaneous_moves_and_chance() -> None:
+    game = shown(record([0], seed=0, game="goofspiel", params={"num_cards": 8}))
+    assert game["positions"][1]["by"] == "chance"
+    assert game["positions"][2]["by"] == "player and opponent (Player 1)"
+    assert game["positions"][2]["move"] == "[P0]Bid: 1, [P1]Bid: 1"
+
+
+def test_the_page_is_whole_and_no_text_escapes_its_data() -> None:
+    row = record([4, 2, 6], game="tic_tac_toe")
+    row["player"] = "</script><script>alert(1)</script> %SCRIPT% &"
+    text = page([row, record([], seed=1, game="leduc_poker")])
+    first, second = data_of(text)
+    assert first["player"] == row["player"] and second["game"] == "leduc_poker"
+    assert text.count("</script>") == 2 and "alert(1)</script>" not in text
+    assert not re.search(r"(src|href)=[\"']?(https?:)?//", text) and "@import" not in text
+    names: list[str] = []
+
+    class Reader(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            given = dict(attrs)
+            if tag in ("button", "input"):
+                names.append(given["aria-label"] or "")
+
+    Reader().feed(text)
+    assert len(names) == 5 and all(names)  # each control says what it does
+
+
+def test_traces_are_their_texts() -> None:
+    turn = {"observation": "What does it print?", "legal_actions": [], "names": None, "action": None,
+            "answer": "42", "probabilities": None, "value": 0.5, "reward": 1.0}  # fmt: skip
+    row = {**record([], game="kuhn_poker"), "env_type": "trace", "game": "code_trace", "history": ["42"],
+           "turns": [turn], "final_observation": "True output: 42"}  # fmt: skip
+    texts = [(position["text"], position["move"]) for position in shown(row)["positions"]]
+    assert texts == [("What does it print?", ""), ("True output: 42", "42")]
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [record([], seed=seed, game="kuhn_poker") for seed in range(3)]
+    write_records(tmp_path / "games.jsonl", rows)
+    out = tmp_path / "new" / "page.html"
+    assert main(["replay", str(tmp_path), "--html", str(out)]) == 0
+    assert "3 episodes written to" in capsys.readouterr().out.replace("\n", " ")
+    assert [game["seed"] for game in data_of(out.read_text(encoding="utf-8"))] == [0, 1, 2]
+    for argv, message in (
+        (["replay", str(tmp_path / "none.jsonl")], "no games in"),
+        (["replay", str(tmp_path), "--html", "page.htm"], "--html must end in .html, not 'page.htm'"),
+        (["replay"], "the following arguments are required: RUN_OR_FILE"),
+    ):
+        assert main(argv) == 2
+        assert message in capsys.readouterr().err
+    (tmp_path / "bad.jsonl").write_text('{"seed": 1}\n')
+    assert main(["replay", str(tmp_path / "bad.jsonl")]) == 2
+    assert "line 1 is no recorded game" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
+def test_the_script() -> None:
+    games = [shown(record([4, 2, 6], game="tic_tac_toe")), shown(record([], seed=1, game="kuhn_poker"))]
+    program = f"""
+    const v = require({json.dumps(str(HERE / "viewer.js"))});
+    const games = {json.dumps(games)};
+    const boards = [games[0].positions[5].board, games[1].positions[2].board,
+      {{kind: "hex", rows: ["x.", ".o"]}}, {{kind: "points", rows: ["x.", ".o"]}},
+      {{kind: "numbers", rows: [[2, 0], [0, 4]]}}, {{kind: "grid", pieces: "chess", rows: ["kK"]}}, null];
+    console.log(JSON.stringify({{
+      drawn: boards.map(v.drawn), bars: v.bars(games[0].turns[0]), about: v.about(games[0]),
+      none: v.bars(null), reply: v.bars({{names: null, probabilities: null, answer: "<b>"}}),
+      kuhn: v.chosen(games, {{game: "kuhn_poker", opponent: "", result: ""}}),
+      nothing: v.chosen(games, {{game: "kuhn_poker", opponent: "mcts", result: ""}}),
+      places: ["", "#e=1&m=1", "#e=9&m=99", "#e=x"].map((hash) => v.place(hash, games)),
+    }}));
+    """
+    done = subprocess.run(["node", "-e", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    *svgs, nothing = found["drawn"]
+    assert nothing == "" and all(svg.startswith("<svg viewBox=") and svg.endswith("</svg>") for svg in svgs)
+    assert [svg.count("<circle") for svg in svgs] == [5, 0, 2, 2, 0, 0]  # three x and two o; cards have none
+    assert svgs[2].count("<polygon") == 4 and svgs[5].count("♚") == 2 and svgs[4].count("<text") == 2
+    # Nine cells, each with 1/9; the one that was taken is marked.
+    assert found["bars"].count("11.1%") == 9 and found["bars"].count("→") == 1
+    assert found["about"] == "me: tic_tac_toe against first, seat 0, seed 0: win, score 1.000"
+    assert found["none"] == "" and "<b>" not in found["reply"]
+    assert (found["kuhn"], found["nothing"]) == ([1], [])
+    last = len(games[1]["positions"]) - 1
+    assert found["places"] == [[0, 0], [1, 1], [1, last], [0, 0]]

@@ -1,0 +1,90 @@
+"""The episodes that evaluations and runs keep."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gamespiel.config import saved_config
+from gamespiel.errors import InvalidValueError
+from gamespiel.evaluation import evaluate
+from gamespiel.options import EvalOptions
+from gamespiel.records import add_records, read_records, variant_of, write_records
+from gamespiel.replay.page import shown
+from tests.gamespiel.conftest import finished, one_thread
+from tests.gamespiel.runs import STEPS, quiet
+
+__all__ = ["finished", "one_thread"]
+
+
+def check(row: dict[str, Any]) -> None:
+    """Checks what is true of every recorded game of Kuhn poker: it can be played again."""
+    state = variant_of(row).game.new_initial_state()
+    turns = iter(row["turns"])
+    for action in row["history"]:
+        if state.current_player() == row["seat"]:
+            turn = next(turns)
+            assert turn["action"] == action and str(action) == turn["answer"]
+            assert turn["legal_actions"] == [0, 1] and turn["names"] == ["Pass", "Bet"]
+        state.apply_action(action)
+    assert state.is_terminal() and state.returns() == row["returns"] and next(turns, None) is None
+    assert len(shown(row)["positions"]) == len(row["history"]) + 1
+
+
+def test_a_run_keeps_games_from_before_and_after(finished: Path) -> None:
+    rows = read_records(finished)
+    # Three games per seat, before step 1 and after the last one.
+    assert [row["step"] for row in rows] == [0] * 6 + [STEPS] * 6
+    assert [row["seed"] for row in rows[:6]] == [row["seed"] for row in rows[6:]]
+    for row in rows:
+        check(row)
+        assert all(sum(turn["probabilities"]) == pytest.approx(1) for turn in row["turns"])
+        assert all(type(turn["value"]) is float for turn in row["turns"])
+
+
+def test_an_evaluation_keeps_all(finished: Path, tmp_path: Path) -> None:
+    config = saved_config(finished)
+    for agent in ("first", None):
+        file = tmp_path / f"{agent}.jsonl"
+        options = EvalOptions(
+            config,
+            checkpoint=None if agent else finished,
+            agent=agent,
+            num_episodes=4,
+            output=tmp_path / "results.json",
+            save_games=file,
+        )
+        evaluate(options, quiet())
+        rows = read_records(file)
+        assert len(rows) == 8 and {row["seat"] for row in rows} == {0, 1}
+        for row in rows:
+            check(row)
+            assert row["player"] == options.player
+            assert all((turn["probabilities"] is None) == (agent is not None) for turn in row["turns"])
+
+
+def test_later_steps_are_replaced(tmp_path: Path, finished: Path) -> None:
+    row = read_records(finished)[0]
+    file = tmp_path / "games.jsonl"
+    for step in (0, 5, 9, 5):
+        add_records(file, step, [row])
+    assert [found["step"] for found in read_records(file)] == [0, 5]
+
+
+def test_line_separators_of_replies(tmp_path: Path, finished: Path) -> None:
+    row = read_records(finished)[0] | {"player": "a\u2028b\x85c"}
+    assert read_records(write_records(tmp_path / "games.jsonl", [row])) == [row]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"save_games": Path("games.json")}, r"--save_games must end in \.jsonl, not 'games\.json'"),
+        ({"save_games": Path("games.jsonl"), "exact": True}, r"--exact plays nothing"),
+    ],
+)
+def test_errors(options: dict[str, Any], message: str, finished: Path) -> None:
+    with pytest.raises(InvalidValueError, match=message):
+        EvalOptions(saved_config(finished), agent="first", **options)
