@@ -25,6 +25,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 Info = dict[str, Any]
+Step = tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Info]]
 
 
 def env(**arguments: Any) -> Any:
@@ -162,9 +163,7 @@ class GameSpielParallel(_Agents, ParallelEnv):
         self._begin(seed, options)
         return self._seen(), self._told()
 
-    def step(
-        self, actions: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Info]]:
+    def step(self, actions: dict[str, Any]) -> Step:
         """Takes one action of every agent.
 
         Raises:
@@ -191,7 +190,7 @@ class GameSpielParallel(_Agents, ParallelEnv):
                 break
         return self._outcome(paid, errors)
 
-    def _outcome(self, paid: dict[str, float], errors: dict[str, Any]) -> Any:
+    def _outcome(self, paid: dict[str, float], errors: dict[str, Any]) -> Step:
         over, cut = self.game.over, self.game.truncated
         told = self._told()
         for agent, error in errors.items():

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
@@ -62,7 +62,8 @@ class GameSpielVectorEnv(SyncVectorEnv):
             check_choice("autoreset_mode", autoreset_mode, [mode.value for mode in AutoresetMode])
         make = partial(GameSpielEnv, **arguments)
         super().__init__([make] * num_envs, copy=False, autoreset_mode=autoreset_mode)
-        self.games: list[GameSpielEnv] = self.envs
+        self.games = cast(list[GameSpielEnv], self.envs)
+        self._env_obs: list[Any]  # Gymnasium's own, declared there as what it begins with
         self.threads = self._threads(threads, arguments.get("opponent", "random"))
         self._pool: ThreadPoolExecutor | None = None
 

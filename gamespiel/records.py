@@ -76,7 +76,7 @@ def _record(
         **more,
         **{key: info.get(key) for key in ADDRESS},
         "seed": episode.seed,
-        "params": dict(env.params) if info.get("task_id") is None else None,
+        "params": _params(env) if info.get("task_id") is None else None,
         **{key: info.get(key) for key in ENDING},
         "turns": turns,
         "final_observation": episode.final_observation,
@@ -96,6 +96,11 @@ def _probabilities(turns: Sequence[Turn], policy: LLMPolicy | None) -> list[list
     return found
 
 
+def _params(env: Any) -> dict[str, Any]:
+    """Returns the parameters of a named game; the section's keys are put together when it is made."""
+    return dict(getattr(env, "params", {}))
+
+
 Named = tuple[list[int], list[str] | None, int | None]
 """Legal actions, their names if they are known, and the action that was taken; None for an illegal one."""
 
@@ -107,7 +112,7 @@ def _named(episode: Episode, env: EnvConfig) -> list[Named]:
         return [_unnamed(turn) for turn in episode.turns]
     from game_gym.transcript import positions
 
-    variant = variant_of({**episode.info, "params": env.params})
+    variant = variant_of({**episode.info, "params": _params(env)})
     found: list[Named] = []
     turns = iter(episode.turns)
     for state, moves in positions(variant, history):

@@ -68,7 +68,7 @@ def play(
         advice = None if advisor is None else advisor(observation, info["legal_actions"])
         console.print(_turn(info))
         console.print(box_of(position(env, observation, info)))
-        console.print(menu(info, advice and advice.probabilities))
+        console.print(menu(info, None if advice is None else advice.probabilities))
         if advice is not None:
             console.print(f"the policy expects a score of {advice.value:.3f}", style="dim")
         action = _ask(env, info, advice, console, read or input)
@@ -135,7 +135,7 @@ def _ask(
 def understand(line: str, env: Any, info: Mapping[str, Any], advice: Advice | None = None) -> Entered:
     """Returns the meaning of a line: a legal action by number or name, a command, or a part of a name."""
     legal, names = info["legal_actions"], info["admissible_commands"]
-    probabilities = advice and advice.probabilities
+    probabilities = None if advice is None else advice.probabilities
     word = line.strip()
     # Names first: those of some games are numbers, but then they are shown beside the ids.
     if word.isascii() and word.isdigit() and int(word) in legal:
