@@ -94,8 +94,8 @@ def _check_stages(config: Config) -> None:
     stages = config.curriculum.stages
     if (stages or config.curriculum.failure_replay_prob) and kind_of(config.env).plays_itself(config.env):
         raise ConfigError(
-            "curriculum.stages and curriculum.failure_replay_prob judge games against an opponent, and "
-            f"env.opponent is {config.env.opponent!r}: leave one of them out"
+            "curriculum.stages and curriculum.failure_replay_prob judge games against an opponent, and with "
+            "env.opponent: self the policy plays every seat: leave one of them out"
         )
     names = [stage.name for stage in stages]
     for i, stage in enumerate(stages):

@@ -233,6 +233,7 @@ class Games(Kind[GameKeys]):
         from gamespiel.agents.vec_env import TextVecEnv
 
         self.check_played(env, "evaluation")
+        _one_opponent(env)
         if env.max_turns is not None:
             raise InvalidValueError(
                 "env.max_turns cuts games, and evaluate plays them to the end: leave it out"
@@ -253,7 +254,7 @@ class Games(Kind[GameKeys]):
         from gamespiel.endpoints.games import TIMEOUT, play_game
 
         limit = TIMEOUT if timeout is None else timeout
-        return play_game(chat, address.task, address.seed, env.opponent, limit)
+        return play_game(chat, address.task, address.seed, _one_opponent(env), limit)
 
     def endpoint_groups(self, record: Mapping[str, Any]) -> list[str]:
         extra = record["extra"]
@@ -321,6 +322,20 @@ def _check_not_open(names: Sequence[str], who: str) -> None:
         raise InvalidValueError(
             f"{who} needs an opponent to play against; {OPEN!r} leaves every seat to the caller"
         )
+
+
+def _one_opponent(env: GameKeys) -> str:
+    """Returns the opponent's name.
+
+    Raises:
+        InvalidValueError: it is a mixture, or the policy itself.
+    """
+    if not isinstance(env.opponent, str) or env.opponent == SELF:
+        raise InvalidValueError(
+            f"an agent behind an endpoint plays one opponent, not {shown_opponent(env.opponent)!r}: name one "
+            "with --opponent"
+        )
+    return env.opponent
 
 
 def _check_self(env: GameKeys) -> None:

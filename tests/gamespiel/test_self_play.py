@@ -117,7 +117,7 @@ def test_refused_at_once(overrides: dict[str, str], message: str) -> None:
 
 def test_what_judges_by_opponents_is_refused() -> None:
     data = {"game": "leduc_poker", "opponent": "self"}
-    with pytest.raises(ConfigError, match=r"env.opponent is 'self': leave one of them out"):
+    with pytest.raises(ConfigError, match=r"every seat: leave one of them out"):
         from_dict(data | {"failure_replay_prob": 0.3})
     with pytest.raises(InvalidValueError, match=r"'self' plays in all episodes"):
         from_dict(data | {"opponent": {"random": 0.5, "self": 0.5}})
