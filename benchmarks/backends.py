@@ -110,7 +110,7 @@ def _template() -> Iterator[str]:
 
 @contextmanager
 def _running(command: list[str], *folders: str) -> Iterator[subprocess.Popen[str]]:
-    paths = os.pathsep.join([*folders, str(ROOT)])
+    paths = os.pathsep.join([*folders, str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "PYTHONPATH": paths}
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment

@@ -159,7 +159,7 @@ def make_env(kind: str, **arguments: Any) -> Any:
     import gamespiel  # noqa: F401  (registers the environments)
 
     name = {"game": "GameSpiel-v0", "trace": "CodeTrace-v0"}[kind]
-    server = {
+    server: dict[str, Any] = {
         "backend": "affinetes",
         "mode": "docker",
         "image": IMAGES[kind],

@@ -167,20 +167,24 @@ def test_eval_of_an_agent(calls: Calls) -> None:
         ("eval --agent first --checkpoint .", "argument --checkpoint: not allowed with argument --agent"),
         (
             "eval --agent fist",
-            "--agent must be random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS], not 'fist'",
+            "--agent must be random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS]; or "
+            "openai:MODEL@URL, not 'fist'",
         ),
         (
             "eval --agent mcts:0",
-            "--agent must be random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS], not 'mcts:0'",
+            "--agent must be random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS]; or "
+            "openai:MODEL@URL, not 'mcts:0'",
         ),
         (
             "eval --agent oracle",
-            "--agent must be random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS], not 'oracle'; "
+            "--agent must be random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS]; or "
+            "openai:MODEL@URL, not 'oracle'; "
             "oracle goes with --env trace",
         ),
         (
             "eval --env trace --agent mcts",
-            "--agent must be oracle, empty, echo (replies), or random, first (choices) with --env trace, "
+            "--agent must be oracle, empty, echo (replies), or random, first (choices); or "
+            "openai:MODEL@URL with --env trace, "
             "not 'mcts'",
         ),
         (
