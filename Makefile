@@ -4,11 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup smollm2 train test test-docker vocabulary lint clean
+# Libraries whose versions need not agree with the pinned set have an environment of their own.
+PLUGS := .venv-plugs
+PLUG_TESTS := tests/game_gym/test_tianshou.py tests/game_gym/test_torchrl.py tests/docs/test_plug_in_md.py
+
+.PHONY: help setup smollm2 train test test-docker plugs vocabulary lint clean
 
 help:
 	@echo "make train    train the default preset (ARGS='--preset NAME ...' for another)"
 	@echo "make test     run the tests            (ARGS='-m \"not slow\" ...' for a part)"
+	@echo "make plugs    test the adapters of Tianshou and TorchRL, in an environment of their own"
 	@echo "make vocabulary  fetch Qwen's vocabulary, without which some tests are skipped"
 	@echo "make lint     ruff, import-linter, mypy"
 	@echo "make setup    only the set-up that the others begin with"
@@ -41,6 +46,17 @@ test: $(STAMP)
 test-docker: $(STAMP)
 	$(BIN)/python -m scripts.test_docker $(ARGS)
 
+plugs: $(PLUGS)/.installed
+	$(PLUGS)/bin/python -m pytest $(PLUG_TESTS) $(ARGS)
+
+$(PLUGS)/.installed: setup.py setup.cfg pyproject.toml constraints.txt constraints-plugs.txt
+	@test -x $(PLUGS)/bin/python || $(PYTHON) -m venv $(PLUGS)
+	$(PLUGS)/bin/python -m pip install --disable-pip-version-check --quiet \
+	    --constraint constraints.txt --constraint constraints-plugs.txt torch
+	$(PLUGS)/bin/python -m pip install --disable-pip-version-check --quiet \
+	    --constraint constraints.txt --constraint constraints-plugs.txt --editable '.[dev,tianshou,torchrl]'
+	@touch $@
+
 vocabulary: $(STAMP)
 	$(BIN)/python -m scripts.fetch_qwen_vocabulary
 
@@ -51,5 +67,5 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(PLUGS) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
