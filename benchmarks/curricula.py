@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import math
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -82,7 +83,7 @@ def learned(sampler: str, seed: int, decisions: int, episodes: int) -> dict[str,
         "seed": seed,
         "decisions": model.num_timesteps,
         "seconds": round(trained, 1),
-        "scores": {game: list(found[game].score) for game in GAMES if game in found},
+        "scores": {game: _finite(found[game].score) for game in GAMES if game in found},
         "curriculum": model.starts.metrics(),
     }
     # Each game counts the same, whatever its share of the episodes that were drawn.
@@ -109,8 +110,12 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _interval(values: Sequence[float]) -> list[float | None]:
     """Returns mean and 95% interval; one value has no interval."""
-    mean, low, high = mean_interval(values)
-    return [mean, low, high] if len(values) > 1 else [mean, None, None]
+    return _finite(mean_interval(values))
+
+
+def _finite(interval: Sequence[float]) -> list[float | None]:
+    """Returns an interval as JSON can hold it."""
+    return [value if math.isfinite(value) else None for value in interval]
 
 
 def main(argv: Sequence[str] | None = None) -> dict[str, Any]:

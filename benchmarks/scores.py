@@ -86,10 +86,13 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
 
 
 def earlier(path: Path | None) -> list[Row]:
-    """Returns the rows of results that are there already."""
+    """Returns the rows of results that are there already; a file of something else has none."""
     if path is None or not path.is_file():
         return []
-    found: list[Row] = json.loads(path.read_text(encoding="utf-8"))["rows"]
+    try:
+        found: list[Row] = json.loads(path.read_text(encoding="utf-8"))["rows"]
+    except (ValueError, KeyError, TypeError):
+        return []
     return found
 
 

@@ -427,7 +427,8 @@ class ChoiceDecoder:
         if not mass:
             return selected.log_softmax(-1), states.new_zeros(0)
         rows = self._rows_at_once()
-        parts = [slice(start, start + rows) for start in range(0, len(states), rows)]
+        # One part of nothing, if no prompt has anything to choose.
+        parts = [slice(start, start + rows) for start in range(0, max(1, len(states)), rows)]
         if len(parts) > 1 and torch.is_grad_enabled():
             others = [checkpoint(self._others, states[p], tokens[p], use_reentrant=False) for p in parts]
         else:

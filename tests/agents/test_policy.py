@@ -404,6 +404,14 @@ def test_predict_for_one_and_for_several(policy: LLMPolicy) -> None:
     assert policy.predict(ids[None], deterministic=True, action_masks=masks[:1])[0].shape == (1,)
 
 
+def test_the_only_legal_action_is_certain(policy: LLMPolicy) -> None:
+    """Where no state of a batch has a choice, there is no node to read."""
+    texts, masks = ["x", "seat 0"], masks_of([(7,), (12,)])
+    for taken in (policy.best(texts, masks), policy.sample(texts, masks, lambda depth: np.zeros(2))):
+        assert taken.actions.tolist() == [7, 12]
+        assert taken.log_probs.tolist() == [0, 0] and taken.legal_mass.tolist() == [1, 1]
+
+
 def test_the_best_action_is_the_most_probable(policy: LLMPolicy) -> None:
     """The action's whole probability counts, not a greedy choice per token."""
     legal = [(1, 12, 15, 2), (0, 1, 2), (7,), (10, 100, 120)]

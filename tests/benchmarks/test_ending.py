@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import ending, env_speed, learning_speed, trace_learning
+from benchmarks import curricula, ending, env_speed, learning_speed, trace_learning
 from benchmarks.learning_speed import Curve, Learner, Point
 
 TRACKED = ending.RESULTS
@@ -227,6 +227,9 @@ def untrained(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learning_speed, "learners", lambda: learners)
     monkeypatch.setattr(trace_learning, "learn", lambda *_: arm | {"untrained": arm})
     monkeypatch.setattr(env_speed, "HEADLINE", ())
+    monkeypatch.setattr(
+        curricula, "learned", lambda name, seed, *_: {"sampler": name, "seed": seed, "score": 0}
+    )
 
 
 def test_every_benchmark_is_here() -> None:
