@@ -435,7 +435,7 @@ def test_one_game_has_no_interval(tmp_path: Path) -> None:
             [("env.env_mode", "url"), ("env.base_url", "http://127.0.0.1:9")],
             {},
             InvalidValueError,
-            "--agent random reads the state of a game",
+            "--agent first reads the state of a game",
         ),
         ([], {"greedy": True}, InvalidValueError, "--greedy is for a checkpoint"),
         (
