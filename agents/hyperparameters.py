@@ -38,13 +38,15 @@ class Hyperparameters:
     adaptive_kl: bool = key(True, "steer the KL weight to target_kl")
     kl_horizon: Count = key(10000, "turns over which the KL weight reacts")
     magnet_coef: NonNegativeFloat = key(0.0, "weight of the KL to the magnet, a slower copy of the policy")
-    magnet_schedule: Schedule = key("constant", "schedule of that weight")
+    magnet_schedule: Schedule = key("constant", "schedule of that weight, down to magnet_end")
+    magnet_end: NonNegativeFloat = key(0.0, "the weight at the end of the schedule")
     magnet_every: Index = key(0, "steps between the magnet's moves (0: it stays where the run began)")
     magnet_rate: Annotated[float, Field(gt=0, le=1)] = key(
         1.0, "share of the way to the policy that a move of the magnet goes"
     )
     gamma: Annotated[float, Field(gt=0, le=1)] = key(0.99, "discount")
     lam: Share = key(0.95, "GAE's lambda")
+    adam_beta1: Annotated[float, Field(ge=0, lt=1)] = key(0.9, "how long Adam remembers gradients")
     adam_beta2: Annotated[float, Field(ge=0, lt=1)] = key(0.999, "how long Adam remembers squared gradients")
     num_train_steps: Count = key(10000, "steps to train")
     max_grad_norm: PositiveFloat = key(1.0, "actor's and critic's gradients are each clipped to this")

@@ -126,13 +126,7 @@ class LLMPPO(OnPolicyAlgorithm):
             supported_action_spaces=(spaces.Discrete, spaces.Text),
         )
         self.entropy_schedule = FloatSchedule(_scheduled(ent_coef, chosen.ent_schedule, chosen.ent_coef))
-        self.magnet_schedule = schedule(chosen.magnet_schedule, chosen.magnet_coef)
-        #: The moving reference; None without one.
-        self.magnet = Magnet(chosen.magnet_every, chosen.magnet_rate) if chosen.magnet_coef > 0 else None
-        #: Self-play's pool; None if the environment plays the other seats.
-        self.self_play = None if self_play is None else SelfPlay(self_play)
-        horizon = chosen.kl_horizon if chosen.adaptive_kl else None
-        self.kl = kl or AdaptiveKLController(chosen.init_kl_coef, chosen.target_kl, horizon)
+        self._set_up_others(self_play, kl)
         named = hyperparameters is not None or "num_train_steps" in changes
         self.total_steps = chosen.num_train_steps if total_steps is None and named else total_steps
         self.starts, self.step, self.seconds = starts, 0, 0.0
@@ -146,6 +140,17 @@ class LLMPPO(OnPolicyAlgorithm):
         self.on_progress: Callable[[str, int, int], None] = _no_progress
         if _init_setup_model:
             self._setup_model()
+
+    def _set_up_others(self, self_play: SelfPlaySettings | None, kl: AdaptiveKLController | None) -> None:
+        """Makes what the policy is compared with and what it plays against."""
+        chosen = self.hyperparameters
+        horizon = chosen.kl_horizon if chosen.adaptive_kl else None
+        self.kl = kl or AdaptiveKLController(chosen.init_kl_coef, chosen.target_kl, horizon)
+        self.magnet_schedule = schedule(chosen.magnet_schedule, chosen.magnet_coef, chosen.magnet_end)
+        #: The moving reference; None without one.
+        self.magnet = Magnet(chosen.magnet_every, chosen.magnet_rate) if chosen.magnet_coef > 0 else None
+        #: Self-play's pool; None if the environment plays the other seats.
+        self.self_play = None if self_play is None else SelfPlay(self_play)
 
     @staticmethod
     def _wrap_env(env: Any, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
@@ -161,7 +166,7 @@ class LLMPPO(OnPolicyAlgorithm):
         keywords: dict[str, Any] = {
             "seed": self.seed,
             "critic_lr_multiplier": self.hyperparameters.critic_lr_multiplier,
-            "betas": (0.9, self.hyperparameters.adam_beta2),
+            "betas": (self.hyperparameters.adam_beta1, self.hyperparameters.adam_beta2),
             **self._writing,
             **self.policy_kwargs,
             "device": str(self.device),

@@ -16,11 +16,11 @@ SHAPES: Mapping[str, Schedule] = {
 }
 
 
-def schedule(shape: str, initial: float) -> Schedule:
-    """Returns ``initial`` times a shape of ``SHAPES``, by name.
+def schedule(shape: str, initial: float, end: float = 0.0) -> Schedule:
+    """Returns a shape of ``SHAPES``, by name, that falls from ``initial`` to ``end``.
 
     Raises:
         ArgumentError: the name is unknown.
     """
     check_choice("schedule", shape, tuple(SHAPES))
-    return lambda remaining: initial * SHAPES[shape](remaining)
+    return lambda remaining: end + (initial - end) * SHAPES[shape](remaining)

@@ -25,7 +25,7 @@ WITHOUT_EFFECT = {
 
 
 POOL_KEYS = ("self_play.pool_pick", "self_play.pool_every", "self_play.pool_size")
-MAGNET_KEYS = ("ppo.magnet_schedule", "ppo.magnet_every", "ppo.magnet_rate")
+MAGNET_KEYS = ("ppo.magnet_schedule", "ppo.magnet_end", "ppo.magnet_every", "ppo.magnet_rate")
 
 
 def validate(config: Config) -> Config:

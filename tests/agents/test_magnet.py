@@ -120,3 +120,10 @@ def test_without_a_weight_there_is_no_magnet() -> None:
     assert collect(model)
     assert not [name for name in trained(model) if "magnet" in name]
     assert rows_of(model) == []
+
+
+def test_its_weight_falls_to_its_end() -> None:
+    model = make_ppo(Bandit, batch_size=4, magnet_coef=0.3, magnet_end=0.06, magnet_schedule="linear")
+    model._current_progress_remaining = 0.5
+    assert collect(model)
+    assert trained(model)["train/magnet_coef"] == pytest.approx(0.18)

@@ -40,3 +40,11 @@ def test_every_shape_begins_at_the_initial_value_and_never_rises(
 def test_an_unknown_shape_is_named() -> None:
     with pytest.raises(ArgumentError, match=r"'linaer' was given, allowed: .*did you mean 'linear'"):
         schedule("linaer", 1.0)
+
+
+def test_an_end() -> None:
+    """From 0.3 to 0.06: halfway at 0.18, the mean of the two, in either shape; a constant does not fall."""
+    for shape in ("linear", "cosine"):
+        falling = schedule(shape, 0.3, 0.06)
+        assert [falling(remaining) for remaining in (1.0, 0.5, 0.0)] == pytest.approx([0.3, 0.18, 0.06])
+    assert schedule("constant", 0.3, 0.06)(0.0) == pytest.approx(0.3)
