@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-import task_gym.errors
 from gamespiel.config import (
     Config,
     NotBuiltError,
@@ -30,12 +29,6 @@ FILES = Path(__file__).parents[1] / "data" / "configs"
 def test_each_missing_engine(data: dict[str, object], message: str) -> None:
     with pytest.raises(NotBuiltError, match=message):
         require_built(from_dict(data))
-
-
-def test_all_are_named_at_once() -> None:
-    both = {"use_vllm": True, "vllm_base_url": "http://h/v1", "failure_replay_prob": 0.3}
-    with pytest.raises(task_gym.errors.NotBuiltError, match=r"yet: env.use_vllm = .*; curriculum.failure"):
-        require_built(from_dict(both))
 
 
 def test_what_is_built_passes() -> None:
