@@ -48,7 +48,14 @@ class SelfPlay:
         )
 
     def begin(
-        self, policy: LLMPolicy, env: TextVecEnv, decide: Decide, seed: int, step: int, games: int
+        self,
+        policy: LLMPolicy,
+        env: TextVecEnv,
+        decide: Decide,
+        seed: int,
+        step: int,
+        games: int,
+        itself: Sequence[bool] | None = None,
     ) -> Round:
         """Returns a step's games before their first turn; the pool has grown, if it is time.
 
@@ -59,12 +66,13 @@ class SelfPlay:
             seed: Seed of the run.
             step: Complete steps.
             games: Games of the step.
+            itself: Per game, whether it is self-play; None for all. The environment plays the others' seats.
         """
         drawn = [LEARNER] * games
         if self.pool is not None:
             self.pool.grow(policy, step)
             drawn = self.pool.draw(noise.opponent_uniforms(seed, step, games))
-        return Round(self, policy, env, decide, drawn)
+        return Round(self, policy, env, decide, drawn, itself or [True] * games)
 
     def finish(self, games: Sequence[SeatEpisodes]) -> dict[str, float | list[float]]:
         """Notes results against the pool, in the games' order; returns metrics."""
@@ -84,7 +92,7 @@ class SeatEpisodes:
 
     Attributes:
         opponent: The pool's member on the other seats, or ``LEARNER``.
-        episodes: One per learning seat; none if the game is a fault.
+        episodes: One per learning seat; none if the game is a fault or not self-play.
     """
 
     opponent: int
@@ -95,8 +103,15 @@ class Round:
     """A step's games: who plays which seat, and who made which move."""
 
     def __init__(
-        self, of: SelfPlay, policy: LLMPolicy, env: TextVecEnv, decide: Decide, opponents: Sequence[int]
+        self,
+        of: SelfPlay,
+        policy: LLMPolicy,
+        env: TextVecEnv,
+        decide: Decide,
+        opponents: Sequence[int],
+        itself: Sequence[bool],
     ) -> None:
+        self._itself = itself
         self._of, self._policy, self._env, self._decide, self._opponents = of, policy, env, decide, opponents
         self._both = of.pool is None
         #: The seats of each game's moves, in order.
@@ -131,7 +146,7 @@ class Round:
         return _merged(parts, [row for _, rows in sorted(groups.items()) for row in rows])
 
     def _learns(self, episode: int, seat: int) -> bool:
-        return self._both or seat == episode % self._seats[episode]
+        return self._both or not self._itself[episode] or seat == episode % self._seats[episode]
 
     def _as(self, player: int) -> Any:
         if player == LEARNER:
@@ -142,7 +157,7 @@ class Round:
     def finish(self, games: Sequence[Episode]) -> tuple[list[Episode], dict[str, float | list[float]]]:
         """Returns the episodes of the learning seats, and metrics of the pool.
 
-        A fault is one episode, which counts for nothing.
+        A fault, which counts for nothing, is one episode as it is, and so is a game that is not self-play.
         """
         split = [self._split(game) for game in games]
         metrics = self._of.finish(split)
@@ -157,7 +172,7 @@ class Round:
 
     def _split(self, game: Episode) -> SeatEpisodes:
         opponent = self._opponents[game.index]
-        if game.fault:
+        if game.fault or not self._itself[game.index]:
             return SeatEpisodes(opponent, [])
         scores = game.info.get("scores")
         if scores is None:
