@@ -77,6 +77,7 @@ def engine() -> Iterator[None]:
     folder = Path(tempfile.mkdtemp(prefix="gamespiel-docker-"))
     places = {"--data-root": "data", "--exec-root": "exec", "--pidfile": "pid"}
     socket, log = f"unix://{folder}/socket", folder / "log"
+    bridged = Path("/sys/class/net/docker0").exists()
     options = [text for option, name in places.items() for text in (option, str(folder / name))]
     with log.open("w") as out:
         started = subprocess.Popen(["dockerd", *options, "-H", socket], stdout=out, stderr=out)
@@ -93,7 +94,12 @@ def engine() -> Iterator[None]:
     finally:
         started.terminate()
         started.wait(60)
-        shutil.rmtree(folder, ignore_errors=True)
+        # The engine leaves its network behind: mounted, and as a bridge.
+        for mounted in folder.glob("exec/netns/*"):
+            subprocess.run(["umount", str(mounted)], capture_output=True)
+        if not bridged:
+            subprocess.run(["ip", "link", "delete", "docker0"], capture_output=True)
+        shutil.rmtree(folder)
 
 
 def make_images(base: str) -> None:
