@@ -23,6 +23,7 @@ PRINTED = {
     "Stable-Baselines3": "",
     "PettingZoo": "",
     "Tianshou": "10\n",
+    "Questions with a scorer": "1.0\n",
     "TorchRL": "torch.Size([20, 3])\n",
 }
 
