@@ -6,14 +6,14 @@ STAMP := $(VENV)/.installed
 
 # Libraries whose versions need not agree with the pinned set have an environment of their own.
 PLUGS := .venv-plugs
-PLUG_TESTS := tests/game_gym/test_tianshou.py tests/game_gym/test_torchrl.py tests/docs/test_plug_in_md.py
+PLUG_TESTS := $(foreach name,tianshou torchrl trl,tests/game_gym/test_$(name).py) tests/docs/test_plug_in_md.py
 
 .PHONY: help setup smollm2 train test test-docker plugs vocabulary lint clean
 
 help:
 	@echo "make train    train the default preset (ARGS='--preset NAME ...' for another)"
 	@echo "make test     run the tests            (ARGS='-m \"not slow\" ...' for a part)"
-	@echo "make plugs    test the adapters of Tianshou and TorchRL, in an environment of their own"
+	@echo "make plugs    test the adapters of Tianshou, TorchRL and TRL, in an environment of their own"
 	@echo "make vocabulary  fetch Qwen's vocabulary, without which some tests are skipped"
 	@echo "make lint     ruff, import-linter, mypy"
 	@echo "make setup    only the set-up that the others begin with"
@@ -54,7 +54,7 @@ $(PLUGS)/.installed: setup.py setup.cfg pyproject.toml constraints.txt constrain
 	$(PLUGS)/bin/python -m pip install --disable-pip-version-check --quiet \
 	    --constraint constraints.txt --constraint constraints-plugs.txt torch
 	$(PLUGS)/bin/python -m pip install --disable-pip-version-check --quiet \
-	    --constraint constraints.txt --constraint constraints-plugs.txt --editable '.[dev,tianshou,torchrl]'
+	    --constraint constraints.txt --constraint constraints-plugs.txt --editable '.[dev,tianshou,torchrl,trl]'
 	@touch $@
 
 vocabulary: $(STAMP)
