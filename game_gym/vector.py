@@ -66,6 +66,7 @@ class GameSpielVectorEnv(SyncVectorEnv):
         self._env_obs: list[Any]  # Gymnasium's own, declared there as what it begins with
         self.threads = self._threads(threads, arguments.get("opponent", "random"))
         self._pool: ThreadPoolExecutor | None = None
+        self._all = np.ones(num_envs, dtype=np.bool_)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Returns all masks: bool, shape (num_envs, n), True = legal."""
@@ -108,7 +109,7 @@ class GameSpielVectorEnv(SyncVectorEnv):
         given = actions.tolist() if isinstance(actions, np.ndarray) else list(actions)
         if len(given) != self.num_envs:
             raise ArgumentError(f"actions: {len(given)} were given, allowed: {self.num_envs}, one per game")
-        mode, over = self.autoreset_mode, np.flatnonzero(self._autoreset_envs).tolist()
+        mode, over = self.autoreset_mode, self._autoreset_envs.nonzero()[0].tolist()
         if over and mode is AutoresetMode.DISABLED:
             raise ArgumentError(
                 f"step: games {over} have ended and autoreset_mode is {mode.value!r}, allowed: after a reset "
@@ -195,11 +196,11 @@ class GameSpielVectorEnv(SyncVectorEnv):
                 owners[key] = owners[key] + indices if key in owners else indices
         infos: Info = {}
         for key, indices in owners.items():
-            there = np.ones(self.num_envs, dtype=np.bool_)
             if len(indices) == self.num_envs:
+                there = self._all.copy()
                 infos[key] = self._column([row[key] for row in rows])
             else:
-                there[:] = False
+                there = np.zeros(self.num_envs, dtype=np.bool_)
                 there[indices] = True
                 infos[key] = self._column([rows[i][key] for i in indices], indices)
             infos[f"_{key}"] = there
@@ -222,14 +223,15 @@ class GameSpielVectorEnv(SyncVectorEnv):
             shape, dtype = values[0].shape, values[0].dtype
             # Several times as fast as np.array, which looks at every row.
             given = np.frombuffer(bytearray().join(values), dtype).reshape(len(values), *shape)
-            empty: Any = 0
         elif kind in (int, float, bool) and None not in values:  # a score is None after a fault
-            given, empty = np.array(values, dtype=kind), 0
+            given = np.array(values, dtype=kind)
         else:
-            given, empty = np.fromiter(values, dtype=object, count=len(values)), None
+            given = np.fromiter(values, dtype=object, count=len(values))
         if indices is None:
             return given
-        array = np.full((self.num_envs, *given.shape[1:]), empty, dtype=given.dtype)
+        array = np.empty((self.num_envs, *given.shape[1:]), dtype=given.dtype)
+        if array.dtype != object:  # empty objects are None
+            array[:] = 0
         array[indices] = given
         return array
 
