@@ -18,13 +18,14 @@ from gamespiel.agents.rollout import Decide, Episode, Masks
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.contract import SUCCESS, result_of
 from task_gym.errors import TaskGymError
+from task_gym.opponents import OPEN
 
 LEARNER = -1
 """The player that is the policy as it is; others are members of the pool."""
 
 
 class SeatsError(TaskGymError, ValueError):
-    """An environment that does not leave every seat to the caller."""
+    """An environment that does not leave every seat to the caller until the game is over."""
 
 
 class SelfPlay:
@@ -174,12 +175,7 @@ class Round:
         opponent = self._opponents[game.index]
         if game.fault or not self._itself[game.index]:
             return SeatEpisodes(opponent, [])
-        scores = game.info.get("scores")
-        if scores is None:
-            raise SeatsError(
-                f"self-play: an episode of {game.info.get('game')!r} ended without info['scores'], one per "
-                'seat; allowed: environments that leave every seat to the caller, as opponent="open" does'
-            )
+        scores = _scores(game)
         moved = self._moved[game.index]
         return SeatEpisodes(
             opponent,
@@ -189,6 +185,25 @@ class Round:
                 if self._both or seat == game.index % len(scores)
             ],
         )
+
+
+def _scores(game: Episode) -> Sequence[float]:
+    """Returns a game's scores, one per seat.
+
+    Raises:
+        SeatsError: the environment played a seat itself, or cut the game, or does not say the scores.
+    """
+    info, allowed = game.info, 'environments that leave every seat to the caller, as opponent="open" does'
+    scores: Sequence[float] | None = info.get("scores")
+    if info.get("opponent", OPEN) != OPEN:
+        problem = f"was played against opponent {info['opponent']!r}"
+    elif scores is None:
+        problem = "ended without info['scores'], one per seat"
+    elif game.truncated:
+        problem, allowed = "was cut, so that no seat has a score", "games that are played to their end"
+    else:
+        return scores
+    raise SeatsError(f"self-play: an episode of {info.get('game')!r} {problem}; allowed: {allowed}")
 
 
 def _seat_episode(game: Episode, seat: int, scores: Sequence[float], moved: Sequence[int]) -> Episode:

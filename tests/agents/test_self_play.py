@@ -227,6 +227,26 @@ def test_an_environment_without_open_seats_is_refused() -> None:
         round_.finish([ended])
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"opponent": "random"}, r"'leduc_poker' was played against opponent 'random'; allowed: .*\"open\""),
+        ({"opponent": "open", "max_turns": 2}, r"'leduc_poker' was cut, .*; allowed: games that are played"),
+    ],
+)
+def test_games_that_are_not_played_to_the_end_by_the_caller_are_refused(
+    arguments: dict[str, Any], message: str
+) -> None:
+    """Such a game has scores too, one per seat."""
+
+    def env() -> gym.Env[Any, Any]:
+        return gym.make("GameSpiel-v0", game="leduc_poker", rules=False, **arguments)
+
+    model = make_ppo(env, 2, batch_size=2, self_play=SelfPlaySettings())
+    with pytest.raises(SeatsError, match=message):
+        collect(model)
+
+
 def test_saved_and_loaded_by_stable_baselines(tmp_path: Any) -> None:
     model = learner(4, learn="one", pool_every=1)
     assert collect(model)
