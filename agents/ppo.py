@@ -36,7 +36,7 @@ from gamespiel.agents.self_play import Round, SelfPlay
 from gamespiel.agents.starts import Starts
 from gamespiel.agents.update import Update
 from gamespiel.agents.vec_env import TextVecEnv
-from task_gym.errors import nearest
+from task_gym.errors import ArgumentError, nearest
 from task_gym.samplers import Start
 
 
@@ -72,6 +72,7 @@ class LLMPPO(OnPolicyAlgorithm):
         **changes: Single hyper-parameters, such as ``batch_size=64``.
 
     Raises:
+        ArgumentError: two arguments do not go together.
         ValueError: a space or a number is not one of the above.
         TypeError: there is no such hyper-parameter.
     """
@@ -126,6 +127,11 @@ class LLMPPO(OnPolicyAlgorithm):
             supported_action_spaces=(spaces.Discrete, spaces.Text),
         )
         self.entropy_schedule = FloatSchedule(_scheduled(ent_coef, chosen.ent_schedule, chosen.ent_coef))
+        if self_play is not None and starts is not None:
+            raise ArgumentError(
+                "starts: a curriculum or a store of failures was given with self_play, allowed: at most one "
+                "of them, because games are judged against an opponent"
+            )
         self._set_up_others(self_play, kl)
         named = hyperparameters is not None or "num_train_steps" in changes
         self.total_steps = chosen.num_train_steps if total_steps is None and named else total_steps
@@ -178,6 +184,21 @@ class LLMPPO(OnPolicyAlgorithm):
         self.rollout_buffer = TurnBuffer(
             n_actions, self.gamma, self.gae_lambda, self.hyperparameters.normalize_advantage, self.device
         )
+        self._check_magnet()
+
+    def _check_magnet(self) -> None:
+        """Raises ArgumentError if the divergence of replies from the magnet would leave out its head.
+
+        The exact one is found from the magnet's hidden states, behind the head without adapters.
+        """
+        head = self.policy.model.get_base_model().get_output_embeddings()
+        exact = self.policy.writer is not None and self.hyperparameters.kl_estimator == "exact"
+        if self.magnet is not None and exact and hasattr(head, "base_layer"):
+            raise ArgumentError(
+                f"magnet_coef: {self.hyperparameters.magnet_coef!r} was given with adapters on the model's "
+                "head and kl_estimator 'exact', which reads replies behind the head without them; allowed: "
+                "kl_estimator 'k3', or adapters elsewhere (target_modules)"
+            )
 
     @property
     def _writing(self) -> dict[str, Any]:

@@ -13,7 +13,18 @@ from gamespiel.agents.decoding import ChoiceEvaluation
 from gamespiel.agents.magnet import Magnet
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.snapshots import Snapshot
-from tests.agents.toys import Bandit, collect, gradient_of, make_policy, make_ppo, randomise, rows_of, trained
+from task_gym.errors import ArgumentError
+from tests.agents.toys import (
+    Bandit,
+    Echo,
+    collect,
+    gradient_of,
+    make_policy,
+    make_ppo,
+    randomise,
+    rows_of,
+    trained,
+)
 
 
 def test_when_it_moves() -> None:
@@ -127,3 +138,27 @@ def test_its_weight_falls_to_its_end() -> None:
     model._current_progress_remaining = 0.5
     assert collect(model)
     assert trained(model)["train/magnet_coef"] == pytest.approx(0.18)
+
+
+@pytest.mark.filterwarnings("ignore:Model has .tie_word_embeddings")
+def test_an_adapted_head_needs_the_estimate() -> None:
+    """At its own policy the divergence is 0, and it would not be behind a head without the adapters."""
+    lora = {"lora": {"r": 4, "target_modules": ["q_proj", "lm_head"]}}
+    with pytest.raises(ArgumentError, match=r"magnet_coef: 0.1 .* adapters on the model's head .*'k3'"):
+        make_ppo(Echo, 2, magnet_coef=0.1, policy_kwargs=lora)
+    model = make_ppo(
+        Echo,
+        2,
+        0.3,
+        magnet_coef=0.1,
+        kl_estimator="k3",
+        policy_kwargs=lora,
+        batch_size=2,
+        learning_rate=1e-9,
+        ppo_epochs=1,
+        max_new_tokens=4,
+    )
+    assert collect(model)
+    model.train()
+    assert model.logger.name_to_value["train/kl_magnet"] == pytest.approx(0.0, abs=1e-6)
+    make_ppo(Bandit, 1, magnet_coef=0.1, policy_kwargs=lora)  # choices are read behind its own head

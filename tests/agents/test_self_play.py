@@ -17,7 +17,10 @@ from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.rollout import Episode, play
 from gamespiel.agents.self_play import SeatsError, SelfPlay
 from gamespiel.agents.snapshots import Snapshot
+from gamespiel.agents.starts import Starts
 from gamespiel.agents.vec_env import TextVecEnv
+from task_gym.errors import ArgumentError
+from task_gym.samplers import Failures
 from tests.agents.toys import Quiet, Stairs, collect, make_policy, make_ppo, randomise, rows_of
 
 PASS, BET = 0, 1
@@ -245,6 +248,11 @@ def test_games_that_are_not_played_to_the_end_by_the_caller_are_refused(
     model = make_ppo(env, 2, batch_size=2, self_play=SelfPlaySettings())
     with pytest.raises(SeatsError, match=message):
         collect(model)
+
+
+def test_a_curriculum_has_no_place_in_it() -> None:
+    with pytest.raises(ArgumentError, match=r"starts: .* was given with self_play"):
+        make_ppo(kuhn, 1, self_play=SelfPlaySettings(), starts=Starts(failures=Failures()))
 
 
 def test_saved_and_loaded_by_stable_baselines(tmp_path: Any) -> None:
