@@ -339,6 +339,11 @@ def _one_opponent(env: GameKeys) -> str:
 
 
 def _check_self(env: GameKeys) -> None:
+    if env.env_mode != "local":
+        raise InvalidValueError(
+            "with env.opponent: self the policy plays every seat, and a server leaves one to it: "
+            f"env.env_mode must be 'local', not {env.env_mode!r}"
+        )
     if env.max_turns is not None:
         raise InvalidValueError(
             f"with env.opponent: self every game is played to its end: env.max_turns must be null, not "

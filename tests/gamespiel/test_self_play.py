@@ -107,6 +107,7 @@ def config(**overrides: str) -> Config:
     ("overrides", "message"),
     [
         ({"env__max_turns": "8"}, r"env.max_turns must be null, not 8"),
+        ({"env__env_mode": "docker"}, r"env.env_mode must be 'local', not 'docker'"),
         ({"env__reward": "upstream"}, r"env.reward must be 'score', not 'upstream'"),
     ],
 )
