@@ -94,7 +94,8 @@ def _make(config: EnvConfig, checkpoint: Path | None) -> gym.Env[Any, Any]:
 
         return make_one_env(config)
     kind = kind_of(config)  # without a policy there is no need for PyTorch
-    return gym.make(kind.environment, disable_env_checker=True, **kind.arguments(config))
+    made = gym.make(kind.environment, disable_env_checker=True, **kind.arguments(config))
+    return kind.dressed(config, made)
 
 
 def _advisor(checkpoint: Path | None, env: gym.Env[Any, Any]) -> Advisor | None:

@@ -61,6 +61,12 @@ def test_simultaneous_and_long_menus(console: Console) -> None:
     assert "[P1]Bid: 5" in printed(console)  # brackets are no markup
 
 
+def test_a_mixture_draws_who_plays(console: Console) -> None:
+    config = env_of(game="tic_tac_toe", opponent="{random: 0.5, first: 0.5}")
+    met = {play(config, seed=seed, console=console, read=typed([]))["opponent"] for seed in range(12)}
+    assert met == {"random", "first"}
+
+
 def legal(**more: Any) -> tuple[Any, dict[str, Any]]:
     env = gym.make("GameSpiel-v0", game="leduc_poker", opponent="first")
     _, info = env.reset(seed=0)
