@@ -36,6 +36,8 @@ def with_tasks_of_stages(config: Config) -> Config:
     if not named or by_index:
         return config
     if not (env.task_ids or env.task_id is not None or getattr(env, "game", None) is not None):
+        if any((stage.level or stage.family) and not ranges_of(stage) for stage in config.curriculum.stages):
+            return config  # such a stage draws among all tasks, and so must the section
         chosen = tuple(dict.fromkeys(named))
         return dataclasses.replace(config, env=dataclasses.replace(env, task_ids=chosen))
     own = [(env.task_id, env.task_id)] if env.task_id is not None else _pairs(env.task_ids)
@@ -64,8 +66,8 @@ def make_starts(config: Config) -> Starts | None:
     scores = {kind.scored(name): score for name, score in section.success_scores.items()}
     stages = failures = None
     if section.stages:
-        kind.check_opponents(config.env, stage_opponents(config))
         stages = _make_sampler(config, scores)
+        kind.check_opponents(config.env, stage_opponents(config))
     if section.failure_replay_prob > 0:
         failures = Failures(
             section.failure_buffer_size,

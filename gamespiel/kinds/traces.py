@@ -102,6 +102,13 @@ class Traces(Kind[TraceKeys]):
 
         if ids is None and level is None and family is None:
             return None
+        for name, asked in (("level", level), ("family", family)):
+            own = getattr(env, name)
+            if None not in (asked, own) and asked != own:
+                raise InvalidValueError(
+                    f"curriculum.stages: {name} = {asked!r} was given, which env.{name} = {own!r} excludes; "
+                    f"leave env.{name} out"
+                )
         one = env.task_id if ids is None else None
         among = None if one is not None else ids or list(env.task_ids) or None
         return TaskSet(one, among, env.source, level or env.level, family or env.family).ids

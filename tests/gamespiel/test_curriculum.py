@@ -150,6 +150,26 @@ def test_a_later_choice_of_tasks_does_not_fit_the_stages() -> None:
     assert with_tasks_of_stages(wide) == wide  # ranges that adjoin
 
 
+def test_a_level_beside_task_ids_is_of_all_traces() -> None:
+    stages = [{"name": "some", "task_ids": [1, 2, 3]}, {"name": "level 3", "level": 3}]
+    config = from_dict({"env_type": "trace", "sampler": "uniform", "stages": stages})
+    assert with_tasks_of_stages(config) == config
+    starts, env = make_starts(config), assembly.make_one_env(config.env)
+    assert starts is not None
+    for start in starts.draw(0, range(20)):
+        info = env.reset(seed=start.seed, options=start.options)[1]
+        assert info["task_id"] in (1, 2, 3) if start.note == (0,) else info["level"] == 3
+
+
+@pytest.mark.parametrize(("name", "own", "asked"), [("level", 1, 3), ("family", "strings", "recursion")])
+def test_another_level_than_the_sections_is_refused(name: str, own: Any, asked: Any) -> None:
+    """A stage of it would end the run when it begins."""
+    stages = [{"name": "a", name: own}, {"name": "b", name: asked}]
+    config = from_dict({"env_type": "trace", name: own, "stages": stages})
+    with pytest.raises(InvalidValueError, match=rf"{name} = {asked!r} was given, which env.{name} = {own!r}"):
+        make_starts(config)
+
+
 def refused(error: type[TaskGymError], message: str, **section: Any) -> None:
     config = from_dict({"curriculum": section}, base=resolve("tiny"))
     with pytest.raises(error, match=message):
