@@ -13,6 +13,7 @@ from game_gym.checks import check_opponent
 from game_gym.wrappers.base import game_env
 from task_gym.checks import check_whole
 from task_gym.errors import SeedError
+from task_gym.opponents import OPEN, find_opponent
 from task_gym.samplers.base import check_weights, draw_opponent
 from task_gym.seeding import SEED_LIMIT
 from task_gym.wrappers.base import Info, MaskedWrapper
@@ -43,6 +44,8 @@ class MixedOpponents(MaskedWrapper):
         game = game_env(self)
         for name in self.weights:
             check_opponent(name, game._tasks)
+        # The game's own opponent may be one that does not wait.
+        game.waits = game.waits or any(name != OPEN and find_opponent(name).waits for name in self.weights)
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
         """Begins an episode against one of the opponents."""

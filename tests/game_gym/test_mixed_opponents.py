@@ -11,6 +11,7 @@ import pytest
 
 import game_gym  # noqa: F401  (registers the environments)
 from game_gym.wrappers import MixedOpponents
+from task_gym import opponents
 from task_gym.errors import ArgumentError, OpponentError, SeedError
 
 WEIGHTS = {"random": 0.5, "first": 0.3}
@@ -50,6 +51,15 @@ def test_without_a_seed_the_last_one_decides() -> None:
 def test_a_caller_may_name_the_opponent() -> None:
     env = make()
     assert {env.reset(seed=s, options={"opponent": "first"})[1]["opponent"] for s in range(9)} == {"first"}
+
+
+def test_it_waits_if_one_of_them_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever comes first: else the episodes of a slow opponent would be played one after the other."""
+    monkeypatch.setattr(opponents, "_REGISTRY", dict(opponents._REGISTRY))
+    first = opponents.find_opponent("first").factory
+    opponents.register_opponent("slow", lambda seating: first(seating), waits=True)
+    assert make({"random": 1, "slow": 1}).unwrapped.waits
+    assert not make().unwrapped.waits
 
 
 @pytest.mark.parametrize(
