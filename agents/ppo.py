@@ -158,6 +158,13 @@ class LLMPPO(OnPolicyAlgorithm):
         #: Self-play's pool; None if the environment plays the other seats.
         self.self_play = None if self_play is None else SelfPlay(self_play)
 
+    def _forget_others(self) -> None:
+        """Forgets all snapshots: they are named by their steps, which begin again."""
+        if self.magnet is not None:
+            self.magnet.snapshot = None
+        if self.self_play is not None:
+            self.self_play = SelfPlay(self.self_play.settings)
+
     @staticmethod
     def _wrap_env(env: Any, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
         if isinstance(env, gym.Env) and isinstance(env.observation_space, spaces.Text):
@@ -222,7 +229,8 @@ class LLMPPO(OnPolicyAlgorithm):
         """Train for ``total_timesteps`` more decisions, or, without them, to ``total_steps`` steps in all.
 
         Unlike elsewhere in Stable-Baselines3, counters go on by default: a step's number addresses its random
-        numbers, and beginning again at 0 would draw the same tasks and actions a second time.
+        numbers, and beginning again at 0 would draw the same tasks and actions a second time. Beginning
+        again also forgets the magnet and the snapshots of self-play.
 
         Raises:
             ValueError: neither says how long.
@@ -234,6 +242,7 @@ class LLMPPO(OnPolicyAlgorithm):
             raise ValueError("learn() needs total_timesteps, or total_steps in the constructor")
         if reset_num_timesteps:
             self.step = 0
+            self._forget_others()
         if self._last_obs is None:
             # Or every environment would be reset once in vain: seeds are this class's own to give.
             self._last_obs = np.empty(0, dtype=object)

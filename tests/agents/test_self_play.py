@@ -250,6 +250,22 @@ def test_games_that_are_not_played_to_the_end_by_the_caller_are_refused(
         collect(model)
 
 
+def test_counting_anew_forgets_the_snapshots() -> None:
+    """Or two of them would have one name in a checkpoint."""
+    settings = SelfPlaySettings(learn="one", pool_every=1)
+    model = make_ppo(kuhn, 2, 0.05, batch_size=2, self_play=settings, magnet_coef=0.1, ppo_epochs=1)
+    assert model.self_play is not None and model.magnet is not None
+    model.learn(3)
+    assert model.step > 1
+    randomise(model.policy, 0.3, seed=9)
+    model.learn(1, reset_num_timesteps=True)
+    assert model.self_play.pool is not None and model.magnet.snapshot is not None
+    (member,) = model.self_play.pool.members
+    assert (member.snapshot.step, member.games) == (0, 2)
+    for name, weights in member.snapshot.adapters.items():
+        assert torch.equal(weights, model.magnet.snapshot.adapters[name])
+
+
 def test_a_curriculum_has_no_place_in_it() -> None:
     with pytest.raises(ArgumentError, match=r"starts: .* was given with self_play"):
         make_ppo(kuhn, 1, self_play=SelfPlaySettings(), starts=Starts(failures=Failures()))
