@@ -72,8 +72,8 @@ REFUSED = {
     "train --env duek": "--env.env_type must be one of 'duel', 'openspiel', 'trace', not 'duek'; "
     "did you mean 'duel'?",
     "eval --env duel --agent mcts": "--agent must be low or high with --env duel, not 'mcts'",
-    "eval --agent low": "--agent must be random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS], "
-    "not 'low'; low goes with --env duel",
+    "eval --agent low": "--agent must be random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS]; "
+    "or openai:MODEL@URL, not 'low'; low goes with --env duel",
     "eval --env duel --agent low --exact": "--exact is for games small enough to enumerate, not for duels",
 }
 EVAL = "eval --env duel --env.table large --opponent mcts --agent high --num_episodes 4 --output out.json"
