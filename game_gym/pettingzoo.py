@@ -43,7 +43,7 @@ class _Agents:
 
     metadata: dict[str, Any] = {  # noqa: RUF012  (PettingZoo's)
         "name": "gamespiel_v0",
-        "render_modes": ["ansi"],
+        "render_modes": ["ansi", "rgb_array", "human"],
         "is_parallelizable": False,
     }
 
@@ -67,9 +67,9 @@ class _Agents:
         """Returns an agent's space: Discrete."""
         return self._acted[agent]
 
-    def render(self) -> str:
-        """Returns the observation of the seat to move, as text."""
-        return str(self.game.env.render())
+    def render(self) -> Any:
+        """Returns the observation of the seat to move; see ``GameSpiel-v0``."""
+        return self.game.env.render()
 
     def close(self) -> None:
         """Abandons the episode."""

@@ -62,6 +62,7 @@ class Seats:
         self.seen = seen
         self.rewards: list[float] = []
         self.info: dict[str, Any] = {}
+        self._moves: list[int] = []
 
     def space(self, actions: int) -> gym.spaces.Dict:
         """Returns a new observation space of a seat with so many actions."""
@@ -93,6 +94,7 @@ class Seats:
         self.rewards = []
         _, self.info = self.env.reset(seed=seed, options=options)
         self.rewards = [0.0] * self.players
+        self._moves = [0] * self.players
 
     def step(self, action: Any) -> None:
         """Makes a move for the seat to move."""
@@ -101,6 +103,8 @@ class Seats:
         self.rewards = [0.0] * self.players
         if "error" in self.info:
             self.rewards[mover] = reward
+        else:
+            self._moves[mover] += 1
         if self.over:
             key = "returns" if self._pays_returns and not self.truncated else "scores"
             for seat, paid in enumerate(self.info[key]):
@@ -151,7 +155,9 @@ class Seats:
         info = {
             "action_mask": self.mask(seat, actions),
             "legal_actions": legal,
-            **{key: self.info[key] for key in ("task_id", "seed", "game", "turn")},
+            **{key: self.info[key] for key in ("task_id", "seed", "game")},
+            # The seat's own: all moves together would tell how often the others tried in phantom_ttt.
+            "turn": self._moves[seat],
             "seat": seat,
         }
         if seat == self.seat and "error" in self.info:

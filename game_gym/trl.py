@@ -20,6 +20,7 @@ class GameSpielTRL:
     def __init__(self, **arguments: Any) -> None:
         self._env = GameSpielEnv(**arguments)
         self._reward = 0.0
+        self._over = False  # already at the reset: its score is paid there, and not again for a step
 
     def reset(self, seed: int | None = None, task_id: int | None = None, **columns: Any) -> str:
         """Begins a game; returns its first observation, which TRL appends to the prompt.
@@ -32,6 +33,7 @@ class GameSpielTRL:
         options = None if task_id is None else {"task_id": task_id}
         text, info = self._env.reset(seed=seed, options=options)
         self._reward = float(info.get("score") or 0.0)
+        self._over = "result" in info
         return text
 
     def play(self, action: int) -> str:
@@ -44,7 +46,7 @@ class GameSpielTRL:
             The next position with its legal actions, or the result of the game.
         """
         text, reward, _, _, info = self._env.step(action)
-        self._reward += reward
+        self._reward += 0.0 if self._over else reward
         return f"{info['error']['message']}\n\n{text}" if "error" in info else text
 
     def get_reward(self) -> float:

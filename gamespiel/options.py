@@ -131,6 +131,11 @@ class EvalOptions:
                 raise InvalidValueError(f"--save_games must end in .jsonl, not {str(self.save_games)!r}")
             if self.exact:
                 raise InvalidValueError("--save_games keeps what is played, and --exact plays nothing")
+            if self.endpoint:
+                raise InvalidValueError(
+                    "--save_games is not for an agent behind an endpoint, whose episodes are kept beside the "
+                    "results"
+                )
 
     def _check_endpoint(self) -> None:
         """Raises InvalidValueError if options do not fit an agent behind an endpoint, or need one."""

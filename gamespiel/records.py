@@ -108,7 +108,7 @@ Named = tuple[list[int], list[str] | None, int | None]
 def _named(episode: Episode, env: EnvConfig) -> list[Named]:
     """Returns each turn's legal actions with names, which the game is played again for."""
     history, seat = episode.info.get("history"), episode.info.get("seat")
-    if env.env_type != GAME_KIND or not history:  # a server may keep the moves to itself
+    if env.env_type != GAME_KIND or history is None:  # a server may keep the moves to itself
         return [_unnamed(turn) for turn in episode.turns]
     from game_gym.transcript import positions
 
@@ -181,7 +181,7 @@ def read_records(place: Path) -> list[Record]:
     for number, line in enumerate(path.read_text(encoding="utf-8").removesuffix("\n").split("\n"), 1):
         try:
             row = json.loads(line)
-            if not {"turns", "env_type", "params", *ADDRESS, *ENDING} <= row.keys():
+            if not {"turns", "final_observation", "env_type", "params", *ADDRESS, *ENDING} <= row.keys():
                 raise ValueError("its keys are others")
         except (ValueError, AttributeError) as error:
             raise ConfigError(f"{str(path)!r}, line {number} is no recorded game: {error}") from error

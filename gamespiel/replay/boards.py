@@ -119,7 +119,7 @@ _READERS: dict[str, Callable[[str], Board | None]] = {
     "2048": _numbers,
     "amazons": _grid(r"^([.XO#]+)$", ".OX#"),
     "blackjack": _blackjack,
-    "breakthrough": _grid(r"^\d+([.bw]+)$", ".bw"),
+    "breakthrough": _grid(r"^[^ .]([.bw]+)$", ".bw"),
     "checkers": _checkers,
     "chess": _chess,
     "clobber": _grid(r"^\d([.ox]+)$", ".ox"),

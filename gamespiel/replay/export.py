@@ -11,6 +11,7 @@ from rich.console import Console
 
 from gamespiel.errors import InvalidValueError
 from gamespiel.records import Record, read_records
+from task_gym.contract import ILLEGAL_REWARD
 from task_gym.files import write_atomically
 
 RESULTS = ("win", "draw", "loss", "cut")
@@ -47,7 +48,8 @@ def rows(records: Sequence[Record], results: Sequence[str] = ()) -> Iterator[dic
         if record["result"] not in (results or RESULTS):
             continue
         for number, turn in enumerate(record["turns"]):
-            if turn["names"] is not None and turn["action"] is None:
+            refused = turn["names"] is not None and turn["action"] is None
+            if refused or turn["reward"] == ILLEGAL_REWARD:  # a server may keep the names to itself
                 continue
             yield {
                 "messages": [

@@ -20,6 +20,9 @@ HERE = Path(__file__).parent
 MOST = 1000
 """The most episodes of a page."""
 
+LARGEST = 100_000_000
+"""The most characters of a page's episodes: browsers do not read texts of 512 MB."""
+
 
 def replay(place: Path, html: Path, console: Console | None = None) -> Path:
     """Writes the page of a run's games, or of a file of games.
@@ -31,22 +34,37 @@ def replay(place: Path, html: Path, console: Console | None = None) -> Path:
     if html.suffix != ".html":
         raise InvalidValueError(f"--html must end in .html, not {str(html)!r}")
     rows = read_records(place)
-    if len(rows) > MOST:
-        console.print(f"the page shows the first {MOST} of {len(rows)} episodes")
+    fitting, size = [], 0
+    for row in rows[:MOST]:
+        fitting.append(_data(row))
+        size += len(fitting[-1])
+        if size > LARGEST and len(fitting) > 1:
+            fitting.pop()
+            break
+    if len(fitting) < len(rows):
+        console.print(f"the page shows the first {len(fitting)} of {len(rows)} episodes")
     html.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(html, page(rows[:MOST]))
-    console.print(f"{min(len(rows), MOST)} episodes written to {html}", soft_wrap=True, markup=False)
+    write_atomically(html, _page(fitting))
+    console.print(f"{len(fitting)} episodes written to {html}", soft_wrap=True, markup=False)
     return html
 
 
 def page(rows: Sequence[Record]) -> str:
     """Returns the page of these records. It loads nothing from elsewhere."""
+    return _page([_data(row) for row in rows])
+
+
+def _data(row: Record) -> str:
+    """Returns an episode as JSON for a script."""
     # "<" is escaped, so that no text of a game or a model can end the script.
-    data = json.dumps([shown(row) for row in rows], ensure_ascii=False).replace("<", "\\u003c")
+    return json.dumps(shown(row), ensure_ascii=False).replace("<", "\\u003c")
+
+
+def _page(episodes: Sequence[str]) -> str:
     parts = {
         "%STYLE%": (HERE / "viewer.css").read_text(encoding="utf-8"),
         "%SCRIPT%": (HERE / "viewer.js").read_text(encoding="utf-8"),
-        "%DATA%": data,
+        "%DATA%": f"[{', '.join(episodes)}]",
     }
     text = (HERE / "viewer.html").read_text(encoding="utf-8")
     for mark in ("%STYLE%", "%SCRIPT%", "%DATA%"):  # the data last: it may have any text in it

@@ -22,8 +22,8 @@ function piece(sign, x, y, board) {
   return `<circle cx="${x}" cy="${y}" r="19" fill="var(--${own})" stroke="#555"/>${king}`;
 }
 
-function framed(width, height, inside, label) {
-  return `<svg viewBox="0 0 ${width} ${height}" role="img" aria-label="${escaped(label)}">${inside}</svg>`;
+function framed(width, height, inside, label, style = "") {
+  return `<svg viewBox="0 0 ${width} ${height}" role="img" aria-label="${escaped(label)}"${style}>${inside}</svg>`;
 }
 
 function grid(board) {
@@ -89,7 +89,8 @@ function cards(board) {
   }
   out += `<text x="0" y="${y + 14}" font-size="14" fill="var(--ink)">${escaped(board.note)}</text>`;
   const said = board.groups.map(([label, held]) => `${label}: ${held.join(" ")}`).join(", ");
-  return framed(Math.max(160, 54 * widest), y + 20, out, said);
+  const width = Math.max(160, 54 * widest);
+  return framed(width, y + 20, out, said, ` style="max-width:${width}px"`); // not as wide as a board
 }
 
 const DRAWN = { grid, points, hex, numbers, cards };

@@ -60,7 +60,7 @@ def play(
         TaskGymError: the game cannot be played as asked.
     """
     console = console or Console()
-    env = _make(config, checkpoint)
+    env = _make(config, checkpoint, console)
     advisor = _advisor(checkpoint, env)
     observation, info = env.reset(seed=seed)
     console.print(_heading(info))
@@ -83,12 +83,18 @@ def play(
     return info
 
 
-def _make(config: EnvConfig, checkpoint: Path | None) -> gym.Env[Any, Any]:
+def _make(config: EnvConfig, checkpoint: Path | None, console: Console) -> gym.Env[Any, Any]:
     if config.env_type != GAMES:
         raise ConfigError(
             f"env.env_type: {config.env_type!r} was given, allowed: {GAMES!r}; "
             "gamespiel trace asks about programs"
         )
+    kind = kind_of(config)
+    measured = kind.measured(config)
+    if measured != config:  # with nobody else to play, every seat would be the person's
+        said = f"env.opponent = 'self' is for training: you play against {measured.opponent}"
+        console.print(f"{said}; --opponent names another", markup=False)
+        config = measured
     if checkpoint is not None:
         from gamespiel.assembly import make_one_env
 
@@ -138,7 +144,7 @@ def understand(line: str, env: Any, info: Mapping[str, Any], advice: Advice | No
     legal, names = info["legal_actions"], info["admissible_commands"]
     probabilities = None if advice is None else advice.probabilities
     word = line.strip()
-    # Names first: those of some games are numbers, but then they are shown beside the ids.
+    # Ids first: the names of some games are numbers too, but the menu shows them beside the ids.
     if word.isascii() and word.isdigit() and int(word) in legal:
         return Entered(int(word))
     same = [a for a, name in zip(legal, names, strict=True) if name.strip().lower() == word.lower()]

@@ -118,6 +118,16 @@ def test_a_seat_that_waits_sees_its_own_cards_and_no_legal_action() -> None:
     assert len(set(cards)) == 2  # three different cards in the deck
 
 
+def test_a_seat_is_told_its_own_moves_alone() -> None:
+    """How often the other tried to place a mark is hidden in this game."""
+    env = games.env(game="phantom_ttt", params={"obstype": "reveal-nothing"}, rules=False)
+    env.reset(seed=1)
+    for action in (4, 4, 0):  # the second player's first try fails
+        env.step(action)
+    assert [env.infos[agent]["turn"] for agent in env.agents] == [1, 2]
+    assert env.observe("player_0")["observation"].count("Player 1") == 0
+
+
 def test_all_choose_at_once() -> None:
     env = games.parallel_env(game="goofspiel", params={"num_cards": 8})
     seen, told = env.reset(seed=3)
@@ -149,6 +159,19 @@ def test_who_is_not_to_move_waits() -> None:
     assert env.game.env.state.history() == [4]
     with pytest.raises(ArgumentError, match=r"none was given for player_0"):
         env.step({"player_1": 0})
+
+
+def test_render() -> None:
+    env = games.GameSpielAEC(game="tic_tac_toe", rules=False, render_mode="ansi")
+    env.reset(seed=0)
+    assert env.render() == env.observe("player_0")["observation"]
+    picture = games.parallel_env(game="tic_tac_toe", render_mode="rgb_array")
+    picture.reset(seed=0)
+    assert picture.render().dtype == np.uint8
+    silent = games.GameSpielAEC(game="tic_tac_toe")
+    silent.reset(seed=0)
+    with pytest.warns(UserWarning, match="without a render mode"):
+        assert silent.render() is None
 
 
 def test_arguments_and_options() -> None:

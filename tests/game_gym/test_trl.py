@@ -29,6 +29,13 @@ def test_a_game_by_calls() -> None:
     assert env.get_reward() == 0
 
 
+def test_a_game_that_is_over_at_its_beginning_is_paid_once() -> None:
+    env = GameSpielTRL(game="euchre", rules=False)
+    assert "Game over" in env.reset(seed=9)  # the partner plays alone
+    assert env.get_reward() == 0.25
+    assert "Game over" in env.play(0) and env.get_reward() == 0.25
+
+
 def test_tasks_come_from_columns() -> None:
     env = GameSpielTRL(task_ids=[600_000_000, 200_000_000])
     assert "Game: hex" in env.reset(seed=1, task_id=600_000_000)

@@ -119,6 +119,7 @@ def test_options_that_do_not_fit() -> None:
     for options, message in (
         ({"agent": agent, "exact": True}, "--exact needs a model that is here"),
         ({"agent": "random", "whole_game": True}, "--whole_game is for an agent behind an endpoint"),
+        ({"agent": agent, "save_games": Path("g.jsonl")}, "--save_games is not for an agent behind an"),
         ({"agent": agent, "concurrency": 0}, "--concurrency must be at least 1"),
     ):
         with pytest.raises(InvalidValueError, match=message):

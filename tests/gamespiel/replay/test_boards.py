@@ -30,6 +30,8 @@ def test_squares() -> None:
     # The first player of clobber and of amazons has "o" in OpenSpiel's text, and moves a3 to b3.
     assert rows(start("clobber", (1,), rows=3, columns=4)) == [".xxo", "oxox", "xoxo"]
     assert rows(start("breakthrough"))[0] == "x" * 8 and rows(start("breakthrough"))[-1] == "o" * 8
+    # A row's label is one sign, a digit up to the ninth.
+    assert rows(start("breakthrough", rows=11, columns=3)) == ["xxx"] * 2 + ["..."] * 7 + ["ooo"] * 2
     assert (
         rows(start("amazons", board_size=6))[0] == ".x..x."
         and rows(start("amazons", board_size=6))[5] == ".o..o."

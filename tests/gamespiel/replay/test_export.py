@@ -9,6 +9,7 @@ import pytest
 
 from gamespiel.cli import main
 from gamespiel.records import write_records
+from gamespiel.replay.export import rows as rows_of
 from tests.gamespiel.replay.games import record
 
 
@@ -24,6 +25,15 @@ def test_a_row_per_legal_turn(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert rows[0]["result"] == "win" and rows[-1]["result"] == "loss"
     assert main(["export", str(games), "--output", str(out), "--result", "loss"]) == 0
     assert len(out.read_text(encoding="utf-8").splitlines()) == 1
+
+
+def test_replies_that_were_refused_are_no_rows() -> None:
+    """Given up at the first position, there is no history; and a server may keep the names to itself."""
+    for names in (None, ["x"]):
+        row = record([9, 9, 9], game="tic_tac_toe")
+        assert row["history"] == []
+        row["turns"] = [{**turn, "names": names, "action": None} for turn in row["turns"]]
+        assert list(rows_of([row])) == []
 
 
 def test_datasets_reads_it(tmp_path: Path) -> None:

@@ -75,6 +75,22 @@ def test_the_page_is_whole_and_no_text_escapes_its_data() -> None:
     assert len(names) == 5 and all(names)  # each control says what it does
 
 
+@pytest.mark.parametrize(("largest", "kept"), [(1, 1), (10**6, 3)])
+def test_a_page_has_a_largest_size(
+    largest: int,
+    kept: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("gamespiel.replay.page.LARGEST", largest)
+    rows = [record([], seed=seed, game="kuhn_poker") for seed in range(3)]
+    games, out = write_records(tmp_path / "games.jsonl", rows), tmp_path / "page.html"
+    assert main(["replay", str(games), "--html", str(out)]) == 0
+    assert len(data_of(out.read_text(encoding="utf-8"))) == kept
+    assert ("shows the first 1 of 3 episodes" in capsys.readouterr().out) == (kept == 1)
+
+
 def test_traces_are_their_texts() -> None:
     turn = {"observation": "What does it print?", "legal_actions": [], "names": None, "action": None,
             "answer": "42", "probabilities": None, "value": 0.5, "reward": 1.0}  # fmt: skip

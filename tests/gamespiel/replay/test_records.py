@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
+import numpy as np
 import pytest
 
-from gamespiel.config import saved_config
+from gamespiel.agents.decoding.text import Reply
+from gamespiel.agents.rollout import Episode, Turn
+from gamespiel.config import resolve, saved_config
 from gamespiel.errors import InvalidValueError
 from gamespiel.evaluation import evaluate
 from gamespiel.options import EvalOptions
-from gamespiel.records import add_records, read_records, variant_of, write_records
+from gamespiel.records import add_records, read_records, records, variant_of, write_records
 from gamespiel.replay.page import shown
+from task_gym.contract import ILLEGAL_REWARD
 from tests.gamespiel.conftest import finished, one_thread
 from tests.gamespiel.runs import STEPS, quiet
 
@@ -63,6 +69,21 @@ def test_an_evaluation_keeps_all(finished: Path, tmp_path: Path) -> None:
             check(row)
             assert row["player"] == options.player
             assert all((turn["probabilities"] is None) == (agent is not None) for turn in row["turns"])
+
+
+def test_a_game_given_up_at_the_first_position() -> None:
+    config = resolve(overrides=[("env.game", "tic_tac_toe"), ("env.opponent", "first")]).env
+    nothing = np.ones(0, dtype=bool)
+    turns = [
+        Turn("?", nothing, -1, math.nan, math.nan, math.nan, ILLEGAL_REWARD, Reply("none", (1,), False))
+        for _ in range(3)
+    ]
+    env = gym.make("GameSpiel-v0", game="tic_tac_toe", opponent="first")
+    env.reset(seed=0)
+    *_, info = [env.step(9) for _ in turns][-1]
+    (row,) = records([Episode(0, 0, info, turns, "over")], config, "me")
+    assert [turn["action"] for turn in row["turns"]] == [None] * 3
+    assert all(turn["legal_actions"] == list(range(9)) and turn["names"] for turn in row["turns"])
 
 
 def test_later_steps_are_replaced(tmp_path: Path, finished: Path) -> None:

@@ -55,6 +55,16 @@ def test_the_end_of_input_gives_up_and_shows_the_moves_so_far(console: Console) 
     assert len([line for line in shown.split("transcript")[1].splitlines() if line[:1].isdigit()]) == 2
 
 
+def test_opponents_of_the_configuration(console: Console) -> None:
+    mixed, found = env_of(game="kuhn_poker", opponent="{random: 0.5, first: 0.5}"), set()
+    for seed in range(12):
+        found.add(play(mixed, seed=seed, console=console, read=typed("00"))["opponent"])
+    assert found == {"random", "first"}
+    alone = env_of(game="kuhn_poker", opponent="self")
+    assert play(alone, seed=0, console=console, read=typed("00"))["opponent"] == "random"
+    assert "you play against random" in " ".join(printed(console).split())
+
+
 def test_simultaneous_and_long_menus(console: Console) -> None:
     play(env_of(game="goofspiel"), seed=3, console=console, read=typed(["4"]))
     play(env_of(game="amazons"), seed=0, console=console, read=typed(["moves"]))
