@@ -167,7 +167,7 @@ def _play(
             return
         record = play(address)
         if record.get("error_type") == _LOST:
-            raise EndpointError(record["error"])
+            raise EndpointError(str(record.get("error")))
         keep(address, record)
 
     failed: BaseException | None = None
@@ -246,7 +246,7 @@ def _kept(
 
 
 def _read(file: Path) -> dict[int, dict[str, Any]]:
-    """Returns the whole lines of a file by seed. The last one may have been cut by a kill, in mid-character."""
+    """Returns the whole lines of a file by seed. A kill may have cut the last one, in mid-character."""
     played = {}
     whole, _, cut = file.read_bytes().rpartition(b"\n")
     for line in whole.splitlines():
