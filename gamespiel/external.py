@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -14,6 +15,7 @@ from typing import Any
 
 from rich.console import Console
 
+from game_gym.upstream_texts import VARIABLE
 from gamespiel.config import Config, InvalidValueError, require_built, to_dict
 from gamespiel.endpoints.chat import Chat, EndpointError, Sampling, Usage, parse_endpoint
 from gamespiel.evaluation import place
@@ -24,6 +26,7 @@ from gamespiel.report.endpoints import endpoint_table, rows_of
 from gamespiel.report.progress import progress
 from gamespiel.report.results import reserved, write_json
 from task_gym.errors import BackendError
+from task_gym.files import write_atomically
 from task_gym.remote import Failure, connect, read_settings
 
 Play = Callable[[Address], dict[str, Any]]
@@ -53,11 +56,10 @@ def evaluate_endpoint(options: EvalOptions, console: Console | None = None) -> d
     play = _there(options, config, chat) if options.whole_game else _here(options, config, chat)
     addresses = kind.addresses(config.env, options.num_episodes, config.run.seed)
     question = _question(options, config, chat)
+    first = options.output or place(kind.file_label(config.env, question["games"]), options)
     with (
-        reserved(
-            question, place(kind.file_label(config.env, question["games"]), options), options.output
-        ) as path,
-        _kept(question, path, options.resume, console) as (played, keep),
+        reserved(question, first, options.output) as path,
+        _kept(question, first, options.resume, path, len(addresses), console) as (played, keep),
     ):
         left = [address for address in addresses if address.seed not in played]
         with progress(console, f"playing {len(left):,} {kind.unit}", len(left)) as on_step:
@@ -87,11 +89,14 @@ def _question(options: EvalOptions, config: Config, chat: Chat) -> dict[str, Any
     made = kind.make_reply_env(dataclasses.replace(local, decode="text"))
     tasks = kind.tasks(made)
     made.close()
+    words = None if options.whole_game else os.environ.get(VARIABLE)  # a server has its own
     return {
         "agent": str(chat.endpoint),
         "by": "evaluate of a server" if options.whole_game else "evaluate",
         "temperature": options.temperature,
         "max_new_tokens": options.max_new_tokens,
+        "episode_s": options.episode_s,
+        "words": words and str(Path(words).resolve()),
         "seed": config.run.seed,
         "num_episodes": options.num_episodes,
         "env": to_dict(dataclasses.replace(config, env=env))["env"],
@@ -167,7 +172,7 @@ def _play(
             return
         record = play(address)
         if record.get("error_type") == _LOST:
-            raise EndpointError(record["error"])
+            raise EndpointError(str(record.get("error")))
         keep(address, record)
 
     failed: BaseException | None = None
@@ -189,20 +194,29 @@ def _play(
 
 @contextmanager
 def _kept(
-    question: Mapping[str, Any], path: Path, resume: bool, console: Console
+    question: Mapping[str, Any], first: Path, resume: bool, results: Path, count: int, console: Console
 ) -> Iterator[tuple[dict[int, dict[str, Any]], Callable[[Address, dict[str, Any]], None]]]:
     """Yields the episodes that were played before, by seed, and the function that keeps another one.
 
-    The file's name has the question in it, so it is found again. It is removed if nothing was played.
+    The file's name has the question in it, so it is found again, whatever number the results' file has: a
+    kill leaves an empty one behind. It is removed if nothing was played.
+
+    Args:
+        question: The results without their values.
+        first: The first choice of the results' file.
+        resume: Whether what was played before counts.
+        results: The results' file.
+        count: Number of episodes of the evaluation.
+        console: Where it is said.
 
     Raises:
         InvalidValueError: there are such episodes, and ``resume`` is not set; or there are none, and it is.
     """
     text = json.dumps(question, sort_keys=True, ensure_ascii=False)
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
-    file = path.with_name(f"{path.stem}-{digest}.jsonl")
+    file = first.with_name(f"{first.stem}-{digest}.jsonl")
     played: dict[int, dict[str, Any]] = _read(file) if file.exists() else {}
-    finished = path.exists() and path.stat().st_size > 0
+    finished = len(played) >= count and results.exists() and results.stat().st_size > 0
     if played and not resume and not finished:
         raise InvalidValueError(
             f"{file} has {len(played)} episodes of this evaluation: --resume plays the rest; remove the file "
@@ -218,8 +232,9 @@ def _kept(
     lock = threading.Lock()
 
     def keep(address: Address, record: dict[str, Any]) -> None:
-        line = json.dumps({"seed": address.seed, "task_id": address.task_id, **record}, ensure_ascii=False)
-        with lock, file.open("a", encoding="utf-8") as out:
+        line = json.dumps({**record, "seed": address.seed, "task_id": address.task_id}, ensure_ascii=False)
+        # In JSON, a lone surrogate is written as Python's backslash replacement writes it.
+        with lock, file.open("a", encoding="utf-8", errors="backslashreplace") as out:
             out.write(line + "\n")
             played[address.seed] = record
 
@@ -236,14 +251,14 @@ def _kept(
 
 
 def _read(file: Path) -> dict[int, dict[str, Any]]:
-    """Returns the whole lines of a file by seed. The last one may have been cut by a kill."""
+    """Returns the whole lines of a file by seed. A kill may have cut the last one, in mid-character."""
     played = {}
-    lines = file.read_text(encoding="utf-8").split("\n")
-    for line in lines[:-1]:
+    whole, _, cut = file.read_bytes().rpartition(b"\n")
+    for line in whole.splitlines():
         record = json.loads(line)
         played[int(record["seed"])] = record
-    if lines[-1]:
-        file.write_text("".join(f"{line}\n" for line in lines[:-1]), encoding="utf-8")
+    if cut:
+        write_atomically(file, f"{whole.decode()}\n" if whole else "")
     return played
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
@@ -23,6 +24,9 @@ BACKOFF = 0.5
 
 LONGEST = 30.0
 """The most seconds between two tries, also if the endpoint asks for more."""
+
+MOST = 16 << 20
+"""The most bytes of a response."""
 
 _PASSING = (408, 409, 425, 429)
 """Statuses below 500 after which a request is tried again."""
@@ -52,12 +56,18 @@ class Endpoint:
         try:
             parts = urlsplit(self.base_url)
             good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        except (ValueError, AttributeError, TypeError):  # a port that is no number, or no text
+            httpx.URL(self.base_url)
+        except (ValueError, AttributeError, TypeError, httpx.InvalidURL):  # a wrong port, or no text
             good = False
         if not good or not isinstance(self.model, str) or not self.model:
             raise ArgumentError(
                 f"endpoint: model {self.model!r:.80} at {self.base_url!r:.200} was given, allowed: a model's "
                 "name and an address, as 'http://127.0.0.1:8000/v1'"
+            )
+        if not all("!" <= sign <= "~" for sign in self.api_key):  # the client would show it in its error
+            raise ArgumentError(
+                f"endpoint: the key for {self.base_url:.200} has a space, a line end or another character "
+                "that is not allowed in a header"
             )
         object.__setattr__(self, "base_url", self.base_url.rstrip("/"))
 
@@ -123,18 +133,24 @@ def parse_endpoint(text: str) -> Endpoint:
 def key_for(base_url: str) -> str:
     """Returns the key in the environment: ``CHUTES_API_KEY`` for hosts of chutes.ai, else ``OPENAI_API_KEY``.
 
-    A key goes to the hosts that it was made for, also if somebody else chooses the address.
+    So ``OPENAI_API_KEY`` goes to whatever other host the user names.
     """
     return chutes_key(base_url) or ("" if _is_chutes(base_url) else os.environ.get("OPENAI_API_KEY", ""))
 
 
 def chutes_key(base_url: str) -> str:
-    """Returns ``CHUTES_API_KEY`` of the environment for hosts of chutes.ai; "" for other hosts."""
+    """Returns ``CHUTES_API_KEY`` of the environment for hosts of chutes.ai; "" for other hosts.
+
+    It goes to the hosts that it was made for, also if somebody else chooses the address.
+    """
     return os.environ.get("CHUTES_API_KEY", "") if _is_chutes(base_url) else ""
 
 
 def _is_chutes(base_url: str) -> bool:
-    host = urlsplit(base_url).hostname or ""
+    try:
+        host = urlsplit(base_url).hostname or ""
+    except ValueError:  # no address
+        return False
     return host == "chutes.ai" or host.endswith(".chutes.ai")
 
 
@@ -202,27 +218,47 @@ class Chat:
         pause = BACKOFF * 2 ** (tried - 1)
         try:
             limits = httpx.Timeout(timeout, connect=min(10.0, timeout))
-            response = self._client.post(
-                f"{self.endpoint.base_url}/chat/completions", json=body, timeout=limits
-            )
+            address, ends = f"{self.endpoint.base_url}/chat/completions", time.monotonic() + timeout
+            with self._client.stream("POST", address, json=body, timeout=limits) as response:
+                content = _content(response, ends)
         except httpx.TimeoutException:
             return f"it did not answer in {timeout:.0f} s", None, pause
         except httpx.TransportError as error:
             return f"it cannot be reached: {error}", None, pause
         except httpx.HTTPError as error:
             return f"it cannot be read: {error}", None, pause
+        except (httpx.InvalidURL, UnicodeError) as error:
+            raise EndpointError(f"endpoint {self.endpoint.base_url}: it cannot be asked: {error}") from error
+        if content is None:
+            return f"it sent more than {MOST} bytes", None, pause
         if response.status_code in _PASSING or response.status_code >= 500:
             return f"it answered with status {response.status_code}", None, _retry_after(response, pause)
         if response.status_code != 200:
             raise EndpointError(
                 f"endpoint {self.endpoint.base_url}: it refuses the request with status "
-                f"{response.status_code}: {_reason(response)}"
+                f"{response.status_code}: {_reason(content)}"
             )
         try:
-            text, usage = _read(response.json())
-        except (ValueError, KeyError, IndexError, TypeError) as error:
+            text, usage = _read(json.loads(content))
+        except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             return f"it sent no completion: {error!r:.100}", None, pause
         return text, usage, 0.0
+
+
+def _content(response: httpx.Response, ends: float) -> bytes | None:
+    """Returns a response's content; None if it has more than ``MOST`` bytes.
+
+    Raises:
+        httpx.TimeoutException: it is not there in time. The client's own limit is between two pieces.
+    """
+    content = bytearray()
+    for piece in response.iter_bytes():
+        content += piece
+        if len(content) > MOST:
+            return None
+        if time.monotonic() > ends:
+            raise httpx.ReadTimeout("the response is too slow")
+    return bytes(content)
 
 
 def _read(body: Any) -> tuple[str, Usage]:
@@ -230,20 +266,21 @@ def _read(body: Any) -> tuple[str, Usage]:
     if text is not None and not isinstance(text, str):
         raise ValueError(f"content {text!r:.60}")
     counts = [counted.get(name) or 0 for name in ("prompt_tokens", "completion_tokens")]
-    return (text or "").strip(), Usage(int(counts[0]), int(counts[1]), 1)
+    text = (text or "").encode("utf-8", "replace").decode()  # JSON can contain lone surrogates, UTF-8 cannot
+    return text.strip(), Usage(int(counts[0]), int(counts[1]), 1)
 
 
 def _retry_after(response: httpx.Response, pause: float) -> float:
     """Returns the seconds that a response asks to wait, at least ``pause``."""
     try:
-        return max(float(response.headers.get("retry-after", 0)), pause)
+        return max(pause, float(response.headers.get("retry-after", 0)))  # in this order, for "nan"
     except ValueError:  # a date
         return pause
 
 
-def _reason(response: httpx.Response) -> str:
+def _reason(content: bytes) -> str:
     try:
-        error = response.json()["error"]
+        error = json.loads(content)["error"]
         return f"{error.get('message', error) if isinstance(error, dict) else error!s:.300}"
-    except (ValueError, KeyError, TypeError):
-        return f"{' '.join(response.text.split()):.300}"
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return f"{' '.join(content.decode(errors='replace').split()):.300}"

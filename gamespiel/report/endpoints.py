@@ -53,14 +53,14 @@ def rows_of(
     """
     found: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
-        for name in [] if "error" in record else groups(record):
+        for name in [] if _failed(record) else groups(record):
             found.setdefault(name, []).append(record)
     parts = {name: own for name, own in sorted(found.items()) if len(own) < len(records)}
     return {name: _row(own) for name, own in {**parts, "all": list(records)}.items()}
 
 
 def _row(records: Sequence[Mapping[str, Any]]) -> Row:
-    played = [record for record in records if "error" not in record]
+    played = [record for record in records if not _failed(record)]
     scores = [float(record["score"]) for record in played]
     success = sum(bool(record["success"]) for record in played)
     return Row(
@@ -71,6 +71,11 @@ def _row(records: Sequence[Mapping[str, Any]]) -> Row:
         given_up=_total(played, "given_up"),
         refused=_total(played, "refused_replies"),
     )
+
+
+def _failed(record: Mapping[str, Any]) -> bool:
+    """Returns whether an episode has a reason why its score does not count; null is none."""
+    return record.get("error") is not None
 
 
 def _total(records: Sequence[Mapping[str, Any]], name: str) -> int | None:

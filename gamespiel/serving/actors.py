@@ -119,7 +119,9 @@ class Actor(Generic[E]):
             _check_number(name, value)
         if max_tokens is not None:
             check_whole("max_tokens", max_tokens, 1 << 31, ArgumentError)
-        key = api_key if isinstance(api_key, str) else chutes_key(str(base_url))
+        if not isinstance(api_key, str | None):
+            raise ArgumentError("api_key: no text was given, allowed: None or a text")
+        key = chutes_key(str(base_url)) if api_key is None else api_key
         sampling = Sampling(temperature=temperature, max_tokens=max_tokens)
         chat = Chat(Endpoint(model, base_url, key), sampling)
         try:

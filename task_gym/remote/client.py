@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from task_gym.errors import ArgumentError
 from task_gym.remote.protocol import Failure
 from task_gym.remote.settings import TOKEN, Settings
 
@@ -41,6 +42,8 @@ def _load(url: str) -> Any:
     env = load_env(mode="url", base_url=url, env_type_override="function_based")
     token = os.environ.get(TOKEN)
     if token:
+        if not all("!" <= sign <= "~" for sign in token):  # httpx would show it in its error
+            raise ArgumentError(f"{TOKEN}: it has a space, a line end or another character of no header")
         # affinetes has no argument for headers, and would log a token that is part of the address.
         env._backend._http_executor.client.headers["Authorization"] = f"Bearer {token}"
     return env

@@ -107,9 +107,17 @@ def read_result(response: Any) -> Mapping[str, Any]:
         isinstance(score, bool) or not isinstance(score, (int, float)) or not 0 <= score <= 1
     ):
         raise Failure("broken", f"the score is no number in [0, 1]: {score!r:.80}")
-    if not isinstance(response.get("extra", {}), dict):
-        raise Failure("broken", f"extra is no object: {response['extra']!r:.80}")
-    return response
+    if error is None and not isinstance(response.get("success"), bool):
+        raise Failure("broken", f"success is no boolean: {response.get('success')!r:.80}")
+    extra = response.get("extra", {})
+    if not isinstance(extra, dict):
+        raise Failure("broken", f"extra is no object: {extra!r:.80}")
+    usage = extra.get("usage") or {}
+    if not isinstance(usage, dict) or not all(
+        usage.get(name) is None or type(usage[name]) is int for name in ("prompt_tokens", "completion_tokens")
+    ):
+        raise Failure("broken", f"the usage is no object with counts: {usage!r:.80}")
+    return {**response, "extra": extra}
 
 
 def _check_error(info: Mapping[str, Any]) -> None:

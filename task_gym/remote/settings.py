@@ -123,8 +123,9 @@ def refuse_settings(given: Mapping[str, Any]) -> None:
     """Raises ArgumentError if a local backend is given an argument of the backend "affinetes"."""
     for name, value in _known(given).items():
         if value != DEFAULTS[name]:
+            shown = "a value" if name == "env_vars" else repr(value)  # which may be secret
             raise ArgumentError(
-                f"{name}: {value!r} was given with backend 'local', allowed: with backend 'affinetes' only"
+                f"{name}: {shown} was given with backend 'local', allowed: with backend 'affinetes' only"
             )
 
 

@@ -63,6 +63,7 @@ from tests.game_gym.play import LEDUC, make
             "timeout: 0 was given, allowed: a number of seconds above 0",
         ),
         ({"base_url": "http://x"}, ArgumentError, "with backend 'local', allowed: with backend 'affinetes'"),
+        ({"env_vars": {"KEY": "s3cret"}}, ArgumentError, "env_vars: a value was given with backend 'local'"),
         ({"backend": "locl"}, ArgumentError, "did you mean 'local'"),
         ({"seeding": "openev"}, ArgumentError, "allowed: 'openenv', 'evaluate'; did you mean 'openenv'"),
         ({"rules": "yes"}, ArgumentError, "rules: 'yes' was given, allowed: True, False"),

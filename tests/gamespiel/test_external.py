@@ -81,6 +81,56 @@ def test_a_failure_keeps_what_was_played_and_resume_plays_the_rest(stub: ModelSt
     )
 
 
+def test_resume_after_a_kill(stub: ModelStub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    stub.faults = [None] * 8 + [status(401)]
+    with pytest.raises(EndpointError, match=r"are kept in"):
+        run(stub, tmp_path, concurrency=1, output=None)
+    (file,) = Path("runs").glob("*.jsonl")
+    place = file.with_name(file.name.replace(f"-{file.stem[-8:]}.jsonl", ".json"))
+    place.touch()  # a kill leaves the empty file by which the place of the results was reserved
+    with file.open("ab") as out:
+        out.write('{"seed": 1, "sco♠'.encode()[:-1])  # and a line that ends in mid-character
+    before = file.read_bytes().count(b"\n")
+    with pytest.raises(InvalidValueError, match=rf"has {before} episodes of this evaluation: --resume"):
+        run(stub, tmp_path, concurrency=1, output=None)
+    stub.asked.clear()
+    results = run(stub, tmp_path, concurrency=1, output=None, resume=True)
+    assert results["endpoint"]["all"]["episodes"] == 6
+    (resumed,) = Path("runs").glob("*.jsonl")
+    assert resumed == file and len(resumed.read_text().splitlines()) == 6
+    assert len({body["seed"] for body in stub.asked}) == 6 - before
+
+
+def test_results_of_another_evaluation_do_not_end_this_one(stub: ModelStub, tmp_path: Path) -> None:
+    run(stub, tmp_path, concurrency=1)
+    stub.faults = [None] * 8 + [status(401)]
+    with pytest.raises(EndpointError, match=r"are kept in"):
+        run(stub, tmp_path, concurrency=1, temperature=0.5)
+    stub.faults = []
+    with pytest.raises(InvalidValueError, match=r"episodes of this evaluation: --resume"):
+        run(stub, tmp_path, concurrency=1, temperature=0.5)
+
+
+def test_other_words_or_limits_are_another_evaluation(
+    stub: ModelStub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub.faults = [None] * 8 + [status(401)]
+    with pytest.raises(EndpointError, match=r"are kept in"):
+        run(stub, tmp_path, concurrency=1)
+    with pytest.raises(InvalidValueError, match=r"--resume: there is no"):
+        run(stub, tmp_path, concurrency=1, resume=True, episode_s=900.0)
+    agents = tmp_path / "agents"
+    agents.mkdir()
+    (agents / "leduc.py").write_text(
+        "class Leduc:\n    game_name = 'leduc_poker'\n    def get_rules(self): return 'Win.'\n"
+        "    def format_state(self, state, player_id): return 'A card.'\n"
+    )
+    monkeypatch.setenv("OPENSPIEL_AGENTS_PATH", str(agents))
+    with pytest.raises(InvalidValueError, match=r"--resume: there is no"):
+        run(stub, tmp_path, concurrency=1, resume=True)
+
+
 def test_an_endpoint_that_is_away_is_named(stub: ModelStub, tmp_path: Path) -> None:
     stub.faults = [status(503)] * 1000
     with pytest.raises(EndpointError, match=r"answered with status 503; 6 tries failed$"):

@@ -83,6 +83,60 @@ def test_time_limits(stub: ModelStub, monkeypatch: pytest.MonkeyPatch) -> None:
         chat.reply(SAID, 0, time.monotonic() - 1)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "null",
+        "[" * 200_000,
+        '{"choices": [{"message": null}]}',
+        '{"choices": [{"message": {"content": ["7"]}}]}',
+        '{"choices": [{"message": {"content": "7"}}], "usage": [1]}',
+        '{"choices": [{"message": {"content": "7"}}], "usage": "much"}',
+        '{"choices": [{"message": {"content": "7"}}], "usage": {"prompt_tokens": Infinity}}',
+    ],
+)
+def test_malformed_responses_are_tried_again(stub: ModelStub, body: str) -> None:
+    stub.faults = [lambda handler: handler.send(200, body)]
+    pauses: list[float] = []
+    chat = Chat(Endpoint("m", stub.url), sleep=pauses.append)
+    assert (chat.reply(SAID, 0, soon())[0], pauses) == ("7", [0.5])
+
+
+def test_lone_surrogates_are_replaced(stub: ModelStub) -> None:
+    said = '{"choices": [{"message": {"content": "\\ud800 7"}}]}'
+    stub.faults = [lambda handler: handler.send(200, said)]
+    assert Chat(Endpoint("m", stub.url)).reply(SAID, 0, soon())[0] == "? 7"
+
+
+def test_a_pause_that_is_no_number(stub: ModelStub) -> None:
+    stub.faults = [status(429, retry_after="nan"), status(429, retry_after="inf")]
+    pauses: list[float] = []
+    Chat(Endpoint("m", stub.url), sleep=pauses.append).reply(SAID, 0, soon())
+    assert pauses == [0.5, module.LONGEST]
+
+
+def test_endless_responses_are_given_up(stub: ModelStub, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(handler: Handler) -> None:
+        handler.send_response(200)
+        handler.send_header("content-length", "100")
+        handler.end_headers()
+        for _ in range(20):
+            handler.wfile.write(b" ")
+            handler.wfile.flush()
+            time.sleep(0.1)
+
+    stub.faults = [slow]
+    pauses: list[float] = []
+    chat = Chat(Endpoint("m", stub.url), Sampling(timeout=0.3), sleep=pauses.append)
+    began = time.monotonic()
+    assert chat.reply(SAID, 0, soon())[0] == "7"
+    assert pauses == [0.5] and time.monotonic() - began < 1.5
+    monkeypatch.setattr(module, "MOST", 1000)
+    stub.faults = [lambda handler: handler.send(200, completion("7" * 1000, 1))] * 6
+    with pytest.raises(EndpointError, match=r"it sent more than 1000 bytes; 6 tries failed"):
+        chat.reply(SAID, 0, soon())
+
+
 def test_content_may_be_missing(stub: ModelStub) -> None:
     stub.faults = [lambda handler: handler.send(200, completion(None, 3))]
     assert Chat(Endpoint("m", stub.url)).reply(SAID, 0, soon())[0] == ""
@@ -99,9 +153,19 @@ def test_names() -> None:
         "openai:m@ftp://h",
         "openai:m@http://",
         "openai:m@http://h:x",
+        "openai:m@http://[::1/v1",
+        "openai:m@http://h\x7f/v1",
     ):
         with pytest.raises(ArgumentError, match=r"endpoint: .* was given, allowed: "):
             parse_endpoint(wrong)
+
+
+def test_a_key_that_cannot_be_sent_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    for key in ("s3cret\n", "s3cret\u2013", "s3 cret"):
+        monkeypatch.setenv("OPENAI_API_KEY", key)
+        with pytest.raises(ArgumentError, match=r"the key for http://h/v1 has a space") as caught:
+            parse_endpoint("openai:m@http://h/v1")
+        assert "cret" not in str(caught.value)
 
 
 def test_a_key_goes_to_its_own_host_alone(monkeypatch: pytest.MonkeyPatch) -> None:

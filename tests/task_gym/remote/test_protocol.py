@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from game_gym.spec import choice_lines
 from task_gym.remote.breaker import Breaker
-from task_gym.remote.protocol import Failure, read_choices, read_reply
+from task_gym.remote.protocol import Failure, read_choices, read_reply, read_result
 
 GOOD = {"observation": "x", "reward": 1, "done": False, "truncated": False, "episode_id": "e", "info": {}}
 
@@ -55,6 +55,27 @@ def test_choices_are_read_back(actions: dict[int, str]) -> None:
     # The state may itself have such a block: the last one counts.
     text = f"Legal Actions:\n  5 -> no\n\nLegal Actions:\n{choice_lines(legal, names)}\n\nYour choice (x):"
     assert read_choices(text) == (legal, names)
+
+
+PLAYED = {"score": 1, "success": True}
+
+
+def test_results_of_whole_episodes() -> None:
+    assert read_result(PLAYED) == {**PLAYED, "extra": {}}
+    assert read_result({**PLAYED, "error": None})["score"] == 1
+    assert read_result({"error": "the model is away"})["extra"] == {}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"score": True}, {"score": 1.5}, {"score": float("nan")}, {"score": None}, {"success": None},
+        {"extra": []}, {"extra": {"usage": [1]}}, {"extra": {"usage": {"prompt_tokens": "many"}}},
+    ],
+)  # fmt: skip
+def test_results_that_are_none(wrong: dict[str, Any]) -> None:
+    with pytest.raises(Failure):
+        read_result({**PLAYED, **wrong})
 
 
 @pytest.mark.parametrize(
