@@ -211,7 +211,7 @@ class Docked(Connection):
 
     def evaluate(self, limit: float, **arguments: Any) -> Mapping[str, Any]:
         """Plays a whole episode with a model, in a new container if the one before has died."""
-        return self._answered(lambda inner: inner.evaluate(limit, **arguments))
+        return self._answered(lambda inner: inner.evaluate(limit, **arguments), repeats=False)
 
     def stop(self, episode: str) -> None:
         """Abandons an episode."""
@@ -222,15 +222,25 @@ class Docked(Connection):
         """Makes connections anew."""
         self._inner = {}
 
-    def _answered(self, call: Callable[[Connection], T]) -> T:
-        """Returns the result of a call that may be repeated in a new container."""
+    def _answered(self, call: Callable[[Connection], T], repeats: bool = True) -> T:
+        """Returns the result of a call that may be made again in a new container.
+
+        Args:
+            call: The call.
+            repeats: Whether it may also be made again in the same one, which only was too slow.
+        """
+        failed: Failure | BackendError | None = None
         if not self._lost:
             try:
                 return self._noted(call)
-            except (Failure, BackendError):
+            except (Failure, BackendError) as error:
                 if not self._lost:
                     raise
+                failed = error
+        lost = self._lost
         self._replace()
+        if failed is not None and not repeats and self._use.url() == lost:
+            raise failed
         return self._noted(call)
 
     def _replace(self) -> None:

@@ -43,7 +43,7 @@ class Use:
     def __init__(self, container: Container) -> None:
         self._container = container
         self._mutex = threading.Lock()
-        self._held: tuple[int, str] | None = None  # the lock file, and the container's name
+        self._held: tuple[int, str, str] | None = None  # the lock file, its path, and the container's name
         self._url = ""
 
     def url(self, lost: str = "") -> str:
@@ -85,11 +85,10 @@ class Use:
         try:
             sweep(engine)
             filters = {"label": [f"{LABEL}={machine()}", f"{GROUP}={self._group}"]}
-            for found in engine.containers.list(all=True, filters=filters):
-                if found.status == "running":
-                    self._hold(found.labels[LOCK], found.name)
+            for found in engine.containers.list(all=True, filters=filters, ignore_removed=True):
+                if found.status == "running" and self._hold(found.labels[LOCK], found.name):
                     return _connect(self._container, found.name)
-                _remove(found)
+                remove(found)
             return ""
         finally:
             engine.close()
@@ -113,36 +112,54 @@ class Use:
             restart_policy={"Name": "no"},
         )
 
-    def _hold(self, path: str, name: str) -> None:
-        if self._held is not None:
-            os.close(self._held[0])
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    def _hold(self, path: str, name: str) -> bool:
+        """Holds a lock file in place of the one before; returns False if its container is being removed."""
+        try:
+            descriptor = os.open(path, os.O_RDWR)
+        except FileNotFoundError:
+            return False
         fcntl.flock(descriptor, fcntl.LOCK_SH)
-        self._held = descriptor, name
+        if os.fstat(descriptor).st_nlink == 0:  # who removes a container removes the file under the lock
+            os.close(descriptor)
+            return False
+        before, self._held = self._held, (descriptor, path, name)
+        if before is not None:
+            os.close(before[0])
+        return True
+
+    def inherit(self) -> None:
+        """Makes a forked child a user of its own: the lock that it inherits is one with its parent's."""
+        self._mutex = threading.Lock()
+        if self._held is not None:
+            descriptor, path, name = self._held
+            self._held = None
+            os.close(descriptor)  # which leaves the parent's lock as it is
+            if not self._hold(path, name):
+                self._url = ""
 
     def release(self) -> None:
         """Ends the use. The last user removes the container, without waiting for the watcher."""
         held, self._held, self._url = self._held, None, ""
         if held is None:
             return
-        descriptor, name = held
+        descriptor, path, name = held
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return  # others use it
         try:
             engine = engine_of(self._container.host)
-            for found in engine.containers.list(all=True, filters={"name": f"^{name}$"}):
-                _remove(found)
+            for found in engine.containers.list(all=True, filters={"name": f"^{name}$"}, ignore_removed=True):
+                remove(found)
             engine.close()
         except Exception as error:  # the watcher, or the next start, tries again
             logging.getLogger("task_gym.remote").warning("container %s stays for now: %s", name, error)
         finally:
+            Path(path).unlink(missing_ok=True)
             os.close(descriptor)
 
 
 _uses: dict[Container, Use] = {}
-_pid = os.getpid()
 
 
 def use_of(container: Container) -> Use:
@@ -152,20 +169,16 @@ def use_of(container: Container) -> Use:
 
 @atexit.register
 def _at_exit() -> None:
-    if os.getpid() == _pid:  # a forked child's locks are its parent's too
-        for use in list(_uses.values()):
-            use.release()
+    for use in list(_uses.values()):
+        use.release()
 
 
-def _forget() -> None:
-    global _pid
-    _pid = os.getpid()
+def _inherit() -> None:
     for use in _uses.values():
-        # The descriptor stays open: the lock lives as long as any process has it.
-        use._mutex = threading.Lock()
+        use.inherit()
 
 
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_inherit)
 
 
 def engine_of(host: str | None) -> Any:
@@ -195,9 +208,10 @@ def _library() -> Any:
 def sweep(engine: Any) -> list[str]:
     """Removes this machine's containers that no living process uses; returns their names."""
     removed = []
-    for found in engine.containers.list(all=True, filters={"label": f"{LABEL}={machine()}"}):
+    filters = {"label": f"{LABEL}={machine()}"}
+    for found in engine.containers.list(all=True, filters=filters, ignore_removed=True):
         if is_free(found.labels.get(LOCK, "")):
-            _remove(found)
+            remove(found)
             removed.append(str(found.name))
     return removed
 
@@ -226,10 +240,14 @@ def machine() -> str:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         boot = ""
-    return hashlib.sha256(f"{socket.gethostname()} {boot} {tempfile.gettempdir()}".encode()).hexdigest()[:16]
+    folder = tempfile.gettempdir()
+    place = os.stat(folder)  # which differs between the /tmp of a container or service and this one
+    text = f"{socket.gethostname()} {boot} {folder} {place.st_dev} {place.st_ino}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _remove(container: Any) -> None:
+def remove(container: Any) -> None:
+    """Removes a container, which others may be removing too."""
     docker = _library()
     try:
         container.remove(force=True, v=True)
@@ -244,9 +262,19 @@ def _remove(container: Any) -> None:
 def _alone(group: str) -> Iterator[None]:
     """Lets one process of a group at a time look for the container and start it."""
     path = Path(tempfile.gettempdir()) / f"gamespiel-{os.getuid()}-{group}.starting"
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                break
+        except FileNotFoundError:
+            pass  # the one before has removed the file, which others may make anew
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         path.unlink(missing_ok=True)

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from task_gym.errors import BackendError
-from task_gym.remote.docker import engine_of, is_free
+from task_gym.remote.docker import engine_of, is_free, remove
 
 PAUSE = 1.0
 """Seconds between two looks at the lock."""
@@ -22,8 +22,8 @@ def main(lock: str, name: str, host: str | None = None) -> None:
         engine = engine_of(host)
     except BackendError:  # without an engine there is no container
         return
-    for found in engine.containers.list(all=True, filters={"name": f"^{name}$"}):
-        found.remove(force=True, v=True)
+    for found in engine.containers.list(all=True, filters={"name": f"^{name}$"}, ignore_removed=True):
+        remove(found)
     engine.close()
 
 

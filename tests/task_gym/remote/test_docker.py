@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +20,7 @@ from task_gym.remote import Failure
 from task_gym.remote import connection as module
 from task_gym.remote.connection import Docked
 from task_gym.remote.settings import Container, Settings
-from tests.task_gym.remote.stub import Stub
+from tests.task_gym.remote.stub import Stub, slow
 
 docker = pytest.importorskip("task_gym.remote.docker")
 
@@ -36,8 +40,8 @@ class Engine:
         self.containers = self
         self._locks = locks
 
-    def list(self, all: bool, filters: dict[str, Any]) -> list[Any]:
-        assert all and filters == {"label": f"gamespiel={docker.machine()}"}
+    def list(self, all: bool, filters: dict[str, Any], ignore_removed: bool) -> list[Any]:
+        assert all and ignore_removed and filters == {"label": f"gamespiel={docker.machine()}"}
         return [self._container(name) for name in self.names]
 
     def _container(self, name: str) -> Any:
@@ -85,6 +89,81 @@ def test_processes_of_a_group_with_the_same_settings_share() -> None:
     assert docker.Use(Container("a/b", (("KEY", "1"),), "2g"))._group != same[0]
 
 
+def test_one_process_at_a_time_starts_a_container() -> None:
+    inside, most, lock = 0, 0, threading.Lock()
+
+    def enter() -> None:
+        nonlocal inside, most
+        for _ in range(20):
+            with docker._alone("test-of-alone"):
+                with lock:
+                    inside += 1
+                    most = max(most, inside)
+                time.sleep(0.001)
+                with lock:
+                    inside -= 1
+
+    threads = [threading.Thread(target=enter) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == 1
+
+
+def test_a_container_that_is_being_removed_is_not_used(tmp_path: Path) -> None:
+    use, path = docker.Use(Container("a/b")), tmp_path / "x.lock"
+    assert not use._hold(str(path), "x")  # its watcher has removed the file
+    path.touch()
+    remover = os.open(path, os.O_RDWR)
+    fcntl.flock(remover, fcntl.LOCK_EX)
+    found: list[bool] = []
+    thread = threading.Thread(target=lambda: found.append(use._hold(str(path), "x")))
+    thread.start()
+    time.sleep(0.1)
+    path.unlink()
+    os.close(remover)
+    thread.join()
+    assert found == [False] and use._held is None
+
+
+FORK = """
+import os, sys
+from task_gym.remote import docker
+from task_gym.remote.settings import Container
+
+removed = []
+docker.engine_of = lambda host: removed.append(host)
+use = docker.use_of(Container("a/b"))
+assert use._hold(sys.argv[1], "x")
+child = os.fork()
+if child == 0:
+    use.release()
+    os._exit(len(removed))
+assert os.waitpid(child, 0)[1] == 0, "the child removed its parent's container"
+assert not docker.is_free(sys.argv[1])
+ready, go = os.pipe(), os.pipe()
+child = os.fork()
+if child == 0:
+    os.write(ready[1], b"1")
+    os.read(go[0], 1)
+    use.release()
+    os._exit(len(removed))
+os.read(ready[0], 1)
+use.release()
+assert not removed, "the parent removed its child's container"
+os.write(go[1], b"1")
+assert os.waitpid(child, 0)[1] >> 8 == 1, "the last user did not remove it"
+"""
+
+
+def test_a_forked_child_is_a_user_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "x.lock"
+    path.touch()
+    subprocess.run([sys.executable, "-c", FORK, str(path)], check=True, timeout=60)
+    assert not path.exists()
+
+
 class Uses:
     """Stands for a container that is replaced by the next address when it is lost."""
 
@@ -120,3 +199,17 @@ def test_a_dead_container_is_replaced_at_the_next_reset(monkeypatch: pytest.Monk
     docked._inner[second.url].forget()
     with pytest.raises(Failure, match=r"no engine answers"):  # which ends one episode
         docked.reset(task_id=0)
+
+
+def test_a_whole_episode_that_is_too_slow_is_not_played_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("affinetes")
+    server = Stub()
+    docked = Docked(Settings("", 2.0, Container("a/b")))
+    docked._use = SimpleNamespace(url=lambda lost="": server.url)  # type: ignore[assignment]
+    docked.reset(task_id=0)  # the client is loaded with the first call
+    server.faults = [slow]
+    with pytest.raises(Failure, match=r"did not answer evaluate in 1 s"):
+        docked.evaluate(1.0, task_id=0)
+    assert server.calls == ["reset", "evaluate"]
+    server.shutdown()
+    server.server_close()
