@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -14,6 +15,7 @@ from typing import Any
 
 from rich.console import Console
 
+from game_gym.upstream_texts import VARIABLE
 from gamespiel.config import Config, InvalidValueError, require_built, to_dict
 from gamespiel.endpoints.chat import Chat, EndpointError, Sampling, Usage, parse_endpoint
 from gamespiel.evaluation import place
@@ -87,11 +89,14 @@ def _question(options: EvalOptions, config: Config, chat: Chat) -> dict[str, Any
     made = kind.make_reply_env(dataclasses.replace(local, decode="text"))
     tasks = kind.tasks(made)
     made.close()
+    words = None if options.whole_game else os.environ.get(VARIABLE)  # a server has its own
     return {
         "agent": str(chat.endpoint),
         "by": "evaluate of a server" if options.whole_game else "evaluate",
         "temperature": options.temperature,
         "max_new_tokens": options.max_new_tokens,
+        "episode_s": options.episode_s,
+        "words": words and str(Path(words).resolve()),
         "seed": config.run.seed,
         "num_episodes": options.num_episodes,
         "env": to_dict(dataclasses.replace(config, env=env))["env"],

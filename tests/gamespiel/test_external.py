@@ -112,6 +112,25 @@ def test_results_of_another_evaluation_do_not_end_this_one(stub: ModelStub, tmp_
         run(stub, tmp_path, concurrency=1, temperature=0.5)
 
 
+def test_other_words_or_limits_are_another_evaluation(
+    stub: ModelStub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub.faults = [None] * 8 + [status(401)]
+    with pytest.raises(EndpointError, match=r"are kept in"):
+        run(stub, tmp_path, concurrency=1)
+    with pytest.raises(InvalidValueError, match=r"--resume: there is no"):
+        run(stub, tmp_path, concurrency=1, resume=True, episode_s=900.0)
+    agents = tmp_path / "agents"
+    agents.mkdir()
+    (agents / "leduc.py").write_text(
+        "class Leduc:\n    game_name = 'leduc_poker'\n    def get_rules(self): return 'Win.'\n"
+        "    def format_state(self, state, player_id): return 'A card.'\n"
+    )
+    monkeypatch.setenv("OPENSPIEL_AGENTS_PATH", str(agents))
+    with pytest.raises(InvalidValueError, match=r"--resume: there is no"):
+        run(stub, tmp_path, concurrency=1, resume=True)
+
+
 def test_an_endpoint_that_is_away_is_named(stub: ModelStub, tmp_path: Path) -> None:
     stub.faults = [status(503)] * 1000
     with pytest.raises(EndpointError, match=r"answered with status 503; 6 tries failed$"):
