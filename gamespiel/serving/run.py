@@ -32,7 +32,11 @@ def serve(options: ServeOptions) -> None:
     listening = _listen(options)
     shown = f"[{options.host}]" if ":" in options.host else options.host
     if not os.environ.get(TOKEN):
-        print(f"no token: whoever reaches this address can play; {TOKEN} sets one", file=sys.stderr)
+        print(
+            "no token: whoever reaches this address can play, and have requests sent from here (evaluate); "
+            f"{TOKEN} sets one",
+            file=sys.stderr,
+        )
     # Flushed, because a program that starts the server reads the port from this line.
     print(f"serving {options.env} on http://{shown}:{listening.getsockname()[1]}", flush=True)
     config = uvicorn.Config(

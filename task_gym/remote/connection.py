@@ -230,14 +230,15 @@ class Docked(Connection):
             repeats: Whether it may also be made again in the same one, which only was too slow.
         """
         failed: Failure | BackendError | None = None
-        if not self._lost:
+        lost = self._lost
+        if not lost:
             try:
                 return self._noted(call)
             except (Failure, BackendError) as error:
-                if not self._lost:
+                lost = self._lost
+                if not lost:
                     raise
                 failed = error
-        lost = self._lost
         self._replace()
         if failed is not None and not repeats and self._use.url() == lost:
             raise failed

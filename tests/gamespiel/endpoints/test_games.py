@@ -135,6 +135,9 @@ def test_refusals_of_evaluate(games: str) -> None:
     assert "did you mean 'opponent'" in refused(base_url="http://h/v1", oponent="random")
     assert "collect_logprobs: True was given" in refused(base_url="http://h/v1", collect_logprobs=True)
     assert "temperature: -1 was given" in refused(base_url="http://h/v1", temperature=-1)
+    assert "endpoint: model 'm' at 'http://[' was given" in refused(base_url="http://[")
+    assert "api_key: no text was given" in refused(base_url="http://h/v1", api_key=5)
+    assert "the key for http://h/v1 has a space" in refused(base_url="http://h/v1", api_key="k3y\n")
     assert "opponent: 'openai:m@http://h'" in refused(base_url="http://h/v1", opponent="openai:m@http://h")
 
 
