@@ -199,6 +199,7 @@ def test_a_dead_container_is_replaced_at_the_next_reset(monkeypatch: pytest.Monk
     docked._inner[second.url].forget()
     with pytest.raises(Failure, match=r"no engine answers"):  # which ends one episode
         docked.reset(task_id=0)
+<<<<<<< HEAD
 
 
 def test_a_whole_episode_that_is_too_slow_is_not_played_twice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,3 +213,20 @@ def test_a_whole_episode_that_is_too_slow_is_not_played_twice(monkeypatch: pytes
     assert server.calls == ["evaluate"]
     server.shutdown()
     server.server_close()
+||||||| 79b18b6
+=======
+
+
+def test_a_whole_episode_that_is_too_slow_is_not_played_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("affinetes")
+    server = Stub()
+    docked = Docked(Settings("", 2.0, Container("a/b")))
+    docked._use = SimpleNamespace(url=lambda lost="": server.url)  # type: ignore[assignment]
+    docked.reset(task_id=0)  # the client is loaded with the first call
+    server.faults = [slow]
+    with pytest.raises(Failure, match=r"did not answer evaluate in 1 s"):
+        docked.evaluate(1.0, task_id=0)
+    assert server.calls == ["reset", "evaluate"]
+    server.shutdown()
+    server.server_close()
+>>>>>>> rev2
