@@ -199,22 +199,6 @@ def test_a_dead_container_is_replaced_at_the_next_reset(monkeypatch: pytest.Monk
     docked._inner[second.url].forget()
     with pytest.raises(Failure, match=r"no engine answers"):  # which ends one episode
         docked.reset(task_id=0)
-<<<<<<< HEAD
-
-
-def test_a_whole_episode_that_is_too_slow_is_not_played_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("affinetes")
-    server = Stub()
-    server.faults = [slow]
-    docked = Docked(Settings("", 2.0, Container("a/b")))
-    docked._use = SimpleNamespace(url=lambda lost="": server.url)  # type: ignore[assignment]
-    with pytest.raises(Failure, match=r"did not answer evaluate in 0.5 s"):
-        docked.evaluate(0.5, task_id=0)
-    assert server.calls == ["evaluate"]
-    server.shutdown()
-    server.server_close()
-||||||| 79b18b6
-=======
 
 
 def test_a_whole_episode_that_is_too_slow_is_not_played_twice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,4 +213,3 @@ def test_a_whole_episode_that_is_too_slow_is_not_played_twice(monkeypatch: pytes
     assert server.calls == ["reset", "evaluate"]
     server.shutdown()
     server.server_close()
->>>>>>> rev2
