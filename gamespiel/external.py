@@ -17,7 +17,7 @@ from rich.console import Console
 
 from game_gym.upstream_texts import VARIABLE
 from gamespiel.config import Config, InvalidValueError, require_built, to_dict
-from gamespiel.endpoints.chat import Chat, EndpointError, Sampling, Usage, parse_endpoint
+from gamespiel.endpoints.chat import LOST, Chat, EndpointError, Sampling, Usage, parse_endpoint
 from gamespiel.evaluation import place
 from gamespiel.kinds import kind_of
 from gamespiel.kinds.base import Address, server_arguments
@@ -33,9 +33,6 @@ Play = Callable[[Address], dict[str, Any]]
 
 LATER = 60.0
 """Seconds that a server's answer may come after the episode's own time limit."""
-
-_LOST = "llm_failure"
-"""The ``error_type`` of an episode that an endpoint has failed."""
 
 
 def evaluate_endpoint(options: EvalOptions, console: Console | None = None) -> dict[str, Any]:
@@ -146,7 +143,7 @@ def _there(options: EvalOptions, config: Config, chat: Chat) -> Play:
             found = {"score": 0.0, "error": failure.sentence, "extra": {}}
         record = dict(found)
         if str(record.get("error", "")).startswith("[API_ERROR]"):  # upstream's, of games
-            record["error_type"] = _LOST
+            record["error_type"] = LOST
         return record
 
     return play
@@ -171,7 +168,7 @@ def _play(
         if stopped.is_set():
             return
         record = play(address)
-        if record.get("error_type") == _LOST:
+        if record.get("error_type") == LOST:
             raise EndpointError(str(record.get("error")))
         keep(address, record)
 

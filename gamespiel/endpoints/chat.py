@@ -28,6 +28,10 @@ LONGEST = 30.0
 MOST = 16 << 20
 """The most bytes of a response."""
 
+LOST, REFUSED = "llm_failure", "request_refused"
+"""The ``error_type`` of an episode whose endpoint has failed, and of one whose own request was refused."""
+_OWN_FAULT = (400, 413, 422)
+"""Status codes that a request gets for what is in it."""
 _PASSING = (408, 409, 425, 429)
 """Statuses below 500 after which a request is tried again."""
 
@@ -36,6 +40,10 @@ Message = dict[str, str]
 
 class EndpointError(BackendError):
     """An endpoint that cannot be reached, or that refuses a request."""
+
+
+class RefusedError(EndpointError):
+    """A request that this endpoint refuses for what is in it, such as a conversation beyond its context."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +193,8 @@ class Chat:
             deadline: When the reply must be there, in seconds of ``time.monotonic``.
 
         Raises:
-            EndpointError: the endpoint refuses the request, or is away after ``TRIES`` tries.
+            RefusedError: the endpoint refuses this request for what is in it.
+            EndpointError: the endpoint refuses requests, or is away after ``TRIES`` tries.
             TimeoutError: the deadline has passed.
         """
         for tried in range(1, TRIES + 1):
@@ -201,6 +210,13 @@ class Chat:
                 raise EndpointError(f"endpoint {self.endpoint.base_url}: {text}; {TRIES} tries failed")
             self._sleep(min(wait, LONGEST, max(deadline - time.monotonic(), 0.0)))
         raise AssertionError("the last try returns or raises")
+
+    def failure(self, error: EndpointError) -> str:
+        """Returns the type of a failure: "request_refused" ends one episode, "llm_failure" ends them all.
+
+        An endpoint that refuses its very first request refuses all of them.
+        """
+        return REFUSED if isinstance(error, RefusedError) and self.usage.requests else LOST
 
     def close(self) -> None:
         """Closes the connections."""
@@ -234,7 +250,7 @@ class Chat:
         if response.status_code in _PASSING or response.status_code >= 500:
             return f"it answered with status {response.status_code}", None, _retry_after(response, pause)
         if response.status_code != 200:
-            raise EndpointError(
+            raise (RefusedError if response.status_code in _OWN_FAULT else EndpointError)(
                 f"endpoint {self.endpoint.base_url}: it refuses the request with status "
                 f"{response.status_code}: {_reason(content)}"
             )

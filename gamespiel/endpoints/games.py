@@ -90,7 +90,7 @@ def play_game(chat: Chat, task: Task, seed: int, opponent: str, timeout: float =
     except TimeoutError:
         error = f"the game was not over after {timeout:g} s"
     except EndpointError as failure:
-        error, kind = str(failure), "llm_failure"
+        error, kind = str(failure), chat.failure(failure)
     ending = turn.ending
     score = 0.0 if ending is None or ending.score is None else ending.score
     returns = None if ending is None or speaker.gave_up else ending.returns

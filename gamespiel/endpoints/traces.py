@@ -33,7 +33,7 @@ def ask_trace(
     except TimeoutError:
         error, kind = f"there was no answer after {timeout:g} s", "timeout"
     except EndpointError as failure:
-        error = str(failure)
+        error, kind = str(failure), chat.failure(failure)
     if text is not None:
         _, _, _, _, info = env.step(text)
         score = float(info["score"])

@@ -16,7 +16,7 @@ from gamespiel.endpoints.chat import Chat, Endpoint
 from gamespiel.endpoints.conversation import visible
 from gamespiel.endpoints.games import play_game
 from gamespiel.endpoints.traces import ask_trace
-from tests.gamespiel.endpoints.models import ModelStub, chatty, recorded, status
+from tests.gamespiel.endpoints.models import Fault, ModelStub, chatty, recorded, status
 from tests.gamespiel.serving.servers import call, served
 from trace_gym.envs.text import CodeTraceEnv
 
@@ -83,9 +83,25 @@ def test_what_fails_is_an_error_and_keeps_what_was_said() -> None:
     assert "status 401" in result["error"]
     assert [m["role"] for m in result["extra"]["conversation"]] == ["system", "user", "assistant", "user"]
     assert len(result["extra"]["action_history"]) == 2  # the model's first move and the opponent's
+    assert result["error_type"] == "llm_failure"  # a key that is refused is so in every game
     with ModelStub(recorded) as stub:
         result = play_game(chat_with(stub), decode(LEDUC), 0, "first", timeout=0.0)
     assert result["error"] == "the game was not over after 0 s"
+
+
+@pytest.mark.parametrize(
+    ("faults", "kind"),
+    [([None, status(400)], "request_refused"), ([status(400)], "llm_failure")],
+)
+def test_a_conversation_that_is_refused_ends_its_own_game_alone(
+    faults: list[Fault | None], kind: str
+) -> None:
+    """As one beyond the model's context is. But who refuses the first request refuses them all."""
+    with ModelStub(recorded) as stub:
+        stub.faults = faults
+        result = play_game(chat_with(stub), decode(TABLE.index("hex") * 100_000_000), 0, "first")
+    assert "status 400" in result["error"]
+    assert result["error_type"] == kind
 
 
 def test_what_the_conversation_keeps_of_a_reply() -> None:
