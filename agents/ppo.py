@@ -127,15 +127,10 @@ class LLMPPO(OnPolicyAlgorithm):
             supported_action_spaces=(spaces.Discrete, spaces.Text),
         )
         self.entropy_schedule = FloatSchedule(_scheduled(ent_coef, chosen.ent_schedule, chosen.ent_coef))
-        if self_play is not None and starts is not None:
-            raise ArgumentError(
-                "starts: a curriculum or a store of failures was given with self_play, allowed: at most one "
-                "of them, because games are judged against an opponent"
-            )
-        self._set_up_others(self_play, kl)
+        self._set_up_others(self_play, starts, kl)
         named = hyperparameters is not None or "num_train_steps" in changes
         self.total_steps = chosen.num_train_steps if total_steps is None and named else total_steps
-        self.starts, self.step, self.seconds = starts, 0, 0.0
+        self.step, self.seconds = 0, 0.0
         self.last_episode: Episode | None = None
         #: The token budget in force of forwards with gradients.
         self.tokens_per_backward = chosen.tokens_per_backward
@@ -147,9 +142,17 @@ class LLMPPO(OnPolicyAlgorithm):
         if _init_setup_model:
             self._setup_model()
 
-    def _set_up_others(self, self_play: SelfPlaySettings | None, kl: AdaptiveKLController | None) -> None:
+    def _set_up_others(
+        self, self_play: SelfPlaySettings | None, starts: Starts | None, kl: AdaptiveKLController | None
+    ) -> None:
         """Makes what the policy is compared with and what it plays against."""
         chosen = self.hyperparameters
+        if self_play is not None and starts is not None:
+            raise ArgumentError(
+                "starts: a curriculum or a store of failures was given with self_play, allowed: at most one "
+                "of them, because games are judged against an opponent"
+            )
+        self.starts = starts
         horizon = chosen.kl_horizon if chosen.adaptive_kl else None
         self.kl = kl or AdaptiveKLController(chosen.init_kl_coef, chosen.target_kl, horizon)
         self.magnet_schedule = schedule(chosen.magnet_schedule, chosen.magnet_coef, chosen.magnet_end)
