@@ -54,8 +54,8 @@ from gamespiel.report.tables import exact_table
 
 M = TypeVar("M", bound=Measured)
 
-OnPlayed = Callable[[Sequence[Episode]], None]
-"""Called with the episodes of an evaluation once they are played."""
+Played = Mapping[str, list[Episode]]
+"""The episodes of an evaluation, by how the policy answered: "sampled", "greedy" or "masked"."""
 
 
 def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, Any]:
@@ -102,11 +102,15 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
         results["temperature"] = config.ppo.temperature
     policy = None if options.agent else _policy(options, config, env, console, results)
     with reserved(results, place(kind.file_label(config.env, tasks), options), options.output) as path:
-        played: list[Episode] = []
-        results |= _values(options, config, policy, _where(options, tasks), console, played.extend)
-        write_json(results, path)
+        values, played = _values(options, config, policy, _where(options, tasks), console)
+        write_json(results | values, path)
+    results |= values
     if options.save_games is not None:
-        rows = records(played, config.env, options.player, policy)
+        rows = [
+            row
+            for how, episodes in played.items()
+            for row in records(episodes, config.env, options.player, policy, how=how)
+        ]
         write_records(options.save_games, rows)
         console.print(f"{len(rows)} episodes written to {options.save_games}", soft_wrap=True, markup=False)
     console.print(f"written to {path}", soft_wrap=True, markup=False)
@@ -119,13 +123,12 @@ def _values(
     policy: LLMPolicy | None,
     where: str,
     console: Console,
-    on_played: OnPlayed,
-) -> dict[str, Any]:
-    """Plays or solves, prints the table, and returns the values as plain data."""
+) -> tuple[dict[str, Any], Played]:
+    """Plays or solves, and prints the table; returns the values as plain data, and what was played."""
     kind, count = kind_of(config.env), options.num_episodes
     if options.replies:
         assert policy is not None
-        return _reply_values(options, config, policy, where, console, on_played)
+        return _reply_values(options, config, policy, where, console)
     if options.exact:
         console.print(f"solving {where} exactly", soft_wrap=True, markup=False)
         if policy is None:
@@ -133,13 +136,15 @@ def _values(
         else:
             comparison = kind.exact().of_policy(policy, config.env, trained=options.checkpoint is not None)
         console.print(exact_table(comparison))
-        return {"exact": comparison.to_dict()}
+        return {"exact": comparison.to_dict()}, {}
     if policy is None:
-        rows = measure_agent(config, options.player, count, console, on_played)
+        episodes = play_agent(config, options.player, count, console)
+        rows = _measured(kind.groups(episodes), measure)
     else:
-        rows = measure_policy(config, policy, count, console, greedy=options.greedy, on_played=on_played)
+        episodes = play_policy(config, policy, count, console, greedy=options.greedy)
+        rows = measure_played(config, policy, episodes)
     console.print(kind.table(f"{_player(options)} on {where}", rows))
-    return {"sampled": _plain(rows)}
+    return {"sampled": _plain(rows)}, {"greedy" if options.greedy else "sampled": episodes}
 
 
 def _reply_values(
@@ -148,24 +153,24 @@ def _reply_values(
     policy: LLMPolicy,
     where: str,
     console: Console,
-    on_played: OnPlayed,
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], Played]:
     """Plays by replies, sampled and greedy, and behind the mask if asked to; prints the table.
 
-    Returns the values as plain data.
+    Returns the values as plain data, and what was played.
     """
-    kind, count = kind_of(config.env), options.num_episodes
-    masked = measure_policy(config, policy, count, console, when="masked: ") if options.unmasked else {}
+    kind, count, played = kind_of(config.env), options.num_episodes, dict[str, list[Episode]]()
+    masked: Mapping[str, Measured] = {}
+    if options.unmasked:
+        played["masked"] = play_policy(config, policy, count, console, when="masked: ")
+        masked = measure_played(config, policy, played["masked"])
     writer = make_writer(policy, options.reply_tokens)
-    replies = {
-        how: measure_written(
-            config, policy, writer, count, console, greedy=how == "greedy", on_played=on_played
-        )
-        for how in ("sampled", "greedy")
-    }
+    replies: dict[str, Mapping[str, MeasuredReplies]] = {}
+    for how in ("sampled", "greedy"):
+        played[how] = play_written(config, policy, writer, count, console, greedy=how == "greedy")
+        replies[how] = _measured(kind.groups(played[how]), measure_replies)
     console.print(kind.reply_table(f"{_player(options)} on {where}", masked, replies))
     values: dict[str, Any] = {"sampled": _plain(masked)} if options.unmasked else {}
-    return values | {"replies": {how: _plain(rows) for how, rows in replies.items()}}
+    return values | {"replies": {how: _plain(rows) for how, rows in replies.items()}}, played
 
 
 def _plain(rows: Mapping[str, Measured]) -> dict[str, Any]:
@@ -189,11 +194,9 @@ def measure_written(
     *,
     greedy: bool = False,
     when: str = "",
-    on_played: OnPlayed = lambda episodes: None,
 ) -> Mapping[str, MeasuredReplies]:
-    """Does as ``play_written``, hands the episodes on, and returns their measures by group."""
+    """Does as ``play_written``; returns the episodes' measures by group."""
     episodes = play_written(config, policy, writer, count, console, greedy=greedy, when=when)
-    on_played(episodes)
     return _measured(kind_of(config.env).groups(episodes), measure_replies)
 
 
@@ -237,11 +240,9 @@ def measure_policy(
     *,
     greedy: bool = False,
     when: str = "",
-    on_played: OnPlayed = lambda episodes: None,
 ) -> Mapping[str, Measured]:
-    """Does as ``play_policy``, hands the episodes on, and returns their measures by group."""
+    """Does as ``play_policy``; returns the episodes' measures by group."""
     episodes = play_policy(config, policy, count, console, greedy=greedy, when=when)
-    on_played(episodes)
     return measure_played(config, policy, episodes)
 
 
@@ -281,20 +282,17 @@ def play_policy(
     return _played(config, envs, decide, seeds, console, when)
 
 
-def measure_agent(
-    config: Config,
-    name: str,
-    count: int,
-    console: Console,
-    on_played: OnPlayed = lambda episodes: None,
-) -> Mapping[str, Measured]:
-    """Plays ``count`` episodes per seat with a baseline, by name; returns their measures by group."""
+def measure_agent(config: Config, name: str, count: int, console: Console) -> Mapping[str, Measured]:
+    """Does as ``play_agent``; returns the episodes' measures by group."""
+    return _measured(kind_of(config.env).groups(play_agent(config, name, count, console)), measure)
+
+
+def play_agent(config: Config, name: str, count: int, console: Console) -> list[Episode]:
+    """Plays ``count`` episodes per seat with a baseline, by name, and returns them."""
     # Baselines choose where a policy would write; those that reply make their own environment.
     kind, env = kind_of(config.env), dataclasses.replace(config.env, decode="choice", think=False)
     copies, shown = partial(make_envs, env), _shown(config, console)
-    episodes = kind.play_agent(name, env, count, config.run.seed, copies, shown)
-    on_played(episodes)
-    return _measured(kind.groups(episodes), measure)
+    return kind.play_agent(name, env, count, config.run.seed, copies, shown)
 
 
 def _played(

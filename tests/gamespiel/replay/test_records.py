@@ -67,8 +67,27 @@ def test_an_evaluation_keeps_all(finished: Path, tmp_path: Path) -> None:
         assert len(rows) == 8 and {row["seat"] for row in rows} == {0, 1}
         for row in rows:
             check(row)
-            assert row["player"] == options.player
+            assert row["player"] == options.player and row["how"] == "sampled"
             assert all((turn["probabilities"] is None) == (agent is not None) for turn in row["turns"])
+
+
+def test_an_evaluation_of_replies_says_how_each_episode_was_played(finished: Path, tmp_path: Path) -> None:
+    file = tmp_path / "games.jsonl"
+    options = EvalOptions(
+        saved_config(finished),
+        checkpoint=finished,
+        num_episodes=1,
+        unmasked=True,
+        max_new_tokens=1,
+        output=tmp_path / "results.json",
+        save_games=file,
+    )
+    evaluate(options, quiet())
+    rows = read_records(file)
+    # Two seats, each played three times from the same seed.
+    assert [row["how"] for row in rows] == ["masked"] * 2 + ["sampled"] * 2 + ["greedy"] * 2
+    assert [row["seed"] for row in rows] == [row["seed"] for row in rows[:2]] * 3
+    assert [row["turns"][0]["probabilities"] is not None for row in rows] == [True] * 2 + [False] * 4
 
 
 def test_a_game_given_up_at_the_first_position() -> None:
