@@ -29,7 +29,7 @@ class SeatsError(TaskGymError, ValueError):
 
 
 class SelfPlay:
-    """What self-play keeps between steps.
+    """The state of self-play between steps.
 
     The environment leaves every seat to the caller (``opponent="open"`` in games). With ``learn="both"`` the
     policy plays all of them and learns from all. With ``learn="one"`` it plays one seat, seat
@@ -56,7 +56,6 @@ class SelfPlay:
         seed: int,
         step: int,
         games: int,
-        itself: Sequence[bool] | None = None,
     ) -> Round:
         """Returns a step's games before their first turn; the pool has grown, if it is time.
 
@@ -67,13 +66,12 @@ class SelfPlay:
             seed: Seed of the run.
             step: Complete steps.
             games: Games of the step.
-            itself: Per game, whether it is self-play; None for all. The environment plays the others' seats.
         """
         drawn = [LEARNER] * games
         if self.pool is not None:
             self.pool.grow(policy, step)
             drawn = self.pool.draw(noise.opponent_uniforms(seed, step, games))
-        return Round(self, policy, env, decide, drawn, itself or [True] * games)
+        return Round(self, policy, env, decide, drawn)
 
     def finish(self, games: Sequence[SeatEpisodes]) -> dict[str, float | list[float]]:
         """Notes results against the pool, in the games' order; returns metrics."""
@@ -93,7 +91,7 @@ class SeatEpisodes:
 
     Attributes:
         opponent: The pool's member on the other seats, or ``LEARNER``.
-        episodes: One per learning seat; none if the game is a fault or not self-play.
+        episodes: One per learning seat; none if the game is a fault.
     """
 
     opponent: int
@@ -110,9 +108,7 @@ class Round:
         env: TextVecEnv,
         decide: Decide,
         opponents: Sequence[int],
-        itself: Sequence[bool],
     ) -> None:
-        self._itself = itself
         self._of, self._policy, self._env, self._decide, self._opponents = of, policy, env, decide, opponents
         self._both = of.pool is None
         #: The seats of each game's moves, in order.
@@ -147,7 +143,7 @@ class Round:
         return _merged(parts, [row for _, rows in sorted(groups.items()) for row in rows])
 
     def _learns(self, episode: int, seat: int) -> bool:
-        return self._both or not self._itself[episode] or seat == episode % self._seats[episode]
+        return self._both or seat == episode % self._seats[episode]
 
     def _as(self, player: int) -> Any:
         if player == LEARNER:
@@ -158,7 +154,7 @@ class Round:
     def finish(self, games: Sequence[Episode]) -> tuple[list[Episode], dict[str, float | list[float]]]:
         """Returns the episodes of the learning seats, and metrics of the pool.
 
-        A fault, which counts for nothing, is one episode as it is, and so is a game that is not self-play.
+        A fault, which counts for nothing, is one episode as it is.
         """
         split = [self._split(game) for game in games]
         metrics = self._of.finish(split)
@@ -173,7 +169,7 @@ class Round:
 
     def _split(self, game: Episode) -> SeatEpisodes:
         opponent = self._opponents[game.index]
-        if game.fault or not self._itself[game.index]:
+        if game.fault:
             return SeatEpisodes(opponent, [])
         scores = _scores(game)
         moved = self._moved[game.index]

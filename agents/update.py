@@ -57,7 +57,7 @@ class Update:
     Metrics in ``means``; those without another word are means over decisions, ``value_loss`` over turns:
         policy_loss, value_loss, entropy: The parts of the loss.
         kl_ref: KL(policy || reference). For replies ``kl_estimator`` says how it is found.
-        kl_magnet: KL(policy || magnet), found as ``kl_ref`` is; only with a magnet.
+        kl_magnet: KL(policy || magnet), found as ``kl_ref`` is; only with a magnet, and not in warm-up.
         legal_loss: Minus the log of the legal mass on the turn's path, as far as it is below the target.
         legal_mass: Mass that the model without a mask gives to legal answers on the turn's path, every token
             and the end of turn included. Replies have neither of the two.
@@ -127,7 +127,7 @@ class Update:
         """
         n, epochs = len(self.buffer), self.hyperparameters.ppo_epochs
         reference = self._reference(self.policy.reference())
-        if self.magnet is not None:
+        if self.magnet is not None and not self._critic_only:
             self._magnet = self._reference(self.magnet.playing(self.policy))
         if not self._float32:
             self._score_again()

@@ -194,20 +194,6 @@ def test_rows_of_metrics_name_the_snapshots() -> None:
         assert sum(n * score for n, score in met) / 8 == pytest.approx(row["rollout/reward"])
 
 
-def test_other_games_of_a_mixture_are_left_as_they_are() -> None:
-    """Game 0 is self-play, in which seat 0 learns; in game 1 every turn is the learner's."""
-    model = learner(2, learn="one")
-    assert model.self_play is not None
-    script = scripted(PASS, BET, PASS)
-    round_ = model.self_play.begin(model.policy, model.env, script, 0, 0, 2, [True, False])  # type: ignore[arg-type]
-    found = play(model.env, [0, 1], round_.decide, lambda turns: True)  # type: ignore[arg-type]
-    assert found is not None
-    (first, second), logged = round_.finish(found)
-    assert [len(first.turns), first.total_reward] == [2, 0.25]
-    assert second is found[1] and [turn.reward for turn in second.turns] == [0.0, 0.0, 0.25]
-    assert logged["games"] == [1]
-
-
 def test_a_fault_counts_for_nothing() -> None:
     model = learner(2, learn="one")
     assert model.self_play is not None and model.self_play.pool is not None
