@@ -1,4 +1,4 @@
-"""What ``LLMPPO`` takes: the sections ``ppo`` and ``self_play`` of a configuration."""
+"""The hyper-parameters of ``LLMPPO``: the sections ``ppo`` and ``self_play`` of a configuration."""
 
 from typing import Annotated, Literal
 

@@ -39,7 +39,7 @@ GAMES: Mapping[str, int] = {
 """Task ids of the games, in the order of the stages."""
 
 THRESHOLD = 0.55
-"""Of each stage but the last, by the lower end of the interval over 400 episodes."""
+"""The threshold of each stage but the last, for the lower end of the interval over 400 episodes."""
 
 SAMPLERS = ("uniform", "stages", "level_replay", "learning_progress")
 

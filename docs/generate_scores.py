@@ -19,7 +19,7 @@ NOTICE = (
 )
 
 TEXT = """\
-# What simple players score
+# Scores of simple players
 
 The success rates below help to choose the thresholds of a [curriculum](curriculum.md). Each player plays all
 variants of a game against a random opponent. Success is a score above 0.5. Brackets have 95% intervals. "-"

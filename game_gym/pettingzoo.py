@@ -128,7 +128,7 @@ class GameSpielAEC(_Agents, AECEnv):
         self.rewards = dict(zip(self.agents, game.rewards, strict=True))
         self.terminations = dict.fromkeys(self.agents, game.over and not game.truncated)
         self.truncations = dict.fromkeys(self.agents, game.truncated)
-        self.infos = {agent: game.told(self._seats[agent]) for agent in self.agents}
+        self.infos = {agent: game.info_of(self._seats[agent]) for agent in self.agents}
 
 
 class GameSpielParallel(_Agents, ParallelEnv):
@@ -161,7 +161,7 @@ class GameSpielParallel(_Agents, ParallelEnv):
     ) -> tuple[dict[str, Any], dict[str, Info]]:
         """Begins an episode; the only option is ``task_id``."""
         self._begin(seed, options)
-        return self._seen(), self._told()
+        return self._seen(), self._infos()
 
     def step(self, actions: dict[str, Any]) -> Step:
         """Takes one action of every agent.
@@ -192,15 +192,15 @@ class GameSpielParallel(_Agents, ParallelEnv):
 
     def _outcome(self, paid: dict[str, float], errors: dict[str, Any]) -> Step:
         over, cut = self.game.over, self.game.truncated
-        told = self._told()
+        infos = self._infos()
         for agent, error in errors.items():
-            told[agent]["error"] = error
+            infos[agent]["error"] = error
         terminated = dict.fromkeys(self.agents, over and not cut)
         truncated = dict.fromkeys(self.agents, cut)
         seen = self._seen()
         if over:
             self.agents = []
-        return seen, paid, terminated, truncated, told
+        return seen, paid, terminated, truncated, infos
 
     def _mask(self, seat: int) -> Any:
         mask = self.game.mask(seat, self.actions)
@@ -216,9 +216,9 @@ class GameSpielParallel(_Agents, ParallelEnv):
             for agent in self.agents
         }
 
-    def _told(self) -> dict[str, Info]:
-        told = {agent: self.game.told(self._seats[agent]) for agent in self.agents}
-        for agent, info in told.items():
+    def _infos(self) -> dict[str, Info]:
+        infos = {agent: self.game.info_of(self._seats[agent]) for agent in self.agents}
+        for agent, info in infos.items():
             info["action_mask"] = self._mask(self._seats[agent])
             info["legal_actions"] = np.flatnonzero(info["action_mask"]).tolist()
-        return told
+        return infos

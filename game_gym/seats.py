@@ -149,7 +149,7 @@ class Seats:
             return str(self.info["result"])
         return outcome(self.info["returns"], seat, self.info["scores"][seat])
 
-    def told(self, seat: int, actions: int | None = None) -> dict[str, Any]:
+    def info_of(self, seat: int, actions: int | None = None) -> dict[str, Any]:
         """Returns a seat's info: mask and address, and at the end score, returns and result."""
         legal = self.legal(seat)
         info = {

@@ -26,7 +26,7 @@ SAVED_NAME = "config.yaml"
 """The file in a run's folder that has the run's resolved configuration."""
 
 OLDER = Config(ppo=Hyperparameters(legal_coef=0.0))
-"""What a run did before there were keys for it: a run that was saved without them goes on as it began."""
+"""The settings of runs from before certain keys: such a run goes on as it began."""
 
 
 class Resolved(NamedTuple):

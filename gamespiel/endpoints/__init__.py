@@ -4,4 +4,4 @@ PREFIX = "openai:"
 """The beginning of the name of an agent or opponent behind an endpoint."""
 
 USAGE = "openai:MODEL@URL"
-"""How such a name is written."""
+"""The form of such a name."""

@@ -113,7 +113,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How replies are drawn. What is None is the endpoint's to choose.
+    """The settings of sampling. Those that are None are the endpoint's to choose.
 
     Attributes:
         temperature: The temperature.
@@ -167,7 +167,7 @@ class Chat:
 
     Args:
         endpoint: The endpoint.
-        sampling: How replies are drawn.
+        sampling: The settings of sampling.
         sleep: Waits so many seconds.
     """
 

@@ -37,7 +37,7 @@ def _grid(pattern: str, signs: str = "", *, kind: str = "grid") -> Callable[[str
 
     Args:
         pattern: Matches a row, with its fields as the only group.
-        signs: What stands for ".", "x", "o", "#" in this game, as far as it differs.
+        signs: The signs for ".", "x", "o", "#" in this game, as far as it differs.
         kind: The kind of picture.
     """
     table = str.maketrans(signs, ".xo#"[: len(signs)])

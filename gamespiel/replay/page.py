@@ -101,7 +101,7 @@ def _is_game(row: Record) -> bool:
 
 
 def _of_texts(row: Record) -> list[dict[str, Any]]:
-    """Returns the observations as positions: of a trace, or of a server that told no moves."""
+    """Returns the observations as positions: of a trace, or of a server that does not say the moves."""
     found = [
         {"text": turn["observation"], "board": None, "turn": number, **_led(row["turns"], number)}
         for number, turn in enumerate(row["turns"])

@@ -28,7 +28,7 @@ THREADS = 32
 """Calls that are worked on at once. Others wait."""
 
 EVALUATIONS = 64
-"""Whole episodes with a model that are played at once. They wait for the model, and hold up no other call."""
+"""Most whole episodes with a model at once. They wait for the model, and hold up no other call."""
 
 _MODULES = {"openspiel": "gamespiel.serving.games", "trace": "gamespiel.serving.traces"}
 _log = logging.getLogger("gamespiel.serving")

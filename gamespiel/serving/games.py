@@ -70,7 +70,7 @@ class GameEpisode:
             return self._response(now, _refusal(reply, now), ILLEGAL_REWARD, error=error)
         self._turn = now = self._backend.play(action)
         self._paid += now.reward
-        # As upstream does, the rules are told in the first turn only.
+        # Upstream gives the rules in the first turn only.
         over = now.ending is not None
         self._text = now.text if over else without_rules(now.text, self._task.variant)
         return self.response()

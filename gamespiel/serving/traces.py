@@ -21,7 +21,7 @@ class TraceEpisode:
     Args:
         env: The environment that asks; the episode has it for itself.
         task_id: The task.
-        seed: Told in ``info``; nothing depends on it.
+        seed: Reported in ``info``; nothing depends on it.
     """
 
     def __init__(self, env: CodeTraceEnv, task_id: int, seed: int) -> None:

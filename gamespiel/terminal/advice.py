@@ -1,4 +1,4 @@
-"""What a trained policy says about a position: a probability per legal action, and a value."""
+"""The advice of a trained policy about a position: a probability per legal action, and a value."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ GAMES = "openspiel"
 
 @dataclass(frozen=True)
 class Entered:
-    """What a person's line means: an action to play, or something to show."""
+    """The meaning of a line that was typed: an action to play, or something to show."""
 
     action: int | None = None
     shown: Any = None

@@ -80,7 +80,7 @@ def _episode(
             if greedy
             else policy.sample([observation], mask, lambda depth: rng.random(1))
         )
-        given = _told(policy, observation, info, drawn, console)
+        given = _given(policy, observation, info, drawn, console)
         wait()
         observation, _, _, _, info = env.step(given)
         if "error" in info:
@@ -95,7 +95,7 @@ def _shown(env: Any, observation: str, info: dict[str, Any]) -> str:
     return position(env, observation, info) if hasattr(local, "variant") else clean(observation)
 
 
-def _told(
+def _given(
     policy: LLMPolicy, observation: str, info: dict[str, Any], drawn: Any, console: Console
 ) -> int | str:
     """Prints the decision with the policy's probabilities and value; returns the action or the reply."""

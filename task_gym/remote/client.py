@@ -50,7 +50,7 @@ def _load(url: str) -> Any:
 
 
 def _failure(url: str, error: BaseException) -> Failure:
-    """Returns the failure that an exception of affinetes stands for, from the exceptions that led to it."""
+    """Returns the failure that an exception of affinetes means, from the exceptions that led to it."""
     import httpx
 
     server = f"server {url}"

@@ -37,8 +37,8 @@ def quietly(test: Any, *arguments: Any, **keywords: Any) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         test(*arguments, **keywords)
-    told = [str(warning.message) for warning in caught]
-    assert [text for text in told if not any(part in text for part in EXPECTED)] == []
+    shown = [str(warning.message) for warning in caught]
+    assert [text for text in shown if not any(part in text for part in EXPECTED)] == []
 
 
 # Dealing a hand of bridge solves it, which takes a second.
@@ -76,11 +76,11 @@ def test_a_game_is_that_of_the_environment_with_open_seats(name: str) -> None:
     rng = np.random.default_rng(5)
     while "result" not in info:
         agent = env.agent_selection
-        seen, reward, over, cut, told = env.last()
+        seen, reward, over, cut, infos = env.last()
         assert (agent, reward, over, cut) == (f"player_{info['seat']}", 0, False, False)
         assert seen["observation"] == text and np.array_equal(seen["action_mask"], info["action_mask"])
-        assert told["legal_actions"] == info["legal_actions"]
-        assert np.array_equal(told["action_mask"], info["action_mask"])
+        assert infos["legal_actions"] == info["legal_actions"]
+        assert np.array_equal(infos["action_mask"], info["action_mask"])
         action = int(rng.choice(info["legal_actions"]))
         text, _, terminated, truncated, info = alone.step(action)
         env.step(action)
@@ -92,7 +92,7 @@ def test_a_game_is_that_of_the_environment_with_open_seats(name: str) -> None:
     assert env.infos[agent]["result"] == info["result"] and env.infos[agent]["history"] == info["history"]
 
 
-def test_an_agent_that_ignores_the_mask_is_told_and_gives_the_game_up() -> None:
+def test_an_agent_that_ignores_the_mask_gets_errors_and_gives_the_game_up() -> None:
     env = games.env(game="tic_tac_toe")
     env.reset(seed=0)
     env.step(4)
@@ -118,7 +118,7 @@ def test_a_seat_that_waits_sees_its_own_cards_and_no_legal_action() -> None:
     assert len(set(cards)) == 2  # three different cards in the deck
 
 
-def test_a_seat_is_told_its_own_moves_alone() -> None:
+def test_a_seat_sees_its_own_count_of_moves_alone() -> None:
     """How often the other tried to place a mark is hidden in this game."""
     env = games.env(game="phantom_ttt", params={"obstype": "reveal-nothing"}, rules=False)
     env.reset(seed=1)
@@ -130,32 +130,32 @@ def test_a_seat_is_told_its_own_moves_alone() -> None:
 
 def test_all_choose_at_once() -> None:
     env = games.parallel_env(game="goofspiel", params={"num_cards": 8})
-    seen, told = env.reset(seed=3)
+    seen, infos = env.reset(seed=3)
     assert all(row["action_mask"].tolist() == [1] * 8 + [0] for row in seen.values())
-    seen, *_, told = env.step({"player_0": 0, "player_1": 7})
+    seen, *_, infos = env.step({"player_0": 0, "player_1": 7})
     assert seen["player_0"]["action_mask"].tolist() == [0, *[1] * 7, 0]
     assert seen["player_1"]["action_mask"].tolist() == [*[1] * 7, 0, 0]
     # An illegal bid: player_0 chooses again, and player_1 with it.
-    _, paid, terminated, _, told = env.step({"player_0": 0, "player_1": 1})
-    assert paid == {"player_0": -0.01, "player_1": 0} and "error" in told["player_0"]
+    _, paid, terminated, _, infos = env.step({"player_0": 0, "player_1": 1})
+    assert paid == {"player_0": -0.01, "player_1": 0} and "error" in infos["player_0"]
     assert terminated == {"player_0": False, "player_1": False}
     # An illegal bid of the other: player_0's bid holds, and it waits.
-    seen, paid, *_, told = env.step({"player_0": 1, "player_1": 7})
-    assert paid == {"player_0": 0, "player_1": -0.01} and "error" in told["player_1"]
-    assert told["player_0"]["legal_actions"] == [env.wait] == [8]
+    seen, paid, *_, infos = env.step({"player_0": 1, "player_1": 7})
+    assert paid == {"player_0": 0, "player_1": -0.01} and "error" in infos["player_1"]
+    assert infos["player_0"]["legal_actions"] == [env.wait] == [8]
     env.step({"player_0": env.wait, "player_1": 1})
     assert env.game.env.state.history()[-3:-1] == [1, 1]  # and the next prize
 
 
 def test_who_is_not_to_move_waits() -> None:
     env = games.parallel_env(game="tic_tac_toe")
-    seen, told = env.reset(seed=0)
-    assert seen["player_1"]["action_mask"].tolist() == [0] * 9 + [1] and told["player_1"][
+    seen, infos = env.reset(seed=0)
+    assert seen["player_1"]["action_mask"].tolist() == [0] * 9 + [1] and infos["player_1"][
         "legal_actions"
     ] == [9]
     assert seen["player_0"]["action_mask"].tolist() == [1] * 9 + [0]
-    _, paid, *_, told = env.step({"player_0": 4, "player_1": 0})
-    assert paid == {"player_0": 0, "player_1": -0.01} and "legal: 9" in told["player_1"]["error"]["message"]
+    _, paid, *_, infos = env.step({"player_0": 4, "player_1": 0})
+    assert paid == {"player_0": 0, "player_1": -0.01} and "legal: 9" in infos["player_1"]["error"]["message"]
     assert env.game.env.state.history() == [4]
     with pytest.raises(ArgumentError, match=r"none was given for player_0"):
         env.step({"player_1": 0})
