@@ -18,7 +18,7 @@ from gamespiel.agents.rollout import Decide, Episode, Masks
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.contract import SUCCESS, result_of
 from task_gym.errors import TaskGymError
-from task_gym.opponents import OPEN
+from task_gym.opponents import OPEN, SELF
 
 LEARNER = -1
 """The player that is the policy as it is; others are members of the pool."""
@@ -33,7 +33,8 @@ class SelfPlay:
 
     The environment leaves every seat to the caller (``opponent="open"`` in games). With ``learn="both"`` the
     policy plays all of them and learns from all. With ``learn="one"`` it plays one seat, seat
-    ``episode mod seats``, and a snapshot from the pool plays the others.
+    ``episode mod seats``, and a snapshot from the pool plays the others. An environment that draws its
+    opponents may draw others too (``game_gym.wrappers.MixedOpponents``): those games are played as they are.
 
     Attributes:
         settings: As given.
@@ -61,7 +62,8 @@ class SelfPlay:
 
         Args:
             policy: The policy.
-            env: The environments, each with attributes ``seat`` (to move) and ``seats`` (how many).
+            env: The environments, each with attributes ``seat`` (to move) and ``seats`` (how many); of those
+                that draw opponents also ``opponent`` (now) and ``opponents`` (all that may be drawn).
             decide: Decides for the policy as its adapters are.
             seed: Seed of the run.
             step: Complete steps.
@@ -79,7 +81,7 @@ class SelfPlay:
             return {}
         scores: list[list[float]] = [[] for _ in self.pool.members]
         for game in games:
-            for episode in game.episodes:
+            for episode in game.episodes if game.opponent is not None else ():
                 scores[game.opponent].append(episode.info["score"])
                 self.pool.record(game.opponent, _points(episode.info["result"]))
         return self.pool.metrics(scores)
@@ -90,11 +92,11 @@ class SeatEpisodes:
     """A game as its learning seats saw it.
 
     Attributes:
-        opponent: The pool's member on the other seats, or ``LEARNER``.
+        opponent: The pool's member on the other seats, or ``LEARNER``; None if the environment played them.
         episodes: One per learning seat; none if the game is a fault.
     """
 
-    opponent: int
+    opponent: int | None
     episodes: list[Episode]
 
 
@@ -111,6 +113,10 @@ class Round:
     ) -> None:
         self._of, self._policy, self._env, self._decide, self._opponents = of, policy, env, decide, opponents
         self._both = of.pool is None
+        #: Names of the opponents that the environments may draw; those of self-play alone if they draw none.
+        self._drawn = env.get_attr("opponents", [0])[0] if env.has_attr("opponents") else (OPEN,)
+        #: Games whose other seats the environment plays.
+        self._theirs: set[int] = set()
         #: The seats of each game's moves, in order.
         self._moved: list[list[int]] = [[] for _ in opponents]
         self._seats: dict[int, int] = {}
@@ -124,6 +130,9 @@ class Round:
         slots = [episode % self._env.num_envs for episode in episodes]
         if turn == 0:
             self._seats.update(zip(episodes, self._env.get_attr("seats", slots), strict=True))
+            if self._drawn != (OPEN,):
+                playing = zip(episodes, self._env.get_attr("opponent", slots), strict=True)
+                self._theirs.update(episode for episode, name in playing if name != OPEN)
         groups: dict[int, list[int]] = {}
         for row, (episode, seat) in enumerate(zip(episodes, self._env.get_attr("seat", slots), strict=True)):
             self._moved[episode].append(seat)
@@ -143,7 +152,7 @@ class Round:
         return _merged(parts, [row for _, rows in sorted(groups.items()) for row in rows])
 
     def _learns(self, episode: int, seat: int) -> bool:
-        return self._both or seat == episode % self._seats[episode]
+        return self._both or episode in self._theirs or seat == episode % self._seats[episode]
 
     def _as(self, player: int) -> Any:
         if player == LEARNER:
@@ -171,6 +180,8 @@ class Round:
         opponent = self._opponents[game.index]
         if game.fault:
             return SeatEpisodes(opponent, [])
+        if OPEN in self._drawn and game.info.get("opponent", OPEN) != OPEN:
+            return SeatEpisodes(None, [game])
         scores = _scores(game)
         moved = self._moved[game.index]
         return SeatEpisodes(
@@ -212,6 +223,7 @@ def _seat_episode(game: Episode, seat: int, scores: Sequence[float], moved: Sequ
         turns[-1].reward += scores[seat]
     others = [score for other, score in enumerate(scores) if other != seat]
     info = game.info | {
+        "opponent": SELF,
         "seat": seat,
         "score": scores[seat],
         "success": scores[seat] > SUCCESS,

@@ -172,6 +172,16 @@ class GameSpielEnv(TaskEnv):
         return None if self._turn is None else self._turn.seat
 
     @property
+    def opponent(self) -> str:
+        """The opponent that really plays now, as ``info["opponent"]``."""
+        return self._playing
+
+    @property
+    def opponents(self) -> tuple[str, ...]:
+        """Names of the opponents that may play."""
+        return (self._opponent,)
+
+    @property
     def seats(self) -> int:
         """Number of seats of the game being played; of the first declared one before the first reset."""
         return self.variant.players

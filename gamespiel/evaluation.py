@@ -45,7 +45,7 @@ from gamespiel.config import (
     to_dict,
 )
 from gamespiel.kinds import kind_of
-from gamespiel.kinds.base import ShowProgress
+from gamespiel.kinds.base import ShowProgress, shown_opponent
 from gamespiel.options import EvalOptions
 from gamespiel.records import records, write_records
 from gamespiel.report.progress import progress
@@ -67,7 +67,10 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
     console = console or Console()
     config, kind = require_built(options.config), kind_of(options.config.env)
     if config != (measured := as_measured(config)):
-        said = "env.opponent = 'self' is for training: evaluated against random; --opponent names another"
+        said = (
+            "opponent 'self' is for training: evaluated against "
+            f"{shown_opponent(measured.env.opponent)}; --opponent names another"
+        )
         console.print(said, soft_wrap=True, markup=False)
         config, options = measured, dataclasses.replace(options, config=measured)
     kind.check_played(config.env, "evaluation")

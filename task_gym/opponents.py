@@ -16,6 +16,9 @@ from task_gym.errors import OpponentActionError, OpponentError, check_choice, ne
 OPEN = "open"
 """The name that leaves every seat to the caller; no opponent has it."""
 
+SELF = "self"
+"""The name, in a trainer, of the policy itself; its environments have opponent "open"."""
+
 ILLEGAL_RULES = ("raise", "forfeit", "random")
 """The rules for an opponent's illegal action; see :class:`Entry`."""
 
@@ -219,6 +222,7 @@ def parse_counts(text: str, separator: str, usage: str, least: Sequence[int]) ->
 __all__ = [
     "ILLEGAL_RULES",
     "OPEN",
+    "SELF",
     "Entry",
     "Factory",
     "Opponent",

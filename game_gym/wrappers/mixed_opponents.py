@@ -47,6 +47,11 @@ class MixedOpponents(MaskedWrapper):
         # The game's own opponent may be one that does not wait.
         game.waits = game.waits or any(name != OPEN and find_opponent(name).waits for name in self.weights)
 
+    @property
+    def opponents(self) -> tuple[str, ...]:
+        """Names of the opponents that may play."""
+        return tuple(self.weights)
+
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
         """Begins an episode against one of the opponents."""
         if "opponent" not in (options or {}):

@@ -27,6 +27,7 @@ from gamespiel.kinds.base import (
     server_arguments,
     shown_opponent,
 )
+from task_gym.opponents import OPEN, SELF
 from task_gym.replies import strip_reasoning
 from task_gym.wrappers import NamedActions, NamedText
 
@@ -58,7 +59,7 @@ class GameKeys(EnvKeys):
     opponent: Opponents = key(
         "random",
         "random, first, self, openai:MODEL@URL, or mcts, ismcts, mcts-python, also with :SIMS[xROLLOUTS]; or "
-        "several with weights, as {random: 0.5, mcts:100: 0.3}, one drawn per episode",
+        "several with weights, as {random: 0.5, mcts:100: 0.3, self: 0.2}, one drawn per episode",
     )
     seeding: Literal["openenv", "evaluate"] = key("openenv", "the protocol that expands a seed")
     rules: bool = key(True, "put the rules into each prompt")
@@ -66,11 +67,8 @@ class GameKeys(EnvKeys):
     max_turns: Annotated[int, Field(ge=2), WHOLE] | None = key(None, "cut an episode after this many turns")
 
 
-SELF = "self"
-"""The opponent that is the policy in training."""
-
 MEASURED_AGAINST = "random"
-"""The opponent of evaluations in its place."""
+"""The opponent of evaluations after games of the policy against itself alone."""
 
 
 class Games(Kind[GameKeys]):
@@ -94,18 +92,12 @@ class Games(Kind[GameKeys]):
             raise ConfigError("env.params needs env.game: a task id carries its own parameters")
         if env.decode == "text":
             _check_illegal(env)
-        if env.opponent == SELF:
+        if self.plays_itself(env):
             _check_self(env)
-        elif SELF in names_of(env.opponent):
-            raise InvalidValueError(
-                f"env.opponent: {SELF!r} plays in all episodes, and is not in mixtures yet"
-            )
 
     def arguments(self, env: GameKeys) -> dict[str, Any]:
-        from task_gym.opponents import OPEN
-
         arguments: dict[str, Any] = {
-            "opponent": OPEN if env.opponent == SELF else names_of(env.opponent)[0],
+            "opponent": _in_environment(names_of(env.opponent)[0]),
             "seeding": env.seeding,
             "rules": env.rules,
             "reward": env.reward,
@@ -142,7 +134,7 @@ class Games(Kind[GameKeys]):
             return made
         from game_gym.wrappers import MixedOpponents
 
-        return MixedOpponents(made, env.opponent)
+        return MixedOpponents(made, {_in_environment(name): w for name, w in env.opponent.items()})
 
     def stage_tasks(self, env: GameKeys, ids: list[Any] | None, level: int | None, family: str | None) -> Any:
         ids = super().stage_tasks(env, ids, level, family)
@@ -167,7 +159,7 @@ class Games(Kind[GameKeys]):
         return int(name) if name.isdecimal() else find_game(name).name
 
     def plays_itself(self, env: GameKeys) -> bool:
-        return env.opponent == SELF
+        return SELF in names_of(env.opponent)
 
     def check_self_play(self, local: gym.Env[Any, Any], learn: str) -> None:
         games: Any = local.unwrapped
@@ -182,7 +174,12 @@ class Games(Kind[GameKeys]):
                 )
 
     def measured(self, env: GameKeys) -> GameKeys:
-        return dataclasses.replace(env, opponent=MEASURED_AGAINST) if env.opponent == SELF else env
+        if not self.plays_itself(env):
+            return env
+        mixture = {} if isinstance(env.opponent, str) else env.opponent
+        others = {name: weight for name, weight in mixture.items() if name != SELF}
+        opponent: Opponents = others if len(others) > 1 else next(iter(others), MEASURED_AGAINST)
+        return dataclasses.replace(env, opponent=opponent)
 
     def tasks(self, env: gym.Env[Any, Any]) -> list[str]:
         local: Any = env.unwrapped
@@ -316,8 +313,6 @@ class Games(Kind[GameKeys]):
 
 
 def _check_not_open(names: Sequence[str], who: str) -> None:
-    from task_gym.opponents import OPEN
-
     if OPEN in names:
         raise InvalidValueError(
             f"{who} needs an opponent to play against; {OPEN!r} leaves every seat to the caller"
@@ -336,6 +331,11 @@ def _one_opponent(env: GameKeys) -> str:
             "with --opponent"
         )
     return env.opponent
+
+
+def _in_environment(name: str) -> str:
+    """Returns an opponent's name as environments know it: seats of the policy itself are open there."""
+    return OPEN if name == SELF else name
 
 
 def _check_self(env: GameKeys) -> None:

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import game_gym  # noqa: F401  (registers GameSpiel-v0)
+from game_gym.wrappers import MixedOpponents
 from gamespiel.agents.hyperparameters import SelfPlaySettings
 from gamespiel.agents.policy import PolicySample
 from gamespiel.agents.ppo import LLMPPO
@@ -205,6 +206,37 @@ def test_a_fault_counts_for_nothing() -> None:
     assert logged["games"] == [1]
     (member,) = model.self_play.pool.members
     assert (member.games, member.win_rate) == (1, 0.0)  # seat 1 learned, and lost
+
+
+@pytest.mark.parametrize("learn", ["both", "one"])
+def test_games_against_others_are_played_as_they_are(learn: str) -> None:
+    """All bet, "first" passes: seat 0 bets and the other folds; as seat 1 it bets after a pass, and wins too.
+
+    A win against a fold is worth 3/4. In a game against itself the other bets as well: two turns.
+    """
+
+    def env() -> gym.Env[Any, Any]:
+        return MixedOpponents(kuhn(), {"open": 0.5, "first": 0.5})
+
+    settings = SelfPlaySettings(learn=learn)
+    model = make_ppo(env, 4, batch_size=64, gamma=1.0, self_play=settings, mini_batch_size=8)
+    assert model.self_play is not None and isinstance(model.env, TextVecEnv)
+    round_ = model.self_play.begin(model.policy, model.env, scripted(BET, BET, BET), 0, 0, 64)
+    games = play(model.env, list(range(64)), round_.decide, lambda turns: True)
+    assert games is not None
+    theirs = [game for game in games if game.info["opponent"] == "first"]
+    assert 0 < len(theirs) < 64
+    assert {(len(game.turns), game.total_reward) for game in theirs} == {(1, 0.75)}
+    episodes, metrics = round_.finish(games)
+    assert [e.turns for e in episodes if e.info["opponent"] == "first"] == [game.turns for game in theirs]
+    own = [e for e in episodes if e.info["opponent"] == "self"]
+    assert len(own) == (64 - len(theirs)) * (2 if learn == "both" else 1)
+    assert {len(e.turns) for e in own} == {1}
+    assert {e.total_reward for e in own} == {0.0, 1.0}
+    assert [e.index for e in episodes] == list(range(len(episodes)))
+    if learn == "one":
+        assert metrics["games"] == [len(own)]
+        assert {e.info["seat"] for e in own} == {0, 1}
 
 
 def test_an_environment_without_open_seats_is_refused() -> None:

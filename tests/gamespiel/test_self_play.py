@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gamespiel.agents import checkpoint
 from gamespiel.agents.loggers import read_rows
-from gamespiel.assembly import make_algorithm
+from gamespiel.assembly import as_measured, make_algorithm
 from gamespiel.config import Config, ConfigError, InvalidValueError, from_dict, notices, resolve, saved_config
 from gamespiel.evaluation import evaluate
 from gamespiel.kinds import kind_of
@@ -83,7 +84,7 @@ def test_evaluations_are_against_random(finished: Path) -> None:
     console = quiet()
     results = evaluate(EvalOptions(saved_config(finished), finished, exact=True), console)
     text = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "env.opponent = 'self' is for training: evaluated against random" in text
+    assert "opponent 'self' is for training: evaluated against random" in text
     assert results["env"]["opponent"] == results["exact"]["policy"]["opponent"] == "random"
     assert 0 < results["exact"]["policy"]["exploitability"] < 2
 
@@ -120,8 +121,40 @@ def test_what_judges_by_opponents_is_refused() -> None:
     data = {"game": "leduc_poker", "opponent": "self"}
     with pytest.raises(ConfigError, match=r"every seat: leave one of them out"):
         from_dict(data | {"failure_replay_prob": 0.3})
-    with pytest.raises(InvalidValueError, match=r"'self' plays in all episodes"):
-        from_dict(data | {"opponent": {"random": 0.5, "self": 0.5}})
+    with pytest.raises(ConfigError, match=r"every seat: leave one of them out"):
+        from_dict(data | {"opponent": {"random": 0.5, "self": 0.5}, "failure_replay_prob": 0.3})
+
+
+def test_a_mixture_of_itself_and_others(tmp_path: Path) -> None:
+    """A game against itself has an episode per seat, one against another opponent has one."""
+    mixture = {
+        "env__opponent": "{random: 0.5, self: 0.5}",
+        "ppo__num_train_steps": "2",
+        "ppo__batch_size": "32",
+    }
+    run = train_quietly(small(tmp_path / "run", **mixture, run__eval_games="2"))
+    for row in rows_of(run):
+        against = {name: row[f"rollout/against/{name}/episodes"] for name in ("random", "self")}
+        assert against["random"] + against["self"] / 2 == 32
+        assert against["random"] > 0 and against["self"] > 0
+        assert row["rollout/against/self/reward"] == pytest.approx(0.5)  # the seats' scores sum to 1
+    assert saved_config(run).env.opponent == {"random": 0.5, "self": 0.5}
+    console = quiet()
+    results = evaluate(EvalOptions(saved_config(run), run, num_episodes=1), console)
+    assert results["env"]["opponent"] == "random"
+
+
+@pytest.mark.parametrize(
+    ("trained", "measured"),
+    [
+        ("self", "random"),
+        ({"self": 1.0}, "random"),
+        ({"mcts:10": 0.3, "self": 0.7}, "mcts:10"),
+        ({"mcts:10": 0.3, "self": 0.5, "random": 0.2}, {"mcts:10": 0.3, "random": 0.2}),
+    ],
+)
+def test_evaluations_leave_itself_out(trained: Any, measured: Any) -> None:
+    assert as_measured(from_dict({"game": "leduc_poker", "opponent": trained})).env.opponent == measured
 
 
 @pytest.mark.parametrize(
