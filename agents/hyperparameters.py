@@ -19,6 +19,9 @@ class Hyperparameters:
     gradient_accumulation_steps: Count = key(
         16, "mini-batches per optimizer step; tokens_per_backward alone splits its forwards"
     )
+    num_minibatches: Index = key(
+        0, "optimizer steps per pass, whatever the number of turns (0: by mini_batch_size)"
+    )
     tokens_per_forward: Count = key(16384, "most tokens per forward pass without gradients")
     tokens_per_backward: Count = key(4096, "most tokens per forward pass with gradients")
     ppo_epochs: Count = key(4, "passes over a step's turns")

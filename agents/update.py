@@ -40,9 +40,10 @@ Turns = npt.NDArray[np.int64]
 class Update:
     """The update of one step.
 
-    An optimizer step has ``mini_batch_size * gradient_accumulation_steps`` turns. ``tokens_per_backward``
-    splits them into forwards, which changes only the order of float sums. Out of memory, the budget is halved
-    and the optimizer step is repeated. An optimizer step whose loss or gradient is not finite is skipped.
+    An optimizer step has ``mini_batch_size * gradient_accumulation_steps`` turns, or, with
+    ``num_minibatches``, an equal part of the step's. ``tokens_per_backward`` splits them into forwards, which
+    changes only the order of float sums. Out of memory, the budget is halved and the optimizer step is
+    repeated. An optimizer step whose loss or gradient is not finite is skipped.
 
     A turn is one decision, the choice of an action, or as many as its reply has tokens. Each token's ratio is
     its own, and its advantage is its turn's. The policy's loss, the entropy and the divergence are means over
@@ -154,7 +155,10 @@ class Update:
 
     @property
     def _batch_size(self) -> int:
-        return self.hyperparameters.mini_batch_size * self.hyperparameters.gradient_accumulation_steps
+        numbers = self.hyperparameters
+        if numbers.num_minibatches:
+            return math.ceil(len(self.buffer) / numbers.num_minibatches)
+        return numbers.mini_batch_size * numbers.gradient_accumulation_steps
 
     def _split(self, batch: TurnBatch, tokens: int) -> list[TurnBatch]:
         """Returns a batch in parts that each read at most ``tokens`` tokens, or one turn."""

@@ -95,6 +95,8 @@ def load_of(config: Config) -> Load:
                 f"{nearest(name, architecture.linears)}"
             )
     turns = ppo.mini_batch_size * ppo.gradient_accumulation_steps
+    if ppo.num_minibatches:
+        turns = ppo.batch_size  # an episode has about as many turns as a pass has optimizer steps
     scored = max(turns, REFERENCE_BATCH) if dtype == "float32" else turns
     nodes, prompt_tokens = NODES[config.env.answer], kind_of(config.env).prompt_tokens(config.env)
     rows = max(nodes * scored, ppo.tokens_per_forward // OWN_TOKENS)

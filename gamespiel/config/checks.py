@@ -119,10 +119,16 @@ def notices(config: Config) -> list[str]:
         )
     if config.model.use_nested_quant and not config.model.use_4bit:
         found.append("model.use_nested_quant = true has no effect without model.use_4bit.")
+    default = Hyperparameters()
+    if config.ppo.num_minibatches:
+        found += [
+            f"ppo.{name} = {getattr(config.ppo, name)} has no effect: ppo.num_minibatches divides the turns."
+            for name in ("mini_batch_size", "gradient_accumulation_steps")
+            if getattr(config.ppo, name) != getattr(default, name)
+        ]
     found += env_notices(config.env)
     found += _curriculum_notices(config)
     found += _self_play_notices(config)
-    default = Hyperparameters()
     names, why = WITHOUT_EFFECT[config.env.decode]
     found += [
         f"ppo.{name} = {getattr(config.ppo, name)} has no effect: {why}"

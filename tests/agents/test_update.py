@@ -88,6 +88,25 @@ def test_the_optimizer_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(forwards) > 1 and len(forwards) > len(batches)  # turns share forwards, batches do not
 
 
+def test_the_number_of_optimizer_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three in each of two passes, of equal parts; the last one has what remains."""
+    model = make_ppo(batch_size=10, num_minibatches=3, mini_batch_size=1, ppo_epochs=2)
+    assert collect(model)
+    sizes: list[int] = [0]
+
+    def note(k: int, observations: list[str], evaluate: Evaluate) -> Any:
+        sizes[-1] += len(observations)
+        return evaluate()
+
+    step = model.policy.optimizer.step
+    around_evaluate(model, monkeypatch, note)
+    monkeypatch.setattr(model.policy.optimizer, "step", lambda: (sizes.append(0), step()))
+    model.train()
+    n = len(model.rollout_buffer)
+    part = -(-n // 3)
+    assert sizes == [part, part, n - 2 * part] * 2 + [0]
+
+
 @pytest.mark.parametrize("tokens", [1, 150, 1000])
 def test_the_gradient_does_not_depend_on_the_forwards(tokens: int) -> None:
     """A budget of one token, which each turn exceeds, gives every turn a forward of its own."""
