@@ -51,5 +51,8 @@ def test_versions_agree() -> None:
     parser.read(ROOT / "setup.cfg")
     assert parser["metadata"]["version"] == gamespiel.__version__
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    assert (cited["version"], cited["license"]) == (gamespiel.__version__, parser["metadata"]["license"])
+    assert (cited["version"], cited["license"]) == (
+        gamespiel.__version__,
+        parser["metadata"]["license_expression"],
+    )
     assert {"cff-version", "message", "title", "authors"} <= cited.keys()  # those that the format requires
