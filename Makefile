@@ -8,12 +8,13 @@ STAMP := $(VENV)/.installed
 PLUGS := .venv-plugs
 PLUG_TESTS := $(foreach name,tianshou torchrl trl,tests/game_gym/test_$(name).py) tests/docs/test_plug_in_md.py
 
-.PHONY: help setup smollm2 train test test-docker plugs vocabulary lint clean
+.PHONY: help setup smollm2 train test test-docker plugs package vocabulary lint clean
 
 help:
 	@echo "make train    train the default preset (ARGS='--preset NAME ...' for another)"
 	@echo "make test     run the tests            (ARGS='-m \"not slow\" ...' for a part)"
 	@echo "make plugs    test the adapters of Tianshou, TorchRL and TRL, in an environment of their own"
+	@echo "make package  build the distributions, and try the wheel in new environments"
 	@echo "make vocabulary  fetch Qwen's vocabulary, without which some tests are skipped"
 	@echo "make lint     ruff, import-linter, mypy"
 	@echo "make setup    only the set-up that the others begin with"
@@ -56,6 +57,9 @@ $(PLUGS)/.installed: setup.py setup.cfg pyproject.toml constraints.txt constrain
 	$(PLUGS)/bin/python -m pip install --disable-pip-version-check --quiet \
 	    --constraint constraints.txt --constraint constraints-plugs.txt --editable '.[dev,tianshou,torchrl,trl]'
 	@touch $@
+
+package: $(STAMP)
+	$(BIN)/python -m scripts.check_package $(ARGS)
 
 vocabulary: $(STAMP)
 	$(BIN)/python -m scripts.fetch_qwen_vocabulary

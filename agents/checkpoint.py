@@ -16,6 +16,9 @@ There is no generator to save: every random number is addressed by seed, step, e
 
 from __future__ import annotations
 
+from gamespiel.agents import required  # noqa: F401  (raises, with the pip command, without PyTorch)
+
+# isort: split
 import dataclasses
 import json
 import os

@@ -12,14 +12,11 @@ import torch
 from gamespiel.agents.decoding.drawing import Uniforms
 from gamespiel.agents.decoding.text import TextSample
 from gamespiel.agents.memory import without_gradients
-from gamespiel.agents.noise import Purpose, action_uniforms, episode_seeds
+from gamespiel.agents.noise import Purpose, action_uniforms
 from gamespiel.agents.policy import LLMPolicy, PolicySample, ReplySample, Tokens
 from gamespiel.agents.rollout import Decide, Episode, Masks, OnStep, play
 from gamespiel.agents.stats import Interval, mean_interval, wilson
 from gamespiel.agents.vec_env import TextVecEnv
-
-PROBES = 64
-"""Seeds that are probed for the environment's seats: enough to find 4 equally likely ones."""
 
 
 @dataclass(frozen=True)
@@ -137,35 +134,6 @@ def measure_replies(episodes: Sequence[Episode]) -> MeasuredReplies | None:
         cut_share=wilson(cut, n) if n else None,
         tokens_per_reply=sum(len(reply.tokens) for reply in replies) / n if n else None,
     )
-
-
-def balanced_seeds(
-    env: TextVecEnv, per_seat: int, seed: int, options: dict[str, Any] | None = None
-) -> list[int]:
-    """Returns episode seeds that give every seat ``per_seat`` episodes, in the order drawn.
-
-    Args:
-        env: The environments; the first one is reset.
-        per_seat: Episodes per seat.
-        seed: Seed of the draws.
-        options: Options of the resets that find a seed's seat, such as a cheap opponent.
-    """
-    stream = episode_seeds(seed, 0, PROBES, Purpose.EVALUATION_TASKS)
-    seats = {_seat(env, probe, options) for probe in stream}
-    quota, chosen, block = dict.fromkeys(seats, per_seat), [], 0
-    while any(quota.values()):
-        for candidate in stream:
-            seat = _seat(env, candidate, options)
-            if quota.get(seat, 0):
-                quota[seat] -= 1
-                chosen.append(candidate)
-        block += 1
-        stream = episode_seeds(seed, block, PROBES, Purpose.EVALUATION_TASKS)
-    return chosen
-
-
-def _seat(env: TextVecEnv, seed: int, options: dict[str, Any] | None) -> Any:
-    return env.reset_one(0, seed, options)[1].get("seat")
 
 
 def play_seeds(

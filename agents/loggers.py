@@ -1,7 +1,6 @@
 """The metrics file: one line per step, one JSON object per line. It survives a kill and can be cut back."""
 
 import json
-import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 from stable_baselines3.common.logger import KVWriter, filter_excluded_keys
 
+from gamespiel.agents.json_data import to_json
 from task_gym.errors import TaskGymError
 from task_gym.files import write_atomically
 
@@ -48,25 +48,6 @@ class JSONLWriter(KVWriter):
     def close(self) -> None:
         """Closes the file; closing again does nothing."""
         self._file.close()
-
-
-def to_json(value: Any) -> Any:
-    """Returns ``value`` as JSON data; a number that is not finite becomes None.
-
-    Raises:
-        TypeError: JSON has no such type.
-    """
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, list | tuple):
-        return [to_json(item) for item in value]
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    raise TypeError(
-        f"a metric must be a number, text, or a list of them, not {type(value).__name__}: {value!r}"
-    )
 
 
 def read_rows(path: str | os.PathLike[str]) -> list[Row]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from gamespiel.agents import required  # noqa: F401  (raises, with the pip command, without PyTorch)
+
+# isort: split
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple

@@ -19,6 +19,9 @@ __all__ = ["load_policy", "make_env"]
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
+        from gamespiel.agents.installed import check_trainer
+
+        check_trainer(f"gamespiel.{name}")
         from gamespiel import playing
 
         return getattr(playing, name)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from gamespiel.agents import required  # noqa: F401  (raises, with the pip command, without PyTorch)
+
+# isort: split
 import dataclasses
 from collections.abc import Callable
 from typing import Any

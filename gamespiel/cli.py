@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from gamespiel import __version__
+from gamespiel.agents.installed import check_trainer
 from gamespiel.config import (
     DEFAULT_PRESET,
     DEFAULT_PRESETS,
@@ -255,6 +256,7 @@ def run_train(args: argparse.Namespace, overrides: Overrides) -> None:
         flags.append(("run.init_from", str(args.init_from)))
     run, option = (args.init_from, "--from") if args.init_from is not None else (args.resume, "--resume")
     config, layers = _resolve(args, flags, overrides, DEFAULT_PRESETS, run=run, option=option)
+    check_trainer("train")
     if args.plan is not None:
         from gamespiel import planning
 
@@ -307,12 +309,14 @@ def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
         prices=None if args.prices is None else (args.prices[0], args.prices[1]),
         **{name: value for name, value in given.items() if value is not None},
     )
-    _say(layers)
     if options.endpoint:
         from gamespiel.external import evaluate_endpoint
 
+        print(f"configuration: {layers}", flush=True)
         evaluate_endpoint(options)
         return
+    check_trainer("eval")
+    _say(layers)
 
     from gamespiel.evaluation import evaluate
 
@@ -356,6 +360,9 @@ def run_play(args: argparse.Namespace, overrides: Overrides) -> None:
         raise ConfigError("what is played? give --game NAME, --task_id N or --checkpoint RUN")
     config, _ = _resolve(args, flags, overrides, {}, run=args.checkpoint, option="--checkpoint")
 
+    if args.checkpoint is not None:
+        check_trainer("play --checkpoint")
+
     from gamespiel.terminal.play import play
 
     play(config.env, seed=args.seed, checkpoint=args.checkpoint)
@@ -364,6 +371,8 @@ def run_play(args: argparse.Namespace, overrides: Overrides) -> None:
 def run_watch(args: argparse.Namespace, overrides: Overrides) -> None:
     """Watch a trained policy play, move by move."""
     config, _ = _resolve(args, game_flags(args), overrides, {}, run=args.checkpoint, option="--checkpoint")
+
+    check_trainer("watch")
 
     from gamespiel.terminal.watch import watch
 

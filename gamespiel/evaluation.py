@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from gamespiel.agents import required  # noqa: F401  (raises, with the pip command, without PyTorch)
+
+# isort: split
 import dataclasses
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 import gymnasium as gym
@@ -46,7 +47,7 @@ from gamespiel.config import (
 )
 from gamespiel.kinds import kind_of
 from gamespiel.kinds.base import ShowProgress, shown_opponent
-from gamespiel.options import EvalOptions
+from gamespiel.options import EvalOptions, place
 from gamespiel.records import records, write_records
 from gamespiel.report.progress import progress
 from gamespiel.report.results import reserved, write_json
@@ -345,14 +346,3 @@ def _where(options: EvalOptions, tasks: Sequence[str]) -> str:
 
 def _player(options: EvalOptions) -> str:
     return f"{options.player}, greedy" if options.greedy else options.player
-
-
-def place(label: str, options: EvalOptions) -> Path:
-    """Returns the first choice of a result file's name; ``label`` says what is played."""
-    parts = [options.way, label]
-    if options.greedy:
-        parts.append("greedy")
-    if options.checkpoint is None:
-        parts.insert(0, options.player.strip("/").rpartition("/")[2])
-    folder = options.checkpoint or Path("runs")
-    return folder / f"eval-{re.sub(r'[^A-Za-z0-9_.-]+', '-', '-'.join(parts))}.json"

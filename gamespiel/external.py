@@ -18,10 +18,9 @@ from rich.console import Console
 from game_gym.upstream_texts import VARIABLE
 from gamespiel.config import Config, InvalidValueError, require_built, to_dict
 from gamespiel.endpoints.chat import LOST, Chat, EndpointError, Sampling, Usage, parse_endpoint
-from gamespiel.evaluation import place
 from gamespiel.kinds import kind_of
 from gamespiel.kinds.base import Address, server_arguments
-from gamespiel.options import EvalOptions
+from gamespiel.options import EvalOptions, place
 from gamespiel.report.endpoints import endpoint_table, rows_of
 from gamespiel.report.progress import progress
 from gamespiel.report.results import reserved, write_json

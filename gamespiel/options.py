@@ -190,6 +190,17 @@ class EvalOptions:
             raise InvalidValueError(f"--max_new_tokens must be at least 1, not {self.reply_tokens}")
 
 
+def place(label: str, options: EvalOptions) -> Path:
+    """Returns the first choice of a result file's name; ``label`` says what is played."""
+    parts = [options.way, label]
+    if options.greedy:
+        parts.append("greedy")
+    if options.checkpoint is None:
+        parts.insert(0, options.player.strip("/").rpartition("/")[2])
+    folder = options.checkpoint or Path("runs")
+    return folder / f"eval-{re.sub(r'[^A-Za-z0-9_.-]+', '-', '-'.join(parts))}.json"
+
+
 def _check_agent(agent: str, env_type: str) -> None:
     if re.fullmatch(KINDS[env_type].agent_pattern, agent):
         return

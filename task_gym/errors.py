@@ -95,6 +95,10 @@ class ProgramError(TaskGymError):
     """A text that is not a program, or a program that cannot be processed."""
 
 
+class MissingPackageError(TaskGymError, ImportError):
+    """Packages that an extra brings, and that are not installed."""
+
+
 class ImportNameError(TaskGymError, ImportError):
     """A module imported by another name than its own."""
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from task_gym.contract import CLOSING
+from task_gym.errors import MissingPackageError
 
 if TYPE_CHECKING:
     from PIL.ImageFont import FreeTypeFont
@@ -26,6 +27,9 @@ _FONT_SIZE, _CELL_WIDTH, _CELL_HEIGHT, _MARGIN = 14, 8, 16, 8
 
 SHAPE = (ROWS * _CELL_HEIGHT + 2 * _MARGIN, COLUMNS * _CELL_WIDTH + 2 * _MARGIN, 3)
 """The shape of every picture: height, width, colours."""
+
+
+MISSING = "render_mode 'rgb_array': the package {} is not installed; pip install 'gamespiel[render]'"
 
 
 def picture(text: str) -> NDArray[np.uint8]:
@@ -92,7 +96,10 @@ def _wrapped(line: str) -> list[str]:
 def _drawn(character: str) -> NDArray[np.uint8]:
     """Returns the character's cell: uint8, shape (height, width), 0 = black."""
     # Imported here, so that only callers who ask for a picture pay for Pillow and Matplotlib (0.2 s).
-    from PIL import Image, ImageDraw
+    try:
+        from PIL import Image, ImageDraw
+    except ModuleNotFoundError as error:
+        raise MissingPackageError(MISSING.format("pillow")) from error
 
     cell = Image.new("L", (_CELL_WIDTH, _CELL_HEIGHT), 255)
     ImageDraw.Draw(cell).text((0, 0), character, fill=0, font=_font())
@@ -102,7 +109,10 @@ def _drawn(character: str) -> NDArray[np.uint8]:
 @cache
 def _font() -> FreeTypeFont:
     """Returns DejaVu Sans Mono, which has suits, box drawing and arrows."""
-    import matplotlib
+    try:
+        import matplotlib
+    except ModuleNotFoundError as error:
+        raise MissingPackageError(MISSING.format("matplotlib")) from error
     from PIL import ImageFont
 
     # From the file, not from Matplotlib's font manager, which first reads every font of the machine.

@@ -200,11 +200,12 @@ class Games(Kind[GameKeys]):
         return SEATS * count
 
     def seeds(self, envs: TextVecEnv, count: int, seed: int) -> list[int]:
-        from gamespiel.agents.evaluation import balanced_seeds
+        from gamespiel.agents.seats import balanced_seeds
 
         # A seat does not depend on the opponent. "first" is the cheapest; upstream's servers have "random".
         local: Any = envs.envs[0].unwrapped
-        return balanced_seeds(envs, count, seed, {"opponent": "first" if local.is_local else "random"})
+        cheap = {"opponent": "first" if local.is_local else "random"}
+        return balanced_seeds(envs.envs[0], count, seed, cheap)
 
     def play_agent(
         self, name: str, env: GameKeys, count: int, seed: int, make_envs: MakeEnvs, shown: ShowProgress
@@ -226,8 +227,7 @@ class Games(Kind[GameKeys]):
         import gymnasium as gym
 
         from game_gym.task import Task
-        from gamespiel.agents.evaluation import balanced_seeds
-        from gamespiel.agents.vec_env import TextVecEnv
+        from gamespiel.agents.seats import balanced_seeds
 
         self.check_played(env, "evaluation")
         _one_opponent(env)
@@ -238,10 +238,10 @@ class Games(Kind[GameKeys]):
         plain = dataclasses.replace(env, env_mode="local", seeding="evaluate")
         made = gym.make(self.environment, disable_env_checker=True, **self.arguments(plain))
         local: Any = made.unwrapped
-        envs, cheap = TextVecEnv([lambda: made]), {"opponent": "first"}
+        cheap = {"opponent": "first"}
         addresses: list[Address] = []
-        for drawn in balanced_seeds(envs, count, seed, cheap):
-            task_id = envs.reset_one(0, drawn, cheap)[1]["task_id"]
+        for drawn in balanced_seeds(made, count, seed, cheap):
+            task_id = made.reset(seed=drawn, options=cheap)[1]["task_id"]
             addresses.append(Address(task_id, drawn, Task(task_id, local.variant)))
         return addresses
 

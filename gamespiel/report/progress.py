@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from gamespiel.agents.rollout import OnStep
 from gamespiel.report.text import duration
+
+if TYPE_CHECKING:  # endpoints are evaluated without PyTorch
+    from gamespiel.agents.rollout import OnStep
 
 EVERY = 10.0
 """Seconds between plain lines."""

@@ -12,7 +12,6 @@ import torch
 
 from gamespiel.agents.decoding.text import Reply, TextDecoder
 from gamespiel.agents.evaluation import (
-    balanced_seeds,
     by_seat,
     measure,
     measure_replies,
@@ -22,6 +21,7 @@ from gamespiel.agents.evaluation import (
 )
 from gamespiel.agents.policy import PolicySample, ReplySample
 from gamespiel.agents.rollout import Episode, Masks, Turn
+from gamespiel.agents.seats import balanced_seeds
 from gamespiel.agents.stats import Z95, wilson
 from gamespiel.agents.vec_env import TextVecEnv
 from tests.agents.toys import TEXT, Bandit, Stairs, asked, make_policy
@@ -190,16 +190,16 @@ def test_a_models_replies_depend_on_neither_the_number_of_environments_nor_the_t
 
 def test_seats_get_equally_many_episodes_in_the_order_drawn() -> None:
     env = TextVecEnv([Stairs] * 2)
-    seeds = balanced_seeds(env, 40, seed=5)
+    seeds = balanced_seeds(env.envs[0], 40, seed=5)
     seats = [env.reset_one(0, seed)[1]["seat"] for seed in seeds]
     assert (seats.count(0), seats.count(1)) == (40, 40)
     assert len(set(seeds)) == 80
-    assert balanced_seeds(env, 40, seed=5) == seeds
-    assert set(balanced_seeds(env, 40, seed=6)).isdisjoint(seeds)
+    assert balanced_seeds(env.envs[0], 40, seed=5) == seeds
+    assert set(balanced_seeds(env.envs[0], 40, seed=6)).isdisjoint(seeds)
 
 
 def test_an_environment_with_one_seat_gets_its_episodes_there() -> None:
-    assert len(balanced_seeds(TextVecEnv([Bandit]), 70, seed=0)) == 70  # more than one block of probes
+    assert len(balanced_seeds(Bandit(), 70, seed=0)) == 70  # more than one block of probes
 
 
 def test_by_seat_is_sorted_and_knows_seatless_games() -> None:
@@ -218,13 +218,13 @@ def test_the_answer_depends_on_neither_the_number_of_environments_nor_the_time()
     for count in (12, 12, 5):  # 5: three waves
         env = TextVecEnv([Stairs] * count)
         torch.manual_seed(count)
-        seeds = balanced_seeds(env, 6, seed=3)
+        seeds = balanced_seeds(env.envs[0], 6, seed=3)
         episodes = play_seeds(env, policy_agent(policy, 3, len(seeds)), seeds)
         played.append([[turn.action for turn in e.turns] for e in episodes])
     assert played[0] == played[1] == played[2]
     assert len({tuple(actions) for actions in played[0]}) > 3
     env = TextVecEnv([Stairs] * 12)
-    other = play_seeds(env, policy_agent(policy, 4, 12), balanced_seeds(env, 6, seed=3))
+    other = play_seeds(env, policy_agent(policy, 4, 12), balanced_seeds(env.envs[0], 6, seed=3))
     assert [[turn.action for turn in e.turns] for e in other] != played[0]
 
 
@@ -268,6 +268,6 @@ class Counting(gym.Wrapper[str, int, str, int]):
 def test_every_seed_is_played_once() -> None:
     env = TextVecEnv([lambda: Counting(Bandit())] * 3)
     Counting.begun = 0
-    seeds = balanced_seeds(env, 7, seed=0)
+    seeds = balanced_seeds(env.envs[0], 7, seed=0)
     episodes = play_seeds(env, policy_agent(make_policy(3), 0, 7), seeds)
     assert Counting.begun == 7 and [e.seed for e in episodes] == seeds

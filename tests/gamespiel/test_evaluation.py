@@ -17,8 +17,9 @@ from rich.console import Console
 from game_gym.task import encode
 from gamespiel import evaluation, exact
 from gamespiel.agents import checkpoint
-from gamespiel.agents.evaluation import balanced_seeds, by_seat, play_seeds
+from gamespiel.agents.evaluation import by_seat, play_seeds
 from gamespiel.agents.models import TINY
+from gamespiel.agents.seats import balanced_seeds
 from gamespiel.assembly import make_envs
 from gamespiel.config import Config, InvalidValueError, resolve, save, saved_config, to_dict
 from gamespiel.evaluation import evaluate
@@ -114,7 +115,7 @@ def test_mcts_beats_random_at_tic_tac_toe(tmp_path: Path) -> None:
 def test_a_baseline_plays_as_the_opponent_of_its_name(tmp_path: Path) -> None:
     """``first`` against ``first`` in kuhn poker: nobody bets, so each seat has one turn."""
     envs = make_envs(config(*KUHN, ("env.opponent", "first")).env, 8)
-    seeds = balanced_seeds(envs, 10, seed=1)
+    seeds = balanced_seeds(envs.envs[0], 10, seed=1)
     episodes = play_seeds(envs, baseline_agent("first", envs, 1, len(seeds)), seeds)
     assert {seat: len(own) for seat, own in by_seat(episodes).items()} == {0: 10, 1: 10}
     assert all([turn.action for turn in episode.turns] == [0] for episode in episodes)
