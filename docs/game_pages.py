@@ -163,8 +163,9 @@ def picture(name: str, variant: Any, history: list[int]) -> list[str]:
 def score(name: str) -> str:
     """Returns how a return becomes a score, with the bounds of the first variant."""
     first = facts.variants(DECLARED[name])[0]
+    moved = f"(return + {-first.low:g})" if first.low < 0 else "return"  # no game's least return is positive
     formulas = {
-        "scaled": f"score = (return {'+' if first.low < 0 else '−'} {abs(first.low):g}) / {first.high - first.low:g}",
+        "scaled": f"score = {moved} / {first.high - first.low:g}",
         "rank": f"score = 1 − (seats with a higher return) / {first.players - 1}",
         "comparison": "score = 1, 0.5 or 0: a higher return than the other seat, the same, or a lower one",
     }
