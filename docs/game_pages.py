@@ -1,4 +1,4 @@
-"""The site's page of each game: made from its declaration, OpenSpiel, a game of random play and the table of scores."""
+"""The site's page of each game: from its declaration, OpenSpiel, random play and the table of scores."""
 
 from __future__ import annotations
 
@@ -117,7 +117,8 @@ def parameters(spec: GameSpec) -> str:
         told = told if spec.variants > 1 else f"Task id {index} × 100,000,000 + c; every c is the same game. "
     else:
         told = "The game has no task ids. "
-    return f"{told}The columns are those of [Sizes](../games.md#sizes).\n\n{variant_table(spec.name)}\n\n{offered(spec)}"
+    told += "The columns are those of [Sizes](../games.md#sizes)."
+    return "\n\n".join([told, variant_table(spec.name), offered(spec)])
 
 
 def spaces(spec: GameSpec) -> str:

@@ -1,7 +1,7 @@
 """Writes the sources of the documentation site to build/docs: `python -m docs.site`.
 
-The pages of docs/ and some others of the repository are copied, with their links rewritten. The pages of games, of
-families of programs and of the reference are generated. mkdocs makes the site from them (`make docs`).
+The pages of docs/ and some others of the repository are copied, with their links rewritten. The pages of
+games, of families of programs and of the reference are generated. mkdocs makes the site from them (`make docs`).
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _parts(text: str) -> Iterator[tuple[bool, str]]:
 
 
 def _link(page: str, mark: str, label: str, target: str) -> str:
-    """Returns a link of a page in the repository as a link in the site, or its label if the site lacks the target."""
+    """Returns a repository page's link as the site's, or its label if the site lacks the target."""
     if re.match(r"[a-z]+:", target):
         return f"{mark}[{label}]({target})"
     path, _, anchor = target.partition("#")

@@ -40,11 +40,12 @@ def family_page(name: str) -> str:
         f"Task ids: those with id mod {len(FAMILIES)} = {index}, or all with `family={name!r}`. "
         f"The level is 1 + (id mod {CELLS}) // {len(FAMILIES)}.",
         "## Levels",
-        f"The first program of each level. A level is four [points](../trace.md#task-ids-families-and-levels).\n\n"
-        f"{level_table(index)}",
+        "The first program of each level. A level is four "
+        "[points](../trace.md#task-ids-families-and-levels).",
+        level_table(index),
         "## A task",
-        f"One of level {example_level(index)}. The replies are the whole output, its first line, and nothing. "
-        "[Scores](../trace.md#scores) says what each scoring counts.",
+        f"One of level {example_level(index)}. The replies are the whole output, its first line, and "
+        "nothing. [Scores](../trace.md#scores) says what each scoring counts.",
         f"```python\n{code}```",
         "prints",
         fenced("text", printed),

@@ -49,7 +49,7 @@ PAGES = [
 ]
 PRINTING = ["README.md", "docs/start.md", "docs/concepts.md", "docs/own.md"]
 SESSIONS = [*PRINTING, "docs/python.md", "docs/wrappers.md", "docs/curriculum.md", "docs/affinetes.md"]
-"""Pages whose Python blocks are one session, some with what they print; the other pages' blocks are tested in tests/docs."""
+"""Pages whose Python blocks are one session; the blocks of other pages are tested in tests/docs."""
 
 QUICK = (
     "python train.py --help",
