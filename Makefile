@@ -8,13 +8,20 @@ STAMP := $(VENV)/.installed
 PLUGS := .venv-plugs
 PLUG_TESTS := $(foreach name,tianshou torchrl trl,tests/game_gym/test_$(name).py) tests/docs/test_plug_in_md.py
 
-.PHONY: help setup smollm2 train test test-docker plugs package vocabulary lint clean
+# The documentation site's too. Its pages are written in .venv, which has the environments.
+DOCS := .venv-docs
+DOCS_PIP := $(DOCS)/bin/python -m pip install --disable-pip-version-check --quiet \
+    --constraint constraints.txt --constraint constraints-docs.txt
+
+.PHONY: help setup smollm2 train test test-docker plugs package docs comparisons vocabulary lint clean
 
 help:
 	@echo "make train    train the default preset (ARGS='--preset NAME ...' for another)"
 	@echo "make test     run the tests            (ARGS='-m \"not slow\" ...' for a part)"
 	@echo "make plugs    test the adapters of Tianshou, TorchRL and TRL, in an environment of their own"
 	@echo "make package  build the distributions, and try the wheel in new environments"
+	@echo "make docs     build the documentation site in build/site, with warnings as errors"
+	@echo "make comparisons  run the claims of docs/comparisons.md, with the libraries that they are about"
 	@echo "make vocabulary  fetch Qwen's vocabulary, without which some tests are skipped"
 	@echo "make lint     ruff, import-linter, mypy"
 	@echo "make setup    only the set-up that the others begin with"
@@ -61,6 +68,23 @@ $(PLUGS)/.installed: setup.py setup.cfg pyproject.toml constraints.txt constrain
 package: $(STAMP)
 	$(BIN)/python -m scripts.check_package $(ARGS)
 
+docs: $(STAMP) $(DOCS)/.installed
+	$(BIN)/python -m docs.site
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict --quiet
+	@echo "the site is in build/site: $(BIN)/python -m http.server --directory build/site"
+
+comparisons: $(DOCS)/.compared
+	$(DOCS)/bin/python -m pytest tests/docs/test_comparisons_md.py $(ARGS)
+
+$(DOCS)/.installed: Makefile constraints.txt constraints-docs.txt
+	@test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	$(DOCS_PIP) mkdocs-material 'mkdocstrings[python]' ruff
+	@touch $@
+
+$(DOCS)/.compared: $(DOCS)/.installed
+	$(DOCS_PIP) gymnasium open-spiel pytest textarena verifiers
+	@touch $@
+
 vocabulary: $(STAMP)
 	$(BIN)/python -m scripts.fetch_qwen_vocabulary
 
@@ -71,5 +95,5 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) $(PLUGS) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(PLUGS) $(DOCS) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -91,9 +91,9 @@ def size_table() -> str:
                 _spread([count for some in samples for count in some.decisions]),
                 _prompts([length for some in samples for length in some.prompts]),
                 _range([len(told) - len(bare) for bare, told in openings]),
-                _returns(name),
+                returns_of(name),
                 facts.score_rule(variants[0]),
-                _search(name) or "–",
+                search_of(name) or "–",
             ]
         )
     return table(
@@ -125,30 +125,37 @@ def section(name: str) -> str:
     """Returns the section of one game: summary, variants, rules and an observation."""
     spec = DECLARED[name]
     first = facts.variants(spec)[0]
+    return "\n\n".join(
+        [
+            f"### {name}",
+            summary(name),
+            variant_table(name),
+            offered(spec),
+            fenced("\n".join(map(wrap, first.rules.split("\n")))),
+            fenced(shorten(facts.opening(name, 0)[0])),
+        ]
+    )
+
+
+def summary(name: str) -> str:
+    """Returns what a game is in a paragraph: its place in the table, seats, returns, search and file."""
+    spec = DECLARED[name]
+    first = facts.variants(spec)[0]
     module = spec.rules.__module__
     told = (sys.modules[module].__doc__ or "").partition("\n")[0]
     if name in TABLE:
         place = f"Index {TABLE.index(name)}, task ids from {encode(name, 0):_}."
     else:
         place = f'Not in the table: `game="{name}"`.'
-    search = _search(name)
+    search = search_of(name)
     about = [
         place,
         f"{first.players} {'seat' if first.players == 1 else 'seats'}; {_kind(first.game)}.",
-        f"Returns {_returns(name)}, score by {_RULES[facts.score_rule(first)]}.",
+        f"Returns {returns_of(name)}, score by {RULES[facts.score_rule(first)]}.",
         *([f"Search: {search}."] if search else []),
         f"Declared in [`{module.replace('.', '/')}.py`](../{module.replace('.', '/')}.py).",
     ]
-    return "\n\n".join(
-        [
-            f"### {name}",
-            f"{told} {' '.join(about)}",
-            variant_table(name),
-            _offered(spec),
-            fenced("\n".join(map(_wrap, first.rules.split("\n")))),
-            fenced(shorten(facts.opening(name, 0)[0])),
-        ]
-    )
+    return f"{told} {' '.join(about)}"
 
 
 def variant_table(name: str) -> str:
@@ -201,16 +208,17 @@ def fenced(text: str) -> str:
     return f"```text\n{text}\n```"
 
 
-_KINDS = {
+KINDS = {
     "perfect": "perfect information",
     "hidden": "hidden information",
     "simultaneous": "simultaneous moves",
 }
 
-_RULES = {"scaled": "scaling the return", "rank": "rank", "comparison": "comparison"}
+RULES = {"scaled": "scaling the return", "rank": "rank", "comparison": "comparison"}
 
 
-def _wrap(line: str) -> str:
+def wrap(line: str) -> str:
+    """Returns a line of the rules, wrapped."""
     return textwrap.fill(line, WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
@@ -220,14 +228,15 @@ def _is_hidden(name: str) -> bool:
 
 
 def _kind(game: Any) -> str:
-    return ", ".join(_KINDS.get(word, word) for word in facts.kind(game))
+    return ", ".join(KINDS.get(word, word) for word in facts.kind(game))
 
 
 def _values(spec: GameSpec, key: str) -> list[Any]:
     return [variant.params[key] for variant in facts.variants(spec)]
 
 
-def _returns(name: str) -> str:
+def returns_of(name: str) -> str:
+    """Returns the bounds of a game's returns over its variants."""
     variants = facts.variants(DECLARED[name])
     least, most = min(variant.low for variant in variants), max(variant.high for variant in variants)
     return f"{least:,.0f} … {most:,.0f}"
@@ -237,12 +246,14 @@ def _searchers(name: str) -> list[str]:
     return facts.searchers(facts.variants(DECLARED[name])[0])
 
 
-def _search(name: str) -> str:
+def search_of(name: str) -> str:
+    """Returns the searches that can play a game, with its budget; nothing if there are none."""
     found, budget = _searchers(name), DECLARED[name].budget
     return ", ".join(found) + (f" {budget.simulations} × {budget.rollouts}" if found and budget else "")
 
 
-def _offered(spec: GameSpec) -> str:
+def offered(spec: GameSpec) -> str:
+    """Returns the parameters that a game by name takes, with their values."""
     some = [f"`{key}` {_list(values)}" for key, values in spec.allowed.items()]
     return f'With `game="{spec.name}"`, `params` may hold: {"; ".join(some) or "nothing"}.'
 

@@ -31,20 +31,25 @@ something is hidden, as in card games, this search sees it and the others do not
 
 def page() -> str:
     """Returns the text of docs/scores.md."""
-    rows: dict[tuple[str, str], Any] = {
-        (row["game"], row["agent"]): row for row in json.loads(RESULTS.read_text(encoding="utf-8"))["rows"]
-    }
+    rows = measured()
     titles = " | ".join(f"`{agent}`: score | success" for agent in AGENTS)
     lines = [f"| index | game | {titles} | episodes |", f"|{'---|' * (2 * len(AGENTS) + 3)}"]
     for index, game in enumerate(TABLE):
         own = [rows.get((game, agent)) for agent in AGENTS]
-        cells = " | ".join(cell for row in own for cell in _cells(row))
+        cells = " | ".join(cell for row in own for cell in cells(row))
         counts = sorted({row["episodes"] for row in own if row is not None and "episodes" in row})
         lines.append(f"| {index} | `{game}` | {cells} | {' and '.join(map(str, counts)) or '-'} |")
     return NOTICE + TEXT + "\n".join(lines) + "\n"
 
 
-def _cells(row: dict[str, Any] | None) -> tuple[str, str]:
+def measured() -> dict[tuple[str, str], Any]:
+    """Returns the measured rows by game and player."""
+    rows = json.loads(RESULTS.read_text(encoding="utf-8"))["rows"]
+    return {(row["game"], row["agent"]): row for row in rows}
+
+
+def cells(row: dict[str, Any] | None) -> tuple[str, str]:
+    """Returns score and success of a row as text."""
     if row is None:
         return "-", "-"
     if "refused" in row:

@@ -220,5 +220,5 @@ function start() {
   show();
 }
 
-if (typeof document !== "undefined") start();
+if (typeof document !== "undefined" && document.getElementById("data")) start(); // else only the functions are used
 if (typeof module !== "undefined") module.exports = { escaped, drawn, bars, about, chosen, place };

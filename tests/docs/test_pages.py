@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
+import os
 import re
 import shlex
 import shutil
@@ -38,9 +39,17 @@ PAGES = [
     "docs/training.md",
     "docs/terminal.md",
     "docs/plug-in.md",
+    "docs/start.md",
+    "docs/concepts.md",
+    "docs/qwen.md",
+    "docs/own.md",
+    "docs/comparisons.md",
+    "docs/affinetes.md",
+    "docs/self-play.md",
 ]
-SESSIONS = ["README.md", "docs/python.md", "docs/wrappers.md", "docs/curriculum.md"]
-"""Pages whose Python blocks are one session; the examples of the generated pages are tested in tests/docs."""
+PRINTING = ["README.md", "docs/start.md", "docs/concepts.md", "docs/own.md"]
+SESSIONS = [*PRINTING, "docs/python.md", "docs/wrappers.md", "docs/curriculum.md", "docs/affinetes.md"]
+"""Pages whose Python blocks are one session; the blocks of other pages are tested in tests/docs."""
 
 QUICK = (
     "python train.py --help",
@@ -88,7 +97,7 @@ def test_python_blocks_run_in_order_as_they_are(
         with contextlib.redirect_stdout(printed):
             exec(compile(code, page, "exec"), namespace)
         assert not shown or printed.getvalue() == shown
-    assert (page == "README.md") == any(shown for _, shown in blocks)
+    assert (page in PRINTING) == any(shown for _, shown in blocks)
 
 
 @pytest.fixture
@@ -102,7 +111,9 @@ def parsed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, finished: Path) -> l
     monkeypatch.setitem(sys.modules, "gamespiel.evaluation", evaluation)
     monkeypatch.chdir(tmp_path)
     Path("mine.json").write_text("{}")
-    shutil.copytree(finished, "RUN")
+    Path("leduc.yaml").write_text("{}")
+    for run in ("RUN", "runs/first", "runs/leduc"):
+        shutil.copytree(finished, run)
     return made
 
 
@@ -126,6 +137,11 @@ def test_other_commands_are_read_by_their_own_parsers(line: str, monkeypatch: py
     if program == "make":
         subprocess.run(["make", "--dry-run", *arguments], cwd=ROOT, check=True, capture_output=True)
         return
+    if program == "docker":  # which not every machine has
+        assert arguments[:2] == ["build", "-f"] and (ROOT / arguments[2]).is_file()
+        return
+    if arguments[:2] == ["-m", "gamespiel"]:
+        program, arguments = "gamespiel", arguments[2:]
     if program == "gamespiel":
         build_parser().parse_args(split_overrides(arguments)[0])
         return
@@ -163,6 +179,28 @@ def test_quick_commands_run(line: str, tmp_path: Path, finished: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "written to " in done.stdout or "--help" in line
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_first_five_minutes_run_in_order(tmp_path: Path) -> None:
+    for script in ("train.py", "eval.py"):
+        shutil.copy(ROOT / script, tmp_path)
+    lines = [line for line in commands("docs/start.md") if line != "make setup"]
+    assert len(lines) == 5
+    for line in lines:
+        program, *arguments = shlex.split(line)
+        start = [sys.executable] if program == "python" else [sys.executable, "-m", "gamespiel"]
+        done = subprocess.run(
+            [*start, *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdin=subprocess.DEVNULL,  # the game that is played ends at once
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{line}: {done.stderr}"
+    assert (tmp_path / "runs" / "first" / "summary.json").is_file()
 
 
 @pytest.mark.parametrize("page", [*SESSIONS, "docs/architecture.md"])

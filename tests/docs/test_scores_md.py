@@ -25,9 +25,9 @@ def test_there_is_a_line_per_game() -> None:
 
 
 def test_what_is_not_measured_and_what_is_refused() -> None:
-    assert generate_scores._cells(None) == ("-", "-")
-    assert generate_scores._cells({"refused": "moves at once"}) == ("refused", "refused")
-    shown = generate_scores._cells({"score": [0.5, 0.401, 0.6], "success": [0.45, 0.355, 0.55]})
+    assert generate_scores.cells(None) == ("-", "-")
+    assert generate_scores.cells({"refused": "moves at once"}) == ("refused", "refused")
+    shown = generate_scores.cells({"score": [0.5, 0.401, 0.6], "success": [0.45, 0.355, 0.55]})
     assert shown == ("0.50 [0.40, 0.60]", "45% [36%, 55%]")
 
 

@@ -1,0 +1,35 @@
+"""What mkdocs does beyond its plugins: folders in the navigation, and the roles of docstrings."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+ROLE = re.compile(r":(?:attr|class|data|exc|func|meth|mod):<code>~?([^<]*)</code>")
+
+
+def on_config(config: Any) -> Any:
+    """Puts the pages of a folder in the place of each entry of the navigation that ends in "/"."""
+    config["nav"] = [_filled(entry, Path(config["docs_dir"])) for entry in config["nav"]]
+    return config
+
+
+def _filled(entry: Any, folder: Path) -> Any:
+    if isinstance(entry, str):
+        return entry
+    ((title, inside),) = entry.items()
+    if not isinstance(inside, list):
+        return entry
+    pages = []
+    for each in inside:
+        if isinstance(each, str) and each.endswith("/"):
+            pages += [f"{each}{path.name}" for path in sorted((folder / each).glob("*.md"))]
+        else:
+            pages.append(_filled(each, folder))
+    return {title: pages}
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Shows a role of reStructuredText in a docstring as the name alone."""
+    return ROLE.sub(r"<code>\1</code>", html)
