@@ -119,9 +119,8 @@ def make_images(base: str) -> None:
         print(f"made a base image in {time.monotonic() - began:.0f} s")
     for kind, image in IMAGES.items():
         began = time.monotonic()
-        file = f"docker/{kind}/Dockerfile"
-        arguments = ["--network", "host", "--build-arg", f"BASE={base or BASE}", "-f", file, "-t", image, "."]
-        run("docker", "build", *arguments, quiet=True)
+        arguments = ["--network", "host", "--build-arg", f"BASE={base or BASE}", "--target", kind, "-t", image]
+        run("docker", "build", *arguments, "-f", "docker/Dockerfile", ".", quiet=True)
         size = run("docker", "image", "inspect", "--format", "{{.Size}}", image, quiet=True)
         print(f"built {image} in {time.monotonic() - began:.0f} s, {int(size) / 1e6:.0f} MB")
 
