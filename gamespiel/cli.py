@@ -247,6 +247,15 @@ def _add_serve_options(serve: argparse.ArgumentParser) -> None:
     ):
         value = getattr(default, name)
         serve.add_argument(f"--{name}", type=kind, default=value, metavar="N", help=f"{what} [{value}]")
+    for name, what in (
+        ("hosts", "names with a dot under which it may be asked without a token"),
+        ("evaluate_hosts", "hosts that evaluate may ask; '*' for all"),
+    ):
+        serve.add_argument(f"--{name}", type=_listed, metavar="HOST,…", help=what)
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def run_train(args: argparse.Namespace, overrides: Overrides) -> None:
@@ -333,8 +342,9 @@ def run_serve(args: argparse.Namespace, overrides: Overrides) -> None:
     """Serve games or traces over HTTP, for affinetes' clients."""
     _refuse(overrides, args)
     options = ServeOptions(
-        args.env, args.host, args.port, args.source, args.max_sessions, args.idle_s, args.max_body
-    )
+        args.env, args.host, args.port, args.source, args.max_sessions, args.idle_s, args.max_body,
+        args.hosts or (), args.evaluate_hosts,
+    )  # fmt: skip
 
     from gamespiel.serving.run import serve
 

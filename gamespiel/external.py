@@ -7,17 +7,19 @@ import hashlib
 import json
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Console
 
 from game_gym.upstream_texts import VARIABLE
 from gamespiel.config import Config, InvalidValueError, require_built, to_dict
 from gamespiel.endpoints.chat import LOST, Chat, EndpointError, Sampling, Usage, parse_endpoint
+from gamespiel.endpoints.opponent import close_opponents
 from gamespiel.kinds import kind_of
 from gamespiel.kinds.base import Address, server_arguments
 from gamespiel.options import EvalOptions, place
@@ -28,10 +30,23 @@ from task_gym.errors import BackendError
 from task_gym.files import write_atomically
 from task_gym.remote import Failure, connect, read_settings
 
-Play = Callable[[Address], dict[str, Any]]
-
 LATER = 60.0
 """Seconds that a server's answer may come after the episode's own time limit."""
+
+SOON = 5.0
+"""Most seconds for which Ctrl-C waits for the threads. One that is in an opponent's search ends after it."""
+
+
+class Player(NamedTuple):
+    """How episodes are played.
+
+    Attributes:
+        play: Plays one and returns its record.
+        stop: Gives up all that are under way: ``play`` raises.
+    """
+
+    play: Callable[[Address], dict[str, Any]]
+    stop: Callable[[], None]
 
 
 def evaluate_endpoint(options: EvalOptions, console: Console | None = None) -> dict[str, Any]:
@@ -49,7 +64,7 @@ def evaluate_endpoint(options: EvalOptions, console: Console | None = None) -> d
     assert options.agent is not None
     sampling = Sampling(options.temperature, options.max_new_tokens, options.request_s)
     chat = Chat(parse_endpoint(options.agent), sampling)
-    play = _there(options, config, chat) if options.whole_game else _here(options, config, chat)
+    player = _there(options, config, chat) if options.whole_game else _here(options, config, chat)
     addresses = kind.addresses(config.env, options.num_episodes, config.run.seed)
     question = _question(options, config, chat)
     first = options.output or place(kind.file_label(config.env, question["games"]), options)
@@ -59,7 +74,7 @@ def evaluate_endpoint(options: EvalOptions, console: Console | None = None) -> d
     ):
         left = [address for address in addresses if address.seed not in played]
         with progress(console, f"playing {len(left):,} {kind.unit}", len(left)) as on_step:
-            _play(left, play, options.concurrency, keep, lambda: on_step(True, 1))
+            _play(left, player, options.concurrency, keep, lambda: on_step(True, 1))
         records = [played[address.seed] for address in addresses]
         rows = rows_of(records, kind.endpoint_groups)
         usage, spent = _usage(records), None
@@ -100,17 +115,25 @@ def _question(options: EvalOptions, config: Config, chat: Chat) -> dict[str, Any
     }
 
 
-def _here(options: EvalOptions, config: Config, chat: Chat) -> Play:
+def _here(options: EvalOptions, config: Config, chat: Chat) -> Player:
     if config.env.env_mode != "local":
         raise InvalidValueError(
             f"--agent {options.agent} with env.env_mode {config.env.env_mode}: give --whole_game, with which "
             "the server plays whole games with the model"
         )
     kind = kind_of(config.env)
-    return lambda address: kind.play_endpoint(chat, config.env, address, options.episode_s)
+
+    def play(address: Address) -> dict[str, Any]:
+        return kind.play_endpoint(chat, config.env, address, options.episode_s)
+
+    def stop() -> None:
+        chat.close()
+        close_opponents()
+
+    return Player(play, stop)
 
 
-def _there(options: EvalOptions, config: Config, chat: Chat) -> Play:
+def _there(options: EvalOptions, config: Config, chat: Chat) -> Player:
     """Returns how a server plays an episode."""
     env, given = config.env, server_arguments(config.env)
     if not given:
@@ -145,12 +168,12 @@ def _there(options: EvalOptions, config: Config, chat: Chat) -> Play:
             record["error_type"] = LOST
         return record
 
-    return play
+    return Player(play, connection.cancel)
 
 
 def _play(
     addresses: Sequence[Address],
-    play: Play,
+    player: Player,
     at_once: int,
     keep: Callable[[Address, dict[str, Any]], None],
     on_end: Callable[[], None],
@@ -159,6 +182,7 @@ def _play(
 
     Raises:
         EndpointError: an endpoint failed an episode; those under way were played to their end first.
+        KeyboardInterrupt: Ctrl-C; those under way were given up.
     """
     waiting, running = list(reversed(addresses)), set[Future[None]]()
     stopped = threading.Event()
@@ -166,24 +190,30 @@ def _play(
     def one(address: Address) -> None:
         if stopped.is_set():
             return
-        record = play(address)
+        record = player.play(address)
         if record.get("error_type") == LOST:
             raise EndpointError(str(record.get("error")))
         keep(address, record)
 
     failed: BaseException | None = None
-    with ThreadPoolExecutor(at_once, thread_name_prefix="gamespiel.external") as threads:
-        try:
-            while (waiting and failed is None) or running:
-                while waiting and failed is None and len(running) < at_once:
-                    running.add(threads.submit(one, waiting.pop()))
-                done, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
-                    failed = failed or future.exception()
-                    on_end()
-        except BaseException:
-            stopped.set()
-            raise
+    threads = ThreadPoolExecutor(at_once, thread_name_prefix="gamespiel.external")
+    try:
+        while (waiting and failed is None) or running:
+            while waiting and failed is None and len(running) < at_once:
+                running.add(threads.submit(one, waiting.pop()))
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                failed = failed or future.exception()
+                on_end()
+    except BaseException:
+        stopped.set()
+        end = time.monotonic() + SOON
+        while running and time.monotonic() < end:
+            player.stop()  # once is not enough: a thread may have been on its way to a request
+            _, running = wait(running, timeout=0.1)
+        raise
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)
     if failed is not None:
         raise failed
 
@@ -200,7 +230,7 @@ def _kept(
     Args:
         question: The results without their values.
         first: The first choice of the results' file.
-        resume: Whether what was played before counts.
+        resume: Whether what was played before counts. Faults do not: they are played again.
         results: The results' file.
         count: Number of episodes of the evaluation.
         console: Where it is said.
@@ -211,20 +241,8 @@ def _kept(
     text = json.dumps(question, sort_keys=True, ensure_ascii=False)
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
     file = first.with_name(f"{first.stem}-{digest}.jsonl")
-    played: dict[int, dict[str, Any]] = _read(file) if file.exists() else {}
-    finished = len(played) >= count and results.exists() and results.stat().st_size > 0
-    if played and not resume and not finished:
-        raise InvalidValueError(
-            f"{file} has {len(played)} episodes of this evaluation: --resume plays the rest; remove the file "
-            "to begin anew"
-        )
-    if resume and not played:
-        raise InvalidValueError(f"--resume: there is no {file}, and so nothing was played before")
-    if not resume:
-        played = {}
-        file.unlink(missing_ok=True)
-    else:
-        console.print(f"going on with {len(played)} episodes of {file}", soft_wrap=True, markup=False)
+    done = results.exists() and results.stat().st_size > 0
+    played = _earlier(file, resume, count if done else None, console)
     lock = threading.Lock()
 
     def keep(address: Address, record: dict[str, Any]) -> None:
@@ -246,8 +264,39 @@ def _kept(
         raise
 
 
+def _earlier(file: Path, resume: bool, count: int | None, console: Console) -> dict[int, dict[str, Any]]:
+    """Returns the episodes of a file that count, by seed; removes the file if none do.
+
+    Args:
+        file: The file, which may not exist.
+        resume: Whether what was played before counts.
+        count: The number of episodes with which the evaluation is over; None if it has no results.
+        console: Where it is said.
+    """
+    played = _read(file) if file.exists() else {}
+    if not resume:
+        if played and (count is None or len(played) < count):
+            raise InvalidValueError(
+                f"{file} has {len(played)} episodes of this evaluation: --resume plays the rest; remove the "
+                "file to begin anew"
+            )
+        file.unlink(missing_ok=True)
+        return {}
+    if not played:
+        raise InvalidValueError(f"--resume: there is no {file}, and so nothing was played before")
+    counted = {seed: record for seed, record in played.items() if record.get("error") is None}
+    faults = len(played) - len(counted)
+    again = f"; {faults} that ended as faults are played again" if faults else ""
+    said = f"going on with {len(counted)} episodes of {file}{again}"
+    console.print(said, soft_wrap=True, markup=False)
+    return counted
+
+
 def _read(file: Path) -> dict[int, dict[str, Any]]:
-    """Returns the whole lines of a file by seed. A kill may have cut the last one, in mid-character."""
+    """Returns the whole lines of a file by seed; of a seed that was played again, the last one.
+
+    A kill may have cut the last line, in mid-character.
+    """
     played = {}
     whole, _, cut = file.read_bytes().rpartition(b"\n")
     for line in whole.splitlines():

@@ -43,6 +43,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             run(sys.executable, "-m", "scripts.test_docker", "--play")
             nothing_left("the players have ended")
             check_ends()
+            check_afs()
         finally:
             run("docker", "rmi", "--force", *IMAGES.values(), *([] if given.base else [BASE]), quiet=True)
     print("nothing is left behind: no container, no image, no engine of this test")
@@ -119,9 +120,17 @@ def make_images(base: str) -> None:
         print(f"made a base image in {time.monotonic() - began:.0f} s")
     for kind, image in IMAGES.items():
         began = time.monotonic()
-        file = f"docker/{kind}/Dockerfile"
-        arguments = ["--network", "host", "--build-arg", f"BASE={base or BASE}", "-f", file, "-t", image, "."]
-        run("docker", "build", *arguments, quiet=True)
+        arguments = [
+            "--network",
+            "host",
+            "--build-arg",
+            f"BASE={base or BASE}",
+            "--target",
+            kind,
+            "-t",
+            image,
+        ]
+        run("docker", "build", *arguments, "-f", "docker/Dockerfile", ".", quiet=True)
         size = run("docker", "image", "inspect", "--format", "{{.Size}}", image, quiet=True)
         print(f"built {image} in {time.monotonic() - began:.0f} s, {int(size) / 1e6:.0f} MB")
 
@@ -261,6 +270,22 @@ def check_ends() -> None:
     client.wait(60)
     nothing_left("the next start")
     print("client and watcher were killed: the next start removed the container")
+
+
+def check_afs() -> None:
+    """Starts the games' container by affinetes' own command, begins a game in it, and stops it."""
+    afs, name = str(Path(sys.executable).with_name("afs")), "gamespiel-test-afs"
+    try:
+        run(afs, "run", IMAGES["game"], "--name", name, quiet=True)
+        asked = ["--arg", "task_id=200000000", "--arg", "seed=1", "--arg", "opponent=first"]
+        said = run(afs, "call", name, "reset", *asked, quiet=True)
+        assert '"game_name": "leduc_poker"' in said, said
+        began = time.monotonic()
+        run("docker", "stop", "--time", "60", name, quiet=True)
+        took = time.monotonic() - began
+    finally:
+        subprocess.run(["docker", "rm", "--force", name], capture_output=True)
+    print(f"afs run and afs call began a game; its container ended {took:.1f} s after SIGTERM")
 
 
 def start_client(way: str) -> subprocess.Popen[str]:

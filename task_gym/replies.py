@@ -13,14 +13,17 @@ from dataclasses import dataclass
 
 Parser = Callable[[str, Sequence[int], Sequence[str]], int | None]
 
-_TAG = re.compile(r"</?think(?:ing)?>")
+_TAGS = (re.compile(r"</?think>"), re.compile(r"</?thinking>"))
+"""The tags of reasoning by name, in the order in which upstream removes them."""
 
-_CLOSING = {"<think>": "</think>", "<thinking>": "</thinking>"}
-"""The closing tag of each opening tag."""
+_ANY_CASE = tuple(re.compile(tag.pattern, re.IGNORECASE) for tag in _TAGS)
+_OPENING = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
+_CLOSING = ("</think>", "</thinking>")
+_SPACE = re.compile(r"\s+")
 
 _DIGITS = re.compile(r"\d+")
 _WORD_NUMBER = re.compile(r"\b\d+\b")
-_SYMBOLS = re.compile(r"[\W_]+")
+_SYMBOLS = re.compile(r"[^a-z0-9]+")
 
 _LONGEST_ID = 18
 """Longer runs of digits name no action, and Python refuses to convert the longest of them."""
@@ -48,30 +51,64 @@ def strip_reasoning(reply: str) -> str:
 
 def cut_reasoning(reply: str) -> str:
     """Returns the same as :func:`strip_reasoning`, with the white space at its ends."""
-    rest = _without_blocks(reply)
-    ends = [rest.rfind(tag) + len(tag) for tag in _CLOSING.values() if tag in rest]
-    return rest[max(ends, default=0) :]
+    for tag in _TAGS:
+        reply = _without_blocks(reply, tag)
+    return _after_closing(reply)
 
 
-def _without_blocks(reply: str) -> str:
-    """Returns the reply without its reasoning blocks, scanned from left to right.
+def visible(reply: str) -> str:
+    """Returns a reply as upstream's ``evaluate`` keeps it in the conversation, and parses it.
 
-    A block begins at an opening tag and ends at the next closing tag of the same name. An opening tag without
-    such a closing tag stays, and the scan goes on after it. This is ``re.sub`` with upstream's expression
-    ``<think>.*?</think>|<thinking>.*?</thinking>``, which takes quadratic time: from each opening tag that is
-    never closed, it reads to the end of the reply.
+    ``<think>`` blocks are removed, then ``<thinking>`` blocks, in capitals or not. If a closing tag is left,
+    only the text after the last one counts; one in capitals is text. Reasoning that was never closed is cut
+    off: its reply was cut before the answer. Of three or more line ends in a row, two are left.
     """
-    last = {opening: reply.rfind(closing) for opening, closing in _CLOSING.items()}
-    kept, start, awaited = [], 0, ""
-    for match in _TAG.finditer(reply):
-        tag = match.group()
-        if not awaited and match.start() < last.get(tag, -1):
+    for tag in _ANY_CASE:
+        reply = _without_blocks(reply, tag)
+    text = _after_closing(reply)
+    opening = _OPENING.search(text)
+    text = text if opening is None else text[: opening.start()]
+    return _SPACE.sub(_fewer_lines, text).strip()
+
+
+def _without_blocks(reply: str, tag: re.Pattern[str]) -> str:
+    """Returns the reply without the blocks of one tag, scanned from left to right.
+
+    A block begins at an opening tag and ends at the next closing tag. An opening tag without a closing tag
+    stays. This is ``re.sub`` with upstream's expression ``<think>.*?</think>``, which takes quadratic time:
+    from each opening tag that is never closed, it reads to the end of the reply.
+
+    Args:
+        reply: The reply.
+        tag: Matches the opening and the closing tag.
+    """
+    tags = list(tag.finditer(reply))
+    last = max((match.start() for match in tags if _closes(match)), default=-1)
+    kept, start, inside = [], 0, False
+    for match in tags:
+        if inside and _closes(match):
+            start, inside = match.end(), False
+        elif not inside and not _closes(match) and match.start() < last:
             kept.append(reply[start : match.start()])
-            awaited = _CLOSING[tag]
-        elif tag == awaited:
-            start, awaited = match.end(), ""
+            inside = True
     kept.append(reply[start:])
     return "".join(kept)
+
+
+def _closes(tag: re.Match[str]) -> bool:
+    return tag.group().startswith("</")
+
+
+def _after_closing(reply: str) -> str:
+    ends = [reply.rfind(tag) + len(tag) for tag in _CLOSING if tag in reply]
+    return reply[max(ends, default=0) :]
+
+
+def _fewer_lines(match: re.Match[str]) -> str:
+    run = match.group()
+    if run.count("\n") < 3:
+        return run
+    return f"{run[: run.index(chr(10))]}\n\n{run[run.rindex(chr(10)) + 1 :]}"
 
 
 def first_number(reply: str, legal: Sequence[int], names: Sequence[str]) -> int | None:
@@ -84,27 +121,31 @@ def first_number(reply: str, legal: Sequence[int], names: Sequence[str]) -> int 
 
 
 def whole_reply(reply: str, legal: Sequence[int], names: Sequence[str]) -> int | None:
-    """Upstream's evaluate rule.
+    """Upstream's evaluate rule, for the part of the reply that is :func:`visible`.
 
-    Reasoning is stripped first. If the rest is one number, that number is the action, legal or not. Otherwise
-    it is the first action, in legal order, whose id is in the reply as a whole word. If there is none, it is
-    the first action whose name is in the reply. Names match with case ignored, and also with everything but
-    letters and digits removed.
-
-    A name of symbols alone becomes empty then, and is in every reply. Its action is chosen if no action
-    before it is named. No game of the table has such names.
+    If it is one number, that number is the action, legal or not. Otherwise it is the first action, in legal
+    order, whose id is in the reply as a whole word. If there is none, it is the first action whose name is in
+    the reply. Names match with case ignored, and also with everything but letters and digits removed. Of
+    names that are the same then, as chess has them ("bxc3" and "Bxc3"), the last one's action is chosen.
     """
-    reply = strip_reasoning(reply)
+    reply = visible(reply)
     if _DIGITS.fullmatch(reply):
         return _legal_id(reply, legal)
     written = set(_WORD_NUMBER.findall(reply))
     for action in legal:
         if str(action) in written:
             return action
-    # A name that is in the reply is also in it without symbols, so the second search alone is enough.
-    squeezed = _SYMBOLS.sub("", reply.lower())
+    named: dict[str, int] = {}
     for action, name in zip(legal, names, strict=True):
-        if _SYMBOLS.sub("", name.lower()) in squeezed:
+        named[name.lower()] = action
+        if squeezed := _SYMBOLS.sub("", name.lower()):
+            named[squeezed] = action
+    lowered = reply.lower()
+    short = _SYMBOLS.sub("", lowered)
+    for name, action in named.items():
+        # A name that is in the reply is also in it without symbols, unless it has nothing else.
+        squeezed = _SYMBOLS.sub("", name)
+        if squeezed in short if squeezed else name in lowered:
             return action
     return None
 

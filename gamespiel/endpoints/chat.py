@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,6 +17,7 @@ import httpx
 
 from gamespiel.endpoints import PREFIX, USAGE
 from task_gym.errors import ArgumentError, BackendError
+from task_gym.remote import loop
 
 TRIES = 6
 """Times that a request is tried if its failure may pass."""
@@ -44,6 +47,10 @@ class EndpointError(BackendError):
 
 class RefusedError(EndpointError):
     """A request that this endpoint refuses for what is in it, such as a conversation beyond its context."""
+
+
+class ClosedError(BackendError):
+    """A request of a client that was closed before the reply came."""
 
 
 @dataclass(frozen=True)
@@ -165,24 +172,29 @@ def _is_chutes(base_url: str) -> bool:
 class Chat:
     """Asks one endpoint, from any number of threads.
 
+    Requests run on the process's loop for remote calls, because a thread that waits for a socket cannot be
+    stopped, and a task can.
+
     Args:
         endpoint: The endpoint.
         sampling: The settings of sampling.
-        sleep: Waits so many seconds.
+        sleep: Waits so many seconds; None for a wait that ``close`` ends.
     """
 
     def __init__(
         self,
         endpoint: Endpoint,
         sampling: Sampling | None = None,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], object] | None = None,
     ) -> None:
-        self.endpoint, self.sampling, self._sleep = endpoint, sampling or Sampling(), sleep
+        self.endpoint, self.sampling = endpoint, sampling or Sampling()
         self.usage = Usage()
-        self._lock = threading.Lock()
+        self._lock, self._closed = threading.Lock(), threading.Event()
+        self._sleep = sleep or self._closed.wait
         headers = {"authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=64)
-        self._client = httpx.Client(headers=headers, limits=limits)
+        self._client = httpx.AsyncClient(headers=headers, limits=limits)
+        self._requests = loop.Calls()
 
     def reply(self, messages: Sequence[Message], seed: int, deadline: float) -> tuple[str, Usage]:
         """Returns the endpoint's reply to a conversation, and the tokens that it took.
@@ -195,6 +207,7 @@ class Chat:
         Raises:
             RefusedError: the endpoint refuses this request for what is in it.
             EndpointError: the endpoint refuses requests, or is away after ``TRIES`` tries.
+            ClosedError: the client was closed.
             TimeoutError: the deadline has passed.
         """
         for tried in range(1, TRIES + 1):
@@ -219,8 +232,10 @@ class Chat:
         return REFUSED if isinstance(error, RefusedError) and self.usage.requests else LOST
 
     def close(self) -> None:
-        """Closes the connections."""
-        self._client.close()
+        """Closes the connections. Threads that wait for a reply, or ask for one later, get ClosedError."""
+        self._closed.set()
+        self._requests.cancel()
+        loop.submit(self._client.aclose())
 
     def _try(
         self, messages: Sequence[Message], seed: int, timeout: float, tried: int
@@ -233,11 +248,10 @@ class Chat:
             body["max_tokens"] = self.sampling.max_tokens
         pause = BACKOFF * 2 ** (tried - 1)
         try:
-            limits = httpx.Timeout(timeout, connect=min(10.0, timeout))
-            address, ends = f"{self.endpoint.base_url}/chat/completions", time.monotonic() + timeout
-            with self._client.stream("POST", address, json=body, timeout=limits) as response:
-                content = _content(response, ends)
-        except httpx.TimeoutException:
+            response, content = self._requests.wait_for(self._post(body, timeout))
+        except CancelledError as error:
+            raise ClosedError(f"endpoint {self.endpoint.base_url}: the client was closed") from error
+        except (httpx.TimeoutException, TimeoutError):
             return f"it did not answer in {timeout:.0f} s", None, pause
         except httpx.TransportError as error:
             return f"it cannot be reached: {error}", None, pause
@@ -260,21 +274,26 @@ class Chat:
             return f"it sent no completion: {error!r:.100}", None, pause
         return text, usage, 0.0
 
+    async def _post(self, body: Any, timeout: float) -> tuple[httpx.Response, bytes | None]:
+        """Returns a response and its content; None if it has more than ``MOST`` bytes.
 
-def _content(response: httpx.Response, ends: float) -> bytes | None:
-    """Returns a response's content; None if it has more than ``MOST`` bytes.
-
-    Raises:
-        httpx.TimeoutException: it is not there in time. The client's own limit is between two pieces.
-    """
-    content = bytearray()
-    for piece in response.iter_bytes():
-        content += piece
-        if len(content) > MOST:
-            return None
-        if time.monotonic() > ends:
-            raise httpx.ReadTimeout("the response is too slow")
-    return bytes(content)
+        Raises:
+            TimeoutError: it is not there in time. The client's own limits are between two pieces.
+        """
+        if self._closed.is_set():
+            raise asyncio.CancelledError
+        address = f"{self.endpoint.base_url}/chat/completions"
+        limits = httpx.Timeout(timeout, connect=min(10.0, timeout))
+        content = bytearray()
+        async with (
+            asyncio.timeout(timeout),
+            self._client.stream("POST", address, json=body, timeout=limits) as response,
+        ):
+            async for piece in response.aiter_bytes():
+                content += piece
+                if len(content) > MOST:
+                    return response, None
+        return response, bytes(content)
 
 
 def _read(body: Any) -> tuple[str, Usage]:

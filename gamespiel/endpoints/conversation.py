@@ -7,20 +7,15 @@ GameSpiel's own. A class of upstream's (``OPENSPIEL_AGENTS_PATH``) that writes m
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from game_gym.spec import State, Variant
 from gamespiel.endpoints.chat import Message
-from task_gym.replies import strip_reasoning
 
 TRIES = 3
 """Replies per move. After as many that name no legal action, the game is given up with score 0."""
 
 _INSTRUCTION = "Answer with the ID of one legal action, a number, and nothing else."
-_TAG = re.compile(r"</?think(?:ing)?>", re.IGNORECASE)
-_OPENING = re.compile(r"<think(?:ing)?>")
-_SPACE = re.compile(r"\s+")
 
 
 def system_message(variant: Variant) -> Message:
@@ -54,21 +49,3 @@ def refusal_message(tried: int) -> Message:
     """Returns the message after a reply that names no legal action."""
     content = f"That reply names no legal action. {_INSTRUCTION} This was try {tried} of {TRIES}."
     return {"role": "user", "content": content}
-
-
-def visible(reply: str) -> str:
-    """Returns a reply as the conversation keeps it: without reasoning, and without many empty lines in a row.
-
-    Reasoning that was never closed is cut off too: its reply was cut before the answer.
-    """
-    text = strip_reasoning(_TAG.sub(lambda match: match.group().lower(), reply))
-    opening = _OPENING.search(text)
-    text = text if opening is None else text[: opening.start()]
-    return _SPACE.sub(_fewer_lines, text).strip()
-
-
-def _fewer_lines(match: re.Match[str]) -> str:
-    run = match.group()
-    if run.count("\n") < 3:
-        return run
-    return f"{run[: run.index(chr(10))]}\n\n{run[run.rindex(chr(10)) + 1 :]}"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import time
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from task_gym.errors import ArgumentError, BackendError, OpponentError
@@ -68,12 +67,22 @@ class ModelOpponent:
             raise BackendError(f"opponent {self._chat.endpoint}: it did not answer in {MOVE:g} s") from error
 
 
-@lru_cache(maxsize=16)
+_chats: dict[tuple[str, int], Chat] = {}
+
+
 def chat_with(argument: str, process: int) -> Chat:
     """Returns the client that all opponents of one endpoint share; a forked child makes its own."""
     from gamespiel.endpoints.chat import Chat, parse_endpoint
 
-    return Chat(parse_endpoint(argument))
+    if (argument, process) not in _chats:
+        _chats[argument, process] = Chat(parse_endpoint(argument))
+    return _chats[argument, process]
+
+
+def close_opponents() -> None:
+    """Ends the requests of all opponents in this process. Those that are made later have new clients."""
+    while _chats:
+        _chats.popitem()[1].close()
 
 
 register_opponent(

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import secrets
+import threading
 from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any, Generic, Protocol, TypeVar
 
+import httpx
+
 from gamespiel import __version__
-from gamespiel.endpoints.chat import Chat, Endpoint, Sampling, chutes_key
+from gamespiel.endpoints.chat import Chat, ClosedError, Endpoint, Sampling, chutes_key
+from gamespiel.serving.hosts import fits
 from gamespiel.serving.options import ServeOptions
 from gamespiel.serving.sessions import Sessions
 from task_gym.checks import check_whole, read_reply
 from task_gym.errors import ArgumentError, SeedError, unknown
+from task_gym.remote.settings import TOKEN
 from task_gym.seeding import SEED_LIMIT
 
 Response = dict[str, Any]
@@ -44,8 +49,13 @@ class Actor(Generic[E]):
     allowed: tuple[str, ...] = ("task_id", "seed")
     """The arguments of reset."""
 
+    asked_hosts: tuple[str, ...] = ("*",)
+    """Patterns of the hosts that evaluate may ask."""
+
     def __init__(self, options: ServeOptions) -> None:
         self.sessions: Sessions[E] = Sessions(options.max_sessions, options.idle_s)
+        self._chats: set[Chat] = set()
+        self._lock, self._ended = threading.Lock(), False
         self.methods: Mapping[str, Callable[..., Any]] = {
             "reset": self.reset, "step": self.step, "state": self.state, "stop": self.stop,
             "evaluate": self.evaluate,
@@ -123,11 +133,35 @@ class Actor(Generic[E]):
             raise ArgumentError("api_key: no text was given, allowed: None or a text")
         key = chutes_key(str(base_url)) if api_key is None else api_key
         sampling = Sampling(temperature=temperature, max_tokens=max_tokens)
-        chat = Chat(Endpoint(model, base_url, key), sampling)
+        chat = Chat(self._endpoint(model, base_url, key), sampling)
+        with self._lock:
+            self._chats.add(chat)
         try:
+            if self._ended:
+                raise ClosedError("the server is ending")
             return self.play(chat, task_id, seed, timeout, arguments)
         finally:
+            with self._lock:
+                self._chats.discard(chat)
             chat.close()
+
+    def end(self) -> None:
+        """Gives up the episodes that ``evaluate`` plays: it raises ClosedError at the next reply."""
+        with self._lock:
+            self._ended = True
+            for chat in self._chats:
+                chat.close()
+
+    def _endpoint(self, model: Any, base_url: Any, key: str) -> Endpoint:
+        """Returns an endpoint that evaluate may ask."""
+        endpoint = Endpoint(model, base_url, key)
+        if not fits(httpx.URL(endpoint.base_url).host, self.asked_hosts):
+            allowed = f"hosts {', '.join(self.asked_hosts)}" if self.asked_hosts else "none"
+            raise ArgumentError(
+                f"base_url: {endpoint.base_url!r:.200} was given, allowed: {allowed}; the server's operator "
+                f"allows hosts by --evaluate_hosts, and all of them by a token in {TOKEN}"
+            )
+        return endpoint
 
     def stop(self, episode_id: Any = None) -> Response:
         """Ends an episode; one that is unknown is ended already."""

@@ -9,16 +9,21 @@ import inspect
 import json
 import logging
 import os
-from concurrent.futures import ThreadPoolExecutor
+import socket
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from importlib import import_module
 from typing import Any
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from gamespiel.endpoints.chat import ClosedError
 from gamespiel.serving.actors import Actor
+from gamespiel.serving.hosts import is_own_name
 from gamespiel.serving.options import ServeOptions
 from gamespiel.serving.sessions import FullError, UnknownEpisodeError
 from task_gym.errors import SandboxError, TaskGymError
@@ -55,6 +60,8 @@ class Server:
         self._actor, self._options, self._token = actor, options, token
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="gamespiel.serving")
         self._evaluations = ThreadPoolExecutor(EVALUATIONS, thread_name_prefix="gamespiel.evaluations")
+        self._under_way: set[Future[Any]] = set()
+        self._ending = asyncio.Event()
 
     async def health(self, request: Request) -> Response:
         """Says that the server runs."""
@@ -79,16 +86,14 @@ class Server:
         try:
             self._admit(request)
             method, args, kwargs = self._read(await self._body(request))
-            threads = self._evaluations if method == self._actor.evaluate else self._threads
-            loop = asyncio.get_running_loop()
-            result = await loop.run_in_executor(threads, lambda: method(*args, **kwargs))
+            result = await self._result(method, args, kwargs)
         except Refusal as refusal:
             return _error(refusal.status, "refused", str(refusal))
         except ClientDisconnect:
             return _error(400, "refused", "the request ended early")
         except UnknownEpisodeError as error:
             return _error(404, "unknown", str(error))
-        except FullError as error:
+        except (FullError, ClosedError) as error:
             return _error(503, "full", str(error))
         except SandboxError as error:
             return _error(500, "status", str(error))
@@ -99,11 +104,49 @@ class Server:
             return _error(500, "status", "the server failed; its log says more")
         return JSONResponse({"status": "success", "result": result, "error": None})
 
+    async def _result(self, method: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """Returns the result of a method, which a thread works out.
+
+        Raises:
+            ClosedError: the server is ending. An evaluation may take half an hour, so it is given up at once.
+        """
+        whole = method == self._actor.evaluate
+        work = (self._evaluations if whole else self._threads).submit(method, *args, **kwargs)
+        self._under_way.add(work)
+        work.add_done_callback(self._under_way.discard)
+        if not whole:
+            return await asyncio.wrap_future(work)
+        result, ending = asyncio.wrap_future(work), asyncio.ensure_future(self._ending.wait())
+        # Its failure is known, even if nobody asks for it: asyncio would print it.
+        result.add_done_callback(lambda done: done.cancelled() or done.exception())
+        await asyncio.wait({result, ending}, return_when=asyncio.FIRST_COMPLETED)
+        if ending.done() and not result.done():
+            raise ClosedError("the server is ending, and gave the episode up")
+        ending.cancel()
+        return result.result()
+
+    def end(self) -> None:
+        """Gives up the evaluations under way, and answers them with an error."""
+        self._ending.set()
+        self._actor.end()
+
+    def is_idle(self, timeout: float) -> bool:
+        """Returns whether no thread works on a call any more after so many seconds."""
+        return not wait(set(self._under_way), timeout).not_done
+
     def _admit(self, request: Request) -> None:
         """Raises Refusal unless the request carries the token and is JSON.
 
-        A page in a browser cannot send JSON to another site without asking, so it cannot play here.
+        A page in a browser cannot send JSON to another site without asking, so it cannot play here. Without a
+        token, the request must also name the server as its own users do, and not as a page could.
         """
+        host = request.headers.get("host", "")
+        if not self._token and not is_own_name(host, self._options.hosts):
+            raise Refusal(
+                421,
+                f"host: {host!r:.200} was given, allowed: an address, a name without a dot, and the server's "
+                f"--hosts; or a token ({TOKEN})",
+            )
         if self._token and not _has_token(request.headers.get("authorization", ""), self._token):
             raise Refusal(401, f"the request has no token, or a wrong one; the server's is in {TOKEN}")
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -146,8 +189,10 @@ def make_app(options: ServeOptions, token: str | None = None) -> Starlette:
         token: The bearer token; None for the environment variable's.
     """
     actor: Actor[Any] = import_module(_MODULES[options.env]).make(options)
-    server = Server(actor, options, os.environ.get(TOKEN, "") if token is None else token)
-    return Starlette(
+    token = os.environ.get(TOKEN, "") if token is None else token
+    actor.asked_hosts = options.asked_hosts(token)
+    server = Server(actor, options, token)
+    app = Starlette(
         routes=[
             Route("/health", server.health),
             Route("/ready", server.ready),
@@ -155,6 +200,26 @@ def make_app(options: ServeOptions, token: str | None = None) -> Starlette:
             Route("/call", server.call, methods=["POST"]),
         ]
     )
+    app.state.server = server
+    return app
+
+
+class Http(uvicorn.Server):
+    """uvicorn, which ends in bounded time.
+
+    Args:
+        server: What is served.
+        config: uvicorn's settings.
+    """
+
+    def __init__(self, server: Server, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._server = server
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Ends the evaluations, then waits for the other calls as uvicorn does."""
+        self._server.end()
+        await super().shutdown(sockets)
 
 
 def _has_token(authorization: str, token: str) -> bool:

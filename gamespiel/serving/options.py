@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gamespiel.serving.hosts import is_loopback
 from task_gym.errors import ArgumentError, check_choice
 
 KINDS = ("openspiel", "trace")
@@ -26,6 +27,10 @@ class ServeOptions:
         max_sessions: The most episodes at once.
         idle_s: Seconds without a call after which an episode is dropped.
         max_body: The most bytes of a request.
+        hosts: Patterns of names under which the server may be asked without a token, beside addresses and
+            names without a dot.
+        evaluate_hosts: Patterns of hosts that ``evaluate`` may ask. Without them it asks any host if a token
+            protects the server, or if it can be reached from this machine only, and else none.
 
     Raises:
         ArgumentError: a value is outside what is allowed.
@@ -38,6 +43,8 @@ class ServeOptions:
     max_sessions: int = 1000
     idle_s: float = 3600.0
     max_body: int = 8 << 20
+    hosts: tuple[str, ...] = ()
+    evaluate_hosts: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         check_choice("env", self.env, KINDS)
@@ -50,3 +57,13 @@ class ServeOptions:
             raise ArgumentError(f"idle_s: {self.idle_s} was given, allowed: a number of seconds above 0")
         if self.source != "builtin" and self.env != "trace":
             raise ArgumentError(f"source: {self.source!r} was given, allowed: with --env trace only")
+
+    def asked_hosts(self, token: str) -> tuple[str, ...]:
+        """Returns the patterns of the hosts that ``evaluate`` may ask.
+
+        Args:
+            token: The server's token; "" for none.
+        """
+        if self.evaluate_hosts is not None:
+            return self.evaluate_hosts
+        return ("*",) if token or is_loopback(self.host) else ()

@@ -10,6 +10,9 @@ from gamespiel.serving.options import ServeOptions
 from task_gym.errors import ArgumentError, BackendError
 from task_gym.remote.settings import TOKEN
 
+GRACE = 6
+"""Seconds that calls under way have when the server ends; evaluations have none."""
+
 
 def serve(options: ServeOptions) -> None:
     """Serves episodes.
@@ -21,7 +24,7 @@ def serve(options: ServeOptions) -> None:
     try:
         import uvicorn
 
-        from gamespiel.serving.app import make_app
+        from gamespiel.serving.app import Http, make_app
     except ModuleNotFoundError as error:
         if error.name not in ("uvicorn", "starlette"):
             raise
@@ -31,18 +34,34 @@ def serve(options: ServeOptions) -> None:
     app = make_app(options)
     listening = _listen(options)
     shown = f"[{options.host}]" if ":" in options.host else options.host
-    if not os.environ.get(TOKEN):
+    token = os.environ.get(TOKEN, "")
+    if not token:
+        hosts = ", ".join(options.asked_hosts(token))
+        sent = f"have requests sent from here to hosts {hosts}" if hosts else "cannot use evaluate"
         print(
-            "no token: whoever reaches this address can play, and have requests sent from here (evaluate); "
-            f"{TOKEN} sets one",
-            file=sys.stderr,
+            f"no token: whoever reaches this address can play, and {sent}; {TOKEN} sets one", file=sys.stderr
         )
     # Flushed, because a program that starts the server reads the port from this line.
     print(f"serving {options.env} on http://{shown}:{listening.getsockname()[1]}", flush=True)
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, timeout_keep_alive=75
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=GRACE,
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    status = 0
+    try:
+        Http(app.state.server, config).run(sockets=[listening])
+    except KeyboardInterrupt:
+        status = 130
+        raise
+    finally:
+        # Python would wait for the threads, and nothing ends an opponent's search.
+        if not app.state.server.is_idle(timeout=1.0):
+            sys.stdout.flush()
+            os._exit(status)
 
 
 def _listen(options: ServeOptions) -> socket.socket:

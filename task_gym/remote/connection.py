@@ -56,6 +56,7 @@ class Connection:
         self._busy: list[int] = []  # calls under way, by client
         self._breaker = Breaker()
         self._met = False  # whether the server ever answered
+        self._evaluations = loop.Calls()
 
     def reset(self, **arguments: Any) -> Reply:
         """Begins an episode.
@@ -85,8 +86,15 @@ class Connection:
         Args:
             limit: Seconds that it may take.
             **arguments: As the method ``evaluate`` of affinetes' containers takes them.
+
+        Raises:
+            concurrent.futures.CancelledError: ``cancel`` was called meanwhile.
         """
-        return loop.wait_for(self._evaluate(limit, arguments))
+        return self._evaluations.wait_for(self._evaluate(limit, arguments))
+
+    def cancel(self) -> None:
+        """Gives up the episodes that ``evaluate`` waits for, in all threads."""
+        self._evaluations.cancel()
 
     async def _evaluate(self, limit: float, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         for tried in range(1, TRIES + 1):
@@ -212,6 +220,11 @@ class Docked(Connection):
     def evaluate(self, limit: float, **arguments: Any) -> Mapping[str, Any]:
         """Plays a whole episode with a model, in a new container if the one before has died."""
         return self._answered(lambda inner: inner.evaluate(limit, **arguments), repeats=False)
+
+    def cancel(self) -> None:
+        """Gives up the episodes that ``evaluate`` waits for, in all threads."""
+        for inner in list(self._inner.values()):
+            inner.cancel()
 
     def stop(self, episode: str) -> None:
         """Abandons an episode."""

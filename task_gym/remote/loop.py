@@ -22,12 +22,35 @@ def submit(call: Coroutine[Any, Any, T]) -> Future[T]:
 
 def wait_for(call: Coroutine[Any, Any, T]) -> T:
     """Returns the result of a call. Ctrl-C cancels it."""
-    future = submit(call)
-    try:
-        return future.result()
-    except BaseException:
-        future.cancel()
-        raise
+    return Calls().wait_for(call)
+
+
+class Calls:
+    """Calls that threads wait for, and that another thread can cancel together."""
+
+    def __init__(self) -> None:
+        self._under_way: set[Future[Any]] = set()
+
+    def wait_for(self, call: Coroutine[Any, Any, T]) -> T:
+        """Returns the result of a call. Ctrl-C cancels it.
+
+        Raises:
+            concurrent.futures.CancelledError: ``cancel`` was called meanwhile.
+        """
+        future = submit(call)
+        self._under_way.add(future)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+        finally:
+            self._under_way.discard(future)
+
+    def cancel(self) -> None:
+        """Cancels the calls under way; those that begin later are not concerned."""
+        for future in list(self._under_way):
+            future.cancel()
 
 
 def _running() -> asyncio.AbstractEventLoop:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +21,8 @@ from gamespiel.endpoints.chat import EndpointError
 from gamespiel.external import evaluate_endpoint
 from gamespiel.options import EvalOptions
 from task_gym.errors import BackendError, OpponentError, PickleError
-from tests.gamespiel.endpoints.models import ModelStub, chatty, recorded, status
+from task_gym.remote import Connection, Failure
+from tests.gamespiel.endpoints.models import Body, ModelStub, chatty, recorded, status
 from tests.gamespiel.runs import quiet
 from tests.gamespiel.serving.servers import served
 
@@ -129,6 +134,82 @@ def test_other_words_or_limits_are_another_evaluation(
     monkeypatch.setenv("OPENSPIEL_AGENTS_PATH", str(agents))
     with pytest.raises(InvalidValueError, match=r"--resume: there is no"):
         run(stub, tmp_path, concurrency=1, resume=True)
+
+
+@pytest.mark.parametrize("whole_game", [False, True])
+def test_ctrl_c_gives_up_what_is_under_way_and_keeps_the_rest(
+    stub: ModelStub, tmp_path: Path, whole_game: bool
+) -> None:
+    with ExitStack() as stack:
+        there: list[tuple[str, str]] = []
+        if whole_game:
+            pytest.importorskip("affinetes")
+            pytest.importorskip("uvicorn")
+            there = [("env.env_mode", "url"), ("env.base_url", stack.enter_context(served()))]
+        whole = run(stub, tmp_path / "whole", *there, whole_game=whole_game)
+        release = threading.Event()
+        stub.asked.clear()
+
+        def answer(body: Body) -> str:
+            if len(stub.asked) < 10:
+                return recorded(body)
+            if len(stub.asked) == 10:
+                os.kill(os.getpid(), signal.SIGINT)
+            release.wait(300)
+            return "?"
+
+        stub.answer = answer
+        with pytest.raises(KeyboardInterrupt):
+            run(stub, tmp_path, *there, whole_game=whole_game)
+        for thread in threading.enumerate():
+            if thread.name.startswith("gamespiel.external"):
+                thread.join(60)
+                assert not thread.is_alive()
+        before = len(kept(tmp_path))
+        # Ten replies are at least one game of Leduc, which has at most four moves of a player; six are more.
+        assert 1 <= before < 6
+        stub.answer = recorded
+        release.set()
+        resumed = run(stub, tmp_path, *there, whole_game=whole_game, resume=True)
+    assert resumed == whole
+
+
+def test_resume_plays_faults_again(stub: ModelStub, tmp_path: Path) -> None:
+    whole = run(stub, tmp_path / "whole", concurrency=1)
+    stub.faults = [None] * 2 + [status(400)]
+    first = run(stub, tmp_path, concurrency=1)
+    assert first["endpoint"]["all"]["faults"] == 1
+    (fault,) = [record["seed"] for record in kept(tmp_path) if "error" in record]
+    stub.asked.clear()
+    assert run(stub, tmp_path, concurrency=1, resume=True) == whole
+    assert {body["seed"] for body in stub.asked} == {fault}
+    assert len(kept(tmp_path)) == 7  # six, and one that was played twice
+
+
+def test_faults_of_a_server_are_played_again(
+    stub: ModelStub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two calls fail at first: the server answers with an error, or too late."""
+    failures = [Failure("status", "it failed"), Failure("late", "it was late")]
+    game = {"score": 1.0, "success": True, "extra": {"llm_player_id": 0}}
+    seeds = []
+
+    def play(self: Connection, limit: float, **arguments: Any) -> dict[str, Any]:
+        seeds.append(arguments["seed"])
+        if len(seeds) > 2 and failures:
+            raise failures.pop(0)
+        return game
+
+    monkeypatch.setattr(Connection, "evaluate", play)
+    there = [("env.env_mode", "url"), ("env.base_url", "http://127.0.0.1:9")]
+    with pytest.raises(BackendError, match=r"it was late; 3 episodes were played and are kept"):
+        run(stub, tmp_path, *there, whole_game=True, concurrency=1)
+    first = seeds.copy()
+    results = run(stub, tmp_path, *there, whole_game=True, concurrency=1, resume=True)
+    # The third was a fault and is played again; the fourth was not kept, and two had not begun.
+    assert set(seeds[4:]) == {record["seed"] for record in kept(tmp_path)} - set(first[:2])
+    assert len(seeds) == 8
+    assert (results["endpoint"]["all"]["episodes"], results["endpoint"]["all"]["faults"]) == (6, 0)
 
 
 def test_an_endpoint_that_is_away_is_named(stub: ModelStub, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from task_gym.replies import cut_reasoning, first_number, last_named, strip_reasoning, whole_reply
+from task_gym.replies import cut_reasoning, first_number, last_named, strip_reasoning, visible, whole_reply
 
 LEGAL = [1, 2, 12]
 NAMES = ["Call", "Raise", "Big Raise"]
@@ -52,6 +52,8 @@ def test_first_number(reply: str, action: int | None) -> None:
         ("<think>1 or 2?</think> 12", 12),
         ("<thinking>1</thinking>2", 2),
         ("it was 1 </think> Raise", 2),
+        ("<think>1 or 2? 12", None),  # never closed: the reply was cut before the answer
+        ("<THINK>1</Think>2", 2),
         ("fold", None),
         ("", None),
     ],
@@ -60,17 +62,21 @@ def test_whole_reply(reply: str, action: int | None) -> None:
     assert whole_reply(reply, LEGAL, NAMES) == action
 
 
-def test_a_name_of_symbols_alone_stands_in_every_reply() -> None:
-    # Upstream's rule to the letter: without its symbols the name is "", and that is part of any reply.
+def test_a_name_of_symbols_alone_is_read_as_it_is() -> None:
     names = ["Call", "♠", "Raise"]
-    assert whole_reply("nothing", LEGAL, names) == 2
-    assert whole_reply("", LEGAL, names) == 2
-    assert whole_reply("raise", LEGAL, names) == 2  # it comes before in legal order
+    assert whole_reply("nothing", LEGAL, names) is None
+    assert whole_reply("the ♠", LEGAL, names) == 2
+    assert whole_reply("raise ♠", LEGAL, names) == 2  # it comes before in legal order
     assert whole_reply("call", LEGAL, names) == 1
-    assert whole_reply("12", LEGAL, names) == 12  # ids before names
-    assert whole_reply("3", LEGAL, names) is None  # one number, and illegal
     assert last_named("nothing", LEGAL, names) is None
     assert last_named("the ♠", LEGAL, names) == 2
+
+
+def test_of_names_that_differ_in_case_alone_the_last_one_counts() -> None:
+    # Upstream keeps one id per lower-cased name: the last one, in the place of the first.
+    assert whole_reply("bxc3", [4, 7, 9], ["bxc3", "a4", "Bxc3"]) == 9
+    assert whole_reply("a4 or Bxc3", [4, 7, 9], ["bxc3", "a4", "Bxc3"]) == 9
+    assert whole_reply("a4", [4, 7, 9], ["bxc3", "a4", "Bxc3"]) == 7
 
 
 @pytest.mark.parametrize(
@@ -108,10 +114,43 @@ def test_strip_reasoning(reply: str, rest: str) -> None:
     assert strip_reasoning(reply) == rest
 
 
+@pytest.mark.parametrize(
+    ("reply", "kept"),
+    [
+        ("<thinking>a</thinking>b", "b"),
+        ("<THINK>a</THINK> b", "b"),
+        ("a</THINK>b", "a</THINK>b"),  # upstream looks for lone closing tags in small letters alone
+        ("well <think>3 or 4", "well"),
+        ("well <Thinking>3 or 4", "well"),
+        # <think> blocks go first, here with a closing tag of the other kind; then <thinking> is left open.
+        ("x <thinking> a <think> b </thinking> c </think> d", "x"),
+        ("<think>a <thinking>b</think> c</thinking> d", "d"),  # "c" is before a lone closing tag
+        ("<thi<think>a</think>nking>b</thinking>c", "c"),  # a tag that removing a block makes is a tag
+        ("a \n \n\n  b\n\nc", "a \n\n  b\n\nc"),
+        ("<thin\u212a>a</thin\u212a>b", "b"),  # the Kelvin sign is a K in capitals
+        ("<think>", ""),
+    ],
+)
+def test_what_the_conversation_keeps(reply: str, kept: str) -> None:
+    assert visible(reply) == kept
+
+
 def specified_cut(reply: str) -> str:
-    """Returns the reply without reasoning, by upstream's regular expressions."""
-    blocks = r"<think>.*?</think>|<thinking>.*?</thinking>"
-    return re.split(r"</think>|</thinking>", re.sub(blocks, "", reply, flags=re.DOTALL))[-1]
+    """Returns the reply without reasoning, by upstream's regular expressions for traces."""
+    for block in (r"<think>.*?</think>", r"<thinking>.*?</thinking>"):
+        reply = re.sub(block, "", reply, flags=re.DOTALL)
+    return re.split(r"</think>|</thinking>", reply)[-1]
+
+
+def specified_kept(reply: str) -> str:
+    """Returns what ``evaluate`` keeps of a reply to a game, by upstream's regular expressions."""
+    for block in (r"<think>.*?</think>", r"<thinking>.*?</thinking>"):
+        reply = re.sub(block, "", reply, flags=re.DOTALL | re.IGNORECASE)
+    for closing in ("</think>", "</thinking>"):
+        reply = reply.split(closing)[-1]
+    for opening in ("<think>", "<thinking>"):
+        reply = re.split(opening, reply, maxsplit=1, flags=re.IGNORECASE)[0]
+    return re.sub(r"\n\s*\n\s*\n", "\n\n", reply).strip()
 
 
 def specified_last(reply: str, legal: list[int], names: list[str]) -> int | None:
@@ -134,6 +173,7 @@ FRAGMENTS = st.lists(
     st.sampled_from(
         [
             *("<think>", "</think>", "<thinking>", "</thinking>", "<thi", "</thi", "nk>", "nking>"),
+            *("<Think>", "</THINK>", "</Thinking>", "\n\n"),
             *("```", "`", "\n", " ", "a", "b", "B", "_", ",", "0", "1", "12", "99"),
         ]
     ),
@@ -146,6 +186,7 @@ FRAGMENTS = st.lists(
 def test_reasoning_is_cut_as_upstream_does(reply: str) -> None:
     assert cut_reasoning(reply) == specified_cut(reply)
     assert strip_reasoning(reply) == specified_cut(reply).strip()
+    assert visible(reply) == specified_kept(reply)
 
 
 #: Fragments to repeat. Some of them took quadratic time in an earlier version.
@@ -208,19 +249,22 @@ def test_upstreams_rules_to_the_letter(actions: dict[int, str], reply: str) -> N
         return int(run.group()) if run and int(run.group()) in legal else None
 
     def whole() -> int | None:
-        bare = specified_cut(reply).strip()
+        bare = specified_kept(reply)
         if re.fullmatch(r"\d+", bare):
             return int(bare) if int(bare) in legal else None
         for action in legal:
             if re.search(rf"\b{action}\b", bare):
                 return action
+        ids: dict[str, int] = {}
         for action, name in zip(legal, names, strict=True):
-            if name.lower() in bare.lower() or squeezed(name) in squeezed(bare):
+            ids |= {text: action for text in (name.lower(), squeezed(name)) if text or not name}
+        for text, action in ids.items():
+            if text in bare.lower() or (squeezed(text) and squeezed(text) in squeezed(bare)):
                 return action
         return None
 
     def squeezed(text: str) -> str:
-        return "".join(letter for letter in text.lower() if letter.isalnum())
+        return re.sub(r"[^a-z0-9]", "", text.lower())
 
     assert first_number(reply, legal, names) == first()
     assert whole_reply(reply, legal, names) == whole()

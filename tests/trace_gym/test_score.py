@@ -137,8 +137,9 @@ def test_a_truth_that_cannot_be_told_by_a_reply_is_not_scorable(truth: str) -> N
 
 def _specified(reply: str) -> str:
     """Returns what a reply says, by upstream's regular expressions, with the white space at its ends."""
-    blocks = r"<think>.*?</think>|<thinking>.*?</thinking>"
-    rest = re.split(r"</think>|</thinking>", re.sub(blocks, "", reply, flags=re.DOTALL))[-1]
+    for block in (r"<think>.*?</think>", r"<thinking>.*?</thinking>"):
+        reply = re.sub(block, "", reply, flags=re.DOTALL)
+    rest = re.split(r"</think>|</thinking>", reply)[-1]
     fenced = re.search(r"```[^\n]*\n(.*?)```", rest, re.DOTALL)
     return fenced.group(1) if fenced else rest
 

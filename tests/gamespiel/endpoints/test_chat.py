@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from gamespiel.endpoints import chat as module
-from gamespiel.endpoints.chat import Chat, Endpoint, EndpointError, Sampling, key_for, parse_endpoint
+from gamespiel.endpoints.chat import (
+    Chat,
+    ClosedError,
+    Endpoint,
+    EndpointError,
+    Sampling,
+    key_for,
+    parse_endpoint,
+)
 from task_gym.errors import ArgumentError
 from tests.gamespiel.endpoints.models import Handler, ModelStub, completion, hang_up, status
 
@@ -120,21 +130,46 @@ def test_endless_responses_are_given_up(stub: ModelStub, monkeypatch: pytest.Mon
         handler.send_response(200)
         handler.send_header("content-length", "100")
         handler.end_headers()
-        for _ in range(20):
+        for _ in range(100):
             handler.wfile.write(b" ")
             handler.wfile.flush()
             time.sleep(0.1)
 
     stub.faults = [slow]
     pauses: list[float] = []
-    chat = Chat(Endpoint("m", stub.url), Sampling(timeout=0.3), sleep=pauses.append)
+    chat = Chat(Endpoint("m", stub.url), Sampling(timeout=2.0), sleep=pauses.append)
     began = time.monotonic()
     assert chat.reply(SAID, 0, soon())[0] == "7"
-    assert pauses == [0.5] and time.monotonic() - began < 1.5
+    assert pauses == [0.5] and time.monotonic() - began < 9
     monkeypatch.setattr(module, "MOST", 1000)
     stub.faults = [lambda handler: handler.send(200, completion("7" * 1000, 1))] * 6
     with pytest.raises(EndpointError, match=r"it sent more than 1000 bytes; 6 tries failed"):
         chat.reply(SAID, 0, soon())
+
+
+def test_closing_ends_a_request_and_a_pause(stub: ModelStub) -> None:
+    asked = threading.Event()
+
+    def away(handler: Handler) -> None:
+        asked.set()
+        handler.send(429, "{}", retry_after="30")
+
+    def silent(handler: Handler) -> None:
+        asked.set()
+        time.sleep(30)
+
+    for fault in (away, silent):
+        stub.faults, chat = [fault], Chat(Endpoint("m", stub.url))
+        with ThreadPoolExecutor(1) as threads:
+            waiting = threads.submit(chat.reply, SAID, 0, soon())
+            assert asked.wait(20)
+            chat.close()
+            with pytest.raises(ClosedError, match=r"the client was closed"):
+                waiting.result(20)
+            with pytest.raises(ClosedError, match=r"the client was closed"):
+                chat.reply(SAID, 0, soon())
+        asked.clear()
+    assert len(stub.asked) == 2
 
 
 def test_content_may_be_missing(stub: ModelStub) -> None:

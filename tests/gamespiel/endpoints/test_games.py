@@ -13,7 +13,6 @@ import pytest
 from game_gym.games import TABLE
 from game_gym.task import decode
 from gamespiel.endpoints.chat import Chat, Endpoint
-from gamespiel.endpoints.conversation import visible
 from gamespiel.endpoints.games import play_game
 from gamespiel.endpoints.traces import ask_trace
 from tests.gamespiel.endpoints.models import Fault, ModelStub, chatty, recorded, status
@@ -104,10 +103,22 @@ def test_a_conversation_that_is_refused_ends_its_own_game_alone(
     assert result["error_type"] == kind
 
 
-def test_what_the_conversation_keeps_of_a_reply() -> None:
-    assert visible("<THINK>a</THINK> b") == "b"
-    assert visible("well <think>3 or 4") == "well"
-    assert visible("a \n \n\n  b\n\nc") == "a \n\n  b\n\nc"
+def test_reasoning_is_neither_kept_nor_read() -> None:
+    """A transcript by hand: the replies as they came, and the messages that the next request has of them."""
+    replies = [
+        "<thinking>1 is safe.</thinking>\nI fold.",  # 1 is legal, but in the reasoning
+        "<THINK>or 2?</THINK>\n\n\n\n<think>2",  # never closed: nothing is left
+        "2 it was </think>\n1\n\n\n\nCall",
+    ]
+    kept = ["I fold.", "", "1\n\nCall"]
+    with ModelStub(lambda body: replies.pop(0)) as stub:
+        stub.faults = [None] * 3 + [status(401)]
+        result = play_game(chat_with(stub), decode(LEDUC), 0, "first")
+    said = [m["content"] for m in stub.asked[3]["messages"] if m["role"] == "assistant"]
+    assert said == kept
+    assert [m["content"] for m in result["extra"]["conversation"] if m["role"] == "assistant"] == kept
+    assert [move["action"] for move in result["extra"]["action_history"] if move["is_llm"]] == [1]
+    assert result["extra"]["refused_replies"] == 2
 
 
 # -- both ways -----------------------------------------------------------------------------------------------

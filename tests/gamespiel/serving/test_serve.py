@@ -12,6 +12,9 @@ import numpy as np
 import pytest
 
 from gamespiel.cli import main
+from gamespiel.endpoints.chat import ClosedError
+from gamespiel.serving.games import GameActor
+from gamespiel.serving.hosts import is_own_name
 from gamespiel.serving.options import ServeOptions
 from gamespiel.serving.sessions import FullError, Sessions, UnknownEpisodeError
 from task_gym.errors import ArgumentError
@@ -105,6 +108,58 @@ def test_token_and_number_of_sessions() -> None:
         password = base64.b64encode(b"any:s3cret").decode()  # as a client sends http://any:s3cret@host
         status, body = ask(f"{url}/call", reset, authorization=f"Basic {password}")
         assert (status, body["kind"]) == (503, "full")
+
+
+def test_a_page_that_points_its_name_at_the_server_is_refused(server: str) -> None:
+    reset = {"method": "reset", "kwargs": {"task_id": 200_000_000, "seed": 0}}
+    status, body = ask(f"{server}/call", reset, host="page.example.com:8000")
+    assert status == 421
+    assert "host: 'page.example.com:8000' was given, allowed: an address, a name without a" in body["error"]
+    assert ask(f"{server}/call", reset, host="localhost:8000")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("header", "own"),
+    [
+        ("127.0.0.1:8000", True),
+        ("[::1]:8000", True),
+        ("LOCALHOST", True),
+        ("game", True),  # as containers name one another
+        ("", True),
+        ("a.example", False),
+        ("127.0.0.1.a.example:80", False),
+        ("127.0.0.1@a.example", False),
+        ("b.kept.org.", True),
+        ("kept.org", False),
+        ("[", False),
+    ],
+)
+def test_own_names(header: str, own: bool) -> None:
+    assert is_own_name(header, ("*.kept.org",)) is own
+
+
+def test_hosts_that_evaluate_may_ask() -> None:
+    # Whoever can call on this machine alone could send the requests as well.
+    assert ServeOptions().asked_hosts("") == ServeOptions(host="::1").asked_hosts("") == ("*",)
+    assert ServeOptions(host="0.0.0.0").asked_hosts("t0ken") == ("*",)
+    assert ServeOptions(host="0.0.0.0").asked_hosts("") == ()
+    actor = GameActor(ServeOptions())
+    asked = {"task_id": 200_000_000, "seed": 0, "model": "m"}
+    actor.asked_hosts = ()
+    with pytest.raises(ArgumentError, match=r"^base_url: 'http://h:1/v1' was given, allowed: none; .*--eval"):
+        actor.evaluate(**asked, base_url="http://h:1/v1")
+    actor.asked_hosts = ServeOptions(evaluate_hosts=("h", "*.Chutes.ai")).asked_hosts("t0ken")
+    for url in (
+        "http://169.254.169.254/v1",
+        "http://h.evil.org/v1",
+        "http://h@evil.org/v1",
+        "http://chutes.ai",
+    ):
+        with pytest.raises(ArgumentError, match=r"allowed: hosts h, \*\.Chutes\.ai; "):
+            actor.evaluate(**asked, base_url=url)
+    actor.end()
+    with pytest.raises(ClosedError, match=r"the server is ending"):  # so the host is allowed
+        actor.evaluate(**asked, base_url="https://LLM.chutes.ai/v1")
 
 
 def test_idle_episodes_are_dropped_and_busy_ones_kept() -> None:
