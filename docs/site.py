@@ -1,7 +1,7 @@
 """Writes the sources of the documentation site to build/docs: `python -m docs.site`.
 
 The pages of docs/ and some others of the repository are copied, with their links rewritten. The pages of
-games, of families of programs and of the reference are generated. mkdocs makes the site from them (`make docs`).
+games, of families of programs and of the reference are generated. mkdocs makes the site (`make docs`).
 """
 
 from __future__ import annotations

@@ -105,8 +105,11 @@ def parsed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, finished: Path) -> l
     """The options that the commands hand on, in a folder with the files that the pages name."""
     made: list[Any] = []
     training, evaluation = ModuleType("gamespiel.training"), ModuleType("gamespiel.evaluation")
+    external = ModuleType("gamespiel.external")
     training.train = lambda config, resume=None: made.append(config)  # type: ignore[attr-defined]
     evaluation.evaluate = made.append  # type: ignore[attr-defined]
+    external.evaluate_endpoint = made.append  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "gamespiel.external", external)
     monkeypatch.setitem(sys.modules, "gamespiel.training", training)
     monkeypatch.setitem(sys.modules, "gamespiel.evaluation", evaluation)
     monkeypatch.chdir(tmp_path)
