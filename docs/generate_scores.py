@@ -36,9 +36,9 @@ def page() -> str:
     lines = [f"| index | game | {titles} | episodes |", f"|{'---|' * (2 * len(AGENTS) + 3)}"]
     for index, game in enumerate(TABLE):
         own = [rows.get((game, agent)) for agent in AGENTS]
-        cells = " | ".join(cell for row in own for cell in cells(row))
+        shown = " | ".join(cell for row in own for cell in cells(row))
         counts = sorted({row["episodes"] for row in own if row is not None and "episodes" in row})
-        lines.append(f"| {index} | `{game}` | {cells} | {' and '.join(map(str, counts)) or '-'} |")
+        lines.append(f"| {index} | `{game}` | {shown} | {' and '.join(map(str, counts)) or '-'} |")
     return NOTICE + TEXT + "\n".join(lines) + "\n"
 
 

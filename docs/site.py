@@ -1,8 +1,7 @@
 """Writes the sources of the documentation site to build/docs: `python -m docs.site`.
 
 The pages of docs/ and some others of the repository are copied, with their links rewritten. The pages of
-games, of families of programs and of the reference are generated. mkdocs makes the site from them
-(`make docs`).
+games, of families of programs and of the reference are generated. mkdocs makes the site (`make docs`).
 """
 
 from __future__ import annotations
@@ -30,8 +29,12 @@ OTHERS = {
     "benchmarks/README.md": "benchmarks.md",
 }
 
-#: Pages whose last sections, one per game or family, are pages of their own in the site.
-SPLIT = {"games.md": "\n## The games one by one\n", "trace.md": "\n## A program of each family\n"}
+#: Pages whose last sections, one per game or family, are pages of their own in the site: the heading above
+#: these sections, and the section that lists the pages.
+SPLIT = {
+    "games.md": ("The games one by one", "find-a-game"),
+    "trace.md": ("A program of each family", "task-ids-families-and-levels"),
+}
 
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^(`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
@@ -67,7 +70,7 @@ def copied(path: str) -> str:
     text = (ROOT / path).read_text(encoding="utf-8")
     name = site_pages()[path]
     if name in SPLIT:
-        text = text.partition(SPLIT[name])[0] + "\n"
+        text = text.partition(f"\n## {SPLIT[name][0]}\n")[0] + "\n"
     return "".join(
         part if is_code else LINK.sub(lambda found: _link(path, *found.groups()), part)
         for is_code, part in _parts(text)
@@ -97,18 +100,17 @@ def _link(page: str, mark: str, label: str, target: str) -> str:
     if there is None:
         return label
     single = _single(there, anchor)
-    if single == "":  # the list of pages of their own, which the navigation has
-        return label
     shown = single or (f"{there}#{anchor}" if anchor else there)
     return f"{mark}[{label}]({f'#{anchor}' if not path and not single else os.path.relpath(shown, here)})"
 
 
 def _single(there: str, anchor: str) -> str | None:
-    """Returns the page that a section of a split page is in the site; "" for all of them, None for others."""
+    """Returns where a section of a split page is in the site; None for the sections that are still there."""
     if there not in SPLIT or not anchor:
         return None
-    if SPLIT[there].strip().lower().removeprefix("## ").replace(" ", "-") == anchor:
-        return ""
+    heading, listed = SPLIT[there]
+    if heading.lower().replace(" ", "-") == anchor:
+        return f"{there}#{listed}"
     if there == "games.md":
         return f"games/{anchor}.md" if anchor in game_facts.names() else None
     family = anchor.partition("-at-level-")[0]

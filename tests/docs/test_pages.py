@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
-import os
 import re
 import shlex
 import shutil
@@ -105,8 +104,11 @@ def parsed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, finished: Path) -> l
     """The options that the commands hand on, in a folder with the files that the pages name."""
     made: list[Any] = []
     training, evaluation = ModuleType("gamespiel.training"), ModuleType("gamespiel.evaluation")
+    external = ModuleType("gamespiel.external")
     training.train = lambda config, resume=None: made.append(config)  # type: ignore[attr-defined]
     evaluation.evaluate = made.append  # type: ignore[attr-defined]
+    external.evaluate_endpoint = made.append  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "gamespiel.external", external)
     monkeypatch.setitem(sys.modules, "gamespiel.training", training)
     monkeypatch.setitem(sys.modules, "gamespiel.evaluation", evaluation)
     monkeypatch.chdir(tmp_path)
@@ -182,25 +184,22 @@ def test_quick_commands_run(line: str, tmp_path: Path, finished: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_first_five_minutes_run_in_order(tmp_path: Path) -> None:
-    for script in ("train.py", "eval.py"):
-        shutil.copy(ROOT / script, tmp_path)
-    lines = [line for line in commands("docs/start.md") if line != "make setup"]
-    assert len(lines) == 5
+@pytest.mark.parametrize("page, count", [("docs/start.md", 5), ("docs/terminal.md", 11)])
+@pytest.mark.usefixtures("one_thread")
+def test_all_commands_of_a_page_run_in_order(
+    page: str, count: int, tmp_path: Path, finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gamespiel.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(finished, "RUN")
+    lines = [line for line in commands(page) if not line.startswith("make ")]
+    assert len(lines) == count
     for line in lines:
-        program, *arguments = shlex.split(line)
-        start = [sys.executable] if program == "python" else [sys.executable, "-m", "gamespiel"]
-        done = subprocess.run(
-            [*start, *arguments],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdin=subprocess.DEVNULL,  # the game that is played ends at once
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, f"{line}: {done.stderr}"
-    assert (tmp_path / "runs" / "first" / "summary.json").is_file()
+        monkeypatch.setattr(sys, "stdin", io.StringIO())  # games and traces that a person answers end at once
+        program, first, *arguments = shlex.split(line)
+        assert main([first.removesuffix(".py"), *arguments]) == 0, line
+        assert program == ("python" if first.endswith(".py") else "gamespiel")
 
 
 @pytest.mark.parametrize("page", [*SESSIONS, "docs/architecture.md"])

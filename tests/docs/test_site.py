@@ -102,6 +102,7 @@ def test_pages_are_copied_with_links_of_the_site() -> None:
     assert "[docs/games.md](games.md)" in home and "[CONTRIBUTING.md](contributing.md)" in home
     assert "](assets/learning_speed.png)" in home
     games = copied("docs/games.md")
+    assert "[The games one by one](games.md#find-a-game)" in games
     assert "[hex](games/hex.md)" in games and "### hex" not in games and "## Other games" in games
     assert "traces/closures.md" in copied("docs/trace.md")
     for path in site_pages():
