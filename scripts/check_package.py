@@ -139,7 +139,7 @@ def play_without_trainer(small: Environment) -> None:
     """Plays and runs what needs no trainer; what does need it has to say so in a sentence."""
     print(small.run("python", "-c", (ROOT / "scripts/play_installed.py").read_text()).strip())
     listed = json.loads(small.run("gamespiel", "games", "--json"))
-    assert "leduc_poker" in {row["name"] for row in listed}, listed[:1]
+    assert "leduc_poker" in {row["game"] for row in listed}, listed[:1]
     assert "given up" in small.run("gamespiel", "play", "--game", "tic_tac_toe", stdin="4\nquit\n")
     assert "affine  0.000" in small.run("gamespiel", "trace", "--task_id", "1", stdin="\n")
     json.loads(small.run("gamespiel", "schema"))
