@@ -34,7 +34,7 @@ PRINTED = {
     "PettingZoo": "",
     "Tianshou": "10\n",
     "RLlib": "",
-    "Questions with a scorer": "1.0\n",
+    "Questions with a scorer": "[1, 2] [0.988034, 1.0]\n['prompt', 'answer', 'metadata'] 1.0\n1.0\n",
     "TRL": "",
     "TorchRL": "torch.Size([20, 3])\n",
 }
