@@ -7,11 +7,11 @@ STAMP := $(VENV)/.installed
 # Libraries whose versions need not agree with the pinned set have environments of their own: one for each file
 # constraints-NAME.txt, whose pins go before those of constraints.txt.
 PLUGS := plugs ray
-EXTRAS_plugs := dev,tianshou,torchrl,trl
+EXTRAS_plugs := dev,openenv,tianshou,torchrl,trl,verifiers
 EXTRAS_ray := dev,rllib
 TESTS_ray := tests/game_gym/test_gymnasium.py tests/game_gym/test_wrappers.py  # on Ray's older Gymnasium
-PLUG_TESTS := $(foreach name,rllib tianshou torchrl trl,tests/game_gym/test_$(name).py) tests/docs/test_plug_in_md.py \
-    tests/examples/test_plugs.py
+PLUG_TESTS := $(foreach name,openenv rllib tianshou torchrl trl verifiers,tests/game_gym/test_$(name).py) \
+    tests/docs/test_plug_in_md.py tests/examples/test_plugs.py
 
 .PHONY: help setup smollm2 train test test-docker plugs vocabulary lint clean
 

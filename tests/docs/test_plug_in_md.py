@@ -22,10 +22,12 @@ NEEDS = {
     "Tianshou": "tianshou",
     "TorchRL": "torchrl",
     "TRL": "trl",
+    "OpenEnv": "openenv",
+    "verifiers": "verifiers",
 }
 """Libraries that are not in every environment."""
 
-PACKAGES = {"rllib": "ray"}
+PACKAGES = {"rllib": "ray", "openenv": "openenv-core"}
 """Libraries whose package has another name."""
 
 PRINTED = {
@@ -34,6 +36,8 @@ PRINTED = {
     "PettingZoo": "",
     "Tianshou": "10\n",
     "RLlib": "",
+    "OpenEnv": "win 0.5384615384615384\n",
+    "verifiers": "",
     "Questions with a scorer": "[1, 2] [0.988034, 1.0]\n['prompt', 'answer', 'metadata'] 1.0\n1.0\n",
     "TRL": "",
     "TorchRL": "torch.Size([20, 3])\n",
