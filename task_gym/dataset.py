@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from task_gym.checks import check_whole
@@ -54,7 +55,7 @@ class QuestionDataset(Sequence[Entry], ABC):
     def pairs(self) -> Iterator[tuple[str, Callable[[str | None], float]]]:
         """Yields (prompt, scorer): the scorer takes a reply and returns its score."""
         for entry in self:
-            yield entry["question"], lambda reply, entry=entry: self.score_answer(reply, entry)
+            yield entry["question"], partial(self.score_answer, entry=entry)
 
     def to_huggingface(self) -> Any:
         """Returns a ``datasets.Dataset`` with the columns ``prompt``, ``answer`` and ``metadata``.
