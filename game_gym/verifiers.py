@@ -89,7 +89,8 @@ class GameSpielVerifiers(vf.Env[GameSpielEnvConfig]):
         """Plays one game."""
         game = GameSpielTextEnv(**task.data.arguments)
         game.reset(seed=task.data.seed)
-        reward, illegal, info = 0.0, 0, {}
+        reward, illegal = 0.0, 0
+        info: dict[str, Any] = {}
         async with agents.player.interaction(task) as interaction:
             segment = await interaction.turn()
             while not segment.terminated:
