@@ -4,9 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-# Libraries whose versions need not agree with the pinned set have an environment of their own.
-PLUGS := .venv-plugs
-PLUG_TESTS := $(foreach name,tianshou torchrl trl,tests/game_gym/test_$(name).py) tests/docs/test_plug_in_md.py
+# Libraries whose versions need not agree with the pinned set have environments of their own, each with a file
+# constraints-NAME.txt, whose pins go before those of constraints.txt.
+PLUGS := plugs ray
+EXTRAS_plugs := dev,openenv,tianshou,torchrl,trl,verifiers
+EXTRAS_ray := dev,rllib
+TESTS_ray := tests/game_gym/test_gymnasium.py tests/game_gym/test_wrappers.py  # on Ray's older Gymnasium
+PLUG_TESTS := $(foreach name,openenv rllib tianshou torchrl trl verifiers,tests/game_gym/test_$(name).py) \
+    tests/docs/test_plug_in_md.py tests/examples/test_plugs.py
 
 # The documentation site's too. Its pages are written in .venv, which has the environments.
 DOCS := .venv-docs
@@ -18,7 +23,7 @@ DOCS_PIP := $(DOCS)/bin/python -m pip install --disable-pip-version-check --quie
 help:
 	@echo "make train    train the default preset (ARGS='--preset NAME ...' for another)"
 	@echo "make test     run the tests            (ARGS='-m \"not slow\" ...' for a part)"
-	@echo "make plugs    test the adapters of Tianshou, TorchRL and TRL, in an environment of their own"
+	@echo "make plugs    test the adapters of other libraries, in environments of their own"
 	@echo "make package  build the distributions, and try the wheel in new environments"
 	@echo "make docs     build the documentation site in build/site, with warnings as errors"
 	@echo "make comparisons  run the claims of docs/comparisons.md, with the libraries that they are about"
@@ -54,15 +59,20 @@ test: $(STAMP)
 test-docker: $(STAMP)
 	$(BIN)/python -m scripts.test_docker $(ARGS)
 
-plugs: $(PLUGS)/.installed
-	$(PLUGS)/bin/python -m pytest $(PLUG_TESTS) $(ARGS)
+plugs: $(PLUGS:%=test-%)
 
-$(PLUGS)/.installed: setup.py setup.cfg pyproject.toml constraints.txt constraints-plugs.txt
-	@test -x $(PLUGS)/bin/python || $(PYTHON) -m venv $(PLUGS)
-	$(PLUGS)/bin/python -m pip install --disable-pip-version-check --quiet \
-	    --constraint constraints.txt --constraint constraints-plugs.txt torch
-	$(PLUGS)/bin/python -m pip install --disable-pip-version-check --quiet \
-	    --constraint constraints.txt --constraint constraints-plugs.txt --editable '.[dev,tianshou,torchrl,trl]'
+# The tests of libraries that an environment does not have are skipped there.
+test-%: .venv-%/.installed
+	.venv-$*/bin/python -m pytest $(PLUG_TESTS) $(TESTS_$*) $(ARGS)
+
+.PRECIOUS: .venv-%/.installed
+.venv-%/.installed: constraints-%.txt setup.py setup.cfg pyproject.toml constraints.txt
+	@test -x .venv-$*/bin/python || $(PYTHON) -m venv .venv-$*
+	@awk -F'==' '!seen[$$1]++' constraints-$*.txt constraints.txt > .venv-$*/constraints.txt
+	.venv-$*/bin/python -m pip install --disable-pip-version-check --quiet \
+	    --constraint .venv-$*/constraints.txt torch
+	.venv-$*/bin/python -m pip install --disable-pip-version-check --quiet \
+	    --constraint .venv-$*/constraints.txt --editable '.[$(EXTRAS_$*)]'
 	@touch $@
 
 package: $(STAMP)
@@ -95,5 +105,5 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) $(PLUGS) $(DOCS) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(PLUGS:%=.venv-%) $(DOCS) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -16,6 +16,7 @@ def packages_in(folder: str, name: str) -> list[str]:
 
 
 setup(
+    py_modules=["gamespiel_games"],
     packages=[
         *(package for room in ROOMS for package in packages_in(room, room) if ".agents" not in package),
         *packages_in("agents", "gamespiel.agents"),

@@ -14,12 +14,17 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 #: An example has fewer lines than this.
 LIMIT = 40
 
+#: Run by `make plugs`: tests/examples/test_plugs.py.
+PLUGS = ("rllib_ppo.py",)
+
 COVERED = (
+    *PLUGS,
     "cleanrl_ppo.py",
     "maskable_ppo.py",
     "own_game.py",
     "own_opponent.py",
     "pettingzoo_play.py",
+    "position_scores.py",
     "random_play.py",
     "self_play_open.py",
     "trace_scores.py",
@@ -63,7 +68,7 @@ def chips(text: str) -> list[float]:
 
 
 def test_every_example_is_covered_and_short() -> None:
-    assert sorted(path.name for path in EXAMPLES.iterdir() if path.name != "__pycache__") == list(COVERED)
+    assert sorted(path.name for path in EXAMPLES.iterdir() if path.name != "__pycache__") == sorted(COVERED)
     for name in COVERED:
         lines = (EXAMPLES / name).read_text(encoding="utf-8").splitlines()
         assert len(lines) < LIMIT, f"{name} has {len(lines)} lines"
@@ -155,6 +160,18 @@ def test_trace_scores(run: str) -> None:
         "first line wrong": [0, 0, 0.333],  # (0/4 + 2/3) / 2
         "nothing": [0, 0, 0],
     }
+
+
+@example("position_scores.py")
+def test_position_scores(run: str) -> None:
+    # The seat has the queen and cannot fold; the last legal id of a reply counts, and the name of an action.
+    assert "'0' scores 0.000" in run and "'no idea' scores 0.000" in run and "'2' scores 1.000" in run
+    assert re.search(r"'1' scores (0\.\d+)\n'<think>.* I call.' scores \1\n", run)
+    rows = re.findall(r"^(\w+) +(\d\.\d+) +(\d\.\d+) +(\d\.\d+) +(\d\.\d+)$", run, re.M)
+    for name, *means in rows:
+        best, first, last, zero = map(float, means)
+        assert best == 1 and zero < min(first, last) < 1, name  # 0 is not always legal
+    assert [name for name, *_ in rows] == ["leduc_poker", "hex"]
 
 
 @pytest.mark.slow

@@ -48,7 +48,7 @@ def test_no_name_that_belongs_to_another_distribution(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == {
-        "task_gym", "game_gym", "trace_gym", "gamespiel",
+        "task_gym", "game_gym", "trace_gym", "gamespiel", "gamespiel_games.py",
     }  # fmt: skip
     room = {f"gamespiel/{path.relative_to(ROOT)}" for path in (ROOT / "agents").rglob("*.py")}
     assert room <= set(names) and "gamespiel/agents/tiny/model.safetensors" in names

@@ -116,7 +116,8 @@ def completion(text: str | None, prompt_tokens: int) -> str:
     """A response that counts two tokens per reply."""
     usage = {"prompt_tokens": prompt_tokens, "completion_tokens": 2, "total_tokens": prompt_tokens + 2}
     choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-    return json.dumps({"id": "1", "object": "chat.completion", "choices": [choice], "usage": usage})
+    whole = {"id": "1", "object": "chat.completion", "created": 0, "model": "stub"}
+    return json.dumps({**whole, "choices": [choice], "usage": usage})
 
 
 def status(code: int, body: str = '{"error": {"message": "so it is"}}', **headers: str) -> Fault:

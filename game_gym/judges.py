@@ -1,0 +1,140 @@
+"""Judges, which give every legal move of a position its value: the return to be expected after it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any, Protocol
+
+import pyspiel
+
+from game_gym.exact import OPPONENTS, information_states
+from game_gym.opponents.mcts import UCT_C, parse_budget
+from game_gym.spec import Budget, State, Variant
+from task_gym.errors import ArgumentError, check_choice
+
+_MEMORY_MB = 1000
+
+
+class Judge(Protocol):
+    """Gives moves their values."""
+
+    def values(self, state: State, seat: int, seed: int) -> list[float]:
+        """Returns the expected return after each legal move of the seat to move, in the order of ids."""
+
+
+def make_judge(name: str, variant: Variant, opponent: str) -> Judge:
+    """Returns a judge: "exact", "mcts:SIMS" or "mcts:SIMSxROLLOUTS".
+
+    Raises:
+        TaskGymError: there is no such judge, or it cannot judge this game.
+    """
+    kind, _, argument = name.partition(":")
+    check_choice("judge", kind, ("exact", "mcts") if argument else ("exact", "mcts:SIMS"))
+    if kind == "exact":
+        return ExactJudge(variant, opponent)
+    budget = parse_budget(argument, "mcts")
+    assert budget is not None
+    return SearchJudge(variant, budget)
+
+
+class ExactJudge:
+    """Assumes best play after the move, against a fixed opponent, and nothing known beyond what is seen.
+
+    The value is exact. The games are those of :mod:`game_gym.exact`.
+
+    Args:
+        variant: The game.
+        opponent: "random" or "first".
+
+    Raises:
+        ArgumentError: the opponent is no fixed policy.
+        SizeError: the game cannot be enumerated.
+    """
+
+    def __init__(self, variant: Variant, opponent: str) -> None:
+        check_choice("opponent", opponent, tuple(OPPONENTS))
+        self._policy = OPPONENTS[opponent]
+        tables: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+        for known in information_states(variant, rules=False):
+            odds = self._policy(len(known.legal))
+            tables[known.seat][known.key] = list(zip(known.legal, odds, strict=True))
+        self._solvers = [pyspiel.TabularBestResponse(variant.game, seat, tables[1 - seat]) for seat in (0, 1)]
+        self._histories = self._reached(variant)
+
+    def values(self, state: State, seat: int, seed: int) -> list[float]:
+        """Returns the expected return after each legal move, in the order of ids."""
+        histories = self._histories[seat, state.information_state_string(seat)]
+        value, total = self._solvers[seat].value_from_state, sum(reach for _, reach in histories)
+        return [
+            sum(reach * value(history.child(action)) for history, reach in histories) / total
+            for action in state.legal_actions()
+        ]
+
+    def _reached(self, variant: Variant) -> dict[tuple[int, str], list[tuple[State, float]]]:
+        """Returns, per seat and information state, the histories with their probabilities.
+
+        The probabilities are those of chance and the opponent: the seat's own moves are known to it.
+        """
+        found = defaultdict(list)
+        waiting: list[tuple[State, list[float]]] = [(variant.game.new_initial_state(), [1.0, 1.0])]
+        while waiting:
+            state, reach = waiting.pop()
+            if state.is_terminal():
+                continue
+            if state.is_chance_node():
+                for action, odds in state.chance_outcomes():
+                    waiting.append((state.child(action), [reach[0] * odds, reach[1] * odds]))
+                continue
+            seat, legal = state.current_player(), state.legal_actions()
+            if reach[seat] > 0:
+                found[seat, state.information_state_string(seat)].append((state, reach[seat]))
+            for action, odds in zip(legal, self._policy(len(legal)), strict=True):
+                # As the other seat's opponent, this one plays the fixed policy.
+                weighted = [reach[0], reach[1] * odds] if seat == 0 else [reach[0] * odds, reach[1]]
+                waiting.append((state.child(action), weighted))
+        return found
+
+
+class SearchJudge:
+    """Estimates values by one Monte-Carlo tree search from the position: the mean returns of its moves.
+
+    Args:
+        variant: A game of two seats in which one's gain is the other's loss and nothing is hidden.
+        budget: Simulations and rollouts.
+
+    Raises:
+        ArgumentError: the game is another one.
+    """
+
+    def __init__(self, variant: Variant, budget: Budget) -> None:
+        kind = variant.game.get_type()
+        open_game = kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION
+        if not (open_game and variant.players == 2 and variant.zero_sum and not variant.pays_moves):
+            raise ArgumentError(
+                f"judge: 'mcts' was given for {variant.spec.name!r}, allowed there: games of two seats with "
+                "alternating moves in which one's gain is the other's loss and nothing is hidden"
+            )
+        self._game, self._budget = variant.game, budget
+
+    def values(self, state: State, seat: int, seed: int) -> list[float]:
+        """Returns the mean return of each legal move in the search, in the order of ids.
+
+        Raises:
+            ArgumentError: there are too few simulations to try every move.
+        """
+        legal = state.legal_actions()
+        if self._budget.simulations <= len(legal):
+            raise ArgumentError(
+                f"judge: {self._budget.simulations} simulations were given, allowed: more than the "
+                f"position's {len(legal)} legal actions"
+            )
+        rollouts = pyspiel.RandomRolloutEvaluator(self._budget.rollouts, seed % 2**31)
+        # With its solver the search would stop at the first proven win, and leave other moves untried.
+        bot = pyspiel.MCTSBot(
+            self._game, rollouts, UCT_C, self._budget.simulations, _MEMORY_MB, False, seed % 2**31, False
+        )
+        means = {
+            child.action: child.total_reward / child.explore_count
+            for child in bot.mcts_search(state).children
+        }
+        return [means[action] for action in legal]

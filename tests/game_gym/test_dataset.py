@@ -1,0 +1,112 @@
+"""Single positions of games as questions with a scorer."""
+
+from __future__ import annotations
+
+import re
+
+import gymnasium as gym
+import pytest
+
+import game_gym  # noqa: F401  (registers GameSpiel-v0)
+from game_gym.dataset import PositionDataset
+from task_gym.errors import ArgumentError, OpponentError, SizeError
+
+KUHN = {
+    # Against a player who passes or bets with probability 1/2 each. Half of the time a bet earns 1 at once,
+    # else it wins or loses 2: 1.5 with K, 0.5 with Q and -0.5 with J. A pass by seat 0 meets a pass or a bet,
+    # after which K calls for 2, Q for 0 and J folds: 1.5, 0 and -1. The returns span 4.
+    ("", "K"): [1, 1], ("", "Q"): [0.875, 1], ("", "J"): [0.875, 1],
+    # Seat 1's pass is a showdown for 1: 1, 0 and -1 against 1.5, 0.5 and -0.5.
+    ("p", "K"): [0.875, 1], ("p", "Q"): [0.875, 1], ("p", "J"): [0.875, 1],
+    # After a bet: -1 for a pass, and 2, 0 and -2 for a call.
+    ("b", "K"): [0.25, 1], ("b", "Q"): [0.75, 1], ("b", "J"): [1, 0.75],
+    ("pb", "K"): [0.25, 1], ("pb", "Q"): [0.75, 1], ("pb", "J"): [1, 0.75],
+}  # fmt: skip
+"""(moves, card) to the scores of pass and bet."""
+
+
+def test_exact_scores_of_kuhn_poker() -> None:
+    data, met = PositionDataset(120, seed=1, game="kuhn_poker", rules=False), set()
+    for entry in data:
+        question, known = entry["question"], entry["metadata"]
+        card = re.search(r"Your card: (\w)", question)
+        betting = re.search(r"Betting: (.*)", question)
+        assert card and betting
+        moves = "".join(move[0] for move in re.findall(r"pass|bet", betting[1]))
+        met.add((moves, card[1]))
+        assert known["scores"] == KUHN[moves, card[1]] and known["legal_actions"] == [0, 1]
+        assert known["scores"][int(entry["answer"])] == 1
+    assert met == set(KUHN)
+
+
+def test_entries_are_positions_of_the_environments_episodes() -> None:
+    data = PositionDataset(6, seed=3, game="leduc_poker")
+    env = gym.make("GameSpiel-v0", game="leduc_poker")
+    first = [entry for entry in data if entry["metadata"]["turn"] == 0]
+    assert first and len(first) < 6
+    for entry in first:
+        assert entry["question"] == env.reset(seed=entry["metadata"]["seed"])[0]
+    assert list(data) == list(PositionDataset(6, seed=3, game="leduc_poker"))
+    assert data[4] == PositionDataset(1, seed=7, game="leduc_poker")[0]
+
+
+def test_an_illegal_reply_scores_nothing() -> None:
+    data = PositionDataset(10, game="leduc_poker", rules=False)
+    pairs = list(data.pairs())
+    folding = [index for index, entry in enumerate(data) if entry["metadata"]["legal_actions"][0] != 0]
+    assert folding  # nothing to fold to: 0 is not legal
+    for index in folding:
+        prompt, scorer = pairs[index]
+        assert "  0 -> Fold" not in prompt and scorer("0") == scorer("Fold") == 0
+    for entry in data:
+        known = entry["metadata"]
+        found = [data.score_answer(f"<think>0?</think>I play {a}.", entry) for a in known["legal_actions"]]
+        assert found == known["scores"] and min(found) > 0 and max(found) == 1
+        assert data.score_answer(known["admissible_commands"][0], entry) == found[0]
+        assert data.score_answer(None, entry) == data.score_answer("I pass.", entry) == 0
+
+
+def test_a_search_finds_the_win() -> None:
+    data = PositionDataset(12, seed=2, judge="mcts:300", game="tic_tac_toe", rules=False)
+    lines = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)]
+    won = 0
+    for entry in data:
+        board = "".join(re.findall(r"^([xo.]{3})$", entry["question"], re.M))
+        own = "xo"[entry["metadata"]["seat"]]
+        wins = {
+            line[i]
+            for line in lines
+            for i in range(3)
+            if board[line[i]] == "." and all(board[line[j]] == own for j in range(3) if j != i)
+        }
+        if wins:
+            won += 1
+            assert int(entry["answer"]) in wins
+            scores = dict(zip(entry["metadata"]["legal_actions"], entry["metadata"]["scores"], strict=True))
+            assert all(scores[action] == 1 for action in wins)
+    assert won
+
+
+def test_huggingface() -> None:
+    pytest.importorskip("datasets")
+    data = PositionDataset(3, game="kuhn_poker")
+    rows = data.to_huggingface()
+    assert rows.column_names == ["prompt", "answer", "metadata"]
+    assert rows[0]["prompt"] == [{"role": "user", "content": data[0]["question"]}]
+    # A row has all that its score needs.
+    assert data.score_answer(rows[2]["answer"], rows[2]) == 1
+
+
+def test_arguments() -> None:
+    with pytest.raises(ArgumentError, match=r"judge: 'exakt' was given.*did you mean 'exact'"):
+        PositionDataset(judge="exakt", game="kuhn_poker")
+    with pytest.raises(ArgumentError, match=r"judge: 'mcts' was given, allowed: .*mcts:SIMS"):
+        PositionDataset(judge="mcts", game="tic_tac_toe")
+    with pytest.raises(OpponentError, match=r"opponent argument: 'x' was given"):
+        PositionDataset(judge="mcts:x", game="tic_tac_toe")
+    with pytest.raises(ArgumentError, match=r"judge: 'mcts' was given for 'leduc_poker'.*nothing is hidden"):
+        PositionDataset(judge="mcts:100", game="leduc_poker")
+    with pytest.raises(SizeError, match=r"tic_tac_toe was given, which has more than 50,000 histories"):
+        PositionDataset(game="tic_tac_toe")
+    with pytest.raises(ArgumentError, match=r"judge: 5 simulations were given, allowed: more than .* legal"):
+        PositionDataset(2, judge="mcts:5", game="hex")[0]
