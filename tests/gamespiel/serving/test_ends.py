@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import signal
 import subprocess
 import sys
@@ -10,6 +12,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +22,7 @@ from tests.gamespiel.serving.servers import call
 
 pytest.importorskip("uvicorn")
 
+ROOT = Path(__file__).parents[3]
 CHESS = TABLE.index("chess") * 100_000_000
 
 
@@ -69,3 +73,26 @@ def test_a_server_ends_while_an_opponent_searches() -> None:
         server.send_signal(signal.SIGINT)
         server.wait(60)
         assert under_way.exception(60) is not None or under_way.result()[0] != 200
+
+
+@pytest.mark.parametrize("image", ["game", "trace"])
+def test_the_images_commands_start_a_server(image: str, tmp_path: Path) -> None:
+    """Without Docker: the command of each target of the Dockerfile, with this Python and a free port."""
+    targets = (ROOT / "docker" / "Dockerfile").read_text().split("\nFROM ")
+    (target,) = [text for text in targets if text.partition("\n")[0].endswith(f" AS {image}")]
+    (line,) = [line for line in target.splitlines() if line.startswith("CMD ")]
+    shell, option, command = json.loads(line.removeprefix("CMD "))
+    command = command.replace("/opt/gamespiel/bin/python", sys.executable).replace("0.0.0.0", "127.0.0.1")
+    (tmp_path / "a.txt").touch()  # which a bare asterisk would become
+    started = subprocess.Popen(
+        [shell, option, command], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "AFFINETES_PORT": "0", "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    try:
+        assert started.stdout is not None
+        served = started.stdout.readline()
+    finally:
+        started.terminate()
+        _, said = started.communicate(timeout=60)
+    assert served.startswith(f"serving {'openspiel' if image == 'game' else 'trace'} on http://127.0.0.1:")
+    assert "have requests sent from here to hosts *;" in said
