@@ -80,7 +80,7 @@ package: $(STAMP)
 
 docs: $(STAMP) $(DOCS)/.installed
 	$(BIN)/python -m docs.site
-	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict
 	@echo "the site is in build/site: $(BIN)/python -m http.server --directory build/site"
 
 comparisons: $(DOCS)/.compared
