@@ -52,8 +52,9 @@ class Environment:
 
     def install(self, *what: str | Path) -> None:
         """Installs packages at their pins."""
-        pins = [word for name in PINS for word in ("--constraint", ROOT / name)]
-        pip = [sys.executable, "-m", "pip", "--python", self.bin / "python", "--disable-pip-version-check"]
+        pins = [f"--constraint={ROOT / name}" for name in PINS]
+        python = str(self.bin / "python")
+        pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
         subprocess.run([*pip, "install", "-qq", *pins, *what], check=True, cwd=self.work)
 
     def run(self, program: str, *words: str | Path, stdin: str = "", status: int = 0) -> str:
@@ -180,9 +181,9 @@ def see_without_trainer(small: Environment, wheel: Path, run: Path | None) -> No
             sentence = f"gamespiel: {command}: {TRAINER} are {TRAIN}"
             small.fails(sentence, "gamespiel", command, "--checkpoint", run)
     small.install(f"{wheel}[serve]")
-    command = [small.bin / "gamespiel", "serve", "--port", "0"]
+    serve = [str(small.bin / "gamespiel"), "serve", "--port", "0"]
     with subprocess.Popen(
-        command, cwd=small.work, env=clean(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        serve, cwd=small.work, env=clean(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as server:
         try:
             assert server.stdout is not None

@@ -3,12 +3,14 @@
 ``scripts.check_package`` passes its text to an interpreter that has the wheel and no repository.
 """
 
+from typing import Any
+
 import gymnasium as gym
 
 import game_gym  # noqa: F401  (registers its environments)
 import trace_gym  # noqa: F401  (as game_gym)
 
-TASKS = {"game_gym": {"game": "leduc_poker"}, "trace_gym": {"task_id": 1}}
+TASKS: dict[str, dict[str, Any]] = {"game_gym": {"game": "leduc_poker"}, "trace_gym": {"task_id": 1}}
 
 found = [(name, str(spec.entry_point).partition(".")[0]) for name, spec in gym.registry.items()]
 names = [(name, room) for name, room in found if room in TASKS]
