@@ -81,7 +81,9 @@ class SelfPlay:
             return {}
         scores: list[list[float]] = [[] for _ in self.pool.members]
         for game in games:
-            for episode in game.episodes if game.opponent is not None else ():
+            if game.opponent is None:
+                continue
+            for episode in game.episodes:
                 scores[game.opponent].append(episode.info["score"])
                 self.pool.record(game.opponent, _points(episode.info["result"]))
         return self.pool.metrics(scores)

@@ -68,10 +68,9 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
     console = console or Console()
     config, kind = require_built(options.config), kind_of(options.config.env)
     if config != (measured := as_measured(config)):
-        said = (
-            "opponent 'self' is for training: evaluated against "
-            f"{shown_opponent(measured.env.opponent)}; --opponent names another"
-        )
+        games: Any = measured.env
+        others = shown_opponent(games.opponent)
+        said = f"opponent 'self' is for training: evaluated against {others}; --opponent names another"
         console.print(said, soft_wrap=True, markup=False)
         config, options = measured, dataclasses.replace(options, config=measured)
     kind.check_played(config.env, "evaluation")

@@ -35,16 +35,25 @@ THREADS = 32
 EVALUATIONS = 64
 """Most whole episodes with a model at once. They wait for the model, and hold up no other call."""
 
+GRACE = 5
+"""Seconds that calls under way have when the server ends; evaluations have none."""
+
 _MODULES = {"openspiel": "gamespiel.serving.games", "trace": "gamespiel.serving.traces"}
 _log = logging.getLogger("gamespiel.serving")
 
 
 class Refusal(Exception):
-    """A request that is answered with an error before it reaches the actor."""
+    """A request that is answered with an error, and not with what the actor returns.
 
-    def __init__(self, status: int, message: str) -> None:
+    Args:
+        status: The HTTP status.
+        message: What is wrong.
+        kind: One of ``task_gym.remote.protocol.Failure``.
+    """
+
+    def __init__(self, status: int, message: str, kind: str = "refused") -> None:
         super().__init__(message)
-        self.status = status
+        self.status, self.kind = status, kind
 
 
 class Server:
@@ -61,7 +70,7 @@ class Server:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="gamespiel.serving")
         self._evaluations = ThreadPoolExecutor(EVALUATIONS, thread_name_prefix="gamespiel.evaluations")
         self._under_way: set[Future[Any]] = set()
-        self._ending = asyncio.Event()
+        self._ending, self._over = asyncio.Event(), asyncio.Event()
 
     async def health(self, request: Request) -> Response:
         """Says that the server runs."""
@@ -88,7 +97,7 @@ class Server:
             method, args, kwargs = self._read(await self._body(request))
             result = await self._result(method, args, kwargs)
         except Refusal as refusal:
-            return _error(refusal.status, "refused", str(refusal))
+            return _error(refusal.status, refusal.kind, str(refusal))
         except ClientDisconnect:
             return _error(400, "refused", "the request ended early")
         except UnknownEpisodeError as error:
@@ -108,27 +117,28 @@ class Server:
         """Returns the result of a method, which a thread works out.
 
         Raises:
-            ClosedError: the server is ending. An evaluation may take half an hour, so it is given up at once.
+            Refusal: the server is ending. An evaluation may take half an hour, so it is given up at once. It
+                can be repeated; a step that was given up may have happened.
         """
         whole = method == self._actor.evaluate
         work = (self._evaluations if whole else self._threads).submit(method, *args, **kwargs)
         self._under_way.add(work)
         work.add_done_callback(self._under_way.discard)
-        if not whole:
-            return await asyncio.wrap_future(work)
-        result, ending = asyncio.wrap_future(work), asyncio.ensure_future(self._ending.wait())
+        result = asyncio.wrap_future(work)
         # Its failure is known, even if nobody asks for it: asyncio would print it.
         result.add_done_callback(lambda done: done.cancelled() or done.exception())
-        await asyncio.wait({result, ending}, return_when=asyncio.FIRST_COMPLETED)
-        if ending.done() and not result.done():
-            raise ClosedError("the server is ending, and gave the episode up")
-        ending.cancel()
+        end = asyncio.ensure_future((self._ending if whole else self._over).wait())
+        await asyncio.wait({result, end}, return_when=asyncio.FIRST_COMPLETED)
+        if not result.done():
+            raise Refusal(503, "the server is ending, and gave the call up", "full" if whole else "status")
+        end.cancel()
         return result.result()
 
     def end(self) -> None:
-        """Gives up the evaluations under way, and answers them with an error."""
+        """Gives up the evaluations under way at once, and the other calls after ``GRACE`` seconds."""
         self._ending.set()
         self._actor.end()
+        asyncio.get_running_loop().call_later(GRACE, self._over.set)
 
     def is_idle(self, timeout: float) -> bool:
         """Returns whether no thread works on a call any more after so many seconds."""
@@ -217,7 +227,7 @@ class Http(uvicorn.Server):
         self._server = server
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Ends the evaluations, then waits for the other calls as uvicorn does."""
+        """Ends the calls under way, and waits for them as uvicorn does."""
         self._server.end()
         await super().shutdown(sockets)
 

@@ -10,9 +10,6 @@ from gamespiel.serving.options import ServeOptions
 from task_gym.errors import ArgumentError, BackendError
 from task_gym.remote.settings import TOKEN
 
-GRACE = 6
-"""Seconds that calls under way have when the server ends; evaluations have none."""
-
 
 def serve(options: ServeOptions) -> None:
     """Serves episodes.
@@ -24,7 +21,7 @@ def serve(options: ServeOptions) -> None:
     try:
         import uvicorn
 
-        from gamespiel.serving.app import Http, make_app
+        from gamespiel.serving.app import GRACE, Http, make_app
     except ModuleNotFoundError as error:
         if error.name not in ("uvicorn", "starlette"):
             raise
@@ -49,7 +46,7 @@ def serve(options: ServeOptions) -> None:
         access_log=False,
         server_header=False,
         timeout_keep_alive=75,
-        timeout_graceful_shutdown=GRACE,
+        timeout_graceful_shutdown=GRACE + 2,
     )
     status = 0
     try:
