@@ -132,7 +132,12 @@ def check_names(wheel: Path) -> None:
         "gamespiel/replay/viewer.js",
     }
     licences = {name.rpartition("/")[2] for name in names if ".dist-info/licenses/" in name}
-    if tops != ROOMS or not wanted <= set(names) or licences != {"LICENSE", "NOTICE"}:
+    # verifiers finds a taskset by the name of a module at the top.
+    if (
+        tops != ROOMS | {"gamespiel_games.py"}
+        or not wanted <= set(names)
+        or licences != {"LICENSE", "NOTICE"}
+    ):
         sys.exit(f"{wheel.name} has {tops} and {licences}, and lacks {wanted - set(names)}")
 
 
