@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import isfinite
 from typing import Any
 
 from rich import box
@@ -99,4 +100,7 @@ def endpoint_table(title: str, rows: Mapping[str, Row], usage: Usage, cost: floa
 
 
 def _shown(interval: Interval | None) -> str:
-    return "-" if interval is None else f"{interval.mean:.3f}\n{interval.low:.3f}–{interval.high:.3f}"
+    if interval is None:
+        return "-"
+    bounds = f"\n{interval.low:.3f}–{interval.high:.3f}" if isfinite(interval.low) else ""
+    return f"{interval.mean:.3f}{bounds}"

@@ -14,6 +14,7 @@ from rich.text import Text
 from gamespiel.agents.policy import LLMPolicy, PolicySample, ReplySample
 from gamespiel.assembly import make_one_env
 from gamespiel.config import EnvConfig, InvalidValueError
+from gamespiel.kinds import kind_of
 from gamespiel.playing import load_policy
 from gamespiel.report.text import clean
 from gamespiel.terminal.screen import box_of, menu, position, rule
@@ -50,6 +51,8 @@ def watch(
         raise InvalidValueError(f"--episodes must be at least 1, not {episodes}")
     if delay < 0:
         raise InvalidValueError(f"--delay must be at least 0 seconds, not {delay}")
+    if kind_of(config).plays_itself(config):
+        console.print("opponent 'self': the policy plays every seat", markup=False)
     env = make_one_env(config)
     policy = load_policy(checkpoint, env)
     infos = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -43,6 +44,15 @@ def test_greedy_takes_the_likeliest(console: Console, finished: Path) -> None:
     watch(saved_config(finished).env, finished, greedy=True, console=console)
     blocks = re.findall(r"((?:^\d .*%.*\n)+)", printed(console), re.MULTILINE)
     assert blocks and all("→" in block.splitlines()[0] for block in blocks)  # the likeliest comes first
+
+
+def test_against_itself_it_plays_every_seat(console: Console, finished: Path) -> None:
+    config = dataclasses.replace(saved_config(finished).env, opponent="self")
+    (info,) = watch(config, finished, console=console)
+    shown = printed(console)
+    assert shown.startswith("opponent 'self': the policy plays every seat\n")
+    assert shown.count("expects a score of") == len(info["history"]) - 2  # two cards are dealt
+    assert "Player 0" in shown and "Player 1" in shown
 
 
 @pytest.mark.parametrize(
