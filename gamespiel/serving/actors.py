@@ -84,7 +84,9 @@ class Actor(Generic[E]):
         """Takes a step in an episode."""
         kept = self.sessions.find(episode_id)
         with kept.lock:
-            return _named(kept.episode.step(read_reply(action)), episode_id)
+            response = kept.episode.step(read_reply(action))
+            kept.over = bool(response["done"])
+            return _named(response, episode_id)
 
     def state(self, episode_id: Any = None) -> Response:
         """Returns an episode's present turn once more."""

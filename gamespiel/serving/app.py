@@ -78,7 +78,7 @@ class Server:
 
     async def ready(self, request: Request) -> Response:
         """Says whether another episode can be begun: status 200, or 503."""
-        playing, most = len(self._actor.sessions), self._options.max_sessions
+        playing, most = self._actor.sessions.playing(), self._options.max_sessions
         load = {"status": "ready" if playing < most else "full", "sessions": playing, "max_sessions": most}
         return JSONResponse(load, status_code=200 if playing < most else 503)
 

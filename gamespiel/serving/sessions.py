@@ -28,13 +28,15 @@ class Kept(Generic[T]):
         episode: The episode that is played.
         lock: Held during a call: calls about one episode come one after another.
         used: When it was last asked for, in seconds of the clock.
+        over: Whether it has ended, and is only kept for those who ask for its end once more.
     """
 
-    __slots__ = ("episode", "lock", "used")
+    __slots__ = ("episode", "lock", "over", "used")
 
     def __init__(self, episode: T, used: float) -> None:
         self.episode, self.used = episode, used
         self.lock = threading.Lock()
+        self.over = False
 
 
 class Sessions(Generic[T]):
@@ -55,14 +57,23 @@ class Sessions(Generic[T]):
     def __len__(self) -> int:
         return len(self._kept)
 
+    def playing(self) -> int:
+        """Returns how many episodes are not over."""
+        with self._lock:
+            return self._beginning + sum(not kept.over for kept in self._kept.values())
+
     def add(self, make: Callable[[], T]) -> tuple[str, T]:
         """Returns the id of a new episode, and what ``make`` returned.
 
+        If there is no place, the new one takes that of the episode that has been over for longest.
+
         Raises:
-            FullError: there are too many; nothing was made.
+            FullError: there are too many that are not over; nothing was made.
         """
         with self._lock:
             self._sweep()
+            if len(self._kept) + self._beginning >= self._limit:
+                self._drop_one_that_is_over()
             if len(self._kept) + self._beginning >= self._limit:
                 raise FullError(
                     f"{self._limit} episodes are being played, which is the most; try again later"
@@ -101,6 +112,11 @@ class Sessions(Generic[T]):
         """Ends an episode; returns whether there was one."""
         with self._lock:
             return isinstance(name, str) and self._kept.pop(name, None) is not None
+
+    def _drop_one_that_is_over(self) -> None:
+        over = [name for name, kept in self._kept.items() if kept.over]
+        if over:
+            del self._kept[min(over, key=lambda name: self._kept[name].used)]
 
     def _sweep(self) -> None:
         before = self._clock() - self._idle_s

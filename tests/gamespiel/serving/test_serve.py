@@ -162,6 +162,40 @@ def test_hosts_that_evaluate_may_ask() -> None:
         actor.evaluate(**asked, base_url="https://LLM.chutes.ai/v1")
 
 
+def test_an_episode_that_is_over_makes_room() -> None:
+    """A game of Kuhn poker has at most three moves: a server of one place plays any number of games."""
+    with served("--max_sessions", "1") as url:
+        for seed in range(3):
+            reset = {"method": "reset", "kwargs": {"task_id": 600_000_000, "seed": seed}}
+            status, body = ask(f"{url}/call", reset)
+            assert status == 200
+            turn = body["result"]
+            while not turn["done"]:
+                assert ask(f"{url}/ready")[0] == 503
+                step = {"action": str(turn["info"]["legal_actions"][0]), "episode_id": turn["episode_id"]}
+                turn = ask(f"{url}/call", {"method": "step", "kwargs": step})[1]["result"]
+            assert ask(f"{url}/ready")[0] == 200
+            state = {"method": "state", "kwargs": {"episode_id": turn["episode_id"]}}
+            assert ask(f"{url}/call", state)[1]["result"]["done"]
+
+
+def test_the_one_that_has_been_over_for_longest_goes_first() -> None:
+    now = [0.0]
+    sessions: Sessions[str] = Sessions(3, 10.0, lambda: now[0])
+    names = [sessions.add(lambda: "a")[0] for _ in range(3)]
+    for time, name in ((1.0, names[2]), (2.0, names[0])):
+        now[0] = time
+        sessions.find(name).over = True
+    assert sessions.playing() == 1
+    sessions.add(lambda: "b")
+    with pytest.raises(UnknownEpisodeError):
+        sessions.find(names[2])
+    sessions.add(lambda: "c")
+    with pytest.raises(FullError, match=r"3 episodes are being played"):
+        sessions.add(lambda: "d")
+    assert sessions.find(names[1]).episode == "a"
+
+
 def test_idle_episodes_are_dropped_and_busy_ones_kept() -> None:
     now = [0.0]
     sessions: Sessions[str] = Sessions(2, 10.0, lambda: now[0])
