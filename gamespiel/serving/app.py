@@ -129,7 +129,8 @@ class Server:
         result.add_done_callback(lambda done: done.cancelled() or done.exception())
         end = asyncio.ensure_future((self._ending if whole else self._over).wait())
         await asyncio.wait({result, end}, return_when=asyncio.FIRST_COMPLETED)
-        if not result.done():
+        # The evaluation may be the first to notice.
+        if not result.done() or isinstance(result.exception(), ClosedError):
             raise Refusal(503, "the server is ending, and gave the call up", "full" if whole else "status")
         end.cancel()
         return result.result()

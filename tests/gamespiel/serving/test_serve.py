@@ -163,10 +163,10 @@ def test_hosts_that_evaluate_may_ask() -> None:
 
 
 def test_an_episode_that_is_over_makes_room() -> None:
-    """A game of Kuhn poker has at most three moves: a server of one place plays any number of games."""
+    """A server of one place plays any number of games, one after the other."""
     with served("--max_sessions", "1") as url:
         for seed in range(3):
-            reset = {"method": "reset", "kwargs": {"task_id": 600_000_000, "seed": seed}}
+            reset = {"method": "reset", "kwargs": {"task_id": 200_000_000, "seed": seed}}
             status, body = ask(f"{url}/call", reset)
             assert status == 200
             turn = body["result"]
