@@ -1,4 +1,4 @@
-"""What mkdocs does beyond its plugins: folders in the navigation, and the roles of docstrings."""
+"""Hooks of mkdocs: folders in the navigation, and the roles of docstrings."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ class Seats:
         if seat == self.seat:
             return list(self.info["legal_actions"])
         state = self.env.state
-        # Where all choose at once, the environment asks them in the order of their seats.
+        # If all choose at once, the environment asks them in the order of their seats.
         waits = not state.is_simultaneous_node() or seat < self.seat
         return [] if waits else list(state.legal_actions(seat))
 

@@ -74,9 +74,9 @@ def chat_with(argument: str, process: int) -> Chat:
     """Returns the client that all opponents of one endpoint share; a forked child makes its own."""
     from gamespiel.endpoints.chat import Chat, parse_endpoint
 
-    if (argument, process) not in _chats:
-        _chats[argument, process] = Chat(parse_endpoint(argument))
-    return _chats[argument, process]
+    found = _chats.get((argument, process))
+    # Of two threads that come at once, both get the first one's, so that close_opponents closes it.
+    return found or _chats.setdefault((argument, process), Chat(parse_endpoint(argument)))
 
 
 def close_opponents() -> None:

@@ -78,7 +78,10 @@ class Actor(Generic[E]):
                 raise ArgumentError(unknown("argument of reset", name, self.allowed))
         seed = check_whole("seed", _drawn(seed), SEED_LIMIT, SeedError)
         name, episode = self.sessions.add(lambda: self.begin(task_id, seed, arguments))
-        return _named(episode.response(), name)
+        response = episode.response()
+        if response["done"]:  # before the first turn
+            self.sessions.find(name).over = True
+        return _named(response, name)
 
     def step(self, action: Any = None, episode_id: Any = None) -> Response:
         """Takes a step in an episode."""

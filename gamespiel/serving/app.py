@@ -102,7 +102,7 @@ class Server:
             return _error(400, "refused", "the request ended early")
         except UnknownEpisodeError as error:
             return _error(404, "unknown", str(error))
-        except (FullError, ClosedError) as error:
+        except FullError as error:
             return _error(503, "full", str(error))
         except SandboxError as error:
             return _error(500, "status", str(error))

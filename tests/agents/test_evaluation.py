@@ -180,7 +180,7 @@ def test_a_models_replies_depend_on_neither_the_number_of_environments_nor_the_t
     assert greedy_ones[0] == greedy_ones[1] == greedy_ones[2]
     other = play_seeds(TextVecEnv([Letters] * 7), reply_agent(policy, writer, 4, 7), seeds)
     assert [[turn.reply for turn in e.turns] for e in other] != sampled[0]
-    # What is scored is what was written, and the value is the critic's.
+    # The reply as it was written is scored, and the value is the critic's.
     turn = play_seeds(TextVecEnv([Letters]), reply_agent(policy, writer, 3, 1), seeds[:1])[0].turns[0]
     assert turn.reply is not None and turn.value == 0.0
     with torch.no_grad():

@@ -196,7 +196,7 @@ def test_less_memory_than_one_turn_needs_is_an_error(monkeypatch: pytest.MonkeyP
 
 
 def test_a_budget_falls_to_one_turn_and_no_further() -> None:
-    """Of 3,000: half is less than the longest turn, which is tried before it is said not to fit."""
+    """Half of 3,000 is less than the longest turn. That turn alone is tried before the error."""
     prompts = [(0,) * 2000, (0,) * 1500]
     assert memory.halved("ppo.tokens_per_forward", 3000, prompts) == 2000
     with pytest.raises(MemoryLimitError, match=r"one turn of 2000; .*gradient_checkpointing"):

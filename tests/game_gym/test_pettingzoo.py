@@ -28,7 +28,7 @@ from game_gym import pettingzoo as games
 #: Cycles of PettingZoo's tests. Few: a description of bridge or chess takes a millisecond.
 CYCLES = 12
 
-#: What PettingZoo's test may warn about: texts are no arrays, and an agent without a turn has no action.
+#: Expected warnings of PettingZoo's tests: texts are no arrays, and an agent without a turn has no action.
 EXPECTED = ("NumPy array", "should be gymnasium.spaces.box", "all zeros")
 
 

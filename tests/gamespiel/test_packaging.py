@@ -35,7 +35,7 @@ def test_every_dependency_is_pinned_to_one_version() -> None:
 
 
 def test_no_learning_library_comes_with_the_environments() -> None:
-    """What ``gamespiel.agents`` asks for before it is imported is in the extra "train", and only there."""
+    """The packages without which ``gamespiel.agents`` refuses are in the extra "train", and only there."""
     trainer = {_normal(name) for name in TRAINER}
     assert trainer <= _declared("train") and not _declared("train") & _declared()
     # The extra's other names come with PEFT (accelerate), transformers (the next three), or are imported

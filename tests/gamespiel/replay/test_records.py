@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
 from typing import Any
@@ -50,20 +51,18 @@ def test_a_run_keeps_games_from_before_and_after(finished: Path) -> None:
         assert all(type(turn["value"]) is float for turn in row["turns"])
 
 
+def kept(options: EvalOptions, file: Path) -> list[dict[str, Any]]:
+    """Evaluates, and returns the records that the evaluation kept."""
+    evaluate(dataclasses.replace(options, output=file.with_suffix(".json"), save_games=file), quiet())
+    return read_records(file)
+
+
 def test_an_evaluation_keeps_all(finished: Path, tmp_path: Path) -> None:
     config = saved_config(finished)
     for agent in ("first", None):
         file = tmp_path / f"{agent}.jsonl"
-        options = EvalOptions(
-            config,
-            checkpoint=None if agent else finished,
-            agent=agent,
-            num_episodes=4,
-            output=tmp_path / "results.json",
-            save_games=file,
-        )
-        evaluate(options, quiet())
-        rows = read_records(file)
+        options = EvalOptions(config, checkpoint=None if agent else finished, agent=agent, num_episodes=4)
+        rows = kept(options, file)
         assert len(rows) == 8 and {row["seat"] for row in rows} == {0, 1}
         for row in rows:
             check(row)
@@ -74,16 +73,9 @@ def test_an_evaluation_keeps_all(finished: Path, tmp_path: Path) -> None:
 def test_an_evaluation_of_replies_says_how_each_episode_was_played(finished: Path, tmp_path: Path) -> None:
     file = tmp_path / "games.jsonl"
     options = EvalOptions(
-        saved_config(finished),
-        checkpoint=finished,
-        num_episodes=1,
-        unmasked=True,
-        max_new_tokens=1,
-        output=tmp_path / "results.json",
-        save_games=file,
+        saved_config(finished), checkpoint=finished, num_episodes=1, unmasked=True, max_new_tokens=1
     )
-    evaluate(options, quiet())
-    rows = read_records(file)
+    rows = kept(options, file)
     # Two seats, each played three times from the same seed.
     assert [row["how"] for row in rows] == ["masked"] * 2 + ["sampled"] * 2 + ["greedy"] * 2
     assert [row["seed"] for row in rows] == [row["seed"] for row in rows[:2]] * 3

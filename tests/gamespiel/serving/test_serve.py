@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from game_gym.games import TABLE
 from gamespiel.cli import main
 from gamespiel.endpoints.chat import ClosedError
 from gamespiel.serving.games import GameActor
@@ -177,6 +178,19 @@ def test_an_episode_that_is_over_makes_room() -> None:
             assert ask(f"{url}/ready")[0] == 200
             state = {"method": "state", "kwargs": {"episode_id": turn["episode_id"]}}
             assert ask(f"{url}/call", state)[1]["result"]["done"]
+
+
+def test_an_episode_that_is_over_at_its_beginning_takes_no_place() -> None:
+    """In euchre all may pass before the caller's seat has a turn: the game is over at its reset."""
+    actor = GameActor(ServeOptions(max_sessions=1))
+    euchre, over = TABLE.index("euchre") * 100_000_000, 0
+    for seed in range(100):
+        turn = actor.reset(task_id=euchre, seed=seed)  # raises if there is no place
+        over += turn["done"]
+        assert actor.sessions.playing() == (0 if turn["done"] else 1)
+        if not turn["done"]:
+            actor.stop(turn["episode_id"])
+    assert over > 0
 
 
 def test_the_one_that_has_been_over_for_longest_goes_first() -> None:
