@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any, Generic, Protocol, TypeVar
@@ -39,7 +40,7 @@ class Episode(Protocol):
 E = TypeVar("E", bound=Episode)
 
 
-class Actor(Generic[E]):
+class Actor(ABC, Generic[E]):
     """Answers reset, step, state, stop and evaluate.
 
     Args:
@@ -61,15 +62,15 @@ class Actor(Generic[E]):
             "evaluate": self.evaluate,
         }  # fmt: skip
 
+    @abstractmethod
     def begin(self, task_id: int | None, seed: int, arguments: Mapping[str, Any]) -> E:
         """Returns a new episode; ``arguments`` are the further ones of ``allowed``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def play(
         self, chat: Chat, task_id: int | None, seed: int, timeout: float | None, arguments: Mapping[str, Any]
     ) -> Response:
         """Plays a whole episode with a model; ``arguments`` are those of ``allowed`` beyond task and seed."""
-        raise NotImplementedError
 
     def reset(self, task_id: Any = None, seed: Any = None, **arguments: Any) -> Response:
         """Begins an episode. Without a task id or a seed, one is drawn."""
