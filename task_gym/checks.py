@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from operator import index
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -19,6 +20,16 @@ def check_whole(what: str, given: Any, limit: int, error: type[TaskGymError]) ->
     if not (whole and 0 <= given < limit):
         raise error(f"{what}: {given!r} was given, allowed: whole numbers 0 … {limit - 1}")
     return int(given)
+
+
+def is_number(given: Any) -> TypeGuard[int | float]:
+    """Returns whether something is a finite number, and no boolean. A whole number must fit into a float."""
+    if isinstance(given, bool) or not isinstance(given, (int, float)):
+        return False
+    try:
+        return isfinite(given)
+    except OverflowError:
+        return False
 
 
 def check_backend(name: str) -> None:

@@ -11,6 +11,7 @@ from game_gym.protocols import PROTOCOLS
 from game_gym.score import forfeit_returns, outcome, seat_score
 from game_gym.spec import State, Variant
 from game_gym.task import Task
+from task_gym.checks import is_number
 from task_gym.contract import SUCCESS, result_of
 from task_gym.errors import ArgumentError, OpponentError
 from task_gym.opponents import OPEN, playing_name
@@ -187,7 +188,7 @@ class AffinetesBackend:
             raise Failure("status", f"the server could not finish the game: {reply.observation[-300:]}")
         if reply.truncated:
             return self._end(reply.reward, Ending(0.0, None, returns, "cut", None), reply.observation)
-        if isinstance(score, bool) or not isinstance(score, (int, float)) or not 0 <= score <= 1:
+        if not (is_number(score) and 0 <= score <= 1):
             raise Failure("broken", f"the score is no number in [0, 1]: {score!r:.80}")
         scores = None if returns is None else self._scores(returns)
         result = result_of(score - SUCCESS) if returns is None else outcome(returns, self._seat, score)
@@ -201,8 +202,8 @@ class AffinetesBackend:
                 stated = [float(number) for number in match[1].split(",")]
             except ValueError:
                 stated = None
-        fits = _all(stated, (int, float)) and len(stated) == self._variant.players
-        return [float(value) for value in stated] if fits else None
+        fits = isinstance(stated, list) and all(map(is_number, stated))
+        return [float(value) for value in stated] if fits and len(stated) == self._variant.players else None
 
     def _scores(self, returns: list[float]) -> list[float]:
         variant = self._variant
@@ -230,5 +231,5 @@ def _seat(reply: Reply, expected: int, players: int) -> int:
     return seat
 
 
-def _all(values: Any, kind: type | tuple[type, ...]) -> bool:
+def _all(values: Any, kind: type) -> bool:
     return isinstance(values, list) and all(isinstance(v, kind) and not isinstance(v, bool) for v in values)

@@ -36,16 +36,21 @@ def _load(url: str) -> Any:
     logger = logging.getLogger("affinetes")
     import affinetes
 
+    from task_gym.remote.bounds import bound
+
     load_env = affinetes.load_env  # which imports the rest, and sets the logger's level
     logger.setLevel(logging.ERROR)
     # Naming the type of the server leaves out the search for it, which blocks while the server is away.
     env = load_env(mode="url", base_url=url, env_type_override="function_based")
     token = os.environ.get(TOKEN)
+    client = env._backend._http_executor.client
+    client.headers["Accept-Encoding"] = "identity"  # a compressed response can be of any size
+    client.event_hooks["response"].append(bound)
     if token:
         if not all("!" <= sign <= "~" for sign in token):  # httpx would show it in its error
             raise ArgumentError(f"{TOKEN}: it has a space, a line end or another character of no header")
         # affinetes has no argument for headers, and would log a token that is part of the address.
-        env._backend._http_executor.client.headers["Authorization"] = f"Bearer {token}"
+        client.headers["Authorization"] = f"Bearer {token}"
     return env
 
 
@@ -65,7 +70,7 @@ def _failure(url: str, error: BaseException) -> Failure:
             return Failure("late", f"{server} did not answer in time")
         if isinstance(cause, httpx.TransportError):
             return Failure("away", f"{server} broke the connection: {cause}")
-        if isinstance(cause, ValueError):  # of JSON and of UTF-8
+        if isinstance(cause, (ValueError, RecursionError)):  # of JSON and of UTF-8
             return Failure("broken", f"{server} sent no JSON: {cause}")
     return Failure("status", f"{server} failed: {error!s:.300}")
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any
+
+from task_gym.checks import is_number
 
 SERVER = "server"
 """The key of ``info`` by which GameSpiel's own server names itself."""
+
+MOST_COUNTED = 1 << 53
+"""The bound of counts that a server states: what is above it is no count, and no float has it exactly."""
 
 _HEAD = "Legal Actions:\n"
 _LINE = re.compile(r"  ([0-9]{1,18}) -> (.*)")
@@ -74,6 +79,7 @@ def read_reply(response: Any, episode: str | None = None) -> Reply:
     """
     if not isinstance(response, dict):
         raise Failure("broken", f"the response is no object: {response!r:.80}")
+    _check_text(response)
     info = response.get("info", {})
     if not isinstance(info, dict):
         raise Failure("broken", f"the response's info is no object: {info!r:.80}")
@@ -81,7 +87,7 @@ def read_reply(response: Any, episode: str | None = None) -> Reply:
     text, reward = response.get("observation"), response.get("reward", 0.0)
     if not isinstance(text, str):
         raise Failure("broken", f"the response's observation is no text: {text!r:.80}")
-    if isinstance(reward, bool) or not isinstance(reward, (int, float)) or not isfinite(reward):
+    if not is_number(reward):
         raise Failure("broken", f"the response's reward is no finite number: {reward!r:.80}")
     named = response.get("episode_id") or info.get("episode_id") or episode
     if not isinstance(named, str):
@@ -103,9 +109,7 @@ def read_result(response: Any) -> Mapping[str, Any]:
     if not isinstance(response, dict):
         raise Failure("broken", f"the response is no object: {response!r:.80}")
     score, error = response.get("score"), response.get("error")
-    if error is None and (
-        isinstance(score, bool) or not isinstance(score, (int, float)) or not 0 <= score <= 1
-    ):
+    if error is None and not (is_number(score) and 0 <= score <= 1):
         raise Failure("broken", f"the score is no number in [0, 1]: {score!r:.80}")
     if error is None and not isinstance(response.get("success"), bool):
         raise Failure("broken", f"success is no boolean: {response.get('success')!r:.80}")
@@ -113,11 +117,26 @@ def read_result(response: Any) -> Mapping[str, Any]:
     if not isinstance(extra, dict):
         raise Failure("broken", f"extra is no object: {extra!r:.80}")
     usage = extra.get("usage") or {}
-    if not isinstance(usage, dict) or not all(
-        usage.get(name) is None or type(usage[name]) is int for name in ("prompt_tokens", "completion_tokens")
-    ):
+    if not isinstance(usage, dict) or not _has_counts(usage, "prompt_tokens", "completion_tokens"):
         raise Failure("broken", f"the usage is no object with counts: {usage!r:.80}")
+    if not _has_counts(extra, "refused_replies", "given_up"):
+        raise Failure("broken", "refused_replies and given_up are no counts")
     return {**response, "extra": extra}
+
+
+def _has_counts(values: Mapping[str, Any], *names: str) -> bool:
+    """Returns whether the named values are counts, booleans or missing."""
+    counts = [values[name] for name in names if values.get(name) is not None]
+    return all(isinstance(count, int) and 0 <= count < MOST_COUNTED for count in counts)
+
+
+def _check_text(response: dict[str, Any]) -> None:
+    """Raises Failure unless a response is text in UTF-8 again. JSON can contain lone surrogates; no tokenizer
+    can read them, and no file can take them."""
+    try:
+        json.dumps(response, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise Failure("broken", f"the response cannot be written as text: {error!s:.80}") from error
 
 
 def _check_error(info: Mapping[str, Any]) -> None:

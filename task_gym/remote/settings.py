@@ -7,11 +7,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
-from math import isfinite
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
+from task_gym.checks import is_number
 from task_gym.errors import ArgumentError, BackendError, check_choice, unknown
 from task_gym.remote.hosts import host_of
 
@@ -98,7 +98,7 @@ def read_settings(given: Mapping[str, Any], kind: str) -> Settings:
     mode = "url" if values["mode"] is None else values["mode"]
     check_choice("mode", mode, MODES)
     timeout = values["timeout"]
-    if not _is_number(timeout) or timeout <= 0:
+    if not is_number(timeout) or timeout <= 0:
         raise ArgumentError(f"timeout: {timeout!r} was given, allowed: a number of seconds above 0")
     for name in ("base_url",) if mode == "docker" else _OF_DOCKER:
         if values[name] != DEFAULTS[name]:
@@ -110,6 +110,11 @@ def read_settings(given: Mapping[str, Any], kind: str) -> Settings:
     elif not isinstance(base_url, str) or not _is_address(base_url):
         raise ArgumentError(
             f"base_url: {base_url!r} was given, allowed: the address of a server, as 'http://127.0.0.1:8000'"
+        )
+    elif "@" in urlsplit(base_url).netloc:  # it would be in every error and in saved configurations
+        raise ArgumentError(
+            f"base_url: an address with a user's name or password was given, allowed: one without; the token "
+            f"is in the environment variable {TOKEN}"
         )
     if find_spec("affinetes") is None:
         raise BackendError(
@@ -143,7 +148,7 @@ def _container(values: Mapping[str, Any], kind: str) -> Container:
         raise ArgumentError(f"image: {image!r} was given, allowed: an image's name, as {IMAGES[kind]!r}")
     if memory is not None and not (isinstance(memory, str) and _MEMORY.fullmatch(memory)):
         raise ArgumentError(f"mem_limit: {memory!r} was given, allowed: None or an amount, as '2g' or '512m'")
-    if cpus is not None and not (_is_number(cpus) and cpus > 0):
+    if cpus is not None and not (is_number(cpus) and cpus > 0):
         raise ArgumentError(f"cpu_limit: {cpus!r} was given, allowed: None or a number of CPUs above 0")
     check_choice("pull", pull, (True, False))
     host = host_of(kind) if host is None else host
@@ -163,10 +168,6 @@ def _variables(given: Any) -> tuple[tuple[str, str], ...]:
         raise ArgumentError("env_vars: allowed are None or a mapping of names to texts")
     passed_on = {name: os.environ[name] for name in PASSED_ON if os.environ.get(name)}
     return tuple(sorted({**passed_on, **(given or {})}.items()))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
 
 
 def _is_address(base_url: str) -> bool:

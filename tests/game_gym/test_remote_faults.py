@@ -15,11 +15,14 @@ from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.errors import ArgumentError, BackendError, OpponentError
 from task_gym.remote import connection as module
 from tests.game_gym.play import LEDUC, make
+from tests.game_gym.test_upstream import SESSION
 from tests.task_gym.remote.stub import (
     WON,
     Stub,
     broken_json,
     closed,
+    compressed,
+    deep,
     hang_up,
     opened,
     result,
@@ -82,6 +85,10 @@ FAULTS = {
         result({**opened("e1"), "observation": "Legal Actions:\n  7 -> x\n\nYour choice"}),
         "another game",
     ),
+    "no text": (result({**opened("e1"), "observation": "\ud800"}), "cannot be written as text"),
+    "huge reward": (result({**opened("e1"), "reward": 10**400}), "reward is no finite number"),
+    "compressed": (compressed, "sent a compressed response: gzip"),
+    "deep": (deep, "sent no JSON"),
     "refused": (
         result({**opened("e1"), "info": {"error": {"type": "invalid_action"}}}),
         "refuses action 1, which it listed",
@@ -100,6 +107,47 @@ def test_a_fault_in_a_step_ends_the_episode_and_the_next_is_clean(name: str, stu
     assert re.search(message, info["fault"])
     assert [call for call in stub.calls if call != "stop"] == ["reset", "step"]  # the step is not repeated
     check_clean(env)
+
+
+def test_a_response_without_an_end_is_given_up(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("task_gym.remote.bounds.MOST", 2000)  # the stub's own responses have about 500 bytes
+    env = remote(stub)
+    stub.faults = [None, result({**opened("e1"), "observation": "x" * 2000})]
+    assert "sent more than 2000 bytes" in play(env)[3]["fault"]
+    check_clean(env)
+
+
+@pytest.mark.parametrize("stated", [[float("nan"), 1.0], [10**400, 0], ["1", "-1"], [1.0]])
+def test_returns_that_are_none_are_left_out(stated: list[Any], stub: Stub) -> None:
+    env = remote(stub)
+    stub.faults = [None, result({**closed("e1"), "info": {"returns": stated}})]
+    info = play(env)[3]
+    assert (info["result"], info["score"], info.get("returns")) == ("win", pytest.approx(WON), None)
+
+
+def test_recorded_sessions_are_played_as_here(stub: Stub) -> None:
+    """Upstream's recorded responses through the real client: mask, names, reward, end and score are ours."""
+    there: Any = None
+    steps = 0
+    for entry in SESSION:
+        response = {**entry["response"], "episode_id": "e1"}
+        if entry["call"] == "reset":
+            arguments = {"task_id": entry["task_id"], "opponent": entry["opponent"], "reward": "upstream"}
+            there, here = remote(stub, **arguments), make(**arguments)
+            stub.faults = [result(response)]
+            (_, theirs), (_, ours) = there.reset(seed=entry["seed"]), here.reset(seed=entry["seed"])
+        elif "error" in response["info"]:  # illegal, so a client that has the mask does not send it
+            continue
+        else:
+            stub.faults = [result(response)]
+            action = int(re.findall(r"[0-9]+", entry["action"])[0])
+            (_, *paid, theirs), (_, *own, ours) = there.step(action), here.step(action)
+            assert paid == [pytest.approx(own[0]), *own[1:]]
+            steps += 1
+        for key in ("seat", "legal_actions", "admissible_commands", "score", "result", "returns"):
+            assert theirs.get(key) == pytest.approx(ours.get(key), abs=1e-9), key
+        assert theirs["action_mask"].tolist() == ours["action_mask"].tolist()
+    assert steps >= 3
 
 
 @pytest.mark.parametrize("name", ["500", "broken JSON", "hung up", "no object"])
@@ -181,6 +229,34 @@ def test_asyncio_is_not_patched_where_the_backend_is_not_used() -> None:
         "assert not {'affinetes', 'nest_asyncio', 'httpx', 'starlette', 'uvicorn'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+OTHER_LOOPS = """
+import asyncio, sys
+import gymnasium as gym
+import game_gym
+
+class Policy(asyncio.DefaultEventLoopPolicy):
+    def new_event_loop(self):  # as uvloop's, whose loops affinetes cannot patch
+        made.append(super().new_event_loop())
+        return made[-1]
+
+made = []
+asyncio.set_event_loop_policy(Policy())
+
+async def main():  # as in a notebook, whose loop runs
+    env = gym.make("GameSpiel-v0", task_id=200000000, backend="affinetes", base_url=sys.argv[1])
+    env.reset(seed=0)
+    assert env.step(1)[4]["result"] == "win"
+    await asyncio.sleep(0)
+
+asyncio.run(main())
+assert len(made) == 1, "the remote calls have a loop of asyncio's own"
+"""
+
+
+def test_another_loop_runs_in_the_process(stub: Stub) -> None:
+    subprocess.run([sys.executable, "-c", OTHER_LOOPS, stub.url], check=True)
 
 
 def test_upstreams_goofspiel_is_found_out(stub: Stub) -> None:

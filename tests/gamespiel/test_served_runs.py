@@ -17,8 +17,10 @@ from gamespiel.training import train
 from task_gym.errors import ArgumentError
 from task_gym.remote import read_settings
 from task_gym.remote.hosts import host_of
+from tests.game_gym.test_remote_faults import FAULTS
 from tests.gamespiel.runs import quiet
 from tests.gamespiel.serving.servers import served
+from tests.task_gym.remote.stub import Stub
 
 FILES = Path(__file__).parents[1] / "data" / "configs"
 SMALL = {
@@ -97,6 +99,14 @@ def test_the_hosts_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         host_of("game")
 
 
+def test_an_address_with_a_password_is_refused_and_not_shown() -> None:
+    with pytest.raises(ArgumentError, match=r"the token is in the environment variable GAMESPIEL") as caught:
+        read_settings({"base_url": "http://any:s3cret@127.0.0.1:8000"}, "game")
+    assert "s3cret" not in str(caught.value)
+    with pytest.raises(ArgumentError, match=r"timeout: 1000"):
+        read_settings({"base_url": "http://h", "timeout": 10**400}, "game")
+
+
 def test_a_containers_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("affinetes")
     monkeypatch.setenv("CHUTES_API_KEY", "s3cret")
@@ -105,6 +115,27 @@ def test_a_containers_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     assert container is not None
     assert container.env_vars == (("B", "2"), ("CHUTES_API_KEY", "s3cret"))
     assert "s3cret" not in repr(container)
+
+
+@pytest.mark.slow
+def test_training_continues_through_all_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that fails in every way, at resets and at steps: what it played to the end is learned from."""
+    pytest.importorskip("affinetes")
+    monkeypatch.setattr("task_gym.remote.connection.BACKOFF", 0.001)
+    stub = Stub()
+    bad = [fault for fault, _ in FAULTS.values()]
+    stub.faults = [fault for each in bad for fault in (None, None, each)]
+    there = {"env.env_mode": "url", "env.base_url": stub.url, "env.server_timeout": "1"}
+    run = {"ppo.batch_size": "16", "ppo.num_train_steps": "3", "run.eval_games": "0"}
+    chosen = {"env.allowed_game_indices": "2", "run.output_dir": str(tmp_path / "run")}
+    config = resolve(files=[FILES / "games_served.json"], overrides=(SMALL | there | run | chosen).items())
+    rows = read_rows(train(config, console=quiet()) / "metrics.jsonl")
+    stub.shutdown()
+    stub.server_close()
+    assert stub.faults == []
+    assert [row["rollout/episodes"] + row["rollout/faults"] for row in rows] == [16] * 3
+    assert sum(row["rollout/episodes"] for row in rows) == stub.won
+    assert 0 < sum(row["rollout/faults"] for row in rows) <= len(bad)
 
 
 @pytest.mark.slow

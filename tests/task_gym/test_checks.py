@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from task_gym.checks import check_backend, check_whole, read_action, read_reply
+from task_gym.checks import check_backend, check_whole, is_number, read_action, read_reply
 from task_gym.errors import ArgumentError, SeedError
 
 
@@ -21,6 +21,15 @@ def test_whole_numbers(given: Any) -> None:
 def test_other_than_whole_numbers(given: Any) -> None:
     with pytest.raises(SeedError, match=f"seed: {given!r} was given, allowed: whole numbers 0 … 4"):
         check_whole("seed", given, 5, SeedError)
+
+
+@pytest.mark.parametrize(
+    ("given", "number"),
+    [(1, True), (-0.5, True), (10**400, False), (float("nan"), False), (float("-inf"), False), (True, False)],
+)
+def test_numbers(given: Any, number: bool) -> None:
+    assert is_number(given) is number  # the third is greater than any float
+    assert not is_number(str(given))
 
 
 def test_actions_and_replies() -> None:

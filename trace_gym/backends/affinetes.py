@@ -56,7 +56,7 @@ class AffinetesBackend:
 
         Raises:
             ArgumentError: the server does not have the scoring.
-            BackendError: the server was never response, or refuses the task.
+            BackendError: the server was never reached, or refuses the task.
         """
         self.close()
         try:

@@ -42,6 +42,7 @@ class Stub(ThreadingHTTPServer):
 
     Attributes:
         calls: The methods called, in order.
+        won: The episodes that were played to their end.
         most: The most calls that were under way together.
         gate: If set, steps wait until so many are under way.
     """
@@ -53,7 +54,7 @@ class Stub(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.calls: list[str] = []
         self.faults: list[Fault | None] = []
-        self.busy = self.most = 0
+        self.busy = self.most = self.won = 0
         self.gate: threading.Barrier | None = None
         self.lock = threading.Lock()
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
@@ -84,6 +85,8 @@ class Handler(BaseHTTPRequestHandler):
             if self.server.gate is not None and asked["method"] == "step":
                 self.server.gate.wait(20)
             result = {"reset": opened, "step": closed, "state": opened, "stop": opened}[asked["method"]]("e1")
+            with self.server.lock:
+                self.server.won += asked["method"] == "step"
             self.send(200, json.dumps({"status": "success", "result": result}))
         finally:
             with self.server.lock:
@@ -114,6 +117,17 @@ def broken_json(handler: Handler) -> None:
 def hang_up(handler: Handler) -> None:
     handler.close_connection = True
     handler.connection.close()
+
+
+def compressed(handler: Handler) -> None:
+    handler.send_response(200)
+    handler.send_header("content-encoding", "gzip")
+    handler.send_header("content-length", "0")
+    handler.end_headers()
+
+
+def deep(handler: Handler) -> None:
+    handler.send(200, "[" * 200_000)
 
 
 def slow(handler: Handler) -> None:

@@ -27,6 +27,9 @@ def test_a_good_reply() -> None:
     [
         ({"observation": None}, "observation is no text: None"),
         ({"reward": float("nan")}, "reward is no finite number: nan"),
+        ({"reward": 10**400}, "reward is no finite number: 1000"),
+        ({"observation": "\ud800"}, "cannot be written as text"),
+        ({"info": {"admissible_commands": ["\udfff"]}}, "cannot be written as text"),
         ({"reward": True}, "reward is no finite number: True"),
         ({"done": 1}, "done and truncated are no booleans"),
         ({"episode_id": None}, "names no episode"),
@@ -70,7 +73,9 @@ def test_results_of_whole_episodes() -> None:
     "wrong",
     [
         {"score": True}, {"score": 1.5}, {"score": float("nan")}, {"score": None}, {"success": None},
-        {"extra": []}, {"extra": {"usage": [1]}}, {"extra": {"usage": {"prompt_tokens": "many"}}},
+        {"score": 10**400}, {"extra": []}, {"extra": {"usage": [1]}},
+        {"extra": {"usage": {"prompt_tokens": "many"}}}, {"extra": {"usage": {"prompt_tokens": -1}}},
+        {"extra": {"usage": {"completion_tokens": 10**400}}}, {"extra": {"refused_replies": "two"}},
     ],
 )  # fmt: skip
 def test_results_that_are_none(wrong: dict[str, Any]) -> None:
