@@ -39,6 +39,7 @@ from gamespiel.terminal.commands import (
 from gamespiel.usage import config_help
 from task_gym.checks import BACKENDS
 from task_gym.errors import TaskGymError
+from task_gym.remote.settings import TOKEN
 
 Overrides = list[tuple[str, str]]
 """``--section.key VALUE`` options as (section.key, VALUE), in the order given."""
@@ -228,6 +229,7 @@ def _add_endpoint_options(evaluate: argparse.ArgumentParser) -> None:
 
 def _add_serve_options(serve: argparse.ArgumentParser) -> None:
     default = ServeOptions()
+    serve.epilog = f"The environment variable {TOKEN} is the token that every call needs, if it is set."
     serve.add_argument(
         "--env", default=default.env, metavar="TYPE", help=f"{' or '.join(SERVED)} [{default.env}]"
     )

@@ -6,7 +6,7 @@ import secrets
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from math import isfinite
+from contextvars import ContextVar
 from typing import Any, Generic, Protocol, TypeVar
 
 import httpx
@@ -16,12 +16,41 @@ from gamespiel.endpoints.chat import Chat, ClosedError, Endpoint, Sampling, chut
 from gamespiel.serving.hosts import fits
 from gamespiel.serving.options import ServeOptions
 from gamespiel.serving.sessions import Sessions
-from task_gym.checks import check_whole, read_reply
+from task_gym.checks import check_whole, is_number, read_reply
 from task_gym.errors import ArgumentError, SeedError, unknown
 from task_gym.remote.settings import TOKEN
 from task_gym.seeding import SEED_LIMIT
 
 Response = dict[str, Any]
+
+MODEL, ENDPOINT = "deepseek-ai/DeepSeek-V3", "https://llm.chutes.ai/v1"
+"""The defaults of ``evaluate``, which are upstream's: affinetes' own commands name no model."""
+
+
+class Caller:
+    """Whoever waits for an evaluation. If the caller leaves, the evaluation is given up."""
+
+    def __init__(self) -> None:
+        self._lock, self._left = threading.Lock(), False
+        self._chat: Chat | None = None
+
+    def wait_for(self, chat: Chat) -> None:
+        """Says by which client the evaluation asks its model."""
+        with self._lock:
+            self._chat = chat
+            if self._left:
+                chat.close()
+
+    def leave(self) -> None:
+        """Gives the evaluation up: it raises ClosedError at the next reply."""
+        with self._lock:
+            self._left = True
+            if self._chat is not None:
+                self._chat.close()
+
+
+CALLER: ContextVar[Caller | None] = ContextVar("CALLER", default=None)
+"""The caller of the evaluation that this thread plays, if somebody watches for its leaving."""
 
 
 class Episode(Protocol):
@@ -102,8 +131,8 @@ class Actor(ABC, Generic[E]):
         self,
         task_id: Any = None,
         seed: Any = None,
-        model: Any = None,
-        base_url: Any = None,
+        model: Any = MODEL,
+        base_url: Any = ENDPOINT,
         timeout: Any = None,
         temperature: Any = None,
         api_key: Any = None,
@@ -142,6 +171,8 @@ class Actor(ABC, Generic[E]):
         chat = Chat(self._endpoint(model, base_url, key), sampling)
         with self._lock:
             self._chats.add(chat)
+        if (caller := CALLER.get()) is not None:
+            caller.wait_for(chat)
         try:
             if self._ended:
                 raise ClosedError("the server is ending")
@@ -191,8 +222,7 @@ def _drawn(seed: Any) -> Any:
 
 def _check_number(name: str, value: Any) -> None:
     """Raises ArgumentError unless the value is None or a finite number from 0."""
-    number = isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
-    if value is not None and not (number and value >= 0):
+    if value is not None and not (is_number(value) and value >= 0):
         raise ArgumentError(f"{name}: {value!r:.80} was given, allowed: None or a number from 0")
 
 

@@ -12,6 +12,7 @@ import os
 import socket
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
 from importlib import import_module
 from typing import Any
 
@@ -22,7 +23,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from gamespiel.endpoints.chat import ClosedError
-from gamespiel.serving.actors import Actor
+from gamespiel.serving.actors import CALLER, Actor, Caller
 from gamespiel.serving.hosts import is_own_name
 from gamespiel.serving.options import ServeOptions
 from gamespiel.serving.sessions import FullError, UnknownEpisodeError
@@ -95,7 +96,11 @@ class Server:
         try:
             self._admit(request)
             method, args, kwargs = self._read(await self._body(request))
-            result = await self._result(method, args, kwargs)
+            if method == self._actor.evaluate:
+                result = await self._evaluation(request, method, args, kwargs)
+            else:
+                work = self._threads.submit(method, *args, **kwargs)
+                result = await self._result(work, self._over, "status")
         except Refusal as refusal:
             return _error(refusal.status, refusal.kind, str(refusal))
         except ClientDisconnect:
@@ -113,26 +118,51 @@ class Server:
             return _error(500, "status", "the server failed; its log says more")
         return JSONResponse({"status": "success", "result": result, "error": None})
 
-    async def _result(self, method: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
-        """Returns the result of a method, which a thread works out.
+    async def _evaluation(
+        self, request: Request, method: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        """Returns the result of an evaluation, which a thread of its own plays.
+
+        It is given up when the caller closes the connection, and at once when the server ends: it may take
+        half an hour, and it can be repeated.
 
         Raises:
-            Refusal: the server is ending. An evaluation may take half an hour, so it is given up at once. It
-                can be repeated; a step that was given up may have happened.
+            Refusal: it was given up.
         """
-        whole = method == self._actor.evaluate
-        work = (self._evaluations if whole else self._threads).submit(method, *args, **kwargs)
+        caller, context = Caller(), copy_context()
+        context.run(CALLER.set, caller)
+        work = self._evaluations.submit(context.run, method, *args, **kwargs)
+        left = asyncio.ensure_future(_has_left(request))
+        left.add_done_callback(lambda done: done.cancelled() or work.cancel() or caller.leave())
+        try:
+            return await self._result(work, self._ending, "full")
+        finally:
+            left.cancel()
+
+    async def _result(self, work: Future[Any], end: asyncio.Event, kind: str) -> Any:
+        """Returns the result that a thread works out.
+
+        Args:
+            work: The thread's work.
+            end: Set when it is given up, although it goes on.
+            kind: The kind of the failure then. A step that was given up may have happened.
+
+        Raises:
+            Refusal: it was given up.
+        """
         self._under_way.add(work)
         work.add_done_callback(self._under_way.discard)
         result = asyncio.wrap_future(work)
         # Its failure is known, even if nobody asks for it: asyncio would print it.
         result.add_done_callback(lambda done: done.cancelled() or done.exception())
-        end = asyncio.ensure_future((self._ending if whole else self._over).wait())
-        await asyncio.wait({result, end}, return_when=asyncio.FIRST_COMPLETED)
+        ended = asyncio.ensure_future(end.wait())
+        try:
+            await asyncio.wait({result, ended}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ended.cancel()
         # The evaluation may be the first to notice.
-        if not result.done() or isinstance(result.exception(), ClosedError):
-            raise Refusal(503, "the server is ending, and gave the call up", "full" if whole else "status")
-        end.cancel()
+        if not result.done() or result.cancelled() or isinstance(result.exception(), ClosedError):
+            raise Refusal(503, "the server is ending, and gave the call up", kind)
         return result.result()
 
     def end(self) -> None:
@@ -231,6 +261,12 @@ class Http(uvicorn.Server):
         """Ends the calls under way, and waits for them as uvicorn does."""
         self._server.end()
         await super().shutdown(sockets)
+
+
+async def _has_left(request: Request) -> None:
+    """Returns when the caller has closed the connection. The request was read to its end before."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _has_token(authorization: str, token: str) -> bool:

@@ -105,8 +105,8 @@ class GameActor(Actor[GameEpisode]):
     allowed = ("task_id", "seed", "opponent", "seeding")
 
     def begin(self, task_id: int | None, seed: int, arguments: Mapping[str, Any]) -> GameEpisode:
-        """Returns a new game."""
-        opponent, seeding = arguments.get("opponent", "random"), arguments.get("seeding", "openenv")
+        """Returns a new game; the opponent is "mcts" unless named, as upstream's."""
+        opponent, seeding = arguments.get("opponent", "mcts"), arguments.get("seeding", "openenv")
         check_choice("seeding", seeding, PROTOCOLS)
         return GameEpisode(_task(task_id, opponent), seed, opponent, seeding)
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from typing import TYPE_CHECKING
 
 from gamespiel.serving.options import ServeOptions
 from task_gym.errors import ArgumentError, BackendError
 from task_gym.remote.settings import TOKEN
+
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.applications import Starlette
 
 
 def serve(options: ServeOptions) -> None:
@@ -19,17 +24,15 @@ def serve(options: ServeOptions) -> None:
         ArgumentError: the address cannot be listened on.
     """
     try:
-        import uvicorn
-
-        from gamespiel.serving.app import GRACE, Http, make_app
+        from gamespiel.serving.app import Http, make_app
     except ModuleNotFoundError as error:
-        if error.name not in ("uvicorn", "starlette"):
+        if error.name not in ("uvicorn", "starlette", "h11"):
             raise
         raise BackendError(
             f"serve: the package {error.name} is not installed; pip install 'gamespiel[serve]'"
         ) from error
     app = make_app(options)
-    listening = _listen(options)
+    listening = listen(options)
     shown = f"[{options.host}]" if ":" in options.host else options.host
     token = os.environ.get(TOKEN, "")
     if not token:
@@ -40,17 +43,9 @@ def serve(options: ServeOptions) -> None:
         )
     # Flushed, because a program that starts the server reads the port from this line.
     print(f"serving {options.env} on http://{shown}:{listening.getsockname()[1]}", flush=True)
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        timeout_keep_alive=75,
-        timeout_graceful_shutdown=GRACE + 2,
-    )
     status = 0
     try:
-        Http(app.state.server, config).run(sockets=[listening])
+        Http(app.state.server, config_of(app)).run(sockets=[listening])
     except KeyboardInterrupt:
         status = 130
         raise
@@ -61,7 +56,30 @@ def serve(options: ServeOptions) -> None:
             os._exit(status)
 
 
-def _listen(options: ServeOptions) -> socket.socket:
+def config_of(app: Starlette) -> uvicorn.Config:
+    """Returns uvicorn's settings."""
+    import uvicorn
+
+    from gamespiel.serving.app import GRACE
+    from gamespiel.serving.arrival import Protocol
+
+    return uvicorn.Config(
+        app,
+        http=Protocol,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=GRACE + 2,
+    )
+
+
+def listen(options: ServeOptions) -> socket.socket:
+    """Returns a socket that listens.
+
+    Raises:
+        ArgumentError: the address cannot be listened on.
+    """
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     # With the protocol named, asyncio sends small responses at once; else each takes 40 ms.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import inspect
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,9 +99,30 @@ def test_bodies_that_are_refused(server: str) -> None:
     assert ask(url, {"method": "reset"}, content_type="text/plain")[0] == 415
 
 
+def test_upstreams_defaults() -> None:
+    actor = GameActor(ServeOptions())
+    assert actor.reset(task_id=0, seed=0)["info"]["opponent_type"] == "mcts"
+    names = ("model", "base_url", "temperature", "api_key")
+    signature = inspect.signature(actor.evaluate).parameters
+    assert [signature[name].default for name in names] == [
+        "deepseek-ai/DeepSeek-V3", "https://llm.chutes.ai/v1", None, None,
+    ]  # fmt: skip
+
+
+def test_numbers_that_are_none(server: str) -> None:
+    huge = json.loads("1" + "0" * 400)
+    for name in ("temperature", "timeout"):
+        for value in (huge, -1, True, "1", float("nan")):
+            status, body = call(server, "evaluate", task_id=0, **{name: value})
+            assert status == 400 and f"{name}: " in body["error"]
+    for name in ("seed", "max_tokens"):
+        for value in (huge, -1, True, "1", 0.5):
+            assert call(server, "evaluate", task_id=0, **{name: value})[0] == 400
+
+
 def test_token_and_number_of_sessions() -> None:
     with served("--max_sessions", "1", token="s3cret") as url:
-        reset = {"method": "reset", "kwargs": {"task_id": 200_000_000, "seed": 0}}
+        reset = {"method": "reset", "kwargs": {"task_id": 200_000_000, "seed": 0, "opponent": "random"}}
         assert ask(f"{url}/call", reset)[0] == 401
         assert ask(f"{url}/call", reset, authorization="Bearer secret")[0] == 401
         assert ask(f"{url}/health")[0] == 200
@@ -112,7 +134,7 @@ def test_token_and_number_of_sessions() -> None:
 
 
 def test_a_page_that_points_its_name_at_the_server_is_refused(server: str) -> None:
-    reset = {"method": "reset", "kwargs": {"task_id": 200_000_000, "seed": 0}}
+    reset = {"method": "reset", "kwargs": {"task_id": 200_000_000, "seed": 0, "opponent": "random"}}
     status, body = ask(f"{server}/call", reset, host="page.example.com:8000")
     assert status == 421
     assert "host: 'page.example.com:8000' was given, allowed: an address, a name without a" in body["error"]
@@ -167,7 +189,8 @@ def test_an_episode_that_is_over_makes_room() -> None:
     """A server of one place plays any number of games, one after the other."""
     with served("--max_sessions", "1") as url:
         for seed in range(3):
-            reset = {"method": "reset", "kwargs": {"task_id": 200_000_000, "seed": seed}}
+            asked = {"task_id": 200_000_000, "seed": seed, "opponent": "random"}
+            reset = {"method": "reset", "kwargs": asked}
             status, body = ask(f"{url}/call", reset)
             assert status == 200
             turn = body["result"]
@@ -185,7 +208,7 @@ def test_an_episode_that_is_over_at_its_beginning_takes_no_place() -> None:
     actor = GameActor(ServeOptions(max_sessions=1))
     euchre, over = TABLE.index("euchre") * 100_000_000, 0
     for seed in range(100):
-        turn = actor.reset(task_id=euchre, seed=seed)  # raises if there is no place
+        turn = actor.reset(task_id=euchre, seed=seed, opponent="random")  # raises if there is no place
         over += turn["done"]
         assert actor.sessions.playing() == (0 if turn["done"] else 1)
         if not turn["done"]:

@@ -1,0 +1,115 @@
+"""Callers that are slow or leave, at a server in this process."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from task_gym.remote import Connection, Settings
+from tests.gamespiel.endpoints.models import Body, ModelStub
+from tests.gamespiel.serving.servers import ask, call
+
+pytest.importorskip("uvicorn")
+
+from gamespiel.serving import arrival
+from gamespiel.serving.app import Http, Server, make_app
+from gamespiel.serving.options import ServeOptions
+from gamespiel.serving.run import config_of, listen
+
+LEDUC = 200_000_000
+
+
+@pytest.fixture
+def here() -> Iterator[tuple[str, Server]]:
+    """A server's address, and the server."""
+    options = ServeOptions(port=0)
+    app, listening = make_app(options, ""), listen(options)
+    http = Http(app.state.server, config_of(app))
+    thread = threading.Thread(target=http.run, args=([listening],))
+    thread.start()
+    yield f"http://127.0.0.1:{listening.getsockname()[1]}", app.state.server
+    http.should_exit = True
+    thread.join(60)
+    assert not thread.is_alive()
+
+
+def end_of(url: str, said: bytes) -> bytes:
+    """The bytes that a server sends before it closes the connection of a client that says so much."""
+    host, _, port = url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=20) as client:
+        client.sendall(said)
+        heard = bytearray()
+        while piece := client.recv(1 << 16):  # raises TimeoutError if the server goes on waiting
+            heard += piece
+    return bytes(heard)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"",
+        b"POST /call HTTP/1.1\r\nhost: a\r\nx-slow: ",
+        b"POST /call HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{",
+    ],
+    ids=["nothing", "half a head", "half a body"],
+)
+def test_a_request_that_does_not_arrive_is_not_waited_for(
+    said: bytes, here: tuple[str, Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrival, "ARRIVAL", 0.3)
+    url, _ = here
+    assert end_of(url, said) == b""
+    assert call(url, "reset", task_id=LEDUC, seed=0, opponent="first")[0] == 200
+
+
+def test_a_request_that_has_arrived_may_take_long(
+    here: tuple[str, Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrival, "ARRIVAL", 0.3)
+    url, _ = here
+    with ModelStub(lambda body: "1", pause=0.8) as stub:
+        asked = {"task_id": LEDUC, "seed": 0, "opponent": "first", "model": "m", "base_url": stub.url}
+        status, result = call(url, "evaluate", **asked)
+    assert (status, "error" in result) == (200, False)
+
+
+@pytest.mark.parametrize("way", ["closes", "cancels"])
+def test_an_evaluation_ends_when_its_caller_leaves(way: str, here: tuple[str, Server]) -> None:
+    url, server = here
+    asked, release = threading.Event(), threading.Event()
+
+    def answer(body: Body) -> str:
+        asked.set()
+        release.wait(300)  # longer than the test: nothing but the caller's leaving ends the request
+        return "1"
+
+    with ModelStub(answer) as stub, ThreadPoolExecutor(1) as threads:
+        arguments: dict[str, Any] = {
+            "task_id": LEDUC, "seed": 0, "opponent": "first", "model": "m", "base_url": stub.url,
+        }  # fmt: skip
+        if way == "closes":
+            host, _, port = url.removeprefix("http://").partition(":")
+            body = json.dumps({"method": "evaluate", "kwargs": arguments}).encode()
+            with socket.create_connection((host, int(port)), timeout=20) as client:
+                head = f"POST /call HTTP/1.1\r\nhost: a\r\ncontent-length: {len(body)}\r\n"
+                client.sendall(f"{head}content-type: application/json\r\n\r\n".encode() + body)
+                assert asked.wait(60)
+                assert not server.is_idle(0.0)
+        else:
+            pytest.importorskip("affinetes")
+            connection = Connection(Settings(url))
+            waiting = threads.submit(connection.evaluate, 300.0, **arguments)
+            assert asked.wait(60)
+            connection.cancel()
+            with pytest.raises(CancelledError):
+                waiting.result(60)
+        assert server.is_idle(60.0)
+        release.set()
+        assert len(stub.asked) == 1
+    assert ask(f"{url}/ready")[0] == 200
