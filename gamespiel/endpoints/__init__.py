@@ -5,3 +5,6 @@ PREFIX = "openai:"
 
 USAGE = "openai:MODEL@URL"
 """The form of such a name."""
+
+LIMIT = "max_tokens"
+"""The setting that may follow an opponent's name, as "openai:MODEL@URL#max_tokens=16"."""

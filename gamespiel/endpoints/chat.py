@@ -18,6 +18,7 @@ import httpx
 from gamespiel.endpoints import PREFIX, USAGE
 from task_gym.errors import ArgumentError, BackendError
 from task_gym.remote import loop
+from task_gym.remote.protocol import MOST_COUNTED
 
 TRIES = 6
 """Times that a request is tried if its failure may pass."""
@@ -71,6 +72,7 @@ class Endpoint:
         try:
             parts = urlsplit(self.base_url)
             good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+            good = good and "?" not in self.base_url and "#" not in self.base_url  # a path will follow
             httpx.URL(self.base_url)
         except (ValueError, AttributeError, TypeError, httpx.InvalidURL):  # a wrong port, or no text
             good = False
@@ -140,6 +142,11 @@ def parse_endpoint(text: str) -> Endpoint:
         ArgumentError: the text is written in another way.
     """
     model, at, url = text.removeprefix(PREFIX).rpartition("@")
+    if "://" in model:  # the @ was in the address
+        raise ArgumentError(
+            "endpoint: an address with a user's name or password was given, allowed: one without; the key is "
+            "in the environment variable OPENAI_API_KEY or CHUTES_API_KEY"
+        )
     if not at:
         raise ArgumentError(f"endpoint: {text!r} was given, allowed: {USAGE}")
     return Endpoint(model, url, key_for(url))
@@ -300,9 +307,11 @@ def _read(body: Any) -> tuple[str, Usage]:
     text, counted = body["choices"][0]["message"]["content"], body.get("usage") or {}
     if text is not None and not isinstance(text, str):
         raise ValueError(f"content {text!r:.60}")
-    counts = [counted.get(name) or 0 for name in ("prompt_tokens", "completion_tokens")]
+    counts = [int(counted.get(name) or 0) for name in ("prompt_tokens", "completion_tokens")]
+    if not all(0 <= count < MOST_COUNTED for count in counts):
+        raise ValueError(f"counts of tokens {counts!r:.60}")
     text = (text or "").encode("utf-8", "replace").decode()  # JSON can contain lone surrogates, UTF-8 cannot
-    return text.strip(), Usage(int(counts[0]), int(counts[1]), 1)
+    return text.strip(), Usage(*counts, 1)
 
 
 def _retry_after(response: httpx.Response, pause: float) -> float:

@@ -9,14 +9,17 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
+from gamespiel.endpoints import LIMIT, USAGE
 from task_gym.errors import ArgumentError, BackendError, OpponentError
 from task_gym.opponents import Seating, register_opponent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gamespiel.endpoints.chat import Chat, Message
+    from gamespiel.endpoints.chat import Chat, Message, Sampling
     from gamespiel.endpoints.games import Speaker
+
+_USAGE = f"{USAGE}[#{LIMIT}=N]"
 
 NOBODY = -1
 """The action of an opponent that named no legal action in three tries: it gives the game up."""
@@ -29,7 +32,8 @@ class ModelOpponent:
     """Plays one seat by upstream's rules: the conversation is kept, and a move has three tries.
 
     Args:
-        seating: The game and the seat. The argument is "MODEL@URL".
+        seating: The game and the seat. The argument is "MODEL@URL" or "MODEL@URL#max_tokens=N", in which N
+            is the most tokens of a reply. Without N the endpoint decides.
 
     Raises:
         OpponentError: the argument is written in another way.
@@ -75,8 +79,31 @@ def chat_with(argument: str, process: int) -> Chat:
     from gamespiel.endpoints.chat import Chat, parse_endpoint
 
     found = _chats.get((argument, process))
-    # Of two threads that come at once, both get the first one's, so that close_opponents closes it.
-    return found or _chats.setdefault((argument, process), Chat(parse_endpoint(argument)))
+    if found is None:
+        named, sampling = _read(argument)
+        # Of two threads that come at once, both get the first one's, so that close_opponents closes it.
+        found = _chats.setdefault((argument, process), Chat(parse_endpoint(named), sampling))
+    return found
+
+
+def _read(argument: str) -> tuple[str, Sampling]:
+    """Returns "MODEL@URL", and the settings of sampling that follow it.
+
+    Raises:
+        ArgumentError: something else follows it.
+    """
+    from gamespiel.endpoints.chat import Sampling
+
+    model, at, rest = argument.rpartition("@")
+    url, hash_, settings = rest.partition("#")
+    if not hash_:
+        return argument, Sampling()
+    name, _, number = settings.partition("=")
+    if name != LIMIT or not (number.isascii() and number.isdigit() and len(number) < 10 and int(number)):
+        raise ArgumentError(
+            f"{settings!r:.80} was given after #, allowed: {_USAGE} with a whole number of at least 1"
+        )
+    return f"{model}{at}{url}", Sampling(max_tokens=int(number))
 
 
 def close_opponents() -> None:
@@ -88,7 +115,7 @@ def close_opponents() -> None:
 register_opponent(
     "openai",
     ModelOpponent,
-    usage="openai:MODEL@URL",
+    usage=_USAGE,
     takes_argument=True,
     why_not_replayable="a model may answer otherwise when it is asked again",
     illegal="forfeit",

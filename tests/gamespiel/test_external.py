@@ -293,6 +293,18 @@ def test_a_model_as_opponent(stub: ModelStub) -> None:
     assert reward > 0.5
 
 
+def test_an_opponents_replies_can_be_limited(stub: ModelStub) -> None:
+    limited = f"openai:m@{stub.url}#max_tokens=16"
+    env = gym.make("GameSpiel-v0", task_id=200_000_000, opponent=limited)
+    _, info = env.reset(seed=0)
+    assert info["opponent"] == limited
+    env.step(1)
+    assert [body["max_tokens"] for body in stub.asked] == [16]
+    for wrong in ("", "max_token=16", "max_tokens=0", "max_tokens=x", "max_tokens=16&a=1", "max_tokens=1e3"):
+        with pytest.raises(OpponentError, match=r"after #, allowed: openai:MODEL@URL\[#max_tokens=N\] "):
+            gym.make("GameSpiel-v0", task_id=200_000_000, opponent=f"openai:m@{stub.url}#{wrong}")
+
+
 def test_an_opponent_that_is_away_or_written_wrong(stub: ModelStub) -> None:
     with pytest.raises(OpponentError, match=r"allowed: openai:MODEL@URL"):
         gym.make("GameSpiel-v0", task_id=200_000_000, opponent="openai:m")

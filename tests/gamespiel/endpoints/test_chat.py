@@ -103,6 +103,8 @@ def test_time_limits(stub: ModelStub, monkeypatch: pytest.MonkeyPatch) -> None:
         '{"choices": [{"message": {"content": "7"}}], "usage": [1]}',
         '{"choices": [{"message": {"content": "7"}}], "usage": "much"}',
         '{"choices": [{"message": {"content": "7"}}], "usage": {"prompt_tokens": Infinity}}',
+        '{"choices": [{"message": {"content": "7"}}], "usage": {"prompt_tokens": -1}}',
+        '{"choices": [{"message": {"content": "7"}}], "usage": {"completion_tokens": 1e300}}',
     ],
 )
 def test_malformed_responses_are_tried_again(stub: ModelStub, body: str) -> None:
@@ -190,9 +192,17 @@ def test_names() -> None:
         "openai:m@http://h:x",
         "openai:m@http://[::1/v1",
         "openai:m@http://h\x7f/v1",
+        "openai:m@http://h/v1?version=1",  # the path of the protocol would come after it
+        "openai:m@http://h/v1#max_tokens=1",  # of opponents
     ):
         with pytest.raises(ArgumentError, match=r"endpoint: .* was given, allowed: "):
             parse_endpoint(wrong)
+
+
+def test_a_password_in_an_address_is_not_shown() -> None:
+    with pytest.raises(ArgumentError, match=r"the key is in the environment variable OPENAI") as caught:
+        parse_endpoint("openai:m@http://user:s3cret@h/v1")
+    assert "s3cret" not in str(caught.value)
 
 
 def test_a_key_that_cannot_be_sent_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:

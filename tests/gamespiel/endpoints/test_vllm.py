@@ -1,8 +1,7 @@
 """Games and traces with a model on a real vLLM server, whose address is in ``VLLM_URL``.
 
 vLLM has packages of its own, so it is served from another environment:
-``python -m vllm.entrypoints.openai.api_server --model FOLDER --port 8009 --override-generation-config
-'{"max_new_tokens": 8}'`` (an opponent's requests have no limit of their own), and then
+``python -m vllm.entrypoints.openai.api_server --model FOLDER --port 8009``, and then
 ``VLLM_URL=http://127.0.0.1:8009/v1 make test ARGS=tests/gamespiel/endpoints/test_vllm.py``.
 """
 
@@ -78,7 +77,7 @@ def test_the_same_trace_both_ways(chat: Chat) -> None:
 
 
 def test_as_an_opponent(model: str) -> None:
-    env = gym.make("GameSpiel-v0", task_id=200_000_000, opponent=f"openai:{model}@{URL}")
+    env = gym.make("GameSpiel-v0", task_id=200_000_000, opponent=f"openai:{model}@{URL}#max_tokens=8")
     _, info = env.reset(seed=0)
     for _ in range(20):
         _, _, terminated, truncated, info = env.step(info["legal_actions"][0])
