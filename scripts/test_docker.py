@@ -44,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             nothing_left("the players have ended")
             check_ends()
             check_afs()
+            check_folders()
         finally:
             run("docker", "rmi", "--force", *IMAGES.values(), *([] if given.base else [BASE]), quiet=True)
     print("nothing is left behind: no container, no image, no engine of this test")
@@ -286,6 +287,21 @@ def check_afs() -> None:
     finally:
         subprocess.run(["docker", "rm", "--force", name], capture_output=True)
     print(f"afs run and afs call began a game; its container ended {took:.1f} s after SIGTERM")
+
+
+def check_folders() -> None:
+    """Builds the folders as ``afs build`` does before it adds a server, and begins an episode in each."""
+    code = "import env; print(env.Actor().reset(task_id=0, seed=0)['done'])"
+    for kind, image in IMAGES.items():
+        built = f"{image}-afs"
+        try:
+            run("docker", "build", "--build-arg", f"IMAGE={image}", "-t", built, f"docker/{kind}", quiet=True)
+            run("docker", "run", "--rm", built, "pip", "--version", quiet=True)  # which adds the server
+            said = run("docker", "run", "--rm", built, "python", "-c", code, quiet=True)
+            assert said == "False\n", said
+        finally:
+            subprocess.run(["docker", "rmi", "--force", built], capture_output=True)
+    print("the folders of docker/ build as afs builds them, and begin episodes")
 
 
 def start_client(way: str) -> subprocess.Popen[str]:
