@@ -10,6 +10,7 @@ from gamespiel.config.sections import Config, CurriculumConfig, EnvConfig, Model
 from gamespiel.errors import ConfigError
 from gamespiel.kinds import KINDS, kind_of
 from gamespiel.kinds.base import Kind, server_keys_without_effect
+from task_gym.remote.settings import PASSWORD, has_password
 
 WITHOUT_EFFECT = {
     "choice": (
@@ -61,6 +62,8 @@ def _check_env(env: EnvConfig) -> None:
     kind.check(env)
     if env.env_mode == "url" and env.base_url is None:
         raise ConfigError("env.env_mode = 'url' needs env.base_url, for example http://127.0.0.1:8000")
+    if env.base_url is not None and has_password(env.base_url):
+        raise ConfigError(f"env.base_url: {PASSWORD}")
     if env.use_vllm and env.vllm_base_url is None:
         raise ConfigError("env.use_vllm needs env.vllm_base_url, for example http://localhost:8000/v1")
 

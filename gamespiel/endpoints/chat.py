@@ -307,11 +307,11 @@ def _read(body: Any) -> tuple[str, Usage]:
     text, counted = body["choices"][0]["message"]["content"], body.get("usage") or {}
     if text is not None and not isinstance(text, str):
         raise ValueError(f"content {text!r:.60}")
-    counts = [int(counted.get(name) or 0) for name in ("prompt_tokens", "completion_tokens")]
-    if not all(0 <= count < MOST_COUNTED for count in counts):
-        raise ValueError(f"counts of tokens {counts!r:.60}")
+    usage = Usage(int(counted.get("prompt_tokens") or 0), int(counted.get("completion_tokens") or 0), 1)
+    if not (0 <= usage.prompt_tokens < MOST_COUNTED and 0 <= usage.completion_tokens < MOST_COUNTED):
+        raise ValueError(f"tokens {usage!r:.80}")
     text = (text or "").encode("utf-8", "replace").decode()  # JSON can contain lone surrogates, UTF-8 cannot
-    return text.strip(), Usage(*counts, 1)
+    return text.strip(), usage
 
 
 def _retry_after(response: httpx.Response, pause: float) -> float:

@@ -24,6 +24,12 @@ TIMEOUT = 60.0
 TOKEN = "GAMESPIEL_TOKEN"
 """The environment variable of the bearer token, for server and client."""
 
+PASSWORD = (
+    "an address with a user's name or password was given, allowed: one without; the token is in the "
+    f"environment variable {TOKEN}"
+)
+"""The error of an address for which ``has_password`` is true."""
+
 PASSED_ON = ("CHUTES_API_KEY", TOKEN)
 """Environment variables that a container gets from this process, if they are set."""
 
@@ -111,17 +117,22 @@ def read_settings(given: Mapping[str, Any], kind: str) -> Settings:
         raise ArgumentError(
             f"base_url: {base_url!r} was given, allowed: the address of a server, as 'http://127.0.0.1:8000'"
         )
-    elif "@" in urlsplit(base_url).netloc:  # it would be in every error and in saved configurations
-        raise ArgumentError(
-            f"base_url: an address with a user's name or password was given, allowed: one without; the token "
-            f"is in the environment variable {TOKEN}"
-        )
+    elif has_password(base_url):
+        raise ArgumentError(f"base_url: {PASSWORD}")
     if find_spec("affinetes") is None:
         raise BackendError(
             "backend: 'affinetes' was given, whose package is not installed; allowed: 'local', or "
             "pip install 'gamespiel[affinetes]'"
         )
     return Settings(base_url.rstrip("/"), float(timeout), container)
+
+
+def has_password(base_url: str) -> bool:
+    """Returns whether an address has a user's name or password, which errors and saved files would show."""
+    try:
+        return "@" in urlsplit(base_url).netloc
+    except ValueError:  # no address
+        return False
 
 
 def refuse_settings(given: Mapping[str, Any]) -> None:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
+from task_gym.checks import is_number
 from task_gym.errors import ArgumentError
 from task_gym.remote import Connection, Failure, Reply
 from trace_gym.backends.base import Trace
+
+FACTS: Mapping[str, type] = MappingProxyType(
+    {"family": str, "level": int, "row": int, "replaced": int, "sandbox": str}
+)
+"""What our server says about a program, with its type. Upstream's says none of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +68,11 @@ class AffinetesBackend:
         self.close()
         try:
             reply = self._connection.reset(task_id=task_id, seed=seed)
+            self._episode = reply.episode
+            _check_facts(reply)
         except Failure as failure:
+            self.close()
             return _fault(failure)
-        self._episode = reply.episode
         if self._scoring != "affine" and not reply.is_ours:
             self.close()
             raise ArgumentError(
@@ -77,6 +86,7 @@ class AffinetesBackend:
         assert self._episode is not None
         try:
             response = self._connection.step(self._episode, reply)
+            _check_facts(response)
             answered = Answered(response.observation, response.info, _scores(response, self._scoring))
         except Failure as failure:
             answered = _fault(failure)
@@ -90,6 +100,14 @@ class AffinetesBackend:
         self._episode = None
 
 
+def _check_facts(response: Reply) -> None:
+    """Raises Failure if a fact about the program, by which episodes are grouped, has another type."""
+    for name, kind in FACTS.items():
+        value = response.info.get(name)
+        if value is not None and type(value) is not kind:
+            raise Failure("broken", f"the response's {name} is no {kind.__name__}: {value!r:.80}")
+
+
 def _scores(response: Reply, scoring: str) -> dict[str, float]:
     """Returns the scores that a response states.
 
@@ -99,10 +117,10 @@ def _scores(response: Reply, scoring: str) -> dict[str, float]:
     if not response.done or response.truncated:
         raise Failure("broken", "the server did not score the answer")
     stated = response.info.get("by_scoring", {"affine": response.reward})
-    if not isinstance(stated, dict) or scoring not in stated:
+    if not isinstance(stated, dict) or not {scoring, "affine"} <= stated.keys():
         raise Failure("broken", f"the server states no score {scoring!r}: {stated!r:.80}")
     for score in stated.values():
-        if isinstance(score, bool) or not isinstance(score, (int, float)) or not 0 <= score <= 1:
+        if not (is_number(score) and 0 <= score <= 1):
             raise Failure("broken", f"a score is no number in [0, 1]: {score!r:.80}")
     return {name: float(score) for name, score in stated.items()}
 

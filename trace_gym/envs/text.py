@@ -8,6 +8,7 @@ from task_gym.checks import read_reply
 from task_gym.contract import SUCCESS, ending_info, result_of
 from task_gym.spaces import UnicodeText
 from trace_gym.backends import AffinetesBackend, Answered, Trace
+from trace_gym.backends.affinetes import FACTS
 from trace_gym.envs.base import REPLY_LENGTH, Step, TraceEnv
 from trace_gym.envs.prompts import render_end, render_task
 from trace_gym.score import scores
@@ -134,6 +135,4 @@ class CodeTraceEnv(TraceEnv):
         if answered is None:
             return super()._info()
         info = self._common()
-        return info | {
-            name: answered.facts.get(name) for name in ("family", "level", "row", "replaced", "sandbox")
-        }
+        return info | {name: answered.facts.get(name) for name in FACTS}
