@@ -101,7 +101,7 @@ class Actor(ABC, Generic[E]):
     ) -> Response:
         """Plays a whole episode with a model; ``arguments`` are those of ``allowed`` beyond task and seed."""
 
-    def reset(self, task_id: Any = None, seed: Any = None, **arguments: Any) -> Response:
+    def reset(self, /, task_id: Any = None, seed: Any = None, **arguments: Any) -> Response:
         """Begins an episode. Without a task id or a seed, one is drawn."""
         for name in arguments:
             if name not in self.allowed:
@@ -129,6 +129,7 @@ class Actor(ABC, Generic[E]):
 
     def evaluate(
         self,
+        /,
         task_id: Any = None,
         seed: Any = None,
         model: Any = MODEL,

@@ -132,8 +132,13 @@ class Server:
         caller, context = Caller(), copy_context()
         context.run(CALLER.set, caller)
         work = self._evaluations.submit(context.run, method, *args, **kwargs)
+
+        def give_up() -> None:
+            work.cancel()  # if it has not begun
+            caller.leave()
+
         left = asyncio.ensure_future(_has_left(request))
-        left.add_done_callback(lambda done: done.cancelled() or work.cancel() or caller.leave())
+        left.add_done_callback(lambda done: None if done.cancelled() else give_up())
         try:
             return await self._result(work, self._ending, "full")
         finally:

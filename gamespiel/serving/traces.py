@@ -10,9 +10,13 @@ from gamespiel.endpoints.chat import Chat
 from gamespiel.endpoints.traces import TIMEOUT, ask_trace
 from gamespiel.serving.actors import Actor, Response, turn
 from gamespiel.serving.options import ServeOptions
-from task_gym.errors import SandboxError
+from task_gym.errors import ArgumentError
 from trace_gym.envs.text import CodeTraceEnv
 from trace_gym.programs.base import TASKS
+from trace_gym.sandbox import trouble
+
+LEVEL = "namespaces"
+"""The sandbox's level for programs of data sets. At weaker ones they could read the server's own secrets."""
 
 
 class TraceEpisode:
@@ -45,37 +49,39 @@ class TraceEpisode:
 class TraceActor(Actor[TraceEpisode]):
     """Asks for the output of programs from one source.
 
-    Programs of data sets run in the sandbox, builtin ones in this process: the generator wrote them.
+    Programs of data sets run in the sandbox, in user namespaces. Builtin ones run in this process, because the
+    generator wrote them.
     """
 
     def __init__(self, options: ServeOptions) -> None:
         super().__init__(options)
         self._source = options.source
         CodeTraceEnv(source=self._source)  # which raises if there is no such source
+        self._trouble = None if self._source == "builtin" else trouble(LEVEL)
 
     def begin(self, task_id: int | None, seed: int, arguments: Mapping[str, Any]) -> TraceEpisode:
         """Returns a new episode.
 
         Raises:
-            SandboxError: the program must run in the sandbox, which this machine does not offer.
+            ArgumentError: programs must run in a sandbox that this machine does not offer.
         """
-        try:
-            return TraceEpisode(CodeTraceEnv(source=self._source), _drawn(task_id), seed)
-        except SandboxError as error:
-            raise self._without_sandbox(error) from error
+        self._check_sandbox()
+        return TraceEpisode(CodeTraceEnv(source=self._source), _drawn(task_id), seed)
 
     def play(
         self, chat: Chat, task_id: int | None, seed: int, timeout: float | None, arguments: Mapping[str, Any]
     ) -> Response:
         """Asks a model for a program's output."""
+        self._check_sandbox()
         env, limit = CodeTraceEnv(source=self._source), TIMEOUT if timeout is None else timeout
-        try:
-            return ask_trace(chat, env, _drawn(task_id), seed, limit)
-        except SandboxError as error:
-            raise self._without_sandbox(error) from error
+        return ask_trace(chat, env, _drawn(task_id), seed, limit)
 
-    def _without_sandbox(self, error: SandboxError) -> SandboxError:
-        return SandboxError(f"source: {self._source!r} has programs that run in the sandbox only; {error}")
+    def _check_sandbox(self) -> None:
+        if self._trouble is not None:
+            raise ArgumentError(
+                f"source: {self._source!r} was given to the server, and its programs run in the sandbox's "
+                f"level {LEVEL!r} only; allowed here: 'builtin'; {self._trouble}"
+            )
 
 
 def _drawn(task_id: int | None) -> int:

@@ -80,6 +80,7 @@ def test_recorded_sessions_are_answered_as_upstream_does(server: str) -> None:
         ("reset", {"task_id": 0, "opponent": "open"}, 400, "opponent: 'open' was given"),
         ("reset", {"task_id": 200000000, "opponent": "mcts:9999x9999"}, 400, "at most 1000000 rollouts"),
         ("reset", {"task_id": 0, "sed": 1}, 400, "did you mean 'seed'"),
+        ("reset", {"task_id": 0, "self": 1}, 400, "argument of reset: 'self' was given"),
         ("step", {"actions": "1"}, 400, "arguments of step"),
         ("sessions", {}, 404, "method: 'sessions' was given, allowed: reset, step, state, stop, ev"),
     ],
