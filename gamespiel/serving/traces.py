@@ -49,8 +49,8 @@ class TraceEpisode:
 class TraceActor(Actor[TraceEpisode]):
     """Asks for the output of programs from one source.
 
-    Programs of data sets run in the sandbox, in user namespaces. Builtin ones run in this process, because the
-    generator wrote them.
+    Programs of data sets run in the sandbox, in user namespaces. Builtin ones run in this process: they are
+    the generator's.
     """
 
     def __init__(self, options: ServeOptions) -> None:
