@@ -88,10 +88,11 @@ def test_a_copy_plays_the_episode_again(games: str) -> None:
     assert copy.step(0)[0] == env.step(0)[0]
 
 
-def test_processes_of_a_vector_environment_have_connections_of_their_own(games: str) -> None:
+@pytest.mark.parametrize("context", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
+def test_processes_of_a_vector_environment_have_connections_of_their_own(context: str, games: str) -> None:
     arguments = {"task_id": LEDUC, "backend": "affinetes", "base_url": games}
     make(**arguments).reset(seed=0)  # this process is connected before it forks
-    own = {"shared_memory": False}  # Text has no shape
+    own = {"shared_memory": False, "context": context}  # Text has no shape
     envs = gym.make_vec(
         "GameSpiel-v0", num_envs=2, vectorization_mode="async", vector_kwargs=own, **arguments
     )
