@@ -142,9 +142,10 @@ class TextVecEnv(DummyVecEnv):
         while "result" in begun[1]:
             passed_over += 1
             if passed_over >= MOST_PASSED_OVER:
+                last = f"{begun[1]['result']!r}" + (f" ({begun[1]['fault']})" if "fault" in begun[1] else "")
                 raise RuntimeError(
                     f"{passed_over} episodes in a row were over before the first turn, the last one with "
-                    f"result {begun[1]['result']!r}: expected some in which there is something to decide"
+                    f"result {last}: expected some in which there is something to decide"
                 )
             begun = env.reset()
         self._texts[index], self.reset_infos[index] = begun

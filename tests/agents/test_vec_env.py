@@ -132,7 +132,7 @@ def test_a_backend_that_is_down_does_not_hang() -> None:
     class Down(Stairs):
         def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[str, dict[str, Any]]:
             text, info = super().reset(seed=seed, options=options)
-            return text, {**info, "result": "fault", "score": None}
+            return text, {**info, "result": "fault", "score": None, "fault": "it is gone"}
 
-    with pytest.raises(RuntimeError, match=r"1000 episodes in a row .* result 'fault'"):
+    with pytest.raises(RuntimeError, match=r"1000 episodes in a row .* result 'fault' \(it is gone\): exp"):
         TextVecEnv([Down]).reset()
