@@ -35,6 +35,7 @@ def reply(body: Body) -> str:
     return recorded(body) if "Legal Actions:" in body["messages"][-1]["content"] else "?"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("folder", "env", "first"),
     # The rules of goofspiel have the number of cards, by which its five configurations differ.
