@@ -2,13 +2,14 @@
 
 A checkpoint is a folder ``checkpoints/step-N`` of the run, written whole or not at all:
 
-- ``adapter/``: the adapters in PEFT's own format, for anything that reads PEFT,
+- ``adapter/``: the result's adapters in PEFT's own format, for anything that reads PEFT,
 - ``value_head.safetensors``: the critic,
 - ``optimizer.pt``: AdamW's state,
 - ``state.json``: counters, the KL coefficient, token budgets, what divergence did to the learning rate, and
   the base model,
 - ``samplers.json``: the states of the samplers that choose episodes, if there are any,
-- ``snapshots/``: adapters of the magnet and of self-play's pool, if there are any.
+- ``snapshots/``: adapters of the magnet and of self-play's pool, if there are any, and those that learn, if
+  the result is an average.
 
 There is no generator to save: every random number is addressed by seed, step, episode and turn
 (``gamespiel.agents.noise``).
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 FOLDER = "checkpoints"
 SAMPLERS = "samplers.json"
 SNAPSHOTS = "snapshots"
+LEARNER = "learner.safetensors"
 BUDGETS = ("tokens_per_forward", "tokens_per_backward")
 UNREADABLE = (OSError, EOFError, KeyError, RuntimeError, ValueError, SafetensorError, pickle.UnpicklingError)
 """Exceptions from reading a file that is missing, torn or of another model."""
@@ -64,7 +66,8 @@ def save(model: LLMPPO, run: Path) -> Path:
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     # Without the flag, PEFT asks the model hub whether the vocabulary was resized.
-    model.policy.model.save_pretrained(str(partial / "adapter"), save_embedding_layers=False)
+    with model.playing_result():
+        model.policy.model.save_pretrained(str(partial / "adapter"), save_embedding_layers=False)
     save_file(model.policy.value_head.state_dict(), partial / "value_head.safetensors")
     torch.save(model.policy.optimizer.state_dict(), partial / "optimizer.pt")
     _save_snapshots(model, partial / SNAPSHOTS)
@@ -101,8 +104,10 @@ def _state_text(model: LLMPPO) -> str:
 
 
 def _save_snapshots(model: LLMPPO, folder: Path) -> None:
-    """Writes the adapters of the magnet and of the pool's members, if there are any."""
+    """Writes the adapters of the learner, the magnet and the pool's members, if ``adapter/`` is another."""
     folder.mkdir()
+    if model.average is not None and model.average.snapshot is not None:
+        Snapshot.of(model.policy, model.step).save(folder / LEARNER)
     if model.magnet is not None and model.magnet.snapshot is not None:
         model.magnet.snapshot.save(folder / "magnet.safetensors")
     for member in _members(model):
@@ -130,6 +135,12 @@ def _members(model: LLMPPO) -> list[Member]:
 
 
 def _load_snapshots(model: LLMPPO, folder: Path, state: Mapping[str, Any]) -> None:
+    """Loads all snapshots; the policy has those of ``adapter/``, and gets the learner's if it is another."""
+    if model.average is not None and state["step"]:
+        # Of a run that kept no average until now, its present policy.
+        model.average.snapshot = Snapshot.of(model.policy, state["step"])
+    if (folder / LEARNER).is_file():
+        Snapshot.load(model.policy, state["step"], folder / LEARNER).put(model.policy)
     if model.magnet is not None:
         kept = state.get("magnet")
         model.magnet.snapshot = kept and Snapshot.load(

@@ -47,6 +47,9 @@ class Hyperparameters:
     magnet_rate: Annotated[float, Field(gt=0, le=1)] = key(
         1.0, "share of the way to the policy that a move of the magnet goes"
     )
+    average_decay: Annotated[float, Field(ge=0, lt=1)] = key(
+        0.0, "the run's result is a moving average of adapters, which keeps this share per step (0: no average)"
+    )
     gamma: Annotated[float, Field(gt=0, le=1)] = key(0.99, "discount")
     lam: Share = key(0.95, "GAE's lambda")
     adam_beta1: Annotated[float, Field(ge=0, lt=1)] = key(0.9, "how long Adam remembers gradients")

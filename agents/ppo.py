@@ -9,6 +9,7 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -26,6 +27,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from gamespiel.agents import memory, noise
 from gamespiel.agents.advantages import explained_variance
+from gamespiel.agents.average import Average
 from gamespiel.agents.buffer import TurnBuffer
 from gamespiel.agents.divergence import Backoff, DivergedError
 from gamespiel.agents.hyperparameters import Hyperparameters, SelfPlaySettings
@@ -161,6 +163,8 @@ class LLMPPO(OnPolicyAlgorithm):
         self.magnet_schedule = schedule(chosen.magnet_schedule, chosen.magnet_coef, chosen.magnet_end)
         #: The moving reference; None without one.
         self.magnet = Magnet(chosen.magnet_every, chosen.magnet_rate) if chosen.magnet_coef > 0 else None
+        #: The result, if that is not the newest policy.
+        self.average = Average(chosen.average_decay) if chosen.average_decay > 0 else None
         #: Self-play's pool; None if the environment plays the other seats.
         self.self_play = None if self_play is None else SelfPlay(self_play)
 
@@ -168,6 +172,8 @@ class LLMPPO(OnPolicyAlgorithm):
         """Forgets all snapshots: they are named by their steps, which begin again."""
         if self.magnet is not None:
             self.magnet.snapshot = None
+        if self.average is not None:
+            self.average.snapshot = None
         if self.self_play is not None:
             self.self_play = SelfPlay(self.self_play.settings)
 
@@ -236,7 +242,7 @@ class LLMPPO(OnPolicyAlgorithm):
 
         Unlike elsewhere in Stable-Baselines3, counters go on by default: a step's number addresses its random
         numbers, and beginning again at 0 would draw the same tasks and actions a second time. Beginning
-        again also forgets the magnet and the snapshots of self-play.
+        again also forgets the magnet, the average and the snapshots of self-play.
 
         Raises:
             ValueError: neither says how long.
@@ -265,6 +271,8 @@ class LLMPPO(OnPolicyAlgorithm):
             collected = time.perf_counter()
             self.train()
             self.step += 1
+            if self.average is not None:
+                self.average.add(self.policy, self.step)
             self._log_step(collected - started, time.perf_counter() - started)
             if self.step % log_interval == 0:
                 self.logger.dump(step=self.step)
@@ -469,6 +477,10 @@ class LLMPPO(OnPolicyAlgorithm):
 
     def _excluded_save_params(self) -> list[str]:
         return [*super()._excluded_save_params(), "last_episode", "on_progress", "starts"]
+
+    def playing_result(self) -> AbstractContextManager[None]:
+        """Makes ``policy`` play as the run's result within the context: the average, if one is kept."""
+        return nullcontext() if self.average is None else self.average.playing(self.policy)
 
     def predict(
         self,

@@ -47,6 +47,11 @@ class Snapshot:
             for parameter, present in own.values():
                 parameter.data = present
 
+    def put(self, policy: LLMPolicy) -> None:
+        """Gives the adapters to the policy for good."""
+        for name, parameter in _adapters(policy).items():
+            parameter.data.copy_(self.adapters[name])
+
     def towards(self, other: Snapshot, rate: float) -> Snapshot:
         """Returns the snapshot whose weights are a share ``rate`` of the way to another's, at its step."""
         if rate == 1.0:

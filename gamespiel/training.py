@@ -243,10 +243,16 @@ def _before(config: Config, model: LLMPPO, folder: Path, console: Console, *, re
 
 
 def _measure(config: Config, model: LLMPPO, console: Console, when: str, folder: Path) -> _Measures:
-    """Returns the policy's measures: by play, and exactly if the game is small enough.
+    """Returns the measures of the run's result so far: by play, and exactly if the game is small enough.
 
     The first ``KEPT_GAMES`` episodes are kept in the run's folder.
     """
+    with model.playing_result():
+        return _measured(config, model, console, when, folder)
+
+
+def _measured(config: Config, model: LLMPPO, console: Console, when: str, folder: Path) -> _Measures:
+    """Does so for the policy as its adapters are."""
     kind, games, itself = kind_of(config.env), config.run.eval_games, plays_itself(config)
     config = as_measured(config)
     sampled: Mapping[str, Any] = {}
@@ -377,7 +383,8 @@ class _BetweenSteps(BaseCallback):
             self._save()
         if self._exact_every and self._model.step % self._exact_every == 0:
             # Logged with the next step's row: the value of the weights before that step.
-            solved = self._kind.exact().solved(self._model.policy, self._kind.measured(self._env))
+            with self._model.playing_result():
+                solved = self._kind.exact().solved(self._model.policy, self._kind.measured(self._env))
             self.logger.record("eval/share", solved.share)
             if self._kind.plays_itself(self._env):
                 self.logger.record("eval/exploitability", solved.exploitability)

@@ -28,6 +28,7 @@ ONE = {
     "ppo__magnet_coef": "0.1",
     "ppo__magnet_every": "3",
     "ppo__magnet_rate": "0.5",
+    "ppo__average_decay": "0.5",
     "run__exact_every": "4",
     "run__eval_games": "0",
 }
@@ -40,7 +41,10 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("step", [0, 5])
 def test_resumed_bit_for_bit(step: int, finished: Path, tmp_path: Path) -> None:
-    """Between moves of the magnet and growth of the pool, too: their weights are in the checkpoint."""
+    """Between moves of the magnet and growth of the pool, too: their weights are in the checkpoint.
+
+    So are the learner's own beside the average.
+    """
     run = tmp_path / "run"
     shutil.copytree(finished, run)
     for later in checkpoint.checkpoints(run)[step + 1 :]:
@@ -63,7 +67,7 @@ def test_rows_and_checkpoints_name_the_snapshots(finished: Path) -> None:
     assert [member["step"] for member in state["pool"]] == [6, 8, 10]
     assert state["magnet"] == {"step": 9}
     files = sorted(path.name for path in (checkpoint.find(finished) / "snapshots").iterdir())
-    assert files == ["magnet.safetensors", *(f"pool-{step:06d}.safetensors" for step in (6, 8, 10))]
+    assert files == ["learner.safetensors", "magnet.safetensors", *(f"pool-{step:06d}.safetensors" for step in (6, 8, 10))]
     assert "exploitability" in json.loads((finished / "summary.json").read_text())["after"]
 
 

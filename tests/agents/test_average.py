@@ -1,0 +1,93 @@
+"""The average of policies: what it is after each step, who plays as it, and what checkpoints hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from gamespiel.agents import checkpoint
+from gamespiel.agents.average import Average
+from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.ppo import LLMPPO
+from tests.agents.toys import Bandit, make_policy, make_ppo
+
+
+def fill(policy: LLMPolicy, weight: float) -> None:
+    with torch.no_grad():
+        for parameter in policy.adapter_parameters():
+            parameter.fill_(weight)
+
+
+def weight_of(policy: LLMPolicy) -> float:
+    return float(torch.cat([p.detach().flatten() for p in policy.adapter_parameters()]).unique())
+
+
+def test_first_the_mean_of_all_then_of_the_last() -> None:
+    """Policies of 4, 0, 8 and 0 in every weight, a decay of 1/2: 4, (4+0)/2, half of 2 and 8, half of 5 and 0."""
+    policy, average = make_policy(), Average(0.5)
+    found = []
+    for step, weight in enumerate((4.0, 0.0, 8.0, 0.0), start=1):
+        fill(policy, weight)
+        average.add(policy, step)
+        with average.playing(policy):
+            found.append(weight_of(policy))
+        assert weight_of(policy) == weight
+    assert found == [4.0, 2.0, 5.0, 2.5]
+
+
+def test_a_large_decay_is_a_mean_at_first() -> None:
+    """0.99 for three steps: (3 + 6 + 0) / 3."""
+    policy, average = make_policy(), Average(0.99)
+    for step, weight in enumerate((3.0, 6.0, 0.0), start=1):
+        fill(policy, weight)
+        average.add(policy, step)
+    with average.playing(policy):
+        assert weight_of(policy) == pytest.approx(3.0)
+
+
+def ppo(**changes: float) -> LLMPPO:
+    return make_ppo(Bandit, batch_size=4, num_train_steps=4, **changes)
+
+
+def adapters(model: LLMPPO) -> list[torch.Tensor]:
+    return [p.detach().clone() for p in model.policy.adapter_parameters()]
+
+
+def test_the_learner_goes_on_as_without(tmp_path: Path) -> None:
+    """An average changes no step of training. Its checkpoint has the average as adapters, and the learner."""
+    plain, averaged = ppo(), ppo(average_decay=0.5)
+    plain.learn(total_timesteps=12)
+    averaged.learn(total_timesteps=12)
+    for expected, found in zip(adapters(plain), adapters(averaged), strict=True):
+        assert torch.equal(expected, found)
+    folder = checkpoint.save(averaged, tmp_path)
+    with averaged.playing_result():
+        result = adapters(averaged)
+    assert any(not torch.equal(a, b) for a, b in zip(result, adapters(averaged), strict=True))
+    again = ppo(average_decay=0.5)
+    checkpoint.load(again, folder)
+    for expected, found in zip(adapters(averaged), adapters(again), strict=True):
+        assert torch.equal(expected, found)
+    with again.playing_result():
+        for expected, found in zip(result, adapters(again), strict=True):
+            assert torch.equal(expected, found)
+    played = ppo()
+    checkpoint.load_policy(played.policy, folder)
+    for expected, found in zip(result, adapters(played), strict=True):
+        assert torch.equal(expected, found)
+
+
+def test_an_average_can_begin_or_end_in_the_middle(tmp_path: Path) -> None:
+    """A run that goes on without one goes on with the learner; one that begins it there begins at its policy."""
+    averaged, plain = ppo(average_decay=0.5), ppo()
+    averaged.learn(total_timesteps=8)
+    plain.learn(total_timesteps=8)
+    checkpoint.load(without := ppo(), checkpoint.save(averaged, tmp_path / "averaged"))
+    checkpoint.load(begun := ppo(average_decay=0.5), checkpoint.save(plain, tmp_path / "plain"))
+    for expected, found in zip(adapters(averaged), adapters(without), strict=True):
+        assert torch.equal(expected, found)
+    with begun.playing_result():
+        for expected, found in zip(adapters(plain), adapters(begun), strict=True):
+            assert torch.equal(expected, found)
