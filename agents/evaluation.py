@@ -11,9 +11,10 @@ import torch
 
 from gamespiel.agents.decoding.drawing import Uniforms
 from gamespiel.agents.decoding.text import TextSample
+from gamespiel.agents.inputs import Tokens
 from gamespiel.agents.memory import without_gradients
 from gamespiel.agents.noise import Purpose, action_uniforms
-from gamespiel.agents.policy import LLMPolicy, PolicySample, ReplySample, Tokens
+from gamespiel.agents.policy import LLMPolicy, PolicySample, ReplySample
 from gamespiel.agents.rollout import Decide, Episode, Masks, OnStep, play
 from gamespiel.agents.stats import Interval, mean_interval, wilson
 from gamespiel.agents.vec_env import TextVecEnv
