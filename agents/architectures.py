@@ -15,7 +15,7 @@ from task_gym.errors import nearest
 
 @dataclass(frozen=True)
 class Family:
-    """What a ``model_type`` decides, and its ``config.json`` does not say.
+    """Properties that a ``model_type`` decides and its ``config.json`` leaves out.
 
     Attributes:
         qkv_bias: Whether queries, keys and values have biases.

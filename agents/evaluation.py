@@ -197,7 +197,7 @@ def reply_agent(
 ) -> Decide:
     """Returns the policy as an agent that writes replies: at the writer's temperature, or greedily.
 
-    Its noise is that of ``policy_agent``. Where all mass is on one-token legal answers, whose order is that
+    Its noise is that of ``policy_agent``. If all mass is on one-token legal answers, whose order is that
     of their tokens, it answers as the masked policy does.
     """
 

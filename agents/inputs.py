@@ -1,4 +1,4 @@
-"""What a policy reads: observations as token sequences, masks as legal sets, and the actions' names."""
+"""The inputs of a policy: observations as token sequences, masks as legal sets, and the actions' names."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class ModelSettings:
 
 @dataclass(frozen=True)
 class _Plan:
-    """How a base model is to be loaded: what its settings mean on a device."""
+    """The way to load a base model: its settings, as a device takes them."""
 
     source: str
     dtype: torch.dtype | None

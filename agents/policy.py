@@ -84,8 +84,8 @@ class LLMPolicy(MaskableActorCriticPolicy):
     The actor is the model with LoRA adapters on a frozen base. With ``decode="choice"`` it chooses among the
     legal actions' texts (``gamespiel.agents.decoding.choice``): a turn is one decision, and an action is a
     number. With ``decode="text"`` it writes (``gamespiel.agents.decoding.text``): each token of a turn is a
-    decision, an action is the tuple of a reply's tokens where it is scored and the reply's text where it is
-    predicted, and masks are not looked at.
+    decision, and masks are not read. An action to score is the tuple of a reply's tokens; a predicted one is
+    the reply's text.
 
     The critic is a zero-initialised linear head on the last prompt token's hidden state, outside PEFT. The
     reference policy is the same model without its adapters.
@@ -102,7 +102,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
 
     Args:
         observation_space: A Text space, or a Box of token ids.
-        action_space: Discrete(n), or a Text space where the policy writes.
+        action_space: Discrete(n), or a Text space if the policy writes.
         lr_schedule: The actor's learning rate by progress remaining.
         use_sde: Must be False; Stable-Baselines3 passes it.
         model: ``ModelSettings``, or a mapping of its fields.

@@ -82,7 +82,7 @@ class Pool:
         played.win_rate += (result - played.win_rate) / min(played.games, MEMORY)
 
     def metrics(self, scores: Sequence[Sequence[float]]) -> dict[str, float | list[float]]:
-        """Returns what a row of metrics says, given the learner's scores of the step against each member."""
+        """Returns the pool's metrics, given the learner's scores of the step against each member."""
         return {
             "size": len(self.members),
             "newest": self.members[-1].snapshot.step,

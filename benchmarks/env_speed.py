@@ -287,7 +287,7 @@ def print_rates(console: Console, games: Mapping[str, Any], overall: Mapping[str
 
 
 def print_profiles(console: Console, profiles: Mapping[str, Mapping[str, float]]) -> None:
-    table = Table(title="Where the time of `raw` goes, a decision", title_justify="left")
+    table = Table(title="The time of `raw` by part, per decision", title_justify="left")
     table.add_column("game")
     for heading in ("µs", *PARTS):
         table.add_column(heading, justify="right")

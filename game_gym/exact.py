@@ -27,7 +27,7 @@ Policy = Callable[[Sequence[str], Sequence[Sequence[int]]], Sequence[NDArray[np.
 """(texts, legal) to one float64 array of probabilities per text, aligned with its legal actions."""
 
 TOLERANCE = 1e-6
-"""How far from 1 the sum of a policy's probabilities may be."""
+"""The largest distance from 1 of the sum of a policy's probabilities."""
 
 _Tabular = dict[str, list[tuple[int, float]]]
 """A policy for OpenSpiel's algorithms: information state to (action, probability) pairs."""

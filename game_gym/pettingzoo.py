@@ -91,7 +91,7 @@ class GameSpielAEC(_Agents, AECEnv):
 
     Args:
         observation: "text", or "tensor" for OpenSpiel's flat tensor, float32.
-        reward: What each agent is paid at the end: its "score" in [0, 1], or the game's own "returns".
+        reward: Payment of each agent at the end: its "score" in [0, 1], or the game's own "returns".
         **arguments: Those of ``GameSpiel-v0`` (``game``, ``params``, ``task_id``, ``task_ids``, …), without
             ``opponent``, ``reward`` and ``backend``.
 
@@ -107,7 +107,7 @@ class GameSpielAEC(_Agents, AECEnv):
         self._show()
 
     def observe(self, agent: str) -> dict[str, Any]:
-        """Returns what an agent sees."""
+        """Returns an agent's observation."""
         seat = self._seats[agent]
         return {"observation": self.game.observe(seat), "action_mask": self.game.mask(seat)}
 

@@ -49,7 +49,7 @@ def _question_part(block: str) -> str:
 
 
 def render_waiting(variant: Variant, state: State, seat: int, rules: bool = True) -> str:
-    """Returns what ``seat`` sees while another player is to move at ``state``: no legal actions."""
+    """Returns the observation of ``seat`` while another player is to move at ``state``: no legal actions."""
     head = _rules_part(variant) if rules else ""
     return (
         f"{head}Game: {variant.spec.name}\nYou are Player {seat}.\n\nCurrent State:\n"

@@ -14,7 +14,7 @@ from gamespiel.serving.options import ServeOptions
 from task_gym.checks import BACKENDS
 
 GAME_OPTIONS = (("game", "NAME"), ("task_id", "N"), ("opponent", "NAME"))
-"""Options that stand for the key of that name in the ``env`` section, with what they take."""
+"""Options that set the key of that name in the ``env`` section, with what they take."""
 
 
 def _add_config_options(parser: argparse.ArgumentParser) -> None:

@@ -210,7 +210,7 @@ def _resolve(
 
     Args:
         args: The parsed options.
-        flags: Options that stand for a key, with their values or None.
+        flags: Options that set a key, with their values or None.
         overrides: The ``--section.key`` options.
         presets: By env_type, the preset in force if neither a preset nor a file is named.
         run: The run or checkpoint whose configuration is the base, if there is one.

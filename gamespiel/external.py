@@ -38,7 +38,7 @@ SOON = 5.0
 
 
 class Player(NamedTuple):
-    """How episodes are played.
+    """The two functions that play episodes and stop them.
 
     Attributes:
         play: Plays one and returns its record.
@@ -233,7 +233,7 @@ def _kept(
         resume: Whether what was played before counts. Faults do not: they are played again.
         results: The results' file.
         count: Number of episodes of the evaluation.
-        console: Where it is said.
+        console: The console to print on.
 
     Raises:
         InvalidValueError: there are such episodes, and ``resume`` is not set; or there are none, and it is.
@@ -271,7 +271,7 @@ def _earlier(file: Path, resume: bool, count: int | None, console: Console) -> d
         file: The file, which may not exist.
         resume: Whether what was played before counts.
         count: The number of episodes with which the evaluation is over; None if it has no results.
-        console: Where it is said.
+        console: The console to print on.
     """
     played = _read(file) if file.exists() else {}
     if not resume:

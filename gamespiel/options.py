@@ -81,7 +81,7 @@ class EvalOptions:
 
     @property
     def way(self) -> str:
-        """How values are found, for names of files."""
+        """The way to find values, for names of files."""
         if self.endpoint:
             return "whole-game" if self.whole_game else "evaluate"
         if self.exact:

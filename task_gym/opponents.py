@@ -84,7 +84,7 @@ class Entry:
     Attributes:
         name: The word before the first ":".
         factory: Builds it for a seat; raises :class:`OpponentError` for a game or argument it cannot take.
-        usage: How it is written, for error messages, as "mcts[:SIMS[xROLLOUTS]]".
+        usage: Its name in error messages, as "mcts[:SIMS[xROLLOUTS]]".
         takes_argument: Whether something may follow a ":".
         why_not_replayable: "" if restarting with the same seed plays the same moves again; otherwise the
             reason, with which pickling in mid-game fails.
@@ -133,7 +133,7 @@ def register_opponent(
     Args:
         name: The word before the first ":".
         factory: Builds the opponent for a seat.
-        usage: How it is written, for error messages; None for ``name``.
+        usage: Its name in error messages; None for ``name``.
         takes_argument: Whether something may follow a ":".
         why_not_replayable: See :class:`Entry`.
         stand_in: See :class:`Entry`.

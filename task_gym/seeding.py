@@ -28,7 +28,7 @@ def shuffled(items: Sequence[T], below: Callable[[int], int], count: int | None 
     Args:
         items: Not changed.
         below: Returns a whole number drawn uniformly from 0 … n - 1.
-        count: How many items to return; None for all.
+        count: The number of items to return; None for all.
     """
     left = list(items)
     return [left.pop(below(len(left))) for _ in range(len(left) if count is None else count)]

@@ -390,7 +390,7 @@ class ChoiceDecoder:
     ) -> tuple[Tensor, Tensor]:
         """Returns hidden states of the reads, and of the anchors, reading each place once.
 
-        With ``where``, int64 (n,), the latter are those of anchor ``where[i]`` for each turn i.
+        With ``where``, int64 (n,), turn i gets the hidden state of anchor ``where[i]``.
         """
         places = Index[tuple[int, int]]()
         own = np.array([places((read.sequence, read.position)) for read in reads], dtype=np.int64)

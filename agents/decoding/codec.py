@@ -237,7 +237,7 @@ class ChatCodec:
         return int(self.tokenizer.eos_token_id)
 
     def _find_ending(self) -> str:
-        """Returns what every prompt ends with."""
+        """Returns the end that all prompts have."""
         _, found, ending = self._probe_text.rpartition(QUESTION)
         if not found or not ending:
             raise ChatTemplateError(
@@ -276,7 +276,7 @@ class ChatCodec:
             )
 
     def _instead(self) -> str:
-        """Returns what works where a tokenizer merges."""
+        """Returns the advice for tokenizers that merge."""
         other = "name" if self.numbers else "id"
         return f"use a tokenizer that splits digits and at line ends (Qwen, SmolLM), or env.answer: {other}"
 

@@ -66,8 +66,8 @@ class TextEvaluation:
 
     Attributes:
         log_probs: One per token of all replies, in order, float32 (k,).
-        entropy: Of the distribution that each token was drawn from, over the whole vocabulary, in nats,
-            float32 (k,).
+        entropy: Entropy, in nats, of the distribution over the whole vocabulary that each token was drawn
+            from, float32 (k,).
         hidden: Hidden states of the last prompt tokens, (n, hidden_size).
         turns: The reply of each token, ascending, int64 (k,).
         nodes: Hidden states that predict tokens, one per distinct state, (m, hidden_size).

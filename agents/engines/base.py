@@ -109,7 +109,7 @@ class Engine(Protocol):
         """
 
     def room(self, prefix: Any) -> int:
-        """Returns the most rows that ``grow`` may make of a prefix within the budget, at least 1.
+        """Returns the most rows that ``grow`` may add to a prefix within the budget, at least 1.
 
         Here the budget is of the tokens whose keys and values are kept.
         """
@@ -231,7 +231,7 @@ def is_plain(decoder: Any) -> bool:
 
 
 def other_family(decoder: Any) -> str:
-    """Returns what is unusual about a decoder that is not plain, for messages."""
+    """Returns, for messages, that a decoder's family is none of the plain ones."""
     return f"the family {decoder.config.model_type!r} is none of {', '.join(sorted(PLAIN))}"
 
 

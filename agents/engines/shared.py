@@ -1,7 +1,7 @@
 """The engine that reads what sequences share once: their tokens are one row, attended to as a tree.
 
 Long beginnings (system text, rules, seat) are common to the prompts of a batch. In a forward of this engine
-each distinct beginning stands once, at every level of sharing, with gradients too: the gradient of a shared
+each distinct beginning is read once, at every level of sharing, with gradients too. The gradient of a shared
 token is the sum over the sequences that continue it. Linear layers see no padding. Sequences with little in
 common are read alone.
 
@@ -38,7 +38,7 @@ from gamespiel.agents.engines.token_tree import (
 from gamespiel.agents.engines.tree_attention import NAME, KeysValues, Layout, Written, register
 
 TILE = 128
-"""Tokens of the smallest tile. Small ones gather keys often; large ones attend to keys in vain."""
+"""Tokens of the smallest tile. Small ones gather keys often; large ones attend to keys that they mask."""
 
 GATHERED = 4
 """The most keys that a row's tiles gather, per token of the row: autograd keeps them, in every layer."""
@@ -191,7 +191,7 @@ class TreePrefix:
     Attributes:
         tree: The prompts.
         stored: Keys and values of the prompts' tokens, by layer.
-        paths: Per text, where its prompt's tokens stand in the tree.
+        paths: Per text, positions of its prompt's tokens in the tree.
         written: Keys and values of the tokens that the texts have after their prompts.
         layout: The texts' next tokens in tiles, if they were laid out before.
     """

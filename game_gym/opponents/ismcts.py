@@ -78,8 +78,8 @@ class _Arm:
     """A move at a node.
 
     Attributes:
-        visits: How often it was chosen.
-        offered: How often it could have been chosen.
+        visits: Times that it was chosen.
+        offered: Times that it could have been chosen.
         total: The sum of the returns to its player.
     """
 

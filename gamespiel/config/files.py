@@ -65,7 +65,7 @@ def resolve_layers(
     base: Config | None = None,
     base_name: str = "a given configuration",
 ) -> Resolved:
-    """Does as :func:`resolve`, and also returns the layers in words, where ``base`` is ``base_name``."""
+    """Does as :func:`resolve`, and also returns the layers in words, ``base_name`` for ``base``."""
     layers = [layer_from_data(to_dict(base), base_name)] if base is not None else []
     if preset is not None:
         layers.append(read_layer(preset_path(preset))._replace(name=f"preset {preset}"))

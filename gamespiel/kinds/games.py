@@ -359,7 +359,7 @@ def _check_self(env: GameKeys) -> None:
 def _check_illegal(env: GameKeys) -> None:
     if env.illegal == "raise":
         raise InvalidValueError(
-            "env.illegal must be penalize or forfeit where nothing masks the model, not 'raise': the first "
+            "env.illegal must be penalize or forfeit if nothing masks the model, not 'raise': the first "
             "illegal reply would be an error"
         )
 

@@ -308,7 +308,7 @@ def connect(settings: Settings) -> Connection:
 
 
 def _forget() -> None:
-    """A forked child makes connections of its own: the parent's sockets belong to the parent's loop."""
+    """Forgets the parent's connections in a forked child: their sockets belong to the parent's loop."""
     global _lock
     _lock = threading.Lock()
     for connection in _connections.values():

@@ -17,7 +17,7 @@ from task_gym.errors import ArgumentError, SamplerError
 from task_gym.seeding import SEED_LIMIT
 
 State = dict[str, Any]
-"""Plain data that JSON can hold."""
+"""Plain data that JSON can express."""
 
 
 @dataclass(frozen=True, slots=True)

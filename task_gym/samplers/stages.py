@@ -96,7 +96,7 @@ class Stages(LocalSampler):
         earlier_share: The share of episodes from earlier stages, each of them equally often.
         demote: Returns to the stage before when the success rate of a full window (with "confidence", the
             upper end of its interval) is below this; None never does.
-        success_scores: By game or task id, the score above which an episode is a success, where the usual one
+        success_scores: By game or task id, the score above which an episode is a success, if the usual one
             cannot be reached.
 
     Raises:

@@ -119,7 +119,7 @@ def _named_errors(revision: str) -> Iterator[None]:
             raise SourceError(f"source: {DATASET} has no revision {revision}{where}") from error
         raise SourceError(
             f"source: 'hub' was given, and {DATASET} at revision {revision} cannot be had "
-            f"({type(error).__name__}: {error}). Where the hub is out of reach, connect to it once, so that "
+            f"({type(error).__name__}: {error}). If the hub is out of reach, connect to it once, so that "
             f"its cache holds all of that revision; {_OTHERWISE}"
         ) from error
 
