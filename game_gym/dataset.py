@@ -33,7 +33,7 @@ class PositionDataset(QuestionDataset):
     action scores 0. ``metadata["scores"]`` has the scores of all legal actions.
 
     The judge decides what the seat may expect. "exact" assumes best play from then on against the
-    opponent, "random" or "first", in games small enough to enumerate (:mod:`game_gym.exact`). "mcts:SIMS" and
+    opponent, "random" or "first", in games small enough to enumerate (``game_gym.exact``). "mcts:SIMS" and
     "mcts:SIMSxROLLOUTS" estimate it by a search that plays both seats, in games of two seats that hide
     nothing.
 

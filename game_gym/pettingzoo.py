@@ -29,12 +29,12 @@ Step = tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool],
 
 
 def env(**arguments: Any) -> Any:
-    """Returns :class:`GameSpielAEC` behind PettingZoo's check of the order of calls."""
+    """Returns ``GameSpielAEC`` behind PettingZoo's check of the order of calls."""
     return OrderEnforcingWrapper(GameSpielAEC(**arguments))
 
 
 def parallel_env(**arguments: Any) -> GameSpielParallel:
-    """Returns :class:`GameSpielParallel`."""
+    """Returns ``GameSpielParallel``."""
     return GameSpielParallel(**arguments)
 
 
@@ -138,7 +138,7 @@ class GameSpielParallel(_Agents, ParallelEnv):
     have one action more than the game. An agent's illegal action costs it 0.01; its seat is asked again.
 
     Args:
-        observation: See :class:`GameSpielAEC`.
+        observation: See ``GameSpielAEC``.
         reward: See there.
         **arguments: See there.
 

@@ -93,7 +93,7 @@ def without_choices(text: str, legal: Sequence[int], names: Sequence[str]) -> st
 
 
 def with_choices(text: str, legal: Sequence[int], names: Sequence[str]) -> str:
-    """Returns a text of :func:`without_choices` with these legal actions and what to answer."""
+    """Returns a text of ``without_choices`` with these legal actions and what to answer."""
     return text + _question_part(choice_lines(legal, names))
 
 
@@ -115,7 +115,7 @@ class SeatView:
     Attributes:
         seat: The seat to move.
         state: The ``pyspiel.State``; the backend sets it.
-        asked: The last result of :meth:`legal_actions`, for the check of the opponent's action; None if the
+        asked: The last result of ``legal_actions``, for the check of the opponent's action; None if the
             opponent did not ask. The backend sets it to None before every turn.
     """
 

@@ -87,7 +87,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Leaves errors to :func:`main`, and makes the configuration's part of the help only when it is shown."""
+    """Leaves errors to ``main``, and makes the configuration's part of the help only when it is shown."""
 
     has_keys = True
 

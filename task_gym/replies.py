@@ -50,7 +50,7 @@ def strip_reasoning(reply: str) -> str:
 
 
 def cut_reasoning(reply: str) -> str:
-    """Returns the same as :func:`strip_reasoning`, with the white space at its ends."""
+    """Returns the same as ``strip_reasoning``, with the white space at its ends."""
     for tag in _TAGS:
         reply = _without_blocks(reply, tag)
     return _after_closing(reply)
@@ -121,7 +121,7 @@ def first_number(reply: str, legal: Sequence[int], names: Sequence[str]) -> int 
 
 
 def whole_reply(reply: str, legal: Sequence[int], names: Sequence[str]) -> int | None:
-    """Returns the action by upstream's evaluate rule, from the part of the reply that is :func:`visible`.
+    """Returns the action by upstream's evaluate rule, from the part of the reply that is ``visible``.
 
     If it is one number, that number is the action, legal or not. Otherwise it is the first action, in legal
     order, whose id is in the reply as a whole word. If there is none, it is the first action whose name is in

@@ -1,7 +1,7 @@
 """Seeds, a portable shuffle, and a reseedable copy of NumPy's legacy random stream.
 
 affinetes draws with ``numpy.random.RandomState``. Building one takes about 90 µs, reseeding one 4 µs, and
-``choice`` spends most of its time on converting its argument. :class:`Stream` draws what ``choice`` would
+``choice`` spends most of its time on converting its argument. ``Stream`` draws what ``choice`` would
 draw, from the same generator in the same order, several times faster.
 
 Source: ``legacy`` parts of numpy/random/mtrand.pyx and src/distributions/distributions.c (masked rejection).

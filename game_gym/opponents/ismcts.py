@@ -37,7 +37,7 @@ class IsmctsOpponent:
 
     Its limits: it ignores what the others' moves say about their cards, assumes that they search as it does,
     and does not bluff on purpose. With hidden cards it settles on one move, even if a mixture is best. It
-    needs games for which OpenSpiel draws worlds soundly (:mod:`game_gym.worlds`), and takes a few times as
+    needs games for which OpenSpiel draws worlds soundly (``game_gym.worlds``), and takes a few times as
     long as ``mcts`` with the same budget. In bridge a world takes a good part of a second, because every deal
     is solved: give it a small budget there.
     """

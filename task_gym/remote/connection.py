@@ -33,10 +33,10 @@ T = TypeVar("T")
 
 
 class Caller(Protocol):
-    """The part of :class:`task_gym.remote.client.Client` that a connection needs."""
+    """The part of ``task_gym.remote.client.Client`` that a connection needs."""
 
     async def call(self, method: str, arguments: Mapping[str, Any]) -> Any:
-        """Returns the result of a method, or raises :class:`Failure`."""
+        """Returns the result of a method, or raises ``Failure``."""
 
 
 class Connection:

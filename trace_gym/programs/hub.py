@@ -38,7 +38,7 @@ def commit_of(revision: str | None) -> str:
             is noted.
 
     Raises:
-        SourceError: as :func:`rows_at`, or the note cannot be read or written.
+        SourceError: as ``rows_at``, or the note cannot be read or written.
     """
     if revision is None:
         return _noted() or _note(_folder(BRANCH).name)
