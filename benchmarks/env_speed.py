@@ -303,8 +303,8 @@ def print_searches(console: Console, searches: Mapping[str, Any]) -> None:
     for heading in ("budget", *SEARCHES, "ratio"):
         table.add_column(heading, justify="right")
     for name, one in searches.items():
-        told = [f"{'~' if one[key]['extrapolated'] else ''}{one[key]['seconds']:,.3g}" for key in SEARCHES]
-        table.add_row(name, one["budget"], *told, f"{one['ratio']:,.3g}")
+        shown = [f"{'~' if one[key]['extrapolated'] else ''}{one[key]['seconds']:,.3g}" for key in SEARCHES]
+        table.add_row(name, one["budget"], *shown, f"{one['ratio']:,.3g}")
     console.print(table)
     console.print("~ scaled up in proportion from fewer simulations")
 
