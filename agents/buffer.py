@@ -20,8 +20,7 @@ import torch
 from torch import Tensor
 
 from gamespiel.agents.advantages import gae, normalize_by_group
-
-Tokens = tuple[int, ...]
+from gamespiel.agents.tokens import Tokens
 
 
 class TurnBatch(NamedTuple):

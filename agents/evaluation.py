@@ -11,12 +11,12 @@ import torch
 
 from gamespiel.agents.decoding.drawing import Uniforms
 from gamespiel.agents.decoding.text import TextSample
-from gamespiel.agents.inputs import Tokens
 from gamespiel.agents.memory import without_gradients
 from gamespiel.agents.noise import Purpose, action_uniforms
 from gamespiel.agents.policy import LLMPolicy, PolicySample, ReplySample
 from gamespiel.agents.rollout import Decide, Episode, Masks, OnStep, play
 from gamespiel.agents.stats import Interval, mean_interval, wilson
+from gamespiel.agents.tokens import Tokens
 from gamespiel.agents.vec_env import TextVecEnv
 
 

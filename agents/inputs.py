@@ -11,10 +11,10 @@ from gymnasium import spaces
 from torch import Tensor
 
 from gamespiel.agents.decoding import ChatCodec, Legal, NamedLegal
+from gamespiel.agents.tokens import Tokens
 from task_gym.wrappers import NamedText
 
 Masks = npt.NDArray[Any] | Tensor
-Tokens = tuple[int, ...]
 
 
 class MissingMaskError(ValueError):

@@ -33,17 +33,17 @@ from gamespiel.agents.decoding import (
 from gamespiel.agents.decoding.drawing import Uniforms
 from gamespiel.agents.decoding.text import MAX_NEW_TOKENS
 from gamespiel.agents.engines import Engine, make_engine
-from gamespiel.agents.inputs import Masks, MissingMaskError, MissingNamesError, Tokens
+from gamespiel.agents.fields import DECODERS
+from gamespiel.agents.inputs import Masks, MissingMaskError, MissingNamesError
 from gamespiel.agents.models import LoraSettings, ModelSettings, add_adapters, load_base, load_tokenizer
 from gamespiel.agents.optimizer import ScaledAdamW
+from gamespiel.agents.tokens import Tokens
 from task_gym.errors import check_choice
 
 Evaluation = ChoiceEvaluation | TextEvaluation
 
-DECODERS = ("choice", "text")
-
 __all__ = [
-    "DECODERS", "Evaluation", "LLMPolicy", "MissingMaskError", "MissingNamesError", "PolicySample",
+    "Evaluation", "LLMPolicy", "MissingMaskError", "MissingNamesError", "PolicySample",
     "ReplySample",
 ]  # fmt: skip
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from gamespiel.agents.fields import DECODERS
 from gamespiel.config import DEFAULT_PRESET
-from gamespiel.endpoints import USAGE
+from gamespiel.endpoints import EPISODE_S, USAGE
 from gamespiel.kinds import KINDS
-from gamespiel.options import DECODERS
 from gamespiel.serving.options import KINDS as SERVED
 from gamespiel.serving.options import ServeOptions
 from task_gym.checks import BACKENDS
@@ -103,11 +103,14 @@ def _add_endpoint_options(evaluate: argparse.ArgumentParser) -> None:
         "--backend", choices=BACKENDS, help="affinetes: play on a server (--env.base_url) or in a container"
     )
     group = evaluate.add_argument_group(f"with --agent {USAGE}")
+    limits = ", ".join(
+        f"{kind.unit} {EPISODE_S[kind.served_as]:g}" for kind in KINDS.values() if kind.served_as is not None
+    )
     for name, kind, metavar, text in (
         ("concurrency", int, "N", "episodes at once [8]"),
         ("temperature", float, "T", "[the endpoint's own]"),
         ("request_s", float, "SECONDS", "one reply may take so long [120]"),
-        ("episode_s", float, "SECONDS", "one episode may take so long [games 1800, traces 600]"),
+        ("episode_s", float, "SECONDS", f"one episode may take so long [{limits}]"),
     ):
         group.add_argument(f"--{name}", type=kind, metavar=metavar, help=text)
     group.add_argument(

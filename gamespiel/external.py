@@ -18,6 +18,7 @@ from rich.console import Console
 
 from game_gym.upstream_texts import VARIABLE
 from gamespiel.config import Config, InvalidValueError, require_built, to_dict
+from gamespiel.endpoints import EPISODE_S
 from gamespiel.endpoints.chat import LOST, Chat, EndpointError, Sampling, Usage, parse_endpoint
 from gamespiel.endpoints.opponent import close_opponents
 from gamespiel.kinds import kind_of
@@ -139,9 +140,11 @@ def _there(options: EvalOptions, config: Config, chat: Chat) -> Player:
     if not given:
         raise InvalidValueError("--whole_game is for --backend affinetes: a server plays the games")
     given.pop("backend")
-    name = "trace" if env.env_type == "trace" else "game"
-    connection = connect(read_settings(given, name))
-    limit = options.episode_s or (600.0 if name == "trace" else 1800.0)
+    kind = kind_of(env)
+    if kind.served_as is None:
+        raise InvalidValueError(f"--whole_game: no server plays {kind.unit}")
+    connection = connect(read_settings(given, kind.served_as))
+    limit = options.episode_s or EPISODE_S[kind.served_as]
     common: dict[str, Any] = {
         "model": chat.endpoint.model,
         "base_url": chat.endpoint.base_url,
@@ -151,7 +154,7 @@ def _there(options: EvalOptions, config: Config, chat: Chat) -> Player:
     }
     if options.max_new_tokens is not None:
         common["max_tokens"] = options.max_new_tokens
-    if kind_of(env).has_opponents:
+    if kind.has_opponents:
         common["opponent"] = getattr(env, "opponent")  # noqa: B009  (a key of one kind alone)
 
     def play(address: Address) -> dict[str, Any]:

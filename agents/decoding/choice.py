@@ -26,9 +26,8 @@ from gamespiel.agents.decoding.index import Index, spans
 from gamespiel.agents.decoding.trie import ActionTrie, Choice
 from gamespiel.agents.engines import Engine
 from gamespiel.agents.plan import LOGITS_LEARNED_FROM
+from gamespiel.agents.tokens import Tokens
 from task_gym.errors import TaskGymError
-
-Tokens = tuple[int, ...]
 
 
 class AmbiguousNamesError(TaskGymError, ValueError):

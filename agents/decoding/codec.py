@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
+from gamespiel.agents.tokens import Tokens
 from task_gym.errors import TaskGymError
 
 ANSWERS_CACHED = 65_536
@@ -31,8 +32,6 @@ SAME_DAY = (
 
 MARKS = [chr(code) for code in range(0xFDD0, 0xFDF0)]
 """Noncharacters of Unicode, which no text needs."""
-
-Tokens = tuple[int, ...]
 
 
 class TokenBoundaryError(TaskGymError):

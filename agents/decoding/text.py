@@ -22,8 +22,7 @@ from gamespiel.agents.decoding.codec import ChatCodec
 from gamespiel.agents.decoding.drawing import NotFiniteError, Uniforms, inverse_cdf
 from gamespiel.agents.decoding.index import Index
 from gamespiel.agents.engines import Engine
-
-Tokens = tuple[int, ...]
+from gamespiel.agents.tokens import Tokens
 
 MAX_NEW_TOKENS = 256
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -13,9 +14,8 @@ from torch.nn.functional import linear
 from torch.utils.checkpoint import checkpoint
 from transformers.modeling_layers import GradientCheckpointingLayer
 
+from gamespiel.agents.tokens import Tokens
 from task_gym.errors import TaskGymError
-
-Tokens = tuple[int, ...]
 
 TOKENS_PER_FORWARD = 16_384
 
@@ -115,7 +115,7 @@ class Engine(Protocol):
         """
 
 
-class Model:
+class Model(ABC):
     """The parts of an engine that do not depend on how it lays out sequences.
 
     Args:
@@ -160,6 +160,29 @@ class Model:
         finally:
             for layer in self._checkpointed:
                 layer.training = False
+
+    @abstractmethod
+    def chunks(self, sequences: Sequence[Tokens], budget: int | None = None) -> Iterator[list[int]]:
+        """Yields the indices of the sequences that one forward reads, within the budget."""
+
+    @abstractmethod
+    def _read(self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]) -> Tensor:
+        """Does as ``read``, in one forward."""
+
+    def read(self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]) -> Tensor:
+        wanted: dict[int, list[int]] = {}
+        for k, row in enumerate(rows):
+            wanted.setdefault(row, []).append(k)
+        order: list[int] = []
+        parts: list[Tensor] = []
+        for chunk in self.chunks(sequences):
+            local = [(i, k) for i, row in enumerate(chunk) for k in wanted.get(row, ())]
+            own = [i for i, _ in local], [positions[k] for _, k in local]
+            parts.append(self._read([sequences[row] for row in chunk], *own))
+            order.extend(k for _, k in local)
+        inverse = torch.empty(len(order), dtype=torch.long)
+        inverse[torch.tensor(order, dtype=torch.long)] = torch.arange(len(order))
+        return torch.cat(parts).index_select(0, inverse.to(self.device))
 
     @property
     def device(self) -> torch.device:

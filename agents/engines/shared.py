@@ -27,7 +27,6 @@ from gamespiel.agents.engines.base import (
 from gamespiel.agents.engines.padded import PaddedEngine
 from gamespiel.agents.engines.token_tree import (
     Indices,
-    Tokens,
     TokenTree,
     continued_tiles,
     groups,
@@ -36,6 +35,7 @@ from gamespiel.agents.engines.token_tree import (
     tiles,
 )
 from gamespiel.agents.engines.tree_attention import NAME, KeysValues, Layout, Written, register
+from gamespiel.agents.tokens import Tokens
 
 TILE = 128
 """Tokens of the smallest tile. Small ones gather keys often; large ones attend to keys that they mask."""
@@ -84,28 +84,13 @@ class SharedEngine(Model):
     def chunks(self, sequences: Sequence[Tokens], budget: int | None = None) -> Iterator[list[int]]:
         return groups(sequences, self.tokens_per_forward if budget is None else budget)
 
-    def read(self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]) -> Tensor:
-        wanted: dict[int, list[int]] = {}
-        for k, row in enumerate(rows):
-            wanted.setdefault(row, []).append(k)
-        order: list[int] = []
-        parts: list[Tensor] = []
-        for chunk in self.chunks(sequences):
-            together = [sequences[row] for row in chunk]
-            tree = TokenTree.of(together)
-            local = [(i, k) for i, row in enumerate(chunk) for k in wanted.get(row, ())]
-            if len(tree.tokens) > WORTH * sum(map(len, together)):
-                parts.append(
-                    self._alone.read(together, [i for i, _ in local], [positions[k] for _, k in local])
-                )
-                self.tokens_read += sum(map(len, together))
-            else:
-                at = np.array([tree.paths[i][positions[k]] for i, k in local], dtype=np.int64)
-                parts.append(self._states(tree).index_select(0, self._tensor(at)))
-            order.extend(k for _, k in local)
-        inverse = np.empty(len(order), dtype=np.int64)
-        inverse[order] = np.arange(len(order))
-        return torch.cat(parts).index_select(0, self._tensor(inverse))
+    def _read(self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]) -> Tensor:
+        tree = TokenTree.of(sequences)
+        if len(tree.tokens) > WORTH * sum(map(len, sequences)):
+            self.tokens_read += sum(map(len, sequences))
+            return self._alone.read(sequences, rows, positions)
+        at = [tree.paths[row][position] for row, position in zip(rows, positions, strict=True)]
+        return self._states(tree).index_select(0, self._tensor(np.array(at, dtype=np.int64)))
 
     @torch.no_grad()
     def prefill(self, prompts: Sequence[Tokens], *, cache: bool) -> tuple[Tensor, TreePrefix | None]:

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-Tokens = tuple[int, ...]
+from gamespiel.agents.tokens import Tokens
+
 Indices = npt.NDArray[np.int64]
 
 

@@ -5,3 +5,6 @@ PREFIX = "openai:"
 
 USAGE = "openai:MODEL@URL"
 """The form of such a name."""
+
+EPISODE_S = {"game": 1800.0, "trace": 600.0}
+"""Seconds that an episode may take in upstream's environments of games and of traces."""

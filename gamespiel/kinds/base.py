@@ -20,7 +20,7 @@ from typing import (
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PositiveFloat
 from pydantic.dataclasses import dataclass
 
-from gamespiel.agents.fields import LISTED, STRICT, Index, Many, key
+from gamespiel.agents.fields import LISTED, STRICT, Decode, Index, Many, key
 from gamespiel.errors import InvalidValueError
 from task_gym.wrappers import NamedText
 from task_gym.wrappers.base import Info, TurnWrapper
@@ -97,9 +97,7 @@ class EnvKeys:
     task_id: Index | None = key(None, "one task")
     task_ids: Many[Index | TaskRange] = key((), "tasks and [first, last] ranges")
     answer: Literal["id", "name"] = key("id", "how an action is written: its number or its name")
-    decode: Literal["choice", "text"] = key(
-        "choice", "choose among the legal answers, or write text that nothing masks"
-    )
+    decode: Decode = key("choice", "choose among the legal answers, or write text that nothing masks")
     think: bool = key(False, "with decode text: the model reasons before it answers")
     illegal: Literal["penalize", "forfeit", "raise"] = key("penalize", "what an illegal action does")
     use_vllm: bool = key(False, "sample from a vLLM server")
@@ -185,6 +183,8 @@ class Kind(ABC, Generic[Keys]):
     """Id of the environment that takes replies as text; None if there is none."""
     same_tasks: ClassVar[bool] = False
     """Whether a seed is the same episode in ``reply_environment`` as in ``environment``."""
+    served_as: ClassVar[str | None] = None
+    """Upstream's environment of these tasks, a key of ``endpoints.EPISODE_S``; None if there is none."""
     max_new_tokens: ClassVar[int] = 32
     """Tokens of a reply, unless ``--max_new_tokens`` says otherwise."""
 

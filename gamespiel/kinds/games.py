@@ -76,6 +76,7 @@ class Games(Kind[GameKeys]):
 
     env_type = "openspiel"
     unit = "games"
+    served_as = "game"
     environment = "GameSpiel-v0"
     agents = "random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS]; or openai:MODEL@URL"
     agent_pattern = r"random|first|(is)?mcts(:[1-9]\d*(x[1-9]\d*)?)?|openai:.+"
