@@ -31,9 +31,9 @@ from gamespiel.agents.decoding import (
     TextSample,
 )
 from gamespiel.agents.decoding.drawing import Uniforms
-from gamespiel.agents.decoding.text import MAX_NEW_TOKENS
 from gamespiel.agents.engines import Engine, make_engine
 from gamespiel.agents.fields import DECODERS
+from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.inputs import Masks, MissingMaskError, MissingNamesError
 from gamespiel.agents.models import LoraSettings, ModelSettings, add_adapters, load_base, load_tokenizer
 from gamespiel.agents.optimizer import ScaledAdamW
@@ -136,11 +136,11 @@ class LLMPolicy(MaskableActorCriticPolicy):
         answer: str = "id",
         decode: str | None = None,
         think: bool = False,
-        max_new_tokens: int = MAX_NEW_TOKENS,
+        max_new_tokens: int = Hyperparameters.max_new_tokens,
         temperature: float = 1.0,
-        critic_lr_multiplier: float = 10.0,
+        critic_lr_multiplier: float = Hyperparameters.critic_lr_multiplier,
         weight_decay: float = 0.0,
-        betas: tuple[float, float] = (0.9, 0.999),
+        betas: tuple[float, float] = (Hyperparameters.adam_beta1, Hyperparameters.adam_beta2),
         seed: int = 0,
         device: str = "cpu",
     ) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from gamespiel.agents.fields import DECODERS
 from gamespiel.config import DEFAULT_PRESET
 from gamespiel.endpoints import EPISODE_S, USAGE
 from gamespiel.kinds import KINDS
+from gamespiel.options import EvalOptions
 from gamespiel.serving.options import KINDS as SERVED
 from gamespiel.serving.options import ServeOptions
 from task_gym.checks import BACKENDS
@@ -67,7 +67,11 @@ def add_eval_options(evaluate: argparse.ArgumentParser) -> None:
     player.add_argument("--checkpoint", type=Path, metavar="RUN", help="a run, or one of its checkpoints")
     player.add_argument("--agent", metavar="NAME", help=agents)
     evaluate.add_argument(
-        "--num_episodes", type=int, default=100, metavar="N", help="episodes per seat [100]"
+        "--num_episodes",
+        type=int,
+        default=EvalOptions.num_episodes,
+        metavar="N",
+        help=f"episodes per seat [{EvalOptions.num_episodes}]",
     )
     evaluate.add_argument("--opponent", metavar="NAME", help="the same as --env.opponent")
     evaluate.add_argument(
@@ -81,7 +85,7 @@ def add_eval_options(evaluate: argparse.ArgumentParser) -> None:
     )
     evaluate.add_argument(
         "--decode",
-        default=DECODERS[0],
+        default=EvalOptions.decode,
         metavar="HOW",
         help="choice, or text: such replies alone; with --env trace they are the output [choice]",
     )
@@ -107,9 +111,9 @@ def _add_endpoint_options(evaluate: argparse.ArgumentParser) -> None:
         f"{kind.unit} {EPISODE_S[kind.served_as]:g}" for kind in KINDS.values() if kind.served_as is not None
     )
     for name, kind, metavar, text in (
-        ("concurrency", int, "N", "episodes at once [8]"),
+        ("concurrency", int, "N", f"episodes at once [{EvalOptions.concurrency}]"),
         ("temperature", float, "T", "[the endpoint's own]"),
-        ("request_s", float, "SECONDS", "one reply may take so long [120]"),
+        ("request_s", float, "SECONDS", f"one reply may take so long [{EvalOptions.request_s:g}]"),
         ("episode_s", float, "SECONDS", f"one episode may take so long [{limits}]"),
     ):
         group.add_argument(f"--{name}", type=kind, metavar=metavar, help=text)

@@ -22,9 +22,8 @@ from gamespiel.agents.decoding.codec import ChatCodec
 from gamespiel.agents.decoding.drawing import NotFiniteError, Uniforms, inverse_cdf
 from gamespiel.agents.decoding.index import Index
 from gamespiel.agents.engines import Engine
+from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.tokens import Tokens
-
-MAX_NEW_TOKENS = 256
 
 LOGITS_AT_ONCE = 2**24
 """Logits made together, 64 MB in float32. Sampling or a backward pass takes several times as much."""
@@ -141,7 +140,7 @@ class TextDecoder:
         codec: ChatCodec,
         engine: Engine,
         *,
-        max_new_tokens: int = MAX_NEW_TOKENS,
+        max_new_tokens: int = Hyperparameters.max_new_tokens,
         temperature: float = 1.0,
     ) -> None:
         if max_new_tokens < 1:

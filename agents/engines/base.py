@@ -14,10 +14,9 @@ from torch.nn.functional import linear
 from torch.utils.checkpoint import checkpoint
 from transformers.modeling_layers import GradientCheckpointingLayer
 
+from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.tokens import Tokens
 from task_gym.errors import TaskGymError
-
-TOKENS_PER_FORWARD = 16_384
 
 PLAIN = frozenset({
     "arcee", "cohere", "cohere2", "ernie4_5", "exaone4", "gemma", "gemma3_text", "glm", "glm4",
@@ -130,7 +129,7 @@ class Model(ABC):
     def __init__(
         self, model: Any, tokens_per_forward: int | None = None, *, gradient_checkpointing: bool = False
     ) -> None:
-        tokens = TOKENS_PER_FORWARD if tokens_per_forward is None else tokens_per_forward
+        tokens = Hyperparameters.tokens_per_forward if tokens_per_forward is None else tokens_per_forward
         if tokens < 1:
             raise ValueError(f"tokens_per_forward must be at least 1, got {tokens}")
         self.model = model
