@@ -1,4 +1,4 @@
-"""GGUF files: what transformers gets wrong about them, and why one cannot be read."""
+"""GGUF files: corrections of transformers' reading, and reasons why one cannot be read."""
 
 from __future__ import annotations
 

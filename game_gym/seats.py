@@ -1,4 +1,4 @@
-"""A game as all of its seats see it at once: what multi-agent libraries need."""
+"""A game as all of its seats see it at once, the base of adapters for multi-agent libraries."""
 
 from __future__ import annotations
 

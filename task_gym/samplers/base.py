@@ -1,4 +1,4 @@
-"""The sampler protocol: what an episode starts from, what came of it, and who is asked for both."""
+"""The sampler protocol: starts of episodes, their outcomes, and the sampler that draws and learns."""
 
 from __future__ import annotations
 

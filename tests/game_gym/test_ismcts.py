@@ -127,7 +127,7 @@ def test_it_plays_the_same_whatever_the_hidden_card_is() -> None:
 
 @pytest.mark.parametrize(
     ("name", "params"),
-    # Games in which equal random numbers draw equal worlds; gin_rummy's draws are looked at in test_worlds.py.
+    # Here equal random numbers draw equal worlds; gin_rummy's draws are looked at in test_worlds.py.
     [
         ("kuhn_poker", {"players": 3}),
         ("leduc_poker", {"players": 3}),
