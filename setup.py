@@ -10,7 +10,7 @@ ROOMS = ("task_gym", "game_gym", "trace_gym", "gamespiel")
 
 
 def packages_in(folder: str, name: str) -> list[str]:
-    """The package `name`, whose files are in `folder`, and all below it."""
+    """Returns the package `name`, whose files are in `folder`, and all below it."""
     inside = find_namespace_packages(folder, exclude=["*__pycache__", "tiny*"])
     return [name, *(f"{name}.{package}" for package in inside)]
 

@@ -15,7 +15,7 @@ from task_gym.errors import nearest
 
 @dataclass(frozen=True)
 class Family:
-    """What a ``model_type`` decides, and its ``config.json`` does not say.
+    """Properties that a ``model_type`` decides and its ``config.json`` leaves out.
 
     Attributes:
         qkv_bias: Whether queries, keys and values have biases.
@@ -156,10 +156,10 @@ def architecture_of(model_name: str) -> Architecture:
     """
     if model_name in KNOWN:
         return from_config(KNOWN[model_name], model_name)
-    source = resolve(model_name)
-    if is_gguf(source):
-        return from_gguf(model_name, Path(source))
-    path = _cached(model_name) if is_hub_name(source) else Path(source) / "config.json"
+    location = resolve(model_name)
+    if is_gguf(location):
+        return from_gguf(model_name, Path(location))
+    path = _cached(model_name) if is_hub_name(location) else Path(location) / "config.json"
     return from_config(json.loads(path.read_text(encoding="utf-8")), model_name)
 
 

@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from gamespiel.agents.advantages import gae, normalize_by_group
-
-Tokens = tuple[int, ...]
+from gamespiel.agents.hyperparameters import Hyperparameters
+from gamespiel.agents.tokens import Tokens
 
 
 class TurnBatch(NamedTuple):
@@ -92,9 +92,9 @@ class TurnBuffer:
     def __init__(
         self,
         n_actions: int,
-        gamma: float = 0.99,
-        gae_lambda: float = 0.95,
-        normalize: bool = True,
+        gamma: float = Hyperparameters.gamma,
+        gae_lambda: float = Hyperparameters.lam,
+        normalize: bool = Hyperparameters.normalize_advantage,
         device: torch.device | str = "cpu",
     ) -> None:
         self.n_actions, self.gamma, self.gae_lambda, self.normalize = n_actions, gamma, gae_lambda, normalize

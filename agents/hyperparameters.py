@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, NonNegativeFloat, PositiveFloat
 from pydantic.dataclasses import dataclass
 
-from gamespiel.agents.fields import STRICT, Count, Index, Schedule, Share, key
+from gamespiel.agents.fields import STRICT, Count, Index, Shape, Share, key
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -28,7 +28,7 @@ class Hyperparameters:
     cliprange: PositiveFloat = key(0.2, "the ratio is clipped to 1 ± this")
     vf_coef: NonNegativeFloat = key(0.1, "weight of the value loss")
     ent_coef: NonNegativeFloat = key(0.0, "weight of the entropy bonus")
-    ent_schedule: Schedule = key("constant", "schedule of the entropy bonus")
+    ent_schedule: Shape = key("constant", "schedule of the entropy bonus")
     legal_coef: NonNegativeFloat = key(0.1, "weight of the loss of probability on illegal answers")
     legal_target: Annotated[float, Field(gt=0, le=1)] = key(
         0.999, "probability of legal answers that is enough"
@@ -41,7 +41,7 @@ class Hyperparameters:
     adaptive_kl: bool = key(True, "steer the KL weight to target_kl")
     kl_horizon: Count = key(10000, "turns over which the KL weight reacts")
     magnet_coef: NonNegativeFloat = key(0.0, "weight of the KL to the magnet, a slower copy of the policy")
-    magnet_schedule: Schedule = key("constant", "schedule of that weight, down to magnet_end")
+    magnet_schedule: Shape = key("constant", "schedule of that weight, down to magnet_end")
     magnet_end: NonNegativeFloat = key(0.0, "the weight at the end of the schedule")
     magnet_every: Index = key(0, "steps between the magnet's moves (0: it stays where the run began)")
     magnet_rate: Annotated[float, Field(gt=0, le=1)] = key(
@@ -58,7 +58,7 @@ class Hyperparameters:
     max_grad_norm: PositiveFloat = key(1.0, "actor's and critic's gradients are each clipped to this")
     critic_warmup_steps: Index = key(0, "first steps that train the critic alone")
     lr_warmup_steps: Index = key(0, "steps after them in which the learning rate rises from 0")
-    lr_schedule: Schedule = key("constant", "schedule of the learning rate")
+    lr_schedule: Shape = key("constant", "schedule of the learning rate")
     temperature: PositiveFloat = key(0.7, "temperature of text replies; games choose at temperature 1")
     max_new_tokens: Count = key(256, "tokens at which a text reply is cut")
     cut_penalty: NonNegativeFloat = key(0.0, "what a text reply that is cut loses of its reward")

@@ -14,7 +14,7 @@ def check_trainer(what: str) -> None:
     """Raises if a package of the trainer is not installed.
 
     Args:
-        what: What needs the packages, for the message.
+        what: The command or function that needs the packages, for the message.
 
     Raises:
         MissingPackageError: the message names the packages and the pip command.

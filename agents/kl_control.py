@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from gamespiel.agents.hyperparameters import Hyperparameters
+
 
 @dataclass
 class AdaptiveKLController:
@@ -18,7 +20,7 @@ class AdaptiveKLController:
 
     coefficient: float
     target: float
-    horizon: int | None = 10_000
+    horizon: int | None = Hyperparameters.kl_horizon
 
     def __post_init__(self) -> None:
         if self.coefficient < 0 or self.target <= 0 or (self.horizon is not None and self.horizon < 1):

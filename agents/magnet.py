@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.snapshots import Snapshot
 
@@ -22,7 +23,9 @@ class Magnet:
         snapshot: The magnet; None before the first step.
     """
 
-    def __init__(self, every: int = 0, rate: float = 1.0) -> None:
+    def __init__(
+        self, every: int = Hyperparameters.magnet_every, rate: float = Hyperparameters.magnet_rate
+    ) -> None:
         self.every, self.rate = every, rate
         self.snapshot: Snapshot | None = None
 

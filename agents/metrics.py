@@ -49,8 +49,8 @@ class Means:
 def rollout_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
     """Returns metrics of a step's episodes; faults are counted and left out of everything else.
 
-    Rewards are the environments' own, before ``cut_penalty``. Of replies there are ``illegal``, the share
-    that the environment refused, ``reply_tokens``, and ``cut_share``, the share cut at ``max_new_tokens``.
+    Rewards are the environments' own, before ``cut_penalty``. Replies add ``illegal``, the share that the
+    environment refused, ``reply_tokens``, and ``cut_share``, the share cut at ``max_new_tokens``.
     If there were several opponents, ``against/NAME/`` has the episodes, the mean reward and the share of
     successes of each.
     """

@@ -82,9 +82,9 @@ class ModelSettings:
 
 @dataclass(frozen=True)
 class _Plan:
-    """How a base model is to be loaded: what its settings mean on a device."""
+    """The way to load a base model: its settings, as a device takes them."""
 
-    source: str
+    location: str
     dtype: torch.dtype | None
     """None: the type of the saved model."""
     quantization: Quantization | None
@@ -99,10 +99,10 @@ def load_tokenizer(settings: ModelSettings) -> Any:
     """
     from transformers import AutoTokenizer
 
-    source = resolve(settings.model_name)
-    with _loading(settings.model_name, source) as files:
+    location = resolve(settings.model_name)
+    with _loading(settings.model_name, location) as files:
         tokenizer = AutoTokenizer.from_pretrained(**files, trust_remote_code=False)
-    return gguf.corrected(settings.model_name, Path(source), tokenizer) if is_gguf(source) else tokenizer
+    return gguf.corrected(settings.model_name, Path(location), tokenizer) if is_gguf(location) else tokenizer
 
 
 def load_base(settings: ModelSettings, device: torch.device | str, seed: int) -> Any:
@@ -116,7 +116,7 @@ def load_base(settings: ModelSettings, device: torch.device | str, seed: int) ->
     if plan.quantization is not None:
         quantization.check(plan.quantization, plan.device)
     with torch.random.fork_rng(devices=[]):
-        load = _drawn if settings.random_weights else _unpacked if is_gguf(plan.source) else _saved
+        load = _drawn if settings.random_weights else _unpacked if is_gguf(plan.location) else _saved
         model = load(settings, plan, seed)
     model.requires_grad_(False)
     return model.eval()
@@ -127,15 +127,15 @@ def _planned(settings: ModelSettings, device: torch.device) -> _Plan:
         raise ModelError(f"dtype {settings.dtype!r} is unknown; allowed: auto, {', '.join(DTYPES)}")
     if settings.use_4bit and settings.use_8bit:
         raise ModelError("use_4bit and use_8bit contradict each other: set one of them")
-    source, dtype = resolve(settings.model_name), DTYPES.get(settings.dtype)
+    location, dtype = resolve(settings.model_name), DTYPES.get(settings.dtype)
     bits = 4 if settings.use_4bit else 8 if settings.use_8bit else None
     if bits is not None:
         dtype = dtype or torch.bfloat16
-        return _Plan(source, dtype, Quantization(bits, settings.use_nested_quant, dtype), device)
-    if dtype is None and (device.type == "cpu" or is_gguf(source)):
+        return _Plan(location, dtype, Quantization(bits, settings.use_nested_quant, dtype), device)
+    if dtype is None and (device.type == "cpu" or is_gguf(location)):
         # The blocks of a GGUF file have no type of their own.
         dtype = torch.float32 if device.type == "cpu" else torch.bfloat16
-    return _Plan(source, dtype, None, device)
+    return _Plan(location, dtype, None, device)
 
 
 def _drawn(settings: ModelSettings, plan: _Plan, seed: int) -> Any:
@@ -145,7 +145,7 @@ def _drawn(settings: ModelSettings, plan: _Plan, seed: int) -> Any:
     config = _config(settings, plan)
     if hasattr(config, "quantization_config"):
         del config.quantization_config  # it describes the saved weights
-    with _loading(settings.model_name, plan.source):
+    with _loading(settings.model_name, plan.location):
         torch.manual_seed(seed)
         model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
     return _placed(model.to(plan.dtype or torch.get_default_dtype()), plan)
@@ -155,7 +155,7 @@ def _unpacked(settings: ModelSettings, plan: _Plan, seed: int) -> Any:
     """Returns the model of a GGUF file, with plain weights."""
     from transformers import AutoModelForCausalLM
 
-    with _loading(settings.model_name, plan.source) as files:
+    with _loading(settings.model_name, plan.location) as files:
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             **files,
             quantization_config=gguf.unpacking(),
@@ -173,8 +173,8 @@ def _saved(settings: ModelSettings, plan: _Plan, seed: int) -> Any:
     """Returns the model of a folder or of the hub, in the bits in which it was saved if they are few."""
     from transformers import AutoModelForCausalLM
 
-    if not is_hub_name(plan.source):
-        weight_files(settings.model_name, Path(plan.source))
+    if not is_hub_name(plan.location):
+        weight_files(settings.model_name, Path(plan.location))
     bits, chosen = quantization.bits_of(_config(settings, plan)), plan.quantization
     if bits is not None and chosen is not None and chosen.bits != bits:
         raise ModelError(
@@ -189,7 +189,7 @@ def _saved(settings: ModelSettings, plan: _Plan, seed: int) -> Any:
         quantization.check(Quantization(bits, False, plan.dtype or torch.bfloat16), plan.device)
     elif chosen is not None:
         keywords["quantization_config"] = quantization.config_of(chosen)
-    with _loading(settings.model_name, plan.source) as files:
+    with _loading(settings.model_name, plan.location) as files:
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             **files, **keywords, output_loading_info=True, trust_remote_code=False
         )
@@ -200,7 +200,7 @@ def _saved(settings: ModelSettings, plan: _Plan, seed: int) -> Any:
 def _config(settings: ModelSettings, plan: _Plan) -> Any:
     from transformers import AutoConfig
 
-    with _loading(settings.model_name, plan.source) as files:
+    with _loading(settings.model_name, plan.location) as files:
         return AutoConfig.from_pretrained(**files, trust_remote_code=False)
 
 
@@ -211,12 +211,12 @@ def _placed(model: Any, plan: _Plan) -> Any:
     return quantization.quantise(model, plan.quantization, plan.device)
 
 
-def _files(model_name: str, source: str) -> dict[str, Any]:
+def _files(model_name: str, location: str) -> dict[str, Any]:
     """Returns where transformers finds the files of a model."""
-    if not is_gguf(source):
-        return {"pretrained_model_name_or_path": source}
-    gguf.read_header(model_name, Path(source))
-    return gguf.loading(Path(source))
+    if not is_gguf(location):
+        return {"pretrained_model_name_or_path": location}
+    gguf.read_header(model_name, Path(location))
+    return gguf.loading(Path(location))
 
 
 def _complete(settings: ModelSettings, model: Any, info: Mapping[str, Any]) -> Any:
@@ -263,14 +263,14 @@ def add_adapters(base: Any, settings: LoraSettings, seed: int) -> Any:
 
 
 @contextmanager
-def _loading(model_name: str, source: str) -> Iterator[dict[str, Any]]:
+def _loading(model_name: str, location: str) -> Iterator[dict[str, Any]]:
     """Yields where transformers finds the files, and turns its errors into ModelError.
 
     Progress bars are hidden, except those of downloads.
     """
-    files = _files(model_name, source)
+    files = _files(model_name, location)
     try:
-        with _from_hub(source) if is_hub_name(source) else _quiet():
+        with _from_hub(location) if is_hub_name(location) else _quiet():
             yield files
     except (TaskGymError, MemoryError, torch.OutOfMemoryError):
         raise

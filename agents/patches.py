@@ -1,4 +1,4 @@
-"""Other values for names of someone else's module, for a while."""
+"""Other values for names of another library's module, within a context."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

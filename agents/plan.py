@@ -199,7 +199,7 @@ def checkpoint(load: Load) -> int:
 
 
 def kept_per_token(load: Load) -> dict[str, int]:
-    """Returns what autograd keeps per token of one layer, by the part that needs it on the way back.
+    """Returns the bytes that autograd keeps per token of one layer, by the part that needs them.
 
     A frozen linear layer keeps nothing: its weight is enough. An adapter keeps its input in its own float32,
     which in float32 is the tensor that others keep too, and else a copy per adapter.
@@ -240,7 +240,7 @@ def kept_per_token(load: Load) -> dict[str, int]:
 
 
 def activations(load: Load) -> int:
-    """Returns what a forward with gradients keeps at the token budget.
+    """Returns the bytes that a forward with gradients keeps at the token budget.
 
     With gradient checkpointing, that is each layer's input, and one layer that is being computed again.
     """
@@ -255,16 +255,16 @@ def activations(load: Load) -> int:
 
 
 def layout_per_token(load: Load) -> int:
-    """Returns what says which keys a token attends to: distances, and masks with and without heads."""
+    """Returns the bytes of distances and of masks with and without heads, by which tokens attend."""
     groups = load.architecture.heads // load.architecture.kv_heads
     return (load.prompt_tokens + TILE) * (8 + 1 + groups)
 
 
 def backward(load: Load) -> int:
-    """Returns the temporary tensors of the way back at its peak, in the feed-forward part of a layer.
+    """Returns the bytes of temporary tensors at the peak of the way back, in a layer's feed-forward part.
 
-    These are the gradients of the activation and of up, and what the adapter and the frozen layer behind up
-    make of the latter: scaled and cast in float32, and in the model's type.
+    These are the gradients of the activation and of up, and the products of the latter gradient with
+    the adapter and the frozen layer behind up: scaled and cast in float32, and in the model's type.
     """
     inner, width = load.architecture.intermediate_size, load.width
     per_token = (3 * width + (8 if load.dtype != "float32" else 0)) * inner

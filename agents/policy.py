@@ -18,39 +18,34 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import Schedule
 from torch import Tensor, nn
 
+from gamespiel.agents import inputs
 from gamespiel.agents.decoding import (
     ChatCodec,
     ChoiceDecoder,
     ChoiceEvaluation,
     ChoiceSample,
     Legal,
-    NamedLegal,
     Reply,
     TextDecoder,
     TextEvaluation,
     TextSample,
 )
 from gamespiel.agents.decoding.drawing import Uniforms
-from gamespiel.agents.decoding.text import MAX_NEW_TOKENS
 from gamespiel.agents.engines import Engine, make_engine
+from gamespiel.agents.fields import DECODERS
+from gamespiel.agents.hyperparameters import Hyperparameters
+from gamespiel.agents.inputs import Masks, MissingMaskError, MissingNamesError
 from gamespiel.agents.models import LoraSettings, ModelSettings, add_adapters, load_base, load_tokenizer
 from gamespiel.agents.optimizer import ScaledAdamW
+from gamespiel.agents.tokens import Tokens
 from task_gym.errors import check_choice
-from task_gym.wrappers import NamedText
 
-Masks = npt.NDArray[Any] | Tensor
-Tokens = tuple[int, ...]
 Evaluation = ChoiceEvaluation | TextEvaluation
 
-DECODERS = ("choice", "text")
-
-
-class MissingMaskError(ValueError):
-    """No action mask, or one of the wrong shape or without a legal action: legality is never guessed."""
-
-
-class MissingNamesError(ValueError):
-    """An observation without the names of its legal actions, given to a policy that answers by name."""
+__all__ = [
+    "Evaluation", "LLMPolicy", "MissingMaskError", "MissingNamesError", "PolicySample",
+    "ReplySample",
+]  # fmt: skip
 
 
 class PolicySample(NamedTuple):
@@ -89,8 +84,8 @@ class LLMPolicy(MaskableActorCriticPolicy):
     The actor is the model with LoRA adapters on a frozen base. With ``decode="choice"`` it chooses among the
     legal actions' texts (``gamespiel.agents.decoding.choice``): a turn is one decision, and an action is a
     number. With ``decode="text"`` it writes (``gamespiel.agents.decoding.text``): each token of a turn is a
-    decision, an action is the tuple of a reply's tokens where it is scored and the reply's text where it is
-    predicted, and masks are not looked at.
+    decision, and masks are not read. An action to score is the tuple of a reply's tokens; a predicted one is
+    the reply's text.
 
     The critic is a zero-initialised linear head on the last prompt token's hidden state, outside PEFT. The
     reference policy is the same model without its adapters.
@@ -107,7 +102,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
 
     Args:
         observation_space: A Text space, or a Box of token ids.
-        action_space: Discrete(n), or a Text space where the policy writes.
+        action_space: Discrete(n), or a Text space if the policy writes.
         lr_schedule: The actor's learning rate by progress remaining.
         use_sde: Must be False; Stable-Baselines3 passes it.
         model: ``ModelSettings``, or a mapping of its fields.
@@ -141,18 +136,18 @@ class LLMPolicy(MaskableActorCriticPolicy):
         answer: str = "id",
         decode: str | None = None,
         think: bool = False,
-        max_new_tokens: int = MAX_NEW_TOKENS,
+        max_new_tokens: int = Hyperparameters.max_new_tokens,
         temperature: float = 1.0,
-        critic_lr_multiplier: float = 10.0,
+        critic_lr_multiplier: float = Hyperparameters.critic_lr_multiplier,
         weight_decay: float = 0.0,
-        betas: tuple[float, float] = (0.9, 0.999),
+        betas: tuple[float, float] = (Hyperparameters.adam_beta1, Hyperparameters.adam_beta2),
         seed: int = 0,
         device: str = "cpu",
     ) -> None:
         if use_sde:
             raise ValueError("state-dependent exploration is for continuous actions, not for language models")
         decode = _checked_decode(decode, action_space, think)
-        if not _holds_texts(observation_space):
+        if not inputs.is_readable(observation_space):
             raise ValueError(
                 "LLMPolicy reads texts (a Text space) or token ids (a Box of integers of shape (length,)), "
                 f"got {observation_space}"
@@ -277,23 +272,8 @@ class LLMPolicy(MaskableActorCriticPolicy):
     # -- inputs --------------------------------------------------------------------------------------------
 
     def prompts(self, observations: Any) -> list[Tokens]:
-        """Returns token sequences of texts, or of right-padded token ids without their padding.
-
-        Raises:
-            ValueError: a row of token ids is all padding.
-        """
-        if isinstance(observations, str):
-            return [self.codec.encode_prompt(str(observations))]
-        if isinstance(observations, Tensor) or (
-            isinstance(observations, np.ndarray) and np.issubdtype(observations.dtype, np.number)
-        ):
-            rows = np.atleast_2d(np.asarray(torch.as_tensor(observations).cpu())).astype(np.int64)
-            filled = rows != self.codec.pad
-            if not filled.any(-1).all():
-                raise ValueError(f"rows {np.flatnonzero(~filled.any(-1)).tolist()} hold nothing but padding")
-            lengths = rows.shape[1] - filled[:, ::-1].argmax(-1)
-            return [tuple(row[:length].tolist()) for row, length in zip(rows, lengths, strict=True)]
-        return [self.codec.encode_prompt(str(text)) for text in observations]
+        """Returns token sequences of observations (see ``inputs.prompts``)."""
+        return inputs.prompts(self.codec, observations)
 
     def legal(self, action_masks: Masks | None, rows: int) -> list[Tokens]:
         """Returns legal sets, ascending, from masks of shape (rows, n_actions), true = legal.
@@ -304,28 +284,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         """
         if self.writer is not None:
             raise ValueError("a policy that writes replies (decode='text') has no distribution under a mask")
-        if action_masks is None:
-            raise MissingMaskError(
-                "LLMPolicy needs action_masks: shape (n, n_actions), true = legal; "
-                "gymnasium environments give them as env.unwrapped.action_masks()"
-            )
-        n = int(self.action_space.n)  # type: ignore[attr-defined]
-        masks = np.atleast_2d(np.asarray(torch.as_tensor(action_masks).cpu()).astype(bool))
-        if masks.shape != (rows, n):
-            raise MissingMaskError(
-                f"action masks of shape {masks.shape} came with {rows} observations and {n} actions, "
-                f"expected {(rows, n)}"
-            )
-        if not masks.any(-1).all():
-            empty = np.flatnonzero(~masks.any(-1)).tolist()
-            raise MissingMaskError(f"the action masks of rows {empty} allow nothing: is the episode over?")
-        # Most masks of a batch repeat, and looking one up is faster than reading it.
-        keys = [row.tobytes() for row in np.packbits(masks, axis=1)]
-        sets = {
-            key: tuple(np.flatnonzero(masks[row]).tolist())
-            for key, row in dict(zip(keys, range(rows), strict=True)).items()
-        }
-        return [sets[key] for key in keys]
+        return inputs.legal_sets(action_masks, rows, int(self.action_space.n))  # type: ignore[attr-defined]
 
     def written(self, observations: Any, legal: list[Tokens]) -> list[Legal]:
         """Returns the legal sets, with the actions' names if actions are answered by name.
@@ -333,28 +292,11 @@ class LLMPolicy(MaskableActorCriticPolicy):
         Raises:
             MissingNamesError: an observation has no names, or not one per legal action.
         """
-        if self.answer == "id":
-            return list(legal)
-        texts = [observations] if isinstance(observations, str) else observations
-        named: list[Legal] = []
-        for text, actions in zip(texts, legal, strict=True):
-            given = len(text.names) if isinstance(text, NamedText) else "no"
-            if given != len(actions) or list(actions) != sorted(actions):
-                raise MissingNamesError(
-                    f"an observation with {given} names came with the legal actions {list(actions)}, but "
-                    "this policy answers by name, one a legal action in ascending order: put the environment "
-                    "into task_gym.wrappers.NamedActions"
-                )
-            named.append(NamedLegal(actions, text.names))
-        return named
+        return list(legal) if self.answer == "id" else inputs.named(observations, legal)
 
     def obs_to_tensor(self, observation: Any) -> tuple[Any, bool]:
         """Returns observations as a batch, and whether several were given; texts do not become tensors."""
-        if isinstance(observation, str):
-            return [observation], False
-        if isinstance(observation, np.ndarray) and np.issubdtype(observation.dtype, np.number):
-            return np.atleast_2d(observation), observation.ndim > 1
-        return observation, True
+        return inputs.batched(observation)
 
     # -- Stable-Baselines3's verbs -------------------------------------------------------------------------
 
@@ -513,13 +455,6 @@ class LLMPolicy(MaskableActorCriticPolicy):
         """Makes the policy the reference within the context: adapters off, no gradients."""
         with torch.no_grad(), self.engine.adapters_off():
             yield
-
-
-def _holds_texts(space: spaces.Space[Any]) -> bool:
-    token_ids = (
-        isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.integer) and len(space.shape) == 1
-    )
-    return token_ids or isinstance(space, spaces.Text)
 
 
 def _listed(actions: Any) -> list[int]:

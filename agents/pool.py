@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from gamespiel.agents.hyperparameters import SelfPlaySettings
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.snapshots import Snapshot
 from task_gym.errors import check_choice
@@ -48,7 +49,12 @@ class Pool:
             fictitious self-play").
     """
 
-    def __init__(self, every: int = 10, size: int = 20, pick: str = "uniform") -> None:
+    def __init__(
+        self,
+        every: int = SelfPlaySettings.pool_every,
+        size: int = SelfPlaySettings.pool_size,
+        pick: str = SelfPlaySettings.pool_pick,
+    ) -> None:
         check_choice("pool_pick", pick, PICKS)
         self.every, self.size, self.pick = every, size, pick
         self.members: list[Member] = []
@@ -82,7 +88,7 @@ class Pool:
         played.win_rate += (result - played.win_rate) / min(played.games, MEMORY)
 
     def metrics(self, scores: Sequence[Sequence[float]]) -> dict[str, float | list[float]]:
-        """Returns what a row of metrics says, given the learner's scores of the step against each member."""
+        """Returns the pool's metrics, given the learner's scores of the step against each member."""
         return {
             "size": len(self.members),
             "newest": self.members[-1].snapshot.step,

@@ -238,9 +238,9 @@ class LLMPPO(OnPolicyAlgorithm):
         reset_num_timesteps: bool = False,
         progress_bar: bool = False,
     ) -> LLMPPO:
-        """Train for ``total_timesteps`` more decisions, or, without them, to ``total_steps`` steps in all.
+        """Trains for ``total_timesteps`` more decisions, or, without them, to ``total_steps`` steps in all.
 
-        Unlike elsewhere in Stable-Baselines3, counters go on by default: a step's number addresses its random
+        Unlike elsewhere in Stable-Baselines3, counters go on by default. A step's number addresses its random
         numbers, and beginning again at 0 would draw the same tasks and actions a second time. Beginning
         again also forgets the magnet, the average and the snapshots of self-play.
 
@@ -256,7 +256,7 @@ class LLMPPO(OnPolicyAlgorithm):
             self.step = 0
             self._forget_others()
         if self._last_obs is None:
-            # Or every environment would be reset once in vain: seeds are this class's own to give.
+            # Otherwise every environment would be reset once for nothing: this class gives the seeds.
             self._last_obs = np.empty(0, dtype=object)
         limit, callback = self._setup_learn(
             total_timesteps or 0, callback, reset_num_timesteps, tb_log_name, progress_bar
@@ -286,7 +286,7 @@ class LLMPPO(OnPolicyAlgorithm):
             self._update_current_progress_remaining(self.num_timesteps, limit)
 
     def collect_rollouts(self, env: Any, callback: BaseCallback) -> bool:  # type: ignore[override]
-        """Play this step's episodes into the buffer; False where a callback stopped, and nothing has changed.
+        """Plays this step's episodes into the buffer; returns False, unchanged, if a callback stopped it.
 
         Raises:
             ValueError: the environment is no ``TextVecEnv``.
@@ -390,7 +390,7 @@ class LLMPPO(OnPolicyAlgorithm):
     # -- the update ----------------------------------------------------------------------------------------
 
     def train(self) -> None:
-        """``ppo_epochs`` passes over the buffer's turns (see ``Update``), then the KL coefficient.
+        """Makes ``ppo_epochs`` passes over the buffer's turns (see ``Update``), then adapts the KL weight.
 
         Raises:
             DivergedError: three updates in a row were not finite, or the weights are not.
@@ -490,7 +490,7 @@ class LLMPPO(OnPolicyAlgorithm):
         deterministic: bool = False,
         action_masks: Any = None,
     ) -> tuple[np.ndarray[Any, Any], tuple[np.ndarray[Any, Any], ...] | None]:
-        """Actions for texts (one, or several) under their masks, true = legal; or replies, without masks.
+        """Returns actions for one or several texts under masks, true = legal; or replies, without masks.
 
         Raises:
             MissingMaskError: the policy chooses, and there are no masks.

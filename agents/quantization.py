@@ -18,7 +18,7 @@ from gamespiel.agents.weights import ModelError
 
 @dataclass(frozen=True)
 class Quantization:
-    """How linear layers are kept; the embedding, the output head and the norms keep the model's dtype.
+    """The format of linear layers; the embedding, the output head and the norms keep the model's dtype.
 
     Attributes:
         bits: 4 (NF4, Dettmers et al. 2023, arXiv:2305.14314) or 8 (int8 per row of weights and per token).
@@ -148,7 +148,7 @@ def settled(model: Any) -> Any:
 def plain_peft() -> Iterator[None]:
     """Keeps PEFT from importing bitsandbytes within the context, for models that are not quantised.
 
-    Where bitsandbytes is installed, PEFT imports it for any model. That takes seconds, prints a warning on
+    If bitsandbytes is installed, PEFT imports it for any model. That takes seconds, prints a warning on
     some CPUs, and asks the model hub for kernels if the package kernels is installed.
     """
     if "peft" not in sys.modules and "bitsandbytes" not in sys.modules:

@@ -236,7 +236,7 @@ def _seat_episode(game: Episode, seat: int, scores: Sequence[float], moved: Sequ
 
 
 def _points(result: str) -> float:
-    """Returns what a result counts in a win rate."""
+    """Returns the points of a result in a win rate."""
     return {"win": 1.0, "draw": 0.5}.get(result, 0.0)
 
 

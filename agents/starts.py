@@ -10,7 +10,7 @@ from task_gym.samplers import Outcome, Sampler, Start
 from task_gym.samplers.base import State
 
 SHOWN = (bool, int, float, str)
-"""Types of a sampler's numbers and names that a row of metrics can hold."""
+"""Types of a sampler's numbers and names that a row of metrics can have."""
 
 
 class Starts:

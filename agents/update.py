@@ -185,7 +185,7 @@ class Update:
     # -- without gradients ---------------------------------------------------------------------------------
 
     def _reference(self, other: AbstractContextManager[None]) -> _Reference:
-        """Returns what the divergence needs of all turns from another policy, which plays in a context."""
+        """Returns another policy's scores of all turns; the policy is that one within the context."""
         if self._float32:
             batches = list(self.buffer.get(max(self._batch_size, REFERENCE_BATCH)))
         else:
@@ -199,19 +199,19 @@ class Update:
         return _Reference(len(self.buffer), parts)
 
     def _in_parts(self, batch: TurnBatch) -> list[_Scored]:
-        """Returns what the divergence needs of a batch's turns, under the policy as it is."""
+        """Returns the scores of a batch's turns under the policy as it is, in parts."""
         budget, scored = self.policy.engine.tokens_per_forward, []
         # The engine keeps to the budget by itself. But after it was lowered, logits have to be fewer too.
         lowered = budget < self.hyperparameters.tokens_per_forward
         for part in self._split(batch, budget) if lowered else [batch]:
-            # Only where a forward's shape matters does the reference read the end of answers, too.
+            # The reference reads the end of answers too, but only if a forward's shape matters.
             evaluation, _ = self._evaluate(part, mass=self._mass and not self._float32)
             count = np.bincount(evaluation.turns.cpu().numpy(), minlength=len(part.index))
             scored.append(_Scored(part.index, count, self._kept(evaluation)))
         return scored
 
     def _kept(self, evaluation: Evaluation) -> Tensor:
-        """Returns what ``_divergence`` needs of the reference: a row per branching node, or per token."""
+        """Returns the scores of an evaluation: a row per branching node, or per token."""
         if isinstance(evaluation, ChoiceEvaluation):
             return evaluation.nodes
         return evaluation.states if self._exact else evaluation.log_probs[:, None]

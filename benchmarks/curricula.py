@@ -114,7 +114,7 @@ def _interval(values: Sequence[float]) -> list[float | None]:
 
 
 def _finite(interval: Sequence[float]) -> list[float | None]:
-    """Returns an interval as JSON can hold it."""
+    """Returns an interval as plain data for JSON."""
     return [value if math.isfinite(value) else None for value in interval]
 
 

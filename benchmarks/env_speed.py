@@ -287,7 +287,7 @@ def print_rates(console: Console, games: Mapping[str, Any], overall: Mapping[str
 
 
 def print_profiles(console: Console, profiles: Mapping[str, Mapping[str, float]]) -> None:
-    table = Table(title="Where the time of `raw` goes, a decision", title_justify="left")
+    table = Table(title="The time of `raw` by part, per decision", title_justify="left")
     table.add_column("game")
     for heading in ("µs", *PARTS):
         table.add_column(heading, justify="right")
@@ -303,8 +303,8 @@ def print_searches(console: Console, searches: Mapping[str, Any]) -> None:
     for heading in ("budget", *SEARCHES, "ratio"):
         table.add_column(heading, justify="right")
     for name, one in searches.items():
-        told = [f"{'~' if one[key]['extrapolated'] else ''}{one[key]['seconds']:,.3g}" for key in SEARCHES]
-        table.add_row(name, one["budget"], *told, f"{one['ratio']:,.3g}")
+        shown = [f"{'~' if one[key]['extrapolated'] else ''}{one[key]['seconds']:,.3g}" for key in SEARCHES]
+        table.add_row(name, one["budget"], *shown, f"{one['ratio']:,.3g}")
     console.print(table)
     console.print("~ scaled up in proportion from fewer simulations")
 

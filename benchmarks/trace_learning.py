@@ -53,12 +53,12 @@ class HiddenProgram(gym.Wrapper[str, Any, str, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
-        """As the wrapped environment's."""
+        """Resets the wrapped environment."""
         _, info = self.env.reset(seed=seed, options=options)
         return self._hidden(info), info
 
     def step(self, action: Any) -> tuple[str, Any, bool, bool, dict[str, Any]]:
-        """As the wrapped environment's. The last observation, after the choice, is shown as it is."""
+        """Steps the wrapped environment. The last observation, after the choice, is shown as it is."""
         text, reward, terminated, truncated, info = self.env.step(action)
         return (text if terminated else self._hidden(info)), reward, terminated, truncated, info
 

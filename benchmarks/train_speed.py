@@ -125,7 +125,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
 
 
 def hardware() -> dict[str, Any]:
-    """Returns what ``machine`` leaves out, and matters here."""
+    """Returns the facts that ``machine`` leaves out, and that matter here."""
     return {
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,

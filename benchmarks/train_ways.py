@@ -83,7 +83,7 @@ def collect(
 
 
 def shape_of(turns: Sequence[Turn]) -> dict[str, Any]:
-    """Returns what turns have in common, as numbers. Distinct tokens are what a perfect trie reads."""
+    """Returns the sizes of turns and of what they share. A perfect trie reads the distinct tokens."""
     prompts = [turn.prompt for turn in turns]
     return {
         "turns": len(turns),

@@ -32,8 +32,8 @@ class PositionDataset(QuestionDataset):
     expect after the best move and after this one. So the best move scores 1. A reply that names no legal
     action scores 0. ``metadata["scores"]`` has the scores of all legal actions.
 
-    What the seat may expect is decided by the judge. "exact" assumes best play from then on against the
-    opponent, "random" or "first", in games small enough to enumerate (:mod:`game_gym.exact`). "mcts:SIMS" and
+    The judge decides what the seat may expect. "exact" assumes best play from then on against the
+    opponent, "random" or "first", in games small enough to enumerate (``game_gym.exact``). "mcts:SIMS" and
     "mcts:SIMSxROLLOUTS" estimate it by a search that plays both seats, in games of two seats that hide
     nothing.
 

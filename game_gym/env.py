@@ -52,7 +52,7 @@ class GameSpielEnv(TaskEnv):
     ``history``.
 
     If the opponent that plays was registered with ``illegal="forfeit"`` or ``illegal="random"`` (see
-    :func:`task_gym.opponents.register_opponent`), every info has ``opponent_illegal``: the number of illegal
+    ``task_gym.opponents.register_opponent``), every info has ``opponent_illegal``: the number of illegal
     actions by opponents in this episode so far. A seat that gives the game up has its least return. The
     caller's ``score`` and ``result`` follow from that, also at ``reset``.
 

@@ -1,7 +1,7 @@
 """Exact evaluation of a policy, without sampling, in games that are small enough to enumerate.
 
 The policy is asked once, for every information state of both seats; OpenSpiel's exact algorithms do the rest.
-The games have two seats, alternating moves and at most :data:`MAX_STATES` histories (leduc_poker has 9,457,
+The games have two seats, alternating moves and at most ``MAX_STATES`` histories (leduc_poker has 9,457,
 kuhn_poker 58; tic_tac_toe has 549,946 and is refused).
 """
 
@@ -27,7 +27,7 @@ Policy = Callable[[Sequence[str], Sequence[Sequence[int]]], Sequence[NDArray[np.
 """(texts, legal) to one float64 array of probabilities per text, aligned with its legal actions."""
 
 TOLERANCE = 1e-6
-"""How far from 1 the sum of a policy's probabilities may be."""
+"""The largest distance from 1 of the sum of a policy's probabilities."""
 
 _Tabular = dict[str, list[tuple[int, float]]]
 """A policy for OpenSpiel's algorithms: information state to (action, probability) pairs."""
@@ -128,7 +128,7 @@ def evaluate(variant: Variant, policy: Policy, opponent: str = "random", rules: 
     """Returns the policy's exact value against an opponent, the best response's, and its exploitability.
 
     Args:
-        variant: The game; see :func:`find_variant`.
+        variant: The game; see ``find_variant``.
         policy: Called once, with each distinct observation and its legal actions.
         opponent: "random" (uniform over legal actions) or "first" (the lowest legal id).
         rules: Whether the observations begin with the rules.

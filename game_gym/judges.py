@@ -40,7 +40,7 @@ def make_judge(name: str, variant: Variant, opponent: str) -> Judge:
 class ExactJudge:
     """Assumes best play after the move, against a fixed opponent, and nothing known beyond what is seen.
 
-    The value is exact. The games are those of :mod:`game_gym.exact`.
+    The value is exact. The games are those of ``game_gym.exact``.
 
     Args:
         variant: The game.

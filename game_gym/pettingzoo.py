@@ -29,12 +29,12 @@ Step = tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool],
 
 
 def env(**arguments: Any) -> Any:
-    """Returns :class:`GameSpielAEC` behind PettingZoo's check of the order of calls."""
+    """Returns ``GameSpielAEC`` behind PettingZoo's check of the order of calls."""
     return OrderEnforcingWrapper(GameSpielAEC(**arguments))
 
 
 def parallel_env(**arguments: Any) -> GameSpielParallel:
-    """Returns :class:`GameSpielParallel`."""
+    """Returns ``GameSpielParallel``."""
     return GameSpielParallel(**arguments)
 
 
@@ -91,7 +91,7 @@ class GameSpielAEC(_Agents, AECEnv):
 
     Args:
         observation: "text", or "tensor" for OpenSpiel's flat tensor, float32.
-        reward: What each agent is paid at the end: its "score" in [0, 1], or the game's own "returns".
+        reward: Payment of each agent at the end: its "score" in [0, 1], or the game's own "returns".
         **arguments: Those of ``GameSpiel-v0`` (``game``, ``params``, ``task_id``, ``task_ids``, …), without
             ``opponent``, ``reward`` and ``backend``.
 
@@ -107,7 +107,7 @@ class GameSpielAEC(_Agents, AECEnv):
         self._show()
 
     def observe(self, agent: str) -> dict[str, Any]:
-        """Returns what an agent sees."""
+        """Returns an agent's observation."""
         seat = self._seats[agent]
         return {"observation": self.game.observe(seat), "action_mask": self.game.mask(seat)}
 
@@ -138,7 +138,7 @@ class GameSpielParallel(_Agents, ParallelEnv):
     have one action more than the game. An agent's illegal action costs it 0.01; its seat is asked again.
 
     Args:
-        observation: See :class:`GameSpielAEC`.
+        observation: See ``GameSpielAEC``.
         reward: See there.
         **arguments: See there.
 

@@ -49,7 +49,7 @@ def _question_part(block: str) -> str:
 
 
 def render_waiting(variant: Variant, state: State, seat: int, rules: bool = True) -> str:
-    """Returns what ``seat`` sees while another player is to move at ``state``: no legal actions."""
+    """Returns the observation of ``seat`` while another player is to move at ``state``: no legal actions."""
     head = _rules_part(variant) if rules else ""
     return (
         f"{head}Game: {variant.spec.name}\nYou are Player {seat}.\n\nCurrent State:\n"
@@ -93,7 +93,7 @@ def without_choices(text: str, legal: Sequence[int], names: Sequence[str]) -> st
 
 
 def with_choices(text: str, legal: Sequence[int], names: Sequence[str]) -> str:
-    """Returns a text of :func:`without_choices` with these legal actions and what to answer."""
+    """Returns a text of ``without_choices`` with these legal actions and what to answer."""
     return text + _question_part(choice_lines(legal, names))
 
 
@@ -115,7 +115,7 @@ class SeatView:
     Attributes:
         seat: The seat to move.
         state: The ``pyspiel.State``; the backend sets it.
-        asked: The last result of :meth:`legal_actions`, for the check of the opponent's action; None if the
+        asked: The last result of ``legal_actions``, for the check of the opponent's action; None if the
             opponent did not ask. The backend sets it to None before every turn.
     """
 

@@ -42,7 +42,7 @@ def outcome(returns: Sequence[float], seat: int, own_score: float) -> str:
 def forfeit_returns(returns: Sequence[float], seat: int, zero_sum: bool, low: float) -> list[float]:
     """Returns the returns after a seat gave the game up: its own is the least possible one.
 
-    In zero-sum games the other seats share the gain equally. A forfeit is thus never worth more than playing
+    In zero-sum games the other seats share the gain equally. So a forfeit is never worth more than playing
     on, in returns as in score.
     """
     others = len(returns) - 1

@@ -1,4 +1,4 @@
-"""A game as all of its seats see it at once: what multi-agent libraries need."""
+"""A game as all of its seats see it at once, the base of adapters for multi-agent libraries."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Seats:
 
     Args:
         observation: "text", or "tensor" for OpenSpiel's flat tensor, float32.
-        reward: What each seat is paid at the end: its "score" in [0, 1], or the game's own "returns".
+        reward: Payment of each seat at the end: its "score" in [0, 1], or the game's own "returns".
         **arguments: Those of ``GameSpiel-v0``, without ``opponent``, ``reward`` and ``backend``.
 
     Attributes:
         env: The environment that is played, with opponent "open".
         seats: The most seats of any game that may be drawn.
         space: One seat's observation space: a dictionary of ``observation`` and ``action_mask``.
-        rewards: What the last move paid, one per seat.
+        rewards: Payments of the last move, one per seat.
         info: The last info of ``env``.
 
     Raises:
@@ -128,7 +128,7 @@ class Seats:
         return mask
 
     def observe(self, seat: int) -> Any:
-        """Returns what a seat sees now, also when it is not its turn or the game is over."""
+        """Returns a seat's observation, also when it is not its turn or the game is over."""
         local = self.env
         if self._tensor:
             if self.over:

@@ -116,7 +116,7 @@ class Variant:
     def choices(self, state: State, seat: int, legal: Sequence[int]) -> tuple[list[str], str]:
         """Returns the legal actions' names (a new list) and lines, both in the order of ``legal``.
 
-        The lines are those of :func:`choice_lines`.
+        The lines are those of ``choice_lines``.
         """
         if not self.spec.fixed_names:
             listed = [state.action_to_string(seat, action) for action in legal]

@@ -17,13 +17,10 @@ from game_gym.games import DECLARED, TABLE, find_game
 from game_gym.spec import GameSpec, Variant, load_variant
 from game_gym.upstream_texts import with_upstream_texts
 from task_gym.errors import ArgumentError, GameError, TaskIdError
-from task_gym.ids import IdRanges, check_task_id
+from task_gym.ids import TASK_LIMIT, IdRanges, check_task_id
 
 CONFIGS = 100_000_000
 """Config ids per game index."""
-
-TASK_LIMIT = 2**62
-"""Task ids are below this, so that any set of them can be drawn from with 64-bit integers."""
 
 
 @dataclass(frozen=True, slots=True)

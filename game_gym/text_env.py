@@ -18,7 +18,7 @@ _UPSTREAM: dict[str, Parser] = {"openenv": first_number, "evaluate": whole_reply
 
 
 class GameSpielTextEnv(GameSpielEnv):
-    """:class:`GameSpielEnv` with a text action: a language model's reply.
+    """``GameSpielEnv`` with a text action: a language model's reply.
 
     A reply that names no legal action is an illegal action.
 
@@ -37,7 +37,7 @@ class GameSpielTextEnv(GameSpielEnv):
             and affinetes' scores agree. With ``seeding="openenv"`` the first run of digits in the reply is
             the action. "last" strips reasoning and takes the last legal id named, else the legal action's
             name that ends last.
-        **arguments: As for :class:`GameSpielEnv`.
+        **arguments: As for ``GameSpielEnv``.
     """
 
     def __init__(self, *positional: Any, parse: str = "upstream", **arguments: Any) -> None:

@@ -35,7 +35,7 @@ DRAWN = tuple(_DRAWN)
 
 
 def has_worlds(game: Game) -> bool:
-    """Returns whether :func:`draw_world` can draw for this game's states."""
+    """Returns whether ``draw_world`` can draw for this game's states."""
     sound = _DRAWN.get(game.get_type().short_name)
     return sound is not None and bool(sound(game))
 
@@ -49,7 +49,7 @@ def draw_world(state: State, seat: int, uniform: Callable[[], float]) -> State:
     same.
 
     Args:
-        state: A state of a game for which :func:`has_worlds` is true, with ``seat`` to move.
+        state: A state of a game for which ``has_worlds`` is true, with ``seat`` to move.
         seat: The seat whose knowledge is kept.
         uniform: Draws from [0, 1).
     """

@@ -90,16 +90,7 @@ def device_of(config: Config) -> torch.device:
 def policy_settings(config: Config) -> dict[str, Any]:
     """Returns ``LLMPolicy``'s keywords, without ``lora_dropout``: see ``agents.models.LoraSettings``."""
     return {
-        "model": ModelSettings(
-            config.model.model_name,
-            config.model.dtype,
-            config.model.random_weights,
-            config.model.reading,
-            config.model.gradient_checkpointing,
-            config.model.use_4bit,
-            config.model.use_8bit,
-            config.model.use_nested_quant,
-        ),
+        "model": ModelSettings(**dataclasses.asdict(config.model)),
         "lora": LoraSettings(config.lora.r, config.lora.lora_alpha, tuple(config.lora.target_modules)),
         "answer": config.env.answer,
         "decode": config.env.decode,

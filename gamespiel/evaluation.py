@@ -77,7 +77,7 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
     if options.greedy and options.agent:
         raise InvalidValueError(f"--greedy is for a checkpoint: {options.agent!r} has no probabilities")
     if options.exact:
-        kind.exact()  # raises where there are no exact values
+        kind.exact()  # raises if there are no exact values
     if config.run.num_threads is not None:
         torch.set_num_threads(config.run.num_threads)
     for notice in env_notices(config.env):
@@ -292,7 +292,7 @@ def measure_agent(config: Config, name: str, count: int, console: Console) -> Ma
 
 def play_agent(config: Config, name: str, count: int, console: Console) -> list[Episode]:
     """Plays ``count`` episodes per seat with a baseline, by name, and returns them."""
-    # Baselines choose where a policy would write; those that reply make their own environment.
+    # Baselines choose, also if a policy would write; those that reply make their own environment.
     kind, env = kind_of(config.env), dataclasses.replace(config.env, decode="choice", think=False)
     copies, shown = partial(make_envs, env), _shown(config, console)
     return kind.play_agent(name, env, count, config.run.seed, copies, shown)

@@ -18,6 +18,7 @@ from rich.console import Console
 
 from game_gym.upstream_texts import VARIABLE
 from gamespiel.config import Config, InvalidValueError, require_built, to_dict
+from gamespiel.endpoints import EPISODE_S
 from gamespiel.endpoints.chat import LOST, Chat, EndpointError, Sampling, Usage, parse_endpoint
 from gamespiel.endpoints.opponent import close_opponents
 from gamespiel.kinds import kind_of
@@ -38,7 +39,7 @@ SOON = 5.0
 
 
 class Player(NamedTuple):
-    """How episodes are played.
+    """The two functions that play episodes and stop them.
 
     Attributes:
         play: Plays one and returns its record.
@@ -139,9 +140,11 @@ def _there(options: EvalOptions, config: Config, chat: Chat) -> Player:
     if not given:
         raise InvalidValueError("--whole_game is for --backend affinetes: a server plays the games")
     given.pop("backend")
-    name = "trace" if env.env_type == "trace" else "game"
-    connection = connect(read_settings(given, name))
-    limit = options.episode_s or (600.0 if name == "trace" else 1800.0)
+    kind = kind_of(env)
+    if kind.served_as is None:
+        raise InvalidValueError(f"--whole_game: no server plays {kind.unit}")
+    connection = connect(read_settings(given, kind.served_as))
+    limit = options.episode_s or EPISODE_S[kind.served_as]
     common: dict[str, Any] = {
         "model": chat.endpoint.model,
         "base_url": chat.endpoint.base_url,
@@ -151,7 +154,7 @@ def _there(options: EvalOptions, config: Config, chat: Chat) -> Player:
     }
     if options.max_new_tokens is not None:
         common["max_tokens"] = options.max_new_tokens
-    if kind_of(env).has_opponents:
+    if kind.has_opponents:
         common["opponent"] = getattr(env, "opponent")  # noqa: B009  (a key of one kind alone)
 
     def play(address: Address) -> dict[str, Any]:
@@ -233,7 +236,7 @@ def _kept(
         resume: Whether what was played before counts. Faults do not: they are played again.
         results: The results' file.
         count: Number of episodes of the evaluation.
-        console: Where it is said.
+        console: The console to print on.
 
     Raises:
         InvalidValueError: there are such episodes, and ``resume`` is not set; or there are none, and it is.
@@ -271,7 +274,7 @@ def _earlier(file: Path, resume: bool, count: int | None, console: Console) -> d
         file: The file, which may not exist.
         resume: Whether what was played before counts.
         count: The number of episodes with which the evaluation is over; None if it has no results.
-        console: Where it is said.
+        console: The console to print on.
     """
     played = _read(file) if file.exists() else {}
     if not resume:

@@ -4,14 +4,12 @@ import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from gamespiel.agents.fields import DECODERS
 from gamespiel.config import Config, EnvConfig, InvalidValueError
 from gamespiel.endpoints import PREFIX, USAGE
 from gamespiel.kinds import KINDS
 from gamespiel.kinds.base import EnvKeys, Kind
 from task_gym.errors import check_choice
-
-DECODERS = ("choice", "text")
-"""The values of ``--decode``."""
 
 _OF_ENDPOINTS = (
     "whole_game", "resume", "concurrency", "temperature", "request_s", "episode_s", "prices",
@@ -81,7 +79,7 @@ class EvalOptions:
 
     @property
     def way(self) -> str:
-        """How values are found, for names of files."""
+        """The way to find values, for names of files."""
         if self.endpoint:
             return "whole-game" if self.whole_game else "evaluate"
         if self.exact:

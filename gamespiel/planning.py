@@ -35,7 +35,7 @@ def show(config: Config, card: str, console: Console | None = None) -> None:
     Args:
         config: The configuration.
         card: The card's memory in GiB, or "" for the one that torch finds, else for ``CARDS``.
-        console: Where to print; the terminal if left out.
+        console: The console to print on; the terminal's if left out.
 
     Raises:
         InvalidValueError: ``card`` is not a number above 0.
@@ -70,7 +70,7 @@ def preset_plans() -> dict[str, Plan]:
 
 
 def load_of(config: Config) -> Load:
-    """Returns what a configuration's training puts into memory, on a GPU unless it names the CPU.
+    """Returns the memory load of a configuration's training, on a GPU unless it names the CPU.
 
     Raises:
         ModelError: the model's architecture is not known on this machine.

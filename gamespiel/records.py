@@ -84,7 +84,7 @@ def _record(
 
 
 def _probabilities(turns: Sequence[Turn], policy: LLMPolicy | None) -> list[list[float] | None]:
-    """Returns the probability of each legal action per turn, or None where replies were written."""
+    """Returns the probability of each legal action per turn, or None if replies were written."""
     if policy is None or any(turn.reply is not None for turn in turns):
         return [None] * len(turns)
     found: list[list[float] | None] = []

@@ -1,4 +1,4 @@
-"""How commands are written in messages, and the configuration's part of the help texts."""
+"""The commands as messages write them, and the configuration's part of the help texts."""
 
 import json
 import sys

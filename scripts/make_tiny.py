@@ -127,7 +127,7 @@ class Row:
     Attributes:
         prompt: Tokens of the prompt or of the episode.
         asked: Before this position, a random share of the positions counts in the loss.
-        close: From this position on, all count. Between the two none does: no empty answer shall be learned.
+        close: From this position on, all count. Between the two none does: empty answers are not learned.
         answer: Tokens of the answer.
         chances: For each token of the answer, the probabilities of the tokens that may follow those before
             it, over all legal answers, which are equally likely.

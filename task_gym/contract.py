@@ -17,7 +17,7 @@ STRIKES = 3
 """Illegal actions in a row that give an episode up."""
 
 ON_ILLEGAL = ("penalize", "forfeit", "raise")
-"""The rules for an illegal action; see :class:`Strikes`."""
+"""The rules for an illegal action; see ``Strikes``."""
 
 CLOSING = "Your choice (action ID only):"
 """The last line of an observation that asks for an action's number."""

@@ -39,7 +39,7 @@ class Tasks(Protocol):
 class TaskEnv(LazyGeneratorEnv[str, Any]):
     """An environment whose episodes follow from an address and the actions given.
 
-    The address is (task id, seed, ...). :meth:`_read_options` returns the rest. A copy carries
+    The address is (task id, seed, ...). ``_read_options`` returns the rest. A copy carries
     the constructor's arguments, the address and the actions, and plays the episode again.
 
     A subclass defines the methods below that raise NotImplementedError, appends every action to ``_given``,

@@ -12,6 +12,9 @@ import numpy as np
 from task_gym.checks import check_whole
 from task_gym.errors import TaskIdError
 
+TASK_LIMIT = 2**62
+"""Task ids are below this, so that any set of them can be drawn from with 64-bit integers."""
+
 
 def check_task_id(task_id: Any, limit: int) -> int:
     """Returns ``task_id`` as an int, or raises TaskIdError unless it is in 0 … limit - 1."""

@@ -2,7 +2,7 @@
 
 An opponent plays one seat. It is built once for a game and a seat, and restarted with a seed at the start
 of every episode. Its moves follow from that seed and from what it is shown, so that an episode can be played
-again. A new opponent is one file that ends in :func:`register_opponent`.
+again. A new opponent is one file that ends in ``register_opponent``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SELF = "self"
 """The name, in a trainer, of the policy itself; its environments have opponent "open"."""
 
 ILLEGAL_RULES = ("raise", "forfeit", "random")
-"""The rules for an opponent's illegal action; see :class:`Entry`."""
+"""The rules for an opponent's illegal action; see ``Entry``."""
 
 
 class SeatView(Protocol):
@@ -83,16 +83,16 @@ class Entry:
 
     Attributes:
         name: The word before the first ":".
-        factory: Builds it for a seat; raises :class:`OpponentError` for a game or argument it cannot take.
-        usage: How it is written, for error messages, as "mcts[:SIMS[xROLLOUTS]]".
+        factory: Builds it for a seat; raises ``OpponentError`` for a game or argument it cannot take.
+        usage: Its name in error messages, as "mcts[:SIMS[xROLLOUTS]]".
         takes_argument: Whether something may follow a ":".
         why_not_replayable: "" if restarting with the same seed plays the same moves again; otherwise the
             reason, with which pickling in mid-game fails.
         stand_in: (game, argument) to the name of the opponent that plays in this one's place in that game, ""
-            if it plays itself; raises :class:`OpponentError` for an argument it cannot read. None if it plays
+            if it plays itself; raises ``OpponentError`` for an argument it cannot read. None if it plays
             itself in every game.
         illegal: The rule for an illegal action, and for an answer that is not a whole number. "raise":
-            an :class:`OpponentActionError` ends the episode. "forfeit": the opponent's seat gives the game
+            an ``OpponentActionError`` ends the episode. "forfeit": the opponent's seat gives the game
             up. "random": a legal action is drawn in its place, each equally often; the seed and the seat
             decide which. Under "forfeit" and "random" ``info["opponent_illegal"]`` counts them per episode.
         waits: Whether it waits for a server, so that threads can overlap the moves of several episodes.
@@ -125,7 +125,7 @@ def register_opponent(
     """Adds an opponent. The same factory may be registered again, with other settings.
 
     Every action of an opponent is checked. With the default ``illegal="raise"``, an illegal action raises an
-    :class:`OpponentActionError` out of ``reset`` or ``step``. The episode is then over; the next ``reset``
+    ``OpponentActionError`` out of ``reset`` or ``step``. The episode is then over; the next ``reset``
     starts a clean one. An opponent that can be wrong, such as a language model, needs a rule that goes on::
 
         register_opponent("policy", Policy, usage="policy:PATH", takes_argument=True, illegal="random")
@@ -133,12 +133,12 @@ def register_opponent(
     Args:
         name: The word before the first ":".
         factory: Builds the opponent for a seat.
-        usage: How it is written, for error messages; None for ``name``.
+        usage: Its name in error messages; None for ``name``.
         takes_argument: Whether something may follow a ":".
-        why_not_replayable: See :class:`Entry`.
-        stand_in: See :class:`Entry`.
-        illegal: "raise", "forfeit" or "random"; see :class:`Entry`.
-        waits: See :class:`Entry`.
+        why_not_replayable: See ``Entry``.
+        stand_in: See ``Entry``.
+        illegal: "raise", "forfeit" or "random"; see ``Entry``.
+        waits: See ``Entry``.
 
     Raises:
         OpponentError: the name is taken or not a word, or there is no such rule.

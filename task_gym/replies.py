@@ -50,7 +50,7 @@ def strip_reasoning(reply: str) -> str:
 
 
 def cut_reasoning(reply: str) -> str:
-    """Returns the same as :func:`strip_reasoning`, with the white space at its ends."""
+    """Returns the same as ``strip_reasoning``, with the white space at its ends."""
     for tag in _TAGS:
         reply = _without_blocks(reply, tag)
     return _after_closing(reply)
@@ -61,7 +61,7 @@ def visible(reply: str) -> str:
 
     ``<think>`` blocks are removed, then ``<thinking>`` blocks, in capitals or not. If a closing tag is left,
     only the text after the last one counts; one in capitals is text. Reasoning that was never closed is cut
-    off: its reply was cut before the answer. Of three or more line ends in a row, two are left.
+    off: its reply was cut before the answer. Three or more line ends in a row become two.
     """
     for tag in _ANY_CASE:
         reply = _without_blocks(reply, tag)
@@ -112,7 +112,7 @@ def _fewer_lines(match: re.Match[str]) -> str:
 
 
 def first_number(reply: str, legal: Sequence[int], names: Sequence[str]) -> int | None:
-    """Upstream's reset/step rule: the first run of digits in the reply is the action, if legal.
+    """Returns the action by upstream's reset/step rule: the first run of digits in the reply, if legal.
 
     The run may be part of a name or of the reasoning: "my move is x(1,1)" is action 1.
     """
@@ -121,12 +121,12 @@ def first_number(reply: str, legal: Sequence[int], names: Sequence[str]) -> int 
 
 
 def whole_reply(reply: str, legal: Sequence[int], names: Sequence[str]) -> int | None:
-    """Upstream's evaluate rule, for the part of the reply that is :func:`visible`.
+    """Returns the action by upstream's evaluate rule, from the part of the reply that is ``visible``.
 
     If it is one number, that number is the action, legal or not. Otherwise it is the first action, in legal
     order, whose id is in the reply as a whole word. If there is none, it is the first action whose name is in
-    the reply. Names match with case ignored, and also with everything but letters and digits removed. Of
-    names that are the same then, as chess has them ("bxc3" and "Bxc3"), the last one's action is chosen.
+    the reply. Names match with case ignored, and also with everything but letters and digits removed. If
+    names are the same then, as chess has them ("bxc3" and "Bxc3"), the last one's action is chosen.
     """
     reply = visible(reply)
     if _DIGITS.fullmatch(reply):

@@ -1,7 +1,7 @@
 """Seeds, a portable shuffle, and a reseedable copy of NumPy's legacy random stream.
 
 affinetes draws with ``numpy.random.RandomState``. Building one takes about 90 µs, reseeding one 4 µs, and
-``choice`` spends most of its time on converting its argument. :class:`Stream` draws what ``choice`` would
+``choice`` spends most of its time on converting its argument. ``Stream`` draws what ``choice`` would
 draw, from the same generator in the same order, several times faster.
 
 Source: ``legacy`` parts of numpy/random/mtrand.pyx and src/distributions/distributions.c (masked rejection).
@@ -28,7 +28,7 @@ def shuffled(items: Sequence[T], below: Callable[[int], int], count: int | None 
     Args:
         items: Not changed.
         below: Returns a whole number drawn uniformly from 0 … n - 1.
-        count: How many items to return; None for all.
+        count: The number of items to return; None for all.
     """
     left = list(items)
     return [left.pop(below(len(left))) for _ in range(len(left) if count is None else count)]

@@ -84,7 +84,7 @@ class UnicodeText(Text):
 
     @property
     def character_list(self) -> Any:
-        """Every character, at the position that :meth:`character_index` gives."""
+        """Every character, at the position that ``character_index`` gives."""
         return _CharacterList()
 
     def character_index(self, char: str) -> np.int32:

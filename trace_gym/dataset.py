@@ -19,7 +19,7 @@ class TraceDataset(QuestionDataset):
     Args:
         size: Number of entries.
         seed: The first seed.
-        scoring: "affine", "exact" or "lines": what :meth:`score_answer` returns.
+        scoring: "affine", "exact" or "lines": what ``score_answer`` returns.
         **arguments: Those of ``CodeTrace-v0`` that choose programs, such as ``level`` and ``family``.
 
     Raises:

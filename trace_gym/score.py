@@ -14,7 +14,7 @@ inside the first fence counts.
   the reply's k-th line with that tag. ``lines`` is 1 exactly when ``exact`` is 1.
 
 If the truth is empty, ``exact`` and ``lines`` are 0 for every reply. Admission leaves out programs without
-output; see :func:`is_scorable`.
+output; see ``is_scorable``.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ def line_is_right(line: str, reply: str) -> bool:
 
 
 def clean_line(reply: str) -> str:
-    """Returns the answer in a reply for one line, as :func:`clean` does, with the line's white space."""
+    """Returns the answer in a reply for one line, as ``clean`` does, with the line's white space."""
     return _said(reply).strip("\r\n")
 
 
 def _said(reply: str) -> str:
-    """Returns the same as :func:`clean`, but not stripped: an output may begin with white space."""
+    """Returns the same as ``clean``, but not stripped: an output may begin with white space."""
     reply = cut_reasoning(reply)
     # If the first fence has no line end or no closing fence after it, no later fence has one either.
     fence = reply.find(_FENCE)

@@ -40,7 +40,7 @@ def compiles(code: str) -> bool:
 
 @contextmanager
 def too_deep_is_an_error() -> Iterator[None]:
-    """Raises :class:`ProgramError` if the program in hand is nested too deeply."""
+    """Raises ``ProgramError`` if the program in hand is nested too deeply."""
     try:
         yield
     except (RecursionError, MemoryError) as error:

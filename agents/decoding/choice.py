@@ -26,9 +26,8 @@ from gamespiel.agents.decoding.index import Index, spans
 from gamespiel.agents.decoding.trie import ActionTrie, Choice
 from gamespiel.agents.engines import Engine
 from gamespiel.agents.plan import LOGITS_LEARNED_FROM
+from gamespiel.agents.tokens import Tokens
 from task_gym.errors import TaskGymError
-
-Tokens = tuple[int, ...]
 
 
 class AmbiguousNamesError(TaskGymError, ValueError):
@@ -390,7 +389,7 @@ class ChoiceDecoder:
     ) -> tuple[Tensor, Tensor]:
         """Returns hidden states of the reads, and of the anchors, reading each place once.
 
-        With ``where``, int64 (n,), the latter are those of anchor ``where[i]`` for each turn i.
+        With ``where``, int64 (n,), turn i gets the hidden state of anchor ``where[i]``.
         """
         places = Index[tuple[int, int]]()
         own = np.array([places((read.sequence, read.position)) for read in reads], dtype=np.int64)

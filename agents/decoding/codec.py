@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
+from gamespiel.agents.tokens import Tokens
 from task_gym.errors import TaskGymError
 
 ANSWERS_CACHED = 65_536
@@ -31,8 +32,6 @@ SAME_DAY = (
 
 MARKS = [chr(code) for code in range(0xFDD0, 0xFDF0)]
 """Noncharacters of Unicode, which no text needs."""
-
-Tokens = tuple[int, ...]
 
 
 class TokenBoundaryError(TaskGymError):
@@ -237,7 +236,7 @@ class ChatCodec:
         return int(self.tokenizer.eos_token_id)
 
     def _find_ending(self) -> str:
-        """Returns what every prompt ends with."""
+        """Returns the end that all prompts have."""
         _, found, ending = self._probe_text.rpartition(QUESTION)
         if not found or not ending:
             raise ChatTemplateError(
@@ -276,7 +275,7 @@ class ChatCodec:
             )
 
     def _instead(self) -> str:
-        """Returns what works where a tokenizer merges."""
+        """Returns the advice for tokenizers that merge."""
         other = "name" if self.numbers else "id"
         return f"use a tokenizer that splits digits and at line ends (Qwen, SmolLM), or env.answer: {other}"
 

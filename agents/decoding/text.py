@@ -22,10 +22,8 @@ from gamespiel.agents.decoding.codec import ChatCodec
 from gamespiel.agents.decoding.drawing import NotFiniteError, Uniforms, inverse_cdf
 from gamespiel.agents.decoding.index import Index
 from gamespiel.agents.engines import Engine
-
-Tokens = tuple[int, ...]
-
-MAX_NEW_TOKENS = 256
+from gamespiel.agents.hyperparameters import Hyperparameters
+from gamespiel.agents.tokens import Tokens
 
 LOGITS_AT_ONCE = 2**24
 """Logits made together, 64 MB in float32. Sampling or a backward pass takes several times as much."""
@@ -66,8 +64,8 @@ class TextEvaluation:
 
     Attributes:
         log_probs: One per token of all replies, in order, float32 (k,).
-        entropy: Of the distribution that each token was drawn from, over the whole vocabulary, in nats,
-            float32 (k,).
+        entropy: Entropy, in nats, of the distribution over the whole vocabulary that each token was drawn
+            from, float32 (k,).
         hidden: Hidden states of the last prompt tokens, (n, hidden_size).
         turns: The reply of each token, ascending, int64 (k,).
         nodes: Hidden states that predict tokens, one per distinct state, (m, hidden_size).
@@ -142,7 +140,7 @@ class TextDecoder:
         codec: ChatCodec,
         engine: Engine,
         *,
-        max_new_tokens: int = MAX_NEW_TOKENS,
+        max_new_tokens: int = Hyperparameters.max_new_tokens,
         temperature: float = 1.0,
     ) -> None:
         if max_new_tokens < 1:

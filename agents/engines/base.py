@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -13,11 +14,9 @@ from torch.nn.functional import linear
 from torch.utils.checkpoint import checkpoint
 from transformers.modeling_layers import GradientCheckpointingLayer
 
+from gamespiel.agents.hyperparameters import Hyperparameters
+from gamespiel.agents.tokens import Tokens
 from task_gym.errors import TaskGymError
-
-Tokens = tuple[int, ...]
-
-TOKENS_PER_FORWARD = 16_384
 
 PLAIN = frozenset({
     "arcee", "cohere", "cohere2", "ernie4_5", "exaone4", "gemma", "gemma3_text", "glm", "glm4",
@@ -109,13 +108,13 @@ class Engine(Protocol):
         """
 
     def room(self, prefix: Any) -> int:
-        """Returns the most rows that ``grow`` may make of a prefix within the budget, at least 1.
+        """Returns the most rows that ``grow`` may add to a prefix within the budget, at least 1.
 
         Here the budget is of the tokens whose keys and values are kept.
         """
 
 
-class Model:
+class Model(ABC):
     """The parts of an engine that do not depend on how it lays out sequences.
 
     Args:
@@ -130,7 +129,7 @@ class Model:
     def __init__(
         self, model: Any, tokens_per_forward: int | None = None, *, gradient_checkpointing: bool = False
     ) -> None:
-        tokens = TOKENS_PER_FORWARD if tokens_per_forward is None else tokens_per_forward
+        tokens = Hyperparameters.tokens_per_forward if tokens_per_forward is None else tokens_per_forward
         if tokens < 1:
             raise ValueError(f"tokens_per_forward must be at least 1, got {tokens}")
         self.model = model
@@ -160,6 +159,29 @@ class Model:
         finally:
             for layer in self._checkpointed:
                 layer.training = False
+
+    @abstractmethod
+    def chunks(self, sequences: Sequence[Tokens], budget: int | None = None) -> Iterator[list[int]]:
+        """Yields the indices of the sequences that one forward reads, within the budget."""
+
+    @abstractmethod
+    def _read(self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]) -> Tensor:
+        """Does as ``read``, in one forward."""
+
+    def read(self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]) -> Tensor:
+        wanted: dict[int, list[int]] = {}
+        for k, row in enumerate(rows):
+            wanted.setdefault(row, []).append(k)
+        order: list[int] = []
+        parts: list[Tensor] = []
+        for chunk in self.chunks(sequences):
+            local = [(i, k) for i, row in enumerate(chunk) for k in wanted.get(row, ())]
+            own = [i for i, _ in local], [positions[k] for _, k in local]
+            parts.append(self._read([sequences[row] for row in chunk], *own))
+            order.extend(k for _, k in local)
+        inverse = torch.empty(len(order), dtype=torch.long)
+        inverse[torch.tensor(order, dtype=torch.long)] = torch.arange(len(order))
+        return torch.cat(parts).index_select(0, inverse.to(self.device))
 
     @property
     def device(self) -> torch.device:
@@ -231,7 +253,7 @@ def is_plain(decoder: Any) -> bool:
 
 
 def other_family(decoder: Any) -> str:
-    """Returns what is unusual about a decoder that is not plain, for messages."""
+    """Returns, for messages, that a decoder's family is none of the plain ones."""
     return f"the family {decoder.config.model_type!r} is none of {', '.join(sorted(PLAIN))}"
 
 

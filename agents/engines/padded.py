@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
-from gamespiel.agents.engines.base import Model, Tokens
+from gamespiel.agents.engines.base import Model
+from gamespiel.agents.tokens import Tokens
 
 
 class PaddedEngine(Model):
@@ -29,24 +30,13 @@ class PaddedEngine(Model):
         slides = "sliding_attention" in (getattr(config, "layer_types", None) or ("sliding_attention",))
         self._window: int | None = getattr(config, "sliding_window", None) if slides else None
 
-    def read(self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]) -> Tensor:
-        wanted: dict[int, list[int]] = {}
-        for k, row in enumerate(rows):
-            wanted.setdefault(row, []).append(k)
-        order: list[int] = []
-        parts: list[Tensor] = []
-        for chunk in self.chunks(sequences):
-            ids = self._padded([sequences[row] for row in chunk])
-            with self._recomputing():
-                states = self.decoder(input_ids=ids, use_cache=False).last_hidden_state
-            local = [(i, k) for i, row in enumerate(chunk) for k in wanted.get(row, ())]
-            at_row = torch.tensor([i for i, _ in local], device=states.device)
-            at_position = torch.tensor([positions[k] for _, k in local], device=states.device)
-            parts.append(states[at_row, at_position])
-            order.extend(k for _, k in local)
-        inverse = torch.empty(len(order), dtype=torch.long)
-        inverse[torch.tensor(order)] = torch.arange(len(order))
-        return torch.cat(parts)[inverse.to(parts[0].device)]
+    def _read(self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]) -> Tensor:
+        ids = self._padded(sequences)
+        with self._recomputing():
+            states: Tensor = self.decoder(input_ids=ids, use_cache=False).last_hidden_state
+        at_row = torch.tensor(rows, device=states.device)
+        at_position = torch.tensor(positions, device=states.device)
+        return states[at_row, at_position]
 
     def chunks(self, sequences: Sequence[Tokens], budget: int | None = None) -> Iterator[list[int]]:
         """Yields indices of sequences of similar length; the budget counts padding."""

@@ -1,7 +1,7 @@
 """The engine that reads what sequences share once: their tokens are one row, attended to as a tree.
 
 Long beginnings (system text, rules, seat) are common to the prompts of a batch. In a forward of this engine
-each distinct beginning stands once, at every level of sharing, with gradients too: the gradient of a shared
+each distinct beginning is read once, at every level of sharing, with gradients too. The gradient of a shared
 token is the sum over the sequences that continue it. Linear layers see no padding. Sequences with little in
 common are read alone.
 
@@ -27,7 +27,6 @@ from gamespiel.agents.engines.base import (
 from gamespiel.agents.engines.padded import PaddedEngine
 from gamespiel.agents.engines.token_tree import (
     Indices,
-    Tokens,
     TokenTree,
     continued_tiles,
     groups,
@@ -36,9 +35,10 @@ from gamespiel.agents.engines.token_tree import (
     tiles,
 )
 from gamespiel.agents.engines.tree_attention import NAME, KeysValues, Layout, Written, register
+from gamespiel.agents.tokens import Tokens
 
 TILE = 128
-"""Tokens of the smallest tile. Small ones gather keys often; large ones attend to keys in vain."""
+"""Tokens of the smallest tile. Small ones gather keys often; large ones attend to keys that they mask."""
 
 GATHERED = 4
 """The most keys that a row's tiles gather, per token of the row: autograd keeps them, in every layer."""
@@ -84,28 +84,13 @@ class SharedEngine(Model):
     def chunks(self, sequences: Sequence[Tokens], budget: int | None = None) -> Iterator[list[int]]:
         return groups(sequences, self.tokens_per_forward if budget is None else budget)
 
-    def read(self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]) -> Tensor:
-        wanted: dict[int, list[int]] = {}
-        for k, row in enumerate(rows):
-            wanted.setdefault(row, []).append(k)
-        order: list[int] = []
-        parts: list[Tensor] = []
-        for chunk in self.chunks(sequences):
-            together = [sequences[row] for row in chunk]
-            tree = TokenTree.of(together)
-            local = [(i, k) for i, row in enumerate(chunk) for k in wanted.get(row, ())]
-            if len(tree.tokens) > WORTH * sum(map(len, together)):
-                parts.append(
-                    self._alone.read(together, [i for i, _ in local], [positions[k] for _, k in local])
-                )
-                self.tokens_read += sum(map(len, together))
-            else:
-                at = np.array([tree.paths[i][positions[k]] for i, k in local], dtype=np.int64)
-                parts.append(self._states(tree).index_select(0, self._tensor(at)))
-            order.extend(k for _, k in local)
-        inverse = np.empty(len(order), dtype=np.int64)
-        inverse[order] = np.arange(len(order))
-        return torch.cat(parts).index_select(0, self._tensor(inverse))
+    def _read(self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]) -> Tensor:
+        tree = TokenTree.of(sequences)
+        if len(tree.tokens) > WORTH * sum(map(len, sequences)):
+            self.tokens_read += sum(map(len, sequences))
+            return self._alone.read(sequences, rows, positions)
+        at = [tree.paths[row][position] for row, position in zip(rows, positions, strict=True)]
+        return self._states(tree).index_select(0, self._tensor(np.array(at, dtype=np.int64)))
 
     @torch.no_grad()
     def prefill(self, prompts: Sequence[Tokens], *, cache: bool) -> tuple[Tensor, TreePrefix | None]:
@@ -191,7 +176,7 @@ class TreePrefix:
     Attributes:
         tree: The prompts.
         stored: Keys and values of the prompts' tokens, by layer.
-        paths: Per text, where its prompt's tokens stand in the tree.
+        paths: Per text, positions of its prompt's tokens in the tree.
         written: Keys and values of the tokens that the texts have after their prompts.
         layout: The texts' next tokens in tiles, if they were laid out before.
     """

@@ -1,4 +1,4 @@
-"""The layout of token sequences that share beginnings: one row, in which each shared token stands once.
+"""The layout of token sequences that share beginnings: one row, in which each shared token is written once.
 
 The sequences' trie is written depth first. A token's descendants then follow it without a gap, so one number
 per token, the end of its subtree, says who may attend to it: token i attends to token j if j <= i < end[j].
@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-Tokens = tuple[int, ...]
+from gamespiel.agents.tokens import Tokens
+
 Indices = npt.NDArray[np.int64]
 
 
@@ -27,7 +28,7 @@ class TokenTree:
         tokens: int64 (n,).
         depths: Each token's position in its sequences, int64 (n,).
         ends: End of each token's subtree in the row, exclusive, int64 (n,).
-        paths: Per sequence, where its tokens stand in the row, int64 (its length,).
+        paths: Per sequence, positions of its tokens in the row, int64 (its length,).
     """
 
     tokens: Indices
@@ -37,7 +38,7 @@ class TokenTree:
 
     @classmethod
     def of(cls, sequences: Sequence[Tokens]) -> TokenTree:
-        """Returns the tree of non-empty sequences; those given twice stand once."""
+        """Returns the tree of non-empty sequences; those given twice are in it once."""
         rows = [np.array(sequence, dtype=np.int64) for sequence in sequences]
         size = sum(map(len, rows))
         tokens, depths, ends = (np.empty(size, dtype=np.int64) for _ in range(3))
@@ -145,7 +146,7 @@ def continued_tiles(
 ) -> list[Tiles]:
     """Returns rows of new tokens in tiles: ``counts[i]`` tokens continue ``paths[i]``, a path of the tree.
 
-    New tokens stand behind the stored ones, row by row.
+    New tokens follow the stored ones, row by row.
     """
     made, first = [], np.concatenate([[0], np.cumsum(counts)])
     row_of = np.repeat(np.arange(len(counts)), counts)

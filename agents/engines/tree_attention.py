@@ -83,7 +83,7 @@ class Layout:
 
     Attributes:
         parts: The row's tiles.
-        back: Where each token of the row stands among the tiles' queries, int64 (n,).
+        back: Position of each token of the row among the tiles' queries, int64 (n,).
         stored: Keys and values of the tokens before the row, by layer.
         kept: Takes the row's keys and values by layer, if it is not None.
         written: If it is not None, the row's tokens are one of each text, at the places of ``queries``. They

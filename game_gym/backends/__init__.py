@@ -1,4 +1,4 @@
-"""The backends that play games, one per file; the environment sees only :mod:`game_gym.backends.base`."""
+"""The backends that play games, one per file; the environment sees only ``game_gym.backends.base``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def make_backend(
     rules: bool,
     server: Mapping[str, Any] = MappingProxyType({}),
 ) -> Backend:
-    """Returns a new backend of this name; see :class:`LocalBackend` for the other arguments.
+    """Returns a new backend of this name; see ``LocalBackend`` for the other arguments.
 
     Args:
         name: "local" or "affinetes".

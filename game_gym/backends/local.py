@@ -211,7 +211,7 @@ class LocalBackend:
         return self._replacement(seat, f"action {whole} was given", legal)
 
     def _replacement(self, seat: int, given: str, legal: list[int]) -> int | None:
-        """Returns what the opponent's rule puts in place of an illegal action; see :meth:`_checked`."""
+        """Returns what the opponent's rule puts in place of an illegal action; see ``_checked``."""
         match = self._match
         if self._illegal is None:
             who = f"opponent {match.opponent!r} in {match.variant.spec.name!r}, seat {seat}"

@@ -93,7 +93,7 @@ DECLARED: dict[str, GameSpec] = {
 }
 """Every declaration by OpenSpiel name.
 
-``game=`` names games outside the table; :func:`register_game` adds more.
+``game=`` names games outside the table; ``register_game`` adds more.
 """
 
 

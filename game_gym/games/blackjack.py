@@ -45,7 +45,7 @@ def _words(information: str) -> str:
 
 
 def count(cards: list[int]) -> tuple[int, bool]:
-    """Returns what a hand counts, and whether one of its aces counts 11."""
+    """Returns the value of a hand, and whether one of its aces counts 11."""
     least = sum(min(number % 13 + 1, 10) for number in cards)
     soft = least <= 11 and any(number % 13 == 0 for number in cards)
     return least + 10 * soft, soft

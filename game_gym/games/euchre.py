@@ -69,22 +69,22 @@ def describe(state: State, seat: int) -> str:
     OpenSpiel's string leaves out three things that the seat has seen, and that are shown here: a suit named
     by the first bidder of round 2, which defenders declined to play alone, and the dealer's own discard.
     """
-    told = _read(state)
+    public = _read(state)
     asked = state.get_game().get_parameters()["allow_lone_defender"]
-    done = [trick for trick in told.tricks if len(trick) == _hands_in_play(told)]
-    current = told.tricks[-1] if len(done) < len(told.tricks) else []
-    takers = [_taker(trick, told.trump) for trick in done]
+    done = [trick for trick in public.tricks if len(trick) == _hands_in_play(public)]
+    current = public.tricks[-1] if len(done) < len(public.tricks) else []
+    takers = [_taker(trick, public.trump) for trick in done]
     ours = sum(taker % 2 == seat % 2 for taker in takers)
     lines = [
         f"Your partner: P{(seat + 2) % 4}",
-        f"Dealer: {name_seat(told.dealer, seat)}",
-        f"Upcard: {told.upcard}",
-        f"Bids: {tell_plays(told.bids, seat)}",
-        f"Trump: {'none yet' if told.trump is None else _NAMES[told.trump]}",
-        f"{'Alone (maker, then defenders)' if asked else 'Alone'}: {tell_plays(told.alone, seat)}",
+        f"Dealer: {name_seat(public.dealer, seat)}",
+        f"Upcard: {public.upcard}",
+        f"Bids: {tell_plays(public.bids, seat)}",
+        f"Trump: {'none yet' if public.trump is None else _NAMES[public.trump]}",
+        f"{'Alone (maker, then defenders)' if asked else 'Alone'}: {tell_plays(public.alone, seat)}",
     ]
-    if seat == told.dealer:
-        lines.append(f"You discarded: {told.discard or 'none'}")
+    if seat == public.dealer:
+        lines.append(f"You discarded: {public.discard or 'none'}")
     lines += [
         f"Your hand: {' '.join(_hand(state, seat))}",
         *tell_tricks(done, takers, seat),
@@ -97,26 +97,26 @@ def describe(state: State, seat: int) -> str:
 def _read(state: State) -> _Public:
     """Reads the moves after the deal; of the deal itself, the dealer and the upcard only."""
     moves = [(move.player, move.action) for move in state.full_history()]
-    told = _Public(dealer=moves[0][1], upcard=_card(moves[_UPCARD][1]))
+    public = _Public(dealer=moves[0][1], upcard=_card(moves[_UPCARD][1]))
     for player, action in moves[_UPCARD + 1 :]:
         if action == _PASS:
-            told.bids.append((player, "pass"))
+            public.bids.append((player, "pass"))
         elif action >= _ALONE:
-            told.alone.append((player, "yes" if action == _ALONE else "no"))
+            public.alone.append((player, "yes" if action == _ALONE else "no"))
         elif action >= _FIRST_SUIT:
-            told.trump = _SUITS[action - _FIRST_SUIT]
-            told.bids.append((player, _NAMES[told.trump]))
-        elif len(told.bids) <= 4 and told.discard is None:
-            told.discard = _card(action)
+            public.trump = _SUITS[action - _FIRST_SUIT]
+            public.bids.append((player, _NAMES[public.trump]))
+        elif len(public.bids) <= 4 and public.discard is None:
+            public.discard = _card(action)
         else:
-            if not told.tricks or len(told.tricks[-1]) == _hands_in_play(told):
-                told.tricks.append([])
-            told.tricks[-1].append((player, _card(action)))
-    return told
+            if not public.tricks or len(public.tricks[-1]) == _hands_in_play(public):
+                public.tricks.append([])
+            public.tricks[-1].append((player, _card(action)))
+    return public
 
 
-def _hands_in_play(told: _Public) -> int:
-    return 4 - sum(answer == "yes" for _, answer in told.alone)
+def _hands_in_play(public: _Public) -> int:
+    return 4 - sum(answer == "yes" for _, answer in public.alone)
 
 
 def _card(card: int) -> str:

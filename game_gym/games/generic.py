@@ -50,7 +50,7 @@ def generic_spec(name: str) -> GameSpec:
 
 def _rules_of(name: str, specification: Params) -> Callable[[Params], str]:
     def rules(params: Params) -> str:
-        """Returns what OpenSpiel states of any game: players, moves, chance, information and payment."""
+        """Returns OpenSpiel's facts about any game: players, moves, chance, information and payment."""
         known = {key: value for key, value in params.items() if key in specification}
         game = load_quietly(name, known)
         kind = game.get_type()

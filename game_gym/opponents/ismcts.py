@@ -37,7 +37,7 @@ class IsmctsOpponent:
 
     Its limits: it ignores what the others' moves say about their cards, assumes that they search as it does,
     and does not bluff on purpose. With hidden cards it settles on one move, even if a mixture is best. It
-    needs games for which OpenSpiel draws worlds soundly (:mod:`game_gym.worlds`), and takes a few times as
+    needs games for which OpenSpiel draws worlds soundly (``game_gym.worlds``), and takes a few times as
     long as ``mcts`` with the same budget. In bridge a world takes a good part of a second, because every deal
     is solved: give it a small budget there.
     """
@@ -78,8 +78,8 @@ class _Arm:
     """A move at a node.
 
     Attributes:
-        visits: How often it was chosen.
-        offered: How often it could have been chosen.
+        visits: Times that it was chosen.
+        offered: Times that it could have been chosen.
         total: The sum of the returns to its player.
     """
 

@@ -64,7 +64,7 @@ def parse_budget(argument: str, name: str) -> Budget | None:
 
 
 def random_where_simultaneous(name: str) -> Callable[[Game, str], str]:
-    """Returns a search's stand-in: "random" in games of simultaneous moves, as upstream does."""
+    """Returns a search's stand-in: "random" in games of simultaneous moves, as upstream plays them."""
 
     def stand_in(game: Game, argument: str) -> str:
         parse_budget(argument, name)  # an unreadable argument is an error in every game

@@ -1,4 +1,4 @@
-"""Wrappers for games, each with one effect. Wrappers for any task are in :mod:`task_gym.wrappers`."""
+"""Wrappers for games, each with one effect. Wrappers for any task are in ``task_gym.wrappers``."""
 
 from game_gym.wrappers.hide_legal import HideLegalActions
 from game_gym.wrappers.mixed_opponents import MixedOpponents

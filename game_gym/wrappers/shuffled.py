@@ -38,7 +38,7 @@ class ShuffledActions(LayoutWrapper):
     environment inside: ask the wrapper, and not ``env.unwrapped``, for masks.
 
     The labels are a permutation of all the ids of the game that is played, drawn from ``info["seed"]``
-    (:func:`shuffled_labels`). It covers all ids, not only the legal ones: a label means one action throughout
+    (``shuffled_labels``). It covers all ids, not only the legal ones: a label means one action throughout
     an episode, and labels say nothing of how many actions are legal. It covers the game's ids, not those of a
     larger action space that games share: an address has the same labels whatever else the environment may
     draw. Ids beyond the game's are never legal and stay as they are.

@@ -53,7 +53,7 @@ def require_built(config: Config) -> Config:
 
 
 def note(key: str) -> str:
-    """Returns what a key's help text has to add: "" unless the key needs a missing engine."""
+    """Returns the addition to a key's help text: "" unless the key needs a missing engine."""
     for row in MISSING:
         if key == row.key:
             return f" (not built yet; works today: {row.today})"

@@ -173,7 +173,7 @@ def _curriculum_notices(config: Config) -> list[str]:
 
 
 def _self_play_notices(config: Config) -> list[str]:
-    """Returns those :func:`notices` that are about self-play and the magnet."""
+    """Returns those ``notices`` that are about self-play and the magnet."""
     unused: dict[str, str] = {}
     if not kind_of(config.env).plays_itself(config.env):
         unused |= dict.fromkeys(POOL_KEYS, "it is for env.opponent: self.")
@@ -191,7 +191,7 @@ def _self_play_notices(config: Config) -> list[str]:
 
 
 def env_notices(env: EnvConfig) -> list[str]:
-    """Returns those :func:`notices` that are about the ``env`` section."""
+    """Returns those ``notices`` that are about the ``env`` section."""
     found = []
     if env.vllm_base_url is not None and not env.use_vllm:
         found.append(f"env.vllm_base_url = {env.vllm_base_url} is not used: env.use_vllm is false.")

@@ -65,7 +65,7 @@ def resolve_layers(
     base: Config | None = None,
     base_name: str = "a given configuration",
 ) -> Resolved:
-    """Does as :func:`resolve`, and also returns the layers in words, where ``base`` is ``base_name``."""
+    """Does as ``resolve``, and also returns the layers in words, ``base_name`` for ``base``."""
     layers = [layer_from_data(to_dict(base), base_name)] if base is not None else []
     if preset is not None:
         layers.append(read_layer(preset_path(preset))._replace(name=f"preset {preset}"))
@@ -90,7 +90,7 @@ def from_dict(data: Any, source: str = "config", *, base: Config | None = None) 
 
 
 def to_dict(config: Config) -> dict[str, dict[str, Any]]:
-    """Returns every key as JSON's plain data; :func:`from_dict` gives an equal configuration back."""
+    """Returns every key as JSON's plain data; ``from_dict`` gives an equal configuration back."""
     data: dict[str, dict[str, Any]] = to_jsonable_python(config)
     return data
 
@@ -101,7 +101,7 @@ def load(path: str | Path) -> Config:
 
 
 def save(config: Config, path: str | Path) -> Path:
-    """Writes every key of ``config`` as JSON or YAML, by the name of the file; :func:`load` reads it back."""
+    """Writes every key of ``config`` as JSON or YAML, by the name of the file; ``load`` reads it back."""
     path = Path(path)
     if _is_json(path):
         text = json.dumps(to_dict(config), indent=2, ensure_ascii=False) + "\n"

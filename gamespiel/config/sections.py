@@ -14,6 +14,7 @@ from gamespiel.agents.fields import STRICT, Count, Index, Many, Share, key
 from gamespiel.agents.hyperparameters import Hyperparameters, SelfPlaySettings
 from gamespiel.kinds import KINDS
 from gamespiel.kinds.base import EnvKeys, Name, Opponents, TaskRange
+from task_gym.samplers.stages import THRESHOLD
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -90,7 +91,8 @@ class CurriculumConfig:
     stages: Many[Stage] = key(
         (),
         "of each stage: name; task_id_range or task_ids (null: those of env), in traces also level and "
-        "family; opponent (null: that of env); threshold (null: 0.70); min_episodes (null: a window)",
+        "family; opponent (null: that of env); "
+        f"threshold (null: {THRESHOLD:.2f}); min_episodes (null: a window)",
     )
     sampler: Literal["stages", "uniform", "learning_progress", "level_replay"] = key(
         "stages", "what draws from the stages: stages, one after the other; the others take them as groups"

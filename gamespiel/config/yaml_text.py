@@ -61,7 +61,7 @@ def read_yaml(text: str) -> Any:
 
 
 def write_yaml(data: Any) -> str:
-    """Returns ``data`` as YAML, with its keys in their order; :func:`read_yaml` gives equal data back."""
+    """Returns ``data`` as YAML, with its keys in their order; ``read_yaml`` gives equal data back."""
     text = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
     assert isinstance(text, str)
     return text

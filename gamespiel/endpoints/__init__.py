@@ -8,3 +8,6 @@ USAGE = "openai:MODEL@URL"
 
 LIMIT = "max_tokens"
 """The setting that may follow an opponent's name, as "openai:MODEL@URL#max_tokens=16"."""
+
+EPISODE_S = {"game": 1800.0, "trace": 600.0}
+"""Seconds that an episode may take in upstream's environments of games and of traces."""

@@ -12,12 +12,13 @@ import game_gym.opponents  # noqa: F401  (registers them)
 from game_gym.backends import LocalBackend, Turn
 from game_gym.spec import State, Variant
 from game_gym.task import Task
+from gamespiel.endpoints import EPISODE_S
 from gamespiel.endpoints.chat import Chat, EndpointError, Message, Usage
 from gamespiel.endpoints.conversation import TRIES, refusal_message, system_message, turn_message
 from task_gym.contract import SUCCESS
 from task_gym.replies import visible, whole_reply
 
-TIMEOUT = 1800.0
+TIMEOUT = EPISODE_S["game"]
 """Seconds that a game may take."""
 
 Reply = Callable[[Sequence[Message]], str]

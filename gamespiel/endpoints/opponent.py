@@ -1,6 +1,6 @@
 """The opponent ``openai:MODEL@URL``: a model behind an OpenAI-compatible endpoint.
 
-Importing this registers it. What it needs is imported when an opponent is made.
+Importing this registers it. Making an opponent imports what it needs.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def chat_with(argument: str, process: int) -> Chat:
     found = _chats.get((argument, process))
     if found is None:
         named, sampling = _read(argument)
-        # Of two threads that come at once, both get the first one's, so that close_opponents closes it.
+        # Two threads that come at once both get the first one's client, so that close_opponents closes it.
         found = _chats.setdefault((argument, process), Chat(parse_endpoint(named), sampling))
     return found
 

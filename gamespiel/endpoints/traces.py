@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from gamespiel.endpoints import EPISODE_S
 from gamespiel.endpoints.chat import Chat, EndpointError, Usage
 from trace_gym.envs.text import CodeTraceEnv
 
-TIMEOUT = 600.0
+TIMEOUT = EPISODE_S["trace"]
 """Seconds that an answer may take."""
 
 

@@ -20,7 +20,7 @@ from typing import (
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PositiveFloat
 from pydantic.dataclasses import dataclass
 
-from gamespiel.agents.fields import LISTED, STRICT, Index, Many, key
+from gamespiel.agents.fields import LISTED, STRICT, Decode, Index, Many, key
 from gamespiel.errors import InvalidValueError
 from task_gym.wrappers import NamedText
 from task_gym.wrappers.base import Info, TurnWrapper
@@ -97,9 +97,7 @@ class EnvKeys:
     task_id: Index | None = key(None, "one task")
     task_ids: Many[Index | TaskRange] = key((), "tasks and [first, last] ranges")
     answer: Literal["id", "name"] = key("id", "how an action is written: its number or its name")
-    decode: Literal["choice", "text"] = key(
-        "choice", "choose among the legal answers, or write text that nothing masks"
-    )
+    decode: Decode = key("choice", "choose among the legal answers, or write text that nothing masks")
     think: bool = key(False, "with decode text: the model reasons before it answers")
     illegal: Literal["penalize", "forfeit", "raise"] = key("penalize", "what an illegal action does")
     use_vllm: bool = key(False, "sample from a vLLM server")
@@ -148,7 +146,7 @@ class Address(NamedTuple):
     Attributes:
         task_id: The task; None for a game by name.
         seed: The seed.
-        task: What the kind needs to play it here.
+        task: The kind's own name of the task, to play it here.
     """
 
     task_id: int | None
@@ -174,7 +172,7 @@ class Kind(ABC, Generic[Keys]):
     environment: ClassVar[str]
     """Id of the environment that a policy plays."""
     agents: ClassVar[str]
-    """How the names of baselines are written, for messages."""
+    """The names of baselines, as messages write them."""
     agent_pattern: ClassVar[str]
     """A regular expression that matches these names."""
     preset: ClassVar[str | None] = None
@@ -185,6 +183,8 @@ class Kind(ABC, Generic[Keys]):
     """Id of the environment that takes replies as text; None if there is none."""
     same_tasks: ClassVar[bool] = False
     """Whether a seed is the same episode in ``reply_environment`` as in ``environment``."""
+    served_as: ClassVar[str | None] = None
+    """Upstream's environment of these tasks, a key of ``endpoints.EPISODE_S``; None if there is none."""
     max_new_tokens: ClassVar[int] = 32
     """Tokens of a reply, unless ``--max_new_tokens`` says otherwise."""
 
@@ -252,7 +252,7 @@ class Kind(ABC, Generic[Keys]):
         return int(name) if name.isdecimal() else name
 
     def completed(self, env: Keys) -> Keys:
-        """Returns the section with values that follow from others, where a file leaves them out."""
+        """Returns the section with values that follow from others, if a file leaves them out."""
         return env
 
     def settled(self, env: Keys) -> Keys:
@@ -294,11 +294,11 @@ class Kind(ABC, Generic[Keys]):
 
     @abstractmethod
     def where(self, env: Keys, tasks: Sequence[str], agent: str | None) -> str:
-        """Returns what an agent (None for a policy) plays, and against whom, for titles."""
+        """Returns the tasks and the opponent of an agent (None for a policy), for titles."""
 
     @abstractmethod
     def file_label(self, env: Keys, tasks: Sequence[str]) -> str:
-        """Returns what is played, and against whom, for names of result files."""
+        """Returns the tasks and the opponent, for names of result files."""
 
     def run_name(self, env: Keys) -> str | None:
         """Returns the first part of a new run's name; None for the model's name."""
@@ -339,7 +339,7 @@ class Kind(ABC, Generic[Keys]):
         raise InvalidValueError(f"no environment takes replies as text for {self.unit}")
 
     def reply_where(self, env: Keys, tasks: Sequence[str]) -> str:
-        """Returns what is played by replies, and against whom, for titles."""
+        """Returns the tasks and the opponent of replies, for titles."""
         return self.where(env, tasks, None)
 
     def reply_table(
@@ -379,7 +379,7 @@ class Kind(ABC, Generic[Keys]):
         return False
 
     def exact(self) -> Exact:
-        """Returns what computes exact values.
+        """Returns the functions that compute exact values.
 
         Raises:
             InvalidValueError: tasks of this kind have none.

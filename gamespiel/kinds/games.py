@@ -76,6 +76,7 @@ class Games(Kind[GameKeys]):
 
     env_type = "openspiel"
     unit = "games"
+    served_as = "game"
     environment = "GameSpiel-v0"
     agents = "random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS]; or openai:MODEL@URL"
     agent_pattern = r"random|first|(is)?mcts(:[1-9]\d*(x[1-9]\d*)?)?|openai:.+"
@@ -359,7 +360,7 @@ def _check_self(env: GameKeys) -> None:
 def _check_illegal(env: GameKeys) -> None:
     if env.illegal == "raise":
         raise InvalidValueError(
-            "env.illegal must be penalize or forfeit where nothing masks the model, not 'raise': the first "
+            "env.illegal must be penalize or forfeit if nothing masks the model, not 'raise': the first "
             "illegal reply would be an error"
         )
 

@@ -78,6 +78,7 @@ class Traces(Kind[TraceKeys]):
 
     env_type = "trace"
     unit = "traces"
+    served_as = "trace"
     environment = "CodeTraceChoice-v0"
     agents = f"{', '.join(REPLIES)} (replies), or {', '.join(CHOICES)} (choices); or openai:MODEL@URL"
     agent_pattern = "|".join((*REPLIES, *CHOICES, "openai:.+"))

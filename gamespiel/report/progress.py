@@ -68,7 +68,7 @@ def progress(
 
 
 class _State:
-    """How many episodes and turns are done, and since when."""
+    """The number of episodes and turns that are done, and the time of the first."""
 
     def __init__(self, episodes: int, clock: Callable[[], float]) -> None:
         self.over = 0
@@ -100,7 +100,7 @@ class _State:
         return (self._clock() - self._started) / self._turns * max(0.0, turns - self._turns)
 
     def done(self) -> str:
-        """Returns what is done, as "3 of 20 episodes, 12 turns"."""
+        """Returns the progress, as "3 of 20 episodes, 12 turns"."""
         turns = f"{self._turns:,} turns" if self._turns else f"{self._begun:,} begun"
         return f"{self.over:,} of {self._episodes:,} episodes, {turns}"
 

@@ -79,7 +79,7 @@ def replies_table(
 
 
 def replies_note(masked: Mapping[str, Measured], replies: Mapping[str, Mapping[str, MeasuredReplies]]) -> str:
-    """Returns what stands below ``replies_table``: whether the scores agree, and what the columns are."""
+    """Returns the text below ``replies_table``: whether the scores agree, and what the columns are."""
     lines = []
     if "all" in masked and "all" in replies["sampled"]:
         score, own = masked["all"].score, replies["sampled"]["all"].score

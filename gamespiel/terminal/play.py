@@ -53,7 +53,7 @@ def play(
         config: The game and the opponent.
         seed: The seed of the game; None draws one.
         checkpoint: A run whose policy shows probabilities and a value before each choice.
-        console: Where to print.
+        console: The console to print on.
         read: Asks for a line, as ``input`` does; None for ``input``.
 
     Raises:

@@ -36,7 +36,7 @@ def trace(
         level: Draws among tasks of this level.
         family: Draws among tasks of this family.
         seed: The seed of the draw.
-        console: Where to print.
+        console: The console to print on.
         read: Asks for a line, as ``input`` does; None for ``input``.
 
     Raises:

@@ -34,13 +34,13 @@ def watch(
     """Plays episodes with a run's policy and prints every turn; returns the last info of each.
 
     Args:
-        config: What is played: the run's own, with changes.
+        config: The section ``env`` to play: the run's own, with changes.
         checkpoint: A run's folder, or one of its checkpoints.
         episodes: Number of episodes; they have the seeds ``seed``, ``seed + 1``, ...
         seed: The first seed, of the environment and of the policy's draws.
         greedy: Whether the most probable action or token is taken.
         delay: Seconds between turns.
-        console: Where to print.
+        console: The console to print on.
         sleep: Waits.
 
     Raises:

@@ -33,10 +33,10 @@ T = TypeVar("T")
 
 
 class Caller(Protocol):
-    """The part of :class:`task_gym.remote.client.Client` that a connection needs."""
+    """The part of ``task_gym.remote.client.Client`` that a connection needs."""
 
     async def call(self, method: str, arguments: Mapping[str, Any]) -> Any:
-        """Returns the result of a method, or raises :class:`Failure`."""
+        """Returns the result of a method, or raises ``Failure``."""
 
 
 class Connection:
@@ -308,7 +308,7 @@ def connect(settings: Settings) -> Connection:
 
 
 def _forget() -> None:
-    """A forked child makes connections of its own: the parent's sockets belong to the parent's loop."""
+    """Forgets the parent's connections in a forked child: their sockets belong to the parent's loop."""
     global _lock
     _lock = threading.Lock()
     for connection in _connections.values():

@@ -64,7 +64,7 @@ def _running() -> asyncio.AbstractEventLoop:
 
 
 def _forget() -> None:
-    """A forked child has no thread that runs the loop, and the lock may be held."""
+    """Forgets the loop in a forked child: no thread runs it there, and the lock may be taken."""
     global _loop, _lock
     _loop, _lock = None, threading.Lock()
 

@@ -68,7 +68,7 @@ class Reply:
 
 
 def read_reply(response: Any, episode: str | None = None) -> Reply:
-    """Returns a response as a :class:`Reply`.
+    """Returns a response as a ``Reply``.
 
     Args:
         response: The server's response.

@@ -29,10 +29,10 @@ class Groups(LocalSampler):
     """Draws a group of tasks with a probability of its own, then a task of the group: a base.
 
     Args:
-        groups: At least one group: a :class:`~task_gym.samplers.stages.Stage` without threshold, or a mapping
+        groups: At least one group: a ``task_gym.samplers.stages.Stage`` without threshold, or a mapping
             with its attributes. A game, a level and an opponent each can be a group.
         seed: All draws follow from it.
-        success_scores: As in :class:`~task_gym.samplers.stages.Stages`.
+        success_scores: As in ``task_gym.samplers.stages.Stages``.
 
     Raises:
         ArgumentError: an argument is outside what is allowed.
@@ -118,9 +118,9 @@ class LearningProgress(Groups):
     episodes are corrected for their start at 0.
 
     Args:
-        groups: See :class:`Groups`.
-        seed: See :class:`Groups`.
-        success_scores: See :class:`Groups`.
+        groups: See ``Groups``.
+        seed: See ``Groups``.
+        success_scores: See ``Groups``.
         fast: The weight of a new result in the fast average.
         slow: The weight of a new result in the slow average, below ``fast``.
         explore: The share of episodes for which every group is equally likely.
@@ -195,7 +195,7 @@ class PrioritizedLevelReplay(LocalSampler):
     is highest if the outcome is open, and falls to 0 for a level that is always won or always lost.
 
     Args:
-        groups: The origin of new levels; see :class:`Groups`. Each is equally likely.
+        groups: The origin of new levels; see ``Groups``. Each is equally likely.
         seed: All draws follow from it.
         levels: The most levels kept.
         replay: The probability of a stored level once the store is full.

@@ -1,4 +1,4 @@
-"""The sampler protocol: what an episode starts from, what came of it, and who is asked for both."""
+"""The sampler protocol: starts of episodes, their outcomes, and the sampler that draws and learns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from task_gym.errors import ArgumentError, SamplerError
 from task_gym.seeding import SEED_LIMIT
 
 State = dict[str, Any]
-"""Plain data that JSON can hold."""
+"""Plain data that JSON can express."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ class Failures(LocalSampler):
         failure_replay_prob: The probability that an episode starts from the store, unless it is empty.
         max_replays: Replays after which a start leaves, because some tasks cannot be won; None for no limit.
         seed: All draws follow from it.
-        success_scores: As in :class:`~task_gym.samplers.stages.Stages`.
+        success_scores: As in ``task_gym.samplers.stages.Stages``.
 
     Raises:
         ArgumentError: an argument is outside what is allowed.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from task_gym.errors import ArgumentError, SamplerError, check_choice, unknown
-from task_gym.ids import IdRanges
+from task_gym.ids import TASK_LIMIT, IdRanges
 from task_gym.samplers.base import (
     LocalSampler,
     Outcome,
@@ -31,10 +31,7 @@ THRESHOLD = 0.70
 """The threshold of a stage before the last that names none."""
 
 PROMOTE = ("rate", "confidence")
-"""The rules of promotion; see :class:`Stages`."""
-
-TASK_LIMIT = 2**62
-"""Task ids are below this."""
+"""The rules of promotion; see ``Stages``."""
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -87,7 +84,7 @@ class Stages(LocalSampler):
     is: faults, replays, starts from earlier stages, and episodes that began before the stage did.
 
     Args:
-        stages: At least one :class:`Stage`, or mappings with its attributes.
+        stages: At least one ``Stage``, or mappings with its attributes.
         seed: All draws follow from it.
         progression_window: Episodes over which the success rate is taken.
         promote: "rate" begins the next stage when the success rate reaches the threshold. Because it is
@@ -96,7 +93,7 @@ class Stages(LocalSampler):
         earlier_share: The share of episodes from earlier stages, each of them equally often.
         demote: Returns to the stage before when the success rate of a full window (with "confidence", the
             upper end of its interval) is below this; None never does.
-        success_scores: By game or task id, the score above which an episode is a success, where the usual one
+        success_scores: By game or task id, the score above which an episode is a success, if the usual one
             cannot be reached.
 
     Raises:

@@ -16,13 +16,13 @@ class Curriculum(SampledWrapper):
     nothing.
 
     The environment's own ``task_ids`` must contain all that the sampler may draw (``sampler.task_ids``).
-    ``info["curriculum"]`` has the sampler's numbers: of :class:`~task_gym.samplers.stages.Stages`, ``stage``,
+    ``info["curriculum"]`` has the sampler's numbers: of ``task_gym.samplers.stages.Stages``, ``stage``,
     its ``name``, ``progress``, ``success_rate``, ``stage_episodes``, ``episodes`` and ``changes``; at the end
     of an episode that changed the stage also ``events``.
 
     Args:
         env: A task environment.
-        sampler: A sampler, or a shared one (:class:`~task_gym.samplers.sharing.share`).
+        sampler: A sampler, or a shared one (``task_gym.samplers.sharing.share``).
 
     Raises:
         ArgumentError: the environment does not take a task id as a reset option.

@@ -15,13 +15,13 @@ class FailureReplay(SampledWrapper):
     that name a task or an opponent are played as they are, and their outcomes count for nothing.
 
     ``info["replay"]`` has ``replayed`` (whether this episode is a replay) and the numbers of
-    :class:`~task_gym.samplers.failures.Failures`: ``size``, ``share`` of replays, ``mean_priority``,
+    ``task_gym.samplers.failures.Failures``: ``size``, ``share`` of replays, ``mean_priority``,
     ``episodes``, ``replays``, ``stored``, ``mastered``, ``given_up`` and ``pushed_out``.
 
     Args:
-        env: A task environment, with or without a :class:`~task_gym.wrappers.curriculum.Curriculum` inside; a
+        env: A task environment, with or without a ``task_gym.wrappers.curriculum.Curriculum`` inside; a
             Curriculum may also be outside.
-        sampler: A ``Failures``, or a shared one (:class:`~task_gym.samplers.sharing.share`).
+        sampler: A ``Failures``, or a shared one (``task_gym.samplers.sharing.share``).
 
     Raises:
         ArgumentError: the environment does not take a task id as a reset option.

@@ -39,7 +39,7 @@ class NamedActions(TurnWrapper):
     """Asks for an action's name in place of its number: the observation carries all the names.
 
     A question for an action's number becomes one for its name. Any other question stays, as that of
-    ``CodeTraceChoice-v0(listed=False)`` for an output. The observation becomes a :class:`NamedText` with
+    ``CodeTraceChoice-v0(listed=False)`` for an output. The observation becomes a ``NamedText`` with
     ``info["admissible_commands"]`` as its names, without the line ends around each. Actions stay numbers: a
     policy that writes a name gives its number, as ``LLMPolicy(answer="name")`` does.
 

@@ -75,7 +75,7 @@ class SampledWrapper(MaskedWrapper):
         return self._seed, self._drawn - 1
 
     def about(self, start: Start | None) -> Info:
-        """Returns what the info says of an episode beside the sampler's numbers."""
+        """Returns the info's additions beside the sampler's numbers."""
         return {}
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:

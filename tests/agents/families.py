@@ -135,7 +135,7 @@ class Family:
     Attributes:
         tokenizer: Makes its tokenizer.
         config: Makes its configuration from sizes.
-        answer: How its actions are answered.
+        answer: The form of its answers.
     """
 
     tokenizer: Callable[[], Any]

@@ -13,7 +13,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 class Hub:
-    """What the hub has and does; tests change it.
+    """The hub's content and behaviour; tests change both.
 
     Attributes:
         url: Its address.

@@ -34,7 +34,7 @@ def main(name: str, dtype: str, bits: str, tokens: str, mode: str) -> None:
             use_8bit=bits == "8",
             use_nested_quant=True,
         )
-        # What is imported with the first model is no model's memory.
+        # Imports of the first model are no model's memory.
         add_adapters(load_base(ModelSettings(use_4bit=bits == "4"), "cpu", 0), LoraSettings(), 0)
         before = resident("VmRSS")
         model = add_adapters(load_base(settings, "cpu", 0), LoraSettings(), 0)

@@ -47,7 +47,7 @@ TEMPLATES = {
     + "{% if enable_thinking is defined and enable_thinking is false %}<think>\n\n</think>\n\n{% endif %}"
     "{% endif %}",
 }
-"""What the models' templates write for a question, its generation prompt and an answer."""
+"""The text that the models' templates write for a question, its generation prompt and an answer."""
 
 GENERATIONS = tuple(TEMPLATES)
 

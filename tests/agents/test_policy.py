@@ -405,7 +405,7 @@ def test_predict_for_one_and_for_several(policy: LLMPolicy) -> None:
 
 
 def test_the_only_legal_action_is_certain(policy: LLMPolicy) -> None:
-    """Where no state of a batch has a choice, there is no node to read."""
+    """If no state of a batch has a choice, there is no node to read."""
     texts, masks = ["x", "seat 0"], masks_of([(7,), (12,)])
     for taken in (policy.best(texts, masks), policy.sample(texts, masks, lambda depth: np.zeros(2))):
         assert taken.actions.tolist() == [7, 12]

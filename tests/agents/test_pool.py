@@ -42,7 +42,7 @@ def test_weights() -> None:
 
 
 def test_draws_follow_the_weights() -> None:
-    """Of the numbers (i + 0.5) / 21, as many fall to a member as its weight in 21sts: 16, 4 and 1."""
+    """A member gets as many of the numbers (i + 0.5) / 21 as its weight in 21sts: 16, 4 and 1."""
     drawn = filled("win_rate", 0.2, 0.8, 1.0).draw((np.arange(21) + 0.5) / 21)
     assert Counter(drawn) == {0: 16, 1: 4, 2: 1}
     assert filled("newest", 0.5, 0.5).draw(np.array([0.0, 0.999999])) == [1, 1]

@@ -176,7 +176,7 @@ def test_paths_spell_the_actions_in_all_games() -> None:
 
 
 def test_ids_that_begin_others_can_be_chosen_in_all_games() -> None:
-    """Where 1 and 12 are legal, the node behind 1 has the end of the turn as a child."""
+    """If 1 and 12 are legal, the node behind 1 has the end of the turn as a child."""
     games = set()
     for state in states():
         _, answers, trie = next(tries(state))

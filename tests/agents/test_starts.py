@@ -45,7 +45,7 @@ def info(score: float | None, **more: Any) -> dict[str, Any]:
 
 
 def test_failures_are_asked_first_and_the_rest_is_the_curriculums() -> None:
-    """Of step 4's three episodes the first is a replay; the second has no seed of its own."""
+    """The first of step 4's three episodes is a replay; the second has no seed of its own."""
     replay = Start(7, "first", 11, replayed=True)
     failures, stages = Asked({(4, 0): replay}), Asked({(4, 2): Start(8, "mcts", 12)})
     drawn = Starts(stages, failures).draw(4, [100, 101, 102])

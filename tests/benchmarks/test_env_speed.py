@@ -1,4 +1,4 @@
-"""What is compared is the same, what is reported is what was measured. Nothing here asks how long it took."""
+"""The loops play the same, and the report is the measurement. Nothing here asks how long it took."""
 
 from __future__ import annotations
 

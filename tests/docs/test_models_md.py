@@ -36,7 +36,7 @@ def preset_rows() -> list[str]:
 
 
 def model_rows() -> list[str]:
-    """Of each known model, peaks with gradient checkpointing and 4,096 tokens with gradients."""
+    """Peaks of each known model with gradient checkpointing and 4,096 tokens with gradients."""
     rows = []
     for name in KNOWN:
         architecture = planning.architecture_of(name)

@@ -1,7 +1,7 @@
 """Other states that a seat cannot tell from a given one: what leak tests compare with.
 
 Three ways. Each takes (state, seat, rng) at a state where the seat is to move, and returns a state of the
-same game, or None where it found none.
+same game, or None if it found none.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def redrawn(state: State, seat: int, rng: random.Random) -> State | None:
 
 
 def _learnt(state: State, seat: int) -> tuple[list[str], list[int]]:
-    """What the seat got to know on the way to a state, without repeats, and the moves it made."""
+    """The seat's knowledge on the way to a state, without repeats, and the moves it made."""
     game = state.get_game()
     other = game.new_initial_state()
     known, own = [other.information_state_string(seat)], []
@@ -124,7 +124,7 @@ def _apply(state: State, moves: list[int]) -> None:
 
 
 def _memories(state: State, seat: int) -> list[tuple[str, list[int]]]:
-    """What the seat knew and could do at each of its decisions on the way to a state, the last included."""
+    """The seat's knowledge and choices at each decision on the way to a state, the last included."""
     other, memories = state.get_game().new_initial_state(), []
     for action in state.history():
         if other.current_player() == seat:
@@ -140,7 +140,7 @@ def _memory(state: State, seat: int) -> tuple[str, list[int]]:
 def _unnoticed(
     game: Any, moves: list[tuple[int, int]], seat: int, known: list[tuple[str, list[int]]]
 ) -> State | None:
-    """Where a history of (player, action) leads, or None where it is not legal or the seat notices."""
+    """The state after a history of (player, action); None if it is not legal or the seat notices."""
     state, left = game.new_initial_state(), iter(known)
     for player, action in moves:
         if player != state.current_player() or action not in state.legal_actions():

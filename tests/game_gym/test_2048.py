@@ -1,4 +1,4 @@
-"""2048: the rules that are told are the rules that are played."""
+"""2048: the game plays by the rules in its text."""
 
 from __future__ import annotations
 

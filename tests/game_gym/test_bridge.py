@@ -1,4 +1,4 @@
-"""Bridge: the rules that are told are the rules that are played. Deals take long to solve: one is enough."""
+"""Bridge: the game plays by the rules in its text. Deals take long to solve: one is enough."""
 
 from __future__ import annotations
 

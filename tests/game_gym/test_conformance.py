@@ -26,7 +26,7 @@ BRIEF = [
 #: Games of a variant, every day and in the slow test. Bridge has fewer: there they are those of all variants.
 FEW, MANY = 3, 100
 
-#: What an info holds at every turn, and what it has more at the end.
+#: The info's keys at every turn, and those that the end adds.
 ALWAYS = {
     *("action_mask", "legal_actions", "admissible_commands"),
     *("task_id", "seed", "game", "seat", "opponent", "turn"),

@@ -1,4 +1,4 @@
-"""Dots and boxes: the rules that are told are the rules that are played."""
+"""Dots and boxes: the game plays by the rules in its text."""
 
 from __future__ import annotations
 

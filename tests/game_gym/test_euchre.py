@@ -1,4 +1,4 @@
-"""Euchre: the rules that are told are the rules that are played."""
+"""Euchre: the game plays by the rules in its text."""
 
 from __future__ import annotations
 

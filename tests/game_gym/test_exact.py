@@ -104,7 +104,7 @@ def _kuhn_keys() -> list[tuple[str, str]]:
 def test_leduc_best_responses_to_uniform() -> None:
     result = evaluate(LEDUC_POKER, uniform, rules=False)
     assert result.best == pytest.approx((2.0875, 2.6597), abs=1e-4)
-    # What one seat wins the other loses, where both play alike.
+    # One seat wins what the other loses, if both play alike.
     assert result.values[0] == pytest.approx(-result.values[1], abs=1e-12)
     assert result.share == pytest.approx(0, abs=1e-12)
     assert result.self_value == pytest.approx(result.values[0], abs=1e-12)

@@ -1,4 +1,4 @@
-"""Go: the rules that are told are the rules that are played."""
+"""Go: the game plays by the rules in its text."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Go:
         return inside, around
 
     def after(self, point: Point) -> dict[Point, int] | None:
-        """The stones after a move, or None where it may not be played."""
+        """The stones after a move, or None if it may not be played."""
         if point in self.stones or point == self.ko:
             return None
         stones = {**self.stones, point: self.mover()}

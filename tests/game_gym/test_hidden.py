@@ -20,7 +20,7 @@ from tests.game_gym.resample import Resampler, exchanged, openspiel, redrawn
 
 TYPE = pyspiel.GameType
 
-#: How the hidden part of each game that has one is drawn again. OpenSpiel's way alone would miss a leak of
+#: The way to draw again the hidden part of each game that has one. OpenSpiel's way alone would miss a leak of
 #: what it leaves as it was: cards drawn by the other in gin_rummy, the dealer's discard in euchre.
 WAYS: dict[str, tuple[Resampler, ...]] = {
     "leduc_poker": (openspiel, redrawn),
@@ -124,7 +124,7 @@ def test_observation_does_not_change_with_what_is_hidden(
     variant = load_variant(DECLARED[name], params)
     pairs = twins(variant, way, enough(name))
     assert leaks(variant, pairs) == []
-    # A description that told all, or a single bit of it, would have been caught.
+    # A description that showed all, or a single bit of it, would have been caught.
     assert len(leaks(telling(variant, truth), pairs)) == len(pairs)
     assert leaks(telling(variant, lambda state: zlib.crc32(truth(state).encode()) % 2), pairs)
 
@@ -141,7 +141,7 @@ def test_every_game_that_hides_something_is_looked_at() -> None:
     for name, spec in DECLARED.items():
         for config in range(spec.variants):
             kind = load_variant(spec, spec.params(config)).game.get_type()
-            # Where all is open, chance is drawn when it happens, so that nothing waits to be told.
+            # If all is open, chance is drawn when it happens, so that nothing waits to be shown.
             assert kind.chance_mode in (TYPE.ChanceMode.DETERMINISTIC, TYPE.ChanceMode.EXPLICIT_STOCHASTIC)
             if kind.information != TYPE.Information.PERFECT_INFORMATION:
                 hiding.add(name)

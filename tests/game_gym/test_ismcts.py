@@ -45,7 +45,7 @@ def position(variant: Variant, actions: list[int]) -> State:
 
 
 def answer(variant: Variant, state: State, opponent: str, seed: int) -> int:
-    """What the opponent plays for the seat to move, from a fresh start."""
+    """The opponent's move for the seat to move, from a fresh start."""
     view = SeatView(variant, state.current_player(), rules=False)
     view.state = state
     bot = make_opponent(opponent, variant.game, variant.spec, view.seat)
@@ -121,13 +121,13 @@ def test_it_plays_the_same_whatever_the_hidden_card_is() -> None:
     assert len(every) == 936 and {len(states) for states in every} == {4, 5}
     sets = every[::9]
     assert moves_apart(sets, "ismcts:25") == 0
-    # Which is not for want of looking hard enough: the search that reads the card plays by it.
+    # The budget is not too small for it: the search that reads the card plays by it.
     assert moves_apart(sets, "mcts:25x4") > 20
 
 
 @pytest.mark.parametrize(
     ("name", "params"),
-    # Where equal random numbers draw equal worlds; gin_rummy's draws are looked at in test_worlds.py.
+    # Here equal random numbers draw equal worlds; gin_rummy's draws are looked at in test_worlds.py.
     [
         ("kuhn_poker", {"players": 3}),
         ("leduc_poker", {"players": 3}),

@@ -1,4 +1,4 @@
-"""Leduc poker: the rules that are told are the rules that are played."""
+"""Leduc poker: the game plays by the rules in its text."""
 
 from __future__ import annotations
 

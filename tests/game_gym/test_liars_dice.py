@@ -1,4 +1,4 @@
-"""Liar's dice: the rules that are told are the rules that are played."""
+"""Liar's dice: the game plays by the rules in its text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cut: truncated, score 0, and only where the game could have gone on."""
+"""A cut: truncated, score 0, and only if the game could have gone on."""
 
 from __future__ import annotations
 

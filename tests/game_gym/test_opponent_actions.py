@@ -67,7 +67,7 @@ class Chooser(UniformOpponent):
 
 
 class Stumbler(Chooser):
-    """As :class:`Chooser`, with an illegal action in place of every choice from the other stream."""
+    """As ``Chooser``, with an illegal action in place of every choice from the other stream."""
 
     def act(self, view: Any) -> Any:
         chosen = super().act(view)

@@ -1,4 +1,4 @@
-"""Solitaire: the rules that are told are the rules that are played."""
+"""Solitaire: the game plays by the rules in its text."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_random_play_behind_the_mask() -> None:
     rows, _ = buffer.sample(0)
     assert rows.obs.obs.shape[1] == 30 and rows.obs.mask.shape[1] == 3 and not rows.obs.mask.all()
     assert rows.obs.mask[np.arange(len(rows)), rows.act].all()
-    # What one seat wins, the other loses.
+    # One seat wins what the other loses.
     assert np.allclose(rows.rew.sum(axis=1), 0) and np.abs(rows.rew).max() >= 1
 
 

@@ -96,7 +96,7 @@ every = pytest.mark.parametrize("wrap", ALL.values(), ids=ALL)
 
 
 def record(env: Any, seed: int, episodes: int = 2) -> list[Any]:
-    """What some episodes show; the environment's own seeds after the first."""
+    """The texts and infos of some episodes; the environment's own seeds after the first."""
     shown: list[Any] = []
     for number in range(episodes):
         observation, info = env.reset(seed=None if number else seed)
@@ -106,7 +106,7 @@ def record(env: Any, seed: int, episodes: int = 2) -> list[Any]:
 
 
 def finish(env: Any, info: dict[str, Any]) -> list[Any]:
-    """What is shown up to the end, from a turn on."""
+    """The texts and infos from a turn on, up to the end."""
     shown: list[Any] = []
     over, turns = "result" in info, 0
     while not over:

@@ -10,6 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
+from gamespiel.agents.models import LoraSettings, ModelSettings
 from gamespiel.config import (
     Config,
     ConfigError,
@@ -114,4 +115,12 @@ def test_sections_are_plain_dataclasses() -> None:
     assert pickle.loads(pickle.dumps(Config())) == Config()
     assert {section: cls() for section, cls in SECTIONS.items()} == {
         section: getattr(Config(), section) for section in SECTIONS
+    }
+
+
+def test_a_policy_of_its_own_has_the_defaults_of_the_configuration() -> None:
+    defaults, lora = dataclasses.asdict(Config().model), dataclasses.asdict(Config().lora)
+    assert dataclasses.asdict(ModelSettings()) == defaults
+    assert dataclasses.asdict(LoraSettings()) == {
+        name: lora[name] for name in ("r", "lora_alpha", "target_modules")
     }

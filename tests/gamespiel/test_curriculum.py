@@ -278,7 +278,7 @@ def test_the_three_stage_file_runs_on_the_embedded_model(tmp_path: Path) -> None
     run = train_quietly(small_three(tmp_path / "run", steps=2, batch=3))
     rows = read_rows(run / "metrics.jsonl")
     assert [row["curriculum/name"] for row in rows] == ["easy", "easy"]
-    # What is no replay counts for the stage; the first step has nothing to replay.
+    # An episode that is no replay counts for the stage; the first step has nothing to replay.
     assert rows[-1]["curriculum/stage_episodes"] + round(3 * rows[-1]["replay/share"]) == 6
     assert saved_config(run).curriculum == resolve(files=[THREE]).curriculum
     assert len(saved_config(run).env.task_ids) == 3

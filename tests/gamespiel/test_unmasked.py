@@ -39,7 +39,7 @@ class Scripted:
     """Writes what a function of the prompt's text and the number of earlier calls returns.
 
     Args:
-        policy: Whose prompts are read.
+        policy: The policy whose prompts are read.
         sampled: Gives the sampled replies; a text is always the same.
         greedy: Gives the greedy replies.
         cut: Whether replies count as cut.

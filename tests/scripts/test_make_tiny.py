@@ -99,7 +99,7 @@ def test_the_traces_it_read_are_none_that_anybody_trains_or_is_measured_on() -> 
 
 
 def test_it_has_read_what_programs_print(decoder: ChoiceDecoder) -> None:
-    """Of programs it has not read, the output surprises less beside its own program than beside another.
+    """The output of a program it has not read surprises less beside its own program than beside another.
 
     By 0.3 nats a token or more, on average over programs.
     """

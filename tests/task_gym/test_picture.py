@@ -15,7 +15,7 @@ HEIGHT, WIDTH, MARGIN = 16, 8, 8
 
 
 def inked(text: str) -> np.ndarray:
-    """Which pixels of the text's picture are darker than half, shape (height, width)."""
+    """The pixels of the text's picture that are darker than half, bool (height, width)."""
     return picture(text)[:, :, 0] < 128
 
 
@@ -128,7 +128,7 @@ def test_long_lists_are_cut_and_say_so() -> None:
 def test_a_list_that_a_program_prints_stays_as_it_is() -> None:
     text = listing("  1 -> a", "  2 -> b").removesuffix(CLOSING) + "Answer with the output alone."
     assert picture_rows(text) == text.split("\n")
-    # Of two lists the last one is the environment's.
+    # The last of two lists is the environment's.
     both = text + "\n" + listing("  3 -> c", "  4 -> d")
     assert picture_rows(both) == [
         *text.split("\n"),

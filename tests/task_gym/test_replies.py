@@ -154,7 +154,7 @@ def specified_kept(reply: str) -> str:
 
 
 def specified_last(reply: str, legal: list[int], names: list[str]) -> int | None:
-    """Returns what :func:`last_named` is to return, by looking at every number and every name."""
+    """Returns what ``last_named`` is to return, by looking at every number and every name."""
     bare = specified_cut(reply).strip()
     numbers = [int(number) for number in re.findall(r"\b\d+\b", bare)]
     for number in reversed(numbers):

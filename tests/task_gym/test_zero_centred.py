@@ -1,4 +1,4 @@
-"""ZeroCentredReward: 2s - 1 where the episode terminates, else what was paid."""
+"""ZeroCentredReward: 2s - 1 if the episode terminates, else what was paid."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.task_gym.scripts import Script, turn
 
 
 def last(reward: float, terminated: bool, **info: Any) -> float:
-    """What the wrapper pays for a step."""
+    """The wrapper's reward of a step."""
     env = ZeroCentredReward(Script(turn("a"), ("b", reward, terminated, not terminated, info)))
     env.reset()
     *_, paid, _, _, _ = env.step(0)

@@ -1,1 +1,1 @@
-"""Which programs a sound question can be asked about, and what running them costs."""
+"""The conditions of a program that is asked about, and the cost of running it."""

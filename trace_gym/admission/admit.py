@@ -3,8 +3,8 @@
 A program is admitted if all of this is true:
 
 - Runs under two different hash seeds print the same, write nothing to standard error and exit with code 0.
-- The output is not empty, has at most :data:`MOST_OUTPUT` bytes, and scores 1 if it is the reply.
-- The program executes at most :data:`MOST_LINES` lines.
+- The output is not empty, has at most ``MOST_OUTPUT`` bytes, and scores 1 if it is the reply.
+- The program executes at most ``MOST_LINES`` lines.
 
 Admission does not depend on the speed of a machine. Time only ends a run that would not end by itself, such
 as one that sleeps or loops for ever inside one line.
@@ -27,7 +27,7 @@ TOO_LONG = f"it writes more than {MOST_OUTPUT} bytes"
 """``Verdict.reason`` of a program that prints more than that."""
 
 MOST_LINES = 1_000_000
-"""Lines that a program may execute, as :mod:`trace_gym.admission.counting` counts them."""
+"""Lines that a program may execute, as ``trace_gym.admission.counting`` counts them."""
 
 HASH_SEEDS = (0, 1)
 """Two hash seeds under which sets of strings have different orders."""
@@ -46,7 +46,7 @@ class Verdict:
     Attributes:
         truth: The program's output; "" if the program is not admitted.
         reason: Why the program is not admitted; "" if it is.
-        sandbox: The protection in force, one of ``trace_gym.sandbox.LEVELS`` or :data:`IN_PROCESS`.
+        sandbox: The protection in force, one of ``trace_gym.sandbox.LEVELS`` or ``IN_PROCESS``.
     """
 
     truth: str
@@ -75,7 +75,7 @@ def judge(code: str, stdin: str, sandbox: Sandbox) -> Verdict:
     Args:
         code: The program's text.
         stdin: Its standard input.
-        sandbox: A sandbox with :data:`HASH_SEEDS` and :data:`LIMITS`.
+        sandbox: A sandbox with ``HASH_SEEDS`` and ``LIMITS``.
     """
     first, second = HASH_SEEDS
     try:

@@ -26,7 +26,7 @@ class Measured:
 
     Attributes:
         stdout: The output, up to an error.
-        lines: Executed lines, as :mod:`trace_gym.admission.counting` counts them.
+        lines: Executed lines, as ``trace_gym.admission.counting`` counts them.
         output_lines: Lines of ``stdout``.
         live: The most variables in scope at once: those of the module, of every function being called and of
             every generator that has begun and not ended.

@@ -1,4 +1,4 @@
-"""The backends that make traces; the environments see only :mod:`trace_gym.backends.base`."""
+"""The backends that make traces; the environments see only ``trace_gym.backends.base``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _made: WeakValueDictionary[tuple[Source, str, bool], LocalBackend] = WeakValueDi
 
 
 def make_backend(source: str, injector: str, options: bool) -> LocalBackend:
-    """Returns the local backend for a source; see :class:`LocalBackend`.
+    """Returns the local backend for a source; see ``LocalBackend``.
 
     The environments of a process share one backend for the same arguments, with its traces and its sandbox.
     Separate backends would each start workers and make the same traces again.

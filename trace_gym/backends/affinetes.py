@@ -38,7 +38,7 @@ class Answered:
 class AffinetesBackend:
     """One episode at a time on a server, which shows the question and scores the answer.
 
-    The program, its input and its truth are not shown to the client apart, so :meth:`load` is an error.
+    The program, its input and its truth are not shown to the client apart, so ``load`` is an error.
 
     Args:
         connection: The server.

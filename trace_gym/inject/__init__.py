@@ -29,7 +29,7 @@ def inject(code: str, seed: int, style: str = "safe", most: int = MOST) -> str:
         code: The program's text.
         seed: Any int; the task id, to reproduce affinetes.
         style: "safe" inserts lines and changes neither the program's text nor its other output. It inserts
-            nothing if :func:`refusal` gives a reason. "affine" is affinetes' own injection, with
+            nothing if ``refusal`` gives a reason. "affine" is affinetes' own injection, with
             ``ast.unparse`` of the running Python.
         most: Debug prints, at most.
 

@@ -2,7 +2,7 @@
 
 The result comes from ``ast.unparse``, so comments and layout are lost. Versions of Python may write the same
 program differently; this is upstream's text on the running Python. Upstream shows names that may be unbound,
-and may print in the middle of a line. :mod:`trace_gym.inject.safe` does neither.
+and may print in the middle of a line. ``trace_gym.inject.safe`` does neither.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 It inserts lines of text and keeps every byte of the program's own text. The result is the same on every
 Python that can read the program. Prints go after an assignment or an ``if``, into every suite that executes,
-except class bodies. They show certainly bound names of their own scope (:mod:`trace_gym.inject.flow`). A
-program that could notice a print gets none (:mod:`trace_gym.inject.hazards`). Nor does a part in which a
-print could go wrong (:mod:`trace_gym.inject.closed`).
+except class bodies. They show certainly bound names of their own scope (``trace_gym.inject.flow``). A
+program that could notice a print gets none (``trace_gym.inject.hazards``). Nor does a part in which a
+print could go wrong (``trace_gym.inject.closed``).
 
 Prints use ``type(x)``, and not ``isinstance`` as upstream does. ``isinstance`` reads ``x.__class__`` and
 accepts subclasses of ``str`` with their own ``__repr__``, so it can run the program's code. For exact ints,
@@ -31,7 +31,7 @@ _REST = re.compile(r"[ \t\f]*;?[ \t\f]*(#.*)?")
 
 
 def inject_safe(code: str, seed: int, most: int) -> str:
-    """Returns the program with up to ``most`` debug prints, or unchanged if :func:`hazard` objects.
+    """Returns the program with up to ``most`` debug prints, or unchanged if ``hazard`` objects.
 
     Raises:
         ProgramError: the program does not parse, or is nested too deeply.

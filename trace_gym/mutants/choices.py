@@ -46,7 +46,7 @@ def versions(code: str, stdin: str, output: str, seed: int, sandbox: Sandbox) ->
     """Returns the program and up to seven of its mutants that print something else, in random order.
 
     The outputs differ from each other by more than white space and case, and none is more than twice as long
-    as another. Each version is fit to be shown (see :mod:`trace_gym.admission.admit`), but a mutant may
+    as another. Each version is fit to be shown (see ``trace_gym.admission.admit``), but a mutant may
     execute fewer lines.
 
     The options are the same outputs whichever version is shown. So if the first version is shown, each output

@@ -83,7 +83,7 @@ class Mutant(NamedTuple):
     """A program with one thing wrong.
 
     Attributes:
-        kind: The kind of change, one of :data:`KINDS`.
+        kind: The kind of change, one of ``KINDS``.
         code: The program's text.
     """
 

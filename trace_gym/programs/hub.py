@@ -38,7 +38,7 @@ def commit_of(revision: str | None) -> str:
             is noted.
 
     Raises:
-        SourceError: as :func:`rows_at`, or the note cannot be read or written.
+        SourceError: as ``rows_at``, or the note cannot be read or written.
     """
     if revision is None:
         return _noted() or _note(_folder(BRANCH).name)
@@ -119,7 +119,7 @@ def _named_errors(revision: str) -> Iterator[None]:
             raise SourceError(f"source: {DATASET} has no revision {revision}{where}") from error
         raise SourceError(
             f"source: 'hub' was given, and {DATASET} at revision {revision} cannot be had "
-            f"({type(error).__name__}: {error}). Where the hub is out of reach, connect to it once, so that "
+            f"({type(error).__name__}: {error}). If the hub is out of reach, connect to it once, so that "
             f"its cache holds all of that revision; {_OTHERWISE}"
         ) from error
 

@@ -36,12 +36,12 @@ class Source(Protocol):
 
 
 class BuiltinSource:
-    """The programs of :mod:`trace_gym.programs.builtin`. Replacements have the same family and level."""
+    """The programs of ``trace_gym.programs.builtin``. Replacements have the same family and level."""
 
     name = "builtin"
 
     def candidates(self, task_id: int) -> Iterator[Candidate]:
-        """See :class:`Source`."""
+        """See ``Source``."""
         # Imported here, because loading the generator's families takes longer than reading a row.
         from trace_gym.programs.builtin import CELLS, generate
 
@@ -56,7 +56,7 @@ class RowSource:
 
     Args:
         rows: Rows with both columns. ``inputs`` is a text, a list of lines, or None for no input.
-        name: See :class:`Source`; error messages use it.
+        name: See ``Source``; error messages use it.
 
     Raises:
         SourceError: there are no rows.
@@ -71,7 +71,7 @@ class RowSource:
         return len(self._rows)
 
     def candidates(self, task_id: int) -> Iterator[Candidate]:
-        """See :class:`Source`."""
+        """See ``Source``."""
         size = len(self._rows)
         for k in range(min(size, MOST_LOOKED_AT)):
             row = (task_id + k) % size

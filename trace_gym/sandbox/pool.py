@@ -90,7 +90,7 @@ class Sandbox:
         _sandboxes.add(self)
 
     def run(self, program: str, stdin: str = "", *, hash_seed: int | None = None) -> Result:
-        """Runs one program and returns its result; see :func:`trace_gym.sandbox.run`."""
+        """Runs one program and returns its result; see ``trace_gym.sandbox.run``."""
         return self.run_many([Job(program, stdin, hash_seed)])[0]
 
     def run_many(self, jobs: Iterable[Job]) -> list[Result]:

@@ -61,7 +61,7 @@ REFUSED = {
     "leave it out, or set env.env_type to 'duel'",
     "train --env trace --env.round 1": "env.round = 1 chooses duels, and env.env_type is 'trace': "
     "leave it out, or set env.env_type to 'duel'",
-    # What the kind declares about its keys.
+    # The kind's declarations of its keys.
     "train --env duel --env.table small --env.task_id 3": "only one key may choose the duels, "
     "not env.task_id and env.table",
     "train --env duel --env.round 1": "env.round needs env.table",

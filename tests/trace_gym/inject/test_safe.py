@@ -186,7 +186,7 @@ def test_chances_and_choices_are_upstreams() -> None:
     prints = [tuple(names) for seed in seeds for names in _shown(inject(code, seed))]
     assert all(len(set(names)) == len(names) for names in prints)
     sizes = Counter(map(len, prints))
-    # About 2400 prints; 4 * sqrt((1/3)(2/3)/2400) = 0.039. Of 4 names, those shown first are 1/4 each: 0.036.
+    # About 2400 prints; 4 * sqrt((1/3)(2/3)/2400) = 0.039. Each of 4 names is shown first in 1/4: 0.036.
     assert set(sizes) == {1, 2, 3}
     assert all(abs(count / len(prints) - 1 / 3) < 0.039 for count in sizes.values())
     firsts = Counter(names[0] for names in prints)

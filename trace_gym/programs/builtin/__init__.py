@@ -1,7 +1,7 @@
 """The builtin generator: a task id gives a family and a level, and draws a program of these.
 
 The same id gives the same bytes on every Python from 3.11 on. Integer arithmetic decides whether a draft fits
-its level, and its counts are properties of the language (:mod:`trace_gym.admission.counting`).
+its level, and its counts are properties of the language (``trace_gym.admission.counting``).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def generate(task_id: int) -> Program:
 
 
 def make(task_id: int) -> Made:
-    """Returns the program of a task id with its measurements; see :func:`generate`."""
+    """Returns the program of a task id with its measurements; see ``generate``."""
     task_id = check_task_id(task_id)
     name, level = split(task_id)
     fitting = [

@@ -76,7 +76,7 @@ class Writer(Draws):
         return f'print("{label}{self._colon}", {", ".join(values)})'
 
     def tell(self, noun: str, *values: str) -> str:
-        """Returns a print of ``noun``, the first value and the others, in the same style as :meth:`show`."""
+        """Returns a print of ``noun``, the first value and the others, in the same style as ``show``."""
         first, rest = values[0], values[1:]
         if self._fstrings and not any(mark in value for value in values for mark in '"{}\\!:'):
             return f'print(f"{noun} {{{first}}}: {" ".join(f"{{{value}}}" for value in rest)}")'

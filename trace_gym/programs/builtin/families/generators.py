@@ -849,7 +849,7 @@ def parts_of_rows(w: Writer, used: list[str]) -> str:
 
 
 def _scored_parts(w: Writer, name: str) -> str:
-    """Returns a loop over the parts that the generator ``name`` makes of ``items``."""
+    """Returns a loop over the parts into which the generator ``name`` splits ``items``."""
     size = w.between(2, 4) if name == "windows" else w.between(1, 3)
     score = w.choice(
         (

@@ -1,0 +1,111 @@
+"""The inputs of a policy: observations as token sequences, masks as legal sets, and the actions' names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from gymnasium import spaces
+from torch import Tensor
+
+from gamespiel.agents.decoding import ChatCodec, Legal, NamedLegal
+from gamespiel.agents.tokens import Tokens
+from task_gym.wrappers import NamedText
+
+Masks = npt.NDArray[Any] | Tensor
+
+
+class MissingMaskError(ValueError):
+    """No action mask, or one of the wrong shape or without a legal action: legality is never guessed."""
+
+
+class MissingNamesError(ValueError):
+    """An observation without the names of its legal actions, given to a policy that answers by name."""
+
+
+def is_readable(space: spaces.Space[Any]) -> bool:
+    """Returns whether a space's observations are texts or rows of token ids."""
+    token_ids = (
+        isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.integer) and len(space.shape) == 1
+    )
+    return token_ids or isinstance(space, spaces.Text)
+
+
+def prompts(codec: ChatCodec, observations: Any) -> list[Tokens]:
+    """Returns token sequences of texts, or of right-padded token ids without their padding.
+
+    Raises:
+        ValueError: a row of token ids is all padding.
+    """
+    if isinstance(observations, str):
+        return [codec.encode_prompt(str(observations))]
+    if isinstance(observations, Tensor) or (
+        isinstance(observations, np.ndarray) and np.issubdtype(observations.dtype, np.number)
+    ):
+        rows = np.atleast_2d(np.asarray(torch.as_tensor(observations).cpu())).astype(np.int64)
+        filled = rows != codec.pad
+        if not filled.any(-1).all():
+            raise ValueError(f"rows {np.flatnonzero(~filled.any(-1)).tolist()} hold nothing but padding")
+        lengths = rows.shape[1] - filled[:, ::-1].argmax(-1)
+        return [tuple(row[:length].tolist()) for row, length in zip(rows, lengths, strict=True)]
+    return [codec.encode_prompt(str(text)) for text in observations]
+
+
+def legal_sets(action_masks: Masks | None, rows: int, n_actions: int) -> list[Tokens]:
+    """Returns legal sets, ascending, from masks of shape (rows, n_actions), true = legal.
+
+    Raises:
+        MissingMaskError: the masks are missing, of another shape, or one allows nothing.
+    """
+    if action_masks is None:
+        raise MissingMaskError(
+            "LLMPolicy needs action_masks: shape (n, n_actions), true = legal; "
+            "gymnasium environments give them as env.unwrapped.action_masks()"
+        )
+    masks = np.atleast_2d(np.asarray(torch.as_tensor(action_masks).cpu()).astype(bool))
+    if masks.shape != (rows, n_actions):
+        raise MissingMaskError(
+            f"action masks of shape {masks.shape} came with {rows} observations and {n_actions} actions, "
+            f"expected {(rows, n_actions)}"
+        )
+    if not masks.any(-1).all():
+        empty = np.flatnonzero(~masks.any(-1)).tolist()
+        raise MissingMaskError(f"the action masks of rows {empty} allow nothing: is the episode over?")
+    # Most masks of a batch repeat, and looking one up is faster than reading it.
+    keys = [row.tobytes() for row in np.packbits(masks, axis=1)]
+    sets = {
+        key: tuple(np.flatnonzero(masks[row]).tolist())
+        for key, row in dict(zip(keys, range(rows), strict=True)).items()
+    }
+    return [sets[key] for key in keys]
+
+
+def named(observations: Any, legal: list[Tokens]) -> list[Legal]:
+    """Returns the legal sets, with the actions' names.
+
+    Raises:
+        MissingNamesError: an observation has no names, or not one per legal action.
+    """
+    texts = [observations] if isinstance(observations, str) else observations
+    sets: list[Legal] = []
+    for text, actions in zip(texts, legal, strict=True):
+        given = len(text.names) if isinstance(text, NamedText) else "no"
+        if given != len(actions) or list(actions) != sorted(actions):
+            raise MissingNamesError(
+                f"an observation with {given} names came with the legal actions {list(actions)}, but "
+                "this policy answers by name, one per legal action in ascending order: put the environment "
+                "into task_gym.wrappers.NamedActions"
+            )
+        sets.append(NamedLegal(actions, text.names))
+    return sets
+
+
+def batched(observation: Any) -> tuple[Any, bool]:
+    """Returns observations as a batch, and whether several were given; texts do not become tensors."""
+    if isinstance(observation, str):
+        return [observation], False
+    if isinstance(observation, np.ndarray) and np.issubdtype(observation.dtype, np.number):
+        return np.atleast_2d(observation), observation.ndim > 1
+    return observation, True

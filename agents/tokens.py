@@ -1,0 +1,3 @@
+"""The type of token sequences."""
+
+Tokens = tuple[int, ...]

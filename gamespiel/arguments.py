@@ -1,0 +1,233 @@
+"""The options of each command. Nothing here is slow to import: every command reads it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from gamespiel.config import DEFAULT_PRESET
+from gamespiel.endpoints import EPISODE_S, USAGE
+from gamespiel.kinds import KINDS
+from gamespiel.options import EvalOptions
+from gamespiel.serving.options import KINDS as SERVED
+from gamespiel.serving.options import ServeOptions
+from task_gym.checks import BACKENDS
+from task_gym.remote.settings import TOKEN
+
+GAME_OPTIONS = (("game", "NAME"), ("task_id", "N"), ("opponent", "NAME"))
+"""Options that set the key of that name in the ``env`` section, with what they take."""
+
+
+def _add_config_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--preset", metavar="NAME", help=f"a preset; {DEFAULT_PRESET} if nothing is given")
+    parser.add_argument(
+        "--config",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="FILE",
+        help="JSON or YAML; later ones win",
+    )
+    parser.add_argument("--seed", metavar="N", help="the same as --run.seed")
+    parser.add_argument("--env", metavar="TYPE", help=f"{' or '.join(KINDS)}, the same as --env.env_type")
+
+
+def add_train_options(train: argparse.ArgumentParser) -> None:
+    """Adds the options of ``gamespiel train``."""
+    _add_config_options(train)
+    start = train.add_mutually_exclusive_group()
+    start.add_argument(
+        "--resume",
+        "--resume_from",
+        type=Path,
+        metavar="DIR",
+        help="go on with a run, from its newest checkpoint",
+    )
+    start.add_argument(
+        "--from",
+        dest="init_from",
+        type=Path,
+        metavar="DIR",
+        help="a new run, configured as that one, with the weights of its checkpoint",
+    )
+    train.add_argument("--output_dir", metavar="DIR", help="the same as --run.output_dir")
+    train.add_argument(
+        "--plan",
+        nargs="?",
+        const="",
+        metavar="GIB",
+        help="only say what memory it takes, and which presets fit this GPU, or one of so many GiB",
+    )
+
+
+def add_eval_options(evaluate: argparse.ArgumentParser) -> None:
+    """Adds the options of ``gamespiel eval``."""
+    _add_config_options(evaluate)
+    agents = "; ".join(f"with --env {name}: {kind.agents}" for name, kind in KINDS.items())
+    player = evaluate.add_mutually_exclusive_group()
+    player.add_argument("--checkpoint", type=Path, metavar="RUN", help="a run, or one of its checkpoints")
+    player.add_argument("--agent", metavar="NAME", help=agents)
+    evaluate.add_argument(
+        "--num_episodes",
+        type=int,
+        default=EvalOptions.num_episodes,
+        metavar="N",
+        help=f"episodes per seat [{EvalOptions.num_episodes}]",
+    )
+    evaluate.add_argument("--opponent", metavar="NAME", help="the same as --env.opponent")
+    evaluate.add_argument(
+        "--exact", action="store_true", help="the exact value, without sampling (small games)"
+    )
+    evaluate.add_argument("--greedy", action="store_true", help="the likeliest action instead of a sample")
+    evaluate.add_argument(
+        "--unmasked",
+        action="store_true",
+        help="also the same games without the mask: replies as text, sampled and greedy",
+    )
+    evaluate.add_argument(
+        "--decode",
+        default=EvalOptions.decode,
+        metavar="HOW",
+        help="choice, or text: such replies alone; with --env trace they are the output [choice]",
+    )
+    lengths = ", ".join(
+        f"{kind.unit} {kind.max_new_tokens}" for kind in KINDS.values() if kind.reply_environment
+    )
+    evaluate.add_argument(
+        "--max_new_tokens", type=int, metavar="N", help=f"tokens that cut a reply [{lengths}]"
+    )
+    evaluate.add_argument("--output", type=Path, metavar="FILE.json", help="write the results there too")
+    evaluate.add_argument(
+        "--save_games", type=Path, metavar="FILE.jsonl", help="keep the episodes, for replay and export"
+    )
+    _add_endpoint_options(evaluate)
+
+
+def _add_endpoint_options(evaluate: argparse.ArgumentParser) -> None:
+    evaluate.add_argument(
+        "--backend", choices=BACKENDS, help="affinetes: play on a server (--env.base_url) or in a container"
+    )
+    group = evaluate.add_argument_group(f"with --agent {USAGE}")
+    limits = ", ".join(
+        f"{kind.unit} {EPISODE_S[kind.served_as]:g}" for kind in KINDS.values() if kind.served_as is not None
+    )
+    for name, kind, metavar, text in (
+        ("concurrency", int, "N", f"episodes at once [{EvalOptions.concurrency}]"),
+        ("temperature", float, "T", "[the endpoint's own]"),
+        ("request_s", float, "SECONDS", f"one reply may take so long [{EvalOptions.request_s:g}]"),
+        ("episode_s", float, "SECONDS", f"one episode may take so long [{limits}]"),
+    ):
+        group.add_argument(f"--{name}", type=kind, metavar=metavar, help=text)
+    group.add_argument(
+        "--prices", type=float, nargs=2, metavar=("IN", "OUT"), help="dollars per million tokens"
+    )
+    group.add_argument("--whole_game", action="store_true", help="the server's own evaluate plays")
+    group.add_argument(
+        "--resume", action="store_true", help="play the rest of an evaluation that was stopped"
+    )
+
+
+def add_serve_options(serve: argparse.ArgumentParser) -> None:
+    """Adds the options of ``gamespiel serve``."""
+    default = ServeOptions()
+    serve.epilog = f"The environment variable {TOKEN} is the token that every call needs, if it is set."
+    serve.add_argument(
+        "--env", default=default.env, metavar="TYPE", help=f"{' or '.join(SERVED)} [{default.env}]"
+    )
+    serve.add_argument(
+        "--host", default=default.host, metavar="ADDRESS", help=f"the address to listen on [{default.host}]"
+    )
+    serve.add_argument(
+        "--port", type=int, default=default.port, metavar="N", help=f"0 for a free one [{default.port}]"
+    )
+    serve.add_argument(
+        "--source", default=default.source, metavar="NAME", help="programs, with --env trace [builtin]"
+    )
+    for name, kind, what in (
+        ("max_sessions", int, "episodes at once"),
+        ("idle_s", float, "seconds without a call after which an episode is dropped"),
+        ("max_body", int, "bytes of a request"),
+    ):
+        value = getattr(default, name)
+        serve.add_argument(f"--{name}", type=kind, default=value, metavar="N", help=f"{what} [{value}]")
+    for name, what in (
+        ("hosts", "names with a dot under which it may be asked without a token"),
+        ("evaluate_hosts", "hosts that evaluate may ask; '*' for all"),
+    ):
+        serve.add_argument(f"--{name}", type=_listed, metavar="HOST,…", help=what)
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def add_no_options(parser: argparse.ArgumentParser) -> None:
+    """Adds nothing: the options of ``gamespiel schema``."""
+
+
+def add_games_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``gamespiel games``."""
+    parser.add_argument("--json", action="store_true", help="as JSON, with every variant's parameters")
+
+
+def add_play_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``gamespiel play``."""
+    _add_game_options(parser)
+    parser.add_argument("--seed", type=int, metavar="N", help="the game's seed; drawn if it is not given")
+    parser.add_argument(
+        "--checkpoint", type=Path, metavar="RUN", help="show what this run's policy would do, and its value"
+    )
+
+
+def add_watch_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``gamespiel watch``."""
+    parser.add_argument(
+        "--checkpoint", type=Path, metavar="RUN", required=True, help="a run, or one of its checkpoints"
+    )
+    _add_game_options(parser)
+    parser.add_argument("--episodes", type=int, default=1, metavar="N", help="episodes to play [1]")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="the first episode's seed [0]")
+    parser.add_argument("--greedy", action="store_true", help="the likeliest action instead of a sample")
+    parser.add_argument("--delay", type=float, default=0.0, metavar="S", help="seconds between turns [0]")
+
+
+def add_trace_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``gamespiel trace``."""
+    parser.add_argument("--task_id", type=int, metavar="N", help="the task; drawn if it is not given")
+    parser.add_argument("--level", type=int, metavar="N", help="draw a task of this level, 1 … 10")
+    parser.add_argument("--family", metavar="NAME", help="draw a task of this family")
+    parser.add_argument("--seed", type=int, metavar="N", help="the seed of the draw")
+
+
+def add_replay_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``gamespiel replay``."""
+    _add_place(parser)
+    parser.add_argument(
+        "--html", type=Path, metavar="FILE.html", default=Path("replay.html"), help="[replay.html]"
+    )
+
+
+def add_export_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``gamespiel export``."""
+    _add_place(parser)
+    parser.add_argument("--output", type=Path, metavar="FILE.jsonl", required=True, help="the file of rows")
+    parser.add_argument(
+        "--result", nargs="+", default=[], metavar="HOW", help="only episodes that ended so: win, draw, …"
+    )
+
+
+def _add_place(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "place", type=Path, metavar="RUN_OR_FILE", help="a run, or a file of gamespiel eval --save_games"
+    )
+
+
+def _add_game_options(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(preset=None, config=[])
+    for name, takes in GAME_OPTIONS:
+        parser.add_argument(f"--{name}", metavar=takes, help=f"the same as --env.{name}")
+
+
+def game_flags(args: argparse.Namespace) -> list[tuple[str, str | None]]:
+    """Returns these options as keys with their values, or None."""
+    return [(f"env.{name}", getattr(args, name)) for name, _ in GAME_OPTIONS]

@@ -1,0 +1,234 @@
+"""The commands: what each does with the options that were given."""
+
+import argparse
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from gamespiel.agents.installed import check_trainer
+from gamespiel.arguments import game_flags
+from gamespiel.config import (
+    DEFAULT_PRESET,
+    DEFAULT_PRESETS,
+    ConfigError,
+    Resolved,
+    resolve_layers,
+    saved_config,
+)
+from gamespiel.config.schema import file_schema
+from gamespiel.config.sections import EnvConfig, ModelConfig
+from gamespiel.errors import unknown
+from gamespiel.options import EvalOptions
+from gamespiel.serving.options import ServeOptions
+
+Overrides = list[tuple[str, str]]
+"""``--section.key VALUE`` options as (section.key, VALUE), in the order given."""
+
+
+def run_train(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Train a policy."""
+    flags = [("run.seed", args.seed), ("env.env_type", args.env), ("run.output_dir", args.output_dir)]
+    if args.init_from is not None:
+        flags.append(("run.init_from", str(args.init_from)))
+    run, option = (args.init_from, "--from") if args.init_from is not None else (args.resume, "--resume")
+    config, layers = _resolve(args, flags, overrides, DEFAULT_PRESETS, run=run, option=option)
+    check_trainer("train")
+    if args.plan is not None:
+        from gamespiel import planning
+
+        print(f"configuration: {layers}")
+        planning.show(config, args.plan)
+        return
+    _say(layers)
+
+    from gamespiel.training import train
+
+    train(config, resume=args.resume)
+
+
+def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Evaluate a trained policy or a named agent."""
+    flags = [("run.seed", args.seed), ("env.env_type", args.env), ("env.opponent", args.opponent)]
+    named = args.preset is not None or args.config or "model.model_name" in dict(overrides)
+    if args.checkpoint is None and args.agent is None and not named:
+        raise ConfigError(
+            "who is evaluated? give --checkpoint RUN, --agent NAME, or a model with --model.model_name NAME"
+        )
+    # Traces without a preset are all of them; tiny-trace trains on a part. The default preset goes with its
+    # own model: another model, without a run, is evaluated with the defaults.
+    model = dict(overrides).get("model.model_name", ModelConfig.model_name)
+    other = args.checkpoint is None and args.agent is None and model != ModelConfig.model_name
+    defaults = {} if other else {EnvConfig.env_type: DEFAULT_PRESET}
+    config, layers = _resolve(args, flags, overrides, defaults, run=args.checkpoint, option="--checkpoint")
+    mode = config.env.env_mode
+    if args.backend is not None and (args.backend == "local") != (mode == "local"):
+        served = "url" if config.env.base_url is not None else "docker"
+        flags.append(("env.env_mode", "local" if args.backend == "local" else served))
+        config, layers = _resolve(
+            args, flags, overrides, defaults, run=args.checkpoint, option="--checkpoint"
+        )
+    given = {name: getattr(args, name) for name in ("concurrency", "temperature", "request_s", "episode_s")}
+    options = EvalOptions(
+        config=config,
+        checkpoint=args.checkpoint,
+        agent=args.agent,
+        num_episodes=args.num_episodes,
+        exact=args.exact,
+        greedy=args.greedy,
+        unmasked=args.unmasked,
+        decode=args.decode,
+        max_new_tokens=args.max_new_tokens,
+        output=args.output,
+        save_games=args.save_games,
+        whole_game=args.whole_game,
+        resume=args.resume,
+        prices=None if args.prices is None else (args.prices[0], args.prices[1]),
+        **{name: value for name, value in given.items() if value is not None},
+    )
+    if options.endpoint:
+        from gamespiel.external import evaluate_endpoint
+
+        print(f"configuration: {layers}", flush=True)
+        evaluate_endpoint(options)
+        return
+    check_trainer("eval")
+    _say(layers)
+
+    from gamespiel.evaluation import evaluate
+
+    evaluate(options)
+
+
+def run_schema(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Print the JSON schema of configuration files."""
+    _refuse(overrides, args)
+    print(json.dumps(file_schema(), indent=2, ensure_ascii=False))
+
+
+def run_serve(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Serve games or traces over HTTP, for affinetes' clients."""
+    _refuse(overrides, args)
+    options = ServeOptions(
+        args.env, args.host, args.port, args.source, args.max_sessions, args.idle_s, args.max_body,
+        args.hosts or (), args.evaluate_hosts,
+    )  # fmt: skip
+
+    from gamespiel.serving.run import serve
+
+    serve(options)
+
+
+def run_games(args: argparse.Namespace, overrides: Overrides) -> None:
+    """List the games."""
+    _refuse(overrides, args)
+
+    from rich.console import Console
+
+    from gamespiel.terminal.catalogue import show_games
+
+    show_games(Console(), as_json=args.json)
+
+
+def run_play(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Play a game in the terminal."""
+    flags = game_flags(args)
+    given = {key for key, value in [*flags, *overrides] if value is not None}
+    if args.checkpoint is None and not given & {"env.game", "env.task_id", "env.task_ids"}:
+        raise ConfigError("what is played? give --game NAME, --task_id N or --checkpoint RUN")
+    config, _ = _resolve(args, flags, overrides, {}, run=args.checkpoint, option="--checkpoint")
+
+    if args.checkpoint is not None:
+        check_trainer("play --checkpoint")
+
+    from gamespiel.terminal.play import play
+
+    play(config.env, seed=args.seed, checkpoint=args.checkpoint)
+
+
+def run_watch(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Watch a trained policy play, move by move."""
+    config, _ = _resolve(args, game_flags(args), overrides, {}, run=args.checkpoint, option="--checkpoint")
+
+    check_trainer("watch")
+
+    from gamespiel.terminal.watch import watch
+
+    watch(
+        config.env,
+        args.checkpoint,
+        episodes=args.episodes,
+        seed=args.seed,
+        greedy=args.greedy,
+        delay=args.delay,
+    )
+
+
+def run_trace(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Say what a program prints, and see the scores."""
+    _refuse(overrides, args)
+
+    from gamespiel.terminal.trace import trace
+
+    trace(task_id=args.task_id, level=args.level, family=args.family, seed=args.seed)
+
+
+def run_replay(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Write a page that replays recorded episodes."""
+    _refuse(overrides, args)
+
+    from gamespiel.replay.page import replay
+
+    replay(args.place, args.html)
+
+
+def run_export(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Write recorded episodes as rows in chat format, for supervised training."""
+    _refuse(overrides, args)
+
+    from gamespiel.replay.export import export
+
+    export(args.place, args.output, results=args.result)
+
+
+def _refuse(overrides: Overrides, args: argparse.Namespace) -> None:
+    """Raises if configuration keys are given to a command that has none."""
+    if overrides:
+        raise unknown("option", f"--{overrides[0][0]}", args.flags)
+
+
+def _resolve(
+    args: argparse.Namespace,
+    flags: Sequence[tuple[str, str | None]],
+    overrides: Overrides,
+    presets: Mapping[str, str],
+    *,
+    run: Path | None,
+    option: str,
+) -> Resolved:
+    """Returns the configuration asked for: on top of a run's own, of a preset, or of the defaults.
+
+    Args:
+        args: The parsed options.
+        flags: Options that set a key, with their values or None.
+        overrides: The ``--section.key`` options.
+        presets: By env_type, the preset in force if neither a preset nor a file is named.
+        run: The run or checkpoint whose configuration is the base, if there is one.
+        option: The option that names ``run``.
+    """
+    given = [*((key, value) for key, value in flags if value is not None), *overrides]
+    if run is not None:
+        if args.preset is not None:
+            raise ConfigError(f"--preset cannot go with {option}: the run's own configuration holds")
+        base = saved_config(run)
+        if option == "--from":  # a new run has a folder of its own
+            base = dataclasses.replace(base, run=dataclasses.replace(base.run, output_dir=None))
+        return resolve_layers(None, args.config, given, base=base, base_name=f"of {run}")
+    kind = dict(given).get("env.env_type", EnvConfig.env_type)
+    preset = args.preset or (None if args.config else presets.get(kind))
+    return resolve_layers(preset, args.config, given)
+
+
+def _say(layers: str) -> None:
+    """Prints the first lines at once: importing PyTorch and transformers takes seconds."""
+    print(f"loading PyTorch and transformers\nconfiguration: {layers}", flush=True)
