@@ -48,7 +48,7 @@ class Hyperparameters:
         1.0, "share of the way to the policy that a move of the magnet goes"
     )
     average_decay: Annotated[float, Field(ge=0, lt=1)] = key(
-        0.0, "the run's result is a moving average of adapters, which keeps this share per step (0: no average)"
+        0.0, "decay of the moving average of adapters that is the run's result (0: the newest is)"
     )
     gamma: Annotated[float, Field(gt=0, le=1)] = key(0.99, "discount")
     lam: Share = key(0.95, "GAE's lambda")

@@ -25,7 +25,7 @@ def weight_of(policy: LLMPolicy) -> float:
 
 
 def test_first_the_mean_of_all_then_of_the_last() -> None:
-    """Policies of 4, 0, 8 and 0 in every weight, a decay of 1/2: 4, (4+0)/2, half of 2 and 8, half of 5 and 0."""
+    """Weights of 4, 0, 8 and 0, a decay of 1/2: 4, (4+0)/2, half of 2 and 8, half of 5 and 0."""
     policy, average = make_policy(), Average(0.5)
     found = []
     for step, weight in enumerate((4.0, 0.0, 8.0, 0.0), start=1):
@@ -80,7 +80,7 @@ def test_the_learner_goes_on_as_without(tmp_path: Path) -> None:
 
 
 def test_an_average_can_begin_or_end_in_the_middle(tmp_path: Path) -> None:
-    """A run that goes on without one goes on with the learner; one that begins it there begins at its policy."""
+    """Without one from there, the learner goes on; with one from there, it begins at the policy."""
     averaged, plain = ppo(average_decay=0.5), ppo()
     averaged.learn(total_timesteps=8)
     plain.learn(total_timesteps=8)

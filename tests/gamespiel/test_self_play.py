@@ -67,7 +67,8 @@ def test_rows_and_checkpoints_name_the_snapshots(finished: Path) -> None:
     assert [member["step"] for member in state["pool"]] == [6, 8, 10]
     assert state["magnet"] == {"step": 9}
     files = sorted(path.name for path in (checkpoint.find(finished) / "snapshots").iterdir())
-    assert files == ["learner.safetensors", "magnet.safetensors", *(f"pool-{step:06d}.safetensors" for step in (6, 8, 10))]
+    pool = [f"pool-{step:06d}.safetensors" for step in (6, 8, 10)]
+    assert files == ["learner.safetensors", "magnet.safetensors", *pool]
     assert "exploitability" in json.loads((finished / "summary.json").read_text())["after"]
 
 
