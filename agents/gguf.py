@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import mmap
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gamespiel.agents.patches import replaced
 from gamespiel.agents.weights import ModelError
 
 VERSIONS = (2, 3)
@@ -164,6 +167,15 @@ def loading(path: Path) -> dict[str, Any]:
     """Returns what ``from_pretrained`` needs to read the file."""
     # An absolute name: a file of that name in the working directory would be read in its place.
     return {"pretrained_model_name_or_path": str(path.parent), "gguf_file": str(path.absolute())}
+
+
+@contextmanager
+def names_made_once() -> Iterator[None]:
+    """Keeps the table of tensors' names within the context: transformers makes it for every module."""
+    import gguf
+
+    with replaced(gguf, get_tensor_name_map=cache(gguf.get_tensor_name_map)):
+        yield
 
 
 def unpacking() -> Any:

@@ -155,7 +155,7 @@ def _unpacked(settings: ModelSettings, plan: _Plan, seed: int) -> Any:
     """Returns the model of a GGUF file, with plain weights."""
     from transformers import AutoModelForCausalLM
 
-    with _loading(settings.model_name, plan.source) as files:
+    with _loading(settings.model_name, plan.source) as files, gguf.names_made_once():
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             **files,
             quantization_config=gguf.unpacking(),

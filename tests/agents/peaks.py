@@ -1,7 +1,7 @@
-"""Measures the peak of memory of an update or of play, in a process of its own.
+"""Measures peaks of memory of updates and of play, in a process of its own.
 
-``python -m tests.agents.peaks NAME DTYPE BITS TOKENS MODE`` prints a line of JSON: bytes beyond those of the
-imports, when the model and its optimizer are there, and at the peak. MODE is "plain" or "checkpointed", an
+``python -m tests.agents.peaks NAME DTYPE BITS TOKENS MODE ...`` prints a line of JSON: the peak of each mode
+in bytes beyond those of the imports, with the model and its optimizer. MODE is "plain" or "checkpointed", an
 update without or with gradient checkpointing, or "play", a sampled token and its continuation.
 """
 
@@ -11,16 +11,17 @@ import json
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 SHARED, OWN = 128, 128
 """Tokens that all prompts begin with, and tokens of each."""
 
 
-def main(name: str, dtype: str, bits: str, tokens: str, mode: str) -> None:
+def main(name: str, dtype: str, bits: str, tokens: str, *modes: str) -> None:
     import torch
 
     from gamespiel.agents.architectures import KNOWN
-    from gamespiel.agents.engines import make_engine
+    from gamespiel.agents.engines import Engine, make_engine
     from gamespiel.agents.models import LoraSettings, ModelSettings, add_adapters, load_base
     from gamespiel.agents.optimizer import ScaledAdamW
 
@@ -37,21 +38,19 @@ def main(name: str, dtype: str, bits: str, tokens: str, mode: str) -> None:
         # What is imported with the first model is no model's memory.
         add_adapters(load_base(ModelSettings(use_4bit=bits == "4"), "cpu", 0), LoraSettings(), 0)
         before = resident("VmRSS")
+        fill_alike()
         model = add_adapters(load_base(settings, "cpu", 0), LoraSettings(), 0)
-    engine = make_engine(
-        model, "shared", tokens_per_forward=int(tokens), gradient_checkpointing=mode == "checkpointed"
-    )
     optimizer = ScaledAdamW([p for p in model.parameters() if p.requires_grad], lr=1e-4)
 
     @torch.no_grad()
-    def play(prompts: list[tuple[int, ...]]) -> None:
+    def play(engine: Engine, prompts: list[tuple[int, ...]]) -> None:
         """Reads prompts, then a further token of each."""
         last, prefix = engine.prefill(prompts, cache=True)
         further = engine.extend(prefix, list(range(len(prompts))), [(7,)] * len(prompts))
         for hidden in (last, further):
             engine.logits(hidden).logsumexp(-1)
 
-    def update(prompts: list[tuple[int, ...]]) -> None:
+    def update(engine: Engine, prompts: list[tuple[int, ...]]) -> None:
         optimizer.zero_grad(set_to_none=True)
         hidden = engine.read(prompts, list(range(len(prompts))), [len(prompt) - 1 for prompt in prompts])
         logits = engine.logits(hidden)
@@ -59,11 +58,31 @@ def main(name: str, dtype: str, bits: str, tokens: str, mode: str) -> None:
         optimizer.step()
 
     draw = torch.randint(1, 1000, ((int(tokens) - SHARED) // OWN + 1, OWN)).tolist()
-    update([(1, 2, 3)])  # the optimizer's state and the gradients are there from now on
-    settled = resident("VmRSS") - before
-    Path("/proc/self/clear_refs").write_text("5")  # VmHWM begins again
-    (play if mode == "play" else update)([(*draw[0][:SHARED], *own) for own in draw[1:]])
-    print(json.dumps({"settled": settled, "peak": resident("VmHWM") - before}))
+    prompts = [(*draw[0][:SHARED], *own) for own in draw[1:]]
+    peaks = {}
+    for mode in modes:
+        engine = make_engine(
+            model, "shared", tokens_per_forward=int(tokens), gradient_checkpointing=mode == "checkpointed"
+        )
+        update(engine, [(1, 2, 3)])  # the optimizer's state and the gradients are there from now on
+        Path("/proc/self/clear_refs").write_text("5")  # VmHWM begins again
+        (play if mode == "play" else update)(engine, prompts)
+        peaks[mode] = resident("VmHWM") - before
+    print(json.dumps(peaks))
+
+
+def fill_alike() -> None:
+    """Makes all weights alike from now on: how much memory they take does not depend on them."""
+    import torch
+    from transformers import initialization
+
+    for name in ("normal_", "uniform_", "kaiming_uniform_", "trunc_normal_"):
+        initialization.TORCH_INIT_FUNCTIONS[name] = alike
+        setattr(torch.nn.init, name, alike)
+
+
+def alike(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+    return tensor.detach().fill_(0.01)
 
 
 def resident(field: str) -> int:

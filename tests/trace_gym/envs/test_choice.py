@@ -193,17 +193,17 @@ def test_no_place_holds_the_truth_more_often(env: Any) -> None:
 
 
 def test_a_seed_does_not_say_where_the_truth_is() -> None:
-    """With one seed for 48 tasks of level 1 with eight options, no place has the truth in 16 of them.
+    """With one seed for 16 tasks of level 1 with eight options, no place has the truth in 8 of them.
 
-    Six are expected, deviation 2.3.
+    Two are expected, deviation 1.3.
     """
     env: Any = gym.make("CodeTraceChoice-v0", level=1).unwrapped
     places: Counter[int] = Counter()
     task_id = 0
-    while places.total() < 48:
+    while places.total() < 16:
         _, info = env.reset(seed=3, options={"task_id": task_id // 16 * 160 + task_id % 16})
         if len(info["admissible_commands"]) == 8:
             places[info["admissible_commands"].index(env.trace.truth)] += 1
         task_id += 1
-    assert len(places) >= 6 and max(places.values()) < 16
+    assert len(places) >= 5 and max(places.values()) < 8
     env.close()
