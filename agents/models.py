@@ -155,7 +155,7 @@ def _unpacked(settings: ModelSettings, plan: _Plan, seed: int) -> Any:
     """Returns the model of a GGUF file, with plain weights."""
     from transformers import AutoModelForCausalLM
 
-    with _loading(settings.model_name, plan.source) as files, gguf.names_made_once():
+    with _loading(settings.model_name, plan.source) as files:
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             **files,
             quantization_config=gguf.unpacking(),
@@ -269,8 +269,9 @@ def _loading(model_name: str, source: str) -> Iterator[dict[str, Any]]:
     Progress bars are hidden, except those of downloads.
     """
     files = _files(model_name, source)
+    reading = gguf.read_faster() if is_gguf(source) else nullcontext()
     try:
-        with _from_hub(source) if is_hub_name(source) else _quiet():
+        with _from_hub(source) if is_hub_name(source) else _quiet(), reading:
             yield files
     except (TaskGymError, MemoryError, torch.OutOfMemoryError):
         raise

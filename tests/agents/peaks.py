@@ -1,30 +1,52 @@
-"""Measures peaks of memory of updates and of play, in a process of its own.
+"""Measures peaks of memory of updates and of play, each model in a process of its own.
 
-``python -m tests.agents.peaks NAME DTYPE BITS TOKENS MODE ...`` prints a line of JSON: the peak of each mode
-in bytes beyond those of the imports, with the model and its optimizer. MODE is "plain" or "checkpointed", an
-update without or with gradient checkpointing, or "play", a sampled token and its continuation.
+``python -m tests.agents.peaks CASE ...`` prints a line of JSON per case: the peak of each mode in bytes
+beyond those of the imports, with the model and its optimizer. A case is ``NAME,DTYPE,BITS,TOKENS,MODE ...``.
+A mode is "plain" or "checkpointed", an update without or with gradient checkpointing, or "play", a sampled
+token and its continuation. The processes are forks of one that has imported everything.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+import torch
+from transformers import initialization
+
+from gamespiel.agents.architectures import KNOWN
+from gamespiel.agents.engines import Engine, make_engine
+from gamespiel.agents.models import LoraSettings, ModelSettings, add_adapters, load_base
+from gamespiel.agents.optimizer import ScaledAdamW
+
 SHARED, OWN = 128, 128
 """Tokens that all prompts begin with, and tokens of each."""
 
 
-def main(name: str, dtype: str, bits: str, tokens: str, *modes: str) -> None:
-    import torch
+def main(cases: list[str]) -> None:
+    fill_alike()
+    for few in (False, True):  # what is imported with the first model is no model's memory
+        add_adapters(load_base(ModelSettings(use_4bit=few), "cpu", 0), LoraSettings(), 0)
+    for case in cases:
+        child = os.fork()
+        if not child:
+            status = 1
+            try:
+                name, dtype, bits, tokens, modes = case.split(",")
+                print(json.dumps(peaks(name, dtype, bits, int(tokens), modes.split())), flush=True)
+                status = 0
+            finally:
+                os._exit(status)
+        if os.waitpid(child, 0)[1]:
+            raise SystemExit(f"no peaks of {case}")
 
-    from gamespiel.agents.architectures import KNOWN
-    from gamespiel.agents.engines import Engine, make_engine
-    from gamespiel.agents.models import LoraSettings, ModelSettings, add_adapters, load_base
-    from gamespiel.agents.optimizer import ScaledAdamW
 
+def peaks(name: str, dtype: str, bits: str, tokens: int, modes: list[str]) -> dict[str, int]:
+    before = resident("VmRSS")
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "config.json").write_text(json.dumps(KNOWN[name]))
         settings = ModelSettings(
@@ -35,10 +57,6 @@ def main(name: str, dtype: str, bits: str, tokens: str, *modes: str) -> None:
             use_8bit=bits == "8",
             use_nested_quant=True,
         )
-        # What is imported with the first model is no model's memory.
-        add_adapters(load_base(ModelSettings(use_4bit=bits == "4"), "cpu", 0), LoraSettings(), 0)
-        before = resident("VmRSS")
-        fill_alike()
         model = add_adapters(load_base(settings, "cpu", 0), LoraSettings(), 0)
     optimizer = ScaledAdamW([p for p in model.parameters() if p.requires_grad], lr=1e-4)
 
@@ -57,25 +75,22 @@ def main(name: str, dtype: str, bits: str, tokens: str, *modes: str) -> None:
         logits.gather(1, torch.arange(4).repeat(len(prompts), 1)).log_softmax(-1)[:, 0].sum().backward()
         optimizer.step()
 
-    draw = torch.randint(1, 1000, ((int(tokens) - SHARED) // OWN + 1, OWN)).tolist()
+    draw = torch.randint(1, 1000, ((tokens - SHARED) // OWN + 1, OWN)).tolist()
     prompts = [(*draw[0][:SHARED], *own) for own in draw[1:]]
-    peaks = {}
+    found = {}
     for mode in modes:
         engine = make_engine(
-            model, "shared", tokens_per_forward=int(tokens), gradient_checkpointing=mode == "checkpointed"
+            model, "shared", tokens_per_forward=tokens, gradient_checkpointing=mode == "checkpointed"
         )
         update(engine, [(1, 2, 3)])  # the optimizer's state and the gradients are there from now on
         Path("/proc/self/clear_refs").write_text("5")  # VmHWM begins again
         (play if mode == "play" else update)(engine, prompts)
-        peaks[mode] = resident("VmHWM") - before
-    print(json.dumps(peaks))
+        found[mode] = resident("VmHWM") - before
+    return found
 
 
 def fill_alike() -> None:
     """Makes all weights alike from now on: how much memory they take does not depend on them."""
-    import torch
-    from transformers import initialization
-
     for name in ("normal_", "uniform_", "kaiming_uniform_", "trunc_normal_"):
         initialization.TORCH_INIT_FUNCTIONS[name] = alike
         setattr(torch.nn.init, name, alike)
@@ -92,4 +107,4 @@ def resident(field: str) -> int:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1:])
