@@ -8,10 +8,12 @@ from __future__ import annotations
 import gc
 import os
 
-# Read when PyTorch is imported, here and in the processes that tests start. Two workers have two cores.
+# Read when PyTorch is imported, here and in the processes that tests start. Each worker has a core.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    gc.collect()
     gc.freeze()
+    gc.enable()

@@ -1,4 +1,4 @@
-"""SmolLM2-135M-Instruct for tests, which is read from its file once per process: that takes ten seconds."""
+"""SmolLM2-135M-Instruct for tests, which is read from its file once per process: that takes seconds."""
 
 from __future__ import annotations
 

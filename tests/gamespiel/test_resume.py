@@ -172,7 +172,7 @@ def start(run: Path, until: int, **more: str) -> subprocess.Popen[str]:
         train_command(run, **more), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     metrics = run / "metrics.jsonl"
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while not metrics.exists() or metrics.read_text().count("\n") < until:
         assert process.poll() is None and time.monotonic() < deadline, process.communicate()[0]
         time.sleep(0.002)
