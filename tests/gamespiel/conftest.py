@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from gamespiel import training
+from gamespiel.agents.patches import replaced
+from gamespiel.report.plots import learning_curve
 from tests.gamespiel.runs import small, train_quietly
 from tests.threads import one_thread
 
@@ -15,4 +19,12 @@ __all__ = ["one_thread"]
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of an uninterrupted run of the small configuration. Tests must not change it."""
-    return train_quietly(small(tmp_path_factory.mktemp("finished") / "run"))
+    with replaced(training, learning_curve=learning_curve):
+        return train_quietly(small(tmp_path_factory.mktemp("finished") / "run"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_pictures() -> Iterator[None]:
+    """Runs draw no learning curve, which takes as long as their steps. Only ``finished`` has one."""
+    with replaced(training, learning_curve=lambda metrics_path, png_path: png_path):
+        yield
