@@ -10,6 +10,7 @@ import os
 
 # Read when PyTorch is imported, here and in the processes that tests start. Each worker has a core.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # where a test asks for two, they do not spin
 
 gc.disable()
 

@@ -28,7 +28,7 @@ SHARED, OWN = 128, 128
 
 
 def main(cases: list[str]) -> None:
-    fill_alike()
+    draw_little()
     for few in (False, True):  # what is imported with the first model is no model's memory
         add_adapters(load_base(ModelSettings(use_4bit=few), "cpu", 0), LoraSettings(), 0)
     for case in cases:
@@ -89,15 +89,21 @@ def peaks(name: str, dtype: str, bits: str, tokens: int, modes: list[str]) -> di
     return found
 
 
-def fill_alike() -> None:
-    """Makes all weights alike from now on: how much memory they take does not depend on them."""
+def draw_little() -> None:
+    """Makes weights of a million random numbers, again and again: drawing all takes longer than an update.
+
+    Memory does not depend on them. But if all were alike, gradients would be denormal, and much slower.
+    """
+    drawn = torch.randn(1 << 20) / 50
+
+    def fill(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        for part in tensor.detach().view(-1).split(len(drawn)):
+            part.copy_(drawn[: len(part)])
+        return tensor
+
     for name in ("normal_", "uniform_", "kaiming_uniform_", "trunc_normal_"):
-        initialization.TORCH_INIT_FUNCTIONS[name] = alike
-        setattr(torch.nn.init, name, alike)
-
-
-def alike(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-    return tensor.detach().fill_(0.01)
+        initialization.TORCH_INIT_FUNCTIONS[name] = fill
+        setattr(torch.nn.init, name, fill)
 
 
 def resident(field: str) -> int:

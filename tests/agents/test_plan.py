@@ -198,10 +198,10 @@ def test_qwen3_4b_by_hand() -> None:
 # -- measured ------------------------------------------------------------------------------------------------
 
 MEASURED = {
-    (SMOLLM2, "float32", 640): ("plain", "checkpointed"),
-    (SMOLLM2, "bfloat16", 640): ("plain", "checkpointed"),
-    (SMOLLM2, "bfloat16 4", 640): ("plain", "checkpointed"),
-    (SMOLLM2, "bfloat16", 2048): ("play",),
+    (SMOLLM2, "float32", 384): ("plain", "checkpointed"),
+    (SMOLLM2, "bfloat16", 384): ("plain", "checkpointed"),
+    (SMOLLM2, "bfloat16 4", 384): ("plain", "checkpointed"),
+    (SMOLLM2, "bfloat16", 1024): ("play",),
     (QWEN, "float32", 384): ("checkpointed",),
     (QWEN, "bfloat16", 384): ("plain",),
     (QWEN, "bfloat16 4", 384): ("plain",),
