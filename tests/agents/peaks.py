@@ -29,8 +29,8 @@ SHARED, OWN = 128, 128
 
 def main(cases: list[str]) -> None:
     draw_little()
-    for few in (False, True):  # what is imported with the first model is no model's memory
-        add_adapters(load_base(ModelSettings(use_4bit=few), "cpu", 0), LoraSettings(), 0)
+    for use_4bit in (False, True):
+        adapted(ModelSettings(use_4bit=use_4bit))  # which imports all; autograd begins in the forks alone
     for case in cases:
         child = os.fork()
         if not child:
@@ -46,35 +46,22 @@ def main(cases: list[str]) -> None:
 
 
 def peaks(name: str, dtype: str, bits: str, tokens: int, modes: list[str]) -> dict[str, int]:
+    """Returns the peak of each mode, in bytes."""
+    small_update(dtype, bits == "4")  # the pages of libraries are no model's memory
     before = resident("VmRSS")
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "config.json").write_text(json.dumps(KNOWN[name]))
-        settings = ModelSettings(
-            folder,
-            dtype,
-            random_weights=True,
-            use_4bit=bits == "4",
-            use_8bit=bits == "8",
-            use_nested_quant=True,
+        model = adapted(
+            ModelSettings(
+                folder,
+                dtype,
+                random_weights=True,
+                use_4bit=bits == "4",
+                use_8bit=bits == "8",
+                use_nested_quant=True,
+            )
         )
-        model = add_adapters(load_base(settings, "cpu", 0), LoraSettings(), 0)
-    optimizer = ScaledAdamW([p for p in model.parameters() if p.requires_grad], lr=1e-4)
-
-    @torch.no_grad()
-    def play(engine: Engine, prompts: list[tuple[int, ...]]) -> None:
-        """Reads prompts, then a further token of each."""
-        last, prefix = engine.prefill(prompts, cache=True)
-        further = engine.extend(prefix, list(range(len(prompts))), [(7,)] * len(prompts))
-        for hidden in (last, further):
-            engine.logits(hidden).logsumexp(-1)
-
-    def update(engine: Engine, prompts: list[tuple[int, ...]]) -> None:
-        optimizer.zero_grad(set_to_none=True)
-        hidden = engine.read(prompts, list(range(len(prompts))), [len(prompt) - 1 for prompt in prompts])
-        logits = engine.logits(hidden)
-        logits.gather(1, torch.arange(4).repeat(len(prompts), 1)).log_softmax(-1)[:, 0].sum().backward()
-        optimizer.step()
-
+    optimizer = optimizer_of(model)
     draw = torch.randint(1, 1000, ((tokens - SHARED) // OWN + 1, OWN)).tolist()
     prompts = [(*draw[0][:SHARED], *own) for own in draw[1:]]
     found = {}
@@ -82,11 +69,45 @@ def peaks(name: str, dtype: str, bits: str, tokens: int, modes: list[str]) -> di
         engine = make_engine(
             model, "shared", tokens_per_forward=tokens, gradient_checkpointing=mode == "checkpointed"
         )
-        update(engine, [(1, 2, 3)])  # the optimizer's state and the gradients are there from now on
+        update(engine, optimizer, [(1, 2, 3)])  # its state and the gradients are there from now on
         Path("/proc/self/clear_refs").write_text("5")  # VmHWM begins again
-        (play if mode == "play" else update)(engine, prompts)
+        if mode == "play":
+            play(engine, prompts)
+        else:
+            update(engine, optimizer, prompts)
         found[mode] = resident("VmHWM") - before
     return found
+
+
+def adapted(settings: ModelSettings) -> Any:
+    return add_adapters(load_base(settings, "cpu", 0), LoraSettings(), 0)
+
+
+def optimizer_of(model: Any) -> ScaledAdamW:
+    return ScaledAdamW([p for p in model.parameters() if p.requires_grad], lr=1e-4)
+
+
+def small_update(dtype: str, use_4bit: bool) -> None:
+    """Makes an update of the embedded model, which needs what a larger one needs, besides its own memory."""
+    model = adapted(ModelSettings(dtype=dtype, use_4bit=use_4bit))
+    update(make_engine(model, "shared"), optimizer_of(model), [(1, 2, 3), (1, 2, 4)])
+
+
+def update(engine: Engine, optimizer: ScaledAdamW, prompts: list[tuple[int, ...]]) -> None:
+    optimizer.zero_grad(set_to_none=True)
+    hidden = engine.read(prompts, list(range(len(prompts))), [len(prompt) - 1 for prompt in prompts])
+    logits = engine.logits(hidden)
+    logits.gather(1, torch.arange(4).repeat(len(prompts), 1)).log_softmax(-1)[:, 0].sum().backward()
+    optimizer.step()
+
+
+@torch.no_grad()
+def play(engine: Engine, prompts: list[tuple[int, ...]]) -> None:
+    """Reads prompts, then a further token of each."""
+    last, prefix = engine.prefill(prompts, cache=True)
+    further = engine.extend(prefix, list(range(len(prompts))), [(7,)] * len(prompts))
+    for hidden in (last, further):
+        engine.logits(hidden).logsumexp(-1)
 
 
 def draw_little() -> None:
