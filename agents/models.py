@@ -269,8 +269,9 @@ def _loading(model_name: str, location: str) -> Iterator[dict[str, Any]]:
     Progress bars are hidden, except those of downloads.
     """
     files = _files(model_name, location)
+    reading = gguf.read_faster() if is_gguf(location) else nullcontext()
     try:
-        with _from_hub(location) if is_hub_name(location) else _quiet():
+        with _from_hub(location) if is_hub_name(location) else _quiet(), reading:
             yield files
     except (TaskGymError, MemoryError, torch.OutOfMemoryError):
         raise

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import settings
 
 from gamespiel.agents.weights import from_wheel
+from tests.agents.smollm2 import NAME
 from tests.threads import one_thread
 
 __all__ = ["one_thread"]
@@ -17,9 +16,8 @@ settings.load_profile("steady")
 
 
 @pytest.fixture(scope="session")
-def smollm2() -> Path:
-    """Returns the GGUF file of SmolLM2-135M-Instruct, which takes some ten seconds to load."""
-    path = from_wheel("HuggingFaceTB/SmolLM2-135M-Instruct")
-    if path is None:
+def smollm2() -> str:
+    """Returns the name of SmolLM2-135M-Instruct, or skips the test; see ``tests/agents/smollm2.py``."""
+    if from_wheel(NAME) is None:
         pytest.skip("the weights of SmolLM2-135M-Instruct are not installed: make smollm2")
-    return path
+    return NAME

@@ -147,9 +147,9 @@ def test_apart_and_together_are_the_same_tokens_in_all_games(generation: str) ->
     """For every legal action, by number and by name."""
     own = codec(generation)
     for state in states():
-        prompt = own.encode_prompt(state.text)
+        prompt, written = own.encode_prompt(state.text), own.prompt_text(state.text)
         texts = [*map(str, state.legal), *state.names]
-        whole = [own.prompt_text(state.text) + text + "<|im_end|>" for text in texts]
+        whole = [f"{written}{text}<|im_end|>" for text in texts]
         for text, together in zip(texts, own.tokenizer(whole)["input_ids"], strict=True):
             assert prompt + own.encode_answer(text) == tuple(together), (state.game, text)
 

@@ -13,12 +13,11 @@ import torch
 from torch import Tensor
 
 from gamespiel.agents import checkpoint
-from gamespiel.agents.models import ModelSettings
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
+from tests.agents.smollm2 import NAME, policy, read_once
 from tests.agents.toys import Bandit, make_ppo
 
-NAME = "HuggingFaceTB/SmolLM2-135M-Instruct"
 GAMES = ("kuhn_poker", "leduc_poker", "tic_tac_toe")
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("smollm2")]
@@ -46,12 +45,6 @@ def states(game: str, count: int) -> list[State]:
     return list(found.values())[:count]
 
 
-def policy(**settings: Any) -> LLMPolicy:
-    env = gym.make("game_gym:GameSpiel-v0", game="tic_tac_toe")
-    model = ModelSettings(NAME, dtype="bfloat16", **settings)
-    return LLMPolicy(env.observation_space, env.action_space, lambda _: 1e-4, model=model)
-
-
 class Read(NamedTuple):
     """What a policy says in some states: probabilities of legal actions, and logarithms of next tokens'."""
 
@@ -76,7 +69,7 @@ def divergences(a: Read, b: Read) -> tuple[np.ndarray[Any, Any], np.ndarray[Any,
 
 @pytest.fixture(scope="module")
 def asked() -> list[State]:
-    return [state for game in GAMES for state in states(game, 12)]
+    return [state for game in GAMES for state in states(game, 4)]
 
 
 @pytest.fixture(scope="module")
@@ -120,14 +113,15 @@ def test_four_bits_stay_near_sixteen(sixteen_bits: LLMPolicy, asked: list[State]
 
 
 def learner() -> LLMPPO:
-    return make_ppo(
-        Bandit,
-        batch_size=8,
-        ppo_epochs=2,
-        learning_rate=1e-4,
-        total_steps=1,
-        policy_kwargs={"model": {"model_name": NAME, "use_4bit": True, "use_nested_quant": True}},
-    )
+    with read_once():
+        return make_ppo(
+            Bandit,
+            batch_size=4,
+            ppo_epochs=1,
+            learning_rate=1e-4,
+            total_steps=1,
+            policy_kwargs={"model": {"model_name": NAME, "use_4bit": True, "use_nested_quant": True}},
+        )
 
 
 def test_four_bits_train_stop_and_go_on_bit_for_bit(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from gamespiel.agents.engines import ENGINES, PaddedEngine
 from gamespiel.agents.models import LoraSettings, ModelSettings, add_adapters, load_base, load_tokenizer
 from gamespiel.agents.policy import LLMPolicy
 from tests.agents.families import FAMILIES
-from tests.agents.test_smollm2 import policy as smollm2_policy
+from tests.agents.smollm2 import policy as smollm2_policy
 from tests.agents.toys import make_policy
 
 Tokens = tuple[int, ...]

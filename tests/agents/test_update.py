@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from gamespiel.agents.memory import MemoryLimitError, is_out_of_memory
 from gamespiel.agents.noise import permutation
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.update import Update
+from tests.agents.smollm2 import read_once
 from tests.agents.toys import Bandit, collect, gradient_of, make_ppo, rows_of, trained
 
 Evaluate = Callable[..., Any]
@@ -424,27 +424,29 @@ def test_in_bfloat16_memory_that_runs_out_at_once_is_no_reason_for_a_gap(
 
 
 @pytest.mark.slow
-def test_a_real_model_in_bfloat16(smollm2: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before the first optimizer step ratios are 1, with one turn per forward as with all of them."""
+def test_a_real_model_in_bfloat16(smollm2: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the first optimizer step ratios are 1, with one turn per forward as with all of them.
+
+    The loss has no gradient here: backward passes come after the ratios, and take most of an update.
+    """
     loss, forwards, ratios = Update._loss, [0], [0.0]
 
     def note(self: Update, batch: Any, reference: Any, tried: Any) -> Any:
         found = loss(self, batch, reference, tried)
         forwards.append(len(batch.index))
         ratios.extend(tried.gaps[-1].exp().tolist())
-        return found
+        return found._replace(decisions=0.0, turns=0.0 * self.policy.value_head.weight.sum())
 
     monkeypatch.setattr(Update, "_loss", note)
-    settings = {"lora": {"r": 4}, "model": {"model_name": str(smollm2), "dtype": "bfloat16"}}
-    model = learner(
-        batch_size=16, envs=16, policy_kwargs=settings, mini_batch_size=64, ppo_epochs=1, learning_rate=1e-12
-    )
+    settings = {"lora": {"r": 4}, "model": {"model_name": smollm2, "dtype": "bfloat16"}}
+    with read_once():
+        model = learner(batch_size=5, envs=5, policy_kwargs=settings, mini_batch_size=64, ppo_epochs=1)
     played, largest = list(model.rollout_buffer.log_probs), []
-    for tokens in (1, 256, 1024, 10**6):
+    for tokens in (1, 256, 512, 10**6):
         model.rollout_buffer.log_probs, model.tokens_per_backward = list(played), tokens
         forwards.clear(), ratios.clear()
         metrics = trained(model)
         assert metrics["train/sampler_gap"] > 1e-4  # what ratios would be without scoring again
         assert len(ratios) == len(played) and max(abs(ratio - 1) for ratio in ratios) < 1e-3
         largest.append(max(forwards))
-    assert largest == sorted(set(largest)) and largest[-1] == len(played) > 40
+    assert largest == sorted(set(largest)) and largest[-1] == len(played) > 12

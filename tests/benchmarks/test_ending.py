@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import curricula, ending, env_speed, learning_speed, trace_learning
+from benchmarks import curricula, ending, env_speed, learning_speed, trace_learning, train_speed
 from benchmarks.learning_speed import Curve, Learner, Point
 
 TRACKED = ending.RESULTS
@@ -220,7 +220,7 @@ def test_results_outlive_a_picture_that_fails(capsys: pytest.CaptureFixture[str]
 
 @pytest.fixture
 def untrained(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Takes the training out of the benchmarks that train, and the profile out of another."""
+    """Takes the training out of the benchmarks that train or time it, and the profile out of another."""
 
     def learn(curve: Curve, decisions: int, seed: int) -> None:
         curve.points += [Point(0, 0.0, 0.0), Point(1, 1.0, 0.5)]
@@ -231,6 +231,8 @@ def untrained(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learning_speed, "learners", lambda: learners)
     monkeypatch.setattr(trace_learning, "learn", lambda *_: arm | {"untrained": arm})
     monkeypatch.setattr(env_speed, "HEADLINE", ())
+    timed = {train_speed.measure_ways: {"settings": {}}, train_speed.measure_step: {"steps": {}}}
+    monkeypatch.setattr(train_speed, "apart", lambda work, *_: timed[work])
     monkeypatch.setattr(
         curricula, "learned", lambda name, seed, *_: {"sampler": name, "seed": seed, "score": 0}
     )
@@ -248,18 +250,19 @@ def test_a_benchmark_leaves_what_is_there(name: str, capsys: pytest.CaptureFixtu
     before = contents(TRACKED)
     main = importlib.import_module(f"benchmarks.{name}").main
     kinds = ["json", "png"] if name == "learning_speed" else ["json"]
-    seen: dict[str, bytes] = {}
-    for run in (1, 2):
-        results = main(SMALLEST[name])
-        written = contents(NEW)
-        fresh = sorted(set(written) - set(seen))
-        assert [path.partition("-")[0] for path in fresh] == [name] * len(kinds)
-        assert sorted(path.rpartition(".")[2] for path in fresh) == kinds
-        assert len(written) == run * len(kinds) and seen.items() <= written.items()
-        printed = capsys.readouterr().out.splitlines()
-        assert printed[-1 - len(kinds) : -1] == [f"written to {NEW / path}" for path in fresh]
-        assert json.loads(printed[-1]) == results == json.loads(written[fresh[0]])
-        seen = written
+    NEW.mkdir(parents=True)
+    seen = {f"{name}-20261122-101112.{kind}": b"of an earlier run" for kind in kinds}
+    for path, content in seen.items():
+        (NEW / path).write_bytes(content)
+    results = main(SMALLEST[name])
+    written = contents(NEW)
+    fresh = sorted(set(written) - set(seen))
+    assert [path.partition("-")[0] for path in fresh] == [name] * len(kinds)
+    assert sorted(path.rpartition(".")[2] for path in fresh) == kinds
+    assert len(written) == 2 * len(kinds) and seen.items() <= written.items()
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[-1 - len(kinds) : -1] == [f"written to {NEW / path}" for path in fresh]
+    assert json.loads(printed[-1]) == results == json.loads(written[fresh[0]])
     assert contents(TRACKED) == before
 
 

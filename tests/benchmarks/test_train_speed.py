@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import torch
 
 from benchmarks import train_speed
 from benchmarks.train_speed import SETTINGS, make_policy, summary
-from benchmarks.train_step import flops
+from benchmarks.train_step import apart, flops
 from benchmarks.train_ways import EachAction, Everywhere, Ours, Timed, Turn, collect, race, shape_of
 from gamespiel.agents.models import ModelSettings
 from gamespiel.agents.policy import LLMPolicy
@@ -106,8 +107,15 @@ def test_the_operations_of_a_step() -> None:
     assert flops(100, 10, sampled=5, updated=12, epochs=2, twice=True) == 3740 + 1440
 
 
+def test_what_is_measured_apart_has_a_process_of_its_own() -> None:
+    assert apart(os.getpid) != os.getpid()
+
+
 @pytest.mark.slow
-def test_a_short_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_short_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(train_speed, "apart", lambda work, *given: work(*given))
     results = train_speed.main(
         [
             "--model",

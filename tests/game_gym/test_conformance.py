@@ -24,7 +24,7 @@ BRIEF = [
 ]
 
 #: Games of a variant, every day and in the slow test. Bridge has fewer: there they are those of all variants.
-FEW, MANY = 3, 100
+FEW, MANY = 3, 40
 
 #: The info's keys at every turn, and those that the end adds.
 ALWAYS = {

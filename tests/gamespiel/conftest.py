@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from gamespiel import training
+from gamespiel.agents.patches import replaced
+from gamespiel.agents.quantization import plain_peft
+from gamespiel.report.plots import learning_curve
 from tests.gamespiel.runs import small, train_quietly
 from tests.threads import one_thread
 
@@ -15,4 +20,19 @@ __all__ = ["one_thread"]
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of an uninterrupted run of the small configuration. Tests must not change it."""
-    return train_quietly(small(tmp_path_factory.mktemp("finished") / "run"))
+    with replaced(training, learning_curve=learning_curve):
+        return train_quietly(small(tmp_path_factory.mktemp("finished") / "run"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_decoration() -> Iterator[None]:
+    """Runs draw no learning curve, which takes as long as their steps. Only ``finished`` has one.
+
+    PEFT writes no model card with each checkpoint, either.
+    """
+    with plain_peft():
+        from peft import PeftModel
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "learning_curve", lambda metrics_path, png_path: png_path)
+        patch.setattr(PeftModel, "create_or_update_model_card", lambda model, folder: None)
+        yield

@@ -1,7 +1,7 @@
 """Kills a run again and again with SIGKILL, and goes on with it: ``python -m tests.gamespiel.killing``.
 
-Each life of the run is a fork of this process, which has imported everything and calculated nothing. So a
-life costs a model, and not the seconds that PyTorch takes to import. This process waits for a random moment
+Each life of the run is a fork of this process, which has imported everything and trained nothing. So a life
+costs a model, and not the seconds that PyTorch takes to import. This process waits for a random moment
 of the life and kills it. The last life is left alone until the run is over.
 
 Prints one line of JSON: per kill, the step of the newest checkpoint, the stage in it, and the stage in the
@@ -24,6 +24,7 @@ import torch
 
 from gamespiel.agents import checkpoint
 from gamespiel.agents.loggers import read_rows
+from gamespiel.assembly import make_algorithm
 from gamespiel.config import SAVED_NAME, saved_config
 from tests.gamespiel.runs import staged, train_quietly
 
@@ -37,7 +38,6 @@ def live(run: Path, settings: dict[str, str]) -> int:
         return child
     status = 1
     try:
-        torch.set_num_threads(1)
         if (run / SAVED_NAME).exists():
             train_quietly(saved_config(run), resume=run)
         else:
@@ -83,6 +83,8 @@ def found(run: Path) -> dict[str, Any]:
 
 def main(run: Path, kills: int, seed: int, settings: dict[str, str]) -> None:
     """Kills the run at ``kills`` random moments, and lets it end."""
+    torch.set_num_threads(1)
+    make_algorithm(staged(run, **settings))  # and imports what is imported at the first use alone
     generator, left = random.Random(seed), []
     while len(left) < kills:
         child = live(run, settings)

@@ -334,6 +334,7 @@ def test_a_place_is_found_before_anything_is_played(tmp_path: Path, monkeypatch:
 
 def test_a_failed_evaluation_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("game_gym.exact.MAX_STATES", 100)
     with pytest.raises(SizeError):
         evaluate(EvalOptions(config(("env.task_id", "1200000000")), agent="random", exact=True), quiet())
     assert list(Path("runs").iterdir()) == []

@@ -6,7 +6,7 @@ import dataclasses
 import os
 import signal
 import subprocess
-import sys
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -64,29 +64,29 @@ def test_a_run_that_was_faster_is_seen(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_kill_lets_go(tmp_path: Path) -> None:
     """The lock is released even if a child of the killed process lives on."""
-    code = (
-        "import subprocess, sys, time\n"
-        "from pathlib import Path\n"
-        "from gamespiel import runs\n"
-        "with runs.own(Path(sys.argv[1])):\n"
-        "    child = subprocess.Popen(['sleep', '60'])\n"
-        "    print(child.pid, flush=True)\n"
-        "    time.sleep(60)\n"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    child = int(process.stdout.readline())
+    reading, writing = os.pipe()
+    process = os.fork()  # which has imported everything
+    if not process:
+        try:
+            with runs.own(tmp_path):
+                child = subprocess.Popen(["sleep", "60"])
+                os.write(writing, f"{child.pid}\n".encode())
+                time.sleep(60)
+        finally:
+            os._exit(1)
+    os.close(writing)
+    with open(reading) as told:
+        child_id = int(told.readline())
     try:
         with pytest.raises(RunInUseError), runs.own(tmp_path):
             pass
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait(timeout=60)
-        os.kill(child, 0)  # it lives
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+        os.kill(child_id, 0)  # it lives
         with runs.own(tmp_path):
             pass
     finally:
-        os.kill(child, signal.SIGKILL)
-        process.stdout.close()
+        os.kill(child_id, signal.SIGKILL)
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from game_gym.task import decode
 from gamespiel.endpoints.chat import Chat, Endpoint
 from gamespiel.endpoints.games import play_game
 from gamespiel.endpoints.traces import ask_trace
-from tests.gamespiel.endpoints.models import Fault, ModelStub, chatty, recorded, status
+from tests.gamespiel.endpoints.models import Body, Fault, ModelStub, chatty, recorded, status
 from tests.gamespiel.serving.servers import call, served
 from trace_gym.envs.text import CodeTraceEnv
 
@@ -137,17 +137,25 @@ def same(result: dict[str, Any]) -> dict[str, Any]:
 
 
 SAMPLE = ("goofspiel", "leduc_poker", "hearts", "blackjack", "oware", "2048")
+PATIENCE = 100
+
+
+def soon_tired(body: Body) -> str:
+    """Replies of all kinds, and none of sense in a long conversation: each request has all of it."""
+    return chatty(body) if len(body["messages"]) < PATIENCE else "no idea"
 
 
 @pytest.mark.parametrize("game", SAMPLE)
 def test_the_same_address_both_ways(game: str, games: str) -> None:
+    """A game is played to its end, or given up if it takes very long, as 2048 does."""
     task_id, seed = TABLE.index(game) * 100_000_000 + 1, 5
-    with ModelStub(chatty) as stub:
+    with ModelStub(soon_tired) as stub:
         here = play_game(chat_with(stub), decode(task_id), seed, "random")
         status_, there = call(
             games, "evaluate", task_id=task_id, seed=seed, model="m", base_url=stub.url, opponent="random"
         )
     assert status_ == 200 and "error" not in here
+    assert here["extra"]["given_up"] == (len(stub.asked[-1]["messages"]) > PATIENCE)
     assert same(there) == same(here)
     assert here["extra"]["usage"]["total_tokens"] > 0
 

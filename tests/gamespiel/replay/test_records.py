@@ -20,10 +20,7 @@ from gamespiel.options import EvalOptions
 from gamespiel.records import add_records, read_records, records, variant_of, write_records
 from gamespiel.replay.page import shown
 from task_gym.contract import ILLEGAL_REWARD
-from tests.gamespiel.conftest import finished, one_thread
 from tests.gamespiel.runs import STEPS, quiet
-
-__all__ = ["finished", "one_thread"]
 
 
 def check(row: dict[str, Any]) -> None:

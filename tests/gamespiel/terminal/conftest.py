@@ -1,4 +1,4 @@
-"""The finished run of the other tests of this room, and a terminal of 60 columns."""
+"""A terminal of 60 columns."""
 
 from __future__ import annotations
 
@@ -7,10 +7,6 @@ from collections.abc import Callable, Iterable
 
 import pytest
 from rich.console import Console
-
-from tests.gamespiel.conftest import finished, one_thread
-
-__all__ = ["finished", "one_thread"]
 
 WIDTH = 60
 
