@@ -97,6 +97,19 @@ def test_a_familys_page_has_its_levels_and_ids() -> None:
     assert "{'affine': 1.0, 'exact': 1.0, 'lines': 1.0}" in text
 
 
+def test_boards_have_the_replay_pages_colours() -> None:
+    root = Path(__file__).parents[2]
+    replay, own = (
+        [
+            dict(re.findall(r"--([\w]+): (#\w+)", block))
+            for block in re.findall(r"\{([^{}]*--field[^{}]*)\}", (root / path).read_text(encoding="utf-8"))
+        ]
+        for path in ("gamespiel/replay/viewer.css", "docs/assets/site.css")
+    )
+    for of_page, of_site in zip(replay, own, strict=True):
+        assert of_site and of_site.items() <= of_page.items()
+
+
 def test_pages_are_copied_with_links_of_the_site() -> None:
     home = copied("README.md")
     assert "[docs/games.md](games.md)" in home and "[CONTRIBUTING.md](contributing.md)" in home
