@@ -30,8 +30,7 @@ OBSERVATION_LENGTH = 65536
 """The most characters that an observation may have."""
 
 Moved: TypeAlias = tuple[Turn, float, bool, float, Ending | None, str | None]
-"""The turn after a move, the reward, whether the game was truncated, upstream's reward, the ending or None, and
-what was illegal in the move or None."""
+"""Turn, reward, whether the game was cut, upstream's reward, ending or None, and what was illegal or None."""
 
 # A dtype, because NumPy would look one up for the type on every call.
 _INT8 = np.dtype(np.int8)

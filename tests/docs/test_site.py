@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from docs import hooks, site
+from docs import hooks, site, trace_pages
 from docs.game_pages import budget, game_page, limits, picture, played, score
 from docs.reference import ROOMS
 from docs.site import copied, generated, site_pages
@@ -95,6 +95,16 @@ def test_a_familys_page_has_its_levels_and_ids() -> None:
         str(5 + 16 * level) for level in range(10)
     ]
     assert "{'affine': 1.0, 'exact': 1.0, 'lines': 1.0}" in text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_familys_baselines_are_those_that_were_measured(name: str) -> None:
+    text = trace_pages.baselines(name)
+    answers = ["random", "words", "empty", "echo"]
+    assert re.findall(r"^\| `CodeTrace\w*-v0` \| `(\w+)`", text, re.MULTILINE) == answers
+    # Up to eight outputs, and at least four: a random choice is right in 12.5% to 25%.
+    (share,) = re.findall(r"any output \| right in ([\d.]+)%", text)
+    assert 12.5 <= float(share) <= 25
 
 
 def test_boards_have_the_replay_pages_colours() -> None:
