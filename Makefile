@@ -18,7 +18,10 @@ DOCS := .venv-docs
 DOCS_PIP := $(DOCS)/bin/python -m pip install --disable-pip-version-check --quiet \
     --constraint constraints.txt --constraint constraints-docs.txt
 
-.PHONY: help setup smollm2 train test test-docker plugs package docs comparisons vocabulary lint clean
+# The tests of pages in a browser need the environments alone, and no PyTorch.
+BROWSER := .venv-browser
+
+.PHONY: help setup smollm2 train test test-docker plugs package docs browser comparisons vocabulary lint clean
 
 help:
 	@echo "make train    train the default preset (ARGS='--preset NAME ...' for another)"
@@ -26,6 +29,7 @@ help:
 	@echo "make plugs    test the adapters of other libraries, in environments of their own"
 	@echo "make package  build the distributions, and try the wheel in new environments"
 	@echo "make docs     build the documentation site in build/site, with warnings as errors"
+	@echo "make browser  test the replay page and the site in headless Chromium (root: installs Debian's)"
 	@echo "make comparisons  run the claims of docs/comparisons.md, with the libraries that they are about"
 	@echo "make vocabulary  fetch Qwen's vocabulary, without which some tests are skipped"
 	@echo "make lint     ruff, import-linter, mypy"
@@ -83,6 +87,17 @@ docs: $(STAMP) $(DOCS)/.installed
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict
 	@echo "the site is in build/site: $(BIN)/python -m http.server --directory build/site"
 
+# The site is looked at if `make docs` has built it.
+browser: $(BROWSER)/.installed
+	$(BROWSER)/bin/python -m scripts.get_chromium
+	$(BROWSER)/bin/python -m pytest tests/browser $(ARGS)
+
+$(BROWSER)/.installed: constraints-browser.txt setup.py setup.cfg pyproject.toml constraints.txt
+	@test -x $(BROWSER)/bin/python || $(PYTHON) -m venv $(BROWSER)
+	$(BROWSER)/bin/python -m pip install --disable-pip-version-check --quiet \
+	    --constraint constraints.txt --constraint constraints-browser.txt --editable . playwright pytest
+	@touch $@
+
 comparisons: $(DOCS)/.compared
 	$(DOCS)/bin/python -m pytest tests/docs/test_comparisons_md.py $(ARGS)
 
@@ -105,5 +120,5 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) $(PLUGS:%=.venv-%) $(DOCS) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(PLUGS:%=.venv-%) $(DOCS) $(BROWSER) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

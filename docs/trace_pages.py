@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import trace_gym  # noqa: F401  (registers the environments)
@@ -13,6 +15,11 @@ from docs.generate_trace import example_level, fenced
 from trace_gym.admission.measure import execute
 from trace_gym.programs.builtin import CELLS, FAMILIES, LEVELS, NAMES, generate
 from trace_gym.programs.builtin.levels import points
+
+RESULTS = Path(__file__).parents[1] / "benchmarks" / "results" / "trace_scores.json"
+
+#: The written answers that are measured, in words.
+WRITTEN = {"empty": "nothing", "echo": "the program's text literals"}
 
 PLAY = """\
 import gymnasium as gym
@@ -50,10 +57,33 @@ def family_page(name: str) -> str:
         "prints",
         fenced("text", printed),
         "## Baselines",
-        "Not measured per family yet. These commands measure them, on programs of this family:",
+        baselines(name),
+        "These commands play them, on drawn programs of this family:",
         f"```bash\n{commands(name)}```",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def baselines(name: str) -> str:
+    """Returns the table of what simple answers score in the family's tasks, as it was measured."""
+    rows = {row["family"]: row for row in json.loads(RESULTS.read_text(encoding="utf-8"))["rows"]}
+    if name not in rows:
+        return f"Not measured yet: `python -m benchmarks.trace_scores --keep --families {name}` does it."
+    row = rows[name]
+    random, (words, low, high) = row["choices"]["random"][0], row["choices"]["words"]
+    lines = [
+        ["`CodeTraceChoice-v0`", "`random`: any output", f"right in {random:.1%}"],
+        [
+            "`CodeTraceChoice-v0`",
+            "`words`: the output with the largest share of words that are in the program",
+            f"right in {words:.1%} [{low:.1%}, {high:.1%}]",
+        ],
+    ]
+    for agent, said in WRITTEN.items():
+        shown = ", ".join(f"{scoring} {score:.1%}" for scoring, score in row["replies"][agent].items())
+        lines.append(["`CodeTrace-v0`", f"`{agent}`: {said}", shown])
+    head = f"On {row['tasks']} tasks of all levels, with a 95% interval. None of these traces the program."
+    return "\n\n".join([head, table(["environment", "answer", "result"], lines)])
 
 
 def played(task_id: int) -> tuple[str, str]:

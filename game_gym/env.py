@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
 import game_gym.opponents  # noqa: F401  (registers the games' own opponents)
-from game_gym.backends import Backend, Turn, make_backend
+from game_gym.backends import Backend, Ending, Turn, make_backend
 from game_gym.checks import check_max_turns, check_opponent, read_opponent
 from game_gym.protocols import PROTOCOLS
 from game_gym.spec import State, Variant
@@ -28,6 +28,9 @@ CUT_SHORT = ("cut", "fault")
 
 OBSERVATION_LENGTH = 65536
 """The most characters that an observation may have."""
+
+Moved: TypeAlias = tuple[Turn, float, bool, float, Ending | None, str | None]
+"""Turn, reward, whether the game was cut, upstream's reward, ending or None, and what was illegal or None."""
 
 # A dtype, because NumPy would look one up for the type on every call.
 _INT8 = np.dtype(np.int8)
@@ -182,6 +185,18 @@ class GameSpielEnv(TaskEnv):
         return (self._opponent,)
 
     @property
+    def turn(self) -> Turn | None:
+        """The turn that is to be decided, or the end; None before the first reset."""
+        return self._turn
+
+    @property
+    def told(self) -> tuple[int | None, int, str, str, int]:
+        """Task id, seed, game, opponent and legal moves made: what ``info`` has beside the turn."""
+        task = self._task
+        assert task is not None
+        return task.task_id, self._seed, task.variant.spec.name, self._playing, self._moves
+
+    @property
     def seats(self) -> int:
         """Number of seats of the game being played; of the first declared one before the first reset."""
         return self.variant.players
@@ -233,7 +248,18 @@ class GameSpielEnv(TaskEnv):
         self._step(action)
 
     def _step(self, action: int | NoAction) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Makes a move, or counts an illegal action.
+        turn, reward, truncated, upstream, ending, illegal = self.move(action)
+        info = self._info(turn)
+        if illegal is None:
+            info["upstream_reward"] = upstream
+        else:
+            info.update(illegal_info(illegal))
+        if ending is not None:
+            info.update(ending.info())
+        return turn.text, reward, ending is not None and not truncated, truncated, info
+
+    def move(self, action: int | NoAction) -> Moved:
+        """Makes a move, or counts an illegal action, as :meth:`step` does, without its info: for batches.
 
         Raises:
             EpisodeError: no episode is under way.
@@ -244,7 +270,7 @@ class GameSpielEnv(TaskEnv):
         if turn.ending is not None:  # the game was over at its reset
             self._given.append(action)
         elif isinstance(action, NoAction) or action not in turn.legal:
-            return self._step_illegal(turn, action)
+            return self._move_illegally(turn, action)
         else:
             self._given.append(action)
             self._strikes.count = 0
@@ -255,25 +281,19 @@ class GameSpielEnv(TaskEnv):
                 self._turn = None
                 self._leave()
                 raise
-        ending, truncated = turn.ending, False
+        ending, truncated, reward = turn.ending, False, 0.0
         if ending is None and self._moves == self._max_turns:
             ending = self._backend.cut()
-        self._over = ending is not None
-        info = self._info(turn)
-        info["upstream_reward"] = turn.reward
-        reward = 0.0
         if ending is not None:
+            self._over = True
             reward, truncated = ending.score or 0.0, ending.result in CUT_SHORT
-            info.update(ending.info())
         if self._reward == "upstream":
             reward = turn.reward
         if self.render_mode == "human":
             self.render()
-        return turn.text, reward, self._over and not truncated, truncated, info
+        return turn, reward, truncated, turn.reward, ending, None
 
-    def _step_illegal(
-        self, turn: Turn, action: int | NoAction
-    ) -> tuple[str, float, bool, bool, dict[str, Any]]:
+    def _move_illegally(self, turn: Turn, action: int | NoAction) -> Moved:
         if isinstance(action, NoAction):
             given = f"reply: {action.beginning!r} names no legal action"
         else:
@@ -284,13 +304,10 @@ class GameSpielEnv(TaskEnv):
         if gives_up:
             self._turn = turn = self._backend.forfeit()
             self._over = True
-        info = {**self._info(turn), **illegal_info(message)}
-        if turn.ending is not None:
-            info.update(turn.ending.info())
         if self.render_mode == "human":
             print(message)
             self.render()
-        return turn.text, ILLEGAL_REWARD, self._over, False, info
+        return turn, ILLEGAL_REWARD, False, ILLEGAL_REWARD, turn.ending, message
 
     def _info(self, turn: Turn) -> dict[str, Any]:
         task = self._task

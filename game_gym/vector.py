@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -12,7 +12,10 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from numpy.typing import NDArray
 
+from game_gym.backends import Turn
 from game_gym.env import GameSpielEnv
+from task_gym.checks import read_action
+from task_gym.contract import illegal_info
 from task_gym.errors import ArgumentError, check_choice
 
 SEARCHES = ("mcts",)
@@ -22,7 +25,9 @@ MOST_WAITING = 64
 """The most threads that wait for a server, unless more are asked for."""
 
 Info = dict[str, Any]
-Step = tuple[str, float, bool, bool, Info]
+Row = tuple[Any, ...]
+"""What one game has to tell after a step or a reset: ``env.Moved``, then ``GameSpielEnv.told``. The first
+element is its ``Turn``; upstream's reward is None after a reset."""
 T = TypeVar("T")
 
 
@@ -67,6 +72,7 @@ class GameSpielVectorEnv(SyncVectorEnv):
         self.threads = self._threads(threads, arguments.get("opponent", "random"))
         self._pool: ThreadPoolExecutor | None = None
         self._all = np.ones(num_envs, dtype=np.bool_)
+        self._last: dict[str, tuple[tuple[Any, ...], Any]] = {}  # by key: see _lasting
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Returns all masks: bool, shape (num_envs, n), True = legal."""
@@ -94,13 +100,11 @@ class GameSpielVectorEnv(SyncVectorEnv):
             raise ArgumentError(
                 f"seed: {len(seeds)} seeds were given, allowed: {self.num_envs}, one per game"
             )
-        begun = self._each(
-            lambda i: self.games[i].reset(seed=seeds[i], options=options), range(self.num_envs)
-        )
-        self._env_obs = [text for text, _ in begun]
+        rows = self._each(lambda i: self._begun(i, seeds[i], options), range(self.num_envs))
+        self._env_obs = [row[0].text for row in rows]
         for flags in (self._terminations, self._truncations, self._autoreset_envs):
             flags[:] = False
-        return tuple(self._env_obs), self._together([info for _, info in begun])
+        return tuple(self._env_obs), self._infos(rows)
 
     def step(
         self, actions: Any
@@ -115,29 +119,29 @@ class GameSpielVectorEnv(SyncVectorEnv):
                 f"step: games {over} have ended and autoreset_mode is {mode.value!r}, allowed: after a reset "
                 'with options={"reset_mask": …}'
             )
-        anew = set(over) if mode is AutoresetMode.NEXT_STEP else set()
+        games, anew = self.games, set(over) if mode is AutoresetMode.NEXT_STEP else set()
+        whole = isinstance(actions, np.ndarray) and actions.dtype.kind in "iu"
 
-        def play(i: int) -> Step:
+        def play(i: int) -> Row:
             if i in anew:
-                text, info = self.games[i].reset()
-                return text, 0.0, False, False, info
-            return self.games[i].step(given[i])
+                return self._begun(i)
+            game = games[i]
+            return *game.move(given[i] if whole else read_action(given[i])), *game.told
 
-        texts, rewards, terminated, truncated, rows = zip(
-            *self._each(play, range(self.num_envs)), strict=True
-        )
-        self._rewards = np.array(rewards, dtype=np.float64)
-        self._terminations = np.array(terminated, dtype=np.bool_)
-        self._truncations = np.array(truncated, dtype=np.bool_)
-        self._autoreset_envs = self._terminations | self._truncations
-        self._env_obs, infos = list(texts), list(rows)
-        final = self._begin_again(infos) if mode is AutoresetMode.SAME_STEP else {}
+        rows = self._each(play, range(self.num_envs))
+        self._env_obs = [row[0].text for row in rows]
+        ended = [row[4] is not None and i not in anew for i, row in enumerate(rows)]
+        self._rewards = np.array([row[1] for row in rows], dtype=np.float64)
+        self._autoreset_envs = np.array(ended, dtype=np.bool_)
+        self._truncations = np.array([row[2] for row in rows], dtype=np.bool_)
+        self._terminations = self._autoreset_envs & ~self._truncations
+        final = self._begin_again(rows) if mode is AutoresetMode.SAME_STEP else {}
         return (
             tuple(self._env_obs),
             self._rewards.copy(),
             self._terminations.copy(),
             self._truncations.copy(),
-            final | self._together(infos),
+            final | self._infos(rows),
         )
 
     def close_extras(self, **kwargs: Any) -> None:
@@ -147,21 +151,30 @@ class GameSpielVectorEnv(SyncVectorEnv):
             self._pool = None
         super().close_extras(**kwargs)
 
-    def _begin_again(self, infos: list[Info]) -> Info:
-        """Resets the games that have ended, in place of their texts and infos; returns the final ones."""
+    def _begun(self, i: int, seed: int | None = None, options: Info | None = None) -> Row:
+        """Begins an episode in a game; one that is over at once has an ending."""
+        game = self.games[i]
+        game.restart(seed, options)
+        turn = game.turn
+        assert turn is not None
+        upstream = None if turn.ending is None else turn.reward
+        return turn, 0.0, False, upstream, turn.ending, None, *game.told
+
+    def _begin_again(self, rows: list[Row]) -> Info:
+        """Resets the games that have ended, in place of their texts and rows; returns the final ones."""
         over = np.flatnonzero(self._autoreset_envs).tolist()
         if not over:
             return {}
+        final = self._infos([rows[i] for i in over], over)
         texts = np.full(self.num_envs, None, dtype=object)
-        ended: list[Info] = [{} for _ in infos]
-        for i, (text, info) in zip(over, self._each(lambda i: self.games[i].reset(), over), strict=True):
-            texts[i], ended[i] = self._env_obs[i], infos[i]
-            self._env_obs[i], infos[i] = text, info
+        for i, row in zip(over, self._each(self._begun, over), strict=True):
+            texts[i] = self._env_obs[i]
+            rows[i], self._env_obs[i] = row, row[0].text
         there = self._autoreset_envs
         return {
             "final_obs": texts,
             "_final_obs": there.copy(),
-            "final_info": self._together(ended),
+            "final_info": final,
             "_final_info": there.copy(),
         }
 
@@ -182,57 +195,116 @@ class GameSpielVectorEnv(SyncVectorEnv):
             self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="GameSpielVectorEnv")
         return list(self._pool.map(call, indices))
 
-    def _together(self, rows: Sequence[Info]) -> Info:
+    def _infos(self, rows: Sequence[Row], indices: list[int] | None = None) -> Info:
         """Returns one dictionary of arrays, as Gymnasium's ``_add_info`` makes one, but column by column.
 
-        Where a row has no such key, the array has zero or None, and ``_key`` False.
+        Where a game has no such key, the array has zero or None, and ``_key`` False.
+
+        Args:
+            rows: One per game, or one per index.
+            indices: The games that have one; None for all, in order.
         """
-        alike: dict[tuple[str, ...], list[int]] = {}  # rows with the same keys
-        for i, row in enumerate(rows):
-            alike.setdefault(tuple(row), []).append(i)
-        owners: dict[str, list[int]] = {}
-        for keys, indices in alike.items():
-            for key in keys:
-                owners[key] = owners[key] + indices if key in owners else indices
+        turns: tuple[Turn, ...]
+        turns, _, _, upstream, endings, illegal, ids, seeds, names, opponents, moves = zip(*rows, strict=True)
+        where = None if indices is None else np.array(indices)
+        there = self._all if where is None else self._there(where)
+        columns = {
+            "action_mask": self._masks(turns, indices),
+            "legal_actions": self._column([turn.legal.copy() for turn in turns], where),
+            "admissible_commands": self._column([turn.names.copy() for turn in turns], where),
+            "task_id": self._lasting("task_id", ids, where),
+            "seed": self._column(seeds, where),
+            "game": self._lasting("game", names, where),
+            "seat": self._column([turn.seat for turn in turns], where),
+            "opponent": self._lasting("opponent", opponents, where),
+            "turn": self._column(moves, where),
+        }
         infos: Info = {}
-        for key, indices in owners.items():
-            if len(indices) == self.num_envs:
-                there = self._all.copy()
-                infos[key] = self._column([row[key] for row in rows])
-            else:
-                there = np.zeros(self.num_envs, dtype=np.bool_)
-                there[indices] = True
-                infos[key] = self._column([rows[i][key] for i in indices], indices)
-            infos[f"_{key}"] = there
+        for key, column in columns.items():
+            infos[key], infos[f"_{key}"] = column, there.copy()
+        more: dict[int, Info] = {}
+        for place, (turn, reward, ending, message) in enumerate(
+            zip(turns, upstream, endings, illegal, strict=True)
+        ):
+            own = {} if reward is None else {"upstream_reward": reward}
+            if message is not None:
+                own.update(illegal_info(message))
+            if turn.opponent_illegal is not None:
+                own["opponent_illegal"] = turn.opponent_illegal
+            if ending is not None:
+                own.update(ending.info())
+            if own:
+                more[place if indices is None else indices[place]] = own
+        return infos | self._together(more)
+
+    def _masks(self, turns: Sequence[Turn], indices: list[int] | None) -> NDArray[np.int8]:
+        """Returns the masks of turns: int8, shape (num_envs, n); zeros for a game without a turn."""
+        count = int(self.single_action_space.n)  # type: ignore[attr-defined]
+        # Bytes are several times faster to set one by one than an array is to index.
+        mask = bytearray(self.num_envs * count)
+        for i, turn in zip(range(self.num_envs) if indices is None else indices, turns, strict=True):
+            first = i * count
+            for action in turn.legal:
+                mask[first + action] = 1
+        return np.frombuffer(mask, np.int8).reshape(self.num_envs, count)
+
+    def _there(self, where: NDArray[np.int64]) -> NDArray[np.bool_]:
+        there = np.zeros(self.num_envs, dtype=np.bool_)
+        there[where] = True
+        return there
+
+    def _lasting(self, key: str, values: tuple[Any, ...], where: NDArray[np.int64] | None) -> Any:
+        """Does as ``_column`` for values that are mostly those of the last step, and cannot be changed."""
+        if where is not None:
+            return self._column(values, where)
+        before = self._last.get(key)
+        if before is None or before[0] != values:
+            before = self._last[key] = values, self._column(values)
+        return before[1].copy()
+
+    def _together(self, rows: Mapping[int, Info]) -> Info:
+        """Returns one dictionary of arrays, as ``_infos`` does, of what some games have to tell."""
+        alike: dict[tuple[str, ...], list[int]] = {}  # games with the same keys
+        for i, row in rows.items():
+            alike.setdefault(tuple(row), []).append(i)
+        owners: dict[str, tuple[int, ...]] = {}  # the groups of each key
+        groups = list(alike.values())
+        for number, keys in enumerate(alike):
+            for key in keys:
+                owners[key] = (*owners.get(key, ()), number)
+        infos: Info = {}
+        known: dict[tuple[int, ...], tuple[list[int], NDArray[np.int64], NDArray[np.bool_]]] = {}
+        for key, numbers in owners.items():
+            if numbers not in known:
+                indices = [i for number in numbers for i in groups[number]]
+                known[numbers] = indices, (where := np.array(indices)), self._there(where)
+            indices, where, there = known[numbers]
+            infos[key] = self._column([rows[i][key] for i in indices], where)
+            infos[f"_{key}"] = there.copy()
         return infos
 
-    def _column(self, values: list[Any], indices: list[int] | None = None) -> Any:
+    def _column(self, values: Sequence[Any], where: NDArray[np.int64] | None = None) -> Any:
         """Returns the values of one key as an array, or as a dictionary of arrays.
 
         Args:
             values: One per game, or one per index.
-            indices: The games that have one; None for all, in order.
+            where: The games that have one; None for all, in order.
         """
         kind = type(values[0])
         if kind is dict:
             found: Info = {}
-            for i, value in zip(indices or range(self.num_envs), values, strict=True):
-                self._add_info(found, value, i)
+            for i, value in zip(range(self.num_envs) if where is None else where, values, strict=True):
+                self._add_info(found, value, int(i))
             return found
-        if kind is np.ndarray:
-            shape, dtype = values[0].shape, values[0].dtype
-            # Several times as fast as np.array, which looks at every row.
-            given = np.frombuffer(bytearray().join(values), dtype).reshape(len(values), *shape)
-        elif kind in (int, float, bool) and None not in values:  # a score is None after a fault
+        if kind in (int, float, bool) and None not in values:  # a score is None after a fault
             given = np.array(values, dtype=kind)
         else:
             given = np.fromiter(values, dtype=object, count=len(values))
-        if indices is None:
+        if where is None:
             return given
-        array = np.empty((self.num_envs, *given.shape[1:]), dtype=given.dtype)
-        if array.dtype != object:  # empty objects are None
-            array[:] = 0
-        array[indices] = given
+        make = np.empty if given.dtype == object else np.zeros  # empty objects are None
+        array = make(self.num_envs, given.dtype)
+        array[where] = given
         return array
 
 

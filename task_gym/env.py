@@ -73,6 +73,11 @@ class TaskEnv(LazyGeneratorEnv[str, Any]):
             seed: The seed to play, 0 … 2**32 - 201; None draws one from the environment's generator.
             options: For this episode only: "task_id" (of the declared set), and "opponent" in games.
         """
+        self.restart(seed, options)
+        return self._opening()
+
+    def restart(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Begins an episode as :meth:`reset` does, without its observation and info: for batches."""
         options = options or {}
         for name in options:
             if name not in self.reset_options:
@@ -95,7 +100,6 @@ class TaskEnv(LazyGeneratorEnv[str, Any]):
         self._start((task_id, seed, *more))
         if self.render_mode == "human":
             self.render()
-        return self._opening()
 
     def render(self) -> Any:
         """Returns the current observation ("ansi") or its picture ("rgb_array"), or prints it ("human").

@@ -6,19 +6,21 @@ function escaped(text) {
   return String(text).replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
 }
 
+// After each, the sign that asks for a letter: phones show a picture of a pawn otherwise, always a black one.
 const CHESS = { k: "♚", q: "♛", r: "♜", b: "♝", n: "♞", p: "♟" };
+const AS_TEXT = "\uFE0E";
 
 function piece(sign, x, y, board) {
   if (sign === ".") return "";
   if (board.pieces === "chess") {
     const white = sign !== sign.toLowerCase();
     return `<text x="${x}" y="${y + 14}" font-size="40" text-anchor="middle" stroke="#555" stroke-width=".7"` +
-      ` fill="var(--${white ? "second" : "first"})">${CHESS[sign.toLowerCase()]}</text>`;
+      ` fill="var(--${white ? "second" : "first"})">${CHESS[sign.toLowerCase()]}${AS_TEXT}</text>`;
   }
   if (sign === "#") return `<rect x="${x - 20}" y="${y - 20}" width="40" height="40" fill="var(--faint)"/>`;
   const own = sign.toLowerCase() === "x" ? "first" : "second";
   const king = sign !== sign.toLowerCase()
-    ? `<circle cx="${x}" cy="${y}" r="8" fill="none" stroke="#c00" stroke-width="3"/>` : "";
+    ? `<circle cx="${x}" cy="${y}" r="8" fill="none" stroke="#e33" stroke-width="3"/>` : "";
   return `<circle cx="${x}" cy="${y}" r="19" fill="var(--${own})" stroke="#555"/>${king}`;
 }
 
@@ -31,7 +33,7 @@ function grid(board) {
   let out = "";
   board.rows.forEach((row, r) => [...row].forEach((sign, c) => {
     const dark = board.pieces && (r + c) % 2;
-    out += `<rect x="${50 * c}" y="${50 * r}" width="50" height="50" stroke="var(--line)"` +
+    out += `<rect x="${50 * c}" y="${50 * r}" width="50" height="50" stroke="var(--edge)"` +
       ` fill="var(--${dark ? "dark" : "field"})"/>` + piece(sign, 50 * c + 25, 50 * r + 25, board);
   }));
   return framed(50 * columns, 50 * board.rows.length, out, board.rows.join(" / "));
@@ -42,7 +44,7 @@ function points(board) {
   let out = `<rect width="${size}" height="${size}" fill="var(--field)"/>`;
   board.rows.forEach((row, r) => {
     const at = 50 * r + 25;
-    out += `<path d="M25 ${at}H${size - 25}M${at} 25V${size - 25}" stroke="var(--faint)"/>`;
+    out += `<path d="M25 ${at}H${size - 25}M${at} 25V${size - 25}" stroke="var(--edge)"/>`;
   });
   board.rows.forEach((row, r) => [...row].forEach((sign, c) => {
     out += piece(sign, 50 * c + 25, 50 * r + 25, board);
@@ -57,7 +59,7 @@ function hex(board) {
     const x = 26 + wide * c + (wide / 2) * r, y = 29 + high * r;
     const corners = [[0, -26], [23, -13], [23, 13], [0, 26], [-23, 13], [-23, -13]];
     out += `<polygon points="${corners.map(([a, b]) => `${x + a},${y + b}`).join(" ")}"` +
-      ' fill="var(--field)" stroke="var(--line)"/>' + piece(sign, x, y, board);
+      ' fill="var(--field)" stroke="var(--edge)"/>' + piece(sign, x, y, board);
   }));
   return framed(wide * columns + (wide / 2) * rows + 10, high * rows + 20, out, board.rows.join(" / "));
 }
@@ -65,7 +67,7 @@ function hex(board) {
 function numbers(board) {
   let out = "";
   board.rows.forEach((row, r) => row.forEach((number, c) => {
-    out += `<rect x="${60 * c}" y="${60 * r}" width="60" height="60" fill="var(--field)" stroke="var(--line)"/>`;
+    out += `<rect x="${60 * c}" y="${60 * r}" width="60" height="60" fill="var(--field)" stroke="var(--edge)"/>`;
     if (number) {
       out += `<text x="${60 * c + 30}" y="${60 * r + 37}" font-size="20" text-anchor="middle"` +
         ` fill="var(--ink)">${number}</text>`;
@@ -87,7 +89,9 @@ function cards(board) {
     widest = Math.max(widest, held.length);
     y += 100;
   }
-  out += `<text x="0" y="${y + 14}" font-size="14" fill="var(--ink)">${escaped(board.note)}</text>`;
+  if (board.note) {
+    out += `<text x="0" y="${y + 14}" font-size="14" fill="var(--ink)">${escaped(board.note)}</text>`;
+  }
   const said = board.groups.map(([label, held]) => `${label}: ${held.join(" ")}`).join(", ");
   const width = Math.max(160, 54 * widest);
   return framed(width, y + 20, out, said, ` style="max-width:${width}px"`); // not as wide as a board
@@ -104,23 +108,30 @@ function drawn(board) {
 
 function bars(turn) {
   if (!turn) return "";
-  if (!turn.names || !turn.probabilities) return `<p>${escaped(turn.answer)}</p>`;
-  const rows = turn.legal.map((action, i) => [action, turn.names[i], turn.probabilities[i]]);
-  rows.sort((one, other) => other[2] - one[2]);
-  return rows.map(([action, name, share]) =>
-    `<p class="bar${action === turn.action ? " taken" : ""}">${action === turn.action ? "→ " : ""}` +
-    `${escaped(name)} ${(100 * share).toFixed(1)}%<i style="width:${(100 * share).toFixed(2)}%"></i></p>`
-  ).join("");
+  const odds = turn.probabilities;
+  const rows = turn.legal.map((action, i) => [action, turn.names ? turn.names[i] : action, odds ? odds[i] : null]);
+  if (odds) rows.sort((one, other) => other[2] - one[2]);
+  const reply = odds && turn.action !== null ? "" : `<p>answer: ${escaped(turn.answer)}</p>`;
+  return reply + rows.map(([action, name, share]) => {
+    const taken = action === turn.action;
+    const bar = share === null ? ""
+      : ` ${(100 * share).toFixed(1)}%<i style="width:${(100 * share).toFixed(2)}%"></i>`;
+    return `<p class="bar${taken ? " taken" : ""}">${taken ? "→ " : ""}${escaped(name)}${bar}</p>`;
+  }).join("");
 }
 
 function about(game) {
   const score = game.score === null ? "" : `, score ${game.score.toFixed(3)}`;
   const step = game.step === null ? "" : `, after step ${game.step}`;
-  return `${game.player}${step}: ${game.game} against ${game.opponent}, seat ${game.seat}, ` +
-    `seed ${game.seed}: ${game.result}${score}`;
+  const against = game.opponent === null ? "" : ` against ${game.opponent}`; // a trace has no opponent
+  const address = ["task_id", "seat", "seed"].filter((key) => game[key] !== null);
+  return `${game.player}${step}: ${game.game}${against}` +
+    address.map((key) => `, ${key} ${game[key]}`).join("") + `: ${game.result}${score}`;
 }
 
 // The filter and the link.
+
+const FILTERS = { "by-game": "game", "by-opponent": "opponent", "by-result": "result" };
 
 function chosen(games, wanted) {
   const keys = Object.keys(wanted).filter((key) => wanted[key]);
@@ -148,6 +159,17 @@ function start() {
     made.value = value;
     made.textContent = label;
     select.append(made);
+  }
+
+  // A link to an episode that the filter leaves out turns the filter off.
+  function follow() {
+    [episode, at] = place(location.hash, games);
+    if (!listed.includes(episode)) {
+      for (const id of Object.keys(FILTERS)) get(id).value = "";
+      listed = games.map((game, i) => i);
+      list();
+    }
+    show();
   }
 
   function list() {
@@ -182,13 +204,15 @@ function start() {
     go(0);
   }
 
-  for (const [id, key] of [["by-game", "game"], ["by-opponent", "opponent"], ["by-result", "result"]]) {
+  for (const [id, key] of Object.entries(FILTERS)) {
     option(get(id), "", "all");
-    for (const value of [...new Set(games.map((game) => String(game[key])))].sort()) option(get(id), value, value);
+    for (const value of [...new Set(games.map((game) => String(game[key])))].sort()) {
+      option(get(id), value, value === "null" ? "none" : value);
+    }
     get(id).addEventListener("change", () => {
-      listed = chosen(games, { game: get("by-game").value, opponent: get("by-opponent").value,
-        result: get("by-result").value });
+      listed = chosen(games, Object.fromEntries(Object.entries(FILTERS).map(([one, of]) => [of, get(one).value])));
       list();
+      get("replay").hidden = !listed.length;
       if (!listed.length) get("about").textContent = "No episode is of this kind.";
       else if (!listed.includes(episode)) turnTo(listed[0]);
       else show();
@@ -200,10 +224,7 @@ function start() {
   get("back").addEventListener("click", () => go(at - 1));
   get("on").addEventListener("click", () => go(at + 1));
   get("last").addEventListener("click", () => go(Infinity));
-  addEventListener("hashchange", () => {
-    [episode, at] = place(location.hash, games);
-    show();
-  });
+  addEventListener("hashchange", follow);
   addEventListener("keydown", (event) => {
     // A list or the slider has its own keys.
     if (/^(SELECT|INPUT)$/.test(event.target.tagName) || event.ctrlKey || event.metaKey || event.altKey) return;

@@ -29,6 +29,7 @@ SMALLEST: dict[str, list[str]] = {
     "scores": ["--games", "goofspiel", "--agents", "random", "--episodes", "1"],
     "trace_blind": ["--known", "6", "--asked", "3"],
     "trace_learning": ["--traces", "1"],
+    "trace_scores": ["--families", "sorting", "--tasks", "2"],
     "trace_speed": ["--rounds", "1"],
     "train_speed": ["--model", "tiny", "--settings", "leduc", "--turns", "2", "--repetitions", "1"],
     "vector_speed": [

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from docs import hooks, site
+from docs import hooks, site, trace_pages
 from docs.game_pages import budget, game_page, limits, picture, played, score
 from docs.reference import ROOMS
 from docs.site import copied, generated, site_pages
@@ -95,6 +95,32 @@ def test_a_familys_page_has_its_levels_and_ids() -> None:
         str(5 + 16 * level) for level in range(10)
     ]
     assert "{'affine': 1.0, 'exact': 1.0, 'lines': 1.0}" in text
+
+
+def test_a_familys_baselines_are_those_that_were_measured() -> None:
+    text = trace_pages.baselines("closures")
+    answers = ["random", "words", "empty", "echo"]
+    assert re.findall(r"^\| `CodeTrace\w*-v0` \| `(\w+)`", text, re.MULTILINE) == answers
+    # Up to eight outputs, and at least four: a random choice is right in 12.5% to 25%.
+    (share,) = re.findall(r"any output \| right in ([\d.]+)%", text)
+    assert 12.5 <= float(share) <= 25
+    (words,) = re.findall(r"in the program \| right in ([\d.]+)% \[", text)
+    rows = {row["family"]: row for row in json.loads(trace_pages.RESULTS.read_text())["rows"]}
+    assert float(words) == pytest.approx(100 * rows["closures"]["choices"]["words"][0], abs=0.05)
+    assert "--families nothing` does it" in trace_pages.baselines("nothing")
+
+
+def test_boards_have_the_replay_pages_colours() -> None:
+    root = Path(__file__).parents[2]
+    replay, own = (
+        [
+            dict(re.findall(r"--([\w]+): (#\w+)", block))
+            for block in re.findall(r"\{([^{}]*--field[^{}]*)\}", (root / path).read_text(encoding="utf-8"))
+        ]
+        for path in ("gamespiel/replay/viewer.css", "docs/assets/site.css")
+    )
+    for of_page, of_site in zip(replay, own, strict=True):
+        assert of_site and of_site.items() <= of_page.items()
 
 
 def test_pages_are_copied_with_links_of_the_site() -> None:

@@ -130,7 +130,7 @@ def test_the_script() -> None:
       {{kind: "numbers", rows: [[2, 0], [0, 4]]}}, {{kind: "grid", pieces: "chess", rows: ["kK"]}}, null];
     console.log(JSON.stringify({{
       drawn: boards.map(v.drawn), bars: v.bars(games[0].turns[0]), about: v.about(games[0]),
-      none: v.bars(null), reply: v.bars({{names: null, probabilities: null, answer: "<b>"}}),
+      none: v.bars(null), reply: v.bars({{legal: [], names: null, probabilities: null, answer: "<b>"}}),
       kuhn: v.chosen(games, {{game: "kuhn_poker", opponent: "", result: ""}}),
       nothing: v.chosen(games, {{game: "kuhn_poker", opponent: "mcts", result: ""}}),
       places: ["", "#e=1&m=1", "#e=9&m=99", "#e=x"].map((hash) => v.place(hash, games)),

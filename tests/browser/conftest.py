@@ -1,0 +1,72 @@
+"""Headless Chromium, driven by Playwright: ``make browser``. Without Playwright, its tests are skipped."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scripts.get_chromium import NAMES
+
+#: A container's root has no sandbox, and a test no network that the browser could report to.
+FLAGS = [
+    "--no-sandbox",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-quic",
+    "--no-first-run",
+]
+
+PHONE: dict[str, Any] = {
+    "viewport": {"width": 390, "height": 844},
+    "device_scale_factor": 3,
+    "is_mobile": True,
+    "has_touch": True,
+}
+
+Open = Callable[..., Any]
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """Yields the browser."""
+    api = pytest.importorskip("playwright.sync_api", reason="the tests in a browser: make browser")
+    place = next(filter(None, map(shutil.which, NAMES)), None)
+    assert place, "there is no Chromium: make browser installs Debian's, if it is root"
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=place, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def watched(chromium: Any, **settings: Any) -> Iterator[Any]:
+    """Yields a page; raises afterwards if it reported an error or asked for anything but files."""
+    context = chromium.new_context(**settings)
+    faults: list[str] = []
+    context.on("request", lambda made: made.url.startswith("file:") or faults.append(f"asked for {made.url}"))
+    page = context.new_page()
+    page.on("console", lambda said: said.type in ("error", "warning") and faults.append(said.text))
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("dialog", lambda dialog: (faults.append(dialog.message), dialog.dismiss()))
+    yield page
+    context.close()
+    assert not faults
+
+
+@pytest.fixture
+def opened(chromium: Any) -> Iterator[Open]:
+    """Yields a function that opens a file in a page of its own; the tests' end checks what the pages did."""
+    with ExitStack() as stack:
+
+        def show(file: Path, fragment: str = "", **settings: Any) -> Any:
+            page = stack.enter_context(watched(chromium, **settings))
+            page.goto(f"{file.resolve().as_uri()}{fragment}")
+            return page
+
+        yield show

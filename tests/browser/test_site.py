@@ -1,0 +1,39 @@
+"""The documentation site, read from the folder where ``make docs`` builds it: search, drawings, colours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser import looks
+from tests.browser.conftest import PHONE, Open
+
+SITE = Path(__file__).parents[2] / "build" / "site"
+
+pytestmark = pytest.mark.skipif(not (SITE / "index.html").is_file(), reason="no site: make docs builds it")
+
+
+def test_the_search_finds_pages_without_a_server(opened: Open) -> None:
+    page = opened(SITE / "index.html")
+    page.locator("input.md-search__input").fill("exploitability")
+    found = page.locator("a.md-search-result__link", has_text="exploitability").first
+    found.click()
+    page.wait_for_url(lambda url: "index.html" not in url)
+    assert "exploitability" in page.locator("article").inner_text().lower()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_boards_of_games_are_drawn_and_can_be_told_apart(scheme: str, opened: Open) -> None:
+    page = opened(SITE / "games" / "chess.html", color_scheme=scheme)
+    assert looks.background(page) < 0.1 if scheme == "dark" else looks.background(page) > 0.9
+    assert page.locator(".board svg").is_visible() and looks.outside(page) == []
+    assert min(looks.pieces(page)) >= 3
+
+
+@pytest.mark.parametrize("name", ["index", "games", "games/hex", "traces/closures", "comparisons"])
+def test_a_phone_shows_pages_without_scrolling_sideways(name: str, opened: Open) -> None:
+    settings: dict[str, Any] = PHONE
+    page = opened(SITE / f"{name}.html", **settings)
+    assert page.evaluate("[document.documentElement.scrollWidth, innerWidth]") == [390, 390]
