@@ -190,8 +190,8 @@ class GameSpielEnv(TaskEnv):
         return self._turn
 
     @property
-    def told(self) -> tuple[int | None, int, str, str, int]:
-        """Task id, seed, game, opponent and legal moves made: what ``info`` has beside the turn."""
+    def facts(self) -> tuple[int | None, int, str, str, int]:
+        """Task id, seed, game, opponent and legal moves made: the entries of ``info`` beside the turn."""
         task = self._task
         assert task is not None
         return task.task_id, self._seed, task.variant.spec.name, self._playing, self._moves
@@ -259,7 +259,7 @@ class GameSpielEnv(TaskEnv):
         return turn.text, reward, ending is not None and not truncated, truncated, info
 
     def move(self, action: int | NoAction) -> Moved:
-        """Makes a move, or counts an illegal action, as :meth:`step` does, without its info: for batches.
+        """Makes a move, or counts an illegal action, as ``step`` does, without its info: for batches.
 
         Raises:
             EpisodeError: no episode is under way.

@@ -26,8 +26,8 @@ MOST_WAITING = 64
 
 Info = dict[str, Any]
 Row = tuple[Any, ...]
-"""What one game has to tell after a step or a reset: ``env.Moved``, then ``GameSpielEnv.told``. The first
-element is its ``Turn``; upstream's reward is None after a reset."""
+"""A game after a step or a reset: ``env.Moved``, then ``GameSpielEnv.facts``. The first element is its
+``Turn``; upstream's reward is None after a reset."""
 T = TypeVar("T")
 
 
@@ -126,7 +126,7 @@ class GameSpielVectorEnv(SyncVectorEnv):
             if i in anew:
                 return self._begun(i)
             game = games[i]
-            return *game.move(given[i] if whole else read_action(given[i])), *game.told
+            return *game.move(given[i] if whole else read_action(given[i])), *game.facts
 
         rows = self._each(play, range(self.num_envs))
         self._env_obs = [row[0].text for row in rows]
@@ -158,7 +158,7 @@ class GameSpielVectorEnv(SyncVectorEnv):
         turn = game.turn
         assert turn is not None
         upstream = None if turn.ending is None else turn.reward
-        return turn, 0.0, False, upstream, turn.ending, None, *game.told
+        return turn, 0.0, False, upstream, turn.ending, None, *game.facts
 
     def _begin_again(self, rows: list[Row]) -> Info:
         """Resets the games that have ended, in place of their texts and rows; returns the final ones."""

@@ -77,7 +77,7 @@ class TaskEnv(LazyGeneratorEnv[str, Any]):
         return self._opening()
 
     def restart(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Begins an episode as :meth:`reset` does, without its observation and info: for batches."""
+        """Begins an episode as ``reset`` does, without its observation and info: for batches."""
         options = options or {}
         for name in options:
             if name not in self.reset_options:
