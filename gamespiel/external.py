@@ -189,14 +189,20 @@ def _play(
     """
     waiting, running = list(reversed(addresses)), set[Future[None]]()
     stopped = threading.Event()
+    #: What threads play. ``running`` may lack an episode: Ctrl-C can come right after it was submitted.
+    under_way: list[Address] = []
 
     def one(address: Address) -> None:
-        if stopped.is_set():
-            return
-        record = player.play(address)
-        if record.get("error_type") == LOST:
-            raise EndpointError(str(record.get("error")))
-        keep(address, record)
+        under_way.append(address)
+        try:
+            if stopped.is_set():
+                return
+            record = player.play(address)
+            if record.get("error_type") == LOST:
+                raise EndpointError(str(record.get("error")))
+            keep(address, record)
+        finally:
+            under_way.remove(address)
 
     failed: BaseException | None = None
     threads = ThreadPoolExecutor(at_once, thread_name_prefix="gamespiel.external")
@@ -211,9 +217,9 @@ def _play(
     except BaseException:
         stopped.set()
         end = time.monotonic() + SOON
-        while running and time.monotonic() < end:
+        while under_way and time.monotonic() < end:
             player.stop()  # once is not enough: a thread may have been on its way to a request
-            _, running = wait(running, timeout=0.1)
+            time.sleep(0.05)
         raise
     finally:
         threads.shutdown(wait=False, cancel_futures=True)

@@ -89,7 +89,7 @@ def main(run: Path, kills: int, seed: int, settings: dict[str, str]) -> None:
     while len(left) < kills:
         child = live(run, settings)
         # Half of the moments are right after a row, the others anywhere: in a forward, in a checkpoint.
-        more, delay = generator.choice((0, 1, 1, 2, 3)), generator.choice((0.0, 0.4 * generator.random()))
+        more, delay = generator.choice((0, 1, 1, 2, 3)), generator.choice((0.0, 0.2 * generator.random()))
         if not kill(child, run, more, delay):
             raise SystemExit(f"the run ended after {len(left)} of {kills} kills: give it more steps")
         left.append(found(run))

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,12 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
+from gamespiel import external
 from gamespiel.cli import main
 from gamespiel.config import InvalidValueError, resolve
 from gamespiel.endpoints.chat import EndpointError
 from gamespiel.external import evaluate_endpoint
+from gamespiel.kinds.base import Address
 from gamespiel.options import EvalOptions
 from task_gym.errors import BackendError, OpponentError, PickleError
 from task_gym.remote import Connection, Failure
@@ -134,6 +137,34 @@ def test_other_words_or_limits_are_another_evaluation(
     monkeypatch.setenv("OPENSPIEL_AGENTS_PATH", str(agents))
     with pytest.raises(InvalidValueError, match=r"--resume: there is no"):
         run(stub, tmp_path, concurrency=1, resume=True)
+
+
+def test_ctrl_c_right_after_an_episode_was_submitted_gives_it_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its future is in no set yet, but a thread plays it."""
+    begun, stopped, ended = threading.Semaphore(0), threading.Event(), []
+
+    class Interrupted(ThreadPoolExecutor):
+        def submit(self, *args: Any) -> Any:
+            super().submit(*args)
+            begun.acquire()
+            raise KeyboardInterrupt
+
+    def play(address: Address) -> dict[str, Any]:
+        begun.release()
+        stopped.wait(60)
+        ended.append(address)
+        return {}
+
+    monkeypatch.setattr(external, "ThreadPoolExecutor", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        external._play(
+            [Address(0, 0, "kuhn_poker")],
+            external.Player(play, stopped.set),
+            2,
+            lambda *_: None,
+            lambda: None,
+        )
+    assert ended == [Address(0, 0, "kuhn_poker")]
 
 
 @pytest.mark.parametrize("whole_game", [False, True])

@@ -252,7 +252,7 @@ def test_a_curriculum_killed_at_twenty_moments_is_the_run_that_was_not(tmp_path:
     ]
     settings = {
         "curriculum__stages": json.dumps(stages), "curriculum__demote": "0.45",
-        "curriculum__progression_window": "6", "ppo__num_train_steps": "60", "run__checkpoint_every": "3",
+        "curriculum__progression_window": "6", "ppo__num_train_steps": "90", "run__checkpoint_every": "3",
         "ppo__ppo_epochs": "1",
     }  # fmt: skip
     whole, killed = train_quietly(staged(tmp_path / "whole", **settings)), tmp_path / "killed"
