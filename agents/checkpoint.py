@@ -136,9 +136,9 @@ def _members(model: LLMPPO) -> list[Member]:
 
 def _load_snapshots(model: LLMPPO, folder: Path, state: Mapping[str, Any]) -> None:
     """Loads all snapshots; the policy has those of ``adapter/``, and gets the learner's if it is another."""
-    if model.average is not None and state["step"]:
+    if model.average is not None:
         # Of a run that kept no average until now, its present policy.
-        model.average.snapshot = Snapshot.of(model.policy, state["step"])
+        model.average.snapshot = Snapshot.of(model.policy, state["step"]) if state["step"] else None
     if (folder / LEARNER).is_file():
         Snapshot.load(model.policy, state["step"], folder / LEARNER).put(model.policy)
     if model.magnet is not None:

@@ -96,7 +96,8 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(formatter_class=look, allow_abbrev=False, **keywords)
 
     def format_help(self) -> str:
-        self.epilog = config_help() if self.has_keys else None
+        if self.has_keys:
+            self.epilog = config_help()
         return super().format_help()
 
     def error(self, message: str) -> NoReturn:

@@ -21,7 +21,15 @@ def main() -> None:
         )
     print("installing Debian's chromium")
     for command in (["update", "-qq"], ["install", "-y", "-qq", "--no-install-recommends", "chromium"]):
-        subprocess.run(["apt-get", *command], check=True, stdout=subprocess.DEVNULL)
+        done = subprocess.run(
+            ["apt-get", *command],
+            env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            check=False,
+        )
+        if done.returncode:
+            sys.exit(f"make browser needs Chromium, and apt-get {' '.join(command)} failed")
 
 
 if __name__ == "__main__":

@@ -30,6 +30,15 @@ class Protocol(H11Protocol):
         else:
             self._stop_waiting()
 
+    def on_response_complete(self) -> None:
+        """Goes on with the next request, of which all that will ever come may be here."""
+        super().on_response_complete()
+        begun = self.conn.their_state is h11.SEND_BODY or (
+            self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]
+        )
+        if begun and not self.transport.is_closing():
+            self._wait()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Ends the wait."""
         self._stop_waiting()

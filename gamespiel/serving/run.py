@@ -24,6 +24,7 @@ def serve(options: ServeOptions) -> None:
         ArgumentError: the address cannot be listened on.
     """
     try:
+        from gamespiel.serving import arrival  # noqa: F401  (``config_of`` needs it)
         from gamespiel.serving.app import Http, make_app
     except ModuleNotFoundError as error:
         if error.name not in ("uvicorn", "starlette", "h11"):

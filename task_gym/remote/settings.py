@@ -113,12 +113,12 @@ def read_settings(given: Mapping[str, Any], kind: str) -> Settings:
     container, base_url = None, values["base_url"]
     if mode == "docker":
         container, base_url = _container(values, kind), ""
+    elif isinstance(base_url, str) and has_password(base_url):
+        raise ArgumentError(f"base_url: {PASSWORD}")
     elif not isinstance(base_url, str) or not _is_address(base_url):
         raise ArgumentError(
             f"base_url: {base_url!r} was given, allowed: the address of a server, as 'http://127.0.0.1:8000'"
         )
-    elif has_password(base_url):
-        raise ArgumentError(f"base_url: {PASSWORD}")
     if find_spec("affinetes") is None:
         raise BackendError(
             "backend: 'affinetes' was given, whose package is not installed; allowed: 'local', or "
@@ -128,11 +128,12 @@ def read_settings(given: Mapping[str, Any], kind: str) -> Settings:
 
 
 def has_password(base_url: str) -> bool:
-    """Returns whether an address has a user's name or password, which errors and saved files would show."""
-    try:
-        return "@" in urlsplit(base_url).netloc
-    except ValueError:  # no address
-        return False
+    """Returns whether an address has a user's name or password, which errors and saved files would show.
+
+    By its text, because the address may be wrong besides.
+    """
+    rest = base_url.partition("://")[2] or base_url
+    return "@" in re.split(r"[/?#]", rest, maxsplit=1)[0]
 
 
 def refuse_settings(given: Mapping[str, Any]) -> None:

@@ -91,3 +91,12 @@ def test_an_average_can_begin_or_end_in_the_middle(tmp_path: Path) -> None:
     with begun.playing_result():
         for expected, found in zip(adapters(plain), adapters(begun), strict=True):
             assert torch.equal(expected, found)
+
+
+def test_going_back_to_the_start_forgets_it(tmp_path: Path) -> None:
+    """A run that diverges before its second checkpoint goes back to the first."""
+    model = ppo(average_decay=0.5)
+    folder = checkpoint.save(model, tmp_path)
+    model.learn(total_timesteps=8)
+    checkpoint.load(model, folder)
+    assert model.average is not None and model.average.snapshot is None

@@ -245,6 +245,12 @@ def test_help_lists_every_key_and_preset(command: list[str], capsys: pytest.Capt
     assert max(map(len, text.splitlines())) <= 100
 
 
+def test_the_help_of_serve_names_the_tokens_variable(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["serve", "--help"])
+    assert "The environment variable GAMESPIEL_TOKEN is" in capsys.readouterr().out
+
+
 def test_the_version() -> None:
     result = subprocess.run(
         [sys.executable, "-m", "gamespiel", "--version"],

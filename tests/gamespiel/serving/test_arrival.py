@@ -50,21 +50,22 @@ def end_of(url: str, said: bytes) -> bytes:
     return bytes(heard)
 
 
+WHOLE = b"GET /health HTTP/1.1\r\nhost: a\r\n\r\n"
+HEAD = b"POST /call HTTP/1.1\r\nhost: a\r\nx-slow: "
+BODY = b"POST /call HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{"
+
+
 @pytest.mark.parametrize(
-    "said",
-    [
-        b"",
-        b"POST /call HTTP/1.1\r\nhost: a\r\nx-slow: ",
-        b"POST /call HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{",
-    ],
-    ids=["nothing", "half a head", "half a body"],
+    ("said", "answers"),
+    [(b"", 0), (HEAD, 0), (BODY, 0), (WHOLE + HEAD, 1), (WHOLE + BODY, 1)],
+    ids=["nothing", "half a head", "half a body", "half a head after a request", "half a body after one"],
 )
 def test_a_request_that_does_not_arrive_is_not_waited_for(
-    said: bytes, here: tuple[str, Server], monkeypatch: pytest.MonkeyPatch
+    said: bytes, answers: int, here: tuple[str, Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(arrival, "ARRIVAL", 0.3)
     url, _ = here
-    assert end_of(url, said) == b""
+    assert end_of(url, said).count(b"HTTP/1.1 200") == answers
     assert call(url, "reset", task_id=LEDUC, seed=0, opponent="first")[0] == 200
 
 
