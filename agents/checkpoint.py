@@ -104,7 +104,7 @@ def _state_text(model: LLMPPO) -> str:
 
 
 def _save_snapshots(model: LLMPPO, folder: Path) -> None:
-    """Writes the adapters of the learner, the magnet and the pool's members, if ``adapter/`` is another."""
+    """Writes the adapters of the magnet, of the pool's members and, beside an average, of the learner."""
     folder.mkdir()
     if model.average is not None and model.average.snapshot is not None:
         Snapshot.of(model.policy, model.step).save(folder / LEARNER)
@@ -135,9 +135,12 @@ def _members(model: LLMPPO) -> list[Member]:
 
 
 def _load_snapshots(model: LLMPPO, folder: Path, state: Mapping[str, Any]) -> None:
-    """Loads all snapshots; the policy has those of ``adapter/``, and gets the learner's if it is another."""
+    """Loads all snapshots.
+
+    The policy has ``adapter/`` already. If that is an average, it gets the learner's adapters in its place.
+    """
     if model.average is not None:
-        # Of a run that kept no average until now, its present policy.
+        # If the run kept no average until now, this is its policy.
         model.average.snapshot = Snapshot.of(model.policy, state["step"]) if state["step"] else None
     if (folder / LEARNER).is_file():
         Snapshot.load(model.policy, state["step"], folder / LEARNER).put(model.policy)

@@ -1,12 +1,9 @@
-"""Hooks of mkdocs: folders in the navigation, and the roles of docstrings."""
+"""A hook of mkdocs: folders in the navigation."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
-
-ROLE = re.compile(r":(?:attr|class|data|exc|func|meth|mod):<code>~?([^<]*)</code>")
 
 
 def on_config(config: Any) -> Any:
@@ -28,8 +25,3 @@ def _filled(entry: Any, folder: Path) -> Any:
         else:
             pages.append(_filled(each, folder))
     return {title: pages}
-
-
-def on_page_content(html: str, **_: Any) -> str:
-    """Shows a role of reStructuredText in a docstring as the name alone."""
-    return ROLE.sub(r"<code>\1</code>", html)

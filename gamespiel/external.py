@@ -189,7 +189,7 @@ def _play(
     """
     waiting, running = list(reversed(addresses)), set[Future[None]]()
     stopped = threading.Event()
-    #: What threads play. ``running`` may lack an episode: Ctrl-C can come right after it was submitted.
+    #: The episodes that threads play. ``running`` may lack one: Ctrl-C can come right after its submission.
     under_way: list[Address] = []
 
     def one(address: Address) -> None:

@@ -1,4 +1,4 @@
-"""What makes thousands of tests faster: one thread per process, and no search for garbage in what stays.
+"""Settings that make thousands of tests faster: one thread per process, and fewer searches for garbage.
 
 Tests and their libraries are millions of objects, each of which every full collection of garbage would visit.
 """

@@ -211,7 +211,7 @@ MEASURED = {
 
 @pytest.fixture(scope="module")
 def measured() -> list[dict[str, int]]:
-    """What ``tests/agents/peaks.py`` prints; freed memory is given back, so that live bytes count."""
+    """The lines of ``tests/agents/peaks.py``; freed memory is given back, so that live bytes count."""
     cases = [
         ",".join((name, *kind.partition(" ")[::2], str(tokens), " ".join(modes)))
         for (name, kind, tokens), modes in MEASURED.items()

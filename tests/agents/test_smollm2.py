@@ -46,7 +46,7 @@ def states(game: str, count: int) -> list[State]:
 
 
 class Read(NamedTuple):
-    """What a policy says in some states: probabilities of legal actions, and logarithms of next tokens'."""
+    """A policy in some states: probabilities of legal actions, and logarithms of those of next tokens."""
 
     legal: list[np.ndarray[Any, Any]]
     vocabulary: Tensor

@@ -1,4 +1,4 @@
-"""The starts of a step's episodes: who is asked first, what is addressed, and what the samplers are told."""
+"""The starts of a step's episodes: the samplers' order, the addresses of draws, and the outcomes they get."""
 
 from __future__ import annotations
 

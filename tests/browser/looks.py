@@ -1,4 +1,4 @@
-"""What a page looks like, measured in the browser: colours behind texts, sizes, and what lies outside."""
+"""The look of a page, measured in the browser: colours behind texts, sizes, and what lies outside."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ ODDS = [0.4, 0.0001, 0.05, 0.05, 0.2999, 0.05, 0.05, 0.05, 0.05]
 #: Pieces in the beginning of games in which every move adds one.
 ADDING = {"tic_tac_toe": 0, "connect_four": 0, "go": 0, "hex": 0, "othello": 4}
 
-#: Where OpenSpiel's text of a state has the board, and the signs of pieces, in games that take some.
+#: A pattern of the board in OpenSpiel's text of a state, and the signs of pieces, in games that take some.
 TAKING = {"chess": (r"\A\S+", "KQRBNPkqrbnp"), "checkers": (r"(?<=^\d)\S{8}$", "o8+*")}
 
 CARDS = {"leduc_poker": 3, "kuhn_poker": 2}

@@ -171,11 +171,6 @@ def test_folders_in_the_navigation_are_filled(tmp_path: Path) -> None:
     ]
 
 
-def test_roles_of_docstrings_become_names() -> None:
-    shown = hooks.on_page_content("<p>See :func:<code>~a.b</code> and <code>c</code>.</p>", page=None)
-    assert shown == "<p>See <code>a.b</code> and <code>c</code>.</p>"
-
-
 def test_the_build_fails_on_warnings() -> None:
     # With --quiet mkdocs drops warnings before --strict counts them.
     makefile = (Path(__file__).parents[2] / "Makefile").read_text(encoding="utf-8")

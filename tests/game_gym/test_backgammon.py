@@ -10,7 +10,7 @@ import pytest
 from game_gym.games.backgammon import SPEC, describe
 from game_gym.spec import load_variant
 
-# What a player sees: own checkers and the opponent's by point (25 and 0 are the own and the opponent's bar),
+# A player's view: own checkers and the opponent's by point (25 and 0 are the own and the opponent's bar),
 # then own checkers off.
 Position = tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...], int]
 

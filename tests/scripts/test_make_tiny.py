@@ -31,8 +31,8 @@ from scripts.make_tiny import (
 LONGEST_PROMPT = 128
 
 
-#: What it would say without a mask is legal at least this often: nearly always in the smallest games, usually
-#: elsewhere, and less where ids are many and change with every move.
+#: The least probability of legal answers without a mask: nearly 1 in the smallest games, high elsewhere, and
+#: less if ids are many and change with every move.
 LEGAL_MASS = {"leduc_poker": 0.99, "kuhn_poker": 0.99, "tic_tac_toe": 0.85, "blackjack": 0.95}
 LEGAL_MASS |= {"amazons": 0.5, "othello": 0.45, "backgammon": 0.45, "clobber": 0.35, "chess": 0.15}
 USUAL_MASS = 0.6

@@ -15,7 +15,7 @@ from trace_gym.backends.base import Trace
 FACTS: Mapping[str, type] = MappingProxyType(
     {"family": str, "level": int, "row": int, "replaced": int, "sandbox": str}
 )
-"""What our server says about a program, with its type. Upstream's says none of it."""
+"""The keys of our server's ``info`` about a program, with their types. Upstream's server sends none."""
 
 
 @dataclass(frozen=True, slots=True)
