@@ -92,12 +92,17 @@ class _State:
         self._spoke = self._clock()
 
     def _seconds_left(self) -> float | None:
-        """Returns an estimate: episodes take turns together, so the live ones have at least those so far."""
+        """Returns an estimate.
+
+        Episodes take turns together. So the live ones will have at least the turns of the latest step, and
+        those that have not arrived yet were waited for as well.
+        """
         if not self.over or not self._turns:
             return None
         mean = max(self._turns_of_over / self.over, self._depth)
         turns = self._turns_of_over + (self._episodes - self.over) * mean
-        return (self._clock() - self._started) / self._turns * max(0.0, turns - self._turns)
+        waited_for = self._turns_of_over + max(0, self._begun - self.over) * self._depth
+        return (self._clock() - self._started) / waited_for * max(0.0, turns - waited_for)
 
     def done(self) -> str:
         """Returns the progress, as "3 of 20 episodes, 12 turns"."""

@@ -12,25 +12,36 @@ from gamespiel.report.progress import progress
 def test_plain_lines() -> None:
     """The title at once; then a line every ten seconds.
 
-    Four games are reset in 4 s. At 20 s two are over, after a turn each, and the others have had one turn
-    each: by what is known, they need no more. At 30 s one of them has had two turns, so the fourth may take
-    two: one turn is left, at 30 s / 5 turns.
+    Two of four games are reset in 2 s. At 11 s one is over after a turn, which the other was asked for as
+    well: two more turns, at 11 s / 2 turns. At 20 s the other is over too, and at 21 s the third is reset:
+    two turns are left, at 21 s / 2 turns. At 31 s it has had two turns, like the fourth: none is left.
     """
     now = [0.0]
     console = Console(file=io.StringIO(), width=60)
     with progress(console, "playing 4 games", 4, clock=lambda: now[0]) as on_step:
         assert console.file.getvalue() == "playing 4 games\n"  # type: ignore[attr-defined]
-        resets = [(1, False, 0)] * 4
-        steps = [(6, False, 1), (5, True, 1), (3, False, 1), (2, True, 1), (10, False, 2)]
-        for seconds, over, turns in resets + steps:
+        begins, ends = (1, False, 0), (9, True, 1)
+        steps = [(4, False, 1), (1, False, 1), (4, False, 2)]
+        for seconds, over, turns in [begins, begins, ends, ends, begins, begins, *steps]:
             now[0] += seconds
             on_step(over, turns)
     assert console.file.getvalue().splitlines() == [  # type: ignore[attr-defined]
         "playing 4 games",
-        "  0 of 4 episodes, 1 turns in 0:10, - left",
-        "  2 of 4 episodes, 4 turns in 0:20, 0:00 left",
-        "  2 of 4 episodes, 5 turns in 0:30, 0:06 left",
+        "  1 of 4 episodes, 1 turns in 0:11, 0:11 left",
+        "  2 of 4 episodes, 2 turns in 0:21, 0:21 left",
+        "  2 of 4 episodes, 5 turns in 0:31, 0:00 left",
     ]
+
+
+def test_answers_of_one_forward_are_not_waited_for_one_by_one() -> None:
+    now = [0.0]
+    console = Console(file=io.StringIO(), width=60)
+    with progress(console, "reading", 100, clock=lambda: now[0]) as on_step:
+        for _ in range(99):
+            on_step(False, 0)
+        now[0] = 198.0
+        on_step(True, 1)  # the first of 99 that came together: 2 s each, and one is missing
+    assert console.file.getvalue().endswith("  1 of 100 episodes, 1 turns in 3:18, 0:02 left\n")  # type: ignore[attr-defined]
 
 
 def test_resets_that_take_long_are_shown() -> None:
