@@ -41,6 +41,9 @@ class TextVecEnv(DummyVecEnv):
     Args:
         env_fns: Functions that each make a new environment.
 
+    Attributes:
+        waits: Whether threads are used. Set it if opponents that reset options name wait for a server.
+
     Raises:
         ValueError: no environments, one environment twice, or spaces that do not fit.
     """
@@ -63,7 +66,7 @@ class TextVecEnv(DummyVecEnv):
         self.metadata = first.metadata
         self._texts = np.full(self.num_envs, "", dtype=object)
         # Environments on a server have the attribute; see GameSpielEnv.
-        self._waiting = any(getattr(env.unwrapped, "waits", False) for env in self.envs)
+        self.waits = any(getattr(env.unwrapped, "waits", False) for env in self.envs)
         self._threads: ThreadPoolExecutor | None = None
 
     def reset_one(
@@ -97,7 +100,7 @@ class TextVecEnv(DummyVecEnv):
 
     def _in_order(self, calls: Sequence[Callable[[], T]]) -> Iterator[T]:
         """Yields the calls' results. Calls that wait for a server run together, each in a thread."""
-        if not self._waiting:
+        if not self.waits:
             return (call() for call in calls)
         if self._threads is None:
             self._threads = ThreadPoolExecutor(self.num_envs, thread_name_prefix="TextVecEnv")

@@ -19,7 +19,7 @@ from task_gym.checks import read_action
 from task_gym.contract import ILLEGAL_REWARD, Strikes, illegal_info
 from task_gym.env import OUTSIDE, TaskEnv
 from task_gym.errors import EpisodeError, PickleError, check_choice, illegal_action
-from task_gym.opponents import OPEN, find_opponent
+from task_gym.opponents import OPEN, find_opponent, opponent_waits
 from task_gym.replies import NoAction
 from task_gym.spaces import UnicodeText
 
@@ -142,7 +142,7 @@ class GameSpielEnv(TaskEnv):
         self._backend: Backend = make_backend(backend, seeding, rules, server)
         super().__init__(TaskSet(task_id, task_ids, game, params), arguments)
         check_opponent(opponent, self._tasks)
-        self.waits = backend != "local" or (opponent != OPEN and find_opponent(opponent).waits)
+        self.waits = backend != "local" or opponent_waits(opponent)
         self.is_local = backend == "local"
         self._opponent, self._reward, self._max_turns = opponent, reward, max_turns
         self.seeding, self.rules = seeding, rules

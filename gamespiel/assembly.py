@@ -18,8 +18,9 @@ from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.config import Config, InvalidValueError
 from gamespiel.config.sections import EnvConfig
-from gamespiel.curriculum import make_starts
+from gamespiel.curriculum import make_starts, stage_opponents
 from gamespiel.kinds import kind_of
+from task_gym.opponents import opponent_waits
 from task_gym.wrappers import NamedActions
 
 ENVIRONMENTS_AT_ONCE = 1024
@@ -120,6 +121,7 @@ def make_algorithm(config: Config, wrap: Wrap | None = None) -> LLMPPO:
     """Returns the algorithm before its first step, with environments (each in ``wrap``) and policy."""
     starts = make_starts(config)
     envs, itself = make_envs(config.env, config.ppo.batch_size, wrap), plays_itself(config)
+    envs.waits |= any(opponent_waits(name) for name in stage_opponents(config))
     if itself:
         kind_of(config.env).check_self_play(envs.envs[0], config.self_play.learn)
     return LLMPPO(

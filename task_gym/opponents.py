@@ -195,6 +195,15 @@ def playing_name(text: str, game: Any) -> str:
     return (stand_in is not None and stand_in(game, text.partition(":")[2])) or text
 
 
+def opponent_waits(text: str) -> bool:
+    """Returns whether an opponent waits for a server; "open" does not.
+
+    Raises:
+        OpponentError: as ``find_opponent``.
+    """
+    return text != OPEN and find_opponent(text).waits
+
+
 def make_opponent(text: str, game: Any, spec: Any, seat: int) -> Opponent:
     """Builds the opponent that ``text`` names, for one seat of one game."""
     return find_opponent(text).factory(Seating(game, spec, seat, text.partition(":")[2]))

@@ -13,7 +13,7 @@ from game_gym.checks import check_opponent
 from game_gym.wrappers.base import game_env
 from task_gym.checks import check_whole
 from task_gym.errors import SeedError
-from task_gym.opponents import OPEN, find_opponent
+from task_gym.opponents import opponent_waits
 from task_gym.samplers.base import check_weights, draw_opponent
 from task_gym.seeding import SEED_LIMIT
 from task_gym.wrappers.base import Info, MaskedWrapper
@@ -45,7 +45,7 @@ class MixedOpponents(MaskedWrapper):
         for name in self.weights:
             check_opponent(name, game._tasks)
         # The game's own opponent may be one that does not wait.
-        game.waits = game.waits or any(name != OPEN and find_opponent(name).waits for name in self.weights)
+        game.waits = game.waits or any(opponent_waits(name) for name in self.weights)
 
     @property
     def opponents(self) -> tuple[str, ...]:

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.errors import ArgumentError, BackendError, OpponentError
 from task_gym.remote import connection as module
 from tests.game_gym.play import LEDUC, make
@@ -210,6 +209,9 @@ def test_what_a_server_cannot_do_is_a_named_error(stub: Stub) -> None:
 
 
 def test_the_requests_of_a_round_are_under_way_together(stub: Stub) -> None:
+    pytest.importorskip("torch")
+    from gamespiel.agents.vec_env import TextVecEnv
+
     # The barrier lets no step pass before all 64 have arrived: one after another would break it.
     envs = TextVecEnv([lambda: remote(stub, timeout=60.0)] * 64)
     envs.reset()

@@ -176,6 +176,14 @@ def refused(error: type[TaskGymError], message: str, **section: Any) -> None:
         make_starts(config)
 
 
+def test_a_stages_opponent_that_waits_is_waited_for_in_threads(tmp_path: Path) -> None:
+    stages = [{"name": "easy", "opponent": "first"}, {"name": "hard", "opponent": {"first": 1, "URL": 1}}]
+    for opponent, waits in (("openai:m@http://127.0.0.1:9/v1", True), ("random", False)):
+        text = json.dumps(stages).replace("URL", opponent)
+        model = assembly.make_algorithm(staged(tmp_path, curriculum__stages=text))
+        assert model.env is not None and model.env.waits == waits  # type: ignore[attr-defined]
+
+
 def test_errors_before_a_run() -> None:
     refused(
         OpponentError, r"'mctz' was given, .*did you mean 'mcts'", stages=[{"name": "a", "opponent": "mctz"}]
