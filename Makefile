@@ -21,13 +21,14 @@ DOCS_PIP := $(DOCS)/bin/python -m pip install --disable-pip-version-check --quie
 # The tests of pages in a browser need the environments alone, and no PyTorch.
 BROWSER := .venv-browser
 
-.PHONY: help setup smollm2 train test test-docker plugs package docs browser comparisons vocabulary lint clean
+.PHONY: help setup smollm2 train test test-docker plugs package pythons docs browser comparisons vocabulary lint clean
 
 help:
 	@echo "make train    train the default preset (ARGS='--preset NAME ...' for another)"
 	@echo "make test     run the tests            (ARGS='-m \"not slow\" ...' for a part)"
 	@echo "make plugs    test the adapters of other libraries, in environments of their own"
 	@echo "make package  build the distributions, and try the wheel in new environments"
+	@echo "make pythons  test the wheel and the environments on the other Pythons that are there"
 	@echo "make docs     build the documentation site in build/site, with warnings as errors"
 	@echo "make browser  test the replay page and the site in headless Chromium (root: installs Debian's)"
 	@echo "make comparisons  run the claims of docs/comparisons.md, with the libraries that they are about"
@@ -81,6 +82,9 @@ test-%: .venv-%/.installed
 
 package: $(STAMP)
 	$(BIN)/python -m scripts.check_package $(ARGS)
+
+pythons: $(STAMP)
+	$(BIN)/python -m scripts.check_pythons $(ARGS)
 
 docs: $(STAMP) $(DOCS)/.installed
 	$(BIN)/python -m docs.site
