@@ -1,8 +1,8 @@
 """Exact evaluation of a policy, without sampling, in games that are small enough to enumerate.
 
 The policy is asked once, for every information state of both seats; OpenSpiel's exact algorithms do the rest.
-The games have two seats, alternating moves and at most ``MAX_STATES`` histories (leduc_poker has 9,457,
-kuhn_poker 58; tic_tac_toe has 549,946 and is refused).
+The games have two seats, alternating moves and at most ``MAX_STATES`` histories (kuhn_poker has 58,
+leduc_poker 9,457, liars_dice with a die each 294,883; tic_tac_toe has 549,946 and is refused).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from game_gym.spec import State, Variant
 from game_gym.task import TaskSet
 from task_gym.errors import ArgumentError, SizeError, check_choice
 
-MAX_STATES = 50_000
+MAX_STATES = 300_000
 """The most histories (nodes of the game tree, chance and terminal ones included) that a game may have."""
 
 Policy = Callable[[Sequence[str], Sequence[Sequence[int]]], Sequence[NDArray[np.float64]]]
@@ -83,30 +83,33 @@ def find_variant(
     return TaskSet(task_id=task_id, game=game, params=params).variants[0]
 
 
-def information_states(variant: Variant, rules: bool = True) -> tuple[InformationState, ...]:
+def information_states(
+    variant: Variant, rules: bool = True, most: int | None = None
+) -> tuple[InformationState, ...]:
     """Returns every information state in which a seat is to move, each once.
 
     Args:
         variant: The game.
         rules: Whether the texts begin with the rules.
+        most: The most histories that the game may have, None for ``MAX_STATES``.
 
     Returns:
         The states in the order of a depth-first walk, which is the same everywhere.
 
     Raises:
-        SizeError: the game has other than two seats, simultaneous moves, or more than ``MAX_STATES``
-            histories.
+        SizeError: the game has other than two seats, simultaneous moves, or more than ``most`` histories.
     """
     _check_kind(variant)
+    most = MAX_STATES if most is None else most
     found: dict[tuple[int, str], InformationState] = {}
     visited = 0
     waiting: list[State] = [variant.game.new_initial_state()]
     while waiting:
         state = waiting.pop()
         visited += 1
-        if visited > MAX_STATES:
+        if visited > most:
             raise SizeError(
-                f"{variant.spec.name} was given, which has more than {MAX_STATES:,} histories (episodes of "
+                f"{variant.spec.name} was given, which has more than {most:,} histories (episodes of "
                 f"up to {variant.game.max_game_length()} moves among "
                 f"{variant.game.num_distinct_actions()} actions); "
                 "allowed: games of at most so many, as leduc_poker with 9,457 and kuhn_poker with 58"

@@ -264,7 +264,7 @@ def _measured(config: Config, model: LLMPPO, console: Console, when: str, folder
         kept = records(episodes[:KEPT_GAMES], config.env, str(folder), model.policy)
         add_records(folder / GAMES, model.step, kept)
     comparison = None
-    if kind.is_enumerable(config.env):
+    if kind.is_quick_to_solve(config.env):
         console.print(f"{when}: exact values")
         comparison = kind.exact().of_policy(model.policy, config.env)
     several = len({game for game, _ in scores}) > 1
@@ -371,7 +371,7 @@ class _BetweenSteps(BaseCallback):
         super().__init__()
         self._folder, self._run, self._env, self._stop = folder, config.run, config.env, stop
         self._kind = kind_of(config.env)
-        solvable = self._kind.is_enumerable(self._kind.measured(config.env))
+        solvable = self._kind.is_quick_to_solve(self._kind.measured(config.env))
         self._exact_every = config.run.exact_every if solvable else 0
         self._saved = -1
 

@@ -374,8 +374,8 @@ class Kind(ABC, Generic[Keys]):
 
     # -- exact values, of kinds that have them -------------------------------------------------------------
 
-    def is_enumerable(self, env: Keys) -> bool:
-        """Returns whether exact values of the configured task can be computed."""
+    def is_quick_to_solve(self, env: Keys) -> bool:
+        """Returns whether exact values of the configured task take seconds: then runs find them unasked."""
         return False
 
     def exact(self) -> Exact:

@@ -301,11 +301,11 @@ class Games(Kind[GameKeys]):
     def prompt_tokens(self, env: GameKeys) -> int:
         return 512 if env.rules else 128
 
-    def is_enumerable(self, env: GameKeys) -> bool:
+    def is_quick_to_solve(self, env: GameKeys) -> bool:
         from gamespiel import exact
 
         # Exact values are those of a policy behind its mask; a policy that writes has no mask.
-        return env.decode == "choice" and exact.is_enumerable(env)
+        return env.decode == "choice" and exact.is_quick_to_solve(env)
 
     def exact(self) -> Exact:
         from gamespiel import exact

@@ -106,7 +106,7 @@ def test_arguments() -> None:
         PositionDataset(judge="mcts:x", game="tic_tac_toe")
     with pytest.raises(ArgumentError, match=r"judge: 'mcts' was given for 'leduc_poker'.*nothing is hidden"):
         PositionDataset(judge="mcts:100", game="leduc_poker")
-    with pytest.raises(SizeError, match=r"tic_tac_toe was given, which has more than 50,000 histories"):
+    with pytest.raises(SizeError, match=r"tic_tac_toe was given, which has more than 300,000 histories"):
         PositionDataset(game="tic_tac_toe")
     with pytest.raises(ArgumentError, match=r"judge: 5 simulations were given, allowed: more than .* legal"):
         PositionDataset(2, judge="mcts:5", game="hex")[0]

@@ -172,6 +172,19 @@ def test_information_states_are_the_environments_prompts() -> None:
                 assert states[info["seat"], step[0]] == tuple(info["legal_actions"])
 
 
+def test_histories_of_liars_dice_are_counted() -> None:
+    """A die each: 36 deals after 1 + 6 nodes of chance.
+
+    In a deal, each of the 2^12 ascending sequences of bids is a turn, and each but the empty one can be
+    called a lie: 36 * (4096 + 4095) + 7 = 294,883 histories. A player knows one die and the bids, which makes
+    6 * 4096 situations.
+    """
+    game = find_variant(game="liars_dice")
+    assert len(information_states(game, rules=False, most=294_883)) == 6 * 4096
+    with pytest.raises(SizeError, match="more than 294,882 histories"):
+        information_states(game, rules=False, most=294_882)
+
+
 def test_the_policy_is_asked_once_and_never_twice_the_same() -> None:
     calls = []
 
@@ -194,7 +207,7 @@ def test_greedy_takes_the_likeliest_and_the_first_of_equals() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"game": "tic_tac_toe"}, "tic_tac_toe was given, which has more than 50,000 histories"),
+        ({"game": "tic_tac_toe"}, "tic_tac_toe was given, which has more than 300,000 histories"),
         ({"game": "kuhn_poker", "params": {"players": 3}}, "kuhn_poker was given, with 3 seats"),
     ],
 )

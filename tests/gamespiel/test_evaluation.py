@@ -176,7 +176,7 @@ def test_exact_values_agree_with_play(tmp_path: Path) -> None:
             ArgumentError,
             "'mcts:20' was given, allowed: 'random', 'f",
         ),
-        ("random", TIC_TAC_TOE, SizeError, "tic_tac_toe was given, which has more than 50,000 histories"),
+        ("random", TIC_TAC_TOE, SizeError, "tic_tac_toe was given, which has more than 300,000 histories"),
         (
             "random",
             [("env.task_id", "null"), ("env.task_ids", "[[200000000, 200000009]]")],
@@ -192,12 +192,14 @@ def test_what_cannot_be_solved_is_refused(
     with pytest.raises(error, match=message):
         run(tmp_path, config(*overrides), agent=agent, exact=True)
     assert not (tmp_path / "result.json").exists()
-    assert agent == "mcts:20" or not exact.is_enumerable(config(*overrides).env)
+    assert agent == "mcts:20" or not exact.is_quick_to_solve(config(*overrides).env)
 
 
 def test_what_can_be_solved_is_known() -> None:
     for overrides in ([], KUHN, [("env.opponent", "first")]):
-        assert exact.is_enumerable(config(*overrides).env)
+        assert exact.is_quick_to_solve(config(*overrides).env)
+    # Few enough for --exact, and too many for runs that did not ask.
+    assert not exact.is_quick_to_solve(config(("env.task_id", "null"), ("env.game", "liars_dice")).env)
 
 
 # -- checkpoints -------------------------------------------------------------------------------------------
