@@ -2,7 +2,9 @@
 
 The embedded model learns five games against a random opponent with the same number of decisions. Each
 curriculum draws the games in its own way: all equally often, one after the other, by how open a start is, or
-by how fast a game is learned. The measure is the score on held-out seeds of all games.
+by how fast a game is learned. The measure is the score on held-out seeds of all games. `--samplers` and
+`--seeds` measure a part, and with `--keep` or `--out` the part takes the place of the same runs in the
+results that are there.
 
 Ends in one line of JSON, which is also written to a new file in `runs/benchmarks/`.
 """
@@ -14,15 +16,14 @@ import io
 import json
 import math
 import time
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 from rich.console import Console
 from stable_baselines3.common.logger import Logger
 
-from benchmarks.ending import end, parse
+from benchmarks.ending import Row, end, parse, rows_there
 from benchmarks.machine import machine
 from gamespiel.agents.stats import mean_interval
 from gamespiel.assembly import make_algorithm
@@ -68,7 +69,7 @@ def configured(sampler: str, seed: int) -> Config:
     return resolve("tiny-curriculum", overrides=overrides.items())
 
 
-def learned(sampler: str, seed: int, decisions: int, episodes: int) -> dict[str, Any]:
+def learned(sampler: str, seed: int, decisions: int, episodes: int) -> Row:
     """Trains, and returns the scores by game on held-out seeds."""
     config, quiet = configured(sampler, seed), Console(file=io.StringIO())
     started = time.perf_counter()
@@ -78,9 +79,10 @@ def learned(sampler: str, seed: int, decisions: int, episodes: int) -> dict[str,
     trained = time.perf_counter() - started
     found = measure_policy(config, model.policy, episodes, quiet)
     assert model.starts is not None
-    row: dict[str, Any] = {
+    row: Row = {
         "sampler": sampler,
         "seed": seed,
+        "asked": {"decisions": decisions, "episodes_per_seat": episodes},
         "decisions": model.num_timesteps,
         "seconds": round(trained, 1),
         "scores": {game: _finite(found[game].score) for game in GAMES if game in found},
@@ -89,7 +91,14 @@ def learned(sampler: str, seed: int, decisions: int, episodes: int) -> dict[str,
     # Each game counts the same, whatever its share of the episodes that were drawn.
     row["score"] = sum(score[0] for score in row["scores"].values()) / max(1, len(row["scores"]))
     print(f"{sampler}, seed {seed}: {row['score']:.3f}", flush=True)
-    return row
+    return row | {"machine": machine()}
+
+
+def merged(before: Iterable[Row], new: Sequence[Row]) -> list[Row]:
+    """Returns all rows in the order of seeds and samplers; earlier ones only if as much was asked of them."""
+    kept = [row for row in before if row.get("asked") == new[0]["asked"]]
+    rows = {(row["seed"], SAMPLERS.index(row["sampler"])): row for row in [*kept, *new]}
+    return [rows[key] for key in sorted(rows)]
 
 
 def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -129,14 +138,14 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     given = parse(parser, argv)
     if given.threads is not None:
         torch.set_num_threads(given.threads)
-    place: Path | None = given.out
-    rows = [
+    before = rows_there(given.out, "curricula")
+    new = [
         learned(sampler, seed, given.decisions, given.episodes)
         for seed in given.seeds
         for sampler in given.samplers
     ]
-    results = {"benchmark": "curricula", "machine": machine(), "summary": summary(rows), "rows": rows}
-    return end(results, place)
+    rows = merged(before, new)
+    return end({"benchmark": "curricula", "summary": summary(rows), "rows": rows}, given.out)
 
 
 if __name__ == "__main__":

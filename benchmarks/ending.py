@@ -21,6 +21,8 @@ RESULTS = Path(__file__).parent / "results"
 #: The folder of new files.
 RUNS = Path("runs", "benchmarks")
 
+Row = dict[str, Any]
+
 Draw = Callable[[dict[str, Any], Path], object]
 """(results, path of the picture) -> ignored."""
 
@@ -85,6 +87,23 @@ def end(results: dict[str, Any], out: Path | None, draw: Draw | None = None) -> 
     finally:
         # A full disk must not cost a result that took an hour.
         print(text)
+    return found
+
+
+def rows_there(out: Path | None, name: str) -> list[Row]:
+    """Returns the rows of a benchmark's results that are there already; a file of something else has none.
+
+    Args:
+        out: as ``parse`` returns it.
+        name: the benchmark's.
+    """
+    if out is None:
+        return []
+    path = out if _is_file(out) else out / f"{name}.json"
+    try:
+        found: list[Row] = json.loads(path.read_text(encoding="utf-8"))["rows"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
     return found
 
 

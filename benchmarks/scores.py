@@ -11,15 +11,13 @@ Ends in one line of JSON, which is also written to a new file in `runs/benchmark
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from benchmarks.ending import end, parse
+from benchmarks.ending import Row, end, parse, rows_there
 from benchmarks.machine import machine
 from game_gym.games import TABLE
 from task_gym.errors import OpponentError
@@ -28,8 +26,6 @@ AGENTS = ("random", "mcts:50x1")
 
 #: Episodes per seat.
 EPISODES = 50
-
-Row = dict[str, Any]
 
 
 def measured(game: str, agent: str, episodes: int, seed: int) -> Row:
@@ -75,25 +71,13 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--episodes", type=int, default=EPISODES, help=f"episodes per seat [{EPISODES}]")
     parser.add_argument("--seed", type=int, default=0, help="[0]")
     given = parse(parser, argv)
-    place = None if given.out is None or given.out.suffix == ".json" else given.out / "scores.json"
-    before = earlier(place or given.out)
+    before = rows_there(given.out, "scores")
     rows = [
         measured(game, agent, given.episodes, given.seed) | {"machine": machine()}
         for game in given.games
         for agent in given.agents
     ]
     return end({"benchmark": "scores", "rows": merged(before, rows)}, given.out)
-
-
-def earlier(path: Path | None) -> list[Row]:
-    """Returns the rows of results that are there already; a file of something else has none."""
-    if path is None or not path.is_file():
-        return []
-    try:
-        found: list[Row] = json.loads(path.read_text(encoding="utf-8"))["rows"]
-    except (ValueError, KeyError, TypeError):
-        return []
-    return found
 
 
 if __name__ == "__main__":

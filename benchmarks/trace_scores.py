@@ -20,9 +20,8 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
-from benchmarks.ending import end, parse
+from benchmarks.ending import Row, end, parse, rows_there
 from benchmarks.machine import machine
-from benchmarks.scores import Row, earlier
 from gamespiel.kinds.traces import REPLIES
 from task_gym.stats import wilson
 from trace_gym.backends import LocalBackend, Trace
@@ -95,8 +94,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--families", nargs="+", choices=NAMES, default=NAMES, metavar="NAME", help="[all]")
     parser.add_argument("--tasks", type=int, default=TASKS, help=f"tasks of each family [{TASKS}]")
     given = parse(parser, argv)
-    place = None if given.out is None or given.out.suffix == ".json" else given.out / "trace_scores.json"
-    before = earlier(place or given.out)
+    before = rows_there(given.out, "trace_scores")
     rows = []
     for family in given.families:
         rows.append(measured(family, given.tasks) | {"machine": machine()})
