@@ -38,7 +38,7 @@ from gamespiel.agents.policy import LLMPolicy, PolicySample, ReplySample
 from gamespiel.agents.rollout import Episode, Masks, play
 from gamespiel.agents.schedules import schedule
 from gamespiel.agents.self_play import Round, SelfPlay
-from gamespiel.agents.starts import Starts
+from gamespiel.agents.starts import Starts, check_not_sampled
 from gamespiel.agents.update import Update
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.errors import ArgumentError, nearest
@@ -157,6 +157,7 @@ class LLMPPO(OnPolicyAlgorithm):
                 "starts: a curriculum or a store of failures was given with self_play, allowed: at most one "
                 "of them, because games are judged against an opponent"
             )
+        check_not_sampled(self.env)
         self.starts = starts
         horizon = chosen.kl_horizon if chosen.adaptive_kl else None
         self.kl = kl or AdaptiveKLController(chosen.init_kl_coef, chosen.target_kl, horizon)
@@ -242,7 +243,7 @@ class LLMPPO(OnPolicyAlgorithm):
 
         Unlike elsewhere in Stable-Baselines3, counters go on by default. A step's number addresses its random
         numbers, and beginning again at 0 would draw the same tasks and actions a second time. Beginning
-        again also forgets the magnet, the average and the snapshots of self-play.
+        again also forgets the magnet, the average and the snapshots of self-play. Samplers of starts go on.
 
         Raises:
             ValueError: neither says how long.

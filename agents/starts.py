@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from task_gym.errors import ArgumentError
 from task_gym.samplers import Outcome, Sampler, Start
 from task_gym.samplers.base import State
+from task_gym.wrappers.sampled import sampled
 
 SHOWN = (bool, int, float, str)
 """Types of a sampler's numbers and names that a row of metrics can have."""
@@ -54,12 +56,13 @@ class Starts:
         outcomes = [Outcome.of(start, info) for start, info in zip(starts, infos, strict=True)]
         for sampler in self._samplers.values():
             sampler.record(outcomes)
-        self._replayed = sum(start.replayed for start in starts) / len(starts)
+        counted = [outcome.start.replayed for outcome in outcomes if outcome.score is not None]
+        self._replayed = sum(counted) / max(1, len(counted))
 
     def metrics(self) -> dict[str, float | str]:
         """Returns the samplers' numbers and names after the last ``record``, with their prefixes.
 
-        ``replay/share`` is the share of replays in that step.
+        ``replay/share`` is the share of replays among that step's episodes without a fault.
         """
         found = {
             f"{prefix}/{name}": value
@@ -87,6 +90,20 @@ class Starts:
         """The samplers that there are, by the prefix of their metrics."""
         both = {"curriculum": self.stages, "replay": self.failures}
         return {prefix: sampler for prefix, sampler in both.items() if sampler is not None}
+
+
+def check_not_sampled(env: Any) -> None:
+    """Raises ArgumentError if an environment of a vector takes its starts from a sampler itself.
+
+    The algorithm seeds every reset, which keeps a ``FailureReplay`` from replaying at all, and a
+    ``Curriculum`` would hear of outcomes in an order that depends on the number of environments.
+    """
+    for inner in getattr(env, "envs", ()):
+        if (found := sampled(inner)) is not None:
+            raise ArgumentError(
+                f"env: {found.class_name()} was given around an environment, allowed: none there; give its "
+                "sampler to the algorithm, as starts=Starts(stages, failures)"
+            )
 
 
 def _flat(stats: State) -> Iterator[tuple[str, float | str]]:

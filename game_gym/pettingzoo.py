@@ -100,7 +100,7 @@ class GameSpielAEC(_Agents, AECEnv):
     """
 
     def reset(self, seed: int | None = None, options: Info | None = None) -> None:
-        """Begins an episode; the only option is ``task_id``."""
+        """Begins an episode; the options are ``task_id`` and, as samplers name it, ``opponent="open"``."""
         self._begin(seed, options)
         self._skip_agent_selection = None
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
@@ -159,7 +159,7 @@ class GameSpielParallel(_Agents, ParallelEnv):
     def reset(
         self, seed: int | None = None, options: Info | None = None
     ) -> tuple[dict[str, Any], dict[str, Info]]:
-        """Begins an episode; the only option is ``task_id``."""
+        """Begins an episode; see ``GameSpielAEC.reset``."""
         self._begin(seed, options)
         return self._seen(), self._infos()
 

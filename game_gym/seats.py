@@ -12,7 +12,8 @@ from game_gym.env import CUT_SHORT, OBSERVATION_LENGTH, GameSpielEnv
 from game_gym.prompts import render, render_end, render_waiting
 from game_gym.score import outcome
 from game_gym.wrappers.tensor import one_tensor
-from task_gym.errors import check_choice
+from task_gym.contract import SUCCESS
+from task_gym.errors import OpponentError, check_choice
 from task_gym.opponents import OPEN
 from task_gym.spaces import UnicodeText
 
@@ -90,7 +91,17 @@ class Seats:
         return self.over and self.info["result"] in CUT_SHORT
 
     def reset(self, seed: int | None, options: dict[str, Any] | None) -> None:
-        """Begins an episode."""
+        """Begins an episode.
+
+        Raises:
+            OpponentError: the options name an opponent other than "open".
+        """
+        asked = (options or {}).get("opponent", OPEN)
+        if asked != OPEN:
+            raise OpponentError(
+                f"reset option 'opponent': {asked!r} was given, allowed: {OPEN!r}, because every seat is an "
+                "agent's here"
+            )
         self.rewards = []
         _, self.info = self.env.reset(seed=seed, options=options)
         self.rewards = [0.0] * self.players
@@ -155,7 +166,7 @@ class Seats:
         info = {
             "action_mask": self.mask(seat, actions),
             "legal_actions": legal,
-            **{key: self.info[key] for key in ("task_id", "seed", "game")},
+            **{key: self.info[key] for key in ("task_id", "seed", "opponent", "game")},
             # The seat's own: all moves together would tell how often the others tried in phantom_ttt.
             "turn": self._moves[seat],
             "seat": seat,
@@ -164,5 +175,6 @@ class Seats:
             info["error"] = self.info["error"]
         if self.over:
             info["score"], info["result"] = self.info["scores"][seat], self.result(seat)
+            info["success"] = info["score"] is not None and info["score"] > SUCCESS
             info["returns"], info["history"] = list(self.info["returns"]), list(self.info["history"])
         return info

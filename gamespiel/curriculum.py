@@ -68,10 +68,10 @@ def make_starts(config: Config) -> Starts | None:
     if section.stages:
         stages = _make_sampler(config, scores)
         kind.check_opponents(config.env, stage_opponents(config))
-    if section.failure_replay_prob > 0:
+    if section.replays > 0:
         failures = Failures(
             section.failure_buffer_size,
-            section.failure_replay_prob,
+            section.replays,
             section.max_replays,
             seed=config.run.seed,
             success_scores=scores,

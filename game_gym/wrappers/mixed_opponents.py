@@ -12,11 +12,12 @@ from gymnasium.utils import RecordConstructorArgs
 from game_gym.checks import check_opponent
 from game_gym.wrappers.base import game_env
 from task_gym.checks import check_whole
-from task_gym.errors import SeedError
+from task_gym.errors import ArgumentError, SeedError
 from task_gym.opponents import opponent_waits
 from task_gym.samplers.base import check_weights, draw_opponent
 from task_gym.seeding import SEED_LIMIT
 from task_gym.wrappers.base import Info, MaskedWrapper
+from task_gym.wrappers.sampled import sampled
 
 _PURPOSE = 106
 """Keeps the draw of an opponent apart from all else that follows from a seed."""
@@ -33,13 +34,18 @@ class MixedOpponents(MaskedWrapper):
         weights: Opponents by name, with their weights, as ``{"random": 0.5, "mcts:100": 0.3}``.
 
     Raises:
-        ArgumentError: the environment is no game, or a weight is not above 0.
+        ArgumentError: the environment is no game, or has a ``Curriculum`` or ``FailureReplay`` inside, which
+            would take the mixture's choice for the caller's; or a weight is not above 0.
         OpponentError: an opponent does not exist, or cannot play every game that may be drawn.
     """
 
     def __init__(self, env: gym.Env[Any, Any], weights: Mapping[str, float]) -> None:
         RecordConstructorArgs.__init__(self, weights=dict(weights))
         super().__init__(env)
+        if (inner := sampled(env)) is not None:
+            raise ArgumentError(
+                f"MixedOpponents: {inner.class_name()} was given inside; allowed: MixedOpponents inside it"
+            )
         self.weights = check_weights("opponents", weights)
         game = game_env(self)
         for name in self.weights:

@@ -95,7 +95,7 @@ def _of_other_kinds(env: EnvConfig) -> dict[str, Kind[Any]]:
 
 def _check_stages(config: Config) -> None:
     stages = config.curriculum.stages
-    if (stages or config.curriculum.failure_replay_prob) and kind_of(config.env).plays_itself(config.env):
+    if (stages or config.curriculum.replays) and kind_of(config.env).plays_itself(config.env):
         raise ConfigError(
             "curriculum.stages and curriculum.failure_replay_prob judge games against an opponent, and with "
             "env.opponent: self the policy plays every seat: leave one of them out"
@@ -107,8 +107,14 @@ def _check_stages(config: Config) -> None:
                 f"curriculum.stages[{i}] has a threshold or min_episodes, which curriculum.sampler = "
                 f"{config.curriculum.sampler!r} has no use for: leave them out"
             )
+        where = f"curriculum.stages[{i}]"
+        own: Any = {"opponent": stage.opponent}
+        if stage.opponent and kind_of(config.env).plays_itself(dataclasses.replace(config.env, **own)):
+            raise ConfigError(
+                f"{where}.opponent: 'self' plays no stage, which judges games against an opponent: name "
+                "another, or leave curriculum.stages out and set env.opponent to self"
+            )
         if stage.name in names[:i]:
-            where = f"curriculum.stages[{i}]"
             raise ConfigError(f"{where}.name must differ from the other stages', not be {stage.name!r} again")
 
 
@@ -151,7 +157,7 @@ def _curriculum_notices(config: Config) -> list[str]:
     found = [
         f"curriculum.{name} = {getattr(own, name)!r} has no effect without curriculum.{needed}."
         for needed, names in needs.items()
-        if not getattr(own, needed)
+        if not (own.replays if needed == "failure_replay_prob" else getattr(own, needed))
         for name in names
         if getattr(own, name) != getattr(default, name)
     ]
@@ -162,7 +168,7 @@ def _curriculum_notices(config: Config) -> list[str]:
             for name in idle
             if getattr(own, name) != getattr(default, name)
         ]
-    if own.success_scores and not (own.stages or own.failure_replay_prob):
+    if own.success_scores and not (own.stages or own.replays):
         found.append("curriculum.success_scores has no effect without stages or failure replay.")
     if not kind.has_opponents and any(stage.opponent is not None for stage in own.stages):
         found.append(f"curriculum.stages: opponent has no effect on {kind.unit}.")

@@ -14,6 +14,7 @@ from gamespiel.agents.fields import STRICT, Count, Index, Many, Share, key
 from gamespiel.agents.hyperparameters import Hyperparameters, SelfPlaySettings
 from gamespiel.kinds import KINDS
 from gamespiel.kinds.base import EnvKeys, Name, Opponents, TaskRange
+from task_gym.samplers.failures import REPLAYS
 from task_gym.samplers.stages import THRESHOLD
 
 
@@ -84,7 +85,9 @@ class Stage:
 class CurriculumConfig:
     """Which tasks, when: stages that follow one another, and replay of failures."""
 
-    failure_replay_prob: Share = key(0.0, "chance that an episode replays a failure")
+    failure_replay_prob: Share | None = key(
+        None, f"chance that an episode replays a failure (null: {REPLAYS} with stages, else 0)"
+    )
     failure_buffer_size: Count = key(1000, "failures that are kept")
     max_replays: Count | None = key(10, "replays after which a failure is dropped (null: never)")
     progression_window: Count = key(100, "episodes that a stage's success rate is taken over")
@@ -105,6 +108,13 @@ class CurriculumConfig:
     success_scores: dict[Name, Annotated[float, Field(ge=0, lt=1)]] = key(
         {}, "by game or task id: the score above which an episode is a success, in place of 0.5"
     )
+
+    @property
+    def replays(self) -> float:
+        """The chance that an episode replays a failure, also if none was given."""
+        if self.failure_replay_prob is not None:
+            return self.failure_replay_prob
+        return REPLAYS if self.stages else 0.0
 
 
 @dataclass(frozen=True, config=STRICT)

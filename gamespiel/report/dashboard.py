@@ -91,6 +91,8 @@ LINE_ENDS = (
     Shown("curriculum/name", "stage", ""),
     Shown("curriculum/progress", "to_threshold", ".2f"),
     Shown("replay/share", "replays", ".2f"),
+    Shown("pool/size", "pool", ".0f"),
+    Shown("eval/exploitability", "exploitability", ".3f"),
 )
 """Metrics at the end of a plain line, those of them that were logged."""
 

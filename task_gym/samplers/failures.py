@@ -21,6 +21,9 @@ from task_gym.samplers.base import (
     succeeded,
 )
 
+REPLAYS = 0.3
+"""The share of episodes that are replays, if none is named."""
+
 MASTERED = 2
 """Successes in a row with which a start is mastered."""
 
@@ -62,7 +65,7 @@ class Failures(LocalSampler):
     def __init__(
         self,
         failure_buffer_size: int = 1000,
-        failure_replay_prob: float = 0.3,
+        failure_replay_prob: float = REPLAYS,
         max_replays: int | None = 10,
         *,
         seed: int = 0,

@@ -7,7 +7,13 @@ import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Connection, Listener
+from multiprocessing.connection import (
+    Client,
+    Connection,
+    Listener,
+    answer_challenge,
+    deliver_challenge,
+)
 from multiprocessing.util import register_after_fork
 from typing import Any
 
@@ -60,8 +66,11 @@ class SharedSampler:
             connection = self._connect()
             connection.send((method, arguments))
             error, answer = connection.recv()
-        except (OSError, EOFError, AuthenticationError) as lost:
+        except BaseException as lost:
+            # After a Ctrl-C, say, an answer may still come, and it is not that of the next call.
             self._own = threading.local()
+            if not isinstance(lost, OSError | EOFError | AuthenticationError):
+                raise
             raise SamplerError(
                 f"sampler: {method} was called, but the sampler is no longer shared: the process that shared "
                 "it ended or closed it; share one again, with its last state_dict, and make the environments "
@@ -117,7 +126,7 @@ class _Server:
         self._closed = False
         self._lock = threading.Lock()
         self._connections: list[Connection[Any, Any]] = []
-        self._listener = Listener(authkey=self.key)
+        self._listener = Listener()
         self.address = self._listener.address
         # A forked worker that keeps these open would hide the end of this process from the others.
         register_after_fork(self, _Server._close_copies)
@@ -137,13 +146,16 @@ class _Server:
         while not self._closed:
             try:
                 connection = self._listener.accept()
-            except (OSError, EOFError, AuthenticationError):
-                continue  # the caller had another key, or left
+            except OSError:
+                continue
             self._connections.append(connection)
             threading.Thread(target=self._serve, args=[connection], daemon=True).start()
 
     def _serve(self, connection: Connection[Any, Any]) -> None:
-        with contextlib.suppress(OSError, EOFError), connection:
+        with contextlib.suppress(OSError, EOFError, AuthenticationError), connection:
+            # Here and not at accept(), so that a caller that says nothing keeps nobody else waiting.
+            deliver_challenge(connection, self.key)
+            answer_challenge(connection, self.key)
             while not self._closed:
                 if connection.poll(_LOOK) and not self._closed:
                     connection.send(self._answer(*connection.recv()))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from task_gym.samplers.base import Start
 from task_gym.wrappers.base import Info
-from task_gym.wrappers.sampled import Chosen, SampledWrapper, asks
+from task_gym.wrappers.sampled import Choice, SampledWrapper, asks
 
 
 class Curriculum(SampledWrapper):
@@ -30,10 +29,10 @@ class Curriculum(SampledWrapper):
 
     key = "curriculum"
 
-    def choose(self, seed: int | None, options: Info | None) -> tuple[Start | None, int | None, Info | None]:
+    def choose(self, seed: int | None, options: Info | None, seeded: bool | None) -> Choice:
         """Returns the sampler's start, unless the caller or a failure replay outside has chosen one."""
-        if isinstance(options, Chosen) or asks(options):
-            return None, seed, options
+        if seeded is not None or asks(options):
+            return Choice(None, seed, options, seeded)
         start = self.sampler.draw(self.address(seed))
-        chosen = Chosen({**(options or {}), **start.options}, seeded=seed is not None)
-        return start, start.seed if seed is None else seed, chosen
+        given = seed is not None
+        return Choice(start, seed if given else start.seed, {**(options or {}), **start.options}, given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from task_gym.samplers.base import Start
 from task_gym.wrappers.base import Info
-from task_gym.wrappers.sampled import REPLAY, Chosen, SampledWrapper, asks
+from task_gym.wrappers.sampled import REPLAY, Choice, SampledWrapper, asks
 
 
 class FailureReplay(SampledWrapper):
@@ -29,18 +29,17 @@ class FailureReplay(SampledWrapper):
 
     key = REPLAY
 
-    def choose(self, seed: int | None, options: Info | None) -> tuple[Start | None, int | None, Info | None]:
+    def choose(self, seed: int | None, options: Info | None, seeded: bool | None) -> Choice:
         """Returns a start of the store, or an empty one, with which everything stays as it was."""
-        chosen = isinstance(options, Chosen)
-        if asks(options) and not chosen:
-            return None, seed, options
-        if options.seeded if isinstance(options, Chosen) else seed is not None:
+        if asks(options) and seeded is None:
+            return Choice(None, seed, options)
+        if seed is not None if seeded is None else seeded:
             self.address(seed)
-            return Start(), seed, options
+            return Choice(Start(), seed, options, seeded)
         start = self.sampler.draw(self.address(None))
         if start.replayed:
-            return start, start.seed, Chosen({**(options or {}), **start.options}, seeded=False)
-        return start, seed, options
+            return Choice(start, start.seed, {**(options or {}), **start.options}, seeded=False)
+        return Choice(start, seed, options, seeded)
 
     def about(self, start: Start | None) -> Info:
         """Returns whether the episode is a replay."""

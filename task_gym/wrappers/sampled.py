@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 from gymnasium.utils import RecordConstructorArgs
@@ -16,17 +16,21 @@ REPLAY = "replay"
 """The key in the info that says whether an episode is a replay."""
 
 
-class Chosen(dict[str, Any]):
-    """Reset options that a sampler chose, not the caller: a failure replay inside may put its own in place.
+class Choice(NamedTuple):
+    """The arguments of a reset, and who chose them.
 
-    Args:
-        options: The options.
-        seeded: Whether the caller gave the seed.
+    Attributes:
+        start: The start whose outcome counts; None for none.
+        seed: The reset's seed.
+        options: The reset's options.
+        seeded: None if the caller chose the task; if a sampler did, whether the caller gave the seed. A
+            failure replay inside may put its own start in the place of a sampler's.
     """
 
-    def __init__(self, options: Info, seeded: bool) -> None:
-        super().__init__(options)
-        self.seeded = seeded
+    start: Start | None
+    seed: int | None
+    options: Info | None
+    seeded: bool | None = None
 
 
 class SampledWrapper(MaskedWrapper):
@@ -57,9 +61,18 @@ class SampledWrapper(MaskedWrapper):
         self._seed: int | None = None  # the caller's last, and the draws since then
         self._drawn = 0
         self._shown: Info = {}
+        # ``Choice.seeded`` of the wrapper outside, during its reset. Options cannot carry it: wrappers in
+        # between may copy them.
+        self._outside: bool | None = None
 
-    def choose(self, seed: int | None, options: Info | None) -> tuple[Start | None, int | None, Info | None]:
-        """Returns the start whose outcome counts (None for none), and the seed and options of the reset."""
+    def choose(self, seed: int | None, options: Info | None, seeded: bool | None) -> Choice:
+        """Returns the reset's arguments.
+
+        Args:
+            seed: The seed that was given.
+            options: The options that were given.
+            seeded: Who chose these options; see ``Choice``.
+        """
         raise NotImplementedError
 
     def address(self, seed: int | None) -> tuple[int, int] | None:
@@ -81,10 +94,16 @@ class SampledWrapper(MaskedWrapper):
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
         """Begins an episode from a start of the sampler, or from the caller's."""
         self._start = None  # stays so if the reset fails
-        start, seed, options = self.choose(seed, options)
-        observation, info = self.env.reset(seed=seed, options=options)
-        self._start = start
-        self._shown = self.about(start)
+        choice, inner = self.choose(seed, options, self._outside), self._inner()
+        if inner is not None:
+            inner._outside = choice.seeded
+        try:
+            observation, info = self.env.reset(seed=choice.seed, options=choice.options)
+        finally:
+            if inner is not None:
+                inner._outside = None
+        self._start = choice.start
+        self._shown = self.about(choice.start)
         if "result" in info:  # the game is over at its reset
             return observation, self._end(info)
         return observation, self._show({**self.sampler.stats()}, info)
@@ -128,12 +147,7 @@ class SampledWrapper(MaskedWrapper):
         self.unwrapped.np_random.bit_generator.state = state["generator"]
 
     def _inner(self) -> SampledWrapper | None:
-        env = self.env
-        while isinstance(env, gym.Wrapper):
-            if isinstance(env, SampledWrapper):
-                return env
-            env = env.env
-        return None
+        return sampled(self.env)
 
     def _end(self, info: Info) -> Info:
         if self._start is None:  # the caller chose it, or it was reported at its reset
@@ -151,6 +165,15 @@ class SampledWrapper(MaskedWrapper):
         self._shown = {**self._shown, **news}
         info[self.key] = dict(self._shown)
         return info
+
+
+def sampled(env: gym.Env[Any, Any]) -> SampledWrapper | None:
+    """Returns the outermost wrapper of an environment that takes starts from a sampler; None without one."""
+    while isinstance(env, gym.Wrapper):
+        if isinstance(env, SampledWrapper):
+            return env
+        env = env.env
+    return None
 
 
 def asks(options: Info | None) -> bool:

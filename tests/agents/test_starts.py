@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from gamespiel.agents.starts import Starts
+from gamespiel.agents.starts import Starts, check_not_sampled
 from task_gym.errors import ArgumentError, SamplerError
 from task_gym.samplers import Failures, Outcome, Stages, Start
 from task_gym.samplers.base import State
+from task_gym.wrappers import Curriculum, FailureReplay
+from tests.task_gym.tasks import Tenths
 
 
 class Asked:
@@ -83,6 +86,11 @@ def test_a_fault_counts_nowhere() -> None:
     before = starts.state_dict()
     starts.record(starts.draw(0, [1, 2]), [info(None), info(None)])
     assert starts.state_dict() == before
+    starts.record(
+        [Start(7, "first", 3, replayed=True), *starts.draw(0, [2])], [info(None), info(0.0, seed=2)]
+    )
+    assert starts.metrics()["replay/share"] == 0.0
+    starts.load_state_dict(before)
     starts.record(starts.draw(0, [1, 2]), [info(None), info(0.0)])
     metrics = starts.metrics()
     assert (metrics["curriculum/episodes"], metrics["replay/size"]) == (1, 1)
@@ -124,3 +132,13 @@ def test_another_samplers_state_and_another_environment() -> None:
 
 def test_the_toys_info_is_an_ends() -> None:
     assert Outcome.of(Start(seed=1), info(1.0)).success and not Outcome.of(Start(seed=1), info(0.5)).success
+
+
+@pytest.mark.parametrize(
+    "wrapped", [Curriculum(Tenths(), Stages([{"name": "a"}])), FailureReplay(Tenths(), Failures())]
+)
+def test_samplers_around_environments_are_refused(wrapped: Any) -> None:
+    """The algorithm seeds every reset: the one would draw anew for each, and the other replay nothing."""
+    check_not_sampled(SimpleNamespace(envs=[Tenths()]))
+    with pytest.raises(ArgumentError, match=rf"env: {wrapped.class_name()} was given around an environment"):
+        check_not_sampled(SimpleNamespace(envs=[Tenths(), wrapped]))

@@ -13,6 +13,8 @@ import game_gym  # noqa: F401  (registers the environments)
 from game_gym.wrappers import MixedOpponents
 from task_gym import opponents
 from task_gym.errors import ArgumentError, OpponentError, SeedError
+from task_gym.samplers import Failures, Stages
+from task_gym.wrappers import Curriculum, FailureReplay
 
 WEIGHTS = {"random": 0.5, "first": 0.3}
 
@@ -60,6 +62,39 @@ def test_it_waits_if_one_of_them_does(monkeypatch: pytest.MonkeyPatch) -> None:
     opponents.register_opponent("slow", lambda seating: first(seating), waits=True)
     assert make({"random": 1, "slow": 1}).unwrapped.waits
     assert not make().unwrapped.waits
+
+
+def end(env: gym.Env[Any, Any]) -> dict[str, Any]:
+    """Plays an episode with first actions; returns the info of its end."""
+    _, info = env.reset()
+    while "result" not in info:
+        *_, info = env.step(info["legal_actions"][0])
+    return info
+
+
+class Copies(gym.Wrapper[Any, Any, Any, Any]):
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
+        return self.env.reset(seed=seed, options=dict(options or {}))
+
+
+def test_samplers_outside_hear_of_every_episode() -> None:
+    """Also if a wrapper in between copies the options, which the curriculum has chosen."""
+    game, weights = gym.make("GameSpiel-v0", game="kuhn_poker"), {"random": 1, "first": 1}
+    stages, failures = Stages([{"name": "only"}]), Failures(failure_replay_prob=0.5)
+    env = Curriculum(Copies(FailureReplay(MixedOpponents(game, weights), failures)), stages)
+    infos = [end(env) for _ in range(60)]
+    assert {info["opponent"] for info in infos} == set(weights)
+    replays = sum(info["replay"]["replayed"] for info in infos)
+    assert failures.stats()["episodes"] == 60 and failures.stats()["replays"] == replays > 5
+    assert stages.stats()["episodes"] == 60 - replays
+
+
+@pytest.mark.parametrize("inner", [Curriculum, FailureReplay])
+def test_samplers_inside_are_refused(inner: Any) -> None:
+    """They would take the mixture's choice for the caller's, and count nothing."""
+    sampler = Stages([{"name": "only"}]) if inner is Curriculum else Failures()
+    with pytest.raises(ArgumentError, match=f"MixedOpponents: {inner.__name__} was given inside; allowed"):
+        MixedOpponents(inner(gym.make("GameSpiel-v0", game="kuhn_poker"), sampler), WEIGHTS)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ import pytest
 
 from game_gym.games import TABLE
 from game_gym.task import encode
-from task_gym.errors import ArgumentError, OptionError
+from task_gym.errors import ArgumentError, OpponentError, OptionError
+from task_gym.samplers import Failures, Outcome, Stages
 
 pytest.importorskip("pettingzoo", reason="PettingZoo is not installed")
 
@@ -182,3 +183,29 @@ def test_arguments_and_options() -> None:
     mixed = games.env(task_ids=[encode("hearts", 0), encode("leduc_poker", 0)])
     mixed.reset(seed=1, options={"task_id": encode("leduc_poker", 0)})
     assert mixed.agents == ["player_0", "player_1"] and len(mixed.possible_agents) == 4
+
+
+def test_a_sampler_chooses_the_starts_of_both_kinds_of_environment() -> None:
+    """Leduc's first seat folds: a failure, which is then played again with every seat open."""
+    task = encode("leduc_poker", 0)
+    stages, failures = Stages([{"name": "only", "task_ids": [task]}]), Failures(failure_replay_prob=1.0)
+    first: Any = None
+    for make in (games.env, games.parallel_env):
+        env = make(task_ids=[task])
+        start = failures.draw() if first else stages.draw()
+        begun = env.reset(seed=start.seed, options=start.options)
+        if first is None:
+            for action in (2, 2, 0):  # raise, raise, fold
+                env.step(action)
+            first = env.infos["player_0"]
+            outcome = Outcome.of(start, first)
+            assert (outcome.success, outcome.result) == (False, "loss") and env.infos["player_1"]["success"]
+            stages.record([outcome])
+            failures.record([outcome])
+            assert stages.stats()["episodes"] == failures.stats()["size"] == 1
+        else:
+            assert start.replayed and start.opponent == "open"
+            again = begun[1]["player_0"]
+            assert [again[key] for key in ("task_id", "seed")] == [first[key] for key in ("task_id", "seed")]
+    with pytest.raises(OpponentError, match=r"'opponent': 'random' was given, allowed: 'open'"):
+        games.env(game="hex").reset(options={"opponent": "random"})

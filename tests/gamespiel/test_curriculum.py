@@ -176,6 +176,21 @@ def refused(error: type[TaskGymError], message: str, **section: Any) -> None:
         make_starts(config)
 
 
+@pytest.mark.parametrize(
+    ("section", "share"),
+    [
+        ({}, 0.0),
+        ({"stages": [{"name": "a"}]}, 0.3),
+        ({"stages": [{"name": "a"}], "failure_replay_prob": 0}, 0.0),
+    ],
+)
+def test_stages_replay_failures_unless_told_otherwise(section: dict[str, Any], share: float) -> None:
+    config = from_dict({"curriculum": section, "env": {"game": "kuhn_poker"}})
+    starts = make_starts(config)
+    assert config.curriculum.replays == share
+    assert (starts is not None and starts.failures is not None) == (share > 0)
+
+
 def test_a_stages_opponent_that_waits_is_waited_for_in_threads(tmp_path: Path) -> None:
     stages = [{"name": "easy", "opponent": "first"}, {"name": "hard", "opponent": {"first": 1, "URL": 1}}]
     for opponent, waits in (("openai:m@http://127.0.0.1:9/v1", True), ("random", False)):
@@ -239,7 +254,8 @@ def test_groups_have_no_thresholds() -> None:
 
 def test_a_stage_without_a_threshold_has_the_default() -> None:
     """0.70: 31 failures and 69 successes are too little; one success more pushes a failure out."""
-    config = from_dict({"stages": [{"name": "a"}, {"name": "b"}]}, base=resolve("tiny"))
+    data = {"stages": [{"name": "a"}, {"name": "b"}], "failure_replay_prob": 0}
+    config = from_dict(data, base=resolve("tiny"))
     starts = make_starts(config)
     assert starts is not None
     stages = []

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -17,7 +18,7 @@ import gymnasium as gym
 import pytest
 
 from task_gym.errors import SamplerError
-from task_gym.samplers import Failures, Outcome, SharedSampler, Stages, share
+from task_gym.samplers import Failures, Outcome, SharedSampler, Stages, Start, share
 from task_gym.wrappers import Curriculum, FailureReplay
 from tests.task_gym.tasks import Tenths, play
 
@@ -61,6 +62,74 @@ def test_a_pickled_proxy_is_the_same_sampler() -> None:
     with share(sampler) as shared:
         pickle.loads(pickle.dumps(shared)).draw()
     assert sampler.state_dict()["draws"] == 1
+
+
+class Slow(Stages):
+    """Takes its time over the first draw, and says when it has begun."""
+
+    def __init__(self) -> None:
+        super().__init__(TWO)
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def _draw(self, generator: Any) -> Start:
+        self.begun.set()
+        assert self.go_on.wait(60)
+        return super()._draw(generator)
+
+
+def test_after_ctrl_c_the_next_answer_is_that_of_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler = Slow()
+    with share(sampler) as shared:
+        shared.stats()  # the connection is there
+        connection = shared._own.connection
+        monkeypatch.setattr(shared._own, "connection", Interrupted(connection, sampler.begun))
+        with pytest.raises(KeyboardInterrupt):
+            shared.draw()
+        sampler.go_on.set()
+        assert shared.record([]) == []
+        assert isinstance(shared.draw(), Start)
+
+
+class Interrupted:
+    """A connection on which Ctrl-C comes between the call and its answer."""
+
+    def __init__(self, connection: Any, begun: threading.Event) -> None:
+        self.send, self._begun = connection.send, begun
+
+    def recv(self) -> Any:
+        assert self._begun.wait(60)
+        raise KeyboardInterrupt
+
+
+def test_a_caller_that_says_nothing_keeps_nobody_waiting() -> None:
+    with share(stages()) as shared, socket.socket(socket.AF_UNIX) as silent:
+        silent.connect(shared._address)
+        found: list[Any] = []
+        worker = threading.Thread(target=lambda: found.append(shared.draw()), daemon=True)
+        worker.start()
+        worker.join(60)
+        assert found
+
+
+def draw_for_ever(shared: SharedSampler, begun: Any) -> None:
+    begun.set()
+    while True:
+        shared.draw()
+
+
+def test_workers_that_are_killed_leave_the_sampler_to_the_others() -> None:
+    context = multiprocessing.get_context("fork")
+    with share(stages()) as shared:
+        for _ in range(3):
+            begun = context.Event()
+            worker = context.Process(target=draw_for_ever, args=[shared, begun])
+            worker.start()
+            assert begun.wait(60) and worker.pid is not None
+            os.kill(worker.pid, signal.SIGKILL)
+            worker.join()
+        draws = shared.state_dict()["draws"]
+        shared.draw()
+        assert shared.state_dict()["draws"] == draws + 1
 
 
 def test_threads_lose_no_draw() -> None:

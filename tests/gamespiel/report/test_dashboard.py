@@ -81,6 +81,17 @@ def test_a_curriculum_is_shown_where_there_is_one(clock: Clock) -> None:
     assert re.search(r"replays +28\.1%.*failures kept +1,000.*mastered +12", body)
 
 
+def test_self_play_is_shown_where_there_is_some(clock: Clock) -> None:
+    own = {"pool/size": 3, "pool/newest": 20, "eval/exploitability": 0.4567, "train/kl_magnet": 0.01}
+    line = plain_line({"step": 12, **METRICS, **own}, 100, None)
+    assert line.endswith("dec/s 95  pool 3  exploitability 0.457  left -")
+    with Dashboard(100, console=terminal(), clock=clock) as dashboard:
+        dashboard.update({"step": 1, **METRICS, **own})
+        view = plain()
+        view.print(dashboard._render())
+    assert re.search(r"exploitability +0\.457.*pool +3", written(view), re.DOTALL)
+
+
 def test_plain_mode_thins_out_but_keeps_first_and_last(clock: Clock) -> None:
     """One second per step, a line every two: 1, 3, 5, and 6 because it is the last."""
     console = plain(width=40)
