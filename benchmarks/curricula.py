@@ -34,8 +34,8 @@ GAMES: Mapping[str, int] = {
     "leduc_poker": 200_000_000,
     "phantom_ttt": 1_600_000_000,
     "goofspiel": 0,
-    "hex": 600_000_000,
     "liars_dice": 100_000_000,
+    "blackjack": 1_500_000_000,
 }
 """Task ids of the games, in the order of the stages."""
 
@@ -44,7 +44,7 @@ THRESHOLD = 0.55
 
 SAMPLERS = ("uniform", "stages", "level_replay", "learning_progress")
 
-DECISIONS = 300_000
+DECISIONS = 20_000
 
 
 def configured(sampler: str, seed: int) -> Config:
@@ -57,6 +57,7 @@ def configured(sampler: str, seed: int) -> Config:
             stage["threshold"] = THRESHOLD
     overrides = {
         "env.task_ids": json.dumps(list(GAMES.values())),
+        "model.reading": "shared",
         "curriculum.sampler": sampler,
         "curriculum.stages": json.dumps(stages),
         "curriculum.failure_replay_prob": "0",
