@@ -48,8 +48,6 @@ SMALLEST: dict[str, list[str]] = {
     ],
 }
 """Every benchmark that measures something itself, and its smallest settings."""
-UNMEASURED = {"curricula"}
-"""Benchmarks whose result takes hours and is not kept yet."""
 OF_RUNS = {"self_play"}
 """Benchmarks that only read finished runs; each has a test of its own."""
 
@@ -161,7 +159,7 @@ def test_keep_overwrites_the_kept_files_from_any_directory(
 
 def test_the_kept_results_are_those_that_git_tracks() -> None:
     """`--keep` finds them although the current directory is another one."""
-    assert {path.stem for path in TRACKED.glob("*.json")} == (set(SMALLEST) | OF_RUNS) - UNMEASURED
+    assert {path.stem for path in TRACKED.glob("*.json")} == set(SMALLEST) | OF_RUNS
 
 
 @pytest.mark.parametrize("option", ["--out", "--output"])
