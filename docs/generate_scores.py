@@ -22,9 +22,9 @@ TEXT = """\
 # Scores of simple players
 
 The success rates below help to choose the thresholds of a [curriculum](curriculum.md). Each player plays all
-variants of a game against a random opponent. Success is a score above 0.5. Brackets have 95% intervals. "-"
-is not measured yet. "refused" means that a search cannot play the game, because players move at once, or are
-paid move by move. If something is hidden, as in card games, this search sees it and the others do not.
+variants of a game against a random opponent. Success is a score above 0.5. Brackets have 95% intervals.
+"refused" means that a search cannot play the game, because players move at once, or are paid move by move. If
+something is hidden, as in card games, this search sees it and the others do not.
 
 """
 

@@ -55,9 +55,10 @@ def test_a_games_page_has_all_its_parts() -> None:
     assert "Task id 2 × 100,000,000 + c; every c is the same game." in text
     assert "| tensor | information state tensor of shape (30,) |" in text
     assert "| `random` | 0.51 [0.48, 0.54] | 45% [36%, 55%] |" in text
-    # A game without task ids, and one whose drawing and baselines there are not.
-    assert "The game has no task ids." in game_page("kuhn_poker")
-    assert 'class="board"' not in game_page("bridge") and "Not measured yet" in game_page("bridge")
+    # A game without task ids and baselines, and one without a drawing.
+    kuhn = game_page("kuhn_poker")
+    assert "The game has no task ids." in kuhn and "Not measured yet" in kuhn
+    assert 'class="board"' not in game_page("bridge")
 
 
 def test_scores_and_searches_in_words() -> None:
