@@ -12,7 +12,7 @@ from game_gym.env import CUT_SHORT, OBSERVATION_LENGTH, GameSpielEnv
 from game_gym.prompts import render, render_end, render_waiting
 from game_gym.score import outcome
 from game_gym.wrappers.tensor import one_tensor
-from task_gym.contract import SUCCESS
+from task_gym.contract import is_success
 from task_gym.errors import OpponentError, check_choice
 from task_gym.opponents import OPEN
 from task_gym.spaces import UnicodeText
@@ -175,6 +175,6 @@ class Seats:
             info["error"] = self.info["error"]
         if self.over:
             info["score"], info["result"] = self.info["scores"][seat], self.result(seat)
-            info["success"] = info["score"] is not None and info["score"] > SUCCESS
+            info["success"] = is_success(info["score"])
             info["returns"], info["history"] = list(self.info["returns"]), list(self.info["history"])
         return info

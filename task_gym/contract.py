@@ -61,6 +61,11 @@ def illegal_info(message: str) -> dict[str, Any]:
     return {"upstream_reward": ILLEGAL_REWARD, "error": {"type": "invalid_action", "message": message}}
 
 
+def is_success(score: float | None) -> bool:
+    """Returns whether a score is a success; None, after a fault, is none."""
+    return score is not None and score > SUCCESS
+
+
 def result_of(margin: float) -> str:
     """Returns "win", "draw" or "loss" for a margin above 0, at 0 or below 0."""
     return "win" if margin > 0 else "draw" if margin == 0 else "loss"
@@ -83,7 +88,7 @@ def ending_info(
         **more: Placed after ``score``. Recorded games keep the order of the keys.
     """
     info = {"score": score, **more}
-    info["success"] = score is not None and score > SUCCESS
+    info["success"] = is_success(score)
     if returns is not None:
         info["returns"] = returns
     info["result"] = result

@@ -151,13 +151,13 @@ def _curriculum_notices(config: Config) -> list[str]:
     own, default, kind = config.curriculum, CurriculumConfig(), kind_of(config.env)
     one_by_one = ("progression_window", "promote", "earlier_share", "demote")
     needs = {
-        "stages": ("sampler", *one_by_one),
-        "failure_replay_prob": ("failure_buffer_size", "max_replays"),
+        "stages": (own.stages, ("sampler", *one_by_one)),
+        "failure_replay_prob": (own.replays, ("failure_buffer_size", "max_replays")),
     }
     found = [
         f"curriculum.{name} = {getattr(own, name)!r} has no effect without curriculum.{needed}."
-        for needed, names in needs.items()
-        if not (own.replays if needed == "failure_replay_prob" else getattr(own, needed))
+        for needed, (given, names) in needs.items()
+        if not given
         for name in names
         if getattr(own, name) != getattr(default, name)
     ]

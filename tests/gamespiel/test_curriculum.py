@@ -18,6 +18,8 @@ from gamespiel.evaluation import evaluate
 from gamespiel.options import EvalOptions
 from gamespiel.training import train
 from task_gym.errors import ArgumentError, GameError, OpponentError, TaskGymError
+from task_gym.samplers import Failures
+from task_gym.wrappers import FailureReplay
 from tests.gamespiel.runs import STEPS, assert_same_run, quiet, rows_of, small, staged, train_quietly
 
 FILES = Path(__file__).parents[1] / "data" / "configs"
@@ -199,7 +201,14 @@ def test_a_stages_opponent_that_waits_is_waited_for_in_threads(tmp_path: Path) -
         assert model.env is not None and model.env.waits == waits  # type: ignore[attr-defined]
 
 
+def test_samplers_around_the_trainers_environments_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match=r"env: FailureReplay was given around an environment"):
+        assembly.make_algorithm(small(tmp_path), wrap=lambda env: FailureReplay(env, Failures()))
+
+
 def test_errors_before_a_run() -> None:
+    with pytest.raises(ConfigError, match=r"stages\[0\]\.opponent: 'self' plays no stage"):
+        from_dict({"stages": [{"name": "a", "opponent": {"self": 1}}]}, base=resolve("tiny"))
     refused(
         OpponentError, r"'mctz' was given, .*did you mean 'mcts'", stages=[{"name": "a", "opponent": "mctz"}]
     )

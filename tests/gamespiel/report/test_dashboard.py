@@ -3,6 +3,7 @@
 import io
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -68,14 +69,19 @@ STAGED = {
 }
 
 
+def displayed(metrics: dict[str, Any], clock: Clock) -> str:
+    """Returns the live display of a step with these metrics, without its styles."""
+    with Dashboard(100, console=terminal(), clock=clock) as dashboard:
+        dashboard.update({"step": 1, **METRICS, **metrics})
+        view = plain()
+        view.print(dashboard._render())
+    return written(view)
+
+
 def test_a_curriculum_is_shown_where_there_is_one(clock: Clock) -> None:
     line = plain_line({"step": 12, **METRICS, **STAGED}, 100, None)
     assert line.endswith("dec/s 95  stage hard games  to_threshold 0.63  replays 0.28  left -")
-    with Dashboard(100, console=terminal(), clock=clock) as dashboard:
-        dashboard.update({"step": 1, **METRICS, **STAGED})
-        view = plain()
-        view.print(dashboard._render())
-    body = written(view)
+    body = displayed(STAGED, clock)
     assert {len(line) for line in body.splitlines()} == {80}
     assert re.search(r"stage +hard games.*to threshold +63%.*stage success +44\.0%", body)
     assert re.search(r"replays +28\.1%.*failures kept +1,000.*mastered +12", body)
@@ -85,11 +91,7 @@ def test_self_play_is_shown_where_there_is_some(clock: Clock) -> None:
     own = {"pool/size": 3, "pool/newest": 20, "eval/exploitability": 0.4567, "train/kl_magnet": 0.01}
     line = plain_line({"step": 12, **METRICS, **own}, 100, None)
     assert line.endswith("dec/s 95  pool 3  exploitability 0.457  left -")
-    with Dashboard(100, console=terminal(), clock=clock) as dashboard:
-        dashboard.update({"step": 1, **METRICS, **own})
-        view = plain()
-        view.print(dashboard._render())
-    assert re.search(r"exploitability +0\.457.*pool +3", written(view), re.DOTALL)
+    assert re.search(r"exploitability +0\.457.*pool +3", displayed(own, clock), re.DOTALL)
 
 
 def test_plain_mode_thins_out_but_keeps_first_and_last(clock: Clock) -> None:
