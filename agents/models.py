@@ -1,10 +1,9 @@
-"""Loading of base models and tokenizers, and the adapters put on them."""
+"""Loading of base models and tokenizers."""
 
 from __future__ import annotations
 
 import logging
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
@@ -14,44 +13,24 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from torch import nn
 
 from gamespiel.agents import gguf, hub, quantization
 from gamespiel.agents.patches import replaced
 from gamespiel.agents.quantization import Quantization
 from gamespiel.agents.weights import TINY, ModelError, is_gguf, is_hub_name, resolve, weight_files
-from task_gym.errors import TaskGymError, nearest
+from task_gym.errors import TaskGymError
 
 log = logging.getLogger(__name__)
 
 __all__ = [
-    "ALL_LINEAR", "DTYPES", "TINY", "LoraSettings", "ModelError", "ModelSettings",
-    "add_adapters", "load_base", "load_tokenizer", "resolve",
+    "DTYPES", "TINY", "ModelError", "ModelSettings", "load_base", "load_tokenizer", "resolve",
 ]  # fmt: skip
 
-ALL_LINEAR = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 DTYPES: Mapping[str, torch.dtype] = {
     "float32": torch.float32,
     "bfloat16": torch.bfloat16,
     "float16": torch.float16,
 }
-
-
-@dataclass(frozen=True)
-class LoraSettings:
-    """Settings of low-rank adapters (Hu et al. 2021, arXiv:2106.09685).
-
-    There is no dropout: it would make old and new log-probabilities differ with no update at all.
-
-    Attributes:
-        r: Rank of the adapters.
-        lora_alpha: Scale of the adapters; their output is multiplied by ``lora_alpha / r``.
-        target_modules: Names of the linear modules that get adapters.
-    """
-
-    r: int = 16
-    lora_alpha: float = 32
-    target_modules: Sequence[str] = ALL_LINEAR
 
 
 @dataclass(frozen=True)
@@ -228,38 +207,6 @@ def _complete(settings: ModelSettings, model: Any, info: Mapping[str, Any]) -> A
             "architecture needs"
         )
     return model
-
-
-def add_adapters(base: Any, settings: LoraSettings, seed: int) -> Any:
-    """Returns the PEFT model around ``base``; its trainable float32 adapters change nothing at first (B = 0).
-
-    Raises:
-        ModelError: the model lacks a target module. PEFT itself would ignore that.
-    """
-    modules = {name.rsplit(".", 1)[-1] for name, m in base.named_modules() if isinstance(m, nn.Linear)}
-    if not settings.target_modules:
-        raise ModelError(f"target_modules: none were given; the model has: {', '.join(sorted(modules))}")
-    for target in settings.target_modules:
-        if target.rsplit(".", 1)[-1] not in modules:
-            raise ModelError(
-                f"target_modules: {target!r} was given, the model has: {', '.join(sorted(modules))}"
-                f"{nearest(target, sorted(modules))}"
-            )
-    with nullcontext() if quantization.is_quantised(base) else quantization.plain_peft():
-        from peft import LoraConfig, get_peft_model
-
-        config = LoraConfig(
-            task_type="CAUSAL_LM",
-            lora_dropout=0.0,
-            r=settings.r,
-            lora_alpha=settings.lora_alpha,  # type: ignore[arg-type]  # PEFT divides by r: any number does
-            target_modules=list(settings.target_modules),
-        )
-        with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
-            torch.manual_seed(seed)
-            # PEFT asks transformers for an attribute that transformers has renamed.
-            warnings.filterwarnings("ignore", message=".*is_gradient_checkpointing", category=FutureWarning)
-            return get_peft_model(base, config)
 
 
 @contextmanager

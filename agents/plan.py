@@ -74,6 +74,11 @@ class Load:
         """Bytes of a number in which the model computes."""
         return WIDTHS[self.dtype]
 
+    @property
+    def adapter_width(self) -> int:
+        """Bytes of a number in which adapters compute: the model's, or float32 beside float16."""
+        return 4 if self.dtype == "float16" else self.width
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -201,8 +206,8 @@ def checkpoint(load: Load) -> int:
 def kept_per_token(load: Load) -> dict[str, int]:
     """Returns the bytes that autograd keeps per token of one layer, by the part that needs them.
 
-    A frozen linear layer keeps nothing: its weight is enough. An adapter keeps its input in its own float32,
-    which in float32 is the tensor that others keep too, and else a copy per adapter.
+    A frozen linear layer keeps nothing: its weight is enough. An adapter keeps its input, which adapters of
+    the same input share, unless each has to copy it to another type.
     """
     model, width = load.architecture, load.width
     hidden, inner = model.hidden_size, model.intermediate_size
@@ -211,7 +216,7 @@ def kept_per_token(load: Load) -> dict[str, int]:
 
     def inputs(size: int, *names: str) -> int:
         copies = len(adapted.intersection(names))
-        return 4 * size * (min(copies, 1) if load.dtype == "float32" else copies)
+        return load.adapter_width * size * (min(copies, 1) if load.adapter_width == width else copies)
 
     # The product of gate and up is kept by nobody but its adapter.
     product = inputs(inner, "down_proj")
@@ -221,9 +226,9 @@ def kept_per_token(load: Load) -> dict[str, int]:
         "norms": model.norms * (4 * hidden + 4),
         # queries and keys in float32, and one root per head
         "norms of heads": 4 * (queries + values + model.heads + model.kv_heads) if model.qk_norm else 0,
-        # the output of A, in float32
-        "adapters": 4 * load.rank * len(adapted),
-        # a copy of the norm's output per adapter, or one that they share
+        # the output of A
+        "adapters": load.adapter_width * load.rank * len(adapted),
+        # the norm's output
         "inputs of attention": inputs(hidden, "q_proj", "k_proj", "v_proj"),
         # queries, attended values, and a logarithm per head
         "attention": 2 * width * queries + 4 * model.heads,
@@ -244,7 +249,7 @@ def activations(load: Load) -> int:
 
     With gradient checkpointing, that is each layer's input, and one layer that is being computed again.
     """
-    layer = load.tokens_per_backward * sum(kept_per_token(load).values())
+    layer = load.tokens_per_backward * sum(kept_per_token(load).values()) + cast_adapters(load)
     # The last norm's input in float32, and the rotations' sines and cosines
     per_token = 4 * load.architecture.hidden_size + 2 * load.width * load.architecture.head_dim
     ends = load.tokens_per_backward * (per_token + layout_per_token(load))
@@ -252,6 +257,13 @@ def activations(load: Load) -> int:
         return load.architecture.layers * layer + ends
     entrance = load.tokens_per_backward * load.width * load.architecture.hidden_size
     return load.architecture.layers * entrance + layer + ends
+
+
+def cast_adapters(load: Load) -> int:
+    """Returns the bytes of a layer's adapters in the type in which they compute, if that is not float32."""
+    if load.adapter_width == 4:
+        return 0
+    return load.adapter_width * adapter_parameters(load) // load.architecture.layers
 
 
 def layout_per_token(load: Load) -> int:
@@ -263,11 +275,11 @@ def layout_per_token(load: Load) -> int:
 def backward(load: Load) -> int:
     """Returns the bytes of temporary tensors at the peak of the way back, in a layer's feed-forward part.
 
-    These are the gradients of the activation and of up, and the products of the latter gradient with
-    the adapter and the frozen layer behind up: scaled and cast in float32, and in the model's type.
+    These are the gradients of the activation and of up, and the latter with the adapter's scale. Beside
+    float16, that one is in float32, before and after the scale.
     """
     inner, width = load.architecture.intermediate_size, load.width
-    per_token = (3 * width + (8 if load.dtype != "float32" else 0)) * inner
+    per_token = (3 * width + (8 if load.adapter_width != width else 0)) * inner
     residual = 2 * width * load.architecture.hidden_size  # the stream's gradient, and its sum with a branch's
     return load.tokens_per_backward * (per_token + residual) + unpacked(load)
 
@@ -295,8 +307,8 @@ def unpacked(load: Load) -> int:
 def sampling(load: Load) -> int:
     """Returns the temporary tensors of a forward at its peak: the layer up, with its adapter."""
     inner, width = load.architecture.intermediate_size, load.width
-    # The activation, the frozen layer's product, and the adapter's in float32, before and after its scale
-    per_token = (2 * width + 8) * inner
+    # The activation, the frozen layer's product, and the adapter's before and after its scale
+    per_token = 2 * (width + load.adapter_width) * inner
     residual = (2 * width + 4) * load.architecture.hidden_size  # the stream, its norm, and that in float32
     return load.tokens_per_forward * (per_token + residual + layout_per_token(load)) + unpacked(load)
 

@@ -19,6 +19,7 @@ from stable_baselines3.common.type_aliases import Schedule
 from torch import Tensor, nn
 
 from gamespiel.agents import inputs
+from gamespiel.agents.adapters import LoraSettings, add_adapters
 from gamespiel.agents.decoding import (
     ChatCodec,
     ChoiceDecoder,
@@ -35,7 +36,7 @@ from gamespiel.agents.engines import Engine, make_engine
 from gamespiel.agents.fields import DECODERS
 from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.inputs import Masks, MissingMaskError, MissingNamesError
-from gamespiel.agents.models import LoraSettings, ModelSettings, add_adapters, load_base, load_tokenizer
+from gamespiel.agents.models import ModelSettings, load_base, load_tokenizer
 from gamespiel.agents.optimizer import ScaledAdamW
 from gamespiel.agents.tokens import Tokens
 from task_gym.errors import check_choice

@@ -12,7 +12,8 @@ from typing import Any
 import gymnasium as gym
 import torch
 
-from gamespiel.agents.models import LoraSettings, ModelSettings
+from gamespiel.agents.adapters import LoraSettings
+from gamespiel.agents.models import ModelSettings
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.vec_env import TextVecEnv
@@ -89,7 +90,7 @@ def device_of(config: Config) -> torch.device:
 
 
 def policy_settings(config: Config) -> dict[str, Any]:
-    """Returns ``LLMPolicy``'s keywords, without ``lora_dropout``: see ``agents.models.LoraSettings``."""
+    """Returns ``LLMPolicy``'s keywords, without ``lora_dropout``: see ``agents.adapters.LoraSettings``."""
     return {
         "model": ModelSettings(**dataclasses.asdict(config.model)),
         "lora": LoraSettings(config.lora.r, config.lora.lora_alpha, tuple(config.lora.target_modules)),

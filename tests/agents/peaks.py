@@ -18,9 +18,10 @@ from typing import Any
 import torch
 from transformers import initialization
 
+from gamespiel.agents.adapters import LoraSettings, add_adapters
 from gamespiel.agents.architectures import KNOWN
 from gamespiel.agents.engines import Engine, make_engine
-from gamespiel.agents.models import LoraSettings, ModelSettings, add_adapters, load_base
+from gamespiel.agents.models import ModelSettings, load_base
 from gamespiel.agents.optimizer import ScaledAdamW
 
 SHARED, OWN = 128, 128

@@ -13,10 +13,8 @@ from safetensors.torch import load_file, save_file
 
 from gamespiel.agents.models import (
     TINY,
-    LoraSettings,
     ModelError,
     ModelSettings,
-    add_adapters,
     load_base,
     load_tokenizer,
 )
@@ -40,26 +38,6 @@ def test_random_weights_are_the_seeds() -> None:
     a, b, c = (load_base(settings, "cpu", seed).get_input_embeddings().weight for seed in (0, 0, 1))
     assert torch.equal(a, b) and not torch.equal(a, c)
     assert not torch.equal(a, load_base(ModelSettings(), "cpu", 0).get_input_embeddings().weight)
-
-
-def test_adapters_begin_as_the_identity() -> None:
-    ids = torch.tensor([[18, 19, 20, 30]])
-    with torch.no_grad():
-        expected = load_base(ModelSettings(), "cpu", 0)(input_ids=ids).logits
-        model = add_adapters(load_base(ModelSettings(), "cpu", 0), LoraSettings(r=2, lora_alpha=4), seed=0)
-        assert torch.equal(model(input_ids=ids).logits, expected)
-    config = model.peft_config["default"]
-    assert (config.r, config.lora_alpha, config.lora_dropout) == (2, 4, 0.0)
-
-
-@pytest.mark.parametrize(
-    ("targets", "message"),
-    [(("q_proj", "v_prj"), "'v_prj' was given.*did you mean 'v_proj'"), (("nope",), "'nope'")],
-)
-def test_a_target_that_is_no_module(targets: tuple[str, ...], message: str) -> None:
-    base = load_base(ModelSettings(), "cpu", seed=0)
-    with pytest.raises(ModelError, match=message):
-        add_adapters(base, LoraSettings(target_modules=targets), seed=0)
 
 
 @pytest.fixture

@@ -12,11 +12,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from gamespiel.agents.adapters import LoraSettings, add_adapters
 from gamespiel.agents.decoding import TextDecoder, text
 from gamespiel.agents.decoding.codec import ChatCodec
 from gamespiel.agents.decoding.drawing import BLOCK, NotFiniteError, inverse_cdf
 from gamespiel.agents.engines import ENGINES, PaddedEngine
-from gamespiel.agents.models import LoraSettings, ModelSettings, add_adapters, load_base, load_tokenizer
+from gamespiel.agents.models import ModelSettings, load_base, load_tokenizer
 from gamespiel.agents.policy import LLMPolicy
 from tests.agents.families import FAMILIES
 from tests.agents.smollm2 import policy as smollm2_policy

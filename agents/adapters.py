@@ -1,0 +1,96 @@
+"""The adapters that are trained in place of a base model's weights."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gamespiel.agents import quantization
+from gamespiel.agents.weights import ModelError
+from task_gym.errors import nearest
+
+ALL_LINEAR = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+
+
+@dataclass(frozen=True)
+class LoraSettings:
+    """Settings of low-rank adapters (Hu et al. 2021, arXiv:2106.09685).
+
+    There is no dropout: it would make old and new log-probabilities differ with no update at all.
+
+    Attributes:
+        r: Rank of the adapters.
+        lora_alpha: Scale of the adapters; their output is multiplied by ``lora_alpha / r``.
+        target_modules: Names of the linear modules that get adapters.
+    """
+
+    r: int = 16
+    lora_alpha: float = 32
+    target_modules: Sequence[str] = ALL_LINEAR
+
+
+def add_adapters(base: Any, settings: LoraSettings, seed: int) -> Any:
+    """Returns the PEFT model around ``base``; its trainable float32 adapters change nothing at first (B = 0).
+
+    Adapters of a bfloat16 model compute in bfloat16; see ``_Projection``.
+
+    Raises:
+        ModelError: the model lacks a target module. PEFT itself would ignore that.
+    """
+    modules = {name.rsplit(".", 1)[-1] for name, m in base.named_modules() if isinstance(m, nn.Linear)}
+    if not settings.target_modules:
+        raise ModelError(f"target_modules: none were given; the model has: {', '.join(sorted(modules))}")
+    for target in settings.target_modules:
+        if target.rsplit(".", 1)[-1] not in modules:
+            raise ModelError(
+                f"target_modules: {target!r} was given, the model has: {', '.join(sorted(modules))}"
+                f"{nearest(target, sorted(modules))}"
+            )
+    with nullcontext() if quantization.is_quantised(base) else quantization.plain_peft():
+        from peft import LoraConfig, get_peft_model
+
+        config = LoraConfig(
+            task_type="CAUSAL_LM",
+            lora_dropout=0.0,
+            r=settings.r,
+            lora_alpha=settings.lora_alpha,  # type: ignore[arg-type]  # PEFT divides by r: any number does
+            target_modules=list(settings.target_modules),
+        )
+        with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+            torch.manual_seed(seed)
+            # PEFT asks transformers for an attribute that transformers has renamed.
+            warnings.filterwarnings("ignore", message=".*is_gradient_checkpointing", category=FutureWarning)
+            model = get_peft_model(base, config)
+    if base.dtype == torch.bfloat16:
+        _compute_in_type_of_input(model)
+    return model
+
+
+class _Projection(nn.Linear):
+    """One of an adapter's two matrices: kept in float32, and multiplied in the type of the input.
+
+    PEFT would copy the input to float32 for each adapter. Autograd would keep the copies, nearly half of an
+    update's activations, and products of float32 are several times slower than those of bfloat16. This is
+    what ``torch.autocast`` does to adapters, without its changes to the base model. float16 is left to PEFT:
+    its small gradients would become 0.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return nn.functional.linear(input, self.weight.to(input.dtype))
+
+
+def _compute_in_type_of_input(model: nn.Module) -> None:
+    from peft.tuners.lora import LoraLayer
+
+    for layer in model.modules():
+        if isinstance(layer, LoraLayer):
+            layer.cast_input_dtype_enabled = False
+            for projection in (*layer.lora_A.values(), *layer.lora_B.values()):
+                # The parameters, which may be an optimizer's already, stay the same objects.
+                projection.__class__ = _Projection
