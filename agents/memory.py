@@ -19,10 +19,19 @@ class MemoryLimitError(TaskGymError):
     """A device without the memory for even one turn."""
 
 
+UNNAMED = ("can't allocate memory", "error: out of memory", "_STATUS_ALLOC_FAILED")
+"""Parts of messages of ``RuntimeError`` if the memory that is missing is not that of a GPU tensor.
+
+The first is a CPU's. The others are of what CUDA and cuBLAS allocate past torch's allocator: a kernel's code
+when it is first run, and the workspace of a thread, such as the one of the first backward pass.
+"""
+
+
 def is_out_of_memory(error: Exception) -> bool:
     """Returns whether torch or NumPy found no memory, on a GPU or on the CPU."""
-    named = isinstance(error, torch.OutOfMemoryError | MemoryError)
-    return named or (isinstance(error, RuntimeError) and "can't allocate memory" in str(error))
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(part in str(error) for part in UNNAMED)
 
 
 def halved(key: str, tokens: int, prompts: Sequence[Sequence[int]]) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 
-from gamespiel.agents import gguf, hub, quantization
+from gamespiel.agents import gguf, hub, memory, quantization
 from gamespiel.agents.patches import replaced
 from gamespiel.agents.quantization import Quantization
 from gamespiel.agents.weights import TINY, ModelError, is_gguf, is_hub_name, resolve, weight_files
@@ -90,15 +90,45 @@ def load_base(settings: ModelSettings, device: torch.device | str, seed: int) ->
     Raises:
         ModelError: the settings contradict each other or ask for what the device cannot do, or the model
             cannot be loaded.
+        MemoryLimitError: the model does not fit into the device's memory.
     """
     plan = _planned(settings, torch.device(device))
     if plan.quantization is not None:
         quantization.check(plan.quantization, plan.device)
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), _fitting(settings.model_name, plan.device):
         load = _drawn if settings.random_weights else _unpacked if is_gguf(plan.location) else _saved
         model = load(settings, plan, seed)
+    _warn_of_emulation(model.dtype, plan.device)
     model.requires_grad_(False)
     return model.eval()
+
+
+@contextmanager
+def _fitting(model_name: str, device: torch.device) -> Iterator[None]:
+    """Turns errors of memory into MemoryLimitError."""
+    try:
+        yield
+    except Exception as error:
+        # Those that torch's allocator does not raise are the cause of a ModelError by now.
+        if not any(isinstance(e, Exception) and memory.is_out_of_memory(e) for e in (error, error.__cause__)):
+            raise
+        raise memory.MemoryLimitError(
+            f"model_name {model_name!r} does not fit into the memory of {quantization.called(device)}; use a "
+            "smaller model or type (model.use_4bit, model.dtype), or a device with more memory: train --plan "
+            "shows what each takes"
+        ) from error
+
+
+def _warn_of_emulation(dtype: torch.dtype, device: torch.device) -> None:
+    """Warns of a GPU from before 2020, which has instructions for float16 and none for bfloat16."""
+    if device.type != "cuda" or dtype != torch.bfloat16:
+        return
+    if not torch.cuda.is_bf16_supported(including_emulation=False):
+        log.warning(
+            "%s emulates bfloat16: it is slower there, and attention takes more memory than --plan says; "
+            "model.dtype float16 is computed by the card itself",
+            quantization.called(device),
+        )
 
 
 def _planned(settings: ModelSettings, device: torch.device) -> _Plan:

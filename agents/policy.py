@@ -18,7 +18,7 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import Schedule
 from torch import Tensor, nn
 
-from gamespiel.agents import inputs
+from gamespiel.agents import inputs, memory
 from gamespiel.agents.adapters import LoraSettings, add_adapters
 from gamespiel.agents.decoding import (
     ChatCodec,
@@ -406,9 +406,16 @@ class LLMPolicy(MaskableActorCriticPolicy):
     def distribution(
         self, observations: Any, legal: Sequence[Sequence[int]]
     ) -> list[npt.NDArray[np.float64]]:
-        """Returns exact probabilities of every legal action, one float64 array per state."""
+        """Returns exact probabilities of every legal action, one float64 array per state.
+
+        Raises:
+            MemoryLimitError: not even one state fits into memory.
+        """
+        prompts = self.prompts(observations)
         written = self.written(observations, [tuple(actions) for actions in legal])
-        return self.decoder.distribution(self.prompts(observations), written)
+        return memory.without_gradients(
+            self, observations, lambda: self.decoder.distribution(prompts, written)
+        )
 
     def get_distribution(self, obs: Any, action_masks: Masks | None = None) -> Any:
         """Returns exact probabilities over all actions as a torch Categorical of shape (n, n_actions)."""

@@ -131,6 +131,10 @@ class LLMPPO(OnPolicyAlgorithm):
             _init_setup_model=False,
             supported_action_spaces=(spaces.Discrete, spaces.Text),
         )
+        if device != "auto" and self.device.type != torch.device(device).type:
+            raise ArgumentError(  # Stable-Baselines3 would go on without a word
+                f"device: {str(device)!r} was given, and torch finds no GPU here; allowed: 'cpu' or 'auto'"
+            )
         self.entropy_schedule = FloatSchedule(_scheduled(ent_coef, chosen.ent_schedule, chosen.ent_coef))
         self._set_up_others(self_play, starts, kl)
         named = hyperparameters is not None or "num_train_steps" in changes

@@ -49,15 +49,16 @@ def check(chosen: Quantization, device: torch.device) -> None:
         first, second = layer(given.detach()), layer(given)
         second.float().sum().backward()
     except Exception as error:  # whatever a device without the kernels raises
-        raise ModelError(f"{key}: bitsandbytes cannot do this on {_called(device)}: {error}") from error
+        raise ModelError(f"{key}: bitsandbytes cannot do this on {called(device)}: {error}") from error
     if given.grad is None or not given.grad.any() or not torch.equal(first, second):
         raise ModelError(
-            f"{key}: on {_called(device)}, this version of bitsandbytes computes otherwise with gradients "
+            f"{key}: on {called(device)}, this version of bitsandbytes computes otherwise with gradients "
             "than without: choose another version, or leave the key out"
         )
 
 
-def _called(device: torch.device) -> str:
+def called(device: torch.device) -> str:
+    """Returns a device in words, with a GPU's name."""
     return f"{device} ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else f"the {device}"
 
 
@@ -134,6 +135,8 @@ def settled(model: Any) -> Any:
       mode without gradients. From then on its product is another one, and no gradient goes through it.
     - 8 bits: a threshold takes a column with an outlier out of int8 for all rows of a batch, so that a row's
       result depends on the rows beside it. Then old and new log-probabilities differ with no update at all.
+      And bitsandbytes keeps a layer's input for the gradient of its weights, which are frozen, where gradient
+      checkpointing does not find it: of a large model, gigabytes.
     """
     bnb = _bitsandbytes()
     for module in model.modules():
@@ -141,7 +144,14 @@ def settled(model: Any) -> Any:
             module.support_avx512bf16_for_cpu = False
         elif isinstance(module, bnb.nn.Linear8bitLt):
             module.state.threshold = 0.0
+            module.register_forward_hook(_forget_input)
     return model
+
+
+def _forget_input(module: nn.Module, given: Any, output: torch.Tensor) -> None:
+    """Drops the input of a layer in 8 bits from its product's node, whose way back needs only weights."""
+    if output.grad_fn is not None:
+        output.grad_fn.tensors = (None, None, None)
 
 
 @contextmanager

@@ -114,6 +114,8 @@ def measure_step(name: str, repetitions: int, epochs: tuple[int, ...] = (1, 4)) 
     layers = architecture_of(MODELS[name].name).linear_parameters
     _warm_up(policy)
     peak = matrix_peak(policy.dtype)
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()  # its matrices are no part of a step
     steps: dict[int, list[dict[str, float]]] = {number: [] for number in epochs}
     for _ in range(repetitions):
         for number in epochs:

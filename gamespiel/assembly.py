@@ -70,19 +70,29 @@ def make_envs(config: EnvConfig, count: int, wrap: Wrap | None = None) -> TextVe
     return TextVecEnv([lambda: make_one_env(config, wrap)] * min(count, ENVIRONMENTS_AT_ONCE))
 
 
-def device_of(config: Config) -> torch.device:
-    """Returns the device that ``run.device`` names; ``auto`` is the first GPU, else the CPU.
+def named_device(name: str) -> torch.device:
+    """Returns the device of a name, also if it is not there; ``auto`` is the first GPU, else the CPU.
 
     Raises:
-        InvalidValueError: this machine has no such device.
+        InvalidValueError: it names no CPU and no GPU.
     """
-    name = config.run.device
     try:
         device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name)
     except RuntimeError:
         device = torch.device("meta")
     if device.type not in ("cpu", "cuda"):
         raise InvalidValueError(f"run.device must be auto, cpu, cuda or cuda:N, not {name!r}")
+    return device
+
+
+def device_of(config: Config) -> torch.device:
+    """Returns the device that ``run.device`` names.
+
+    Raises:
+        InvalidValueError: this machine has no such device.
+    """
+    name = config.run.device
+    device = named_device(name)
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         found = torch.cuda.device_count()
         raise InvalidValueError(f"run.device is {name!r}, but torch finds {found or 'no'} GPU here")

@@ -38,7 +38,7 @@ def show(config: Config, card: str, console: Console | None = None) -> None:
         console: The console to print on; the terminal's if left out.
 
     Raises:
-        InvalidValueError: ``card`` is not a number above 0.
+        InvalidValueError: ``card`` is not a number above 0, or ``run.device`` names none.
         ModelError: the model's architecture is not known on this machine.
     """
     console = Console(highlight=False) if console is None else console
@@ -131,15 +131,20 @@ def _cards(config: Config, card: str) -> Sequence[float]:
         if not 0 < size < float("inf"):
             raise InvalidValueError(f"--plan takes the GiB of a card, a number above 0, not {card!r}")
         return [size]
-    found = found_card(config.run.device)
+    found = found_card(config)
     return CARDS if found is None else [round(found / GIB, 1)]
 
 
-def found_card(device: str) -> int | None:
-    """Returns the bytes of the GPU that ``run.device`` names or, for ``auto``, of the first; None without."""
+def found_card(config: Config) -> int | None:
+    """Returns the bytes of the GPU that ``run.device`` names, or None on a machine without any.
+
+    Raises:
+        InvalidValueError: it names no device, or none of the GPUs that are there.
+    """
     import torch
 
-    name = "cuda" if device == "auto" else device
-    if not name.startswith("cuda") or not torch.cuda.is_available():
+    from gamespiel.assembly import device_of, named_device
+
+    if named_device(config.run.device).type == "cpu" or not torch.cuda.is_available():
         return None
-    return int(torch.cuda.get_device_properties(torch.device(name)).total_memory)
+    return int(torch.cuda.get_device_properties(device_of(config)).total_memory)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -429,7 +429,8 @@ class ChoiceDecoder:
         # One part of nothing, if no prompt has anything to choose.
         parts = [slice(start, start + rows) for start in range(0, max(1, len(states)), rows)]
         if len(parts) > 1 and torch.is_grad_enabled():
-            others = [checkpoint(self._others, states[p], tokens[p], use_reentrant=False) for p in parts]
+            again = partial(checkpoint, self._others, use_reentrant=False, preserve_rng_state=False)
+            others = [again(states[p], tokens[p]) for p in parts]
         else:
             others = [self._others(states[p], tokens[p]) for p in parts]
         # log(a / (a + b)) = -softplus(log b - log a): exact where the mass is almost 1, too.

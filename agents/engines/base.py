@@ -265,5 +265,8 @@ def checkpointed_layers(decoder: nn.Module) -> list[Any]:
     layers: list[Any] = [m for m in decoder.modules() if isinstance(m, GradientCheckpointingLayer)]
     for layer in layers:
         layer.gradient_checkpointing = True
-        layer._gradient_checkpointing_func = partial(checkpoint, use_reentrant=False)
+        # Nothing in a layer is random, so the generators' states need not be kept and set again.
+        layer._gradient_checkpointing_func = partial(
+            checkpoint, use_reentrant=False, preserve_rng_state=False
+        )
     return layers

@@ -11,6 +11,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from gamespiel.agents import models
+from gamespiel.agents.memory import MemoryLimitError
 from gamespiel.agents.models import (
     TINY,
     ModelError,
@@ -165,3 +167,49 @@ def test_loading_prints_nothing(capfd: pytest.CaptureFixture[str], folder: Path)
     load_base(ModelSettings(str(folder)), "cpu", 0)
     load_tokenizer(ModelSettings(str(folder)))
     assert capfd.readouterr() == ("", "")
+
+
+# -- GPUs --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 7.49 GiB"),
+        torch.AcceleratorError("CUDA error: out of memory"),
+    ],
+)
+@pytest.mark.parametrize("random_weights", [False, True])
+def test_a_model_that_does_not_fit(
+    error: Exception, random_weights: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weights are moved to a GPU whole, within the loading by transformers or after it."""
+
+    def full(self: torch.nn.Module, *args: object, **kwargs: object) -> torch.nn.Module:
+        raise error
+
+    monkeypatch.setattr(torch.nn.Module, "to", full)
+    with pytest.raises(MemoryLimitError, match=r"'tiny' does not fit into the memory of the cpu; use a smal"):
+        load_base(ModelSettings(random_weights=random_weights), "cpu", 0)
+
+
+def test_a_model_that_does_not_fit_while_transformers_loads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: object, **kwargs: object) -> None:
+        raise RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")
+
+    monkeypatch.setattr("transformers.AutoModelForCausalLM.from_pretrained", full)
+    with pytest.raises(MemoryLimitError, match=r"'tiny' does not fit into the memory of the cpu"):
+        load_base(ModelSettings(), "cpu", 0)
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_a_gpu_without_bfloat16_is_told(
+    native: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: native)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "Tesla T4")
+    for device, dtype in (("cpu", torch.bfloat16), ("cuda", torch.float16), ("cuda:0", torch.bfloat16)):
+        models._warn_of_emulation(dtype, torch.device(device))
+    said = [record.getMessage().partition(":")[0] for record in caplog.records]
+    assert said == ([] if native else ["cuda"])
+    assert native or "cuda:0 (Tesla T4) emulates bfloat16" in caplog.text

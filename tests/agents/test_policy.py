@@ -427,6 +427,26 @@ def test_the_best_action_is_the_most_probable(policy: LLMPolicy) -> None:
     assert np.allclose(log_probs.detach().exp(), probs[range(4), best], atol=1e-5)
 
 
+def test_the_distribution_is_asked_again_after_memory_ran_out(
+    policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exact values read all states of a game. The next budget is half of the prompts' tokens."""
+    expected, ask, budgets = policy.distribution(TEXTS, LEGAL), policy.decoder.distribution, list[int]()
+
+    def once_too_large(*given: Any) -> Any:
+        budgets.append(policy.engine.tokens_per_forward)
+        if len(budgets) == 1:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return ask(*given)
+
+    monkeypatch.setattr(policy.decoder, "distribution", once_too_large)
+    monkeypatch.setattr(policy.engine, "tokens_per_forward", 10**6)
+    found = policy.distribution(TEXTS, LEGAL)
+    assert all(np.allclose(one, other, atol=1e-6) for one, other in zip(found, expected, strict=True))
+    lengths = [len(prompt) for prompt in policy.prompts(TEXTS)]
+    assert budgets == [10**6, max(sum(lengths) // 2, *lengths)]
+
+
 def test_the_distribution_over_all_actions(policy: LLMPolicy) -> None:
     masks = masks_of(LEGAL)
     probs = policy.get_distribution(TEXTS, masks).probs

@@ -22,6 +22,7 @@ from gamespiel.agents.models import TINY
 from gamespiel.agents.policy import LLMPolicy, MissingMaskError, PolicySample
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.vec_env import TextVecEnv
+from task_gym.errors import ArgumentError
 from tests.agents.toys import Bandit, Quiet, Stairs, Until, as_tokens, collect, make_ppo, masks_of, rows_of
 
 TEXTS = ["x", "seat 0\nlegal 1 12", "y\n" * 5]
@@ -312,3 +313,13 @@ def test_one_environment_is_wrapped() -> None:
     assert isinstance(model.observation_space, spaces.Text)
     model.set_logger(Logger(None, []))
     assert collect(model)
+
+
+def test_a_gpu_that_is_not_there_is_no_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stable-Baselines3 takes the CPU without a word if CUDA is asked for and is not there."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(
+        ArgumentError, match=r"device: 'cuda:1' was given, and torch finds no GPU here; allow"
+    ):
+        LLMPPO(LLMPolicy, Stairs(), batch_size=2, device="cuda:1")
+    assert LLMPPO(LLMPolicy, Stairs(), batch_size=2, device="auto").device == torch.device("cpu")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,27 @@ def test_passes_with_and_without_gradients_agree_in_any_order(kind: dict[str, An
     assert torch.equal(logits(model), first)
     after = gradients()
     assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_layer_does_not_keep_its_input(kind: dict[str, Any]) -> None:
+    """Its weights are frozen. An input that is kept past saved tensors stays under gradient checkpointing.
+
+    The gradient of the outputs' sum is the sum of the weights, here in bfloat16, of each input.
+    """
+    layer = linears(loaded(**kind))["model.layers.0.mlp.up_proj"]
+    given = torch.ones(1, 3, layer.in_features, dtype=torch.bfloat16, requires_grad=True)
+    read = given * 2
+    kept = weakref.ref(read.untyped_storage())
+    product = layer(read)
+    del read
+    assert kept() is None
+    product.sum().backward()
+    assert given.grad is not None
+    identity = torch.eye(layer.in_features, dtype=torch.bfloat16)
+    with torch.no_grad():
+        expected = 2 * layer(identity).float().sum(-1)
+    assert torch.allclose(given.grad[0, 0].float(), expected, rtol=0.05, atol=0.1)
 
 
 def test_gradients_of_four_bits_are_those_of_their_values() -> None:

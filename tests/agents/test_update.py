@@ -149,6 +149,19 @@ def test_what_says_that_there_is_no_memory() -> None:
     assert not is_out_of_memory(RuntimeError("CUDA error: device-side assert triggered"))
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.AcceleratorError("CUDA error: out of memory\nCompile with `TORCH_USE_CUDA_DSA`"),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+    ],
+)
+def test_memory_that_torchs_allocator_does_not_have(error: RuntimeError) -> None:
+    """CUDA and cuBLAS report it by other errors, which a smaller forward or an emptied cache also helps."""
+    assert not isinstance(error, torch.OutOfMemoryError)
+    assert is_out_of_memory(error)
+
+
 def cpu_error() -> RuntimeError:
     """Returns what torch raises if the CPU has no memory left, by asking for 2⁵⁸ bytes."""
     with pytest.raises(RuntimeError) as caught:

@@ -232,12 +232,16 @@ class Quiet(BaseCallback):
 
 
 def make_ppo(
-    make_env: Callable[[], gym.Env[Any, Any]] = Stairs, envs: int = 4, adapters: float = 0.0, **kwargs: Any
+    make_env: Callable[[], gym.Env[Any, Any]] = Stairs,
+    envs: int = 4,
+    adapters: float = 0.0,
+    device: str = "cpu",
+    **kwargs: Any,
 ) -> LLMPPO:
     """Returns a learner on the embedded model that keeps its log in memory."""
     given = {"learning_rate": 1e-3, "mini_batch_size": 16, "gradient_accumulation_steps": 1} | kwargs
     lora = {"policy_kwargs": {"lora": {"r": 4}}}
-    model = LLMPPO("LLMPolicy", TextVecEnv([make_env] * envs), device="cpu", **lora | given)
+    model = LLMPPO("LLMPolicy", TextVecEnv([make_env] * envs), device=device, **lora | given)
     randomise(model.policy, adapters)
     model.set_logger(Logger(None, [Rows()]))
     return model

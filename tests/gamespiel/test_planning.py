@@ -60,10 +60,22 @@ def test_a_card_by_its_size() -> None:
 def test_the_card_that_torch_finds(monkeypatch: pytest.MonkeyPatch) -> None:
     card = SimpleNamespace(total_memory=int(22.06 * GIB))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: card)
     assert "\npreset peak 22.1 GiB\n" in shown("tiny")
     assert "\npreset peak 22.1 GiB\n" in shown("tiny", run__device="cuda:1")
     assert "\npreset peak 12 GiB 16 GiB 24 GiB 80 GiB\n" in shown("tiny", run__device="cpu")
+
+
+def test_a_device_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without a GPU plans for any; one with GPUs has to have the one that is named."""
+    assert "\npreset peak 12 GiB 16 GiB 24 GiB 80 GiB\n" in shown("tiny", run__device="cuda:7")
+    with pytest.raises(InvalidValueError, match=r"run\.device must be auto, cpu, cuda or cuda:N, not 'gpu'"):
+        shown("tiny", run__device="gpu")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with pytest.raises(InvalidValueError, match=r"run\.device is 'cuda:7', but torch finds 2 GPU here"):
+        shown("tiny", run__device="cuda:7")
 
 
 def test_the_cpu_has_no_context_and_computes_in_float32() -> None:

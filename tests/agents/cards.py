@@ -1,0 +1,192 @@
+"""A pretended GPU: tensors that say that they are on ``cuda:0``, and are computed on the CPU.
+
+On a CPU all tensors are on one device, so a test cannot see an index or a mask that was left behind. Within
+``card()``, what is made for ``cuda`` is an ``OnCard``, and an operation on tensors of both devices raises, as
+CUDA's do. As with CUDA, numbers, indices and copies may come from the CPU. Values are those of the CPU, so
+results can be compared. Kernels, memory and speed are not pretended.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, ClassVar
+from unittest import mock
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
+
+CARD = torch.device("cuda", 0)
+aten = torch.ops.aten
+COPIES = (aten.copy_.default, aten.copy.default)
+INDEXED = (aten.index.Tensor, aten.index_put_.default, aten.index_put.default, aten._index_put_impl_.default)
+READS = (Tensor.cpu, Tensor.item, Tensor.__float__, Tensor.__bool__, Tensor.__int__, Tensor.numpy)
+
+
+class OnCard(Tensor):
+    """A tensor on the pretended GPU. To PyTorch's C++ it is on ``meta``, a device that needs no driver.
+
+    Attributes:
+        own: Its values, on the CPU.
+    """
+
+    own: Tensor
+    device = property(lambda self: CARD)  # type: ignore[assignment]
+    is_cuda = property(lambda self: True)  # type: ignore[assignment]
+    is_meta = property(lambda self: False)  # type: ignore[assignment]
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
+
+    @staticmethod
+    def __new__(cls, own: Tensor) -> OnCard:
+        made: OnCard = Tensor._make_wrapper_subclass(
+            cls, own.shape, strides=own.stride(), storage_offset=own.storage_offset(), dtype=own.dtype,
+            device="meta",
+        )  # fmt: skip
+        made.own = own
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return run(func, args, kwargs or {})
+
+    @property
+    def data(self) -> Tensor:  # type: ignore[override]
+        return self.detach()
+
+    @data.setter
+    def data(self, value: OnCard) -> None:
+        self.own = value.own
+
+    def tolist(self) -> Any:
+        return self.cpu().tolist()
+
+    def __getitem__(self, key: Any) -> Any:
+        return Tensor.__getitem__(self, _indices(key))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        Tensor.__setitem__(self, _indices(key), value)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.own.detach().clone().__reduce_ex__(protocol)
+
+
+class Seen:
+    """What was done on the card.
+
+    Attributes:
+        reads: Number of times that values were brought to the CPU, by place in the code. Each waits for the
+            GPU to finish all that it was given.
+        working: Whether new tensors on ``meta`` are on the card, as C++ takes it to be. It is to be set when
+            models are loaded, for which transformers uses ``meta`` itself.
+    """
+
+    reads: ClassVar[Counter[str]] = Counter()
+    working = False
+
+
+@contextmanager
+def card() -> Iterator[type[Seen]]:
+    """Makes ``cuda`` the pretended GPU within the context."""
+    Seen.reads.clear()
+    Seen.working = False
+    swapped = torch.__future__.get_swap_module_params_on_conversion()
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    found: dict[str, Callable[[], Any]] = {
+        "is_available": lambda: True, "device_count": lambda: 1, "empty_cache": lambda: None,
+        "_lazy_init": lambda: None,
+    }  # fmt: skip
+    try:
+        with mock.patch.multiple(torch.cuda, **found), _Made(), _Computed():
+            yield Seen
+    finally:
+        Seen.working = False
+        torch.__future__.set_swap_module_params_on_conversion(swapped)
+
+
+class _Computed(TorchDispatchMode):
+    """Runs operations that make tensors without being given any."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return run(func, args, kwargs or {})
+
+
+class _Made(TorchFunctionMode):
+    """Makes tensors for the card before C++ reads its name, for which it would want a driver."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        if func is Tensor.to:
+            named = [x for x in (*args[1:], kwargs.get("device")) if isinstance(x, str | torch.device)]
+            if named and torch.device(named[0]).type == "cuda":
+                dtypes = [x for x in (*args[1:], kwargs.get("dtype")) if isinstance(x, torch.dtype)]
+                typed = args[0].to(*dtypes) if dtypes else args[0]
+                return typed if isinstance(typed, OnCard) else OnCard(typed.detach().clone())
+            if named and isinstance(args[0], OnCard):
+                return args[0].cpu()
+        elif func in READS and isinstance(args[0], OnCard):
+            if func is Tensor.numpy:
+                raise TypeError("can't convert cuda:0 device type tensor to numpy")
+            _note()
+            return args[0].own.detach().clone() if func is Tensor.cpu else func(args[0].own.detach())
+        elif kwargs.get("device") is not None and torch.device(kwargs["device"]).type == "cuda":
+            made = func(*args, **kwargs | {"device": torch.device("cpu")})
+            return made if isinstance(made, OnCard) else OnCard(made)
+        return func(*args, **kwargs)
+
+
+def run(func: Any, args: Any, kwargs: Any) -> Any:
+    """Returns an operation's result, on the device of the tensors that it was given or on the one it names.
+
+    Raises:
+        RuntimeError: the tensors are on two devices.
+    """
+    given = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
+    there = [x for x in given if isinstance(x, OnCard)]
+    named = None if kwargs.get("device") is None else torch.device(kwargs["device"]).type
+    if named == "meta" and (there or Seen.working):
+        named = "cuda"
+    if named == "cuda":
+        kwargs = kwargs | {"device": torch.device("cpu")}
+    where = named or ("cuda" if there else "cpu")
+    if func in COPIES:
+        where = "cuda" if isinstance(args[0], OnCard) else "cpu"
+    elif there and func is not aten._to_copy.default:
+        checked = tree_leaves(args[2:]) if func in INDEXED and isinstance(args[0], OnCard) else given
+        if any(isinstance(x, Tensor) and not isinstance(x, OnCard) and x.dim() for x in checked):
+            raise RuntimeError(f"{func}: expected all tensors to be on the same device, found cuda:0 and cpu")
+    if there and (where == "cpu" or func is aten._local_scalar_dense.default):
+        _note()
+    same = {id(x.own): x for x in there}
+
+    def out(x: Any) -> Any:
+        if not isinstance(x, Tensor) or isinstance(x, OnCard) or where != "cuda":
+            return x
+        return same[id(x)] if id(x) in same else OnCard(x)
+
+    own = tree_map(lambda x: x.own if isinstance(x, OnCard) else x, (args, kwargs))
+    return tree_map(out, func(*own[0], **own[1]))
+
+
+def _indices(key: Any) -> Any:
+    """Returns an index whose lists and arrays are on the card, where C++ would put them."""
+    if isinstance(key, tuple):
+        return tuple(map(_indices, key))
+    return OnCard(torch.as_tensor(key)) if isinstance(key, list | np.ndarray) else key
+
+
+def _note() -> None:
+    """Counts a read, at the innermost function of the project's own code."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if name.startswith("gamespiel."):
+            Seen.reads[f"{name}.{frame.f_code.co_name}"] += 1
+            return
+        frame = frame.f_back

@@ -1,0 +1,141 @@
+"""Policies on a GPU, a pretended one (``tests/agents/cards.py``): nothing is left behind on the CPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from gamespiel.agents import checkpoint
+from gamespiel.agents.ppo import LLMPPO
+from tests.agents.cards import OnCard, Seen, card
+from tests.agents.toys import Echo, Stairs, make_policy, make_ppo, masks_of, randomise
+
+TEXTS = ["seat 0, card 1", "seat 0, card 12", "seat 0, card 1, more"]
+LEGAL: list[tuple[int, ...]] = [(0, 1, 2), (1, 12, 123), (7,)]
+
+
+# -- the pretence ------------------------------------------------------------------------------------------
+
+
+def test_what_a_gpu_refuses_and_what_it_takes() -> None:
+    with card():
+        there = torch.tensor([[1.0, 2.0], [3.0, 4.0]], device="cuda")
+        here, index = torch.ones(2, 2), torch.tensor([1])
+        assert str(there.device) == "cuda:0" and here.device.type == "cpu"
+        for mixed in (
+            lambda: there + here,
+            lambda: torch.cat([here, there]),
+            lambda: there.index_select(0, index),
+            lambda: there.gather(1, torch.zeros(2, 1, dtype=torch.long)),
+            lambda: here[there.long()],
+        ):
+            with pytest.raises(RuntimeError, match=r"on the same device|meta|two devices"):
+                mixed()
+        with pytest.raises(TypeError, match="to numpy"):
+            there.numpy()
+        # Numbers, indices and copies may come from the CPU.
+        assert (there[index] * torch.tensor(2.0)).tolist() == [[6.0, 8.0]]
+        assert there[[1, 0], np.array([0, 1])].tolist() == [3.0, 2.0]
+        assert there.copy_(here).sum().item() == 4.0
+    with pytest.raises((RuntimeError, AssertionError)):
+        torch.zeros(1, device="cuda:99")
+
+
+def test_gradients_on_the_card() -> None:
+    """d(sum of (2x)²) / dx = 8x; the gradient of a row that was taken twice is doubled."""
+    with card() as seen:
+        x = torch.tensor([[1.0], [3.0]], device="cuda").requires_grad_()
+        seen.working = True
+        (2 * x.index_select(0, torch.tensor([1, 1, 0]).to("cuda"))).square().sum().backward()
+        assert isinstance(x.grad, OnCard) and x.grad.tolist() == [[8.0], [48.0]]
+
+
+# -- policies on it ----------------------------------------------------------------------------------------
+
+
+def learner(device: str, decode: str, reading: str, **kwargs: Any) -> LLMPPO:
+    policy = {"lora": {"r": 4}, "model": {"reading": reading, **kwargs.pop("model", {})}}
+    model = make_ppo(
+        Stairs if decode == "choice" else lambda: Echo(3), device=device, policy_kwargs=policy, batch_size=2,
+        ppo_epochs=2, max_new_tokens=3, total_steps=1, average_decay=0.9, magnet_coef=0.1, **kwargs,
+    )  # fmt: skip
+    randomise(model.policy, 0.02)
+    Seen.working = device == "cuda"
+    return model
+
+
+def weights_of(model: LLMPPO) -> list[Tensor]:
+    return [parameter.detach().cpu() for parameter in model.policy.trainable_parameters()]
+
+
+@pytest.mark.parametrize("decode", ["choice", "text"])
+@pytest.mark.parametrize("reading", ["padded", "shared"])
+def test_a_run_on_a_card_is_that_on_the_cpu(decode: str, reading: str) -> None:
+    """A step of play and update, with a magnet and an average. Only attention takes another kernel."""
+    expected = learner("cpu", decode, reading).learn()
+    with card():
+        found = learner("cuda", decode, reading).learn()
+        assert {str(p.device) for p in found.policy.parameters()} == {"cuda:0"}
+        moments = [state["exp_avg"] for state in found.policy.optimizer.state.values()]
+        assert moments and all(isinstance(moment, OnCard) for moment in moments)
+        difference = max(
+            float((a - b).abs().max()) for a, b in zip(weights_of(expected), weights_of(found), strict=True)
+        )
+    assert found.num_timesteps == expected.num_timesteps
+    assert difference < 1e-4  # Adam's steps are of 1e-3
+
+
+@pytest.mark.parametrize("reading", ["padded", "shared"])
+def test_all_ways_to_ask_a_policy(reading: str) -> None:
+    settings = {"adapters": 0.1, "model": {"reading": reading}}
+    expected = make_policy(**settings).distribution(TEXTS, LEGAL)
+    with card():
+        policy, masks = make_policy(**settings, device="cuda"), masks_of(LEGAL)
+        Seen.working = True
+        found = policy.distribution(TEXTS, LEGAL)
+        assert policy.predict(TEXTS, action_masks=masks)[0].shape == (3,)
+        best, _ = policy.predict(TEXTS, deterministic=True, action_masks=masks)
+        assert policy.predict_values(TEXTS).shape == (3, 1)
+        assert policy.get_distribution(TEXTS, masks).probs.shape == masks.shape
+        values, log_probs, _ = policy.evaluate_actions(TEXTS, best, masks)
+        assert isinstance(values, OnCard) and isinstance(log_probs, OnCard)
+    assert all(np.allclose(one, other, atol=1e-5) for one, other in zip(expected, found, strict=True))
+    assert best.tolist() == [legal[int(p.argmax())] for legal, p in zip(LEGAL, expected, strict=True)]
+
+
+def test_no_layer_waits_for_the_card() -> None:
+    """A read of values waits until the GPU has done all: none within a forward or a way back of a tree."""
+    with card() as seen:
+        settings = {"reading": "shared", "gradient_checkpointing": True}
+        policy = make_policy(adapters=0.1, device="cuda", model=settings)
+        seen.working = True
+        seen.reads.clear()
+        found, values = policy.evaluate(TEXTS, [0, 12, 7], masks_of(LEGAL), mass=True)
+        (found.log_probs.sum() + values.sum()).backward()
+        assert not seen.reads
+        assert all(p.grad is not None for p in policy.trainable_parameters())
+
+
+@pytest.mark.slow
+def test_a_checkpoint_goes_from_a_card_to_the_cpu_and_back(tmp_path: Path) -> None:
+    with card():
+        model = learner("cuda", "choice", "shared").learn()
+        folder, trained = checkpoint.save(model, tmp_path), weights_of(model)
+        model.total_steps = 2
+        expected = weights_of(model.learn())
+        Seen.working = False
+        again = learner("cuda", "choice", "shared")
+        checkpoint.load(again, folder)
+        again.total_steps = 2
+        resumed = weights_of(again.learn())
+    assert all(torch.equal(one, other) for one, other in zip(expected, resumed, strict=True))
+    here = learner("cpu", "choice", "shared")
+    checkpoint.load(here, folder)
+    assert all(torch.equal(one, other) for one, other in zip(trained, weights_of(here), strict=True))
+    state = here.policy.optimizer.state_dict()["state"]
+    assert {moment.device.type for own in state.values() for moment in own.values()} == {"cpu"}
