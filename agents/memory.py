@@ -15,6 +15,13 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
+WORDS = ("can't allocate memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
+"""Parts of messages of plain RuntimeErrors: of the CPU's allocator, of CUDA itself, and of cuBLAS.
+
+The last two come when a card is full, and what asks is not PyTorch's allocator.
+"""
+
+
 class MemoryLimitError(TaskGymError):
     """A device without the memory for even one turn."""
 
@@ -22,7 +29,7 @@ class MemoryLimitError(TaskGymError):
 def is_out_of_memory(error: Exception) -> bool:
     """Returns whether torch or NumPy found no memory, on a GPU or on the CPU."""
     named = isinstance(error, torch.OutOfMemoryError | MemoryError)
-    return named or (isinstance(error, RuntimeError) and "can't allocate memory" in str(error))
+    return named or (isinstance(error, RuntimeError) and any(words in str(error) for words in WORDS))
 
 
 def halved(key: str, tokens: int, prompts: Sequence[Sequence[int]]) -> int:

@@ -17,6 +17,7 @@ from safetensors import SafetensorError
 from torch import nn
 
 from gamespiel.agents import gguf, hub, quantization
+from gamespiel.agents.memory import is_out_of_memory
 from gamespiel.agents.patches import replaced
 from gamespiel.agents.quantization import Quantization
 from gamespiel.agents.weights import TINY, ModelError, is_gguf, is_hub_name, resolve, weight_files
@@ -110,16 +111,28 @@ def load_base(settings: ModelSettings, device: torch.device | str, seed: int) ->
 
     Raises:
         ModelError: the settings contradict each other or ask for what the device cannot do, or the model
-            cannot be loaded.
+            cannot be loaded or does not fit into memory.
     """
     plan = _planned(settings, torch.device(device))
     if plan.quantization is not None:
         quantization.check(plan.quantization, plan.device)
     with torch.random.fork_rng(devices=[]):
         load = _drawn if settings.random_weights else _unpacked if is_gguf(plan.location) else _saved
-        model = load(settings, plan, seed)
+        try:
+            model = load(settings, plan, seed)
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            raise ModelError(_too_large(settings, plan.device)) from error
     model.requires_grad_(False)
     return model.eval()
+
+
+def _too_large(settings: ModelSettings, device: torch.device) -> str:
+    return (
+        f"model_name {settings.model_name!r} does not fit into the memory that is free on {device}; train "
+        "--plan says what it takes, a smaller model or type (model.use_4bit, model.dtype) takes less"
+    )
 
 
 def _planned(settings: ModelSettings, device: torch.device) -> _Plan:

@@ -183,6 +183,16 @@ def test_a_torn_file_beside_the_weights(folder: Path, name: str) -> None:
         load_tokenizer(ModelSettings(str(folder)))
 
 
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), MemoryError()])
+def test_a_model_that_does_not_fit(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: object, **keywords: object) -> None:
+        raise error
+
+    monkeypatch.setattr("transformers.AutoModelForCausalLM.from_pretrained", full)
+    with pytest.raises(ModelError, match=r"does not fit into the memory that is free on cpu; .*--plan"):
+        load_base(ModelSettings(), "cpu", 0)
+
+
 def test_loading_prints_nothing(capfd: pytest.CaptureFixture[str], folder: Path) -> None:
     load_base(ModelSettings(str(folder)), "cpu", 0)
     load_tokenizer(ModelSettings(str(folder)))

@@ -146,7 +146,10 @@ def test_what_says_that_there_is_no_memory() -> None:
         np.empty(1 << 58, dtype=np.uint8)
     assert is_out_of_memory(cpu_error()) and is_out_of_memory(caught.value)
     assert is_out_of_memory(torch.OutOfMemoryError("CUDA out of memory"))
-    assert not is_out_of_memory(RuntimeError("CUDA error: device-side assert triggered"))
+    assert is_out_of_memory(torch.AcceleratorError("CUDA error: out of memory"))
+    cublas = "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"
+    assert is_out_of_memory(RuntimeError(cublas))
+    assert not is_out_of_memory(torch.AcceleratorError("CUDA error: device-side assert triggered"))
 
 
 def cpu_error() -> RuntimeError:
