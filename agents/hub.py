@@ -17,6 +17,7 @@ def only_cached(model_name: str) -> bool:
     """
     from huggingface_hub import constants, get_hf_file_metadata, get_token, hf_hub_url
     from huggingface_hub.errors import (  # type: ignore[attr-defined]  # HTTPError
+        DisabledRepoError,
         EntryNotFoundError,
         GatedRepoError,
         HfHubHTTPError,
@@ -39,6 +40,10 @@ def only_cached(model_name: str) -> bool:
         raise ModelError(
             f"model_name {model_name!r} is a repository without a config.json; allowed: one with weights for "
             "transformers, or a .gguf file downloaded from it"
+        ) from error
+    except DisabledRepoError as error:
+        raise ModelError(
+            f"model_name {model_name!r} is disabled on the hub; give another model, a folder or a .gguf file"
         ) from error
     except HFValidationError as error:
         raise ModelError(f"model_name {model_name!r} is no hub name; {NAMES}") from error

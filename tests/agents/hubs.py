@@ -19,6 +19,7 @@ class Hub:
         url: Its address.
         models: Folders by name.
         refusal: Status and error code with which it answers every request, if any.
+        reason: The message beside it.
         hangs: Whether it takes requests and never answers.
         asked: The paths that were asked for.
         tokens: The tokens that were shown.
@@ -28,6 +29,7 @@ class Hub:
         self.url = ""
         self.models: dict[str, Path] = {}
         self.refusal: tuple[int, str] | None = None
+        self.reason = ""
         self.hangs = False
         self.asked: list[str] = []
         self.tokens: set[str | None] = set()
@@ -62,6 +64,7 @@ def _handler(hub: Hub) -> type[BaseHTTPRequestHandler]:
             self.send_response(status)
             if code is not None:
                 self.send_header("X-Error-Code", code)
+                self.send_header("X-Error-Message", hub.reason)
             self.send_header("X-Repo-Commit", COMMIT)
             self.send_header("ETag", f'"{hashlib.sha256(content).hexdigest()}"')
             self.send_header("Content-Length", str(len(content)))

@@ -35,6 +35,7 @@ TURNS = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n"
 )
+NO_THOUGHTS = "<think>\n\n</think>\n\n"
 TEMPLATES = {
     "qwen2": TURNS + "{% endif %}",
     "qwen2.5": (
@@ -43,8 +44,10 @@ TEMPLATES = {
     )
     + TURNS
     + "{% endif %}",
-    "qwen3": TURNS
-    + "{% if enable_thinking is defined and enable_thinking is false %}<think>\n\n</think>\n\n{% endif %}"
+    "qwen3": TURNS.replace(
+        "{{ m.content", f"{{% if m.role == 'assistant' %}}{NO_THOUGHTS}{{% endif %}}{{{{ m.content"
+    )
+    + f"{{% if enable_thinking is defined and enable_thinking is false %}}{NO_THOUGHTS}{{% endif %}}"
     "{% endif %}",
 }
 """The text that the models' templates write for a question, its generation prompt and an answer."""

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 import gymnasium as gym
+import torch
 
 from gamespiel.agents import models
 from gamespiel.agents import policy as policies
@@ -30,6 +31,8 @@ def _sixteen_bits(settings: ModelSettings, plan: models._Plan) -> Any:
 
 def _copied(settings: ModelSettings, plan: models._Plan, seed: int) -> Any:
     """Returns a copy of the file's weights, in the bits that were asked for."""
+    if plan.dtype != torch.bfloat16:
+        return _from_file(settings, plan, seed)
     plain = _sixteen_bits(ModelSettings(settings.model_name, "bfloat16"), replace(plan, quantization=None))
     return models._placed(deepcopy(plain), plan)
 
@@ -42,8 +45,8 @@ def read_once() -> Iterator[None]:
 
 
 def policy(**settings: Any) -> LLMPolicy:
-    """Returns a policy on it in bfloat16."""
+    """Returns a policy on it, in bfloat16 unless ``dtype`` is given."""
     env = gym.make("game_gym:GameSpiel-v0", game="tic_tac_toe")
-    model = ModelSettings(NAME, dtype="bfloat16", **settings)
+    model = ModelSettings(NAME, **{"dtype": "bfloat16"} | settings)
     with read_once():
         return LLMPolicy(env.observation_space, env.action_space, lambda _: 1e-4, model=model)

@@ -133,6 +133,13 @@ def test_a_token_that_is_none(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None
     assert "the hub refuses the token (HF_TOKEN, or that of `hf auth login`): " in refused()
 
 
+def test_a_model_that_is_disabled(hub: Hub) -> None:
+    hub.refusal, hub.reason = (403, ""), "Access to this resource is disabled."
+    assert refused() == (
+        "model_name 'owner/model' is disabled on the hub; give another model, a folder or a .gguf file"
+    )
+
+
 def test_a_repository_without_a_model(hub: Hub, tmp_path: Path) -> None:
     hub.models[NAME] = tmp_path
     assert "is a repository without a config.json; allowed: one with weights for transformers" in refused()

@@ -44,8 +44,8 @@ class State(NamedTuple):
 
 
 @cache
-def codec(generation: str) -> ChatCodec:
-    return ChatCodec(qwen.tokenizer(generation))
+def codec(generation: str, *, think: bool = False) -> ChatCodec:
+    return ChatCodec(qwen.tokenizer(generation), think=think)
 
 
 def random_states(game: str) -> Iterator[State]:
@@ -131,10 +131,11 @@ def test_a_turn_ends_with_im_end(generation: str) -> None:
 
 
 def test_prompts_of_the_generations() -> None:
-    """Qwen2.5 has a system message of its own; Qwen3 is kept from thinking."""
+    """Qwen2.5 has a system message of its own; Qwen3 is kept from thinking unless it is asked to."""
     hello = (START, 872, 198, 9707, 1879, STOP, 198)
     assert codec("qwen2").encode_prompt("Hello world") == (*hello, *ASSISTANT)
     assert codec("qwen3").encode_prompt("Hello world") == (*hello, *ASSISTANT, *THOUGHTLESS)
+    assert codec("qwen3", think=True).encode_prompt("Hello world") == (*hello, *ASSISTANT)
     prompt = codec("qwen2.5").encode_prompt("Hello world")
     assert prompt[:3] == (START, 8948, 198) and prompt[-10:] == (*hello, *ASSISTANT)
     system = "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\n"

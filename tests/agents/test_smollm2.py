@@ -2,69 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
-import gymnasium as gym
-import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from gamespiel.agents import checkpoint
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
+from tests.agents.divergences import GAMES, State, divergences, read, states
 from tests.agents.smollm2 import NAME, policy, read_once
 from tests.agents.toys import Bandit, make_ppo
 
-GAMES = ("kuhn_poker", "leduc_poker", "tic_tac_toe")
-
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("smollm2")]
-
-
-class State(NamedTuple):
-    game: str
-    prompt: str
-    legal: tuple[int, ...]
-
-
-def states(game: str, count: int) -> list[State]:
-    """Returns the first distinct states of games between random players."""
-    env = gym.make("game_gym:GameSpiel-v0", game=game, opponent="random", rules=False)
-    generator, found = np.random.default_rng(0), {}
-    for seed in range(100 * count):
-        prompt, info = env.reset(seed=seed)
-        over = False
-        while not over:
-            found[prompt] = State(game, str(prompt), tuple(info["legal_actions"]))
-            prompt, _, terminated, truncated, info = env.step(int(generator.choice(info["legal_actions"])))
-            over = terminated or truncated
-        if len(found) >= count:
-            break
-    return list(found.values())[:count]
-
-
-class Read(NamedTuple):
-    """A policy in some states: probabilities of legal actions, and logarithms of those of next tokens."""
-
-    legal: list[np.ndarray[Any, Any]]
-    vocabulary: Tensor
-
-
-def read(model: LLMPolicy, asked: Sequence[State]) -> Read:
-    prompts = [state.prompt for state in asked]
-    legal = model.distribution(prompts, [state.legal for state in asked])
-    with torch.no_grad():
-        hidden, _ = model.engine.prefill(model.prompts(prompts), cache=False)
-        return Read(legal, model.engine.logits(hidden).double().log_softmax(-1))
-
-
-def divergences(a: Read, b: Read) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Returns KL(a || b) in each state, in nats: over legal actions, and over the vocabulary."""
-    legal = [float((p * (np.log(p) - np.log(q))).sum()) for p, q in zip(a.legal, b.legal, strict=True)]
-    vocabulary = (a.vocabulary.exp() * (a.vocabulary - b.vocabulary)).sum(-1)
-    return np.array(legal), vocabulary.numpy()
 
 
 @pytest.fixture(scope="module")
