@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from game_gym.task import TaskSet
-from task_gym.errors import ArgumentError, OptionError, TaskGymError
+from task_gym.checks import is_whole
+from task_gym.errors import ArgumentError, OptionError, TaskGymError, shown
 from task_gym.opponents import OPEN, find_opponent, make_opponent, playing_name
 
 
@@ -13,15 +14,15 @@ def check_max_turns(max_turns: Any) -> None:
     """Raises ArgumentError unless this is None or at least 2: a game is never cut at its first step."""
     if max_turns is None:
         return
-    if isinstance(max_turns, bool) or not isinstance(max_turns, int) or max_turns < 2:
+    if not is_whole(max_turns) or max_turns < 2:
         raise ArgumentError(
-            f"max_turns: {max_turns!r} was given, allowed: None or a whole number of at least 2"
+            f"max_turns: {shown(max_turns)} was given, allowed: None or a whole number of at least 2"
         )
 
 
 def check_opponent(opponent: Any, tasks: TaskSet) -> None:
     """Raises OpponentError unless this opponent exists and can play every game that may be drawn."""
-    if opponent == OPEN:
+    if isinstance(opponent, str) and opponent == OPEN:
         return
     find_opponent(opponent)
     for variant in (variant for variant in tasks.variants if variant.players > 1):
@@ -34,10 +35,11 @@ def read_opponent(options: dict[str, Any], tasks: TaskSet, opponent: str) -> str
     Raises:
         OptionError: there is no such opponent, or it cannot play every game that may be drawn.
     """
-    if not options or options.get("opponent", opponent) == opponent:
+    given = options.get("opponent", opponent)
+    if isinstance(given, str) and given == opponent:
         return opponent
     try:
-        check_opponent(options["opponent"], tasks)
+        check_opponent(given, tasks)
     except TaskGymError as error:
         raise OptionError(f"reset option 'opponent': {error}") from error
-    return str(options["opponent"])
+    return str(given)

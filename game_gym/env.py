@@ -15,11 +15,12 @@ from game_gym.checks import check_max_turns, check_opponent, read_opponent
 from game_gym.protocols import PROTOCOLS
 from game_gym.spec import State, Variant
 from game_gym.task import Task, TaskSet
-from task_gym.checks import read_action
+from task_gym.checks import check_names, read_action
 from task_gym.contract import ILLEGAL_REWARD, Strikes, illegal_info
 from task_gym.env import OUTSIDE, TaskEnv
-from task_gym.errors import EpisodeError, PickleError, check_choice, illegal_action
+from task_gym.errors import EpisodeError, PickleError, check_choice, illegal_action, shown
 from task_gym.opponents import OPEN, find_opponent, opponent_waits
+from task_gym.remote.settings import DEFAULTS
 from task_gym.replies import NoAction
 from task_gym.spaces import UnicodeText
 
@@ -134,6 +135,7 @@ class GameSpielEnv(TaskEnv):
             "backend": backend, "seeding": seeding, "rules": rules, "reward": reward, "illegal": illegal,
             "max_turns": max_turns, "render_mode": render_mode, **server,
         }  # fmt: skip
+        check_names(type(self), server, DEFAULTS)
         check_choice("seeding", seeding, PROTOCOLS)
         check_choice("rules", rules, (True, False))
         check_choice("reward", reward, ("score", "upstream"))
@@ -297,7 +299,7 @@ class GameSpielEnv(TaskEnv):
         if isinstance(action, NoAction):
             given = f"reply: {action.beginning!r} names no legal action"
         else:
-            given = f"action: {action} was given"
+            given = f"action: {shown(action)} was given"
         message = illegal_action(given, turn.legal)
         gives_up = self._strikes.add(message)
         self._given.append(action)

@@ -6,15 +6,16 @@ its info too. PettingZoo comes with the extra "pettingzoo".
 
 from __future__ import annotations
 
-from operator import index
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
 from game_gym.seats import Seats
+from task_gym.checks import read_action
 from task_gym.contract import ILLEGAL_REWARD, illegal_info
-from task_gym.errors import ArgumentError, ImportNameError, illegal_action
+from task_gym.env import OUTSIDE
+from task_gym.errors import ArgumentError, EpisodeError, ImportNameError, illegal_action, shown
 
 try:
     from pettingzoo import AECEnv, ParallelEnv
@@ -167,23 +168,27 @@ class GameSpielParallel(_Agents, ParallelEnv):
         """Takes one action of every agent.
 
         Raises:
-            ArgumentError: an agent's action is missing.
+            ArgumentError: an agent's action is missing, or is not a whole number.
+            EpisodeError: the environment was not reset.
         """
         game = self.game
+        if not game.info:
+            raise EpisodeError(OUTSIDE)
         missing = [agent for agent in self.agents if agent not in actions]
         if missing:
             raise ArgumentError(f"actions: none was given for {', '.join(missing)}, allowed: one per agent")
+        given = {agent: read_action(actions[agent]) for agent in self.agents}
         moving = [agent for agent in self.agents if game.legal(self._seats[agent])]
         paid, errors = dict.fromkeys(self.agents, 0.0), {}
         for agent in self.agents:
-            if agent not in moving and index(actions[agent]) != self.wait:
+            if agent not in moving and given[agent] != self.wait:
                 paid[agent] = ILLEGAL_REWARD
-                message = illegal_action(f"action: {actions[agent]} was given", [self.wait])
+                message = illegal_action(f"action: {shown(given[agent])} was given", [self.wait])
                 errors[agent] = illegal_info(message)["error"]
         for agent in moving:
             if game.over or game.seat != self._seats[agent]:
                 continue  # a seat before it gave the game up, or has to choose again
-            game.step(actions[agent])
+            game.step(given[agent])
             for other, reward in zip(self.agents, game.rewards, strict=True):
                 paid[other] += reward
             if "error" in game.info:

@@ -13,7 +13,7 @@ from game_gym.prompts import render, render_end, render_waiting
 from game_gym.score import outcome
 from game_gym.wrappers.tensor import one_tensor
 from task_gym.contract import is_success
-from task_gym.errors import OpponentError, check_choice
+from task_gym.errors import ArgumentError, OpponentError, check_choice, shown
 from task_gym.opponents import OPEN
 from task_gym.spaces import UnicodeText
 
@@ -49,6 +49,12 @@ class Seats:
     def __init__(self, observation: str = "text", reward: str = "score", **arguments: Any) -> None:
         check_choice("observation", observation, OBSERVATIONS)
         check_choice("reward", reward, REWARDS)
+        for name, allowed in (("opponent", OPEN), ("backend", "local")):
+            if (given := arguments.pop(name, allowed)) != allowed:
+                raise ArgumentError(
+                    f"{name}: {shown(given)} was given, allowed: {allowed!r}, because every seat is an "
+                    "agent's here"
+                )
         self.env = GameSpielEnv(opponent=OPEN, **arguments)
         self.seats = max(variant.players for variant in self.env.variants)
         self.actions = int(self.env.action_space.n)  # type: ignore[attr-defined]

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -192,22 +193,35 @@ def load_quietly(name: str, params: Params) -> Game:
         ) from error
 
 
+# One thread at a time: a second one would keep the null device as the process's standard error, and put it
+# back last. A process is forked at no such time either.
+_stderr_lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_stderr_lock.acquire,
+        after_in_parent=_stderr_lock.release,
+        after_in_child=_stderr_lock.release,
+    )
+
+
 @contextmanager
 def _no_stderr() -> Iterator[None]:
     """Drops what C++ writes to file descriptor 2, if the process has one."""
-    sys.stderr.flush()
-    try:
-        kept = os.dup(2)
-    except OSError:
-        yield
-        return
-    try:
-        with open(os.devnull, "wb") as nowhere:
-            os.dup2(nowhere.fileno(), 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+    with _stderr_lock:
+        if sys.stderr is not None:
+            sys.stderr.flush()
+        try:
+            kept = os.dup(2)
+        except OSError:
+            yield
+            return
+        try:
+            with open(os.devnull, "wb") as nowhere:
+                os.dup2(nowhere.fileno(), 2)
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
 
 
 def _check_kind(name: str, kind: Any) -> None:

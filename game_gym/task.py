@@ -16,7 +16,7 @@ import numpy as np
 from game_gym.games import DECLARED, TABLE, find_game
 from game_gym.spec import GameSpec, Variant, load_variant
 from game_gym.upstream_texts import with_upstream_texts
-from task_gym.errors import ArgumentError, GameError, TaskIdError
+from task_gym.errors import ArgumentError, GameError, TaskIdError, shown
 from task_gym.ids import TASK_LIMIT, IdRanges, check_task_id
 
 CONFIGS = 100_000_000
@@ -110,11 +110,21 @@ class TaskSet:
                 f"task: {', '.join(named) or 'nothing'} was given, allowed: exactly one of task_id, "
                 "task_ids and game"
             )
+        if params is not None and not isinstance(params, Mapping):
+            raise ArgumentError(
+                f"params: {shown(params)} was given, allowed: a mapping of names to values, as "
+                "{'players': 2}"
+            )
         if params is not None and game is None:
             raise ArgumentError(f"params: {params!r} was given with {named[0]}, allowed: with game only")
         self._named: Task | IdRanges
         if game is not None:
-            self._named = Task(None, load_variant(with_upstream_texts(find_game(game)), params or {}))
+            # NumPy's numbers as Python's: a sweep may take its values from an array.
+            plain = {
+                name: value.item() if isinstance(value, np.generic) else value
+                for name, value in (params or {}).items()
+            }
+            self._named = Task(None, load_variant(with_upstream_texts(find_game(game)), plain))
         elif task_id is not None:
             self._named = decode(task_id)
         else:

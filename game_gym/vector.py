@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from game_gym.backends import Turn
 from game_gym.env import GameSpielEnv
-from task_gym.checks import read_action
+from task_gym.checks import check_least, check_names, is_whole, read_action
 from task_gym.contract import illegal_info
-from task_gym.errors import ArgumentError, check_choice
+from task_gym.errors import ArgumentError, check_choice, shown
+from task_gym.remote.settings import DEFAULTS
 
 SEARCHES = ("mcts",)
 """Opponents that think in OpenSpiel's C++, outside Python's lock: threads speed them up."""
@@ -62,7 +63,8 @@ class GameSpielVectorEnv(SyncVectorEnv):
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         **arguments: Any,
     ) -> None:
-        _check_count("num_envs", num_envs)
+        num_envs = check_least("num_envs", num_envs, 1)
+        check_names(GameSpielEnv, arguments, ("num_envs", "threads", "autoreset_mode", *DEFAULTS))
         if not isinstance(autoreset_mode, AutoresetMode):
             check_choice("autoreset_mode", autoreset_mode, [mode.value for mode in AutoresetMode])
         make = partial(GameSpielEnv, **arguments)
@@ -87,19 +89,10 @@ class GameSpielVectorEnv(SyncVectorEnv):
             seed: One seed per game, or the first of consecutive seeds.
             options: Those of ``GameSpiel-v0``, for every game.
         """
-        if options is not None and "reset_mask" in options:
-            texts, infos = super().reset(seed=seed, options=options)  # type: ignore[arg-type]
+        seeds = self._seeds(seed)
+        if isinstance(options, Mapping) and "reset_mask" in options:
+            texts, infos = super().reset(seed=seeds, options=dict(options))  # type: ignore[arg-type]
             return tuple(texts), infos
-        if seed is None or isinstance(seed, int):
-            seeds: Sequence[int | None] = [
-                None if seed is None else seed + number for number in range(self.num_envs)
-            ]
-        else:
-            seeds = seed
-        if len(seeds) != self.num_envs:
-            raise ArgumentError(
-                f"seed: {len(seeds)} seeds were given, allowed: {self.num_envs}, one per game"
-            )
         rows = self._each(lambda i: self._begun(i, seeds[i], options), range(self.num_envs))
         self._env_obs = [row[0].text for row in rows]
         for flags in (self._terminations, self._truncations, self._autoreset_envs):
@@ -110,7 +103,8 @@ class GameSpielVectorEnv(SyncVectorEnv):
         self, actions: Any
     ) -> tuple[tuple[str, ...], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Info]:
         """Makes a move in every game; one that has ended begins anew, as ``autoreset_mode`` says."""
-        given = actions.tolist() if isinstance(actions, np.ndarray) else list(actions)
+        whole = isinstance(actions, np.ndarray) and actions.ndim == 1 and actions.dtype.kind in "iu"
+        given = actions.tolist() if whole else _listed("actions", actions, "one per game")
         if len(given) != self.num_envs:
             raise ArgumentError(f"actions: {len(given)} were given, allowed: {self.num_envs}, one per game")
         mode, over = self.autoreset_mode, self._autoreset_envs.nonzero()[0].tolist()
@@ -120,13 +114,14 @@ class GameSpielVectorEnv(SyncVectorEnv):
                 'with options={"reset_mask": …}'
             )
         games, anew = self.games, set(over) if mode is AutoresetMode.NEXT_STEP else set()
-        whole = isinstance(actions, np.ndarray) and actions.dtype.kind in "iu"
+        # All are read before a game moves: after an error, the caller may step again.
+        moves = given if whole else [None if i in anew else read_action(move) for i, move in enumerate(given)]
 
         def play(i: int) -> Row:
             if i in anew:
                 return self._begun(i)
             game = games[i]
-            return *game.move(given[i] if whole else read_action(given[i])), *game.facts
+            return *game.move(moves[i]), *game.facts
 
         rows = self._each(play, range(self.num_envs))
         self._env_obs = [row[0].text for row in rows]
@@ -150,6 +145,23 @@ class GameSpielVectorEnv(SyncVectorEnv):
             self._pool.shutdown()
             self._pool = None
         super().close_extras(**kwargs)
+
+    def __getstate__(self) -> Info:
+        """Returns everything but the threads, which a copy starts anew."""
+        return {**vars(self), "_pool": None}
+
+    def _seeds(self, seed: int | Sequence[int | None] | None) -> Sequence[int | None]:
+        """Returns one seed per game."""
+        if seed is None:
+            return [None] * self.num_envs
+        if is_whole(seed):
+            return [int(seed) + number for number in range(self.num_envs)]
+        seeds = _listed("seed", seed, "None, a whole number or one per game")
+        if len(seeds) != self.num_envs:
+            raise ArgumentError(
+                f"seed: {len(seeds)} seeds were given, allowed: {self.num_envs}, one per game"
+            )
+        return seeds
 
     def _begun(self, i: int, seed: int | None = None, options: Info | None = None) -> Row:
         """Begins an episode in a game; one that is over at once has an ending."""
@@ -180,7 +192,7 @@ class GameSpielVectorEnv(SyncVectorEnv):
 
     def _threads(self, threads: int | None, opponent: str) -> int:
         if threads is not None:
-            return _check_count("threads", threads)
+            return check_least("threads", threads, 1)
         if self.games[0].waits:
             return min(self.num_envs, MOST_WAITING)
         if opponent.partition(":")[0] in SEARCHES:
@@ -193,7 +205,16 @@ class GameSpielVectorEnv(SyncVectorEnv):
             return [call(i) for i in indices]
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="GameSpielVectorEnv")
-        return list(self._pool.map(call, indices))
+        calls = [self._pool.submit(call, i) for i in indices]
+        try:
+            wait(calls)
+        except BaseException:  # Ctrl-C
+            for waiting in calls:
+                waiting.cancel()
+            wait(calls)
+            raise
+        # Only now, because an error would leave games that still move, and mix with the next call's moves.
+        return [done.result() for done in calls]
 
     def _infos(self, rows: Sequence[Row], indices: list[int] | None = None) -> Info:
         """Returns one dictionary of arrays, as Gymnasium's ``_add_info`` makes one, but column by column.
@@ -308,10 +329,11 @@ class GameSpielVectorEnv(SyncVectorEnv):
         return array
 
 
-def _check_count(name: str, given: Any) -> int:
-    if type(given) is not int or given < 1:
-        raise ArgumentError(f"{name}: {given!r} was given, allowed: whole numbers of at least 1")
-    return given
+def _listed(name: str, given: Any, allowed: str) -> list[Any]:
+    try:
+        return list(given)
+    except TypeError as error:
+        raise ArgumentError(f"{name}: {shown(given)} was given, allowed: {allowed}") from error
 
 
 def _cores() -> int:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+from inspect import Parameter, signature
 from math import isfinite
 from operator import index
 from typing import Any, TypeGuard
 
 import numpy as np
 
-from task_gym.errors import ArgumentError, TaskGymError, check_choice
+from task_gym.errors import ArgumentError, TaskGymError, check_choice, shown, unknown
 
 BACKENDS = ("local", "affinetes")
 """The backends that have a name."""
@@ -16,9 +18,21 @@ BACKENDS = ("local", "affinetes")
 
 def check_whole(what: str, given: Any, limit: int, error: type[TaskGymError]) -> int:
     """Returns ``given`` as an int, or raises ``error`` unless it is a whole number in 0 … limit - 1."""
-    whole = type(given) is int or (isinstance(given, (int, np.integer)) and not isinstance(given, bool))
+    whole = type(given) is int or is_whole(given)
     if not (whole and 0 <= given < limit):
-        raise error(f"{what}: {given!r} was given, allowed: whole numbers 0 … {limit - 1}")
+        raise error(f"{what}: {shown(given)} was given, allowed: whole numbers 0 … {limit - 1}")
+    return int(given)
+
+
+def is_whole(given: Any) -> TypeGuard[int | np.integer[Any]]:
+    """Returns whether something is a whole number of any type, and no boolean."""
+    return isinstance(given, (int, np.integer)) and not isinstance(given, bool)
+
+
+def check_least(what: str, given: Any, least: int) -> int:
+    """Returns ``given`` as an int, or raises ArgumentError unless it is a whole number from ``least`` on."""
+    if not is_whole(given) or given < least:
+        raise ArgumentError(f"{what}: {shown(given)} was given, allowed: whole numbers of at least {least}")
     return int(given)
 
 
@@ -32,6 +46,32 @@ def is_number(given: Any) -> TypeGuard[int | float]:
         return False
 
 
+def check_names(kind: type, given: Iterable[str], more: Collection[str]) -> None:
+    """Raises ArgumentError unless an environment's constructors take arguments of these names.
+
+    Args:
+        kind: The environment's class. A base's constructor counts too if it takes further arguments by name.
+        given: The names.
+        more: The names that it takes besides.
+    """
+    wrong = [name for name in given if name not in more]
+    if not wrong:
+        return
+    named: dict[str, None] = {}
+    for base in kind.__mro__:
+        declared = signature(vars(base)["__init__"]).parameters.values() if "__init__" in vars(base) else ()
+        if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in declared):
+            named |= {
+                parameter.name: None
+                for parameter in declared
+                if parameter.kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+                and parameter.name != "self"
+            }
+    for name in wrong:
+        if name not in named:
+            raise ArgumentError(unknown("argument", name, [*named, *more]))
+
+
 def check_backend(name: str) -> None:
     """Raises ArgumentError unless there is a backend of this name."""
     check_choice("backend", name, BACKENDS)
@@ -42,11 +82,11 @@ def read_action(action: Any) -> int:
     try:
         return index(action)
     except TypeError as error:
-        raise ArgumentError(f"action: {action!r} was given, allowed: a whole number") from error
+        raise ArgumentError(f"action: {shown(action)} was given, allowed: a whole number") from error
 
 
 def read_reply(action: Any) -> str:
     """Returns an action that is a reply as text, or raises ArgumentError."""
     if not isinstance(action, str):
-        raise ArgumentError(f"action: {action!r} was given, allowed: a reply as text")
+        raise ArgumentError(f"action: {shown(action)} was given, allowed: a reply as text")
     return action

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from copy import deepcopy
 from typing import Any, Protocol
 
 import numpy as np
 from gymnasium import logger
 
 from task_gym.checks import check_whole
-from task_gym.errors import EpisodeError, OptionError, SeedError, TaskGymError, check_choice, nearest
+from task_gym.errors import EpisodeError, OptionError, SeedError, TaskGymError, check_choice, nearest, shown
 from task_gym.lazy_generator import LazyGeneratorEnv
 from task_gym.picture import picture
 from task_gym.seeding import SEED_LIMIT
@@ -59,7 +60,8 @@ class TaskEnv(LazyGeneratorEnv[str, Any]):
     def __init__(self, tasks: Tasks, arguments: dict[str, Any]) -> None:
         self.render_mode = arguments["render_mode"]
         check_choice("render_mode", self.render_mode, (None, *self.metadata["render_modes"]))
-        self._arguments, self._tasks = arguments, tasks
+        # Copied, because the caller may change a list or mapping afterwards, and a copy is made from these.
+        self._arguments, self._tasks = deepcopy(arguments), tasks
         self._address: tuple[Any, ...] | None
         self._given: list[Any]  # every action of this episode, illegal ones included
         self._leave()
@@ -78,12 +80,19 @@ class TaskEnv(LazyGeneratorEnv[str, Any]):
 
     def restart(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Begins an episode as ``reset`` does, without its observation and info: for batches."""
-        options = options or {}
+        if options is None:
+            options = {}
+        elif not isinstance(options, Mapping):
+            raise OptionError(
+                f"reset options: {shown(options)} was given, allowed: None or a mapping with "
+                f"{', '.join(self.reset_options)}"
+            )
         for name in options:
             if name not in self.reset_options:
                 allowed = ", ".join(self.reset_options)
                 raise OptionError(
-                    f"reset option {name!r} was given, allowed: {allowed}{nearest(name, self.reset_options)}"
+                    f"reset option {shown(name)} was given, allowed: {allowed}"
+                    f"{nearest(name, self.reset_options)}"
                 )
         named = "task_id" in options
         task_id = self._check_task(options["task_id"]) if named else None
@@ -156,7 +165,7 @@ class TaskEnv(LazyGeneratorEnv[str, Any]):
         except TaskGymError as error:
             raise OptionError(f"reset option 'task_id': {error}") from error
         if not known:
-            raise OptionError(f"reset option 'task_id': {task_id!r} was given, allowed: {self._tasks}")
+            raise OptionError(f"reset option 'task_id': {shown(task_id)} was given, allowed: {self._tasks}")
         return int(task_id)
 
     def _start(self, address: tuple[Any, ...]) -> None:

@@ -7,7 +7,7 @@ Each error is built from one string, so that a worker process can hand it to its
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 
@@ -103,6 +103,23 @@ class ImportNameError(TaskGymError, ImportError):
     """A module imported by another name than its own."""
 
 
+_SHOWN = 500
+"""The most characters of a given value that a message shows."""
+
+
+def shown(given: object, write: Callable[[Any], str] = repr) -> str:
+    """Returns a given value as a message shows it: its repr, cut if it is very long.
+
+    >>> shown("x")
+    "'x'"
+    """
+    try:
+        text = write(given)
+    except Exception as error:  # Python writes no integer of more than 4,300 digits
+        return f"{type(given).__name__} ({error})"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
 def nearest(given: object, allowed: Iterable[object]) -> str:
     """Returns the closest allowed spelling as a phrase, or "" if none is close.
 
@@ -110,7 +127,7 @@ def nearest(given: object, allowed: Iterable[object]) -> str:
     "; did you mean 'leduc_poker'?"
     """
     names = {str(name).lower(): str(name) for name in allowed}
-    close = difflib.get_close_matches(str(given).lower(), list(names), n=1, cutoff=0.5)
+    close = difflib.get_close_matches(shown(given, str).lower(), list(names), n=1, cutoff=0.5)
     return f"; did you mean {names[close[0]]!r}?" if close else ""
 
 
@@ -118,7 +135,7 @@ def unknown(what: str, given: Any, allowed: Iterable[object]) -> str:
     """Returns the message for a value outside a short list: the value, the list and the nearest match."""
     choices = list(allowed)
     listed = ", ".join(repr(choice) for choice in choices) if choices else "nothing"
-    return f"{what}: {given!r} was given, allowed: {listed}{nearest(given, choices)}"
+    return f"{what}: {shown(given)} was given, allowed: {listed}{nearest(given, choices)}"
 
 
 def illegal_action(given: str, legal: Sequence[int]) -> str:

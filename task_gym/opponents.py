@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from task_gym.errors import OpponentActionError, OpponentError, check_choice, nearest
+from task_gym.errors import OpponentActionError, OpponentError, check_choice, nearest, shown
 
 OPEN = "open"
 """The name that leaves every seat to the caller; no opponent has it."""
@@ -170,7 +170,8 @@ def find_opponent(text: str) -> Entry:
     if entry is None:
         usages = sorted([*(known.usage for known in _REGISTRY.values()), OPEN])
         raise OpponentError(
-            f"opponent: {text!r} was given, allowed: {', '.join(usages)}{nearest(name, opponent_names())}"
+            f"opponent: {shown(text)} was given, allowed: {', '.join(usages)}"
+            f"{nearest(name, opponent_names())}"
         )
     if colon and not argument:
         raise OpponentError(

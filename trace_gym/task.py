@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from task_gym.errors import ArgumentError
-from trace_gym.programs.builtin.tasks import ids_of
+from trace_gym.programs.builtin.tasks import check_task_id, ids_of
 
 
 class TaskSet:
@@ -44,7 +44,7 @@ class TaskSet:
                 f"level, family: {level!r} and {family!r} were given with source {source!r}, "
                 "allowed: with source 'builtin' only, whose programs have levels and families"
             )
-        self.ids = ids_of(level, family, among=task_ids if task_id is None else [task_id])
+        self.ids = ids_of(level, family, among=task_ids if task_id is None else [check_task_id(task_id)])
         self._kind = ", ".join(
             f"{name} {value}" for name, value in (("level", level), ("family", family)) if value is not None
         )

@@ -17,7 +17,7 @@ from game_gym.protocols import PROTOCOLS, REPLACEMENT
 from game_gym.score import forfeit_returns, outcome, seat_score
 from game_gym.spec import State, Variant
 from game_gym.task import Task
-from task_gym.errors import OpponentActionError, illegal_action
+from task_gym.errors import OpponentActionError, illegal_action, shown
 from task_gym.opponents import OPEN, Opponent, find_opponent, make_opponent, playing_name
 from task_gym.seeding import Stream
 
@@ -168,12 +168,15 @@ class LocalBackend:
             elif bots and player != self._seat:
                 view = views[player]
                 view.asked = None
+                moves = state.move_number()
                 try:
                     action = bots[player].act(view)
                 except Exception:
                     if state.legal_actions():
                         raise
                     return self._stuck()
+                if state.move_number() != moves:
+                    raise self._meddled(player)
                 legal = view.asked or state.legal_actions()
                 move: int | None = action
                 if type(action) is not int or action not in legal:
@@ -192,6 +195,14 @@ class LocalBackend:
                 return self._turn(legal) if legal else self._stuck()
         return self._over()
 
+    def _meddled(self, seat: int) -> OpponentActionError:
+        """Returns the error of an opponent that made moves in the game's own state."""
+        match = self._match
+        return OpponentActionError(
+            f"opponent {match.opponent!r} in {match.variant.spec.name!r}, seat {seat}: it made moves in "
+            "view.state, which is the game itself; allowed: moves in a view.state.clone()"
+        )
+
     def _checked(self, seat: int, action: Any, legal: list[int]) -> int | None:
         """Returns an opponent's action as an int, or what its rule puts in place of an illegal one.
 
@@ -207,7 +218,7 @@ class LocalBackend:
             number = None
         if number in legal:
             return number
-        whole = f"{action!r:.80}, which is not a whole number," if number is None else number
+        whole = f"{action!r:.80}, which is not a whole number," if number is None else shown(number)
         return self._replacement(seat, f"action {whole} was given", legal)
 
     def _replacement(self, seat: int, given: str, legal: list[int]) -> int | None:
@@ -279,7 +290,10 @@ class LocalBackend:
             if seat == self._seat:
                 joint.append(action)
             elif legal := state.legal_actions(seat):
-                move = self._checked(seat, bot.act(self._match.views[seat]), legal)
+                moves, chosen = state.move_number(), bot.act(self._match.views[seat])
+                if state.move_number() != moves:
+                    raise self._meddled(seat)
+                move = self._checked(seat, chosen, legal)
                 if move is None:
                     return self._given_up(seat)
                 joint.append(move)

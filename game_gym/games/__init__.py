@@ -30,7 +30,7 @@ from game_gym.games import (
 )
 from game_gym.games.generic import generic_spec
 from game_gym.spec import GameSpec
-from task_gym.errors import GameError, nearest
+from task_gym.errors import GameError, nearest, shown
 
 TABLE: tuple[str, ...] = (
     "goofspiel",
@@ -134,10 +134,10 @@ def find_game(name: str) -> GameSpec:
     import pyspiel
 
     names = pyspiel.registered_names()
-    if name in names:
+    if isinstance(name, str) and name in names:
         return generic_spec(name)
     listed = ", ".join(repr(known) for known in DECLARED)
     raise GameError(
-        f"game: {name!r} was given, allowed: OpenSpiel's {len(names)} games, of which these are declared: "
-        f"{listed}{nearest(name, names)}"
+        f"game: {shown(name)} was given, allowed: OpenSpiel's {len(names)} games, of which these are "
+        f"declared: {listed}{nearest(name, names)}"
     )

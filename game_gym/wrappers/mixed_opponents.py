@@ -40,13 +40,13 @@ class MixedOpponents(MaskedWrapper):
     """
 
     def __init__(self, env: gym.Env[Any, Any], weights: Mapping[str, float]) -> None:
+        self.weights = check_weights("opponents", weights)
         RecordConstructorArgs.__init__(self, weights=dict(weights))
         super().__init__(env)
         if (inner := sampled(env)) is not None:
             raise ArgumentError(
                 f"MixedOpponents: {inner.class_name()} was given inside; allowed: MixedOpponents inside it"
             )
-        self.weights = check_weights("opponents", weights)
         game = game_env(self)
         for name in self.weights:
             check_opponent(name, game._tasks)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from game_gym.prompts import with_choices, without_choices
 from game_gym.wrappers.base import LayoutWrapper
 from task_gym.checks import read_action
-from task_gym.errors import ArgumentError, IllegalActionError, illegal_action
+from task_gym.errors import ArgumentError, IllegalActionError, illegal_action, shown
 from task_gym.wrappers.base import Info
 
 _KEY = 0x1ABE15
@@ -88,7 +88,7 @@ class ShuffledActions(LayoutWrapper):
         """Makes the move that has this label."""
         label = read_action(action)
         own = int(self._ids[label]) if 0 <= label < self._size else label
-        given, legal = f"action: {label} was given", self._legal
+        given, legal = f"action: {shown(label)} was given", self._legal
         try:
             result = super().step(own)
         except IllegalActionError:

@@ -22,7 +22,7 @@ from task_gym.samplers.base import (
     pick,
     succeeded,
 )
-from task_gym.samplers.stages import Stage, ranges_of, read_stage
+from task_gym.samplers.stages import Stage, ranges_of, read_stages
 
 
 class Groups(LocalSampler):
@@ -48,9 +48,7 @@ class Groups(LocalSampler):
         success_scores: Mapping[str | int, float] | None = None,
     ) -> None:
         super().__init__(seed)
-        self._groups = [read_stage(group) for group in groups]
-        if not self._groups:
-            raise ArgumentError("groups: none was given, allowed: at least one")
+        self._groups = read_stages("groups", groups)
         for group in self._groups:
             if group.threshold is not None or group.min_episodes is not None:
                 raise ArgumentError(

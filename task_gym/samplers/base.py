@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from task_gym.checks import check_whole
-from task_gym.errors import ArgumentError, SamplerError
+from task_gym.checks import check_least, check_whole
+from task_gym.errors import ArgumentError, SamplerError, shown
 from task_gym.seeding import SEED_LIMIT
 
 State = dict[str, Any]
@@ -216,6 +216,10 @@ class LocalSampler:
 
 def check_success_scores(given: Mapping[str | int, float] | None) -> dict[str | int, float]:
     """Returns the success scores by game or task id, or raises ArgumentError unless all are in [0, 1)."""
+    if given is not None and not isinstance(given, Mapping):
+        raise ArgumentError(
+            f"success_scores: {shown(given)} was given, allowed: a mapping of games or task ids to scores"
+        )
     scores = dict(given or {})
     for name, score in scores.items():
         check_share(f"success_scores: {name!r}", score)
@@ -244,9 +248,7 @@ def check_share(what: str, given: Any) -> float:
 
 def check_count(what: str, given: Any) -> int:
     """Returns a whole number of at least 1 as an int, or raises ArgumentError."""
-    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 1:
-        raise ArgumentError(f"{what}: {given!r} was given, allowed: whole numbers of at least 1")
-    return int(given)
+    return check_least(what, given, 1)
 
 
 def pick(weights: Sequence[float] | NDArray[np.float64], uniform: float) -> int:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from task_gym.errors import ArgumentError, SamplerError, check_choice, unknown
+from task_gym.errors import ArgumentError, SamplerError, check_choice, shown, unknown
 from task_gym.ids import TASK_LIMIT, IdRanges
 from task_gym.samplers.base import (
     LocalSampler,
@@ -63,7 +63,7 @@ class Stage:
         """The task ids to draw from; None for the environment's own.
 
         Raises:
-            ArgumentError: both kinds of ids are given.
+            ArgumentError: both kinds of ids are given, or one of them is no sequence.
             TaskIdError: they are no task ids.
         """
         if self.task_id_range is not None and self.task_ids is not None:
@@ -72,6 +72,14 @@ class Stage:
             )
         if isinstance(self.task_ids, IdRanges):
             return self.task_ids
+        for name, given, allowed in (
+            ("task_id_range", self.task_id_range, "(first, last)"),
+            ("task_ids", self.task_ids, "a list of ids and (first, last) ranges"),
+        ):
+            if given is not None and (isinstance(given, (str, bytes)) or not isinstance(given, Sequence)):
+                raise ArgumentError(
+                    f"stage {self.name!r}: {name}: {shown(given)} was given, allowed: {allowed}"
+                )
         if self.task_id_range is not None:
             return IdRanges([tuple(self.task_id_range)], TASK_LIMIT)
         return None if self.task_ids is None else IdRanges(list(self.task_ids), TASK_LIMIT)
@@ -121,9 +129,7 @@ class Stages(LocalSampler):
         self._confident = promote == "confidence"
         self._earlier = check_share("earlier_share", earlier_share)
         self._scores = check_success_scores(success_scores)
-        self._stages = [read_stage(stage) for stage in stages]
-        if not self._stages:
-            raise ArgumentError("stages: none was given, allowed: at least one")
+        self._stages = read_stages("stages", stages)
         self._ids = [stage.ids for stage in self._stages]
         self._least = [
             self._window if stage.min_episodes is None else check_count("min_episodes", stage.min_episodes)
@@ -270,6 +276,22 @@ class Stages(LocalSampler):
 def ranges_of(ids: Sequence[IdRanges | None]) -> list[tuple[int, int]]:
     """Returns the distinct ranges of several sets of ids, in order; None has no ranges."""
     return list(dict.fromkeys(pair for own in ids if own is not None for pair in own.ranges))
+
+
+def read_stages(what: str, given: Iterable[Stage | Mapping[str, Any]]) -> list[Stage]:
+    """Returns the stages of a list, each as ``read_stage`` does.
+
+    Raises:
+        ArgumentError: this is no list, or there are none.
+    """
+    if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
+        raise ArgumentError(
+            f"{what}: {shown(given)} was given, allowed: a list of Stage, or of mappings with its attributes"
+        )
+    found = [read_stage(stage) for stage in given]
+    if not found:
+        raise ArgumentError(f"{what}: none was given, allowed: at least one")
+    return found
 
 
 def read_stage(given: Stage | Mapping[str, Any]) -> Stage:

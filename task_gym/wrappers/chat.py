@@ -12,7 +12,8 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.utils import RecordConstructorArgs
 
-from task_gym.errors import ArgumentError, TaskGymError, TokenError
+from task_gym.checks import is_whole
+from task_gym.errors import ArgumentError, TaskGymError, TokenError, shown
 from task_gym.spaces import UnicodeText
 from task_gym.wrappers.base import Info, TurnWrapper, check_text
 
@@ -64,9 +65,9 @@ class ChatObservation(TurnWrapper):
             an episode goes to the caller as it is.
 
     Raises:
-        ArgumentError: a number is below what is allowed, one of ``budget`` and ``count`` is given without the
-            other, the observations are no texts, or ``count`` fails on a short conversation, returns no whole
-            number from 0, or does not count more for a longer message.
+        ArgumentError: a number is below what is allowed, the system message is no text, one of ``budget`` and
+            ``count`` is given without the other, the observations are no texts, or ``count`` fails on a short
+            conversation, returns no whole number from 0, or does not count more for a longer message.
         TokenError: the system message and this turn alone have more tokens than the budget.
     """
 
@@ -85,8 +86,10 @@ class ChatObservation(TurnWrapper):
         super().__init__(env)
         check_text(self)
         for name, value, least in (("turns", turns, 0), ("budget", budget, 1)):
-            if value is not None and value < least:
-                raise ArgumentError(f"{name}: {value!r} was given, allowed: None, {least} or more")
+            if value is not None and (not is_whole(value) or value < least):
+                raise ArgumentError(f"{name}: {shown(value)} was given, allowed: None, {least} or more")
+        if system is not None and not isinstance(system, str):
+            raise ArgumentError(f"system: {shown(system)} was given, allowed: None or a text")
         if (budget is None) != (count is None):
             given, missing = ("budget", "count") if count is None else ("count", "budget")
             raise ArgumentError(f"{given}: it was given without {missing}, allowed: both or neither")

@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 from gymnasium.utils import RecordConstructorArgs
 
-from task_gym.errors import ArgumentError, SamplerError
+from task_gym.checks import check_whole
+from task_gym.errors import ArgumentError, SamplerError, SeedError, shown
 from task_gym.samplers.base import Outcome, Sampler, Start
+from task_gym.seeding import SEED_LIMIT
 from task_gym.wrappers.base import Info, MaskedWrapper
 
 REPLAY = "replay"
@@ -41,7 +43,7 @@ class SampledWrapper(MaskedWrapper):
         sampler: The sampler.
 
     Raises:
-        ArgumentError: the environment does not take a task id as a reset option.
+        ArgumentError: the environment does not take a task id as a reset option, or this is no sampler.
     """
 
     key = ""
@@ -55,6 +57,10 @@ class SampledWrapper(MaskedWrapper):
             raise ArgumentError(
                 f"{self.class_name()}: {env.unwrapped} was given, which takes no task id at reset; allowed: "
                 "a task environment"
+            )
+        if isinstance(sampler, type) or not hasattr(sampler, "draw") or not hasattr(sampler, "record"):
+            raise ArgumentError(
+                f"sampler: {shown(sampler)} was given, allowed: a sampler, as those of task_gym.samplers"
             )
         self.sampler = sampler
         self._start: Start | None = None
@@ -92,7 +98,13 @@ class SampledWrapper(MaskedWrapper):
         return {}
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
-        """Begins an episode from a start of the sampler, or from the caller's."""
+        """Begins an episode from a start of the sampler, or from the caller's.
+
+        Raises:
+            SeedError: this is no seed. The draws go on as before.
+        """
+        if seed is not None:  # checked here, because it begins the address of the draws to come
+            seed = check_whole("seed", seed, SEED_LIMIT, SeedError)
         self._start = None  # stays so if the reset fails
         choice, inner = self.choose(seed, options, self._outside), self._inner()
         if inner is not None:

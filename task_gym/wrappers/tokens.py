@@ -10,10 +10,16 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
-from task_gym.errors import ArgumentError, TokenError
+from task_gym.checks import is_whole
+from task_gym.errors import ArgumentError, TokenError, shown
 from task_gym.wrappers.base import Info, TurnWrapper, check_text
 
 Tokens = NDArray[np.int32]
+
+_ENCODES = (
+    "allowed: a function from a text to a list of token ids; for example "
+    "lambda text: tokenizer(text)['input_ids']"
+)
 
 
 class TokenObservation(TurnWrapper):
@@ -30,8 +36,9 @@ class TokenObservation(TurnWrapper):
         pad_id: Fills the rest. Any id that the encoder never produces for a text, in -1 … vocab_size.
 
     Raises:
-        ArgumentError: the length or the vocabulary is below 1, the padding id is outside -1 … vocab_size, or
-            the observations are no texts.
+        ArgumentError: the length or the vocabulary is below 1, the padding id is outside -1 … vocab_size,
+            ``encode`` is no function, or the observations are no texts. From ``reset`` and ``step``:
+            ``encode`` returned no list of whole numbers.
         TokenError: a text has more than ``length`` tokens, or an id is out of range or is padding.
     """
 
@@ -54,12 +61,14 @@ class TokenObservation(TurnWrapper):
         )
         super().__init__(env)
         check_text(self)
+        if not callable(encode):
+            raise ArgumentError(f"encode: {shown(encode)} was given, {_ENCODES}")
         for name, value in (("length", length), ("vocab_size", vocab_size)):
-            if value < 1:
-                raise ArgumentError(f"{name}: {value!r} was given, allowed: 1 or more")
-        if not -1 <= pad_id <= vocab_size:
+            if not is_whole(value) or not 1 <= value < 2**31:
+                raise ArgumentError(f"{name}: {shown(value)} was given, allowed: 1 or more, below 2**31")
+        if not is_whole(pad_id) or not -1 <= pad_id <= vocab_size:
             raise ArgumentError(
-                f"pad_id: {pad_id!r} was given, allowed: -1 … {vocab_size} (the vocabulary's size)"
+                f"pad_id: {shown(pad_id)} was given, allowed: -1 … {vocab_size} (the vocabulary's size)"
             )
         self._encode, self._length, self._vocab_size, self._pad_id = encode, length, vocab_size, pad_id
         self.observation_space = gym.spaces.Box(
@@ -72,7 +81,17 @@ class TokenObservation(TurnWrapper):
 
     def tokens(self, text: str) -> Tokens:
         """Returns the token ids of a text, shape (length,)."""
-        ids = np.asarray(self._encode(text), dtype=np.int64)
+        encoded: Any = self._encode(text)
+        try:
+            ids = np.asarray(encoded)
+        except Exception:  # what is given decides which
+            ids = np.empty((), dtype=np.object_)
+        # Shape (1, n) is what tokenizers return for a list of one text. An empty list has a float type.
+        if ids.ndim == 0 or ids.shape[-1] != ids.size or (ids.size and ids.dtype.kind not in "iu"):
+            raise ArgumentError(
+                f"encode: it returned {shown(encoded)} ({type(encoded).__name__}), {_ENCODES}"
+            )
+        ids = ids.reshape(-1).astype(np.int64)
         if ids.size > self._length:
             raise TokenError(
                 f"observation of {ids.size} tokens was given, allowed: length={self._length}; it begins "

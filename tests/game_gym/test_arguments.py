@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import pytest
 
 import game_gym  # noqa: F401  (registers the environments)
@@ -55,7 +56,15 @@ from tests.game_gym.play import LEDUC, make
         ({"backend": "affinetes", "mode": "docker", "cpu_limit": 0}, ArgumentError, "cpu_limit: 0 was given"),
         ({"backend": "affinetes", "mode": "docker", "host": "box"}, ArgumentError, "host: 'box' was given"),
         ({"backend": "affinetes", "mode": "docker", "env_vars": {"A": 1}}, ArgumentError, "names to texts"),
-        ({"bakend": "local"}, ArgumentError, "argument: 'bakend' was given"),
+        ({"bakend": "local"}, ArgumentError, "'bakend' was given, allowed: .*did you mean 'backend'"),
+        ({"gmae": "hex"}, ArgumentError, "'gmae' was given, allowed: .*'game', .*did you mean 'game'"),
+        ({"bas_url": "http://x"}, ArgumentError, "did you mean 'base_url'"),
+        (
+            {"task_id": None, "game": "hex", "params": [("board_size", 5)]},
+            ArgumentError,
+            "a mapping of names",
+        ),
+        ({"task_id": None, "game": "hex", "params": []}, ArgumentError, r"params: \[\] was given"),
         ({"backend": "affinetes", "mode": "urls"}, ArgumentError, "did you mean 'url'"),
         (
             {"backend": "affinetes", "base_url": "http://x", "timeout": 0},
@@ -122,9 +131,11 @@ def test_seeds(seed: object) -> None:
         ({"opponent": "fist"}, "reset option 'opponent': .*did you mean 'first'"),
         ({"opponent": "mcts:x"}, "reset option 'opponent': .*mcts:SIMS"),
         ({"opponent": None}, "None was given"),
+        ([("task_id", LEDUC)], "allowed: None or a mapping with task_id, opponent"),
+        (0, "reset options: 0 was given"),
     ],
 )
-def test_options(options: dict[str, Any], message: str) -> None:
+def test_options(options: Any, message: str) -> None:
     env = make(task_ids=[(LEDUC, LEDUC + 9), LEDUC + 50])
     with pytest.raises(OptionError, match=message):
         env.reset(options=options)
@@ -151,6 +162,21 @@ def test_steps_outside_an_episode() -> None:
     env.step(9)
     with pytest.raises(EpisodeError, match="after reset and before the end"):
         env.step(0)
+
+
+def test_numpys_whole_numbers_are_whole_numbers() -> None:
+    env = make(game="hex", params={"board_size": np.int64(5)}, max_turns=np.int64(2))
+    env.reset(seed=np.uint32(1))
+    *_, info = env.step(np.array(3))
+    assert info["turn"] == 1
+    assert env.step(np.int16(info["legal_actions"][0]))[-1]["result"] == "cut"
+
+
+def test_an_action_of_any_size_is_illegal() -> None:
+    env = make(game="kuhn_poker")
+    env.reset(seed=0)
+    *_, info = env.step(10**5000)
+    assert info["error"]["message"].endswith("was given, legal: 0, 1")
 
 
 @pytest.mark.parametrize("action", ["0", 0.0, None, [0]])

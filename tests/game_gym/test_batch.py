@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+import threading
+import time
 from typing import Any
 
 import gymnasium as gym
@@ -12,6 +16,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from game_gym.games import TABLE
 from game_gym.task import CONFIGS, encode
 from game_gym.vector import GameSpielVectorEnv
+from task_gym import opponents
 from task_gym.errors import ArgumentError
 
 LEDUC = {"game": "leduc_poker", "rules": False}
@@ -140,6 +145,48 @@ def test_an_opponents_error_comes_out_of_a_thread() -> None:
         batch.step([7, 7])
 
 
+def test_after_an_error_no_game_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that still moved its game would mix with the moves of the next reset."""
+    monkeypatch.setattr(opponents, "_REGISTRY", dict(opponents._REGISTRY))
+    failed, ended = threading.Event(), []
+
+    class Patient:
+        """Seat 1: fails in the game of seed 0, and thinks for long in that of seed 2."""
+
+        def __init__(self, seating: Any) -> None: ...
+
+        def restart(self, seed: int) -> None:
+            self.seed = seed
+
+        def act(self, view: Any) -> int:
+            if self.seed == 0:
+                failed.set()
+                raise RuntimeError("gone")
+            failed.wait(30)
+            time.sleep(0.2)
+            ended.append(self.seed)
+            return int(view.legal_actions()[0])
+
+    opponents.register_opponent("patient", Patient)
+    batch = made(2, game="tic_tac_toe", opponent="patient", threads=2)
+    batch.reset(seed=[0, 2])
+    with pytest.raises(RuntimeError, match="gone"):
+        batch.step(np.array([4, 4]))
+    assert ended == [2]
+
+
+@pytest.mark.parametrize("clone", [copy.deepcopy, lambda batch: pickle.loads(pickle.dumps(batch))])
+def test_a_copy_in_mid_game_has_threads_of_its_own(clone: Any) -> None:
+    batch = made(2, game="tic_tac_toe", opponent="mcts:10", threads=2)
+    batch.reset(seed=3)
+    batch.step(np.array([4, 4]))
+    twin = clone(batch)
+    expected, found = (each.step(each.action_masks().argmax(axis=1)) for each in (batch, twin))
+    assert found[0] == expected[0]
+    for each in (batch, twin):
+        each.close()
+
+
 def test_gymnasiums_vector_wrappers_fit() -> None:
     batch = gym.wrappers.vector.RecordEpisodeStatistics(made(**LEDUC))
     _, infos = batch.reset(seed=0)
@@ -164,6 +211,17 @@ def test_arguments() -> None:
     with pytest.raises(ArgumentError, match=r"seed: 3 seeds were given, allowed: 2"):
         batch.reset(seed=[1, 2, 3])
     batch.reset(seed=0)
+    for seed in (True, 1.5):
+        with pytest.raises(ArgumentError, match=r"seed: .* allowed: None, a whole number or one per game"):
+            batch.reset(seed=seed)
+    assert batch.reset(seed=np.int64(4))[1]["seed"].tolist() == [4, 5]
+    for actions in (np.ones((2, 1), int), np.ones(2), [1, None]):  # a column is no row of illegal actions
+        with pytest.raises(ArgumentError, match=r"action: .* was given, allowed: a whole number"):
+            batch.step(actions)
+        assert [game.facts[-1] for game in batch.games] == [0, 0]  # no game has moved
+    for actions in (1, None):
+        with pytest.raises(ArgumentError, match=r"actions: .* was given, allowed: one per game"):
+            batch.step(actions)
     with pytest.raises(ArgumentError, match=r"actions: 1 were given, allowed: 2"):
         batch.step([1])
     assert batch.spec.id == "GameSpiel-v0" and encode("hex", 0) == 600_000_000

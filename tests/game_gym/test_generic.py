@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import random
+import threading
 from typing import Any
 
 import pyspiel
@@ -12,7 +14,7 @@ from gymnasium.utils.env_checker import check_env
 
 from game_gym.games import DECLARED, find_game
 from game_gym.games.generic import describe
-from game_gym.spec import load_variant
+from game_gym.spec import _no_stderr, load_variant
 from game_gym.task import TaskSet
 from task_gym.errors import EpisodeError, GameError
 from tests.game_gym.play import make
@@ -176,3 +178,21 @@ def test_euchre_is_over_before_the_first_turn_where_the_partner_goes_alone() -> 
             seen += 1
             assert not info["legal_actions"] and info["returns"] == env.state.returns()
     assert 0 < seen < 100
+
+
+def test_two_threads_that_load_games_leave_standard_error_as_it_was() -> None:
+    """A second thread would keep the null device as standard error, and put it back last."""
+    entered, leave = threading.Event(), threading.Event()
+
+    def load() -> None:
+        with _no_stderr():
+            entered.set()
+            leave.wait(30)
+
+    before, second = os.fstat(2), threading.Thread(target=load)
+    with _no_stderr():
+        second.start()
+        assert not entered.wait(0.2)
+    leave.set()
+    second.join()
+    assert os.path.samestat(os.fstat(2), before)

@@ -100,6 +100,7 @@ def test_samplers_inside_are_refused(inner: Any) -> None:
 @pytest.mark.parametrize(
     ("weights", "error", "message"),
     [
+        (None, ArgumentError, r"opponents: None was given, allowed: a mapping of names to weights"),
         ({}, ArgumentError, r"opponents: \{\} was given, allowed: a mapping of names to weights"),
         ({"random": 0}, ArgumentError, r"opponents: 'random': 0 was given, allowed: numbers above 0"),
         ({"random": math.nan}, ArgumentError, r"'random': nan was given"),

@@ -155,6 +155,27 @@ def test_the_list_that_an_opponent_gets_is_its_own() -> None:
             env.step(0)
 
 
+@pytest.mark.parametrize("game", ["tic_tac_toe", "goofspiel"])
+def test_the_game_is_not_the_opponents_to_move(game: str) -> None:
+    """A search that forgets to clone the state would move for the caller too."""
+
+    class Forgetful(Fixed):
+        def act(self, view: Any) -> Any:
+            child = view.state
+            if child.is_simultaneous_node():
+                child.apply_actions([child.legal_actions(seat)[0] for seat in (0, 1)])
+            else:
+                child.apply_action(child.legal_actions()[0])
+            return 1
+
+    env = make(game=game, opponent=answering(None, kind=Forgetful))
+    env.reset(seed=0)
+    with pytest.raises(OpponentActionError, match=r"seat 1: it made moves in view\.state.*clone"):
+        env.step(0)
+    with pytest.raises(EpisodeError):
+        env.step(0)
+
+
 def test_what_was_legal_a_turn_ago_is_not_legal_now() -> None:
     class Asker(Fixed):
         """Asks on its first turn only, and plays the same action ever after."""

@@ -12,7 +12,7 @@ import pytest
 
 from game_gym.games import TABLE
 from game_gym.task import encode
-from task_gym.errors import ArgumentError, OpponentError, OptionError
+from task_gym.errors import ArgumentError, EpisodeError, OpponentError, OptionError
 from task_gym.samplers import Failures, Outcome, Stages
 
 pytest.importorskip("pettingzoo", reason="PettingZoo is not installed")
@@ -178,6 +178,18 @@ def test_render() -> None:
 def test_arguments_and_options() -> None:
     with pytest.raises(ArgumentError, match=r"observation: 'txet' was given.*did you mean 'text'"):
         games.env(game="hex", observation="txet")
+    with pytest.raises(ArgumentError, match=r"opponent: 'random' was given, allowed: 'open'"):
+        games.env(game="hex", opponent="random")
+    with pytest.raises(ArgumentError, match=r"backend: 'affinetes' was given, allowed: 'local'"):
+        games.env(game="hex", backend="affinetes", base_url="http://127.0.0.1:1")
+    together = games.parallel_env(game="hex")
+    with pytest.raises(EpisodeError, match="after reset"):
+        together.step({})
+    together.reset(seed=0)
+    for waiting in (None, 1.5, "x"):
+        with pytest.raises(ArgumentError, match="allowed: a whole number"):
+            together.step({"player_0": 0, "player_1": waiting})
+    assert together.game.env.state.history() == []
     with pytest.raises(OptionError, match=r"reset option 'task' was given"):
         games.env(game="hex").reset(options={"task": 1})
     mixed = games.env(task_ids=[encode("hearts", 0), encode("leduc_poker", 0)])

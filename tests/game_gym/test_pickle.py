@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
+from game_gym.env import GameSpielEnv
 from task_gym import opponents
 from task_gym.errors import PickleError
 from task_gym.opponents import register_opponent
@@ -52,6 +53,15 @@ def test_before_the_first_reset_and_through_wrappers() -> None:
     env.action_space.seed(4)
     twin = pickle.loads(pickle.dumps(env))
     assert [twin.action_space.sample() for _ in range(9)] == [env.action_space.sample() for _ in range(9)]
+
+
+def test_a_copy_is_made_of_what_was_given_and_not_of_what_became_of_it() -> None:
+    """A sweep may change one mapping from environment to environment."""
+    params = {"players": 2}
+    env = GameSpielEnv(game="kuhn_poker", params=params)
+    params["players"] = 3
+    env.reset(seed=3)
+    assert copy.deepcopy(env).seats == 2
 
 
 def test_text_environments_too() -> None:

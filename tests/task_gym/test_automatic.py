@@ -141,6 +141,7 @@ def test_behind_the_wrappers(kind: Any) -> None:
     ("kind", "arguments", "message"),
     [
         (Uniform, {"groups": []}, r"groups: none was given"),
+        (Uniform, {"groups": None}, r"groups: None was given, allowed: a list"),
         (Uniform, {"groups": [Stage("a", threshold=0.5)]}, r"group 'a': threshold or min_episodes was given"),
         (LearningProgress, {"fast": 0.1, "slow": 0.2}, r"0.1, 0.2 were given, allowed: 0 < slow < fast < 1"),
         (LearningProgress, {"explore": -1}, r"explore: -1 was given"),

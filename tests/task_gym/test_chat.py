@@ -187,6 +187,9 @@ def test_observations_are_in_the_space_and_stay_as_they_were() -> None:
     [
         ({"turns": -1}, "turns: -1 was given, allowed: None, 0 or more"),
         ({"budget": 0, "count": words}, "budget: 0 was given, allowed: None, 1 or more"),
+        ({"turns": "4"}, "turns: '4' was given"),
+        ({"turns": 1.5}, "turns: 1.5 was given"),
+        ({"system": 5}, "system: 5 was given, allowed: None or a text"),
         ({"budget": 5}, "budget: it was given without count, allowed: both or neither"),
         ({"count": words}, "count: it was given without budget"),
     ],

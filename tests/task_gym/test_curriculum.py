@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import pytest
 
-from task_gym.errors import ArgumentError
-from task_gym.samplers import Stages
-from task_gym.wrappers import Curriculum
+from task_gym.errors import ArgumentError, SeedError
+from task_gym.samplers import Failures, Stages
+from task_gym.wrappers import Curriculum, FailureReplay
 from tests.task_gym.scripts import Script, turn
 from tests.task_gym.tasks import Tenths, play
 
@@ -31,6 +33,28 @@ def test_the_samplers_starts_are_played() -> None:
     twin = Stages(TWO, progression_window=4)
     drawn = [twin.draw() for _ in range(3)]
     assert inner.resets == [(start.task_id, start.opponent, start.seed) for start in drawn]
+
+
+@pytest.mark.parametrize("kind", [Curriculum, FailureReplay])
+def test_what_is_no_seed_changes_nothing(kind: Any) -> None:
+    """Kept, a wrong seed would begin the address of every later draw."""
+    samplers = {Curriculum: lambda: Stages(TWO), FailureReplay: Failures}
+    env, twin = (kind(Tenths(), samplers[kind]()) for _ in range(2))
+    for each in (env, twin):
+        each.reset(seed=np.int64(3))
+    for wrong in (-1, "x", 1.5, 2**32):
+        with pytest.raises(SeedError, match="allowed: whole numbers"):
+            env.reset(seed=wrong)
+    for each in (env, twin):
+        each.reset()
+    assert env.unwrapped.resets == twin.unwrapped.resets
+    assert json.loads(json.dumps(env.state_dict()))["seed"] == 3  # plain data, whatever the seed's type
+
+
+def test_a_sampler_is_asked_for() -> None:
+    for given in (None, "uniform", Stages):
+        with pytest.raises(ArgumentError, match=r"sampler: .* was given, allowed: a sampler"):
+            Curriculum(Tenths(), given)  # type: ignore[arg-type]
 
 
 def test_outcomes_promote_and_the_info_says_so() -> None:

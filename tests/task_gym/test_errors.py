@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from task_gym import errors
-from task_gym.errors import ArgumentError, GameError, TaskGymError, check_choice, nearest, unknown
+from task_gym.errors import ArgumentError, GameError, TaskGymError, check_choice, nearest, shown, unknown
 
 NAMED = [error for _, error in inspect.getmembers(errors, inspect.isclass) if issubclass(error, TaskGymError)]
 
@@ -33,6 +33,14 @@ def test_nearest(given: str, phrase: str) -> None:
 def test_unknown_names_all_three() -> None:
     message = unknown("seeding", "openev", ["openenv", "evaluate"])
     assert message == "seeding: 'openev' was given, allowed: 'openenv', 'evaluate'; did you mean 'openenv'?"
+
+
+def test_messages_show_any_value() -> None:
+    """Python writes no integer of more than 4,300 digits, and a reply may have a megabyte."""
+    assert shown("x" * 600) == f"'{'x' * 499}…"  # 500 characters, the quotation mark counted
+    for given in (10**5000, "x" * 10**6):
+        message = unknown("rules", given, [True, False])
+        assert message.startswith("rules: ") and "allowed: True, False" in message and len(message) < 600
 
 
 def test_choices_are_compared_by_type_too() -> None:

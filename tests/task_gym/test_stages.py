@@ -282,6 +282,11 @@ def test_the_state_of_another_sampler_is_refused(change: dict[str, Any], message
     [
         ({"stages": []}, r"stages: none was given"),
         ({"stages": ["easy"]}, r"stages: 'easy' was given, allowed: Stage"),
+        ({"stages": None}, r"stages: None was given, allowed: a list of Stage"),
+        ({"stages": {"name": "a"}}, r"stages: {'name': 'a'} was given, allowed: a list of Stage"),
+        ({"stages": [Stage("a", task_id_range=5)]}, r"task_id_range: 5 was given, allowed: \(first, last\)"),
+        ({"stages": [Stage("a", task_ids="12")]}, r"stage 'a': task_ids: '12' was given, allowed: a list"),
+        ({"success_scores": 0.5}, r"success_scores: 0.5 was given, allowed: a mapping"),
         ({"stages": [{"name": "a", "treshold": 1}]}, r"stage: 'treshold' was given.*'threshold'\?"),
         ({"stages": [{"opponent": "random"}]}, r"allowed: a stage with a name"),
         ({"stages": [Stage("a", [0, 1], [2])]}, r"stage 'a': task_id_range and task_ids were given"),

@@ -77,11 +77,24 @@ def test_ids_out_of_range_or_equal_to_padding_are_refused(start: str, given: int
         ({"vocab_size": 0, "pad_id": 0}, "vocab_size: 0 was given"),
         ({"pad_id": -2}, "pad_id: -2 was given, allowed: -1 … 26"),
         ({"pad_id": 27}, "pad_id: 27 was given"),
+        ({"pad_id": None}, "pad_id: None was given"),
+        ({"length": "4"}, "length: '4' was given"),
+        ({"encode": "gpt2"}, "encode: 'gpt2' was given, allowed: a function from a text"),
     ],
 )
-def test_bad_arguments_are_named(change: dict[str, int], message: str) -> None:
+def test_bad_arguments_are_named(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
-        TokenObservation(Letters(), encode, **{"length": 4, "vocab_size": 26, "pad_id": 26, **change})
+        TokenObservation(
+            Letters(), **{"encode": encode, "length": 4, "vocab_size": 26, "pad_id": 26, **change}
+        )
+
+
+@pytest.mark.parametrize("returned", [{"input_ids": [1]}, None, 3, [1.5], ["1"], [[1], [2]], [[1], [2, 3]]])
+def test_what_is_no_list_of_ids_is_named(returned: Any) -> None:
+    """A tokenizer itself returns a mapping; numbers with fractions would be cut."""
+    env = TokenObservation(Letters(), lambda text: returned, length=4, vocab_size=26, pad_id=26)
+    with pytest.raises(ArgumentError, match=r"encode: it returned .*, allowed: .*\['input_ids'\]"):
+        env.reset()
 
 
 def test_what_is_no_text_is_refused() -> None:

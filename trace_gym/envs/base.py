@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from task_gym.checks import check_backend
+from task_gym.checks import check_backend, check_names
 from task_gym.contract import SUCCESS, ending_info, result_of
 from task_gym.env import TaskEnv
 from task_gym.errors import ArgumentError, check_choice
 from task_gym.remote import connect, read_settings
-from task_gym.remote.settings import refuse_settings
+from task_gym.remote.settings import DEFAULTS, refuse_settings
 from task_gym.spaces import UnicodeText
 from trace_gym.backends import AffinetesBackend, Backend, Trace, make_backend
 from trace_gym.envs.prompts import render_end
@@ -56,6 +56,7 @@ class TraceEnv(TaskEnv):
             "injector": injector, "scoring": scoring, "backend": backend, "render_mode": render_mode,
             **server,
         }  # fmt: skip
+        check_names(type(self), server, DEFAULTS)
         check_choice("injector", injector, STYLES)
         check_choice("scoring", scoring, SCORINGS)
         check_backend(backend)

@@ -86,7 +86,8 @@ class Sandbox:
         self.level = choose(**self._asked)
         """The level in force."""
         self._workers: dict[int, Worker] = {}
-        self._lock = threading.Lock()
+        # Reentrant, because a signal's handler may close what its thread is running in.
+        self._lock = threading.RLock()
         _sandboxes.add(self)
 
     def run(self, program: str, stdin: str = "", *, hash_seed: int | None = None) -> Result:
@@ -190,9 +191,10 @@ class Sandbox:
         return Execution(worker, job.program, job.stdin, self.limits)
 
     def close(self) -> None:
-        """Ends the workers. The next run starts new ones."""
-        while self._workers:
-            self._workers.popitem()[1].close()
+        """Ends the workers, after the run of another thread. The next run starts new ones."""
+        with self._lock:
+            while self._workers:
+                self._workers.popitem()[1].close()
 
     def __enter__(self) -> Sandbox:
         return self
@@ -211,7 +213,7 @@ class Sandbox:
 
     def _forget(self) -> None:
         """Drops the workers in a forked process: they are the parent's."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self.close()
 
 

@@ -25,6 +25,8 @@ from tests.trace_gym.play import IDS
         ({"task_id": -1}, TaskIdError, "task id: -1 was given, allowed: whole numbers 0 … 99999999999"),
         ({"task_id": 10**11}, TaskIdError, "task id: 100000000000 was given"),
         ({"task_id": True}, TaskIdError, "task id: True was given"),
+        ({"task_id": (1, 5)}, TaskIdError, r"task id: \(1, 5\) was given"),
+        ({"levle": 3}, ArgumentError, "'levle' was given, allowed: .*did you mean 'level'"),
         ({"task_id": 1, "task_ids": [1]}, ArgumentError, "task_id and task_ids were given"),
         ({"task_ids": 5}, TaskIdError, "task_ids: 5 was given"),
         ({"task_ids": []}, TaskIdError, "task_ids: .* was given"),

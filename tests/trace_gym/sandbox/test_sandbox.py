@@ -63,6 +63,8 @@ HONEST = {
     "at exit": "import atexit\nfor word in ('first', 'last'): atexit.register(print, word)\nprint('end')",
     "at exit, exception": "import atexit\natexit.register(lambda: 1 / 0)\nprint('end')",
     "closing": "import sys; print(1); sys.stdout.close()",
+    "no output any more": "import sys; print(1); sys.stdout = None; print(2)",
+    "byte order mark": "\ufeffprint(1)",
     "closing the file": "import os; print(1, flush=True); os.close(1); print(2)",
     "destructor": "class A:\n    def __del__(self): print('gone')\na = A()\nprint('end')",
     "destructors in order": """

@@ -197,14 +197,13 @@ def test_the_working_directory_is_empty_and_goes_away(box: Box) -> None:
 
 
 def test_no_directory_is_left_on_the_machine(box: Box) -> None:
-    result = box("import os; print(os.getcwd())")
+    result = box("import os; print(os.getcwd()); os.makedirs('a/b')")
     cwd = Path(result.stdout.strip())
     if box.level == "namespaces":
         assert cwd == Path("/program")
     elif box.warm:
-        assert os.listdir(cwd.parent) in ([], ["work"])  # emptied before the next program
-        box("")
-        assert not any(cwd.iterdir())
+        # Before the reply: a removal can take seconds, and the next program has its own clock.
+        assert os.listdir(cwd.parent) == []
     else:
         assert not cwd.parent.exists()
 

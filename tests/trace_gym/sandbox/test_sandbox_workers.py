@@ -264,6 +264,20 @@ def test_threads_take_turns(sandbox: Sandbox) -> None:
     assert found == {number: f"{number}\n" for number in range(8)}
 
 
+def test_closing_waits_for_the_run_of_another_thread(sandbox: Sandbox) -> None:
+    """Environments share a sandbox, and one may be closed while another one makes its program."""
+    sandbox.close()
+    found: list[str] = []
+    program = "import time; time.sleep(0.3); print(1)"
+    thread = threading.Thread(target=lambda: found.append(sandbox.run(program).stdout))
+    thread.start()
+    while not sandbox._workers:
+        time.sleep(0.01)
+    sandbox.close()
+    thread.join()
+    assert found == ["1\n"] and not sandbox._workers
+
+
 @pytest.mark.parametrize("carry", [lambda box: pickle.loads(pickle.dumps(box)), copy.deepcopy])
 def test_a_copy_has_workers_of_its_own(sandbox: Sandbox, carry: Callable[[Sandbox], Sandbox]) -> None:
     program = "print(hash('a'))"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from task_gym import ids
+from task_gym.checks import is_whole
 from task_gym.errors import check_choice
 from task_gym.ids import IdRanges
 from trace_gym.programs.base import TASKS
@@ -39,7 +40,7 @@ def cells(level: int | None = None, family: str | None = None) -> list[int]:
         ArgumentError: there is no such level or family.
     """
     if level is not None:
-        check_choice("level", level, LEVELS)
+        check_choice("level", int(level) if is_whole(level) else level, LEVELS)
     if family is not None:
         check_choice("family", family, NAMES)
     found = ((cell, *split(cell)) for cell in range(CELLS))

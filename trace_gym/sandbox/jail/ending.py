@@ -56,7 +56,7 @@ class Ending:
     def _flush(self) -> None:
         for stream in (sys.stdout, sys.stderr):
             try:
-                if not stream.closed:
+                if stream is not None and not stream.closed:
                     stream.flush()
             except Exception as error:
                 self.exit_code = _FLUSH_FAILED

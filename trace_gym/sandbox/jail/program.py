@@ -48,7 +48,8 @@ def _exit_code(given: object) -> int:
 
 def execute(code: bytes) -> None:
     """Runs the program. Raises SystemExit, or returns at its end; the interpreter does the rest."""
-    text = code.decode("utf-8", "surrogatepass")
+    # The interpreter passes over a byte order mark at a file's beginning.
+    text = code.decode("utf-8", "surrogatepass").removeprefix("\ufeff")
     streams = {
         "stdin": _open(0, "<stdin>", "strict"),
         "stdout": _open(1, "<stdout>", "strict"),

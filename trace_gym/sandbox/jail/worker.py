@@ -114,7 +114,6 @@ def _serve(control: socket, begun: int) -> bytes | None:
         if setting.level == "namespaces":
             pid = kernel.clone_process(keeper.NAMESPACES)
         else:
-            sweep_files.empty(setting.base)
             work = os.path.join(setting.base, keeper.WORK)
             os.mkdir(work, 0o700)
             if setting.user is not None:
@@ -128,10 +127,11 @@ def _serve(control: socket, begun: int) -> bytes | None:
         there = _wait(pid, life_here, control)
         line = os.read(report_here, 4096).partition(b"\n")[0]
         os.close(report_here)
+        if setting.base:  # before the reply, because its removal must not take the next program's time
+            sweep_files.empty(setting.base)
         if there:
             control.send(line or f"{FAILED} the keeper was killed".encode())
     if setting.base:  # the host may be gone
-        sweep_files.empty(setting.base)
         os.rmdir(setting.base)
     return None
 
