@@ -374,9 +374,12 @@ class Kind(ABC, Generic[Keys]):
 
     # -- exact values, of kinds that have them -------------------------------------------------------------
 
-    def is_quick_to_solve(self, env: Keys) -> bool:
-        """Returns whether exact values of the configured task take seconds: then runs find them unasked."""
-        return False
+    def why_not_quick(self, env: Keys) -> str:
+        """Returns why exact values of the configured task take longer than seconds, or cannot be had.
+
+        It is "" if they take seconds: then runs find them unasked.
+        """
+        return f"{self.unit} have no exact values"
 
     def exact(self) -> Exact:
         """Returns the functions that compute exact values.
