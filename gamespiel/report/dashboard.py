@@ -323,7 +323,10 @@ def _grid(metrics: Metrics, columns: int) -> Table:
         grid.add_column(style="dim", no_wrap=True)
         grid.add_column(justify="right", no_wrap=True, ratio=1)
     listed = GRID + tuple(
-        shown for more in (REPLIES, CURRICULUM, LEVELS, REPLAYED) if more[0].metric in metrics for shown in more
+        shown
+        for more in (REPLIES, CURRICULUM, LEVELS, REPLAYED)
+        if more[0].metric in metrics
+        for shown in more
     )
     listed += tuple(shown for shown in SELF_PLAY if shown.metric in metrics)
     for row in range(0, len(listed), columns):
