@@ -225,7 +225,9 @@ def _resolve(
             base = dataclasses.replace(base, run=dataclasses.replace(base.run, output_dir=None))
         return resolve_layers(None, args.config, given, base=base, base_name=f"of {run}")
     kind = dict(given).get("env.env_type", EnvConfig.env_type)
-    preset = args.preset or (None if args.config else presets.get(kind))
+    preset = args.preset
+    if preset is None and not args.config:
+        preset = presets.get(kind)
     return resolve_layers(preset, args.config, given)
 
 

@@ -100,7 +100,7 @@ def of_agent(name: str, env: GameKeys) -> ExactComparison:
 
 
 def why_not_quick(env: GameKeys) -> str:
-    """Returns why the configured game is not solved in seconds against the configured opponent; "" if it is."""
+    """Returns why the configured game is not solved against its opponent in seconds; "" if it is."""
     try:
         variant, opponent = _variant(env), _opponent(env)
         if opponent not in exact.OPPONENTS:

@@ -159,7 +159,7 @@ def _learn(config: Config, model: LLMPPO, folder: Path, console: Console) -> boo
         _stage_changes_to(dashboard.message),
         _interruptible() as stop,
     ):
-        model.on_progress = dashboard.activity
+        model.on_progress = _telling(stop, dashboard)
         diverged: DivergedError | None = None
         while True:
             if diverged is not None:
@@ -339,9 +339,24 @@ def _shown(logger: logging.Logger, level: int, show: Callable[[str], None]) -> I
 
 
 class _Stop:
-    """Whether Ctrl-C was pressed."""
+    """Whether Ctrl-C was pressed, and whether the display says so."""
 
-    asked = False
+    asked = told = False
+
+
+def _telling(stop: _Stop, dashboard: Dashboard) -> Callable[[str, int, int], None]:
+    """Returns the dashboard's ``activity``, which then also says once that Ctrl-C was pressed.
+
+    An update can go on for minutes after it, and the handler of the signal must not print.
+    """
+
+    def show(phase: str, done: int, total: int) -> None:
+        if stop.asked and not stop.told:
+            stop.told = True
+            dashboard.message("stopping with a checkpoint; Ctrl-C once more stops at once")
+        dashboard.activity(phase, done, total)
+
+    return show
 
 
 @contextmanager

@@ -59,7 +59,7 @@ TASK_IDS = ("task_id", "task_ids")
 
 Name = Annotated[str, BeforeValidator(str)]
 Weight = Annotated[float, Field(gt=0)]
-Opponents = str | Annotated[dict[str, Weight], Field(min_length=1)]
+Opponents = str | Annotated[dict[Name, Weight], Field(min_length=1)]
 """An opponent by name, or a mixture: names with the weights by which one is drawn for each episode."""
 
 
