@@ -56,27 +56,45 @@ _NAME = re.compile(r"step-(\d+)")
 
 
 class CheckpointError(TaskGymError):
-    """A folder without a checkpoint, or with one of another model."""
+    """A folder without a checkpoint, or with one of another model, or in which none can be written."""
 
 
 def save(model: LLMPPO, run: Path) -> Path:
-    """Writes the state between two steps into the run's folder; returns the checkpoint's folder."""
+    """Writes the state between two steps into the run's folder; returns the checkpoint's folder.
+
+    Raises:
+        CheckpointError: it cannot be written, as on a full disk. Earlier checkpoints are as they were.
+    """
     target = run / FOLDER / f"step-{model.step:06d}"
     partial = target.with_name(f".{target.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
+    try:
+        partial.mkdir(parents=True)
+        _write(model, partial)
+        shutil.rmtree(target, ignore_errors=True)  # a step that was resumed with other settings
+        os.replace(partial, target)
+    except (OSError, SafetensorError) as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise CheckpointError(
+            f"checkpoint: {str(target)!r} cannot be written: {error}; a resumed run goes on from the newest "
+            "one that is complete"
+        ) from error
+    return target
+
+
+def _write(model: LLMPPO, partial: Path) -> None:
     # Without the flag, PEFT asks the model hub whether the vocabulary was resized.
     with model.playing_result():
         model.policy.model.save_pretrained(str(partial / "adapter"), save_embedding_layers=False)
     save_file(model.policy.value_head.state_dict(), partial / "value_head.safetensors")
-    torch.save(model.policy.optimizer.state_dict(), partial / "optimizer.pt")
+    try:
+        torch.save(model.policy.optimizer.state_dict(), partial / "optimizer.pt")
+    except RuntimeError as error:  # torch's word for a full disk
+        raise OSError(f"optimizer.pt: {error}") from error
     _save_snapshots(model, partial / SNAPSHOTS)
     (partial / "state.json").write_text(_state_text(model))
     if model.starts is not None:
         (partial / SAMPLERS).write_text(json.dumps(model.starts.state_dict()) + "\n")
-    shutil.rmtree(target, ignore_errors=True)  # a step that was resumed with other settings
-    os.replace(partial, target)
-    return target
 
 
 def save_state(model: LLMPPO, checkpoint: Path) -> None:

@@ -18,6 +18,7 @@ T = TypeVar("T")
 Many = Annotated[tuple[T, ...], LISTED]
 Count = Annotated[int, Field(ge=1), WHOLE]
 Index = Annotated[int, Field(ge=0, strict=True), WHOLE]
+Seed = Annotated[int, Field(ge=0, lt=2**32, strict=True), WHOLE]  # NumPy's own generator takes no larger one
 Share = Annotated[float, Field(ge=0, le=1, strict=True)]
 Shape = Literal["constant", "linear", "cosine"]
 Decode = Literal["choice", "text"]

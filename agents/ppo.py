@@ -22,7 +22,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.type_aliases import MaybeCallback, Schedule
-from stable_baselines3.common.utils import FloatSchedule, update_learning_rate
+from stable_baselines3.common.utils import FloatSchedule, check_for_correct_spaces, update_learning_rate
 from stable_baselines3.common.vec_env import VecEnv
 
 from gamespiel.agents import memory, noise
@@ -37,7 +37,7 @@ from gamespiel.agents.metrics import rollout_metrics
 from gamespiel.agents.policy import LLMPolicy, PolicySample, ReplySample
 from gamespiel.agents.rollout import Episode, Masks, play
 from gamespiel.agents.schedules import schedule
-from gamespiel.agents.self_play import Round, SelfPlay
+from gamespiel.agents.self_play import Round, SelfPlay, check_learns
 from gamespiel.agents.starts import Starts, check_not_sampled
 from gamespiel.agents.update import Update
 from gamespiel.agents.vec_env import TextVecEnv
@@ -161,7 +161,6 @@ class LLMPPO(OnPolicyAlgorithm):
                 "starts: a curriculum or a store of failures was given with self_play, allowed: at most one "
                 "of them, because games are judged against an opponent"
             )
-        check_not_sampled(self.env)
         self.starts = starts
         horizon = chosen.kl_horizon if chosen.adaptive_kl else None
         self.kl = kl or AdaptiveKLController(chosen.init_kl_coef, chosen.target_kl, horizon)
@@ -172,6 +171,27 @@ class LLMPPO(OnPolicyAlgorithm):
         self.average = Average(chosen.average_decay) if chosen.average_decay > 0 else None
         #: Self-play's pool; None if the environment plays the other seats.
         self.self_play = None if self_play is None else SelfPlay(self_play)
+        self._check_env(self.env)
+
+    def _check_env(self, env: Any) -> None:
+        """Raises ArgumentError or SeatsError if no step can be learned from these environments."""
+        check_not_sampled(env)
+        if self.self_play is not None:
+            check_learns(env, self.self_play.settings)
+
+    def set_env(self, env: Any, force_reset: bool = True) -> None:
+        """Takes other environments of the same spaces, any number of them.
+
+        Raises:
+            ArgumentError: an environment takes its starts from a sampler itself.
+            SeatsError: not all seats of its games can learn, as self-play asks for.
+            ValueError: other spaces, or no ``TextVecEnv``.
+        """
+        wrapped = self._wrap_env(env, self.verbose)
+        self._check_env(wrapped)
+        check_for_correct_spaces(wrapped, self.observation_space, self.action_space)
+        self.n_envs = wrapped.num_envs  # no result depends on it, so it may change
+        super().set_env(wrapped, force_reset)
 
     def _forget_others(self) -> None:
         """Forgets all snapshots: they are named by their steps, which begin again."""

@@ -16,7 +16,7 @@ from gamespiel.agents.policy import LLMPolicy, PolicySample, ReplySample
 from gamespiel.agents.pool import Pool
 from gamespiel.agents.rollout import Decide, Episode, Masks
 from gamespiel.agents.vec_env import TextVecEnv
-from task_gym.contract import SUCCESS, result_of
+from task_gym.contract import is_success, result_of
 from task_gym.errors import TaskGymError
 from task_gym.opponents import OPEN, SELF
 
@@ -196,6 +196,20 @@ class Round:
         )
 
 
+def check_learns(env: Any, settings: SelfPlaySettings) -> None:
+    """Raises SeatsError if environments say that not all seats of their games can learn.
+
+    They say it by an attribute ``zero_sum``. An environment without one is its author's responsibility.
+    """
+    if settings.learn != "both" or env is None or not env.has_attr("zero_sum"):
+        return
+    if not all(env.get_attr("zero_sum")):
+        raise SeatsError(
+            "self-play: learn 'both' was given with games whose returns do not sum to zero; allowed: "
+            "zero-sum games, or SelfPlaySettings(learn='one')"
+        )
+
+
 def _scores(game: Episode) -> Sequence[float]:
     """Returns a game's scores, one per seat.
 
@@ -208,6 +222,8 @@ def _scores(game: Episode) -> Sequence[float]:
         problem = f"was played against opponent {info['opponent']!r}"
     elif scores is None:
         problem = "ended without info['scores'], one per seat"
+    elif len(scores) < 2:
+        problem, allowed = "has one seat", "games of at least two"
     elif game.truncated:
         problem, allowed = "was cut, so that no seat has a score", "games that are played to their end"
     else:
@@ -228,7 +244,7 @@ def _seat_episode(game: Episode, seat: int, scores: Sequence[float], moved: Sequ
         "opponent": SELF,
         "seat": seat,
         "score": scores[seat],
-        "success": scores[seat] > SUCCESS,
+        "success": is_success(scores[seat]),
         "result": result_of(scores[seat] - max(others)),
     }
     illegal = sum(turn.reward < 0 for turn in turns)

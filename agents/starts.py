@@ -8,6 +8,7 @@ from typing import Any
 
 from task_gym.errors import ArgumentError
 from task_gym.samplers import Outcome, Sampler, Start
+from task_gym.samplers.automatic import Groups
 from task_gym.samplers.base import State
 from task_gym.wrappers.sampled import sampled
 
@@ -31,6 +32,7 @@ class Starts:
     def __init__(self, stages: Sampler | None = None, failures: Sampler | None = None) -> None:
         self.stages, self.failures = stages, failures
         self._replayed = 0.0
+        self._results: dict[str, list[bool]] = {}
 
     def draw(self, step: int, seeds: Sequence[int]) -> list[Start]:
         """Returns the starts of a step's episodes; ``seeds`` are for those that no sampler seeds."""
@@ -58,17 +60,24 @@ class Starts:
             sampler.record(outcomes)
         counted = [outcome.start.replayed for outcome in outcomes if outcome.score is not None]
         self._replayed = sum(counted) / max(1, len(counted))
+        self._results = {}
+        if isinstance(self.stages, Groups):
+            for name, success in filter(None, map(self.stages.result_of, outcomes)):
+                self._results.setdefault(name, []).append(success)
 
     def metrics(self) -> dict[str, float | str]:
         """Returns the samplers' numbers and names after the last ``record``, with their prefixes.
 
         ``replay/share`` is the share of replays among that step's episodes without a fault.
+        ``curriculum/success/NAME`` is the success rate of that step's episodes from a group.
         """
         found = {
             f"{prefix}/{name}": value
             for prefix, sampler in self._samplers.items()
             for name, value in _flat(sampler.stats())
         }
+        for name, results in self._results.items():
+            found[f"curriculum/success/{name}"] = sum(results) / len(results)
         return found | ({"replay/share": self._replayed} if self.failures is not None else {})
 
     def state_dict(self) -> State:

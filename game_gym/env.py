@@ -203,6 +203,11 @@ class GameSpielEnv(TaskEnv):
         """Number of seats of the game being played; of the first declared one before the first reset."""
         return self.variant.players
 
+    @property
+    def zero_sum(self) -> bool:
+        """Whether the returns of every game that may be drawn always sum to zero."""
+        return all(variant.zero_sum for variant in self.variants)
+
     def action_masks(self) -> NDArray[np.bool_]:
         """Returns the mask: bool, shape (n,), True = legal.
 

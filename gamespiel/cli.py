@@ -1,7 +1,10 @@
 """The command line: parses it and runs the command."""
 
 import argparse
+import errno
+import io
 import os
+import select
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -29,11 +32,27 @@ COMMANDS = {
 """By name: what runs the command, what adds its options, and whether its help lists configuration keys."""
 
 
+OF_FILES = frozenset(
+    getattr(errno, name)
+    for name in (
+        "ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EACCES", "EPERM", "ENOENT", "EEXIST", "EISDIR", "ENOTDIR",
+        "ENAMETOOLONG", "ELOOP",
+    )
+    if hasattr(errno, name)
+)  # fmt: skip
+"""Errors of files that the user can correct: a full disk, a name that cannot be, a missing permission."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command; returns the exit status: 0, 2 for errors that the user can correct, 130 for Ctrl-C."""
+    """Runs a command; returns the exit status.
+
+    It is 0, 2 for errors that the user can correct, 130 for Ctrl-C, or 1 if the reader of the output has
+    ended, as ``head`` does.
+    """
     # Read by OpenMP when torch is imported, which is later. Threads that spin while they wait for one another
     # make small models several times slower as soon as anything else runs on the machine.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    _prepare_streams()
     try:
         tokens, overrides = split_overrides(sys.argv[1:] if argv is None else argv)
         args, extra = build_parser().parse_known_args(tokens)
@@ -42,6 +61,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise unknown(kind, extra[0].partition("=")[0], [*args.flags, *(f"--{name}" for name in DOTTED)])
         run: Callable[[argparse.Namespace, Overrides], None] = args.run
         run(args, overrides)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        if not _is_reader_gone():  # but that of another pipe
+            raise
+        return 1
+    except OSError as error:
+        if error.errno not in OF_FILES:
+            raise
+        print(f"gamespiel: {_of_file(error)}", file=sys.stderr)
+        return 2
     except TaskGymError as error:
         print(f"gamespiel: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
@@ -49,6 +79,34 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("gamespiel: interrupted", file=sys.stderr)
         return 130
     return 0
+
+
+def _prepare_streams() -> None:
+    """Makes every text printable, in any locale, and a closed standard input an empty one."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 (for the rest of the process)
+
+
+def _is_reader_gone() -> bool:
+    """Returns whether nobody reads the standard output any more, which is then closed for good."""
+    try:
+        output = sys.stdout.fileno()
+    except (AttributeError, OSError):  # there is none, or it is no file
+        return False
+    poll = select.poll()
+    poll.register(output, 0)
+    if not poll.poll(0):
+        return False
+    os.dup2(os.open(os.devnull, os.O_WRONLY), output)  # or the interpreter would fail as it ends
+    return True
+
+
+def _of_file(error: OSError) -> str:
+    names = " -> ".join(repr(str(name)) for name in (error.filename, error.filename2) if name is not None)
+    return f"{names}: {error.strerror}" if names else str(error.strerror)
 
 
 def split_overrides(argv: Sequence[str]) -> tuple[list[str], Overrides]:

@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from gamespiel.config.schema import file_schema
 from gamespiel.config.sections import EnvConfig, ModelConfig
 from gamespiel.errors import unknown
 from gamespiel.options import EvalOptions
+from gamespiel.report.text import print_json
 from gamespiel.serving.options import ServeOptions
 
 Overrides = list[tuple[str, str]]
@@ -103,7 +103,7 @@ def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
 def run_schema(args: argparse.Namespace, overrides: Overrides) -> None:
     """Print the JSON schema of configuration files."""
     _refuse(overrides, args)
-    print(json.dumps(file_schema(), indent=2, ensure_ascii=False))
+    print_json(file_schema())
 
 
 def run_serve(args: argparse.Namespace, overrides: Overrides) -> None:
@@ -225,7 +225,9 @@ def _resolve(
             base = dataclasses.replace(base, run=dataclasses.replace(base.run, output_dir=None))
         return resolve_layers(None, args.config, given, base=base, base_name=f"of {run}")
     kind = dict(given).get("env.env_type", EnvConfig.env_type)
-    preset = args.preset or (None if args.config else presets.get(kind))
+    preset = args.preset
+    if preset is None and not args.config:
+        preset = presets.get(kind)
     return resolve_layers(preset, args.config, given)
 
 

@@ -23,9 +23,23 @@ class NotBuiltError(ConfigError, errors.NotBuiltError):
     """A valid configuration that asks for an engine this version does not have."""
 
 
+LONGEST = 200
+"""The most characters of a value that a message shows."""
+
+
+def shown(value: object) -> str:
+    """Returns a value as messages show it: a long one is cut."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no whole number of more than some thousands of digits
+        return "a number of thousands of digits"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text):,} characters)"
+
+
 def unknown(kind: str, given: str, allowed: Iterable[str]) -> UnknownKeyError:
     """Returns the error for a name that is not allowed, with the nearest match or with all allowed names."""
-    names = list(allowed)
+    names, written = list(allowed), shown(given)
+    given = given[:LONGEST]
     ends = {name.rpartition(".")[2]: name for name in names}  # learning_rate may mean ppo.learning_rate
     near = difflib.get_close_matches(given, names, n=1)
     near = near or [ends[end] for end in difflib.get_close_matches(given, ends, n=1)]
@@ -33,4 +47,4 @@ def unknown(kind: str, given: str, allowed: Iterable[str]) -> UnknownKeyError:
         hint = f"did you mean {near[0]!r}?"
     else:
         hint = f"allowed: {', '.join(names)}" if len(names) <= 12 else "--help lists what there is"
-    return UnknownKeyError(f"unknown {kind} {given!r}; {hint}")
+    return UnknownKeyError(f"unknown {kind} {written}; {hint}")

@@ -50,7 +50,7 @@ from gamespiel.kinds.base import ShowProgress, shown_opponent
 from gamespiel.options import EvalOptions, place
 from gamespiel.records import records, write_records
 from gamespiel.report.progress import progress
-from gamespiel.report.results import reserved, write_json
+from gamespiel.report.results import check_writable, reserved, write_json
 from gamespiel.report.tables import exact_table
 
 M = TypeVar("M", bound=Measured)
@@ -103,6 +103,8 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
         }
     if config.env.decode == "text" and options.agent is None:
         results["temperature"] = config.ppo.temperature
+    if options.save_games is not None:
+        check_writable(options.save_games, "--save_games")  # not only after hours of play
     policy = None if options.agent else _policy(options, config, env, console, results)
     with reserved(results, place(kind.file_label(config.env, tasks), options), options.output) as path:
         values, played = _values(options, config, policy, _where(options, tasks), console)

@@ -99,17 +99,20 @@ def of_agent(name: str, env: GameKeys) -> ExactComparison:
     return ExactComparison(result, greedy, None)
 
 
-def is_quick_to_solve(env: GameKeys) -> bool:
-    """Returns whether the configured game, against the configured opponent, is solved in seconds."""
-    if env.answer != "id" or env.max_turns is not None:
-        return False
-    if not isinstance(env.opponent, str) or env.opponent not in exact.OPPONENTS:
-        return False
+def why_not_quick(env: GameKeys) -> str:
+    """Returns why the configured game is not solved against its opponent in seconds; "" if it is."""
     try:
-        exact.information_states(_variant(env), rules=False, most=QUICK)
-    except SizeError:
-        return False
-    return True
+        variant, opponent = _variant(env), _opponent(env)
+        if opponent not in exact.OPPONENTS:
+            return f"the policy of opponent {opponent!r} is not known exactly, as that of {_known()} is"
+        exact.information_states(variant, rules=False, most=QUICK)
+    except (InvalidValueError, SizeError) as error:
+        return str(error)
+    return ""
+
+
+def _known() -> str:
+    return " and ".join(map(repr, exact.OPPONENTS))
 
 
 def _asked_once(policy: Policy) -> Policy:

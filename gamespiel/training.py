@@ -83,7 +83,11 @@ def train(config: Config, resume: Path | None = None, console: Console | None = 
             folder, config, model = _begin(config, console, stack)
         else:
             folder, config, model = _go_on(config, checkpoint.find(resume), console, stack)
-        for notice in notices(config):
+        found = notices(config)
+        if idle := _exact_notice(config):
+            found.append(idle)
+            config = _with_run(config, exact_every=0)
+        for notice in found:
             console.print(notice, soft_wrap=True, markup=False)
         console.print(f"{_describe(model)}\nrun folder: {folder}", soft_wrap=True, markup=False)
         before = _before(config, model, folder, console, resumed=resume is not None)
@@ -155,7 +159,7 @@ def _learn(config: Config, model: LLMPPO, folder: Path, console: Console) -> boo
         _stage_changes_to(dashboard.message),
         _interruptible() as stop,
     ):
-        model.on_progress = dashboard.activity
+        model.on_progress = _telling(stop, dashboard)
         diverged: DivergedError | None = None
         while True:
             if diverged is not None:
@@ -264,7 +268,7 @@ def _measured(config: Config, model: LLMPPO, console: Console, when: str, folder
         kept = records(episodes[:KEPT_GAMES], config.env, str(folder), model.policy)
         add_records(folder / GAMES, model.step, kept)
     comparison = None
-    if kind.is_quick_to_solve(config.env):
+    if not kind.why_not_quick(config.env):
         console.print(f"{when}: exact values")
         comparison = kind.exact().of_policy(model.policy, config.env)
     several = len({game for game, _ in scores}) > 1
@@ -335,9 +339,24 @@ def _shown(logger: logging.Logger, level: int, show: Callable[[str], None]) -> I
 
 
 class _Stop:
-    """Whether Ctrl-C was pressed."""
+    """Whether Ctrl-C was pressed, and whether the display says so."""
 
-    asked = False
+    asked = told = False
+
+
+def _telling(stop: _Stop, dashboard: Dashboard) -> Callable[[str, int, int], None]:
+    """Returns the dashboard's ``activity``, which then also says once that Ctrl-C was pressed.
+
+    An update can go on for minutes after it, and the handler of the signal must not print.
+    """
+
+    def show(phase: str, done: int, total: int) -> None:
+        if stop.asked and not stop.told:
+            stop.told = True
+            dashboard.message("stopping with a checkpoint; Ctrl-C once more stops at once")
+        dashboard.activity(phase, done, total)
+
+    return show
 
 
 @contextmanager
@@ -361,6 +380,13 @@ def _interruptible() -> Iterator[_Stop]:
         signal.signal(signal.SIGINT, usual)
 
 
+def _exact_notice(config: Config) -> str:
+    """Returns why ``run.exact_every`` has no effect; "" if it has one, or is 0."""
+    kind, every = kind_of(config.env), config.run.exact_every
+    why = kind.why_not_quick(kind.measured(config.env)) if every else ""
+    return f"run.exact_every = {every} has no effect: {why}." if why else ""
+
+
 class _BetweenSteps(BaseCallback):
     """Saves checkpoints and evaluates exactly between steps, and stops the run when asked to.
 
@@ -371,8 +397,6 @@ class _BetweenSteps(BaseCallback):
         super().__init__()
         self._folder, self._run, self._env, self._stop = folder, config.run, config.env, stop
         self._kind = kind_of(config.env)
-        solvable = self._kind.is_quick_to_solve(self._kind.measured(config.env))
-        self._exact_every = config.run.exact_every if solvable else 0
         self._saved = -1
 
     def _on_training_start(self) -> None:
@@ -381,7 +405,8 @@ class _BetweenSteps(BaseCallback):
     def _on_rollout_start(self) -> None:
         if self._model.step % self._run.checkpoint_every == 0:
             self._save()
-        if self._exact_every and self._model.step % self._exact_every == 0:
+        every = self._run.exact_every
+        if every and self._model.step % every == 0:
             # Logged with the next step's row: the value of the weights before that step.
             with self._model.playing_result():
                 solved = self._kind.exact().solved(self._model.policy, self._kind.measured(self._env))

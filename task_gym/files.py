@@ -9,8 +9,12 @@ from pathlib import Path
 def write_atomically(path: Path, text: str) -> None:
     """Writes a text file (UTF-8) in one move: a kill leaves the old file or the new one.
 
-    Until the move the text is in a file ``.NAME.partial`` beside it.
+    Until the move the text is in a file ``.NAME.partial`` beside it. An error, as of a full disk, removes it.
     """
     partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)
+    try:
+        partial.write_text(text, encoding="utf-8")
+        os.replace(partial, path)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise

@@ -112,17 +112,22 @@ def save(config: Config, path: str | Path) -> Path:
 
 
 def read_layer(path: str | Path) -> Layer:
-    """Returns a ``.json``, ``.yaml`` or ``.yml`` file as a layer. An empty YAML file is an empty layer."""
+    """Returns a ``.json``, ``.yaml`` or ``.yml`` file as a layer. An empty YAML file is an empty layer.
+
+    It is UTF-8, with or without the mark that some editors put at its beginning.
+    """
     path = Path(path)
     is_json = _is_json(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         data = json.loads(text, object_pairs_hook=_no_repeats) if is_json else read_yaml(text)
     except OSError as error:
         raise ConfigError(f"config file {str(path)!r} cannot be read: {error.strerror}") from error
     except (ValueError, yaml.YAMLError) as error:
         reason = " ".join(str(error).split())
         raise ConfigError(f"{path}: not valid {'JSON' if is_json else 'YAML'}: {reason}") from error
+    except RecursionError as error:
+        raise ConfigError(f"{path}: its lists and mappings are nested too deeply") from error
     return layer_from_data({} if data is None and not is_json else data, str(path))
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from gamespiel.config.parse import parse, read_text
 from gamespiel.config.schema import DOTTED, KEYS, SECTION_OF, SECTIONS
 from gamespiel.config.sections import Config, EnvConfig, Stage
-from gamespiel.errors import ConfigError, InvalidValueError, unknown
+from gamespiel.errors import ConfigError, InvalidValueError, shown, unknown
 from gamespiel.kinds import KINDS
 from gamespiel.kinds.base import TASK_IDS
 
@@ -35,14 +35,16 @@ class Layer(NamedTuple):
 def layer_from_data(data: Any, source: str = "config") -> Layer:
     """Returns a file's data as a layer. The data has sections, flat keys, or both."""
     if not isinstance(data, Mapping):
-        raise InvalidValueError(f"{source}: must be a mapping of sections or keys, not {data!r}")
+        raise InvalidValueError(f"{source}: must be a mapping of sections or keys, not {shown(data)}")
     sections: dict[str, dict[str, Any]] = {}
     for name, value in data.items():
         if name not in KEYS and name not in SECTION_OF:
             raise unknown(f"section or key in {source}:", str(name), [*KEYS, *SECTION_OF])
         section = SECTION_OF.get(name, name)
         if section == name and not isinstance(value, Mapping):
-            raise InvalidValueError(f"{source}: section {name} must be a mapping of its keys, not {value!r}")
+            raise InvalidValueError(
+                f"{source}: section {name} must be a mapping of its keys, not {shown(value)}"
+            )
         values = sections.setdefault(section, {})
         for key, item in (value if section == name else {name: value}).items():
             if key not in KEYS[section]:

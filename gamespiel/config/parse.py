@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from gamespiel.config.schema import SECTIONS, describe, describe_range, node_of, options
 from gamespiel.config.yaml_text import read_yaml
-from gamespiel.errors import ConfigError, InvalidValueError, unknown
+from gamespiel.errors import ConfigError, InvalidValueError, shown, unknown
 
 Place = Sequence[str | int]
 """The place of a value in a section: a key, then indices and names within the key's value."""
@@ -40,10 +40,12 @@ def read_text(text: str, section: str, key: str) -> Any:
         return None
     if "string" in kinds and not ("object" in kinds and text.lstrip().startswith("{")):
         return text
+    if "array" not in kinds and not text.strip():
+        return text  # YAML would read it as null
     listed = "array" in kinds and not text.lstrip().startswith("[")
     try:
         return read_yaml(f"[{text}]" if listed else text)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError, RecursionError):  # a number of thousands of digits is a ValueError
         return text
 
 
@@ -63,13 +65,13 @@ def _named(error: ValidationError, section: str, values: Mapping[str, Any], pref
         name = str(problem["loc"][-1])
         return ConfigError(f"{where}.{name} is missing: {describe(node_of(section, (*path, name)))}")
     if kind == "value_error":
-        return InvalidValueError(f"{where} {problem['ctx']['error']}, not {given!r}")
+        return InvalidValueError(f"{where} {problem['ctx']['error']}, not {shown(given)}")
     if kind.startswith(("greater_than", "less_than")):
         (limit,) = problem["ctx"].values()
-        return InvalidValueError(f"{where} must be {describe_range(node)}, not {type(limit)(given)!r}")
-    near = difflib.get_close_matches(str(given), node.get("enum", ()), n=1)
+        return InvalidValueError(f"{where} must be {describe_range(node)}, not {shown(type(limit)(given))}")
+    near = difflib.get_close_matches(shown(given).strip("'"), node.get("enum", ()), n=1)
     meant = f"; did you mean {near[0]!r}?" if near else ""
-    return InvalidValueError(f"{where} must be {describe(node)}, not {given!r}{meant}")
+    return InvalidValueError(f"{where} must be {describe(node)}, not {shown(given)}{meant}")
 
 
 def _path(data: Any, loc: Sequence[str | int]) -> Place:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import ConfigDict, Field, PositiveFloat
 from pydantic.dataclasses import dataclass
 
-from gamespiel.agents.fields import STRICT, Count, Index, Many, Share, key
+from gamespiel.agents.fields import STRICT, Count, Index, Many, Seed, Share, key
 from gamespiel.agents.hyperparameters import Hyperparameters, SelfPlaySettings
 from gamespiel.kinds import KINDS
 from gamespiel.kinds.base import EnvKeys, Name, Opponents, TaskRange
@@ -121,7 +121,7 @@ class CurriculumConfig:
 class RunConfig:
     """The run itself."""
 
-    seed: Index = key(0, "seed of everything random")
+    seed: Seed = key(0, "seed of everything random")
     output_dir: str | None = key(None, "folder of the results (null: a new folder in runs/)")
     init_from: str | None = key(None, "a run or checkpoint whose weights are the start (null: untrained)")
     checkpoint_every: Count = key(500, "steps between checkpoints")

@@ -15,7 +15,7 @@ from game_gym.task import Task
 from gamespiel.endpoints import EPISODE_S
 from gamespiel.endpoints.chat import Chat, EndpointError, Message, Usage
 from gamespiel.endpoints.conversation import TRIES, refusal_message, system_message, turn_message
-from task_gym.contract import SUCCESS
+from task_gym.contract import is_success
 from task_gym.replies import visible, whole_reply
 
 TIMEOUT = EPISODE_S["game"]
@@ -114,7 +114,7 @@ def play_game(chat: Chat, task: Task, seed: int, opponent: str, timeout: float =
     result = {
         "task_name": f"openspiel:{variant.spec.name}",
         "score": score,
-        "success": score > SUCCESS,
+        "success": is_success(score),
         "time_taken": time.monotonic() - began,
         "extra": extra,
     }

@@ -59,7 +59,7 @@ TASK_IDS = ("task_id", "task_ids")
 
 Name = Annotated[str, BeforeValidator(str)]
 Weight = Annotated[float, Field(gt=0)]
-Opponents = str | Annotated[dict[str, Weight], Field(min_length=1)]
+Opponents = str | Annotated[dict[Name, Weight], Field(min_length=1)]
 """An opponent by name, or a mixture: names with the weights by which one is drawn for each episode."""
 
 
@@ -374,9 +374,12 @@ class Kind(ABC, Generic[Keys]):
 
     # -- exact values, of kinds that have them -------------------------------------------------------------
 
-    def is_quick_to_solve(self, env: Keys) -> bool:
-        """Returns whether exact values of the configured task take seconds: then runs find them unasked."""
-        return False
+    def why_not_quick(self, env: Keys) -> str:
+        """Returns why exact values of the configured task take longer than seconds, or cannot be had.
+
+        It is "" if they take seconds: then runs find them unasked.
+        """
+        return f"{self.unit} have no exact values"
 
     def exact(self) -> Exact:
         """Returns the functions that compute exact values.

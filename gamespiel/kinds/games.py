@@ -301,11 +301,12 @@ class Games(Kind[GameKeys]):
     def prompt_tokens(self, env: GameKeys) -> int:
         return 512 if env.rules else 128
 
-    def is_quick_to_solve(self, env: GameKeys) -> bool:
+    def why_not_quick(self, env: GameKeys) -> str:
         from gamespiel import exact
 
-        # Exact values are those of a policy behind its mask; a policy that writes has no mask.
-        return env.decode == "choice" and exact.is_quick_to_solve(env)
+        if env.decode == "text":
+            return "exact values are those of a policy behind its mask, and env.decode: text has none"
+        return exact.why_not_quick(env)
 
     def exact(self) -> Exact:
         from gamespiel import exact

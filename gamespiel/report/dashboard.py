@@ -80,6 +80,18 @@ CURRICULUM = (
 )
 """Metrics of a run with stages, after those of ``GRID``. Progress 100% in the last stage means the last."""
 
+LEVELS = (
+    Shown("curriculum/levels", "levels kept", ",.0f"),
+    Shown("curriculum/share", "levels again", ".1%"),
+)
+"""Metrics of a run that draws starts again (``level_replay``), after those of ``GRID``."""
+
+GROUPS = "curriculum/probabilities/"
+"""Before a group's name, the key of the probability with which it is drawn."""
+
+GROUP_SUCCESS = "curriculum/success/"
+"""Before a group's name, the key of the success rate of a step's episodes from it."""
+
 REPLAYED = (
     Shown("replay/share", "replays", ".1%"),
     Shown("replay/size", "failures kept", ",.0f"),
@@ -90,6 +102,7 @@ REPLAYED = (
 LINE_ENDS = (
     Shown("curriculum/name", "stage", ""),
     Shown("curriculum/progress", "to_threshold", ".2f"),
+    Shown("curriculum/levels", "levels", ".0f"),
     Shown("replay/share", "replays", ".2f"),
     Shown("pool/size", "pool", ".0f"),
     Shown("eval/exploitability", "exploitability", ".3f"),
@@ -216,6 +229,8 @@ class Dashboard:
         width = self._console.width
         grid = _grid(self._metrics, max(1, width // CELL))
         parts: list[RenderableType] = [head, Text(self._activity, style="dim"), grid]
+        if any(name.startswith(GROUPS) for name in self._metrics):
+            parts += ["", groups_line(self._metrics)]
         if len(self._rewards) > 1:
             recent = list(self._rewards)[-max(2, width - 30) :]
             ends = f"  {min(recent):.2f} to {max(recent):.2f}"
@@ -273,7 +288,26 @@ def plain_line(metrics: Metrics, total: int, seconds_left: float | None) -> str:
     """Returns ``step 12/100  reward 0.512  ...  left 0:31``: two spaces between pairs, one within."""
     listed = LINE + tuple(shown for shown in LINE_ENDS if shown.metric in metrics)
     pairs = [f"{shown.label} {_write(metrics, shown)}" for shown in listed]
+    drawn = _numbers(metrics, GROUPS)
+    if drawn and max(drawn.values()) > min(drawn.values()):
+        most = max(drawn, key=lambda name: drawn[name])
+        pairs.append(f"most_drawn {_one_line(most)} {drawn[most]:.2f}")
     return "  ".join([f"step {int(metrics['step'])}/{total}", *pairs, f"left {duration(seconds_left)}"])
+
+
+def groups_line(metrics: Metrics) -> Text:
+    """Returns the success rate of the step's episodes from each group, and how likely a draw of it is."""
+    line, successes = Text("success (share of draws)", style="dim"), _numbers(metrics, GROUP_SUCCESS)
+    for name, share in _numbers(metrics, GROUPS).items():
+        success = f"{successes[name]:.0%}" if name in successes else "-"
+        line.append(f"  {_one_line(name)} {success} ({share:.0%})", style="not dim")
+    return line
+
+
+def _numbers(metrics: Metrics, prefix: str) -> dict[str, float]:
+    """Returns the numbers whose keys begin with ``prefix``, by the rest of their keys."""
+    found = {key.removeprefix(prefix): value for key, value in metrics.items() if key.startswith(prefix)}
+    return {name: value for name, value in found.items() if not isinstance(value, str)}
 
 
 def sparkline(values: Sequence[float]) -> str:
@@ -289,7 +323,10 @@ def _grid(metrics: Metrics, columns: int) -> Table:
         grid.add_column(style="dim", no_wrap=True)
         grid.add_column(justify="right", no_wrap=True, ratio=1)
     listed = GRID + tuple(
-        shown for more in (REPLIES, CURRICULUM, REPLAYED) if more[0].metric in metrics for shown in more
+        shown
+        for more in (REPLIES, CURRICULUM, LEVELS, REPLAYED)
+        if more[0].metric in metrics
+        for shown in more
     )
     listed += tuple(shown for shown in SELF_PLAY if shown.metric in metrics)
     for row in range(0, len(listed), columns):
@@ -303,5 +340,9 @@ def _grid(metrics: Metrics, columns: int) -> Table:
 def _write(metrics: Metrics, shown: Shown) -> str:
     value = metrics.get(shown.metric)
     if isinstance(value, str):
-        return " ".join(clean(value).split())
+        return _one_line(value)
     return format(value, shown.form) if value is not None and math.isfinite(value) else "-"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(clean(text).split())

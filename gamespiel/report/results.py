@@ -85,6 +85,16 @@ def _touched(path: Path) -> tuple[Path, bool]:
     return path, new
 
 
+def check_writable(path: Path, option: str) -> None:
+    """Raises InvalidValueError unless a file can be written at the path that an option names."""
+    try:
+        new = _touched(path)[1]
+    except OSError as error:
+        raise InvalidValueError(f"{option} {str(path)!r} cannot be written: {error.strerror}") from error
+    if new:
+        path.unlink()
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}

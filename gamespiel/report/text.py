@@ -1,7 +1,10 @@
 """Text functions for a terminal: durations, the end of a long text, control characters removed."""
 
+import json
 import math
 import re
+import sys
+from typing import Any
 
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.?)", re.DOTALL)
 
@@ -25,3 +28,9 @@ def clean(text: str) -> str:
     """Returns ``text`` without control characters and escapes; a model may have written it."""
     plain = _ESCAPE.sub("", text).expandtabs(4)
     return "".join(c if c == "\n" or c.isprintable() else " " for c in plain)
+
+
+def print_json(data: Any) -> None:
+    """Prints plain data as JSON, with escapes if the standard output cannot show every character."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    print(json.dumps(data, indent=2, ensure_ascii=not encoding.lower().startswith("utf")))

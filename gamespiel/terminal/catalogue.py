@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from rich.table import Table
 from game_gym.games import DECLARED, TABLE
 from game_gym.spec import GameSpec, load_variant
 from game_gym.task import encode
+from gamespiel.report.text import print_json
 
 
 def catalogue() -> list[dict[str, Any]]:
@@ -46,7 +46,7 @@ def show_games(console: Console, *, as_json: bool) -> None:
     """Prints the declared games as a table, or as JSON."""
     games = catalogue()
     if as_json:
-        print(json.dumps(games, indent=2, ensure_ascii=False))
+        print_json(games)
         return
     console.print(_table(games))
     console.print(

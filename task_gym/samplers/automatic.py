@@ -67,6 +67,13 @@ class Groups(LocalSampler):
         """Returns the probability of each group, float64 (groups,)."""
         return np.full(len(self._groups), 1 / len(self._groups))
 
+    def result_of(self, outcome: Outcome) -> tuple[str, bool] | None:
+        """Returns an episode's group and whether it is a success; None if no group or no score is known."""
+        start = outcome.start
+        if start.replayed or len(start.note) != 1 or outcome.score is None:
+            return None
+        return self._groups[start.note[0]].name, succeeded(outcome, self._scores)
+
     def _draw(self, generator: np.random.Generator) -> Start:
         group = pick(self.probabilities(), generator.random())
         seed, ids = draw_seed(generator), self._ids[group]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 from pathlib import Path
 
@@ -147,6 +148,21 @@ def fake(run: Path, *steps: int) -> list[Path]:
         (folder / "state.json").write_text(json.dumps({"step": step}))
         made.append(folder)
     return made
+
+
+@pytest.mark.parametrize("torn", ["adapter_model.safetensors", "optimizer.pt"])
+def test_a_full_disk_is_a_named_error_and_leaves_no_half(torn: str, trained: LLMPPO, tmp_path: Path) -> None:
+    """A limit on the size of files stands in for the disk: torch and safetensors each have an error of it."""
+    whole = checkpoint.save(trained, tmp_path / "whole")
+    limit = next(whole.rglob(torn)).stat().st_size - 1
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+    try:
+        with pytest.raises(CheckpointError, match=r"step-000002' cannot be written: "):
+            checkpoint.save(trained, tmp_path / "full")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list((tmp_path / "full" / "checkpoints").iterdir()) == []
 
 
 def test_checkpoints_are_ordered_by_number_not_by_name(tmp_path: Path) -> None:

@@ -23,7 +23,10 @@ from gamespiel.agents.policy import LLMPolicy, MissingMaskError, PolicySample
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.errors import ArgumentError
+from task_gym.samplers import Failures
+from task_gym.wrappers import FailureReplay
 from tests.agents.toys import Bandit, Quiet, Stairs, Until, as_tokens, collect, make_ppo, masks_of, rows_of
+from tests.task_gym.tasks import Tenths
 
 TEXTS = ["x", "seat 0\nlegal 1 12", "y\n" * 5]
 MASKS = masks_of([(0, 1, 2), (1, 12, 123), (7,)])
@@ -323,3 +326,15 @@ def test_a_gpu_that_is_not_there_is_no_cpu(monkeypatch: pytest.MonkeyPatch) -> N
     ):
         LLMPPO(LLMPolicy, Stairs(), batch_size=2, device="cuda:1")
     assert LLMPPO(LLMPolicy, Stairs(), batch_size=2, device="auto").device == torch.device("cpu")
+
+
+def test_other_environments_are_checked_as_the_first_ones() -> None:
+    """Their number may change: no result depends on it."""
+    model = make_ppo(Stairs, 2, batch_size=3)
+    sampled = TextVecEnv([lambda: FailureReplay(Tenths(), Failures())])
+    with pytest.raises(ArgumentError, match=r"env: FailureReplay was given around an environment"):
+        model.set_env(sampled)
+    with pytest.raises(ValueError, match=r"Action spaces do not match"):
+        model.set_env(TextVecEnv([Bandit]))
+    model.set_env(TextVecEnv([Stairs] * 3))
+    assert model.n_envs == 3 and collect(model)

@@ -268,6 +268,22 @@ def test_games_that_are_not_played_to_the_end_by_the_caller_are_refused(
         collect(model)
 
 
+def test_both_seats_learn_in_zero_sum_games_alone() -> None:
+    """In hearts the points of all four seats add up to 26, and a seat of 2048 has nobody to play against."""
+
+    def hearts() -> gym.Env[Any, Any]:
+        return gym.make("GameSpiel-v0", game="hearts", opponent="open", rules=False)
+
+    both = SelfPlaySettings(learn="both")
+    with pytest.raises(SeatsError, match=r"do not sum to zero; allowed: zero-sum games, or .*learn='one'"):
+        make_ppo(hearts, 1, self_play=both)
+    assert make_ppo(hearts, 1, self_play=SelfPlaySettings(learn="one")).self_play is not None
+    alone = Episode(0, 0, {"result": "win", "scores": [1.0], "seat": 0, "game": "2048"})
+    round_ = SelfPlay(both).begin(make_policy(), TextVecEnv([kuhn]), scripted(), 0, 0, 1)
+    with pytest.raises(SeatsError, match=r"'2048' has one seat; allowed: games of at least two"):
+        round_.finish([alone])
+
+
 def test_counting_anew_forgets_the_snapshots() -> None:
     """Or two of them would have one name in a checkpoint."""
     settings = SelfPlaySettings(learn="one", pool_every=1)

@@ -10,7 +10,7 @@ import pytest
 
 from gamespiel.agents.starts import Starts, check_not_sampled
 from task_gym.errors import ArgumentError, SamplerError
-from task_gym.samplers import Failures, Outcome, Stages, Start
+from task_gym.samplers import Failures, LearningProgress, Outcome, Stages, Start
 from task_gym.samplers.base import State
 from task_gym.wrappers import Curriculum, FailureReplay
 from tests.task_gym.tasks import Tenths
@@ -79,6 +79,17 @@ def test_outcomes_are_told_in_the_order_of_episodes_with_what_was_played() -> No
         "curriculum/shares/easy": 0.25, "curriculum/shares/hard": 0.75,
         "replay/shares/easy": 0.25, "replay/shares/hard": 0.75, "replay/share": 0.5,
     }  # fmt: skip
+
+
+def test_groups_have_a_success_rate_per_step() -> None:
+    """Two of "a", of which one is a success, a fault of "b", and a replay, which is of no group."""
+    starts = Starts(LearningProgress([{"name": "a"}, {"name": "b"}]))
+    drawn = [Start(note=(0,)), Start(note=(0,)), Start(note=(1,)), Start(note=(0,), replayed=True)]
+    starts.record(drawn, [info(1.0), info(0.5), info(None), info(1.0)])
+    rates = {name: value for name, value in starts.metrics().items() if "success" in name}
+    assert rates == {"curriculum/success/a": 0.5}
+    starts.record(drawn[2:3], [info(1.0)])  # the step before is forgotten
+    assert "curriculum/success/a" not in starts.metrics()
 
 
 def test_a_fault_counts_nowhere() -> None:

@@ -1,5 +1,8 @@
 """The command line: the arguments that it passes on, and its errors."""
 
+import errno
+import json
+import os
 import subprocess
 import sys
 import types
@@ -11,7 +14,7 @@ import pytest
 from gamespiel import __version__
 from gamespiel.cli import main, split_overrides
 from gamespiel.config import Config, from_dict, presets, resolve, save
-from gamespiel.config.schema import DOTTED
+from gamespiel.config.schema import DOTTED, file_schema
 from gamespiel.options import EvalOptions
 from gamespiel.usage import command
 from task_gym.errors import OpponentError
@@ -343,3 +346,34 @@ def test_scripts_are_the_commands_and_load_no_torch(script: str) -> None:
     )
     assert result.returncode == 0, result.stderr
     assert result.stdout.startswith(f"usage: gamespiel {script.removesuffix('.py')}")
+
+
+def test_errors_of_files_are_one_line_and_others_are_not_hidden(
+    calls: Calls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*error: Any) -> None:
+        def train(config: Config, resume: Path | None = None) -> None:
+            raise OSError(*error)
+
+        monkeypatch.setattr(sys.modules["gamespiel.training"], "train", train)
+
+    fail(errno.ENOSPC, "No space left on device", "run/metrics.jsonl")
+    assert main(["train"]) == 2
+    assert capsys.readouterr().err == "gamespiel: 'run/metrics.jsonl': No space left on device\n"
+    for code in (errno.ECONNREFUSED, errno.EPIPE):  # of a server, or of a worker's pipe
+        fail(code, "not of a file")
+        with pytest.raises(OSError, match=r"not of a file"):
+            main(["train"])
+
+
+def test_output_in_another_encoding_and_without_a_reader() -> None:
+    """The schema has the sign "×", which ASCII lacks; and a pipe without a reader fails at the first byte."""
+    schema = [sys.executable, "-m", "gamespiel", "schema"]
+    ascii_only = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(schema, env=ascii_only, capture_output=True, check=True)
+    assert json.loads(done.stdout.decode("ascii")) == file_schema()
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = subprocess.run(schema, stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (1, b"")

@@ -264,3 +264,42 @@ def test_an_older_run_goes_on_as_it_began(tmp_path: Path) -> None:
     assert saved_config(tmp_path).ppo.legal_coef == 0.0
     save(Config(), tmp_path / SAVED_NAME)
     assert saved_config(tmp_path) == Config()
+
+
+def test_a_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "mine.json"
+    file.write_text('{"seed": 3}', encoding="utf-8-sig")
+    assert load(file).run.seed == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.json", "[" * 100_000, r"a\.json: its lists and mappings are nested too deeply"),
+        ("a.yaml", "a: " + "[" * 3_000, r"a\.yaml: its lists and mappings are nested too deeply"),
+        (
+            "a.json",
+            '{"seed": "' + "x" * 10_000 + '"}',
+            r"run\.seed must be .*, not 'x+… \(10,002 characters\)$",
+        ),
+    ],
+)
+def test_errors_of_odd_files_are_short(name: str, text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ConfigError, match=message) as raised:
+        load(tmp_path / name)
+    assert len(str(raised.value)) < len(str(tmp_path)) + 400
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "message"),
+    [
+        ("ppo.batch_size", "9" * 5_000, r"must be an integer, not '9+… \(5,002 characters\)"),
+        ("ppo.max_step_kl", " ", r"must be a number or null, not ' '"),
+        ("run.seed", str(2**32), r"must be at least 0 and below 4294967296, not 4294967296"),
+        ("env.opponent", "{}", r"must be text or a mapping of names to a number, not \{\}"),
+    ],
+)
+def test_values_that_no_key_has(key: str, text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        resolve("tiny", overrides=[(key, text)])

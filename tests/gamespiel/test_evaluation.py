@@ -192,14 +192,15 @@ def test_what_cannot_be_solved_is_refused(
     with pytest.raises(error, match=message):
         run(tmp_path, config(*overrides), agent=agent, exact=True)
     assert not (tmp_path / "result.json").exists()
-    assert agent == "mcts:20" or not exact.is_quick_to_solve(config(*overrides).env)
+    assert agent == "mcts:20" or exact.why_not_quick(config(*overrides).env)
 
 
 def test_what_can_be_solved_is_known() -> None:
     for overrides in ([], KUHN, [("env.opponent", "first")]):
-        assert exact.is_quick_to_solve(config(*overrides).env)
+        assert not exact.why_not_quick(config(*overrides).env)
     # Few enough for --exact, and too many for runs that did not ask.
-    assert not exact.is_quick_to_solve(config(("env.task_id", "null"), ("env.game", "liars_dice")).env)
+    liars_dice = config(("env.task_id", "null"), ("env.game", "liars_dice")).env
+    assert "liars_dice was given, which has more than 50,000 histories" in exact.why_not_quick(liars_dice)
 
 
 # -- checkpoints -------------------------------------------------------------------------------------------

@@ -20,8 +20,8 @@ from gamespiel.agents import checkpoint
 from gamespiel.agents.checkpoint import CheckpointError
 from gamespiel.agents.loggers import read_rows
 from gamespiel.cli import main
-from gamespiel.config import Config, InvalidValueError, resolve, saved_config
-from gamespiel.config.resume import MAY_CHANGE
+from gamespiel.config import Config, InvalidValueError, from_dict, resolve, saved_config
+from gamespiel.config.resume import MAY_CHANGE, check_resumed
 from gamespiel.config.schema import DOTTED
 from tests.gamespiel.runs import (
     ROOT,
@@ -71,7 +71,8 @@ def test_ctrl_c_stops_after_the_last_whole_step(
         with pytest.raises(KeyboardInterrupt):
             training.train(small(run, run__checkpoint_every="100"), console=console)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    assert f"stopped after step 4 of {STEPS}" in console.file.getvalue()  # type: ignore[attr-defined]
+    said = console.file.getvalue()  # type: ignore[attr-defined]
+    assert f"stopped after step 4 of {STEPS}" in said and said.count("Ctrl-C once more stops at once") == 1
     assert steps_of(run) == [0, 4]
     assert rows_of(run) == rows_of(finished)[:4]
     resume(run)
@@ -142,6 +143,15 @@ def test_what_decides_what_is_learned_stays(
 
 def test_every_key_that_a_resumed_run_may_change_is_one() -> None:
     assert set(MAY_CHANGE) <= set(DOTTED)
+
+
+def test_a_server_may_have_moved_but_not_be_another_one() -> None:
+    saved = from_dict({"env_mode": "docker", "task_id": 0})
+    check_resumed(
+        resolve(overrides=[("env.docker_host", "ssh://a@b"), ("env.mem_limit", "2g")], base=saved), saved
+    )
+    with pytest.raises(InvalidValueError, match=r"keeps env\.image \(None, not 'mine'\)"):
+        check_resumed(resolve(overrides=[("env.image", "mine")], base=saved), saved)
 
 
 def test_a_finished_run_may_be_given_more_steps(finished: Path, tmp_path: Path) -> None:

@@ -247,13 +247,16 @@ def test_actions_may_be_answered_by_name(tmp_path: Path) -> None:
     """Training, checkpoint and evaluation of a policy that writes "Bet" and "Pass"."""
     folders, one = {}, {"ppo__num_train_steps": "1", "run__exact_every": "1"}
     for answer in ("id", "name"):
-        folder = folders[answer] = train_quietly(small(tmp_path / answer, env__answer=answer, **one))
+        console = quiet()
+        folder = folders[answer] = train(small(tmp_path / answer, env__answer=answer, **one), console=console)
         options = EvalOptions(saved_config(folder), checkpoint=folder, num_episodes=4)
         sampled = evaluate(options, quiet())["sampled"]
         assert sampled["all"]["episodes"] == 8 and sampled["all"]["illegal_rate"] == 0
     rows = {answer: read_rows(folder / "metrics.jsonl")[0] for answer, folder in folders.items()}
     assert rows["id"]["rollout/legal_mass"] != rows["name"]["rollout/legal_mass"]
-    # Exact evaluation needs answers by number: training skips it, and asking for it is an error.
+    # Exact evaluation needs answers by number: training says once that it skips it, and asking is an error.
     assert "eval/share" in rows["id"] and "eval/share" not in rows["name"]
+    said = console.file.getvalue()  # type: ignore[attr-defined]
+    assert said.count("run.exact_every = 1 has no effect: ") == 1
     with pytest.raises(InvalidValueError, match=r"env\.answer must be 'id', not 'name'"):
         evaluate(dataclasses.replace(options, exact=True), quiet())

@@ -117,3 +117,12 @@ def test_line_separators_of_replies(tmp_path: Path, finished: Path) -> None:
 def test_errors(options: dict[str, Any], message: str, finished: Path) -> None:
     with pytest.raises(InvalidValueError, match=message):
         EvalOptions(saved_config(finished), agent="first", **options)
+
+
+def test_a_file_that_cannot_be_written_is_found_before_play(finished: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "games.jsonl"
+    folder.mkdir()
+    options = EvalOptions(saved_config(finished), agent="first", save_games=folder)
+    with pytest.raises(InvalidValueError, match=r"--save_games '.*games.jsonl' cannot be written: Is a dir"):
+        evaluate(dataclasses.replace(options, output=tmp_path / "result.json"), quiet())
+    assert not (tmp_path / "result.json").exists()

@@ -87,6 +87,19 @@ def test_a_curriculum_is_shown_where_there_is_one(clock: Clock) -> None:
     assert re.search(r"replays +28\.1%.*failures kept +1,000.*mastered +12", body)
 
 
+def test_groups_are_shown_with_their_success_and_how_likely_they_are_drawn(clock: Clock) -> None:
+    """Of "a" none was played in this step. Of groups that are equally likely, none is drawn most."""
+    shares = {"curriculum/probabilities/hex": 0.25, "curriculum/probabilities/a": 0.75}
+    success = {"curriculum/success/hex": 0.5}
+    line = plain_line({"step": 12, **METRICS, **shares, **success}, 100, None)
+    assert line.endswith("dec/s 95  most_drawn a 0.75  left -")
+    even = plain_line({"step": 12, **METRICS, **dict.fromkeys(shares, 0.5)}, 100, None)
+    assert even.endswith("dec/s 95  left -")
+    assert "success (share of draws)  hex 50% (25%)  a - (75%)" in displayed(shares | success, clock)
+    levels = {"curriculum/levels": 1000, "curriculum/share": 0.5}
+    assert re.search(r"levels kept +1,000.*levels again +50\.0%", displayed(levels, clock))
+
+
 def test_self_play_is_shown_where_there_is_some(clock: Clock) -> None:
     own = {"pool/size": 3, "pool/newest": 20, "eval/exploitability": 0.4567, "train/kl_magnet": 0.01}
     line = plain_line({"step": 12, **METRICS, **own}, 100, None)
