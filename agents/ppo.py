@@ -127,14 +127,10 @@ class LLMPPO(OnPolicyAlgorithm):
             policy_kwargs=dict(policy_kwargs or {}),
             verbose=verbose,
             seed=seed,
-            device=device,
+            device=_found(device),
             _init_setup_model=False,
             supported_action_spaces=(spaces.Discrete, spaces.Text),
         )
-        if device != "auto" and self.device.type != torch.device(device).type:
-            raise ArgumentError(  # Stable-Baselines3 would go on without a word
-                f"device: {str(device)!r} was given, and torch finds no GPU here; allowed: 'cpu' or 'auto'"
-            )
         self.entropy_schedule = FloatSchedule(_scheduled(ent_coef, chosen.ent_schedule, chosen.ent_coef))
         self._set_up_others(self_play, starts, kl)
         named = hyperparameters is not None or "num_train_steps" in changes
@@ -523,6 +519,19 @@ class LLMPPO(OnPolicyAlgorithm):
         return self.policy.predict(
             observation, state, episode_start, deterministic, action_masks=action_masks
         )
+
+
+def _found(device: torch.device | str) -> torch.device | str:
+    """Returns the device, after checking that it is there: Stable-Baselines3 would take the CPU silently.
+
+    Raises:
+        ArgumentError: it is a GPU, and torch finds none.
+    """
+    if device != "auto" and torch.device(device).type == "cuda" and not torch.cuda.is_available():
+        raise ArgumentError(
+            f"device: {str(device)!r} was given, and torch finds no GPU here; allowed: 'cpu' or 'auto'"
+        )
+    return device
 
 
 def _changed(hyperparameters: Hyperparameters, changes: Mapping[str, Any]) -> Hyperparameters:

@@ -151,7 +151,7 @@ def settled(model: Any) -> Any:
 def _forget_input(module: nn.Module, given: Any, output: torch.Tensor) -> None:
     """Drops the input of a layer in 8 bits from its product's node, whose way back needs only weights."""
     if output.grad_fn is not None:
-        output.grad_fn.tensors = (None, None, None)
+        output.grad_fn.tensors = (None, None, None)  # type: ignore[attr-defined]  # bitsandbytes' own
 
 
 @contextmanager

@@ -19,12 +19,15 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from gamespiel.agents import plan as planned
 from gamespiel.agents import quantization
 from gamespiel.agents.adapters import LoraSettings, add_adapters
-from gamespiel.agents.architectures import Architecture, architecture_of, from_config
-from gamespiel.agents.engines import make_engine, shared
+from gamespiel.agents.architectures import KNOWN, Architecture, architecture_of, from_config
+from gamespiel.agents.engines import make_engine, shared, tree_attention
 from gamespiel.agents.models import DTYPES
 from gamespiel.agents.plan import GIB, Load, Plan, cast_adapters, kept_per_token, plan, weights
 from gamespiel.agents.quantization import Quantization
+from gamespiel.config import resolve
+from gamespiel.planning import load_of
 from tests.agents import peaks
+from tests.agents.live import EfficientAttention, Live
 
 ROOT = Path(__file__).parents[2]
 SMOLLM2, QWEN = "HuggingFaceTB/SmolLM2-135M-Instruct", "Qwen/Qwen2.5-0.5B-Instruct"
@@ -194,6 +197,66 @@ def test_qwen3_4b_by_hand() -> None:
     ends = 4 * 2560 + 2 * 2 * 128 + 640 * (8 + 1 + 4)
     cast = 2 * 33_030_144 // 36  # one layer's adapters in bfloat16
     assert made.activations == 1000 * (36 * 2 * 2560 + layer + ends) + cast
+
+
+# -- counted on a GPU's tensors ------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", ["qwen3-4b-12gb", "qwen2.5-3b-24gb"])
+def test_tensors_of_a_gpu_stay_within_the_plan(preset: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four layers of the preset's model, without data, and with what CUDA's attention allocates.
+
+    The plan may be above by a third: it adds the peaks of the forward's last layer and of the way back.
+    """
+    config = resolve(preset)
+    load = load_of(config)
+    load = replace(load, architecture=replace(load.architecture, layers=4))
+    keys = KNOWN[config.model.model_name] | {"num_hidden_layers": 4}
+    family = keys["model_type"]
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(
+            CONFIG_MAPPING[family](**{k: v for k, v in keys.items() if k not in ("model_type", "dtype")})
+        )
+    model = add_adapters(model.to(torch.bfloat16).requires_grad_(False).eval(), LoraSettings(), 0)
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            parameter.grad = torch.zeros_like(parameter)
+    monkeypatch.setattr(
+        tree_attention,
+        "scaled_dot_product_attention",
+        lambda q, k, v, attn_mask, scale: EfficientAttention.apply(q, k, v, attn_mask),
+    )
+    engine = make_engine(
+        model, "shared", tokens_per_forward=10**6, gradient_checkpointing=load.gradient_checkpointing
+    )
+    held = [
+        *model.parameters(),
+        *model.buffers(),
+        *(p.grad for p in model.parameters() if p.grad is not None),
+    ]
+    made = plan(load)
+
+    prompts = prompts_of(load.tokens_per_backward, load.prompt_tokens)
+    rows, last = list(range(len(prompts))), [load.prompt_tokens - 1] * len(prompts)
+    with Live(held) as live:
+        engine.logits(engine.read(prompts, rows, last)[: load.rows_backward]).logsumexp(-1).sum().backward()
+    expected = made.activations + max(made.backward, made.head)
+    assert live.peak <= expected <= 4 / 3 * live.peak
+
+    prompts = prompts_of(load.tokens_per_forward, load.prompt_tokens)
+    with torch.no_grad(), Live(held) as live:
+        _, prefix = engine.prefill(prompts, cache=True)
+        further = engine.extend(prefix, list(range(len(prompts))), [(7,)] * len(prompts))
+        engine.logits(further).logsumexp(-1)
+    expected = made.cache + max(made.sampling, made.sampling_head)
+    assert live.peak <= expected <= 4 / 3 * live.peak
+
+
+def prompts_of(tokens: int, length: int, own: int = 64) -> list[tuple[int, ...]]:
+    """Returns prompts of a length whose tree has that many tokens: ``own`` of each, the others shared."""
+    beginning = [1] * (length - own)
+    return [(*beginning, i, *[3] * (own - 1)) for i in range((tokens - len(beginning)) // own)]
 
 
 # -- measured ------------------------------------------------------------------------------------------------
