@@ -1,4 +1,4 @@
-"""The presets: those of large models fit their cards, and each makes a step, with small weights if need be."""
+"""The presets: large models' fit their cards, and each makes a step, with small weights if need be."""
 
 from __future__ import annotations
 
