@@ -47,6 +47,6 @@ def read_once() -> Iterator[None]:
 def policy(**settings: Any) -> LLMPolicy:
     """Returns a policy on it, in bfloat16 unless ``dtype`` is given."""
     env = gym.make("game_gym:GameSpiel-v0", game="tic_tac_toe")
-    model = ModelSettings(NAME, **{"dtype": "bfloat16"} | settings)
+    model = ModelSettings(NAME, **{"dtype": "bfloat16", **settings})
     with read_once():
         return LLMPolicy(env.observation_space, env.action_space, lambda _: 1e-4, model=model)
