@@ -309,7 +309,8 @@ def sampling(load: Load) -> int:
     inner, width = load.architecture.intermediate_size, load.width
     # The activation, the frozen layer's product, and the adapter's before and after its scale
     per_token = 2 * (width + load.adapter_width) * inner
-    residual = (2 * width + 4) * load.architecture.hidden_size  # the stream, its norm, and that in float32
+    # The stream, its norm, and the adapter's copy of that
+    residual = (2 * width + (4 if load.adapter_width != width else 0)) * load.architecture.hidden_size
     return load.tokens_per_forward * (per_token + residual + layout_per_token(load)) + unpacked(load)
 
 
