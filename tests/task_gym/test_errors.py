@@ -24,9 +24,10 @@ def test_errors_are_value_errors_made_of_one_string(error: type[TaskGymError]) -
         ("leduc", "; did you mean 'leduc_poker'?"),
         ("LEDUC_POKER", "; did you mean 'leduc_poker'?"),
         ("zzz", ""),
+        (["hex"], ""),
     ],
 )
-def test_nearest(given: str, phrase: str) -> None:
+def test_nearest(given: object, phrase: str) -> None:
     assert nearest(given, ["leduc_poker", "hex"]) == phrase
 
 
