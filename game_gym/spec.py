@@ -102,6 +102,8 @@ class Variant:
         _check_plays(spec.name, self.game)
         self.players: int = self.game.num_players()
         self.actions: int = self.game.num_distinct_actions()
+        if self.actions < 1:
+            raise GameError(f"{spec.name} parameters: {dict(params)!r} was given, which leave no actions")
         self.zero_sum: bool = kind.utility == pyspiel.GameType.Utility.ZERO_SUM
         self.low: float = self.game.min_utility()
         self.high: float = self.game.max_utility()
