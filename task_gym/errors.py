@@ -121,15 +121,18 @@ def shown(given: object) -> str:
 
 
 def nearest(given: object, allowed: Iterable[object]) -> str:
-    """Returns the closest allowed spelling of a text as a phrase, or "" if none is close.
+    """Returns the closest allowed spelling as a phrase, or "" if none is close.
+
+    The spelling of a number, or of anything but a text, must be the same: 2048 may mean "2048", 11 not 1.
 
     >>> nearest("leduc", ["leduc_poker", "hex"])
     "; did you mean 'leduc_poker'?"
     """
-    if not isinstance(given, str):  # 1 is no spelling of 11
-        return ""
     names = {str(name).lower(): str(name) for name in allowed}
-    close = difflib.get_close_matches(given[:_SHOWN].lower(), list(names), n=1, cutoff=0.5)
+    if isinstance(given, str):
+        close = difflib.get_close_matches(given[:_SHOWN].lower(), list(names), n=1, cutoff=0.5)
+    else:
+        close = [name for name in names if name == shown(given)]
     return f"; did you mean {names[close[0]]!r}?" if close else ""
 
 
