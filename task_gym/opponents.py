@@ -32,7 +32,10 @@ class SeatView(Protocol):
 
     @property
     def state(self) -> Any:
-        """The backend's own state. It can show what the seat may not see: reading it is cheating."""
+        """The backend's own state. It can show what the seat may not see: reading it is cheating.
+
+        Moves are made in a clone of it. One that changed is an ``OpponentActionError``.
+        """
 
     def legal_actions(self) -> list[int]:
         """Returns the legal action ids, ascending; never empty."""
