@@ -82,6 +82,10 @@ class PositionDataset(QuestionDataset):
         chosen = None if answer is None else last_named(answer, legal, known["admissible_commands"])
         return 0.0 if chosen is None else float(known["scores"][legal.index(chosen)])
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns everything but the judges, which a copy makes anew."""
+        return {**vars(self), "_judges": {}}
+
     def _judge(self, variant: Variant) -> Judge:
         if id(variant) not in self._judges:
             self._judges[id(variant)] = make_judge(self._name, variant, self._opponent)

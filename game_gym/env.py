@@ -17,7 +17,7 @@ from game_gym.spec import State, Variant
 from game_gym.task import Task, TaskSet
 from task_gym.checks import check_names, read_action
 from task_gym.contract import ILLEGAL_REWARD, Strikes, illegal_info
-from task_gym.env import OUTSIDE, TaskEnv
+from task_gym.env import OUTSIDE, TaskEnv, say
 from task_gym.errors import EpisodeError, PickleError, check_choice, illegal_action, shown
 from task_gym.opponents import OPEN, find_opponent, opponent_waits
 from task_gym.remote.settings import DEFAULTS
@@ -312,7 +312,7 @@ class GameSpielEnv(TaskEnv):
             self._turn = turn = self._backend.forfeit()
             self._over = True
         if self.render_mode == "human":
-            print(message)
+            say(message)
             self.render()
         return turn, ILLEGAL_REWARD, False, ILLEGAL_REWARD, turn.ending, message
 

@@ -10,7 +10,7 @@ import pyspiel
 from game_gym.exact import OPPONENTS, information_states
 from game_gym.opponents.mcts import UCT_C, parse_budget
 from game_gym.spec import Budget, State, Variant
-from task_gym.errors import ArgumentError, check_choice
+from task_gym.errors import ArgumentError, check_choice, unknown
 
 _MEMORY_MB = 1000
 
@@ -28,10 +28,11 @@ def make_judge(name: str, variant: Variant, opponent: str) -> Judge:
     Raises:
         TaskGymError: there is no such judge, or it cannot judge this game.
     """
-    kind, _, argument = name.partition(":")
-    check_choice("judge", kind, ("exact", "mcts") if argument else ("exact", "mcts:SIMS"))
-    if kind == "exact":
+    if name == "exact":
         return ExactJudge(variant, opponent)
+    kind, _, argument = name.partition(":") if isinstance(name, str) else ("", "", "")
+    if kind != "mcts" or not argument:
+        raise ArgumentError(unknown("judge", name, ("exact", "mcts:SIMS", "mcts:SIMSxROLLOUTS")))
     budget = parse_budget(argument, "mcts")
     assert budget is not None
     return SearchJudge(variant, budget)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from game_gym.spec import State, Variant, choice_lines
 from task_gym.contract import CLOSING
-from task_gym.errors import EpisodeError, LayoutError
+from task_gym.errors import EpisodeError, GameError, LayoutError, shown
 
 RULES_END = "\n# Current Game State\n"
 """The heading that ends the rules."""
@@ -30,12 +30,18 @@ def render_turn(
 ) -> tuple[str, list[str]]:
     """Returns the observation and the legal actions' names, in the order of the ids in ``legal``."""
     names, block = variant.choices(state, seat, legal)
+    return f"{_state_part(variant, state, seat, rules)}{_question_part(block)}", names
+
+
+def _state_part(variant: Variant, state: State, seat: int, rules: bool) -> str:
+    """Returns the part before the legal actions: the rules if wanted, the seat and the state."""
+    described = variant.spec.describe(state, seat)
+    if not isinstance(described, str):
+        raise GameError(
+            f"game: {variant.spec.name!r}: its describe returned {shown(described)}, allowed: a text"
+        )
     head = _rules_part(variant) if rules else ""
-    text = (
-        f"{head}Game: {variant.spec.name}\nYou are Player {seat}.\n\nCurrent State:\n"
-        f"{variant.spec.describe(state, seat)}{_question_part(block)}"
-    )
-    return text, names
+    return f"{head}Game: {variant.spec.name}\nYou are Player {seat}.\n\nCurrent State:\n{described}"
 
 
 def _rules_part(variant: Variant) -> str:
@@ -50,11 +56,7 @@ def _question_part(block: str) -> str:
 
 def render_waiting(variant: Variant, state: State, seat: int, rules: bool = True) -> str:
     """Returns the observation of ``seat`` while another player is to move at ``state``: no legal actions."""
-    head = _rules_part(variant) if rules else ""
-    return (
-        f"{head}Game: {variant.spec.name}\nYou are Player {seat}.\n\nCurrent State:\n"
-        f"{variant.spec.describe(state, seat)}\n\nIt is not your turn."
-    )
+    return f"{_state_part(variant, state, seat, rules)}\n\nIt is not your turn."
 
 
 def without_rules(text: str, variant: Variant) -> str:

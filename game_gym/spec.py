@@ -102,6 +102,8 @@ class Variant:
         _check_plays(spec.name, self.game)
         self.players: int = self.game.num_players()
         self.actions: int = self.game.num_distinct_actions()
+        if self.actions < 1:
+            raise GameError(f"{spec.name} parameters: {dict(params)!r} was given, which leave no actions")
         self.zero_sum: bool = kind.utility == pyspiel.GameType.Utility.ZERO_SUM
         self.low: float = self.game.min_utility()
         self.high: float = self.game.max_utility()
@@ -110,6 +112,8 @@ class Variant:
         if not spec.typed:  # some games report only what was given; else a default may be a placeholder
             self.params = {**kind.parameter_specification, **self.params}
         self.rules: str = spec.rules(self.params)
+        if not isinstance(self.rules, str):
+            raise GameError(f"game: {spec.name!r}: its rules returned {self.rules!r}, allowed: a text")
         # For fixed names: each seat's names and lines by action id, as far as they were asked for.
         self._names: list[dict[int, str]] = [{} for _ in range(self.players)]
         self._lines: list[dict[int, str]] = [{} for _ in range(self.players)]

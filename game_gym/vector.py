@@ -115,7 +115,9 @@ class GameSpielVectorEnv(SyncVectorEnv):
             )
         games, anew = self.games, set(over) if mode is AutoresetMode.NEXT_STEP else set()
         # All are read before a game moves: after an error, the caller may step again.
-        moves = given if whole else [None if i in anew else read_action(move) for i, move in enumerate(given)]
+        moves: list[Any] = given
+        if not whole:
+            moves = [None if i in anew else read_action(move) for i, move in enumerate(given)]
 
         def play(i: int) -> Row:
             if i in anew:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from inspect import Parameter, signature
 from math import isfinite
+from numbers import Real
 from operator import index
 from typing import Any, TypeGuard
 
@@ -38,7 +39,7 @@ def check_least(what: str, given: Any, least: int) -> int:
 
 def is_number(given: Any) -> TypeGuard[int | float]:
     """Returns whether something is a finite number, and no boolean. A whole number must fit into a float."""
-    if isinstance(given, bool) or not isinstance(given, (int, float)):
+    if isinstance(given, bool) or not isinstance(given, Real):  # NumPy's numbers are Real too
         return False
     try:
         return isfinite(given)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from operator import index as whole
 from typing import Any
 
 from task_gym.checks import check_whole
@@ -45,6 +46,7 @@ class QuestionDataset(Sequence[Entry], ABC):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(self._size))]
+        index = whole(index)  # NumPy's too, as those of a permutation
         if not -self._size <= index < self._size:
             raise IndexError(f"entry {index} of {self._size}")
         return self.entry(self._first + index % self._size)

@@ -37,6 +37,14 @@ class Tasks(Protocol):
         """
 
 
+def say(text: str) -> None:
+    """Prints a text; characters that standard output cannot encode are printed as escapes, as ``\\u2660``."""
+    try:
+        print(text)
+    except UnicodeEncodeError as error:
+        print(text.encode(error.encoding, "backslashreplace").decode(error.encoding))
+
+
 class TaskEnv(LazyGeneratorEnv[str, Any]):
     """An environment whose episodes follow from an address and the actions given.
 
@@ -121,7 +129,7 @@ class TaskEnv(LazyGeneratorEnv[str, Any]):
         if self.render_mode == "rgb_array":
             return picture(self._shown())
         if self.render_mode == "human":
-            print(self._shown())
+            say(self._shown())
             return None
         # A warning and no error, as in Gymnasium's own environments (toy_text, classic_control): code that
         # renders if it can goes on.

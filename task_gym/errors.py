@@ -7,7 +7,7 @@ Each error is built from one string, so that a worker process can hand it to its
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 
@@ -107,14 +107,14 @@ _SHOWN = 500
 """The most characters of a given value that a message shows."""
 
 
-def shown(given: object, write: Callable[[Any], str] = repr) -> str:
+def shown(given: object) -> str:
     """Returns a given value as a message shows it: its repr, cut if it is very long.
 
     >>> shown("x")
     "'x'"
     """
     try:
-        text = write(given)
+        text = repr(given)
     except Exception as error:  # Python writes no integer of more than 4,300 digits
         return f"{type(given).__name__} ({error})"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
@@ -123,11 +123,16 @@ def shown(given: object, write: Callable[[Any], str] = repr) -> str:
 def nearest(given: object, allowed: Iterable[object]) -> str:
     """Returns the closest allowed spelling as a phrase, or "" if none is close.
 
+    The spelling of a number, or of anything but a text, must be the same: 2048 may mean "2048", 11 not 1.
+
     >>> nearest("leduc", ["leduc_poker", "hex"])
     "; did you mean 'leduc_poker'?"
     """
     names = {str(name).lower(): str(name) for name in allowed}
-    close = difflib.get_close_matches(shown(given, str).lower(), list(names), n=1, cutoff=0.5)
+    if isinstance(given, str):
+        close = difflib.get_close_matches(given[:_SHOWN].lower(), list(names), n=1, cutoff=0.5)
+    else:
+        close = [name for name in names if name == shown(given)]
     return f"; did you mean {names[close[0]]!r}?" if close else ""
 
 

@@ -32,7 +32,10 @@ class SeatView(Protocol):
 
     @property
     def state(self) -> Any:
-        """The backend's own state. It can show what the seat may not see: reading it is cheating."""
+        """The backend's own state. It can show what the seat may not see: reading it is cheating.
+
+        Moves are made in a clone of it. One that changed is an ``OpponentActionError``.
+        """
 
     def legal_actions(self) -> list[int]:
         """Returns the legal action ids, ascending; never empty."""
@@ -141,13 +144,20 @@ def register_opponent(
         waits: See ``Entry``.
 
     Raises:
-        OpponentError: the name is taken or not a word, or there is no such rule.
+        OpponentError: the name is taken or not a word, the factory is no function, or there is no such rule.
     """
     check_choice("illegal", illegal, ILLEGAL_RULES, OpponentError)
-    known = _REGISTRY.get(name)
-    if name == OPEN or ":" in name or (known is not None and known.factory is not factory):
+    # Blanks would part the names of a list, and ":" begins an argument.
+    word = isinstance(name, str) and name.split() == [name] and ":" not in name
+    known = _REGISTRY.get(name) if word else None
+    if not word or name == OPEN or (known is not None and known.factory is not factory):
         raise OpponentError(
-            f"opponent name {name!r} is taken or not a word; taken: {', '.join(opponent_names())}"
+            f"opponent name {shown(name)} is taken or not a word; taken: {', '.join(opponent_names())}"
+        )
+    if not callable(factory):
+        raise OpponentError(
+            f"opponent {name!r}: the factory {shown(factory)} was given, allowed: a class or function of a "
+            "Seating"
         )
     _REGISTRY[name] = Entry(
         name, factory, usage or name, takes_argument, why_not_replayable, stand_in, illegal, waits

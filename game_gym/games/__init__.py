@@ -136,6 +136,9 @@ def find_game(name: str) -> GameSpec:
     names = pyspiel.registered_names()
     if isinstance(name, str) and name in names:
         return generic_spec(name)
+    # OpenSpiel's own way of writing parameters.
+    if isinstance(name, str) and (plain := name.partition("(")[0]) != name and plain in names:
+        raise GameError(f"game: {name!r} was given, allowed: {plain!r}, with parameters as params={{…}}")
     listed = ", ".join(repr(known) for known in DECLARED)
     raise GameError(
         f"game: {shown(name)} was given, allowed: OpenSpiel's {len(names)} games, of which these are "

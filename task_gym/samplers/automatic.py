@@ -229,7 +229,7 @@ class PrioritizedLevelReplay(LocalSampler):
         self._new = Uniform(groups, seed=seed)
         self._capacity = check_count("levels", levels)
         self._replay, self._staleness = check_share("replay", replay), check_share("staleness", staleness)
-        if not isinstance(temperature, (int, float)) or not temperature > 0:
+        if not isinstance(temperature, (int, float, np.number)) or not temperature > 0:
             raise ArgumentError(f"temperature: {temperature!r} was given, allowed: numbers above 0")
         self._temperature = float(temperature)
         # (task id, opponent, seed): [sum of scores, episodes, episode of the last]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from task_gym.checks import check_least, check_whole
+from task_gym.checks import check_least, check_whole, is_number
 from task_gym.errors import ArgumentError, SamplerError, shown
 from task_gym.seeding import SEED_LIMIT
 
@@ -241,7 +240,7 @@ def succeeded(outcome: Outcome, scores: Mapping[str | int, float]) -> bool:
 
 def check_share(what: str, given: Any) -> float:
     """Returns a number in [0, 1] as a float, or raises ArgumentError."""
-    if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 <= given <= 1:
+    if not is_number(given) or not 0 <= given <= 1:
         raise ArgumentError(f"{what}: {given!r} was given, allowed: numbers from 0 to 1")
     return float(given)
 
@@ -263,8 +262,7 @@ def check_weights(what: str, given: Any) -> dict[str, float]:
     if not isinstance(given, Mapping) or not given:
         raise ArgumentError(f"{what}: {given!r} was given, allowed: a mapping of names to weights")
     for name, weight in given.items():
-        number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
-        if not number or not 0 < weight < math.inf:
+        if not is_number(weight) or not weight > 0:
             raise ArgumentError(f"{what}: {name!r}: {weight!r} was given, allowed: numbers above 0")
     return {name: float(weight) for name, weight in given.items()}
 

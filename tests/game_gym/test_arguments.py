@@ -30,6 +30,12 @@ from tests.game_gym.play import LEDUC, make
         ({"task_ids": 5}, ArgumentError, "task_id, task_ids was given"),
         ({"task_id": None, "task_ids": 5}, TaskIdError, "task_ids: 5 was given"),
         ({"task_id": None, "game": "leduk_poker"}, GameError, "did you mean 'leduc_poker'"),
+        ({"task_id": None, "game": 2048}, GameError, "2048 was given, .*did you mean '2048'"),
+        (
+            {"task_id": None, "game": "leduc_poker(players=2)"},
+            GameError,
+            "allowed: 'leduc_poker', with parameters as params=",
+        ),
         ({"params": {"players": 2}}, ArgumentError, "params: .* allowed: with game only"),
         ({"opponent": "randm"}, OpponentError, "did you mean 'random'"),
         ({"opponent": "random:3"}, OpponentError, "'random' takes no argument"),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
+from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import pytest
 
 import game_gym  # noqa: F401  (registers GameSpiel-v0)
@@ -87,6 +91,21 @@ def test_a_search_finds_the_win() -> None:
     assert won
 
 
+@pytest.mark.parametrize("clone", [copy.deepcopy, lambda data: pickle.loads(pickle.dumps(data))])
+@pytest.mark.parametrize("judge", ["exact", "mcts:30"])
+def test_a_copy_has_the_same_entries(clone: Any, judge: str) -> None:
+    """Loaders send a data set to their workers."""
+    data = PositionDataset(3, judge=judge, game="tic_tac_toe" if judge != "exact" else "kuhn_poker")
+    assert list(clone(data)) == list(data)
+
+
+def test_an_index_may_be_numpys() -> None:
+    data = PositionDataset(3, game="kuhn_poker")
+    assert [data[i] for i in np.array([2, 0, 1])] == [data[2], data[0], data[1]]
+    with pytest.raises(TypeError):
+        data["0"]
+
+
 def test_huggingface() -> None:
     pytest.importorskip("datasets")
     data = PositionDataset(3, game="kuhn_poker")
@@ -100,6 +119,9 @@ def test_huggingface() -> None:
 def test_arguments() -> None:
     with pytest.raises(ArgumentError, match=r"judge: 'exakt' was given.*did you mean 'exact'"):
         PositionDataset(judge="exakt", game="kuhn_poker")
+    for wrong in ("exact:3", "mcts:", 5, None):
+        with pytest.raises(ArgumentError, match=f"judge: {wrong!r} was given, allowed: 'exact', 'mcts:SIMS'"):
+            PositionDataset(judge=wrong, game="kuhn_poker")  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match=r"judge: 'mcts' was given, allowed: .*mcts:SIMS"):
         PositionDataset(judge="mcts", game="tic_tac_toe")
     with pytest.raises(OpponentError, match=r"opponent argument: 'x' was given"):

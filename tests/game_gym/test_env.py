@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import itertools
+import sys
 from typing import Any
 
 import gymnasium as gym
@@ -150,6 +152,15 @@ def test_what_is_returned_is_the_callers(game: str) -> None:
         text, _, over, _, info = wild.step(action)
         assert text == expected[turn + 1][0]
         turn += 1
+
+
+def test_a_terminal_that_cannot_show_suits_shows_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, "ascii", write_through=True))
+    env = make(game="leduc_poker", render_mode="human")
+    text, _ = env.reset(seed=0)
+    env.step(99)
+    assert shown.getvalue().decode().startswith(text.replace("♠", r"\u2660").replace("♥", r"\u2665"))
 
 
 def test_rendering(capsys: pytest.CaptureFixture[str]) -> None:

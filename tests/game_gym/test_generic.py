@@ -180,6 +180,11 @@ def test_euchre_is_over_before_the_first_turn_where_the_partner_goes_alone() -> 
     assert 0 < seen < 100
 
 
+def test_parameters_that_leave_no_actions_are_refused() -> None:
+    with pytest.raises(GameError, match=r"mnk parameters: {'m': 0} was given, which leave no actions"):
+        make(game="mnk", params={"m": 0})
+
+
 def test_two_threads_that_load_games_leave_standard_error_as_it_was() -> None:
     """A second thread would keep the null device as standard error, and put it back last."""
     entered, leave = threading.Event(), threading.Event()

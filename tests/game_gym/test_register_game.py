@@ -60,6 +60,17 @@ def test_a_game_that_openspiel_lacks() -> None:
         register_game(GameSpec("conect_four", lambda params: "", lambda state, seat: ""))
 
 
+def test_texts_are_texts() -> None:
+    """A describe without a return would show None to every player."""
+    register_game(GameSpec("connect_four", lambda params: "Drop.", lambda state, seat: None))  # type: ignore[arg-type,return-value]
+    env = gym.make("GameSpiel-v0", game="connect_four")
+    with pytest.raises(GameError, match="'connect_four': its describe returned None, allowed: a text"):
+        env.reset(seed=0)
+    register_game(GameSpec("nim", lambda params: None, lambda state, seat: ""))  # type: ignore[arg-type,return-value]
+    with pytest.raises(GameError, match="'nim': its rules returned None, allowed: a text"):
+        gym.make("GameSpiel-v0", game="nim")
+
+
 def test_what_is_left_out() -> None:
     """No parameters may be given, and a search needs a budget in its name."""
     register_game(connect_four())

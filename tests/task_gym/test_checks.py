@@ -25,7 +25,11 @@ def test_other_than_whole_numbers(given: Any) -> None:
 
 @pytest.mark.parametrize(
     ("given", "number"),
-    [(1, True), (-0.5, True), (10**400, False), (float("nan"), False), (float("-inf"), False), (True, False)],
+    [
+        *[(1, True), (-0.5, True), (10**400, False), (float("nan"), False), (float("-inf"), False)],
+        *[(np.float32(0.5), True), (np.int8(1), True), (np.float32("nan"), False)],
+        *[(True, False), (np.True_, False)],
+    ],
 )
 def test_numbers(given: Any, number: bool) -> None:
     assert is_number(given) is number  # the third is greater than any float

@@ -24,10 +24,13 @@ def test_errors_are_value_errors_made_of_one_string(error: type[TaskGymError]) -
         ("leduc", "; did you mean 'leduc_poker'?"),
         ("LEDUC_POKER", "; did you mean 'leduc_poker'?"),
         ("zzz", ""),
+        (["hex"], ""),
+        (2048, "; did you mean '2048'?"),
+        (204, ""),
     ],
 )
-def test_nearest(given: str, phrase: str) -> None:
-    assert nearest(given, ["leduc_poker", "hex"]) == phrase
+def test_nearest(given: object, phrase: str) -> None:
+    assert nearest(given, ["leduc_poker", "hex", "2048"]) == phrase
 
 
 def test_unknown_names_all_three() -> None:

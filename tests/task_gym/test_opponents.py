@@ -71,9 +71,13 @@ def test_unknown_opponents_are_named(given: str, message: str) -> None:
 
 def test_a_name_is_registered_once() -> None:
     register_opponent("last", Fixed)  # the same again is no conflict
-    for name in ("last", "open", "a:b"):
-        with pytest.raises(OpponentError, match=repr(name)):
-            register_opponent(name, other)
+    for name in ("last", "open", "a:b", "", "a b", " a", 5, None):
+        with pytest.raises(OpponentError, match=f"opponent name {name!r} is taken or not a word"):
+            register_opponent(name, other)  # type: ignore[arg-type]
+    with pytest.raises(
+        OpponentError, match=r"'made': the factory .* was given, allowed: a class or function"
+    ):
+        register_opponent("made", None)  # type: ignore[arg-type]
 
 
 def test_the_rule_for_illegal_actions() -> None:
