@@ -17,8 +17,9 @@ import numpy as np
 import torch
 from gymnasium import spaces
 from pydantic import ValidationError
+from sb3_contrib.common.maskable.utils import EXPECTED_METHOD_NAME
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.callbacks import BaseCallback, ConvertCallback, ProgressBarCallback
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.type_aliases import MaybeCallback, Schedule
@@ -110,6 +111,12 @@ class LLMPPO(OnPolicyAlgorithm):
         for name, value in {"learning_rate": learning_rate, "ent_coef": ent_coef, "lam": gae_lambda}.items():
             if value is not None and not callable(value):
                 changes[name] = value
+        if env is None and _init_setup_model:
+            raise ArgumentError("env: none was given, allowed: a TextVecEnv, or one environment of texts")
+        if total_steps is not None and total_steps < 1:
+            raise ArgumentError(
+                f"total_steps: {total_steps!r} was given, allowed: whole numbers of at least 1"
+            )
         self.hyperparameters = chosen = _changed(hyperparameters or Hyperparameters(), changes)
         super().__init__(
             policy,  # type: ignore[arg-type]
@@ -172,6 +179,17 @@ class LLMPPO(OnPolicyAlgorithm):
     def _check_env(self, env: Any) -> None:
         """Raises ArgumentError or SeatsError if no step can be learned from these environments."""
         check_not_sampled(env)
+        space = getattr(env, "action_space", None)
+        if isinstance(env, TextVecEnv) and isinstance(space, spaces.Discrete):
+            if not env.has_attr(EXPECTED_METHOD_NAME):
+                raise ArgumentError(
+                    f"env: {env.envs[0]} was given, which has no {EXPECTED_METHOD_NAME}(); allowed: "
+                    "environments of Discrete actions with this method, which returns true = legal"
+                )
+            if space.start != 0:
+                raise ArgumentError(
+                    f"env: actions {space} were given, allowed: Discrete(n), which starts at 0"
+                )
         if self.self_play is not None:
             check_learns(env, self.self_play.settings)
 
@@ -254,7 +272,7 @@ class LLMPPO(OnPolicyAlgorithm):
         self,
         total_timesteps: int | None = None,
         callback: MaybeCallback = None,
-        log_interval: int = 1,
+        log_interval: int | None = 1,
         tb_log_name: str = "LLMPPO",
         reset_num_timesteps: bool = False,
         progress_bar: bool = False,
@@ -279,12 +297,16 @@ class LLMPPO(OnPolicyAlgorithm):
         if self._last_obs is None:
             # Otherwise every environment would be reset once for nothing: this class gives the seeds.
             self._last_obs = np.empty(0, dtype=object)
-        limit, callback = self._setup_learn(
-            total_timesteps or 0, callback, reset_num_timesteps, tb_log_name, progress_bar
+        by_steps = total_timesteps is None
+        if progress_bar:
+            callback = [*_listed(callback), _ProgressBar(by_steps)]
+        # Callbacks read the local variable, which is the limit in all of Stable-Baselines3.
+        total_timesteps, callback = self._setup_learn(
+            total_timesteps or 0, callback, reset_num_timesteps, tb_log_name
         )
         callback.on_training_start(locals(), globals())
-        while self.step < self.total_steps if total_timesteps is None else self.num_timesteps < limit:  # type: ignore[operator]
-            self._update_progress(total_timesteps, limit)
+        while self.step < self.total_steps if by_steps else self.num_timesteps < total_timesteps:  # type: ignore[operator]
+            self._update_progress(None if by_steps else total_timesteps)
             callback.on_rollout_start()  # before the clock: checkpoints and evaluations happen there
             started = time.perf_counter()
             if not self.collect_rollouts(self.env, callback):
@@ -295,15 +317,15 @@ class LLMPPO(OnPolicyAlgorithm):
             if self.average is not None:
                 self.average.add(self.policy, self.step)
             self._log_step(collected - started, time.perf_counter() - started)
-            if self.step % log_interval == 0:
+            if log_interval and self.step % log_interval == 0:
                 self.logger.dump(step=self.step)
         callback.on_training_end()
         return self
 
-    def _update_progress(self, total_timesteps: int | None, limit: int) -> None:
+    def _update_progress(self, limit: int | None) -> None:
         if self.total_steps is not None:
             self._current_progress_remaining = max(0.0, 1.0 - self.step / self.total_steps)
-        elif total_timesteps is not None:
+        elif limit is not None:
             self._update_current_progress_remaining(self.num_timesteps, limit)
 
     def collect_rollouts(self, env: Any, callback: BaseCallback) -> bool:  # type: ignore[override]
@@ -322,9 +344,12 @@ class LLMPPO(OnPolicyAlgorithm):
         games = self._games(env, len(starts))
         decide = self._decide if games is None else games.decide
 
+        dones: list[bool] = []
+
         def on_turns(turns: int) -> bool:
             self.num_timesteps += turns if games is None else games.learned
-            callback.update_locals({"self": self, "env": env})
+            callback.update_locals({"self": self, "env": env, "dones": np.array(dones)})
+            dones.clear()
             return callback.on_step()
 
         over = 0
@@ -332,6 +357,7 @@ class LLMPPO(OnPolicyAlgorithm):
         def on_step(ended: bool, turns: int) -> None:
             nonlocal over
             over += ended
+            dones.append(ended)
             self.on_progress("episodes played", over, len(starts))
 
         seeds, options = [start.seed or 0 for start in starts], [start.options or None for start in starts]
@@ -499,6 +525,22 @@ class LLMPPO(OnPolicyAlgorithm):
     def _excluded_save_params(self) -> list[str]:
         return [*super()._excluded_save_params(), "last_episode", "on_progress", "starts"]
 
+    @classmethod
+    def load(cls, path: Any, *args: Any, **kwargs: Any) -> LLMPPO:
+        """Returns the model that ``save`` wrote; see Stable-Baselines3.
+
+        Raises:
+            ArgumentError: a hyper-parameter was given, which the saved model has already.
+        """
+        known = {field.name for field in dataclasses.fields(Hyperparameters)} - {"learning_rate"}
+        for name in sorted(known & kwargs.keys()):
+            raise ArgumentError(
+                f"load: {name}={kwargs[name]!r} was given, and a saved model keeps its hyper-parameters; "
+                "allowed: learning_rate; or make a new LLMPPO, and set_parameters(path) takes the weights"
+            )
+        model: LLMPPO = super().load(path, *args, **kwargs)
+        return model
+
     def playing_result(self) -> AbstractContextManager[None]:
         """Makes ``policy`` play as the run's result within the context: the average, if one is kept."""
         return nullcontext() if self.average is None else self.average.playing(self.policy)
@@ -558,6 +600,49 @@ def _scheduled(given: float | Schedule | None, shape: str, initial: float) -> fl
     if callable(given):
         return given
     return initial if shape == "constant" else schedule(shape, initial)
+
+
+def _listed(callback: MaybeCallback) -> list[Any]:
+    if isinstance(callback, list):
+        return callback
+    if callback is None or isinstance(callback, BaseCallback):
+        return [] if callback is None else [callback]
+    return [ConvertCallback(callback)]
+
+
+class _ProgressBar(ProgressBarCallback):
+    """Counts decisions, or steps if that is how ``learn`` was told when to end.
+
+    Stable-Baselines3's own counts an environment's step per environment, also of those that are over.
+    """
+
+    def __init__(self, by_steps: bool) -> None:
+        super().__init__()
+        self._by_steps = by_steps
+
+    @property
+    def _done(self) -> int:
+        model: Any = self.model
+        return int(model.step if self._by_steps else model.num_timesteps)
+
+    def _on_training_start(self) -> None:
+        model: Any = self.model
+        self._begun = self._done
+        if self._by_steps:
+            left = model.total_steps - model.step
+            self.locals = {**self.locals, "total_timesteps": left + model.num_timesteps}
+        super()._on_training_start()
+
+    def _on_rollout_start(self) -> None:
+        self._on_step()
+
+    def _on_step(self) -> bool:
+        self.pbar.update(self._done - self._begun - self.pbar.n)
+        return True
+
+    def _on_training_end(self) -> None:
+        self._on_step()
+        super()._on_training_end()
 
 
 def _no_progress(phase: str, done: int, total: int) -> None:

@@ -15,6 +15,7 @@ from sb3_contrib.common.maskable.utils import EXPECTED_METHOD_NAME
 from gamespiel.agents.decoding.text import Reply
 from gamespiel.agents.policy import PolicySample, ReplySample
 from gamespiel.agents.vec_env import TextVecEnv
+from task_gym.errors import ArgumentError
 from task_gym.wrappers import NamedText
 
 Masks = npt.NDArray[np.bool_]
@@ -188,6 +189,11 @@ def _play_wave(
         texts[slot], episode.info = opened
         # A game can be over, or a backend can fail, before the first turn: then there is nothing to decide.
         begun = "result" not in episode.info if takes_replies(env) else bool(_masks(env, [slot]).any())
+        if not begun and "result" not in episode.info:
+            raise ArgumentError(
+                f"env: an episode (seed {episode.seed}) began without a legal action, allowed: at least one, "
+                'or info["result"] if it is over already'
+            )
         live += [slot] * begun
         on_step(not begun, 0)
     turn = 0

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, fields
+from math import inf
 from pathlib import Path
 
 from gamespiel.agents.fields import DECODERS
@@ -149,10 +150,17 @@ class EvalOptions:
             raise InvalidValueError(
                 f"--{wrong[0]} needs a model that is here: an agent behind an endpoint shows replies alone"
             )
-        if self.concurrency < 1 or self.request_s <= 0 or (self.episode_s or 1) <= 0:
+        # "not above" instead of "at most": NaN is neither.
+        if (
+            self.concurrency < 1
+            or not self.request_s > 0
+            or not (self.episode_s is None or self.episode_s > 0)
+        ):
             raise InvalidValueError("--concurrency must be at least 1, --request_s and --episode_s above 0")
-        if self.temperature is not None and self.temperature < 0:
+        if self.temperature is not None and not 0 <= self.temperature < inf:
             raise InvalidValueError(f"--temperature must be at least 0, not {self.temperature}")
+        if self.prices is not None and not all(0 <= price < inf for price in self.prices):
+            raise InvalidValueError(f"--prices must be at least 0, not {' and '.join(map(str, self.prices))}")
 
     def _check_replies(self, option: str) -> None:
         kind: Kind[EnvKeys] = KINDS[self.config.env.env_type]

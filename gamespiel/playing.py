@@ -11,7 +11,7 @@ import gymnasium as gym
 from gamespiel.agents import checkpoint
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.assembly import make_one_env, make_policy
-from gamespiel.config import from_dict, saved_config
+from gamespiel.config import ConfigError, from_dict, saved_config
 
 
 def make_env(run: str | Path, **changes: Any) -> gym.Env[Any, Any]:
@@ -44,6 +44,14 @@ def load_policy(run: str | Path, env: gym.Env[Any, Any] | None = None, *, device
     found = checkpoint.find(Path(run))
     config = saved_config(found)
     config = dataclasses.replace(config, run=dataclasses.replace(config.run, device=device))
-    policy = make_policy(config, make_one_env(config.env) if env is None else env)
+    played = make_one_env(config.env) if env is None else env
+    writes = config.env.decode == "text"
+    if isinstance(played.action_space, gym.spaces.Text) != writes:
+        takes = "a number" if writes else "text"
+        raise ConfigError(
+            f"the policy of {str(run)!r} was trained with env.decode: {config.env.decode}, and this "
+            f"environment takes {takes}: leave env.decode as it was"
+        )
+    policy = make_policy(config, played)
     checkpoint.load_newest(policy, Path(run))
     return policy

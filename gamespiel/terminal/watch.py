@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -49,7 +50,7 @@ def watch(
     console = console or Console()
     if episodes < 1:
         raise InvalidValueError(f"--episodes must be at least 1, not {episodes}")
-    if delay < 0:
+    if not 0 <= delay < math.inf:
         raise InvalidValueError(f"--delay must be at least 0 seconds, not {delay}")
     if kind_of(config).plays_itself(config):
         console.print("opponent 'self': the policy plays every seat", markup=False)

@@ -11,7 +11,7 @@ import pytest
 import torch
 from gymnasium import spaces
 from sb3_contrib.common.maskable.evaluation import evaluate_policy
-from stable_baselines3.common.callbacks import CheckpointCallback
+from stable_baselines3.common.callbacks import CheckpointCallback, StopTrainingOnMaxEpisodes
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv
@@ -338,3 +338,62 @@ def test_other_environments_are_checked_as_the_first_ones() -> None:
         model.set_env(TextVecEnv([Bandit]))
     model.set_env(TextVecEnv([Stairs] * 3))
     assert model.n_envs == 3 and collect(model)
+
+
+def test_stable_baselines_callbacks_know_the_end_and_the_episodes(capsys: pytest.CaptureFixture[str]) -> None:
+    """Two environments: four episodes each are eight, the eighth of them in the second step of five.
+
+    A step that a callback stops does not count.
+    """
+    model = make_ppo(Bandit, 2, batch_size=5, ppo_epochs=1, total_steps=4)
+    assert model.learn(callback=StopTrainingOnMaxEpisodes(4)).step == 1
+
+    class Limit(Quiet):
+        def _on_training_start(self) -> None:
+            self.limit = self.locals["total_timesteps"]
+
+    limit = Limit()
+    model.learn(5, callback=limit, progress_bar=True, log_interval=None)  # 5 more, after 5 decisions
+    assert (limit.limit, model.num_timesteps, model.step) == (10, 10, 2)
+    model.learn(progress_bar=True)
+    assert model.step == 4
+    bars = capsys.readouterr().out
+    assert "5/5" in bars and "2/2" in bars  # decisions, then the steps that were left
+
+
+class NoMask(Bandit):
+    action_masks = None  # type: ignore[assignment]
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "action_masks":
+            raise AttributeError(name)
+        return super().__getattribute__(name)
+
+
+class FromOne(Bandit):
+    action_space = spaces.Discrete(3, start=1)
+
+
+class Stuck(Bandit):
+    def action_masks(self) -> np.ndarray[Any, Any]:
+        return np.zeros(3, dtype=bool)
+
+
+def test_environments_of_ones_own_that_it_cannot_play() -> None:
+    with pytest.raises(ArgumentError, match=r"which has no action_masks\(\); allowed"):
+        make_ppo(NoMask, 1)
+    with pytest.raises(ArgumentError, match=r"Discrete\(3, start=1\) were given, allowed: "):
+        make_ppo(FromOne, 1)
+    with pytest.raises(ArgumentError, match=r"began without a legal action"):
+        make_ppo(Stuck, 1, batch_size=1).learn(1)
+    with pytest.raises(ArgumentError, match=r"env: none was given"):
+        LLMPPO("LLMPolicy")
+    with pytest.raises(ArgumentError, match=r"total_steps: 0 was given"):
+        make_ppo(Bandit, 1, total_steps=0)
+
+
+def test_a_loaded_model_keeps_its_hyper_parameters(tmp_path: Path) -> None:
+    make_ppo(Bandit, 1, batch_size=8).save(tmp_path / "model")
+    with pytest.raises(ArgumentError, match=r"load: batch_size=4 was given, and a saved model keeps"):
+        LLMPPO.load(tmp_path / "model", batch_size=4)
+    assert LLMPPO.load(tmp_path / "model", learning_rate=0.5).learning_rate == 0.5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import sys
@@ -283,6 +284,9 @@ def test_options_that_do_not_fit() -> None:
         ({"agent": "random", "whole_game": True}, "--whole_game is for an agent behind an endpoint"),
         ({"agent": agent, "save_games": Path("g.jsonl")}, "--save_games is not for an agent behind an"),
         ({"agent": agent, "concurrency": 0}, "--concurrency must be at least 1"),
+        ({"agent": agent, "request_s": math.nan}, "--request_s and --episode_s above 0"),
+        ({"agent": agent, "temperature": math.nan}, "--temperature must be at least 0, not nan"),
+        ({"agent": agent, "prices": (-1.0, math.inf)}, "--prices must be at least 0, not -1.0 and inf"),
     ):
         with pytest.raises(InvalidValueError, match=message):
             EvalOptions(config=config, **options)

@@ -61,6 +61,7 @@ def test_against_itself_it_plays_every_seat(console: Console, finished: Path) ->
         ("watch", "the following arguments are required: --checkpoint"),
         ("watch --checkpoint RUN --episodes 0", "--episodes must be at least 1, not 0"),
         ("watch --checkpoint RUN --delay -1", "--delay must be at least 0 seconds, not -1.0"),
+        ("watch --checkpoint RUN --env.decode text", "was trained with env.decode: choice, and this envir"),
         ("watch --checkpoint RUN --opponent mtcs", "did you mean 'mcts'?"),
     ],
 )
