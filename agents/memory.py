@@ -1,9 +1,12 @@
-"""Memory that runs out: the token budget in force is halved, and the work is done again."""
+"""Memory that runs out, and what keeps it: freed blocks go back, budgets are halved, work is done again."""
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import logging
+import sys
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -65,6 +68,35 @@ def release() -> None:
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
+    _trim()
+
+
+GIVEN_BACK_EVERY = 60.0
+"""Seconds between two calls that give memory back: each takes up to one."""
+
+_given_back = time.monotonic()
+
+
+def give_back() -> None:
+    """Gives the CPU's memory that was freed back to the system, once a minute at most.
+
+    glibc keeps freed blocks between others for itself. Turns differ in length from step to step, so blocks of
+    other sizes are kept each time: a run of SmolLM2 that needs 3.5 GiB had 9 of them after an hour.
+    """
+    global _given_back
+    now = time.monotonic()
+    if now - _given_back >= GIVEN_BACK_EVERY:
+        _given_back = now
+        _trim()
+
+
+def _trim() -> None:
+    """Gives back the pages of freed blocks, if the C library is one that can."""
+    if sys.platform != "linux":
+        return
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def without_gradients(policy: Any, observations: Sequence[str], work: Callable[[], T]) -> T:

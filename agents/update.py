@@ -135,6 +135,7 @@ class Update:
         done = 0
         for index in itertools.chain.from_iterable(map(self._batches, range(epochs))):
             self.on_progress("turns learned from", done, epochs * n)
+            memory.give_back()
             if not self._optimizer_step(index, reference):
                 break
             done += len(index)
