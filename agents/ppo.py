@@ -19,7 +19,7 @@ from gymnasium import spaces
 from pydantic import ValidationError
 from sb3_contrib.common.maskable.utils import EXPECTED_METHOD_NAME
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.callbacks import BaseCallback, ConvertCallback, ProgressBarCallback
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.type_aliases import MaybeCallback, Schedule
@@ -36,6 +36,7 @@ from gamespiel.agents.kl_control import AdaptiveKLController
 from gamespiel.agents.magnet import Magnet
 from gamespiel.agents.metrics import rollout_metrics
 from gamespiel.agents.policy import LLMPolicy, PolicySample, ReplySample
+from gamespiel.agents.progress_bar import ProgressBar, listed
 from gamespiel.agents.rollout import Episode, Masks, play
 from gamespiel.agents.schedules import schedule
 from gamespiel.agents.self_play import Round, SelfPlay, check_learns
@@ -299,7 +300,7 @@ class LLMPPO(OnPolicyAlgorithm):
             self._last_obs = np.empty(0, dtype=object)
         by_steps = total_timesteps is None
         if progress_bar:
-            callback = [*_listed(callback), _ProgressBar(by_steps)]
+            callback = [*listed(callback), ProgressBar(by_steps)]
         # Callbacks read the local variable, which is the limit in all of Stable-Baselines3.
         total_timesteps, callback = self._setup_learn(
             total_timesteps or 0, callback, reset_num_timesteps, tb_log_name
@@ -600,49 +601,6 @@ def _scheduled(given: float | Schedule | None, shape: str, initial: float) -> fl
     if callable(given):
         return given
     return initial if shape == "constant" else schedule(shape, initial)
-
-
-def _listed(callback: MaybeCallback) -> list[Any]:
-    if isinstance(callback, list):
-        return callback
-    if callback is None or isinstance(callback, BaseCallback):
-        return [] if callback is None else [callback]
-    return [ConvertCallback(callback)]
-
-
-class _ProgressBar(ProgressBarCallback):
-    """Counts decisions, or steps if that is how ``learn`` was told when to end.
-
-    Stable-Baselines3's own counts an environment's step per environment, also of those that are over.
-    """
-
-    def __init__(self, by_steps: bool) -> None:
-        super().__init__()
-        self._by_steps = by_steps
-
-    @property
-    def _done(self) -> int:
-        model: Any = self.model
-        return int(model.step if self._by_steps else model.num_timesteps)
-
-    def _on_training_start(self) -> None:
-        model: Any = self.model
-        self._begun = self._done
-        if self._by_steps:
-            left = model.total_steps - model.step
-            self.locals = {**self.locals, "total_timesteps": left + model.num_timesteps}
-        super()._on_training_start()
-
-    def _on_rollout_start(self) -> None:
-        self._on_step()
-
-    def _on_step(self) -> bool:
-        self.pbar.update(self._done - self._begun - self.pbar.n)
-        return True
-
-    def _on_training_end(self) -> None:
-        self._on_step()
-        super()._on_training_end()
 
 
 def _no_progress(phase: str, done: int, total: int) -> None:
