@@ -43,6 +43,7 @@ from gamespiel.agents.self_play import Round, SelfPlay, check_learns
 from gamespiel.agents.starts import Starts, check_not_sampled
 from gamespiel.agents.update import Update
 from gamespiel.agents.vec_env import TextVecEnv
+from task_gym.checks import check_least
 from task_gym.errors import ArgumentError, nearest
 from task_gym.samplers import Start
 
@@ -114,10 +115,8 @@ class LLMPPO(OnPolicyAlgorithm):
                 changes[name] = value
         if env is None and _init_setup_model:
             raise ArgumentError("env: none was given, allowed: a TextVecEnv, or one environment of texts")
-        if total_steps is not None and total_steps < 1:
-            raise ArgumentError(
-                f"total_steps: {total_steps!r} was given, allowed: whole numbers of at least 1"
-            )
+        if total_steps is not None:
+            check_least("total_steps", total_steps, 1)
         self.hyperparameters = chosen = _changed(hyperparameters or Hyperparameters(), changes)
         super().__init__(
             policy,  # type: ignore[arg-type]
