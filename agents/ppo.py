@@ -113,10 +113,8 @@ class LLMPPO(OnPolicyAlgorithm):
         for name, value in {"learning_rate": learning_rate, "ent_coef": ent_coef, "lam": gae_lambda}.items():
             if value is not None and not callable(value):
                 changes[name] = value
-        if env is None and _init_setup_model:
-            raise ArgumentError("env: none was given, allowed: a TextVecEnv, or one environment of texts")
-        if total_steps is not None:
-            check_least("total_steps", total_steps, 1)
+        if _init_setup_model:
+            _check_given(env, total_steps)
         self.hyperparameters = chosen = _changed(hyperparameters or Hyperparameters(), changes)
         super().__init__(
             policy,  # type: ignore[arg-type]
@@ -142,13 +140,10 @@ class LLMPPO(OnPolicyAlgorithm):
         self._set_up_others(self_play, starts, kl)
         named = hyperparameters is not None or "num_train_steps" in changes
         self.total_steps = chosen.num_train_steps if total_steps is None and named else total_steps
-        self.step, self.seconds = 0, 0.0
+        self.step, self.seconds, self.skipped_in_a_row = 0, 0.0, 0
         self.last_episode: Episode | None = None
         #: The token budget in force of forwards with gradients.
         self.tokens_per_backward = chosen.tokens_per_backward
-        self.skipped_in_a_row = 0
-        #: The changes that divergence has made to the learning rate.
-        self.backoff = Backoff()
         #: Called with ("episodes played" or "turns learned from", done, of how many) within a step.
         self.on_progress: Callable[[str, int, int], None] = _no_progress
         if _init_setup_model:
@@ -157,7 +152,9 @@ class LLMPPO(OnPolicyAlgorithm):
     def _set_up_others(
         self, self_play: SelfPlaySettings | None, starts: Starts | None, kl: AdaptiveKLController | None
     ) -> None:
-        """Makes what the policy is compared with and what it plays against."""
+        """Makes what the policy is compared with, what it plays against, and what divergence changes."""
+        #: The changes that divergence has made to the learning rate.
+        self.backoff = Backoff()
         chosen = self.hyperparameters
         if self_play is not None and starts is not None:
             raise ArgumentError(
@@ -574,6 +571,13 @@ def _found(device: torch.device | str) -> torch.device | str:
             f"device: {str(device)!r} was given, and torch finds no GPU here; allowed: 'cpu' or 'auto'"
         )
     return device
+
+
+def _check_given(env: Any, total_steps: int | None) -> None:
+    if env is None:
+        raise ArgumentError("env: none was given, allowed: a TextVecEnv, or one environment of texts")
+    if total_steps is not None:
+        check_least("total_steps", total_steps, 1)
 
 
 def _changed(hyperparameters: Hyperparameters, changes: Mapping[str, Any]) -> Hyperparameters:

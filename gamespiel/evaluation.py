@@ -86,23 +86,7 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
         kind.make_reply_env(config.env).close()  # raises if replies cannot be evaluated
     env = make_one_env(config.env)
     tasks = kind.tasks(env)
-    results: dict[str, Any] = {
-        "agent": options.player,
-        "greedy": options.greedy,
-        "seed": config.run.seed,
-        "num_episodes": None if options.exact else options.num_episodes,
-        "env": to_dict(settled(config))["env"],
-        "games": tasks,
-    }
-    if options.agent is None:
-        results["model"] = to_dict(config)["model"]
-    if options.replies:
-        results |= {
-            "decode": "choice and text" if options.unmasked else "text",
-            "max_new_tokens": options.reply_tokens,
-        }
-    if config.env.decode == "text" and options.agent is None:
-        results["temperature"] = config.ppo.temperature
+    results = _described(options, config, tasks)
     if options.save_games is not None:
         check_writable(options.save_games, "--save_games")  # not only after hours of play
     policy = None if options.agent else _policy(options, config, env, console, results)
@@ -120,6 +104,28 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
         console.print(f"{len(rows)} episodes written to {options.save_games}", soft_wrap=True, markup=False)
     console.print(f"written to {path}", soft_wrap=True, markup=False)
     return results
+
+
+def _described(options: EvalOptions, config: Config, tasks: Any) -> dict[str, Any]:
+    """Returns what is evaluated: the agent, the environment and how the agent answers."""
+    found: dict[str, Any] = {
+        "agent": options.player,
+        "greedy": options.greedy,
+        "seed": config.run.seed,
+        "num_episodes": None if options.exact else options.num_episodes,
+        "env": to_dict(settled(config))["env"],
+        "games": tasks,
+    }
+    if options.agent is None:
+        found["model"] = to_dict(config)["model"]
+    if options.replies:
+        found |= {
+            "decode": "choice and text" if options.unmasked else "text",
+            "max_new_tokens": options.reply_tokens,
+        }
+    if config.env.decode == "text" and options.agent is None:
+        found["temperature"] = config.ppo.temperature
+    return found
 
 
 def _values(

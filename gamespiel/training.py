@@ -154,7 +154,7 @@ def _learn(config: Config, model: LLMPPO, folder: Path, console: Console) -> boo
     """
     steps = config.ppo.num_train_steps
     with (
-        Dashboard(steps, console=console) as dashboard,
+        Dashboard(steps, done=model.step, console=console) as dashboard,
         _warnings_to(dashboard.message),
         _stage_changes_to(dashboard.message),
         _interruptible() as stop,

@@ -137,6 +137,7 @@ class Dashboard:
 
     Args:
         total_steps: Steps of the run.
+        done: Steps that are done before it begins, as in a resumed run.
         console: The console to print to.
         every: Least time between the lines of two steps, in seconds.
         clock: Returns seconds, from any start.
@@ -146,6 +147,7 @@ class Dashboard:
         self,
         total_steps: int,
         *,
+        done: int = 0,
         console: Console | None = None,
         every: float = 2.0,
         clock: Callable[[], float] = time.monotonic,
@@ -154,7 +156,7 @@ class Dashboard:
         self._console = console or Console()
         self._every = every
         self._clock = clock
-        self._pace = Pace()
+        self._pace = Pace(done)
         self._rewards: deque[float] = deque(maxlen=REWARDS)
         self._metrics: Metrics = {}
         self._text: str | None = None
@@ -257,11 +259,12 @@ class Pace:
     """The pace of the last steps of this process; a resumed run's earlier steps do not count.
 
     Args:
+        step: Steps that are done already.
         window: Number of marks that are kept; their steps count.
     """
 
-    def __init__(self, window: int = 30) -> None:
-        self.step = 0
+    def __init__(self, step: int = 0, window: int = 30) -> None:
+        self.step = step
         self._started = 0.0
         self._marks: deque[tuple[int, float]] = deque(maxlen=window)
 

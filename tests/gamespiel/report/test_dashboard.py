@@ -176,6 +176,22 @@ def test_a_long_step_shows_how_far_it_is(clock: Clock) -> None:
         assert "5 of 10 turns learned from" in written(view)
 
 
+def test_a_resumed_runs_first_step_is_not_the_first(clock: Clock) -> None:
+    console = plain()
+    with Dashboard(9, done=6, console=console, clock=clock) as dashboard:
+        clock.now += 30
+        dashboard.activity("turns learned from", 5, 10)
+        clock.now += 10
+        dashboard.update({"step": 7, **METRICS})
+    lines = written(console).splitlines()
+    assert lines[0] == "step 7/9: 5 of 10 turns learned from"
+    assert lines[1].startswith("step 7/9  reward") and lines[1].endswith("left 1:20")  # two steps of 40 s
+    with Dashboard(9, done=6, console=terminal(), clock=clock) as dashboard:
+        view = plain()
+        view.print(dashboard._render())
+        assert "step 6/9" in written(view)
+
+
 @pytest.mark.parametrize("error", [None, RuntimeError, KeyboardInterrupt])
 def test_the_cursor_comes_back(error: type[BaseException] | None, clock: Clock) -> None:
     console = terminal()
