@@ -17,7 +17,6 @@ import numpy as np
 import torch
 from gymnasium import spaces
 from pydantic import ValidationError
-from sb3_contrib.common.maskable.utils import EXPECTED_METHOD_NAME
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.monitor import Monitor
@@ -26,7 +25,7 @@ from stable_baselines3.common.type_aliases import MaybeCallback, Schedule
 from stable_baselines3.common.utils import FloatSchedule, check_for_correct_spaces, update_learning_rate
 from stable_baselines3.common.vec_env import VecEnv
 
-from gamespiel.agents import memory, noise
+from gamespiel.agents import checks, memory, noise
 from gamespiel.agents.advantages import explained_variance
 from gamespiel.agents.average import Average
 from gamespiel.agents.buffer import TurnBuffer
@@ -39,11 +38,10 @@ from gamespiel.agents.policy import LLMPolicy, PolicySample, ReplySample
 from gamespiel.agents.progress_bar import ProgressBar, listed
 from gamespiel.agents.rollout import Episode, Masks, play
 from gamespiel.agents.schedules import schedule
-from gamespiel.agents.self_play import Round, SelfPlay, check_learns
-from gamespiel.agents.starts import Starts, check_not_sampled
+from gamespiel.agents.self_play import Round, SelfPlay
+from gamespiel.agents.starts import Starts
 from gamespiel.agents.update import Update
 from gamespiel.agents.vec_env import TextVecEnv
-from task_gym.checks import check_least
 from task_gym.errors import ArgumentError, nearest
 from task_gym.samplers import Start
 
@@ -114,7 +112,7 @@ class LLMPPO(OnPolicyAlgorithm):
             if value is not None and not callable(value):
                 changes[name] = value
         if _init_setup_model:
-            _check_given(env, total_steps)
+            checks.check_arguments(env, total_steps)
         self.hyperparameters = chosen = _changed(hyperparameters or Hyperparameters(), changes)
         super().__init__(
             policy,  # type: ignore[arg-type]
@@ -132,7 +130,7 @@ class LLMPPO(OnPolicyAlgorithm):
             policy_kwargs=dict(policy_kwargs or {}),
             verbose=verbose,
             seed=seed,
-            device=_found(device),
+            device=checks.check_device(device),
             _init_setup_model=False,
             supported_action_spaces=(spaces.Discrete, spaces.Text),
         )
@@ -171,24 +169,7 @@ class LLMPPO(OnPolicyAlgorithm):
         self.average = Average(chosen.average_decay) if chosen.average_decay > 0 else None
         #: Self-play's pool; None if the environment plays the other seats.
         self.self_play = None if self_play is None else SelfPlay(self_play)
-        self._check_env(self.env)
-
-    def _check_env(self, env: Any) -> None:
-        """Raises ArgumentError or SeatsError if no step can be learned from these environments."""
-        check_not_sampled(env)
-        space = getattr(env, "action_space", None)
-        if isinstance(env, TextVecEnv) and isinstance(space, spaces.Discrete):
-            if not env.has_attr(EXPECTED_METHOD_NAME):
-                raise ArgumentError(
-                    f"env: {env.envs[0]} was given, which has no {EXPECTED_METHOD_NAME}(); allowed: "
-                    "environments of Discrete actions with this method, which returns true = legal"
-                )
-            if space.start != 0:
-                raise ArgumentError(
-                    f"env: actions {space} were given, allowed: Discrete(n), which starts at 0"
-                )
-        if self.self_play is not None:
-            check_learns(env, self.self_play.settings)
+        checks.check_env(self.env, self_play)
 
     def set_env(self, env: Any, force_reset: bool = True) -> None:
         """Takes other environments of the same spaces, any number of them.
@@ -199,7 +180,7 @@ class LLMPPO(OnPolicyAlgorithm):
             ValueError: other spaces, or no ``TextVecEnv``.
         """
         wrapped = self._wrap_env(env, self.verbose)
-        self._check_env(wrapped)
+        checks.check_env(wrapped, None if self.self_play is None else self.self_play.settings)
         check_for_correct_spaces(wrapped, self.observation_space, self.action_space)
         self.n_envs = wrapped.num_envs  # no result depends on it, so it may change
         super().set_env(wrapped, force_reset)
@@ -558,26 +539,6 @@ class LLMPPO(OnPolicyAlgorithm):
         return self.policy.predict(
             observation, state, episode_start, deterministic, action_masks=action_masks
         )
-
-
-def _found(device: torch.device | str) -> torch.device | str:
-    """Returns the device, after checking that it is there: Stable-Baselines3 would take the CPU silently.
-
-    Raises:
-        ArgumentError: it is a GPU, and torch finds none.
-    """
-    if device != "auto" and torch.device(device).type == "cuda" and not torch.cuda.is_available():
-        raise ArgumentError(
-            f"device: {str(device)!r} was given, and torch finds no GPU here; allowed: 'cpu' or 'auto'"
-        )
-    return device
-
-
-def _check_given(env: Any, total_steps: int | None) -> None:
-    if env is None:
-        raise ArgumentError("env: none was given, allowed: a TextVecEnv, or one environment of texts")
-    if total_steps is not None:
-        check_least("total_steps", total_steps, 1)
 
 
 def _changed(hyperparameters: Hyperparameters, changes: Mapping[str, Any]) -> Hyperparameters:
