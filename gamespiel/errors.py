@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable
 
 from task_gym import errors
-from task_gym.errors import TaskGymError
+from task_gym.errors import LONGEST, TaskGymError, shown
 
 
 class ConfigError(TaskGymError):
@@ -23,26 +23,12 @@ class NotBuiltError(ConfigError, errors.NotBuiltError):
     """A valid configuration that asks for an engine this version does not have."""
 
 
-LONGEST = 200
-"""The most characters of a value that a message shows."""
-
-
-def shown(value: object) -> str:
-    """Returns a value as messages show it: a long one is cut."""
-    try:
-        text = repr(value)
-    except ValueError:  # Python writes no whole number of more than some thousands of digits
-        return "a number of thousands of digits"
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text):,} characters)"
-
-
 def unknown(kind: str, given: str, allowed: Iterable[str]) -> UnknownKeyError:
     """Returns the error for a name that is not allowed, with the nearest match or with all allowed names."""
     names, written = list(allowed), shown(given)
-    given = given[:LONGEST]
     ends = {name.rpartition(".")[2]: name for name in names}  # learning_rate may mean ppo.learning_rate
-    near = difflib.get_close_matches(given, names, n=1)
-    near = near or [ends[end] for end in difflib.get_close_matches(given, ends, n=1)]
+    near = difflib.get_close_matches(given[:LONGEST], names, n=1)
+    near = near or [ends[end] for end in difflib.get_close_matches(given[:LONGEST], ends, n=1)]
     if near:
         hint = f"did you mean {near[0]!r}?"
     else:

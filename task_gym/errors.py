@@ -103,7 +103,7 @@ class ImportNameError(TaskGymError, ImportError):
     """A module imported by another name than its own."""
 
 
-_SHOWN = 500
+LONGEST = 200
 """The most characters of a given value that a message shows."""
 
 
@@ -117,7 +117,7 @@ def shown(given: object) -> str:
         text = repr(given)
     except Exception as error:  # Python writes no integer of more than 4,300 digits
         return f"{type(given).__name__} ({error})"
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text):,} characters)"
 
 
 def nearest(given: object, allowed: Iterable[object]) -> str:
@@ -130,7 +130,7 @@ def nearest(given: object, allowed: Iterable[object]) -> str:
     """
     names = {str(name).lower(): str(name) for name in allowed}
     if isinstance(given, str):
-        close = difflib.get_close_matches(given[:_SHOWN].lower(), list(names), n=1, cutoff=0.5)
+        close = difflib.get_close_matches(given[:LONGEST].lower(), list(names), n=1, cutoff=0.5)
     else:
         close = [name for name in names if name == shown(given)]
     return f"; did you mean {names[close[0]]!r}?" if close else ""

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 from gamespiel.config.parse import parse, read_text
 from gamespiel.config.schema import DOTTED, KEYS, SECTION_OF, SECTIONS
 from gamespiel.config.sections import Config, EnvConfig, Stage
-from gamespiel.errors import ConfigError, InvalidValueError, shown, unknown
+from gamespiel.errors import ConfigError, InvalidValueError, unknown
 from gamespiel.kinds import KINDS
 from gamespiel.kinds.base import TASK_IDS
+from task_gym.errors import shown
 
 CHOOSING = (*TASK_IDS, *(name for kind in KINDS.values() for name in kind.choosing))
 """Keys of ``env`` that each choose the tasks; only one may be given."""

@@ -9,7 +9,8 @@ from pydantic import ValidationError
 
 from gamespiel.config.schema import SECTIONS, describe, describe_range, node_of, options
 from gamespiel.config.yaml_text import read_yaml
-from gamespiel.errors import ConfigError, InvalidValueError, shown, unknown
+from gamespiel.errors import ConfigError, InvalidValueError, unknown
+from task_gym.errors import shown
 
 Place = Sequence[str | int]
 """The place of a value in a section: a key, then indices and names within the key's value."""

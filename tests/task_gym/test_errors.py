@@ -40,7 +40,7 @@ def test_unknown_names_all_three() -> None:
 
 def test_messages_show_any_value() -> None:
     """Python writes no integer of more than 4,300 digits, and a reply may have a megabyte."""
-    assert shown("x" * 600) == f"'{'x' * 499}…"  # 500 characters, the quotation mark counted
+    assert shown("x" * 600) == f"'{'x' * 199}… (602 characters)"  # both quotation marks count
     for given in (10**5000, "x" * 10**6):
         message = unknown("rules", given, [True, False])
         assert message.startswith("rules: ") and "allowed: True, False" in message and len(message) < 600
