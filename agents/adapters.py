@@ -92,5 +92,5 @@ def _compute_in_type_of_input(model: nn.Module) -> None:
         if isinstance(layer, LoraLayer):
             layer.cast_input_dtype_enabled = False
             for projection in (*layer.lora_A.values(), *layer.lora_B.values()):
-                # The parameters, which may be an optimizer's already, stay the same objects.
+                # A new module would have to take over the weights, which PEFT finds by the modules' names.
                 projection.__class__ = _Projection

@@ -81,10 +81,10 @@ class Seen:
     """What was done on the card.
 
     Attributes:
-        reads: Number of times that values were brought to the CPU, by place in the code. Each waits for the
-            GPU to finish all that it was given.
-        working: Whether new tensors on ``meta`` are on the card, as C++ takes it to be. It is to be set when
-            models are loaded, for which transformers uses ``meta`` itself.
+        reads: Copies of values from the card to the CPU, counted per place in the code. On a GPU, each copy
+            waits for all the work queued before it.
+        working: Whether a new tensor on ``meta`` counts as one on the card. Tests set it after loading
+            models, because transformers itself uses ``meta`` while it loads.
     """
 
     reads: ClassVar[Counter[str]] = Counter()

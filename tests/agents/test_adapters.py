@@ -89,7 +89,7 @@ def test_gradients_are_float32_and_as_near_the_exact_ones_as_those_of_float32_ad
 
 
 def test_an_adapters_input_is_not_copied_for_the_way_back() -> None:
-    """Of q, k and v autograd keeps one input between them: the norm's output, in bfloat16."""
+    """Autograd keeps one input for q, k and v together: the norm's output, in bfloat16."""
     model = adapted("bfloat16")
     attention = copy.deepcopy(model.base_model.model.model.layers[0].self_attn)
     x = torch.randn(1, 9, attention.q_proj.in_features).bfloat16()
@@ -106,8 +106,8 @@ def test_an_adapters_input_is_not_copied_for_the_way_back() -> None:
     assert [(tensor.data_ptr(), tensor.dtype) for tensor in wide] == [(x.data_ptr(), torch.bfloat16)]
 
 
-def test_weights_are_the_same_objects_in_every_type() -> None:
-    """Names and types of what a checkpoint holds do not depend on the type of the base model."""
+def test_weights_have_the_same_names_and_type_beside_every_base_model() -> None:
+    """So a checkpoint of adapters fits a base model of any type."""
     named = {dtype: dict(adapted(dtype).named_parameters()) for dtype in DTYPES}
     trained = {
         dtype: {name: p.dtype for name, p in parameters.items() if p.requires_grad}

@@ -1,9 +1,10 @@
-"""What freed memory goes back to the system, and when. Memory that runs out: ``test_update.py``."""
+"""Freed memory goes back to the system. ``test_update.py`` tests what happens when memory runs out."""
 
 from __future__ import annotations
 
 import ctypes
 import platform
+import sys
 import time
 from pathlib import Path
 
@@ -47,5 +48,7 @@ def test_it_is_done_once_a_minute_at_most(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
+    asked: list[object] = []
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: asked.append(name) or object())
     memory.release()
+    assert asked == ([None] if sys.platform == "linux" else [])

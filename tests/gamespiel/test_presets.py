@@ -43,6 +43,12 @@ def test_it_fits_its_card(name: str, card: int) -> None:
     assert said is not None and int(said[1]) == card
 
 
+@pytest.mark.parametrize(("name", "card"), [("qwen2.5-3b-12gb", 8), ("qwen3-4b-12gb", 10)])
+def test_it_also_fits_a_smaller_card(name: str, card: int) -> None:
+    """As docs/models.md says."""
+    assert plan(load_of(resolve(name))).fits(card * GIB)
+
+
 @pytest.mark.parametrize("name", CARD)
 def test_presets_of_a_model_differ_in_memory_alone(name: str) -> None:
     own, first = (to_dict(resolve(each)) for each in (name, name.split("b-")[0].removesuffix("b") + "b"))

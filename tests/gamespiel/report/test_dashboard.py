@@ -88,7 +88,7 @@ def test_a_curriculum_is_shown_where_there_is_one(clock: Clock) -> None:
 
 
 def test_groups_are_shown_with_their_success_and_how_likely_they_are_drawn(clock: Clock) -> None:
-    """Of "a" none was played in this step. Of groups that are equally likely, none is drawn most."""
+    """No episode of group "a" was played in this step. Equally likely groups have no most drawn one."""
     shares = {"curriculum/probabilities/hex": 0.25, "curriculum/probabilities/a": 0.75}
     success = {"curriculum/success/hex": 0.5}
     line = plain_line({"step": 12, **METRICS, **shares, **success}, 100, None)

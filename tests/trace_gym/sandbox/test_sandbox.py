@@ -26,7 +26,7 @@ def sandbox() -> Iterator[Sandbox]:
         yield made
 
 
-# -- as `python FILE` --------------------------------------------------------------------------------------
+# -- as `python FILE` does ---------------------------------------------------------------------------------
 
 HONEST = {
     "arguments": "import sys\nprint(__name__, __file__, sys.argv, __doc__, __package__, __spec__)",
