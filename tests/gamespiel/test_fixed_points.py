@@ -1,0 +1,33 @@
+"""Recorded numbers of every way to play and to learn, which no change of the code's shape may change."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.gamespiel.fixed_points import CASES, RECORDED, differences, fingerprint, play, play_again
+
+SLOW = ("forced passes", "bfloat16 text")
+SOLVED = "default"
+"""A case with half a minute of exact values, which only ``python -m tests.gamespiel.fixed_points`` plays."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in CASES if name != SOLVED],
+)
+def test_numbers_are_the_recorded_ones_and_a_resume_repeats_them(name: str, tmp_path: Path) -> None:
+    """The first step's numbers are compared with those of another processor, so within its rounding.
+
+    The second step begins where the first one's rounding has led, and is compared with its repetition.
+    """
+    run = play(name, tmp_path / "run")
+    found, expected = fingerprint(run), json.loads(RECORDED.read_text())[name]
+    assert [row.keys() for row in found["rows"]] == [row.keys() for row in expected["rows"]]
+    first = found["rows"][0]
+    for key, value in expected["rows"][0].items():
+        assert first[key] == pytest.approx(value, rel=0.02, abs=1e-4), key
+    play_again(run)
+    assert differences(fingerprint(run), found) == []
