@@ -173,10 +173,10 @@ def loading(path: Path) -> dict[str, Any]:
 
 @contextmanager
 def read_faster() -> Iterator[None]:
-    """Spares transformers, within the context, most of the seconds in which it reads a file.
+    """Makes transformers read a file several times faster within the context.
 
-    It makes the table of tensors' names for every module. Its reader takes each word of the vocabulary from a
-    memmap, whose slices cost several times those of a plain array.
+    transformers makes the table of tensors' names for every module. Its reader takes each word of the
+    vocabulary from a memmap, whose slices cost several times those of a plain array.
     """
     import gguf
 

@@ -334,7 +334,7 @@ class Update:
         }.items():
             tried.add(name, value, len(batch.old_log_prob))
         if self._critic_only:
-            # From a state without history: the adapters must not drift while the critic is still ignorant.
+            # These hidden states carry no gradient, so an untrained critic cannot move the adapters.
             critic = value_loss(self.policy.value_of(evaluation.hidden), batch.returns)
             return _Loss(0.0, numbers.vf_coef * critic)
         loss = policy.loss - self.ent_coef * entropy + self.kl_coef * kl + numbers.legal_coef * legal

@@ -224,7 +224,7 @@ class Model(ABC):
         return self._behind(head(hidden.to(head.weight.dtype)).float())
 
     def _behind(self, logits: Tensor) -> Tensor:
-        """Returns logits after what some families do behind the head."""
+        """Returns logits scaled, divided or capped as the model's family does it after the head."""
         # Granite divides, Cohere multiplies, Gemma 2 caps.
         config = self.decoder.config
         if scale := getattr(config, "logit_scale", None):

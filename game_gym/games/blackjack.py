@@ -32,7 +32,7 @@ def describe(state: State, seat: int) -> str:
 
 @lru_cache(maxsize=4096)
 def _words(information: str) -> str:
-    # The own two cards, the dealer's open card, then a hit and its card in turn.
+    # The player's two cards, the dealer's open card, then a hit and its card in turn.
     numbers = [int(number) for number in information.split()]
     own = numbers[:2] + numbers[4::2]
     total, soft = count(own)
