@@ -51,8 +51,8 @@ def rollout_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
 
     Rewards are the environments' own, before ``cut_penalty``. Replies add ``illegal``, the share that the
     environment refused, ``reply_tokens``, and ``cut_share``, the share cut at ``max_new_tokens``.
-    If there were several opponents, ``against/NAME/`` has the episodes, the mean reward and the share of
-    successes of each.
+    Without any decision there is no legal mass. If there were several opponents, ``against/NAME/`` has the
+    episodes, the mean reward and the share of successes of each.
     """
     played = [episode for episode in episodes if not episode.fault]
     out: dict[str, float] = {"episodes": len(played), "faults": len(episodes) - len(played)}
@@ -66,14 +66,14 @@ def rollout_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
         "cut": _mean([episode.truncated for episode in played]),
     }
     replies = [turn.reply for turn in turns if turn.reply is not None]
-    if not replies:
-        out["legal_mass"] = _mean([turn.legal_mass for turn in turns])
-    else:
+    if replies:
         out |= {
             "illegal": sum(episode.illegal for episode in played) / len(turns),
             "reply_tokens": _mean([len(reply.tokens) for reply in replies]),
             "cut_share": _mean([reply.cut for reply in replies]),
         }
+    elif turns:  # all games can end before the seat's first decision, as in euchre
+        out["legal_mass"] = _mean([turn.legal_mass for turn in turns])
     for seat in sorted({e.info["seat"] for e in played if e.info.get("seat") is not None}):
         own = [e.total_reward for e in played if e.info.get("seat") == seat]
         out[f"seat{seat}_reward"] = _mean(own)

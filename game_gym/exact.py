@@ -7,7 +7,8 @@ leduc_poker 9,457, liars_dice with a die each 294,883; tic_tac_toe has 549,946 a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,16 @@ from task_gym.errors import ArgumentError, SizeError, check_choice
 
 MAX_STATES = 300_000
 """The most histories (nodes of the game tree, chance and terminal ones included) that a game may have."""
+
+PROBES = 15
+"""Random games that estimate a game's size before its histories are counted; odd, for a majority."""
+
+MARGIN = 20
+"""A game is refused uncounted if most probes find it more than this many times too large.
+
+A probe's estimate is right in the mean, so at most one of 20 probes is 20 times too high. The probability
+that eight of 15 are is below 1e-6. Since the probes are the same everywhere, so is their answer.
+"""
 
 Policy = Callable[[Sequence[str], Sequence[Sequence[int]]], Sequence[NDArray[np.float64]]]
 """(texts, legal) to one float64 array of probabilities per text, aligned with its legal actions."""
@@ -97,34 +108,81 @@ def information_states(
         The states in the order of a depth-first walk, which is the same everywhere.
 
     Raises:
-        SizeError: the game has other than two seats, simultaneous moves, or more than ``most`` histories.
+        SizeError: the game has other than two seats, simultaneous moves, no names of information states, or
+            more than ``most`` histories.
+    """
+    found: dict[tuple[int, str], InformationState] = {}
+    for state in _histories(variant, most):
+        if state.is_terminal() or state.is_chance_node():
+            continue
+        seat = state.current_player()
+        key = state.information_state_string(seat)
+        if (seat, key) not in found:
+            text, legal = render(variant, state, seat, rules), tuple(state.legal_actions())
+            found[seat, key] = InformationState(key, seat, text, legal)
+    return tuple(found.values())
+
+
+def check_size(variant: Variant, most: int | None = None) -> None:
+    """Raises SizeError, within about a second, if a game cannot be evaluated exactly.
+
+    Args:
+        variant: The game.
+        most: The most histories that it may have, None for ``MAX_STATES``.
+
+    Raises:
+        SizeError: as ``information_states`` does.
+    """
+    for _ in _histories(variant, most):
+        pass
+
+
+def _histories(variant: Variant, most: int | None = None) -> Iterator[State]:
+    """Yields every history of a game as a state, in the order of a depth-first walk.
+
+    Raises:
+        SizeError: the game is of another kind, or has more than ``most`` histories.
     """
     _check_kind(variant)
     most = MAX_STATES if most is None else most
-    found: dict[tuple[int, str], InformationState] = {}
+    too_large = SizeError(
+        f"{variant.spec.name} was given, which has more than {most:,} histories (episodes of "
+        f"up to {variant.game.max_game_length()} moves among "
+        f"{variant.game.num_distinct_actions()} actions); "
+        "allowed: games of at most so many, as leduc_poker with 9,457 and kuhn_poker with 58"
+    )
+    if _is_far_larger(variant, most):
+        raise too_large
     visited = 0
     waiting: list[State] = [variant.game.new_initial_state()]
     while waiting:
         state = waiting.pop()
         visited += 1
         if visited > most:
-            raise SizeError(
-                f"{variant.spec.name} was given, which has more than {most:,} histories (episodes of "
-                f"up to {variant.game.max_game_length()} moves among "
-                f"{variant.game.num_distinct_actions()} actions); "
-                "allowed: games of at most so many, as leduc_poker with 9,457 and kuhn_poker with 58"
-            )
-        if state.is_terminal():
-            continue
-        legal = state.legal_actions()
-        if not state.is_chance_node():
-            seat = state.current_player()
-            key = state.information_state_string(seat)
-            if (seat, key) not in found:
-                text = render(variant, state, seat, rules)
-                found[seat, key] = InformationState(key, seat, text, tuple(legal))
-        waiting.extend(state.child(action) for action in reversed(legal))
-    return tuple(found.values())
+            raise too_large
+        yield state
+        if not state.is_terminal():
+            waiting.extend(state.child(action) for action in reversed(state.legal_actions()))
+
+
+def _is_far_larger(variant: Variant, most: int) -> bool:
+    """Returns whether a game has many times more histories than ``most``, judged by a few random games.
+
+    A random game's estimate of their number is 1 + b₁ + b₁b₂ + …, where bᵢ is the number of its i-th move's
+    alternatives (Knuth 1975, "Estimating the efficiency of backtrack programs"). It only grows along the
+    game, so in a large game a few moves are enough.
+    """
+    generator, too_large = random.Random(0), 0
+    for _ in range(PROBES):
+        state: State = variant.game.new_initial_state()
+        width = estimate = 1
+        while estimate <= MARGIN * most and not state.is_terminal():
+            legal = state.legal_actions()
+            width *= len(legal)
+            estimate += width
+            state.apply_action(generator.choice(legal))
+        too_large += estimate > MARGIN * most
+    return too_large > PROBES // 2
 
 
 def evaluate(variant: Variant, policy: Policy, opponent: str = "random", rules: bool = True) -> ExactResult:
@@ -192,11 +250,17 @@ OPPONENTS: dict[str, Callable[[int], list[float]]] = {
 
 
 def _check_kind(variant: Variant) -> None:
-    sequential = variant.game.get_type().dynamics == pyspiel.GameType.Dynamics.SEQUENTIAL
+    kind = variant.game.get_type()
+    sequential = kind.dynamics == pyspiel.GameType.Dynamics.SEQUENTIAL
     if variant.players != 2 or not sequential:
         raise SizeError(
             f"{variant.spec.name} was given, with {variant.players} seats and "
             f"{'alternating' if sequential else 'simultaneous'} moves; allowed: two seats, alternating moves"
+        )
+    if not kind.provides_information_state_string:
+        raise SizeError(
+            f"{variant.spec.name} was given, whose information states OpenSpiel does not name; allowed: "
+            "games of which it does, as kuhn_poker and leduc_poker"
         )
 
 

@@ -77,7 +77,7 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
     if options.greedy and options.agent:
         raise InvalidValueError(f"--greedy is for a checkpoint: {options.agent!r} has no probabilities")
     if options.exact:
-        kind.exact()  # raises if there are no exact values
+        kind.exact().check(config.env)  # raises if there are no exact values
     if config.run.num_threads is not None:
         torch.set_num_threads(config.run.num_threads)
     for notice in env_notices(config.env):

@@ -13,7 +13,7 @@ from game_gym import exact
 from game_gym.exact import ExactResult, Policy
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.errors import InvalidValueError
-from task_gym.errors import SizeError
+from task_gym.errors import SizeError, check_choice
 
 if TYPE_CHECKING:
     from gamespiel.kinds.games import GameKeys
@@ -99,13 +99,23 @@ def of_agent(name: str, env: GameKeys) -> ExactComparison:
     return ExactComparison(result, greedy, None)
 
 
+def check(env: GameKeys) -> None:
+    """Raises the error of ``of_policy``, without a policy, if the configured game has no exact values.
+
+    Raises:
+        TaskGymError: as ``of_policy`` does.
+    """
+    check_choice("opponent", _opponent(env), tuple(exact.OPPONENTS))
+    exact.check_size(_variant(env))
+
+
 def why_not_quick(env: GameKeys) -> str:
     """Returns why the configured game is not solved against its opponent in seconds; "" if it is."""
     try:
         variant, opponent = _variant(env), _opponent(env)
         if opponent not in exact.OPPONENTS:
             return f"the policy of opponent {opponent!r} is not known exactly, as that of {_known()} is"
-        exact.information_states(variant, rules=False, most=QUICK)
+        exact.check_size(variant, QUICK)
     except (InvalidValueError, SizeError) as error:
         return str(error)
     return ""

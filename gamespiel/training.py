@@ -45,7 +45,7 @@ from gamespiel.report.dashboard import Dashboard
 from gamespiel.report.paired import PAIRED_NOTE, Scores, paired, paired_table
 from gamespiel.report.plots import learning_curve
 from gamespiel.report.results import write_json
-from gamespiel.report.summary import SUMMARY_NOTE, shown_rows, summary_rows, summary_table
+from gamespiel.report.summary import SHARE, SUMMARY_NOTE, shown_rows, summary_rows, summary_table
 from gamespiel.runs import CURVE, METRICS, SUMMARY
 from gamespiel.usage import command
 
@@ -78,19 +78,23 @@ def train(config: Config, resume: Path | None = None, console: Console | None = 
     if config.run.num_threads is not None:
         torch.set_num_threads(config.run.num_threads)
     config = settled(config)
+    unsolved = _why_unsolved(config)
     with ExitStack() as stack:
         if resume is None:
             folder, config, model = _begin(config, console, stack)
         else:
             folder, config, model = _go_on(config, checkpoint.find(resume), console, stack)
         found = notices(config)
-        if idle := _exact_notice(config):
-            found.append(idle)
+        if unsolved:
+            if config.run.exact_every:
+                found.append(f"run.exact_every = {config.run.exact_every} has no effect: {unsolved}.")
             config = _with_run(config, exact_every=0)
         for notice in found:
             console.print(notice, soft_wrap=True, markup=False)
         console.print(f"{_describe(model)}\nrun folder: {folder}", soft_wrap=True, markup=False)
         before = _before(config, model, folder, console, resumed=resume is not None)
+        if SHARE in before.rows and config.run.exact_every == 0:
+            config = _with_run(config, exact_every=None)  # a resumed run: measured after as it was before
         stopped = _learn(config, model, folder, console)
         if (folder / METRICS).stat().st_size:
             learning_curve(folder / METRICS, folder / CURVE)
@@ -247,7 +251,7 @@ def _before(config: Config, model: LLMPPO, folder: Path, console: Console, *, re
 
 
 def _measure(config: Config, model: LLMPPO, console: Console, when: str, folder: Path) -> _Measures:
-    """Returns the measures of the run's result so far: by play, and exactly if the game is small enough.
+    """Returns the measures of the run's result so far: by play, and exactly unless ``exact_every`` is 0.
 
     The first ``KEPT_GAMES`` episodes are kept in the run's folder.
     """
@@ -256,7 +260,7 @@ def _measure(config: Config, model: LLMPPO, console: Console, when: str, folder:
 
 
 def _measured(config: Config, model: LLMPPO, console: Console, when: str, folder: Path) -> _Measures:
-    """Does so for the policy as its adapters are."""
+    """Returns the measures of the policy with the adapters that it has now."""
     kind, games, itself = kind_of(config.env), config.run.eval_games, plays_itself(config)
     config = as_measured(config)
     sampled: Mapping[str, Any] = {}
@@ -268,7 +272,7 @@ def _measured(config: Config, model: LLMPPO, console: Console, when: str, folder
         kept = records(episodes[:KEPT_GAMES], config.env, str(folder), model.policy)
         add_records(folder / GAMES, model.step, kept)
     comparison = None
-    if not kind.why_not_quick(config.env):
+    if config.run.exact_every != 0:
         console.print(f"{when}: exact values")
         comparison = kind.exact().of_policy(model.policy, config.env)
     several = len({game for game, _ in scores}) > 1
@@ -291,7 +295,7 @@ def _conclude(config: Config, model: LLMPPO, folder: Path, before: _Measures, co
         console.print(paired_table(pairs))
         console.print(PAIRED_NOTE)
     console.print(f"{model.num_timesteps:,} decisions in {model.seconds:.0f} s")
-    solved = "share of best response" in after
+    solved = SHARE in after
     console.print(_next_steps(config, model, folder, solved=solved), soft_wrap=True, markup=False)
 
 
@@ -380,11 +384,13 @@ def _interruptible() -> Iterator[_Stop]:
         signal.signal(signal.SIGINT, usual)
 
 
-def _exact_notice(config: Config) -> str:
-    """Returns why ``run.exact_every`` has no effect; "" if it has one, or is 0."""
-    kind, every = kind_of(config.env), config.run.exact_every
-    why = kind.why_not_quick(kind.measured(config.env)) if every else ""
-    return f"run.exact_every = {every} has no effect: {why}." if why else ""
+def _why_unsolved(config: Config) -> str:
+    """Returns why the run has no exact values; "" if it has them, or if nobody asks for them.
+
+    The answer can take a second, so it is asked for once per run.
+    """
+    kind = kind_of(config.env)
+    return "" if config.run.exact_every == 0 else kind.why_not_quick(kind.measured(config.env))
 
 
 class _BetweenSteps(BaseCallback):

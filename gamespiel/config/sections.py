@@ -127,7 +127,10 @@ class RunConfig:
     checkpoint_every: Count = key(500, "steps between checkpoints")
     keep_checkpoints: Count = key(3, "checkpoints that are kept; older ones are removed")
     eval_games: Index = key(200, "episodes per seat before and after training (0: none)")
-    exact_every: Index = key(0, "steps between exact evaluations, in games small enough (0: none)")
+    exact_every: Index | None = key(
+        None,
+        "steps between exact evaluations, in small games (null: before and after training alone; 0: none)",
+    )
     device: str = key("auto", "auto, cpu, cuda, cuda:1, ...")
     num_threads: Count | None = key(None, "CPU threads (null: torch decides)")
 

@@ -11,6 +11,9 @@ from rich.text import Text
 from gamespiel.agents.evaluation import Measured, MeasuredReplies
 from gamespiel.exact import ExactComparison
 
+SHARE = "share of best response"
+"""The name of the exact measure that every solved game has."""
+
 SUMMARY_LABELS = {"illegal rate": "illegal moves played", "legal mass": "legal mass without mask"}
 """Names in the table of measures whose keys do not explain themselves."""
 
@@ -29,7 +32,7 @@ def summary_rows(
     if comparison is not None:
         if exploitability:
             rows["exploitability"] = comparison.policy.exploitability
-        rows["share of best response"] = comparison.policy.share
+        rows[SHARE] = comparison.policy.share
         rows["share, greedy"] = comparison.greedy.share
         for seat, value in enumerate(comparison.policy.values):
             rows[f"exact return, seat {seat}"] = value

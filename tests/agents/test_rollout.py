@@ -185,6 +185,14 @@ def test_what_a_step_reports() -> None:
     assert {key: found[key] for key in expected} == pytest.approx(expected)
 
 
+def test_games_that_end_before_the_first_decision_have_no_legal_mass() -> None:
+    """In euchre all others may pass before the seat's turn comes."""
+    episodes = [Episode(0, 0, info={"seat": 1, "success": False})]
+    assert rollout_metrics(episodes) == {
+        "episodes": 1, "faults": 0, "reward": 0, "success": 0, "turns": 0, "cut": 0, "seat1_reward": 0
+    }  # fmt: skip
+
+
 def test_faults_alone_have_no_means() -> None:
     assert rollout_metrics([Episode(0, 0, {"result": "fault"})]) == {"episodes": 0, "faults": 1}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from game_gym import exact
-from game_gym.exact import evaluate, find_variant, greedy, information_states, uniform
+from game_gym.exact import PROBES, check_size, evaluate, find_variant, greedy, information_states, uniform
 from task_gym.errors import ArgumentError, SizeError
 from tests.game_gym.play import LEDUC
 
@@ -183,6 +184,54 @@ def test_histories_of_liars_dice_are_counted() -> None:
     assert len(information_states(game, rules=False, most=294_883)) == 6 * 4096
     with pytest.raises(SizeError, match="more than 294,882 histories"):
         information_states(game, rules=False, most=294_882)
+
+
+@pytest.mark.parametrize("name", ["chess", "othello", "connect_four", "hex"])
+def test_large_games_are_refused_after_a_few_moves(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A probe stops beyond 20 * 300,000 histories: after twelve moves among 4, after six among 14."""
+    moves: Counter[int] = Counter()
+    variant = find_variant(game=name)
+    game = variant.game
+
+    class Counted:
+        """The game, whose states count the moves that are made in them."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(game, name)
+
+        def new_initial_state(self) -> Any:
+            state, probe = game.new_initial_state(), len(moves)
+            moves[probe] = 0
+
+            class State:
+                def __getattr__(self, name: str) -> Any:
+                    return getattr(state, name)
+
+                def apply_action(self, action: int) -> None:
+                    moves[probe] += 1
+                    state.apply_action(action)
+
+            return State()
+
+    monkeypatch.setattr(variant, "game", Counted())
+    with pytest.raises(SizeError, match=f"{name} was given, which has more than 300,000 histories"):
+        check_size(variant)
+    assert len(moves) == PROBES and max(moves.values()) <= 12
+
+
+def test_estimates_refuse_no_game_that_is_small_enough() -> None:
+    """The limits at which the counted numbers of histories are just allowed, and one less."""
+    for name, histories in {"kuhn_poker": 58, "leduc_poker": 9457, "liars_dice": 294_883}.items():
+        variant = find_variant(game=name)
+        check_size(variant, histories)
+        with pytest.raises(SizeError, match=f"more than {histories - 1:,} histories"):
+            check_size(variant, histories - 1)
+
+
+@pytest.mark.parametrize("name", ["backgammon", "oware"])
+def test_games_without_names_of_information_states_are_refused(name: str) -> None:
+    with pytest.raises(SizeError, match=f"{name} was given, whose information states OpenSpiel does not"):
+        evaluate(find_variant(game=name), uniform)
 
 
 def test_the_policy_is_asked_once_and_never_twice_the_same() -> None:

@@ -336,11 +336,25 @@ def test_a_place_is_found_before_anything_is_played(tmp_path: Path, monkeypatch:
 
 
 def test_a_failed_evaluation_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What can be known before play leaves not even the folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("game_gym.exact.MAX_STATES", 100)
+    options = EvalOptions(config(*KUHN), agent="random", exact=True)
+    monkeypatch.setattr("game_gym.exact.MAX_STATES", 57)
     with pytest.raises(SizeError):
-        evaluate(EvalOptions(config(("env.task_id", "1200000000")), agent="random", exact=True), quiet())
+        evaluate(options, quiet())
+    assert not Path("runs").exists()
+    monkeypatch.setattr("game_gym.exact.MAX_STATES", 58)
+    monkeypatch.setattr("gamespiel.exact.exact.greedy", lambda policy: lambda texts, legal: [])
+    with pytest.raises(ArgumentError, match="policy: 0 answers were given"):
+        evaluate(options, quiet())
     assert list(Path("runs").iterdir()) == []
+
+
+def test_too_large_a_game_is_refused_before_a_model_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    chess = config(("env.task_id", "null"), ("env.game", "chess"))
+    monkeypatch.setattr(evaluation, "_policy", lambda *arguments: pytest.fail("a model was loaded"))
+    with pytest.raises(SizeError, match="chess was given, which has more than 300,000 histories"):
+        evaluate(EvalOptions(chess, exact=True), quiet())
 
 
 def test_the_step_that_was_loaded_is_the_one_in_the_results(

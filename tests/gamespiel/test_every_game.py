@@ -1,17 +1,21 @@
-"""Training runs on every game of the table."""
+"""Training runs on every game of the table, and begins on every game that OpenSpiel has."""
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from game_gym.games import TABLE
+from game_gym.games import DECLARED, TABLE
 from game_gym.task import encode
 from gamespiel.agents.loggers import read_rows
+from gamespiel.agents.ppo import LLMPPO
+from gamespiel.config import resolve
 from tests.gamespiel.runs import small, train_quietly
 
 STEPS, EPISODES, MOVES = 2, 4, 3
@@ -47,3 +51,43 @@ def test_a_few_steps(game: str, tmp_path: Path) -> None:
     )
     assert all(torch.isfinite(weights).all() for weights in after.values())
     assert any(not torch.equal(before[name], after[name]) for name in before)
+
+
+UNDECLARED = (
+    "breakthrough", "catch", "connect_four", "dark_hex", "mancala", "matrix_pd", "nim", "oshi_zumo", "pig",
+    "tiny_hanabi",
+)  # fmt: skip
+"""Games of one seat and of two, with hidden and with simultaneous moves, cooperation and dice. Four of them
+have no information states in OpenSpiel."""
+
+VARIANTS = [
+    pytest.param(name, spec.params(config), marks=[pytest.mark.slow] * (config > 0))
+    for name, spec in DECLARED.items()
+    for config in range(spec.variants)
+]
+
+
+@pytest.mark.parametrize(("game", "params"), [*VARIANTS, *((name, {}) for name in UNDECLARED)])
+def test_the_default_run_begins(
+    game: str, params: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``python train.py --env.game GAME`` comes to the first decision, but for the games before training."""
+
+    class Decided(Exception):
+        pass
+
+    def decide(self: LLMPPO, *arguments: Any) -> NoReturn:
+        raise Decided
+
+    monkeypatch.setattr(LLMPPO, "_decide", decide)
+    overrides = {
+        "env.game": game,
+        "env.params": json.dumps(params),
+        "ppo.batch_size": "2",
+        "run.eval_games": "0",
+        "run.output_dir": str(tmp_path / "run"),
+    }
+    config = resolve("tiny", overrides=[("env.task_id", "null"), *overrides.items()])
+    assert config.run.exact_every  # which asks whether the game is small enough
+    with pytest.raises(Decided):
+        train_quietly(config)

@@ -6,12 +6,14 @@ import dataclasses
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from matplotlib.image import imread
 from safetensors.torch import load_file
 
+from gamespiel import training
 from gamespiel.agents import checkpoint
 from gamespiel.agents.checkpoint import CheckpointError
 from gamespiel.agents.loggers import read_rows
@@ -260,3 +262,44 @@ def test_actions_may_be_answered_by_name(tmp_path: Path) -> None:
     assert said.count("run.exact_every = 1 has no effect: ") == 1
     with pytest.raises(InvalidValueError, match=r"env\.answer must be 'id', not 'name'"):
         evaluate(dataclasses.replace(options, exact=True), quiet())
+
+
+def test_exact_values_are_asked_for_once_and_before_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asking counts the game's histories, and loading a model can take minutes."""
+    asked: list[str] = []
+    why, load = Games.why_not_quick, training._loaded
+
+    def why_not_quick(self: Games, env: Any) -> str:
+        asked.append("size")
+        return why(self, env)
+
+    def loaded(*arguments: Any) -> Any:
+        asked.append("model")
+        return load(*arguments)
+
+    monkeypatch.setattr(Games, "why_not_quick", why_not_quick)
+    monkeypatch.setattr(training, "_loaded", loaded)
+    for every in ("1", "null"):
+        asked.clear()
+        train_quietly(small(tmp_path / every, run__exact_every=every, ppo__num_train_steps="2"))
+        assert asked == ["size", "model"]
+
+
+def test_without_exact_values_none_are_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """0 leaves them out before, between and after; a run whose table begins with them ends with them."""
+    one = {"ppo__num_train_steps": "1"}
+
+    def measures(run: Path, when: str) -> set[str]:
+        rows: dict[str, float] = json.loads((run / "summary.json").read_text())[when]
+        return {name for name in rows if "share" in name}
+
+    shares = {"share of best response", "share, greedy"}
+    asked = train_quietly(small(tmp_path / "asked", **one))
+    assert measures(asked, "before") == measures(asked, "after") == shares
+    train_quietly(small(asked, run__exact_every="0", ppo__num_train_steps="2"), resume=asked)
+    assert measures(asked, "after") == shares
+    monkeypatch.setattr("gamespiel.exact.exact.evaluate", lambda *arguments: pytest.fail("it was solved"))
+    none = train_quietly(small(tmp_path / "none", run__exact_every="0", **one))
+    assert measures(none, "before") == measures(none, "after") == set()
