@@ -60,6 +60,10 @@ class GameSpec:
         typed: Parameters of which only the type is checked: that of the one value in ``allowed``.
         numbered_names: Whether every action's name begins with its id and " - ", as "12 - 24/22 13/11".
         agent: Upstream's own class, if the texts are upstream's; see ``game_gym.upstream_texts``.
+        name_chance: (state, outcome) to the name of a chance outcome in transcripts and replays; None for
+            OpenSpiel's.
+        show: A state to the text of all of it, every seat's cards included, as replays have it; None for
+            OpenSpiel's. No player reads it.
     """
 
     name: str
@@ -73,6 +77,8 @@ class GameSpec:
     typed: frozenset[str] = frozenset()
     numbered_names: bool = False
     agent: UpstreamAgent | None = None
+    name_chance: Callable[[State, int], str] | None = None
+    show: Callable[[State], str] | None = None
 
 
 class Variant:

@@ -53,7 +53,7 @@ def positions(variant: Variant, history: Sequence[int]) -> Iterator[tuple[State,
             yield (
                 state,
                 [
-                    Move(seat, chosen, state.action_to_string(seat, chosen))
+                    Move(seat, chosen, _name_move(variant, state, seat, chosen))
                     for seat, chosen in enumerate(joint)
                     if chosen != pyspiel.INVALID_ACTION
                 ],
@@ -61,6 +61,19 @@ def positions(variant: Variant, history: Sequence[int]) -> Iterator[tuple[State,
             state.apply_actions(joint)
         else:
             player = state.current_player()
-            yield state, [Move(player, action, state.action_to_string(player, action))]
+            yield state, [Move(player, action, _name_move(variant, state, player, action))]
             state.apply_action(action)
     yield state, []
+
+
+def show(variant: Variant, state: State) -> str:
+    """Returns the whole state as a spectator sees it, every seat's cards included."""
+    return str(state) if variant.spec.show is None else variant.spec.show(state)
+
+
+def _name_move(variant: Variant, state: State, player: int, action: int) -> str:
+    name_chance = variant.spec.name_chance
+    if player == CHANCE and name_chance is not None:
+        return name_chance(state, action)
+    name: str = state.action_to_string(player, action)
+    return name

@@ -13,6 +13,7 @@ _FIELDS = re.compile(
     r"Extra turn: (?P<second>[01])\nDice: (?P<dice>\d*)\nBar: ?(?P<bar>[xo]*)\n"
     r"Scores, X: (?P<x>\d+), O: (?P<o>\d+)"
 )
+_ROLL = re.compile(r"chance outcome \d+ (?:([XO] starts), )?\(roll: (\d+)\)")
 _SIDES = "xo"
 
 _RETURNS = {
@@ -76,6 +77,15 @@ def _points(state: State, player: int, seat: int) -> list[tuple[int, int]]:
     return [(number, count) for position, number in numbered if (count := state.board(player, position))]
 
 
+def name_chance(state: State, outcome: int) -> str:
+    """Returns the roll, as "roll 46"; at the beginning also who starts, as "O starts, roll 64"."""
+    name: str = state.action_to_string(outcome)
+    found = _ROLL.fullmatch(name)
+    if found is None:
+        raise RuntimeError(f"backgammon's chance outcome is not as expected: {name!r}")
+    return ", ".join(filter(None, (found[1], f"roll {found[2]}")))
+
+
 SPEC = GameSpec(
     name="backgammon",
     rules=rules,
@@ -85,5 +95,6 @@ SPEC = GameSpec(
     # Not hyper_backgammon: there too OpenSpiel waits for 15 checkers, so nobody ever wins.
     allowed={"scoring_type": ("winloss_scoring", "enable_gammons", "full_scoring")},
     budget=Budget(600, 15),
+    name_chance=name_chance,
     numbered_names=True,
 )

@@ -128,6 +128,12 @@ def _turns(state: State, seat: int) -> str:
     return ", ".join(turns) or "none"
 
 
+def name_chance(state: State, outcome: int) -> str:
+    """Returns the card that is dealt or turned up."""
+    name: str = state.action_to_string(outcome)
+    return name.removeprefix("Chance outcome: ")
+
+
 SPEC = GameSpec(
     name="gin_rummy",
     rules=rules,
@@ -144,4 +150,5 @@ SPEC = GameSpec(
     },
     budget=Budget(500, 10),
     fixed_names=True,
+    name_chance=name_chance,
 )

@@ -30,6 +30,22 @@ def describe(state: State, seat: int) -> str:
     return _words(state.information_state_string(seat), seat, state.num_players())
 
 
+def name_chance(state: State, outcome: int) -> str:
+    """Returns the card that is dealt."""
+    return ranks(state.num_players())[outcome]
+
+
+def show(state: State) -> str:
+    """Returns all cards, the betting in words, and the pot."""
+    players = state.num_players()
+    history = state.history()
+    dealt, moves = history[:players], history[players:]
+    cards = [f"Player {seat}: {name_chance(state, card)}" for seat, card in enumerate(dealt)]
+    cards += [f"Player {seat}: no card yet" for seat in range(len(dealt), players)]
+    said = bet_words([turn % players for turn in range(len(moves))], moves, _MOVES, seat=-1)
+    return "\n".join([*cards, f"Betting: {said}", f"Pot: {players + sum(moves)}"])
+
+
 @lru_cache(maxsize=4096)
 def _words(information: str, seat: int, players: int) -> str:
     # The card's number, then one letter per move: p or b.
@@ -49,4 +65,6 @@ SPEC = GameSpec(
     # Not in the task-id table, so upstream has no budget for it: this one solves the two-player tree.
     budget=Budget(1000, 20),
     fixed_names=True,
+    name_chance=name_chance,
+    show=show,
 )

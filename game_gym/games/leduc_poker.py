@@ -17,6 +17,7 @@ _FIELDS = re.compile(
     r"\[Round1: (?P<first>[\d ]*)\]\[Round2: (?P<second>[\d ]*)\]"
 )
 _MOVES = ("fold", "call", "raise")
+_NO_CARD = -10_000
 
 
 def rules(params: Params) -> str:
@@ -42,6 +43,25 @@ def rules(params: Params) -> str:
 def describe(state: State, seat: int) -> str:
     """Returns cards, each round's betting in words, and the pot: the information state, and nothing else."""
     return _words(state.information_state_string(seat))
+
+
+def name_chance(state: State, outcome: int) -> str:
+    """Returns the card that is dealt."""
+    return _card(outcome, ranks(state.num_players()))
+
+
+def show(state: State) -> str:
+    """Returns all cards, each round's betting in words, and the pot."""
+    players = range(state.num_players())
+    views = [state.information_state_string(seat) for seat in players]
+    dealt = [int(view.partition("[Private: ")[2].partition("]")[0]) for view in views]
+    cards = [
+        f"Player {seat}: {'no card yet' if card == _NO_CARD else name_chance(state, card)}"
+        for seat, card in enumerate(dealt)
+    ]
+    # The rest is the same for all seats. No player is the one that is spoken to.
+    table = re.sub(r"Observer: \d+\]\[Private: -?\d+", "Observer: 99][Private: 0", views[0])
+    return "\n".join([*cards, *_words(table).splitlines()[1:]])
 
 
 # Leduc for two has 936 information states; with more players some are only computed again.
@@ -92,4 +112,6 @@ SPEC = GameSpec(
     allowed={"players": (2, 3, 4)},
     budget=Budget(3000, 200),
     fixed_names=True,
+    name_chance=name_chance,
+    show=show,
 )

@@ -35,6 +35,17 @@ def describe(state: State, seat: int) -> str:
     return f"Your dice: {' '.join(dice)}\nBids: {bet_words(players, range(len(bids)), bids, seat)}"
 
 
+def show(state: State) -> str:
+    """Returns both players' dice and all bids."""
+    count = state.get_game().get_parameters()["numdice"]
+    faces = [outcome + 1 for outcome in state.history()[: 2 * count]]  # first Player 0 rolls all
+    hands = (sorted(faces[:count]), sorted(faces[count:]))
+    dice = [f"Player {seat}: {' '.join(map(str, hand)) or 'no dice yet'}" for seat, hand in enumerate(hands)]
+    bids = [] if state.is_chance_node() else state.information_state_string(0).split()[1:]
+    players = [turn % 2 for turn in range(len(bids))]
+    return "\n".join([*dice, f"Bids: {bet_words(players, range(len(bids)), bids, seat=-1)}"])
+
+
 SPEC = GameSpec(
     name="liars_dice",
     rules=rules,
@@ -50,4 +61,5 @@ SPEC = GameSpec(
     },
     budget=Budget(3000, 200),
     fixed_names=True,
+    show=show,
 )

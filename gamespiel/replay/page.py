@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from game_gym.transcript import CHANCE, positions
+from game_gym.transcript import CHANCE, positions, show
 from gamespiel.errors import InvalidValueError
 from gamespiel.records import GAME_KIND, Record, read_records, variant_of
 from gamespiel.replay.boards import board
@@ -77,7 +77,8 @@ def shown(row: Record) -> dict[str, Any]:
     """Returns what the page shows of an episode: its address, its ending and its positions.
 
     A position has ``text``; ``board`` if the game is drawn; ``move`` and ``by``, what led to it; and
-    ``turn``, the number of the player's turn that is decided there.
+    ``turn``, the number of the player's turn that is decided there. The page opens on position ``opening``,
+    the first one that chance does not leave: before it cards are dealt.
     """
     known = ("game", "opponent", "result", "score", "player", "seat", "seed", "task_id", "step", "returns")
     turns = [
@@ -92,7 +93,8 @@ def shown(row: Record) -> dict[str, Any]:
         for turn in row["turns"]
     ]
     found = _of_game(row) if _is_game(row) else _of_texts(row)
-    return {**{key: row.get(key) for key in known}, "turns": turns, "positions": found}
+    opening = next((number for number, left in enumerate(found[1:]) if left["by"] != "chance"), 0)
+    return {**{key: row.get(key) for key in known}, "turns": turns, "positions": found, "opening": opening}
 
 
 def _is_game(row: Record) -> bool:
@@ -126,10 +128,8 @@ def _of_game(row: Record) -> list[dict[str, Any]]:
         number = taken.pop(0) if own and taken else None
         if not moves and row["turns"] and row["turns"][-1]["action"] is None:
             number = len(row["turns"]) - 1  # the player gave the game up here
-        text = str(state)
-        found.append(
-            {"text": text, "board": board(row["game"], text), "by": by, "move": move, "turn": number}
-        )
+        text, drawn = show(variant, state), board(row["game"], str(state))
+        found.append({"text": text, "board": drawn, "by": by, "move": move, "turn": number})
         by = " and ".join(dict.fromkeys(_who(row, made.player) for made in moves))
         move = ", ".join(made.name for made in moves)
     found[-1]["text"] += f"\n\n{row['final_observation']}"

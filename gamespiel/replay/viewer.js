@@ -141,7 +141,8 @@ function chosen(games, wanted) {
 function place(hash, games) {
   const found = /^#e=(\d+)&m=(\d+)$/.exec(hash);
   const episode = Math.min(found ? Number(found[1]) : 0, games.length - 1);
-  return [episode, Math.min(found ? Number(found[2]) : 0, games[episode].positions.length - 1)];
+  const { opening, positions } = games[episode];
+  return [episode, Math.min(found ? Number(found[2]) : opening, positions.length - 1)];
 }
 
 function start() {
@@ -201,7 +202,7 @@ function start() {
 
   function turnTo(i) {
     episode = i;
-    go(0);
+    go(games[i].opening);
   }
 
   for (const [id, key] of Object.entries(FILTERS)) {

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 import trace_gym  # noqa: F401  (registers CodeTrace-v0)
-from gamespiel.terminal.screen import box_of, rule
+from gamespiel.terminal.screen import rule
 
 END = "."
 """The line that ends an answer, as the end of input does."""
@@ -47,10 +47,12 @@ def trace(
     _, info = env.reset(seed=seed)
     asked = env.unwrapped.trace
     console.print(Text(f"task {info['task_id']}: {info['family']}, level {info['level']}", style="bold"))
-    console.print(Syntax(asked.code.rstrip("\n"), "python", background_color="default", word_wrap=True))
+    # The terminal alone wraps long lines: what is copied or piped is the program.
+    code = Syntax("", "python", background_color="default").highlight(asked.code.rstrip("\n"))
+    console.print(code, soft_wrap=True, end="")
     if asked.stdin:
         console.print(rule("standard input"))
-        console.print(box_of(asked.stdin.rstrip("\n")))
+        console.print(Text(asked.stdin.rstrip("\n")), soft_wrap=True)
     console.print(f"What does it print? End with a line that is only {END!r}, or with Ctrl-D.")
     reply = "".join(f"{line}\n" for line in _lines(read or input))
     *_, info = env.step(reply)

@@ -77,7 +77,7 @@ def _episode(
     while "result" not in info:
         turn += 1
         console.print(rule(f"turn {turn}, Player {info['seat']}"))
-        console.print(box_of(_shown(env, observation, info)))
+        _show(env, observation, info, console)
         mask = None if policy.writer is not None else np.asarray(info["action_mask"], dtype=bool)[None]
         drawn = (
             policy.best([observation], mask)
@@ -94,9 +94,12 @@ def _episode(
     return dict(info)
 
 
-def _shown(env: Any, observation: str, info: dict[str, Any]) -> str:
-    local = env.unwrapped
-    return position(env, observation, info) if hasattr(local, "variant") else clean(observation)
+def _show(env: Any, observation: str, info: dict[str, Any], console: Console) -> None:
+    """Prints a game's position in a frame, or a program as it is."""
+    if hasattr(env.unwrapped, "variant"):
+        console.print(box_of(position(env, observation, info)))
+    else:
+        console.print(Text(clean(observation)), soft_wrap=True)
 
 
 def _given(

@@ -55,6 +55,21 @@ def test_simultaneous_moves_and_chance() -> None:
     assert game["positions"][2]["move"] == "[P0]Bid: 1, [P1]Bid: 1"
 
 
+def test_a_replay_opens_when_the_cards_are_dealt() -> None:
+    """Seed 0 deals two cards; OpenSpiel writes cards as numbers, and -10000 for one that is not dealt."""
+    row = record([1, 1, 1, 1], seed=0, game="leduc_poker")
+    game = shown(row)
+    first, second = row["history"][:2]
+    cards = [f"{'JQK'[card // 2]}{'♠♥'[card % 2]}" for card in (first, second)]
+    assert [position["move"] for position in game["positions"][1:3]] == cards
+    assert game["opening"] == 2 and game["positions"][2]["text"].splitlines()[:3] == [
+        f"Player 0: {cards[0]}", f"Player 1: {cards[1]}", "Public card: none"
+    ]  # fmt: skip
+    assert "-10000" not in json.dumps(game)
+    assert shown(record([4, 2, 6], game="tic_tac_toe"))["opening"] == 0
+    assert shown(record([0], game="goofspiel", params={"num_cards": 8}))["opening"] == 1
+
+
 def test_the_page_is_whole_and_no_text_escapes_its_data() -> None:
     row = record([4, 2, 6], game="tic_tac_toe")
     row["player"] = "</script><script>alert(1)</script> %SCRIPT% &"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 
 import gymnasium as gym
@@ -23,22 +24,45 @@ def truth() -> list[str]:
     return lines
 
 
+def program(task_id: int = TASK) -> str:
+    env = gym.make("CodeTrace-v0", task_id=task_id)
+    env.reset(seed=0)
+    code: str = env.unwrapped.trace.code.rstrip("\n")  # type: ignore[attr-defined]
+    return code
+
+
 def scores(shown: str) -> dict[str, float]:
     return {name: float(score) for name, score in re.findall(r"^(\w+) +(\d\.\d{3})$", shown, re.M)}
 
 
 def test_the_truth_scores_1(console: Console) -> None:
     info = trace(task_id=TASK, console=console, read=typed([*truth(), ".", "not read"]))
-    shown = printed(console)
+    shown = printed(console, program())
     assert shown.startswith(f"task {TASK}: classes, level 2\n") and "class Farmer" in shown
     assert scores(shown) == {"affine": 1, "exact": 1, "lines": 1} and info["success"]
     assert "\nx" not in shown.split("true output")[1]
 
 
+@pytest.mark.parametrize("width", [60, 80])
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_program_is_printed_as_it_is(width: int, terminal: bool) -> None:
+    """No line is broken by a newline of ours, so a program that is copied or piped is the program."""
+    console = Console(width=width, file=io.StringIO(), force_terminal=terminal, no_color=True)
+    wide = 0
+    for task_id in (TASK, 5, 1234567, 99_000_000_123):
+        console.file.seek(0), console.file.truncate()
+        trace(task_id=task_id, console=console, read=typed(["."]))
+        code = program(task_id)
+        wide += max(map(len, code.splitlines())) > width
+        printed_text = re.sub(r"\x1b\[[0-9;]*m", "", console.file.getvalue())  # type: ignore[attr-defined]
+        assert printed_text.partition("\n")[2].startswith(f"{code}\n")
+    assert wide  # or the test would show nothing
+
+
 def test_wrong_lines_are_marked(console: Console) -> None:
     first, *rest = truth()
     trace(task_id=TASK, console=console, read=typed([first, "wrong", *rest[1:-1]]))
-    shown = printed(console)
+    shown = printed(console, program())
     # One line differs and the last is missing.
     assert len(re.findall(r"^x ", shown.split("true output")[1], re.M)) == 2
     # 4 lines, 3 of them debug lines: 1/4 right from the first on, and 2/3 of the debug lines.
