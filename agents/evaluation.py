@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import torch
-
-from gamespiel.agents.decoding.drawing import Uniforms
-from gamespiel.agents.decoding.text import TextSample
-from gamespiel.agents.memory import without_gradients
+from gamespiel.agents.envs import TextEnvs
 from gamespiel.agents.noise import Purpose, action_uniforms
-from gamespiel.agents.policy import LLMPolicy, PolicySample, ReplySample
 from gamespiel.agents.rollout import Decide, Episode, Masks, OnStep, play
+from gamespiel.agents.samples import PolicySample, ReplySample
 from gamespiel.agents.stats import Interval, mean_interval, wilson
-from gamespiel.agents.tokens import Tokens
-from gamespiel.agents.vec_env import TextVecEnv
+
+if TYPE_CHECKING:  # baselines are evaluated without a learning library
+    from gamespiel.agents.decoding.drawing import Uniforms
+    from gamespiel.agents.decoding.text import TextSample
+    from gamespiel.agents.policy import LLMPolicy
+    from gamespiel.agents.tokens import Tokens
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def measure_replies(episodes: Sequence[Episode]) -> MeasuredReplies | None:
 
 
 def play_seeds(
-    env: TextVecEnv,
+    env: TextEnvs,
     decide: Decide,
     seeds: Sequence[int],
     on_step: OnStep = lambda over, turns: None,
@@ -175,6 +175,7 @@ def by_seat(episodes: Iterable[Episode]) -> dict[Any, list[Episode]]:
 
 def policy_agent(policy: LLMPolicy, seed: int, episodes: int, *, greedy: bool = False) -> Decide:
     """Returns the policy as an agent: as it was trained, or always its most probable action or token."""
+    from gamespiel.agents.memory import without_gradients
 
     def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> PolicySample | ReplySample:
         if greedy:
@@ -200,6 +201,9 @@ def reply_agent(
     Its noise is that of ``policy_agent``. If all mass is on one-token legal answers, whose order is that
     of their tokens, it answers as the masked policy does.
     """
+    import torch
+
+    from gamespiel.agents.memory import without_gradients
 
     def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> ReplySample:
         prompts, uniforms = policy.prompts(texts), _uniforms(seed, turn, episodes, indices)

@@ -7,7 +7,7 @@ from gamespiel.agents import required  # noqa: F401  (raises, with the pip comma
 # isort: split
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,6 @@ from gamespiel.agents.decoding import (
     ChoiceEvaluation,
     ChoiceSample,
     Legal,
-    Reply,
     TextDecoder,
     TextEvaluation,
     TextSample,
@@ -38,6 +37,7 @@ from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.inputs import Masks, MissingMaskError, MissingNamesError
 from gamespiel.agents.models import ModelSettings, load_base, load_tokenizer
 from gamespiel.agents.optimizer import ScaledAdamW
+from gamespiel.agents.samples import PolicySample, ReplySample
 from gamespiel.agents.tokens import Tokens
 from task_gym.errors import check_choice
 
@@ -47,36 +47,6 @@ __all__ = [
     "Evaluation", "LLMPolicy", "MissingMaskError", "MissingNamesError", "PolicySample",
     "ReplySample",
 ]  # fmt: skip
-
-
-class PolicySample(NamedTuple):
-    """A policy's decisions, one row per state; n rows.
-
-    Attributes:
-        actions: int64 (n,).
-        values: The critic's estimates, float32 (n,).
-        log_probs: Log-probabilities of the actions, float32 (n,).
-        legal_mass: The unmasked model's mass on legal answers, float32 (n,).
-    """
-
-    actions: npt.NDArray[np.int64]
-    values: Tensor
-    log_probs: Tensor
-    legal_mass: Tensor
-
-
-class ReplySample(NamedTuple):
-    """Replies as text, one row per state; n rows.
-
-    Attributes:
-        replies: The replies, n of them.
-        values: The critic's estimates, float32 (n,).
-        log_probs: Per reply, log-probabilities of its tokens, float32 (tokens,).
-    """
-
-    replies: Sequence[Reply]
-    values: Tensor
-    log_probs: Sequence[npt.NDArray[np.float32]]
 
 
 class LLMPolicy(MaskableActorCriticPolicy):

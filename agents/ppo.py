@@ -34,9 +34,10 @@ from gamespiel.agents.hyperparameters import Hyperparameters, SelfPlaySettings
 from gamespiel.agents.kl_control import AdaptiveKLController
 from gamespiel.agents.magnet import Magnet
 from gamespiel.agents.metrics import rollout_metrics
-from gamespiel.agents.policy import LLMPolicy, PolicySample, ReplySample
+from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.progress_bar import ProgressBar, listed
 from gamespiel.agents.rollout import Episode, Masks, play
+from gamespiel.agents.samples import PolicySample, ReplySample
 from gamespiel.agents.schedules import schedule
 from gamespiel.agents.self_play import Round, SelfPlay
 from gamespiel.agents.starts import Starts

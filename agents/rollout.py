@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
-from sb3_contrib.common.maskable.utils import EXPECTED_METHOD_NAME
 
-from gamespiel.agents.decoding.text import Reply
-from gamespiel.agents.policy import PolicySample, ReplySample
-from gamespiel.agents.vec_env import TextVecEnv
+from gamespiel.agents.envs import TextEnvs
+from gamespiel.agents.samples import PolicySample, Reply, ReplySample
 from task_gym.errors import ArgumentError
 from task_gym.wrappers import NamedText
+
+ACTION_MASKS = "action_masks"
+"""The method that returns an environment's mask: sb3-contrib's ``EXPECTED_METHOD_NAME``."""
 
 Masks = npt.NDArray[np.bool_]
 
@@ -128,7 +129,7 @@ class Episode:
 
 
 def play(
-    env: TextVecEnv,
+    env: TextEnvs,
     seeds: Sequence[int],
     decide: Decide,
     on_turns: Callable[[int], bool],
@@ -163,19 +164,19 @@ def play(
     return episodes
 
 
-def takes_replies(env: TextVecEnv) -> bool:
+def takes_replies(env: TextEnvs) -> bool:
     """Returns whether the environments' actions are replies as text."""
     return isinstance(env.action_space, spaces.Text)
 
 
-def _masks(env: TextVecEnv, slots: list[int]) -> Masks:
+def _masks(env: TextEnvs, slots: list[int]) -> Masks:
     if takes_replies(env):
         return np.zeros((len(slots), 0), dtype=np.bool_)
-    return np.stack(env.env_method(EXPECTED_METHOD_NAME, indices=slots)).astype(bool)
+    return np.stack(env.env_method(ACTION_MASKS, indices=slots)).astype(bool)
 
 
 def _play_wave(
-    env: TextVecEnv,
+    env: TextEnvs,
     wave: list[Episode],
     decide: Decide,
     on_turns: Callable[[int], bool],
@@ -219,13 +220,13 @@ def _play_wave(
 
 def _turns(shown: list[str], masks: Masks, drawn: PolicySample | ReplySample) -> list[Turn]:
     """Returns the decisions as turns that have no reward yet."""
-    values = drawn.values.cpu().tolist()
+    values = drawn.values.tolist()
     if isinstance(drawn, ReplySample):
         replied = zip(shown, masks, values, drawn.log_probs, drawn.replies, strict=True)
         return [
             Turn(text, mask, -1, value, float(own.sum()), math.nan, reply=reply, token_log_probs=own)
             for text, mask, value, own, reply in replied
         ]
-    log_probs = drawn.log_probs.cpu().tolist()
-    columns = (shown, masks, drawn.actions.tolist(), values, log_probs, drawn.legal_mass.cpu().tolist())
+    log_probs = drawn.log_probs.tolist()
+    columns = (shown, masks, drawn.actions.tolist(), values, log_probs, drawn.legal_mass.tolist())
     return [Turn(*row) for row in zip(*columns, strict=True)]

@@ -12,9 +12,10 @@ import torch
 
 from gamespiel.agents import noise
 from gamespiel.agents.hyperparameters import SelfPlaySettings
-from gamespiel.agents.policy import LLMPolicy, PolicySample, ReplySample
+from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.pool import Pool
 from gamespiel.agents.rollout import Decide, Episode, Masks
+from gamespiel.agents.samples import PolicySample, ReplySample
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.contract import is_success, result_of
 from task_gym.errors import TaskGymError

@@ -33,9 +33,10 @@ from gamespiel.agents.evaluation import play_seeds, policy_agent
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.stats import Interval, wilson
 from gamespiel.agents.vec_env import TextVecEnv
-from gamespiel.assembly import Wrap, make_algorithm, make_envs
+from gamespiel.assembly import make_algorithm
 from gamespiel.cli import split_overrides
 from gamespiel.config import Config, ConfigError, resolve, to_dict
+from gamespiel.environments import Wrap, make_envs
 from gamespiel.kinds.traces import trace_seeds
 from trace_gym.envs.prompts import render_choice, render_task
 

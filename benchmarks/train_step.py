@@ -23,8 +23,8 @@ from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.models import ModelSettings, load_tokenizer
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
-from gamespiel.assembly import make_envs
 from gamespiel.config.sections import EnvConfig
+from gamespiel.environments import make_envs
 
 SMOLLM2 = "HuggingFaceTB/SmolLM2-135M-Instruct"
 EPISODES = 8

@@ -18,8 +18,8 @@ from gamespiel.agents.engines.base import base_of
 from gamespiel.agents.engines.token_tree import TokenTree
 from gamespiel.agents.losses import clipped_policy_loss, value_loss
 from gamespiel.agents.policy import LLMPolicy
-from gamespiel.assembly import make_one_env
 from gamespiel.config.sections import EnvConfig
+from gamespiel.environments import make_one_env
 
 Tokens = tuple[int, ...]
 

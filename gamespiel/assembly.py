@@ -1,4 +1,4 @@
-"""The assembly of a run's objects from its configuration: environments, policy, algorithm."""
+"""The assembly of a run's objects from its configuration: policy and algorithm, on its environments."""
 
 from __future__ import annotations
 
@@ -6,68 +6,22 @@ from gamespiel.agents import required  # noqa: F401  (raises, with the pip comma
 
 # isort: split
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
 import torch
 
 from gamespiel.agents.adapters import LoraSettings
+from gamespiel.agents.envs import TextEnvs
 from gamespiel.agents.models import ModelSettings
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.config import Config, InvalidValueError
-from gamespiel.config.sections import EnvConfig
 from gamespiel.curriculum import make_starts, stage_opponents
+from gamespiel.environments import Wrap, copies, plays_itself
 from gamespiel.kinds import kind_of
 from task_gym.opponents import opponent_waits
-from task_gym.wrappers import NamedActions
-
-ENVIRONMENTS_AT_ONCE = 1024
-"""The most environments of a run: more episodes are played in waves. One takes tens of kilobytes."""
-
-Wrap = Callable[[gym.Env[Any, Any]], gym.Env[Any, Any]]
-
-
-def settled(config: Config) -> Config:
-    """Returns the configuration with names that mean the same tasks on any machine and at any time.
-
-    Raises:
-        SourceError: there is no program source of that name.
-    """
-    return dataclasses.replace(config, env=kind_of(config.env).settled(config.env))
-
-
-def plays_itself(config: Config) -> bool:
-    """Returns whether the policy in training plays every seat."""
-    return kind_of(config.env).plays_itself(config.env)
-
-
-def as_measured(config: Config) -> Config:
-    """Returns the configuration as evaluations play it: against a fixed opponent, also after self-play."""
-    return dataclasses.replace(config, env=kind_of(config.env).measured(config.env))
-
-
-def make_one_env(config: EnvConfig, wrap: Wrap | None = None) -> gym.Env[Any, Any]:
-    """Returns the configured environment in ``wrap`` and, for choices by name, in ``NamedActions``.
-
-    With ``env.decode: text`` it is the one that takes replies as text.
-    """
-    kind = kind_of(config)
-    if config.decode == "text":
-        env = kind.make_reply_env(config)
-        return env if wrap is None else wrap(env)
-    # Gymnasium's checker would slow every step of every copy; the tests run it.
-    env = gym.make(kind.environment, disable_env_checker=True, **kind.arguments(config))
-    env = kind.dressed(config, env)
-    env = env if wrap is None else wrap(env)
-    return NamedActions(env) if config.answer == "name" else env
-
-
-def make_envs(config: EnvConfig, count: int, wrap: Wrap | None = None) -> TextVecEnv:
-    """Returns ``count`` copies of the configured environment, at most ``ENVIRONMENTS_AT_ONCE``."""
-    return TextVecEnv([lambda: make_one_env(config, wrap)] * min(count, ENVIRONMENTS_AT_ONCE))
 
 
 def named_device(name: str) -> torch.device:
@@ -111,7 +65,7 @@ def policy_settings(config: Config) -> dict[str, Any]:
     }
 
 
-def make_policy(config: Config, env: TextVecEnv | gym.Env[Any, Any]) -> LLMPolicy:
+def make_policy(config: Config, env: TextEnvs | gym.Env[Any, Any]) -> LLMPolicy:
     """Returns the policy alone, for evaluation and play."""
     limits: dict[str, Any] = {}
     if config.env.decode == "text":
@@ -131,7 +85,7 @@ def make_policy(config: Config, env: TextVecEnv | gym.Env[Any, Any]) -> LLMPolic
 def make_algorithm(config: Config, wrap: Wrap | None = None) -> LLMPPO:
     """Returns the algorithm before its first step, with environments (each in ``wrap``) and policy."""
     starts = make_starts(config)
-    envs, itself = make_envs(config.env, config.ppo.batch_size, wrap), plays_itself(config)
+    envs, itself = TextVecEnv(copies(config.env, config.ppo.batch_size, wrap)), plays_itself(config)
     envs.waits |= any(opponent_waits(name) for name in stage_opponents(config))
     if itself:
         kind_of(config.env).check_self_play(envs.envs[0], config.self_play.learn)

@@ -92,8 +92,11 @@ def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
         print(f"configuration: {layers}", flush=True)
         evaluate_endpoint(options)
         return
-    check_trainer("eval")
-    _say(layers)
+    if options.agent is None:
+        check_trainer("eval")
+        _say(layers)
+    else:
+        print(f"configuration: {layers}", flush=True)
 
     from gamespiel.evaluation import evaluate
 

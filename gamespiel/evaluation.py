@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from gamespiel.agents import required  # noqa: F401  (raises, with the pip command, without PyTorch)
-
-# isort: split
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import gymnasium as gym
-import torch
 from rich.console import Console
 
-from gamespiel.agents import checkpoint
+from gamespiel.agents.envs import TextEnvs
 from gamespiel.agents.evaluation import (
     Measured,
     MeasuredReplies,
@@ -25,18 +21,9 @@ from gamespiel.agents.evaluation import (
     policy_agent,
     reply_agent,
 )
-from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.installed import check_trainer
 from gamespiel.agents.rollout import Decide, Episode
-from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.agents.weights import described
-from gamespiel.assembly import (
-    ENVIRONMENTS_AT_ONCE,
-    as_measured,
-    make_envs,
-    make_one_env,
-    make_policy,
-    settled,
-)
 from gamespiel.config import (
     Config,
     InvalidValueError,
@@ -45,6 +32,7 @@ from gamespiel.config import (
     saved_config,
     to_dict,
 )
+from gamespiel.environments import ENVIRONMENTS_AT_ONCE, as_measured, make_envs, make_one_env, settled
 from gamespiel.kinds import kind_of
 from gamespiel.kinds.base import ShowProgress, shown_opponent
 from gamespiel.options import EvalOptions, place
@@ -52,6 +40,9 @@ from gamespiel.records import records, write_records
 from gamespiel.report.progress import progress
 from gamespiel.report.results import check_writable, reserved, write_json
 from gamespiel.report.tables import exact_table
+
+if TYPE_CHECKING:  # baselines are evaluated without a learning library
+    from gamespiel.agents.policy import LLMPolicy
 
 M = TypeVar("M", bound=Measured)
 
@@ -65,6 +56,8 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
     Raises:
         TaskGymError: the checkpoint, agent, model, opponent or game cannot be evaluated as asked.
     """
+    if options.agent is None:
+        check_trainer("the evaluation of a policy")
     console = console or Console()
     config, kind = require_built(options.config), kind_of(options.config.env)
     if config != (measured := as_measured(config)):
@@ -78,8 +71,6 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
         raise InvalidValueError(f"--greedy is for a checkpoint: {options.agent!r} has no probabilities")
     if options.exact:
         kind.exact().check(config.env)  # raises if there are no exact values
-    if config.run.num_threads is not None:
-        torch.set_num_threads(config.run.num_threads)
     for notice in env_notices(config.env):
         console.print(notice, soft_wrap=True, markup=False)
     if options.replies:
@@ -236,7 +227,7 @@ def play_written(
     """
     kind = kind_of(config.env)
     copies = min(kind.at_once(count), ENVIRONMENTS_AT_ONCE)
-    envs = TextVecEnv([partial(kind.make_reply_env, config.env)] * copies)
+    envs = TextEnvs([partial(kind.make_reply_env, config.env)] * copies)
     seeds = kind.seeds(envs, count, config.run.seed)
     decide = reply_agent(policy, writer, config.run.seed, len(seeds), greedy=greedy)
     when = f"{when}replies, {'greedy' if greedy else 'sampled'}: "
@@ -307,7 +298,7 @@ def play_agent(config: Config, name: str, count: int, console: Console) -> list[
 
 
 def _played(
-    config: Config, envs: TextVecEnv, decide: Decide, seeds: Sequence[int], console: Console, when: str
+    config: Config, envs: TextEnvs, decide: Decide, seeds: Sequence[int], console: Console, when: str
 ) -> list[Episode]:
     """Plays one episode per seed, with its progress shown, and closes the environments."""
     with _shown(config, console, when)(len(seeds)) as on_step:
@@ -333,6 +324,13 @@ def _policy(
     options: EvalOptions, config: Config, env: gym.Env[Any, Any], console: Console, results: dict[str, Any]
 ) -> LLMPolicy:
     """Returns the checkpoint's policy, or the untrained model's; puts the loaded step into ``results``."""
+    import torch
+
+    from gamespiel.agents import checkpoint
+    from gamespiel.assembly import make_policy
+
+    if config.run.num_threads is not None:
+        torch.set_num_threads(config.run.num_threads)
     if options.checkpoint is None:
         console.print(f"loading {described(config.model.model_name)}", soft_wrap=True, markup=False)
         return make_policy(config, env)

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from game_gym import exact
 from game_gym.exact import ExactResult, Policy
-from gamespiel.agents.policy import LLMPolicy
 from gamespiel.errors import InvalidValueError
 from task_gym.errors import SizeError, check_choice
 
 if TYPE_CHECKING:
+    from gamespiel.agents.policy import LLMPolicy
     from gamespiel.kinds.games import GameKeys
 
 AGENTS: dict[str, Policy] = {

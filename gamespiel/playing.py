@@ -10,8 +10,9 @@ import gymnasium as gym
 
 from gamespiel.agents import checkpoint
 from gamespiel.agents.policy import LLMPolicy
-from gamespiel.assembly import make_one_env, make_policy
+from gamespiel.assembly import make_policy
 from gamespiel.config import ConfigError, from_dict, saved_config
+from gamespiel.environments import make_one_env
 
 
 def make_env(run: str | Path, **changes: Any) -> gym.Env[Any, Any]:

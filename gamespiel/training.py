@@ -27,7 +27,7 @@ from gamespiel.agents.divergence import DivergedError
 from gamespiel.agents.loggers import JSONLWriter, truncate_after
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.weights import described
-from gamespiel.assembly import as_measured, make_algorithm, plays_itself, settled
+from gamespiel.assembly import make_algorithm
 from gamespiel.config import (
     SAVED_NAME,
     Config,
@@ -38,6 +38,7 @@ from gamespiel.config import (
 )
 from gamespiel.config.resume import check_resumed
 from gamespiel.curriculum import with_tasks_of_stages
+from gamespiel.environments import as_measured, plays_itself, settled
 from gamespiel.evaluation import measure_played, play_policy
 from gamespiel.kinds import kind_of
 from gamespiel.records import GAMES, add_records, records

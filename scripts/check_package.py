@@ -153,7 +153,11 @@ def play_without_trainer(small: Environment) -> None:
         agent = ("--agent", f"openai:model@{address}", "--env.task_id", "200000000")
         said = small.run("gamespiel", "eval", *agent, "--num_episodes", "2", "--output", "endpoint.json")
     assert "PyTorch" not in said and (small.work / "endpoint.json").is_file(), said
-    for command in (["train"], ["train", "--plan"], ["eval", "--agent", "random", "--env.game", "hex"]):
+    two = ("--num_episodes", "2", "--output", "agent.json")
+    for words in (["random", "--exact"], ["first", "--env.game", "hex"], ["echo", "--preset", "tiny-trace"]):
+        said = small.run("gamespiel", "eval", "--agent", *words, *two)
+        assert "PyTorch" not in said and json.loads((small.work / "agent.json").read_text()), said
+    for command in (["train"], ["train", "--plan"], ["eval", "--model.model_name", "tiny"]):
         small.fails(f"gamespiel: {command[0]}: {TRAINER} are {TRAIN}", "gamespiel", *command)
     small.fails("the package uvicorn is not installed; pip install 'gamespiel[serve]'", "gamespiel", "serve")
     sentence = f"{TRAINER} are {TRAIN}"
@@ -162,7 +166,8 @@ def play_without_trainer(small: Environment) -> None:
     render = "the package pillow is not installed; pip install 'gamespiel[render]'"
     small.fails(render, "python", "-c", PICTURE, status=1)
     print(
-        "without the trainer: games, play, trace, schema and eval of an endpoint work, the others say why not"
+        "without the trainer: games, play, trace, schema and eval of agents and endpoints work, "
+        "the others say why not"
     )
 
 

@@ -14,7 +14,7 @@ from gamespiel.agents.decoding.codec import (
     PromptLengthError,
     TokenBoundaryError,
 )
-from gamespiel.agents.decoding.text import Reply, TextDecoder, TextEvaluation, TextSample
+from gamespiel.agents.decoding.text import TextDecoder, TextEvaluation, TextSample
 from gamespiel.agents.decoding.trie import ActionTrie
 
 __all__ = [
@@ -28,7 +28,6 @@ __all__ = [
     "Legal",
     "NamedLegal",
     "PromptLengthError",
-    "Reply",
     "TextDecoder",
     "TextEvaluation",
     "TextSample",

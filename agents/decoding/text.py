@@ -23,25 +23,11 @@ from gamespiel.agents.decoding.drawing import NotFiniteError, Uniforms, inverse_
 from gamespiel.agents.decoding.index import Index
 from gamespiel.agents.engines import Engine
 from gamespiel.agents.hyperparameters import Hyperparameters
+from gamespiel.agents.samples import Reply
 from gamespiel.agents.tokens import Tokens
 
 LOGITS_AT_ONCE = 2**24
 """Logits made together, 64 MB in float32. Sampling or a backward pass takes several times as much."""
-
-
-class Reply(NamedTuple):
-    """A reply that was written.
-
-    Attributes:
-        text: Its text, without the token that ended it. Other control tokens are in it as they are spelt, and
-            bytes that are no UTF-8 as U+FFFD. Ids that the tokenizer does not know have no text.
-        tokens: The tokens that were sampled, with the token that ended it, if there is one.
-        cut: Whether ``max_new_tokens`` came before the end.
-    """
-
-    text: str
-    tokens: Tokens
-    cut: bool
 
 
 class TextSample(NamedTuple):

@@ -47,7 +47,7 @@ def describe(state: State, seat: int) -> str:
 
 def name_chance(state: State, outcome: int) -> str:
     """Returns the card that is dealt."""
-    return _card(outcome, ranks(state.num_players()))
+    return _card(str(outcome), ranks(state.num_players()))
 
 
 def show(state: State) -> str:

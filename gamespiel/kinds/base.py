@@ -34,14 +34,15 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from game_gym.exact import ExactResult
+    from gamespiel.agents.envs import TextEnvs
     from gamespiel.agents.evaluation import Measured, MeasuredReplies
-    from gamespiel.agents.policy import LLMPolicy, PolicySample
+    from gamespiel.agents.policy import LLMPolicy
     from gamespiel.agents.rollout import Episode, OnStep
-    from gamespiel.agents.vec_env import TextVecEnv
+    from gamespiel.agents.samples import PolicySample
     from gamespiel.endpoints.chat import Chat
     from gamespiel.exact import ExactComparison
 
-MakeEnvs: TypeAlias = "Callable[[int], TextVecEnv]"
+MakeEnvs: TypeAlias = "Callable[[int], TextEnvs]"
 """Number of environments to that many copies of the configured environment."""
 
 ShowProgress: TypeAlias = "Callable[[int], AbstractContextManager[OnStep]]"
@@ -312,7 +313,7 @@ class Kind(ABC, Generic[Keys]):
         return count
 
     @abstractmethod
-    def seeds(self, envs: TextVecEnv, count: int, seed: int) -> list[int]:
+    def seeds(self, envs: TextEnvs, count: int, seed: int) -> list[int]:
         """Returns the seeds of an evaluation: ``count`` episodes per seat."""
 
     @abstractmethod
@@ -409,10 +410,9 @@ class Thinking(TurnWrapper):
 def sample_of(actions: npt.ArrayLike) -> PolicySample:
     """Returns a baseline's actions as a policy's sample, with values and log-probabilities of 0."""
     import numpy as np
-    import torch
 
-    from gamespiel.agents.policy import PolicySample
+    from gamespiel.agents.samples import PolicySample
 
     taken = np.asarray(actions, dtype=np.int64)
-    zeros = torch.zeros(len(taken))
-    return PolicySample(taken, zeros, zeros, torch.full_like(zeros, torch.nan))
+    zeros = np.zeros(len(taken), dtype=np.float32)
+    return PolicySample(taken, zeros, zeros, np.full_like(zeros, np.nan))

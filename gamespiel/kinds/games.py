@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from game_gym.prompts import SeatView
+    from gamespiel.agents.envs import TextEnvs
     from gamespiel.agents.evaluation import Measured, MeasuredReplies
-    from gamespiel.agents.policy import PolicySample
     from gamespiel.agents.rollout import Decide, Episode, Masks
-    from gamespiel.agents.vec_env import TextVecEnv
+    from gamespiel.agents.samples import PolicySample
     from gamespiel.endpoints.chat import Chat
     from task_gym.opponents import Opponent
 
@@ -200,7 +200,7 @@ class Games(Kind[GameKeys]):
     def at_once(self, count: int) -> int:
         return SEATS * count
 
-    def seeds(self, envs: TextVecEnv, count: int, seed: int) -> list[int]:
+    def seeds(self, envs: TextEnvs, count: int, seed: int) -> list[int]:
         from gamespiel.agents.seats import balanced_seeds
 
         # A seat does not depend on the opponent. "first" is the cheapest; upstream's servers have "random".
@@ -386,7 +386,7 @@ class NamedReplies(NamedActions):
         return super().step(action if named is None else str(named))
 
 
-def baseline_agent(name: str, env: TextVecEnv, seed: int, episodes: int) -> Decide:
+def baseline_agent(name: str, env: TextEnvs, seed: int, episodes: int) -> Decide:
     """Returns an opponent by name (``random``, ``mcts:100``, ...) as an agent in local environments.
 
     It is built anew for each episode's game and seat, and seeded by (seed, episode). ``mcts`` reads the true

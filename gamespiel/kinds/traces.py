@@ -31,10 +31,10 @@ from task_gym.errors import check_choice
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from gamespiel.agents.envs import TextEnvs
     from gamespiel.agents.evaluation import Measured, MeasuredReplies
-    from gamespiel.agents.policy import PolicySample
     from gamespiel.agents.rollout import Decide, Episode, Masks, OnStep
-    from gamespiel.agents.vec_env import TextVecEnv
+    from gamespiel.agents.samples import PolicySample
     from gamespiel.endpoints.chat import Chat
     from trace_gym.backends import Trace
 
@@ -142,7 +142,7 @@ class Traces(Kind[TraceKeys]):
     def file_label(self, env: TraceKeys, tasks: Sequence[str]) -> str:
         return "trace"
 
-    def seeds(self, envs: TextVecEnv, count: int, seed: int) -> list[int]:
+    def seeds(self, envs: TextEnvs, count: int, seed: int) -> list[int]:
         return trace_seeds(seed, count)
 
     def play_agent(
@@ -266,8 +266,8 @@ def reply_episodes(
 
     A turn has action -1 and NaN for a policy's numbers: a reply has no number, and nobody sampled its tokens.
     """
-    from gamespiel.agents.decoding.text import Reply
     from gamespiel.agents.rollout import Episode, Turn
+    from gamespiel.agents.samples import Reply
 
     env = KIND.make_reply_env(config)
     local: Any = env.unwrapped

@@ -96,7 +96,7 @@ def _make(config: EnvConfig, checkpoint: Path | None, console: Console) -> gym.E
         console.print(f"{said}; --opponent names another", markup=False)
         config = measured
     if checkpoint is not None:
-        from gamespiel.assembly import make_one_env
+        from gamespiel.environments import make_one_env
 
         return make_one_env(config)
     kind = kind_of(config)  # without a policy there is no need for PyTorch

@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.text import Text
 
 from gamespiel.agents.policy import LLMPolicy, PolicySample, ReplySample
-from gamespiel.assembly import make_one_env
 from gamespiel.config import EnvConfig, InvalidValueError
+from gamespiel.environments import make_one_env
 from gamespiel.kinds import kind_of
 from gamespiel.playing import load_policy
 from gamespiel.report.text import clean

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from gamespiel.agents.decoding.text import Reply, TextDecoder
+from gamespiel.agents.decoding.text import TextDecoder
 from gamespiel.agents.evaluation import (
     by_seat,
     measure,
@@ -21,6 +21,7 @@ from gamespiel.agents.evaluation import (
 )
 from gamespiel.agents.policy import PolicySample, ReplySample
 from gamespiel.agents.rollout import Episode, Masks, Turn
+from gamespiel.agents.samples import Reply
 from gamespiel.agents.seats import balanced_seeds
 from gamespiel.agents.stats import Z95, wilson
 from gamespiel.agents.vec_env import TextVecEnv

@@ -7,9 +7,10 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
+from sb3_contrib.common.maskable.utils import EXPECTED_METHOD_NAME, get_action_masks, is_masking_supported
 from stable_baselines3.common.monitor import Monitor
 
+from gamespiel.agents.rollout import ACTION_MASKS
 from gamespiel.agents.vec_env import TextVecEnv
 from tests.agents.toys import N_ACTIONS, TEXT, Bandit, Stairs
 
@@ -136,3 +137,7 @@ def test_a_backend_that_is_down_does_not_hang() -> None:
 
     with pytest.raises(RuntimeError, match=r"1000 episodes in a row .* result 'fault' \(it is gone\): exp"):
         TextVecEnv([Down]).reset()
+
+
+def test_the_name_of_the_masks_is_sb3_contribs() -> None:
+    assert ACTION_MASKS == EXPECTED_METHOD_NAME

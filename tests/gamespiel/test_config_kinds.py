@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from gamespiel.assembly import make_envs
 from gamespiel.config import (
     ConfigError,
     EnvConfig,
@@ -17,6 +16,7 @@ from gamespiel.config import (
     resolve,
 )
 from gamespiel.config.schema import KEYS
+from gamespiel.environments import make_envs
 from gamespiel.kinds import KINDS
 from gamespiel.kinds.base import EnvKeys
 from gamespiel.kinds.traces import Traces, trace_arguments

@@ -15,13 +15,13 @@ import pytest
 from rich.console import Console
 
 from game_gym.task import encode
-from gamespiel import evaluation, exact
+from gamespiel import assembly, evaluation, exact
 from gamespiel.agents import checkpoint
 from gamespiel.agents.evaluation import by_seat, play_seeds
 from gamespiel.agents.models import TINY
 from gamespiel.agents.seats import balanced_seeds
-from gamespiel.assembly import make_envs
 from gamespiel.config import Config, InvalidValueError, resolve, save, saved_config, to_dict
+from gamespiel.environments import make_envs
 from gamespiel.evaluation import evaluate
 from gamespiel.kinds.games import baseline_agent
 from gamespiel.options import EvalOptions
@@ -361,14 +361,14 @@ def test_the_step_that_was_loaded_is_the_one_in_the_results(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The newest checkpoint may be another once the model is loaded."""
-    run, make = tmp_path / "run", evaluation.make_policy
+    run, make = tmp_path / "run", assembly.make_policy
     shutil.copytree(finished, run)
 
     def slow(*arguments: Any) -> Any:
         shutil.rmtree(checkpoint.find(run))
         return make(*arguments)
 
-    monkeypatch.setattr(evaluation, "make_policy", slow)
+    monkeypatch.setattr(assembly, "make_policy", slow)
     results = evaluate(EvalOptions(saved_config(run), checkpoint=run, num_episodes=1), quiet())
     assert results["checkpoint"] == f"step-{STEPS - 1:06d}"
 

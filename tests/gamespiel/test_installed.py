@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
 from importlib import reload
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +18,7 @@ from gamespiel.cli import main
 from task_gym import picture
 from task_gym.errors import MissingPackageError
 
+ROOT = Path(__file__).parents[2]
 GAME = ["--env.game", "hex"]
 
 
@@ -27,7 +32,6 @@ def no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("train", ["train"]),
         ("train", ["train", "--plan", "24"]),
-        ("eval", ["eval", "--agent", "random", *GAME]),
         ("eval", ["eval", "--model.model_name", "tiny", *GAME]),
     ],
 )
@@ -37,6 +41,36 @@ def test_a_command_says_what_to_install(
     assert main(argv) == 2
     sentence = f"gamespiel: {what}: the package torch is not installed; pip install 'gamespiel[train]'\n"
     assert capsys.readouterr() == ("", sentence)
+
+
+HIDDEN = """
+import sys
+for name in ("matplotlib", "peft", "sb3_contrib", "stable_baselines3", "torch", "transformers"):
+    sys.modules[name] = None  # as if it were not installed
+from gamespiel.cli import main
+sys.exit(main(["eval", "--num_episodes", "2", "--output", "results.json", *sys.argv[1:]]))
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--agent random --env.game kuhn_poker --exact",
+        "--agent first --env.game hex --env.answer name --save_games games.jsonl",
+        "--agent mcts:2 --env.game tic_tac_toe",
+        "--agent echo --preset tiny-trace",
+    ],
+)
+def test_agents_are_evaluated_without_the_trainer(line: str, tmp_path: Path) -> None:
+    """In a process of its own, because this one has imported PyTorch."""
+    command = [sys.executable, "-c", HIDDEN, *line.split()]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert results["agent"] == line.split()[1]
+    if "--exact" in line:  # half (bet) of (1 + 0) / 2, less half (pass) of (0 + (1 + 0) / 2) / 2
+        assert results["exact"]["policy"]["values"] == pytest.approx([0.125, -0.125])
 
 
 @pytest.mark.parametrize("name", ["load_policy", "make_env"])

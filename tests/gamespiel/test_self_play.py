@@ -11,8 +11,9 @@ import pytest
 
 from gamespiel.agents import checkpoint
 from gamespiel.agents.loggers import read_rows
-from gamespiel.assembly import as_measured, make_algorithm
+from gamespiel.assembly import make_algorithm
 from gamespiel.config import Config, ConfigError, InvalidValueError, from_dict, notices, resolve, saved_config
+from gamespiel.environments import as_measured
 from gamespiel.evaluation import evaluate
 from gamespiel.kinds import kind_of
 from gamespiel.options import EvalOptions
@@ -76,7 +77,7 @@ def test_another_number_of_environments(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Waves of four games: the same decisions and results in the first step, before rounding adds up."""
-    monkeypatch.setattr("gamespiel.assembly.ENVIRONMENTS_AT_ONCE", 4)
+    monkeypatch.setattr("gamespiel.environments.ENVIRONMENTS_AT_ONCE", 4)
     other = rows_of(train_quietly(small(tmp_path / "run", **ONE | {"ppo__num_train_steps": "1"})))
     (first,) = other
     expected = rows_of(finished)[0]

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from gamespiel.assembly import make_envs, make_one_env
 from gamespiel.cli import main
 from gamespiel.config import Config, ConfigError, from_dict, notices, resolve
+from gamespiel.environments import make_envs, make_one_env
 from gamespiel.evaluation import evaluate, measure_agent
 from gamespiel.kinds.base import THINK
 from gamespiel.options import EvalOptions

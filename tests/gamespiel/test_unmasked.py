@@ -15,14 +15,16 @@ import torch
 from rich.console import Console
 
 from gamespiel import evaluation
-from gamespiel.agents.decoding.text import Reply, TextSample
+from gamespiel.agents.decoding.text import TextSample
 from gamespiel.agents.evaluation import measure_replies, play_seeds, policy_agent, reply_agent
 from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.samples import Reply
 from gamespiel.agents.stats import mean_interval, wilson
 from gamespiel.agents.vec_env import TextVecEnv
-from gamespiel.assembly import make_envs, make_policy
+from gamespiel.assembly import make_policy
 from gamespiel.cli import main
 from gamespiel.config import Config, InvalidValueError, resolve
+from gamespiel.environments import make_envs
 from gamespiel.evaluation import evaluate, measure_agent, measure_written
 from gamespiel.kinds import KINDS, kind_of
 from gamespiel.options import EvalOptions
@@ -419,7 +421,7 @@ def test_traces_have_no_pair_of_games(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_rule_that_raises_is_refused_before_the_model_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluation, "make_policy", None)
+    monkeypatch.setattr("gamespiel.assembly.make_policy", None)
     options = EvalOptions(config(("env.illegal", "raise")), unmasked=True)
     with pytest.raises(InvalidValueError, match=r"env\.illegal must be penalize or forfeit .* not 'raise'"):
         evaluate(options, quiet())

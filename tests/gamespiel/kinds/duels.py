@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from gamespiel.agents.evaluation import Measured
-    from gamespiel.agents.policy import PolicySample
     from gamespiel.agents.rollout import Episode, Masks
+    from gamespiel.agents.samples import PolicySample
     from gamespiel.agents.vec_env import TextVecEnv
 
 

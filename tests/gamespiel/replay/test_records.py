@@ -11,8 +11,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from gamespiel.agents.decoding.text import Reply
 from gamespiel.agents.rollout import Episode, Turn
+from gamespiel.agents.samples import Reply
 from gamespiel.config import resolve, saved_config
 from gamespiel.errors import InvalidValueError
 from gamespiel.evaluation import evaluate

@@ -1,0 +1,66 @@
+"""The environments of a configuration, for training and evaluation. They need no learning library."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import gymnasium as gym
+
+from gamespiel.agents.envs import TextEnvs
+from gamespiel.config import Config
+from gamespiel.config.sections import EnvConfig
+from gamespiel.kinds import kind_of
+from task_gym.wrappers import NamedActions
+
+ENVIRONMENTS_AT_ONCE = 1024
+"""The most environments of a run: more episodes are played in waves. One takes tens of kilobytes."""
+
+Wrap = Callable[[gym.Env[Any, Any]], gym.Env[Any, Any]]
+
+
+def settled(config: Config) -> Config:
+    """Returns the configuration with names that mean the same tasks on any machine and at any time.
+
+    Raises:
+        SourceError: there is no program source of that name.
+    """
+    return dataclasses.replace(config, env=kind_of(config.env).settled(config.env))
+
+
+def plays_itself(config: Config) -> bool:
+    """Returns whether the policy in training plays every seat."""
+    return kind_of(config.env).plays_itself(config.env)
+
+
+def as_measured(config: Config) -> Config:
+    """Returns the configuration as evaluations play it: against a fixed opponent, also after self-play."""
+    return dataclasses.replace(config, env=kind_of(config.env).measured(config.env))
+
+
+def make_one_env(config: EnvConfig, wrap: Wrap | None = None) -> gym.Env[Any, Any]:
+    """Returns the configured environment in ``wrap`` and, for choices by name, in ``NamedActions``.
+
+    With ``env.decode: text`` it is the one that takes replies as text.
+    """
+    kind = kind_of(config)
+    if config.decode == "text":
+        env = kind.make_reply_env(config)
+        return env if wrap is None else wrap(env)
+    # Gymnasium's checker would slow every step of every copy; the tests run it.
+    env = gym.make(kind.environment, disable_env_checker=True, **kind.arguments(config))
+    env = kind.dressed(config, env)
+    env = env if wrap is None else wrap(env)
+    return NamedActions(env) if config.answer == "name" else env
+
+
+def make_envs(config: EnvConfig, count: int, wrap: Wrap | None = None) -> TextEnvs:
+    """Returns ``count`` copies of the configured environment, at most ``ENVIRONMENTS_AT_ONCE``."""
+    return TextEnvs(copies(config, count, wrap))
+
+
+def copies(config: EnvConfig, count: int, wrap: Wrap | None = None) -> list[Callable[[], gym.Env[Any, Any]]]:
+    """Returns functions that make ``count`` copies of an environment, at most ``ENVIRONMENTS_AT_ONCE``."""
+    return [partial(make_one_env, config, wrap)] * min(count, ENVIRONMENTS_AT_ONCE)
