@@ -11,9 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gamespiel.agents import quantization
-from gamespiel.agents.weights import ModelError
-from task_gym.errors import nearest
+from gamespiel.agents import quantization, targets
 
 ALL_LINEAR = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
@@ -41,17 +39,10 @@ def add_adapters(base: Any, settings: LoraSettings, seed: int) -> Any:
     Adapters of a bfloat16 model compute in bfloat16; see ``_Projection``.
 
     Raises:
-        ModelError: the model lacks a target module. PEFT itself would ignore that.
+        ModelError: the model lacks a target module, which PEFT itself would ignore, a target shares its
+            weights with the embedding, or PEFT cannot adapt it.
     """
-    modules = {name.rsplit(".", 1)[-1] for name, m in base.named_modules() if isinstance(m, nn.Linear)}
-    if not settings.target_modules:
-        raise ModelError(f"target_modules: none were given; the model has: {', '.join(sorted(modules))}")
-    for target in settings.target_modules:
-        if target.rsplit(".", 1)[-1] not in modules:
-            raise ModelError(
-                f"target_modules: {target!r} was given, the model has: {', '.join(sorted(modules))}"
-                f"{nearest(target, sorted(modules))}"
-            )
+    targets.check(base, settings.target_modules)
     with nullcontext() if quantization.is_quantised(base) else quantization.plain_peft():
         from peft import LoraConfig, get_peft_model
 
@@ -66,7 +57,11 @@ def add_adapters(base: Any, settings: LoraSettings, seed: int) -> Any:
             torch.manual_seed(seed)
             # PEFT asks transformers for an attribute that transformers has renamed.
             warnings.filterwarnings("ignore", message=".*is_gradient_checkpointing", category=FutureWarning)
-            model = get_peft_model(base, config)
+            try:
+                model = get_peft_model(base, config)
+            except ValueError as error:
+                raise targets.refused(base, settings.target_modules, error) from error
+        targets.check_adapted(model, settings.target_modules)
     if base.dtype == torch.bfloat16:
         _compute_in_type_of_input(model)
     return model

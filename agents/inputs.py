@@ -49,6 +49,7 @@ def prompts(codec: ChatCodec, observations: Any) -> list[Tokens]:
         if not filled.any(-1).all():
             raise ValueError(f"rows {np.flatnonzero(~filled.any(-1)).tolist()} hold nothing but padding")
         lengths = rows.shape[1] - filled[:, ::-1].argmax(-1)
+        codec.check_length(int(lengths.max()))
         return [tuple(row[:length].tolist()) for row, length in zip(rows, lengths, strict=True)]
     return [codec.encode_prompt(str(text)) for text in observations]
 

@@ -18,7 +18,7 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import Schedule
 from torch import Tensor, nn
 
-from gamespiel.agents import inputs, memory
+from gamespiel.agents import inputs, memory, suitability
 from gamespiel.agents.adapters import LoraSettings, add_adapters
 from gamespiel.agents.decoding import (
     ChatCodec,
@@ -31,7 +31,7 @@ from gamespiel.agents.decoding import (
     TextSample,
 )
 from gamespiel.agents.decoding.drawing import Uniforms
-from gamespiel.agents.engines import Engine, make_engine
+from gamespiel.agents.engines import Engine, make_engine, positions_of
 from gamespiel.agents.fields import DECODERS
 from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.inputs import Masks, MissingMaskError, MissingNamesError
@@ -138,9 +138,9 @@ class LLMPolicy(MaskableActorCriticPolicy):
         self.max_new_tokens, self.temperature = max_new_tokens, temperature
         self.weight_decay, self.betas, self.seed = weight_decay, betas, seed
         base = load_base(self.model_settings, device, seed)
+        self.codec = self._make_codec(base.config)
+        suitability.check(base, self.codec, self.model_settings.model_name)
         self.model = add_adapters(base, self.lora_settings, seed)
-        numbers = choosing and answer == "id"
-        self.codec = ChatCodec(load_tokenizer(self.model_settings), numbers=numbers, think=think)
         self.engine: Engine = make_engine(
             self.model,
             self.model_settings.reading,
@@ -154,6 +154,20 @@ class LLMPolicy(MaskableActorCriticPolicy):
         nn.init.zeros_(self.value_head.weight)
         nn.init.zeros_(self.value_head.bias)
         self.optimizer = self._make_optimizer(lr_schedule(1.0))
+
+    def _make_codec(self, config: Any) -> ChatCodec:
+        """Returns the codec, which keeps positions for the longest answer, unless it is a name."""
+        choosing, numbers = self.decode == "choice", self.answer == "id"
+        answer_tokens = 0 if choosing else self.max_new_tokens
+        if choosing and numbers:
+            answer_tokens = len(str(int(self.action_space.n) - 1))  # type: ignore[attr-defined]
+        return ChatCodec(
+            load_tokenizer(self.model_settings),
+            numbers=choosing and numbers,
+            think=self.think,
+            positions=positions_of(config),
+            answer_tokens=answer_tokens,
+        )
 
     def _make_optimizer(self, rate: float) -> ScaledAdamW:
         return ScaledAdamW(

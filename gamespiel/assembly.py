@@ -23,6 +23,9 @@ from gamespiel.environments import Wrap, copies, plays_itself
 from gamespiel.kinds import kind_of
 from task_gym.opponents import opponent_waits
 
+FEW_POSITIONS = 4096
+"""Games' first prompts are shorter; to begin an episode in vain can cost an opponent's search."""
+
 
 def named_device(name: str) -> torch.device:
     """Returns the device of a name, also if it is not there; ``auto`` is the first GPU, else the CPU.
@@ -89,7 +92,7 @@ def make_algorithm(config: Config, wrap: Wrap | None = None) -> LLMPPO:
     envs.waits |= any(opponent_waits(name) for name in stage_opponents(config))
     if itself:
         kind_of(config.env).check_self_play(envs.envs[0], config.self_play.learn)
-    return LLMPPO(
+    model = LLMPPO(
         LLMPolicy,
         envs,
         hyperparameters=config.ppo,
@@ -99,3 +102,17 @@ def make_algorithm(config: Config, wrap: Wrap | None = None) -> LLMPPO:
         seed=config.run.seed,
         device=device_of(config),
     )
+    _check_first_prompt(model.policy, envs)
+    return model
+
+
+def _check_first_prompt(policy: LLMPolicy, envs: TextEnvs) -> None:
+    """Asks a model of few positions to take an episode's first prompt.
+
+    Raises:
+        PromptLengthError: it has more tokens than the model reads.
+    """
+    positions = policy.codec.positions
+    if positions is not None and positions <= FEW_POSITIONS:
+        text, _ = envs.reset_one(0, seed=0)
+        policy.prompts([text])

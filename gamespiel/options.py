@@ -19,7 +19,7 @@ _OF_ENDPOINTS = (
 
 @dataclass(frozen=True)
 class EvalOptions:
-    """The options of one evaluation.
+    """The options of one evaluation. Paths may be given as texts.
 
     Attributes:
         config: The configuration with overrides applied, on top of the run's own for a checkpoint.
@@ -106,6 +106,9 @@ class EvalOptions:
         return self.config.ppo.max_new_tokens if self._writes else kind.max_new_tokens
 
     def __post_init__(self) -> None:
+        for name in ("checkpoint", "output", "save_games"):
+            if isinstance(given := getattr(self, name), str):
+                object.__setattr__(self, name, Path(given))
         if self.checkpoint is not None and self.agent is not None:
             raise InvalidValueError("give either a checkpoint or an agent, and not both")
         if self.agent is not None:

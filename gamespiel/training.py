@@ -57,7 +57,7 @@ HALVINGS = 5
 """Halvings of the learning rate for one step; a run that diverges there once more gives up."""
 
 
-def train(config: Config, resume: Path | None = None, console: Console | None = None) -> Path:
+def train(config: Config, resume: str | Path | None = None, console: Console | None = None) -> Path:
     """Trains a new run, or resumes ``resume`` (a run, or its newest checkpoint); returns the run's folder.
 
     The folder has ``config.yaml`` (resolved), ``metrics.jsonl`` (a row per step), ``checkpoints/step-N``,
@@ -84,7 +84,7 @@ def train(config: Config, resume: Path | None = None, console: Console | None = 
         if resume is None:
             folder, config, model = _begin(config, console, stack)
         else:
-            folder, config, model = _go_on(config, checkpoint.find(resume), console, stack)
+            folder, config, model = _go_on(config, checkpoint.find(Path(resume)), console, stack)
         found = notices(config)
         if unsolved:
             if config.run.exact_every:

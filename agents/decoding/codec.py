@@ -43,7 +43,7 @@ class ChatTemplateError(TaskGymError):
 
 
 class PromptLengthError(TaskGymError):
-    """A prompt of more tokens than the tokenizer's model reads."""
+    """A prompt of more tokens than the model or its tokenizer reads."""
 
 
 class ChatCodec:
@@ -67,8 +67,11 @@ class ChatCodec:
         numbers: Whether actions are answered by number.
         think: Whether the template's switch for thinking is on, if it has one. Then a prompt may end with an
             open ``<think>``.
+        positions: The most tokens that the model reads, if it has a limit.
+        answer_tokens: The positions that are kept free for an answer.
 
     Raises:
+        PromptLengthError: the answer leaves no position for a prompt.
         TokenBoundaryError: the tokenizer merges digits, merges across the seam, or has no end-of-turn token.
         ChatTemplateError: the tokenizer has no chat template, or one that cannot be used.
     """
@@ -80,10 +83,13 @@ class ChatCodec:
         *,
         numbers: bool = True,
         think: bool = False,
+        positions: int | None = None,
+        answer_tokens: int = 0,
     ) -> None:
         self.tokenizer = tokenizer
         self.action_text = action_text
         self.numbers, self.think = numbers, think
+        self.positions, self.answer_tokens = positions, answer_tokens
         self._template = self._find_template()
         self._controls = _control_tokens(tokenizer, self._template)
         self._control_ids = frozenset(self._controls.values())
@@ -99,7 +105,7 @@ class ChatCodec:
             self._check_digits()
 
     def __getstate__(self) -> dict[str, Any]:
-        names = ("tokenizer", "action_text", "numbers", "think")
+        names = ("tokenizer", "action_text", "numbers", "think", "positions", "answer_tokens")
         return {name: getattr(self, name) for name in names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -120,7 +126,8 @@ class ChatCodec:
 
         Raises:
             ChatTemplateError: the template ends this prompt otherwise than others.
-            PromptLengthError: the prompt is longer than the tokenizer's ``model_max_length``.
+            PromptLengthError: the prompt is longer than the tokenizer's ``model_max_length``, or leaves fewer
+                of the model's positions than an answer takes.
         """
         tokens = self._prompts.get(text)
         if tokens is None:
@@ -164,13 +171,28 @@ class ChatCodec:
                 f"the chat template of {self._name} ends a prompt with {rendered[-40:]!r}, and another with "
                 f"{self._ending!r}; allowed: a template that ends all prompts alike"
             )
-        limit = self.tokenizer.model_max_length
-        if len(tokens) > limit:
-            raise PromptLengthError(
-                f"a prompt of {len(text)} characters has {len(tokens)} tokens of {self._name}; allowed: at "
-                f"most {limit}, its model_max_length"
-            )
+        self.check_length(len(tokens), text)
         return tokens
+
+    def check_length(self, tokens: int, text: str | None = None) -> None:
+        """Checks that a prompt of so many tokens can be read, and an answer after it.
+
+        Raises:
+            PromptLengthError: it cannot.
+        """
+        limit, why = self.tokenizer.model_max_length, "its model_max_length"
+        if self.positions is not None and self.positions - self.answer_tokens < limit:
+            limit = self.positions - self.answer_tokens
+            why = f"the model reads {self.positions} tokens, of which {self.answer_tokens} are for the answer"
+        if tokens > limit:
+            of = "" if text is None else f" of {len(text)} characters"
+            raise PromptLengthError(
+                f"a prompt{of} has {tokens} tokens of {self._name}; allowed: at most {limit}: {why}"
+            )
+
+    def is_control(self, token: int) -> bool:
+        """Returns whether a token comes from the chat template alone."""
+        return token in self._control_ids
 
     def _marked(self, text: str) -> list[str]:
         """Returns the text, cut after the first character of each control token that is spelt in it."""

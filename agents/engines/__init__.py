@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gamespiel.agents.engines.base import Engine, UnsupportedModelError
+from gamespiel.agents.engines.base import ContextLengthError, Engine, UnsupportedModelError, positions_of
 from gamespiel.agents.engines.padded import PaddedEngine
 from gamespiel.agents.engines.shared import SharedEngine
 from task_gym.errors import check_choice
 
-__all__ = ["ENGINES", "Engine", "PaddedEngine", "SharedEngine", "UnsupportedModelError", "make_engine"]
+__all__ = [
+    "ENGINES", "ContextLengthError", "Engine", "PaddedEngine", "SharedEngine", "UnsupportedModelError",
+    "make_engine", "positions_of",
+]  # fmt: skip
 
 SMALL = 5_000_000
 """Parameters below which the layout of a tree takes longer than it saves."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any, ClassVar, Protocol
@@ -33,6 +33,10 @@ space models or several attentions per layer among them, tokens may depend on mo
 
 class UnsupportedModelError(TaskGymError, ValueError):
     """A model that an engine cannot read."""
+
+
+class ContextLengthError(TaskGymError, ValueError):
+    """A text of more tokens than the model has positions for."""
 
 
 class Engine(Protocol):
@@ -138,6 +142,7 @@ class Model(ABC):
         base = base_of(model)
         self.decoder: nn.Module = decoder_of(model)
         self.head: nn.Linear = base.get_output_embeddings()
+        self.positions = positions_of(self.decoder.config)
         self._plain = is_plain(self.decoder)
         if gradient_checkpointing and not self._plain:
             raise UnsupportedModelError(
@@ -244,6 +249,24 @@ def base_of(model: Any) -> Any:
 def decoder_of(model: Any) -> Any:
     """Returns the model without its output embeddings."""
     return base_of(model).get_decoder()
+
+
+def positions_of(config: Any) -> int | None:
+    """Returns the most tokens that a model reads, by its configuration; None if it names no limit."""
+    text = config.get_text_config()
+    positions = getattr(text, "max_position_embeddings", None)
+    if not isinstance(positions, int):
+        return None
+    rotary = getattr(text, "rope_parameters", None) or {}
+    # Layers of several kinds have a mapping each.
+    kinds = [each for each in rotary.values() if isinstance(each, Mapping)] or [rotary]
+    return max(positions, *(_stretched(each, positions) for each in kinds))
+
+
+def _stretched(rotary: Mapping[str, Any], positions: int) -> int:
+    """Returns the positions that rotary embeddings are scaled to; some files name those before scaling."""
+    original = rotary.get("original_max_position_embeddings") or positions
+    return int(original * (rotary.get("factor") or 1))
 
 
 def is_plain(decoder: Any) -> bool:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
-from gamespiel.agents.engines.base import Model
+from gamespiel.agents.engines.base import ContextLengthError, Model
 from gamespiel.agents.tokens import Tokens
 
 
@@ -133,6 +133,12 @@ class PaddedEngine(Model):
 
     def _padded(self, sequences: Sequence[Tokens]) -> Tensor:
         width = max(map(len, sequences))
+        # Where positions have rows of a table, there is no row for the next one.
+        if self.positions is not None and width > self.positions:
+            raise ContextLengthError(
+                f"a text of {width} tokens was given, prompt and answer together; allowed: at most "
+                f"{self.positions}, the model's positions"
+            )
         rows = [[*sequence, *(0,) * (width - len(sequence))] for sequence in sequences]
         self.tokens_read += sum(map(len, sequences))
         return torch.tensor(rows, device=self.device)

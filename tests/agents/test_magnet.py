@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from gamespiel.agents.magnet import Magnet
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.snapshots import Snapshot
 from task_gym.errors import ArgumentError
+from tests.agents.families import FAMILIES
 from tests.agents.toys import (
     Bandit,
     Echo,
@@ -140,10 +142,13 @@ def test_its_weight_falls_to_its_end() -> None:
     assert trained(model)["train/magnet_coef"] == pytest.approx(0.18)
 
 
-@pytest.mark.filterwarnings("ignore:Model has .tie_word_embeddings")
-def test_an_adapted_head_needs_the_estimate() -> None:
+def test_an_adapted_head_needs_the_estimate(tmp_path: Path) -> None:
     """At its own policy the divergence is 0, and it would not be behind a head without the adapters."""
-    lora = {"lora": {"r": 4, "target_modules": ["q_proj", "lm_head"]}}
+    model_settings = {
+        "model_name": FAMILIES["llama"].save(tmp_path),
+        "random_weights": True,
+    }  # has its own head
+    lora = {"lora": {"r": 4, "target_modules": ["q_proj", "lm_head"]}, "model": model_settings}
     with pytest.raises(ArgumentError, match=r"magnet_coef: 0.1 .* adapters on the model's head .*'k3'"):
         make_ppo(Echo, 2, magnet_coef=0.1, policy_kwargs=lora)
     model = make_ppo(

