@@ -13,6 +13,13 @@ TESTS_ray := tests/game_gym/test_gymnasium.py tests/game_gym/test_wrappers.py  #
 PLUG_TESTS := $(foreach name,openenv rllib tianshou torchrl trl verifiers,tests/game_gym/test_$(name).py) \
     tests/docs/test_plug_in_md.py tests/examples/test_plugs.py
 
+# The tests of the environments with the lowest versions that setup.cfg allows, and without PyTorch.
+LOWEST := .venv-lowest
+TESTS_lowest := tests/task_gym tests/game_gym tests/trace_gym/envs
+
+# Tools that read files and run no code find the room agents/ through a link; see gamespiel/checkout.py.
+LINK := gamespiel/agents
+
 # The documentation site's too. Its pages are written in .venv, which has the environments.
 DOCS := .venv-docs
 DOCS_PIP := $(DOCS)/bin/python -m pip install --disable-pip-version-check --quiet \
@@ -21,14 +28,17 @@ DOCS_PIP := $(DOCS)/bin/python -m pip install --disable-pip-version-check --quie
 # The tests of pages in a browser need the environments alone, and no PyTorch.
 BROWSER := .venv-browser
 
-.PHONY: help setup smollm2 train test test-docker plugs package pythons docs browser comparisons vocabulary lint clean
+.PHONY: help setup smollm2 train test test-docker plugs package release-check pythons lowest docs browser comparisons \
+    vocabulary lint clean
 
 help:
 	@echo "make train    train the default preset (ARGS='--preset NAME ...' for another)"
 	@echo "make test     run the tests            (ARGS='-m \"not slow\" ...' for a part)"
 	@echo "make plugs    test the adapters of other libraries, in environments of their own"
 	@echo "make package  build the distributions, and try the wheel in new environments"
+	@echo "make release-check  what to run before a release: \`make package\`, which leaves the files in dist/"
 	@echo "make pythons  test the wheel and the environments on the other Pythons that are there"
+	@echo "make lowest   test the environments with the lowest versions that are allowed"
 	@echo "make docs     build the documentation site in build/site, with warnings as errors"
 	@echo "make browser  test the replay page and the site in headless Chromium (root: installs Debian's)"
 	@echo "make comparisons  run the claims of docs/comparisons.md, with the libraries that they are about"
@@ -83,10 +93,13 @@ test-%: .venv-%/.installed
 package: $(STAMP)
 	$(BIN)/python -m scripts.check_package $(ARGS)
 
+release-check: $(STAMP)
+	$(BIN)/python -m scripts.check_package --keep dist $(ARGS)
+
 pythons: $(STAMP)
 	$(BIN)/python -m scripts.check_pythons $(ARGS)
 
-docs: $(STAMP) $(DOCS)/.installed
+docs: $(STAMP) $(DOCS)/.installed $(LINK)
 	$(BIN)/python -m docs.site
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict
 	@echo "the site is in build/site: $(BIN)/python -m http.server --directory build/site"
@@ -100,6 +113,16 @@ $(BROWSER)/.installed: constraints-browser.txt setup.py setup.cfg pyproject.toml
 	@test -x $(BROWSER)/bin/python || $(PYTHON) -m venv $(BROWSER)
 	$(BROWSER)/bin/python -m pip install --disable-pip-version-check --quiet \
 	    --constraint constraints.txt --constraint constraints-browser.txt --editable . playwright pytest
+	@touch $@
+
+lowest: $(LOWEST)/.installed
+	$(LOWEST)/bin/python -m pytest --numprocesses auto --maxprocesses 8 -m "not slow" $(TESTS_lowest) $(ARGS)
+
+$(LOWEST)/.installed: constraints-lowest.txt setup.py setup.cfg pyproject.toml constraints.txt
+	@test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
+	@awk -F'==' '!seen[$$1]++' constraints-lowest.txt constraints.txt > $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/python -m pip install --disable-pip-version-check --quiet \
+	    --constraint $(LOWEST)/constraints.txt --editable '.[test]'
 	@touch $@
 
 comparisons: $(DOCS)/.compared
@@ -117,12 +140,15 @@ $(DOCS)/.compared: $(DOCS)/.installed
 vocabulary: $(STAMP)
 	$(BIN)/python -m scripts.fetch_qwen_vocabulary
 
-lint: $(STAMP)
+lint: $(STAMP) $(LINK)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 
+$(LINK):
+	ln -s ../agents $@
+
 clean:
-	rm -rf $(VENV) $(PLUGS:%=.venv-%) $(DOCS) $(BROWSER) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(LINK) $(VENV) $(PLUGS:%=.venv-%) $(DOCS) $(BROWSER) $(LOWEST) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,7 +1,7 @@
 """Policies and learning: the package ``gamespiel.agents``, whose folder is at the top of the repository.
 
-The folder is linked into ``gamespiel/`` and installed there, since the import name ``agents`` belongs to the
-distribution openai-agents.
+A wheel has the folder in ``gamespiel``, since the import name ``agents`` belongs to the distribution
+openai-agents. In a checkout ``gamespiel.checkout`` finds it at the top.
 """
 
 if __name__ == "agents":

@@ -8,9 +8,21 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any, TypeVar, cast
 
+import gymnasium as gym
 import numpy as np
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from numpy.typing import NDArray
+
+from task_gym.errors import MissingPackageError
+
+try:
+    from gymnasium.vector import AutoresetMode, SyncVectorEnv
+except ImportError as error:
+    raise MissingPackageError(
+        f"a batch of games (gym.make_vec) needs Gymnasium 1.1 or newer, and this is {gym.__version__}; "
+        "allowed: vectorization_mode='sync' or 'async', or pip install 'gymnasium>=1.1'"
+    ) from error
+
+# isort: split
 
 from game_gym.backends import Turn
 from game_gym.env import GameSpielEnv

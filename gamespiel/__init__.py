@@ -6,6 +6,9 @@ Importing it registers every environment and loads no learning library. ``gamesp
 
 from typing import TYPE_CHECKING, Any
 
+from gamespiel import checkout  # noqa: F401 (places gamespiel.agents)
+
+# isort: split
 import game_gym  # noqa: F401 (registers its environments)
 import gamespiel.endpoints.opponent  # noqa: F401 (registers an opponent)
 import trace_gym  # noqa: F401 (as game_gym)

@@ -14,6 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import threading
 import time
@@ -84,6 +85,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--python", default=sys.executable, help="the interpreter of the environments")
     parser.add_argument("--no-train", action="store_true", help="leave the trainer out")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="copy the files there, to be published")
     given = parser.parse_args(argv)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="gamespiel-package-") as folder:
@@ -98,8 +100,19 @@ def main(argv: Sequence[str] | None = None) -> None:
             large.install("torch")  # by itself and first, as in the Makefile
             large.install(f"{wheel}[train]")
             run = train(large)
+            train_from_source(large, made(wheel)[0])
         see_without_trainer(small, wheel, run)
+        if given.keep is not None:
+            given.keep.mkdir(parents=True, exist_ok=True)
+            for file in made(wheel):
+                shutil.copy2(file, given.keep)
+            print(f"to publish: twine upload {' '.join(str(given.keep / p.name) for p in made(wheel))}")
     print(f"the package is sound: {time.monotonic() - began:.0f} s")
+
+
+def made(wheel: Path) -> list[Path]:
+    """Returns the files of a build: the source distribution and the wheel."""
+    return [*wheel.parent.glob("*.tar.gz"), wheel]
 
 
 def clean() -> dict[str, str]:
@@ -179,6 +192,20 @@ def train(large: Environment) -> Path:
     assert [json.loads(row)["step"] for row in rows][-1] == 2, rows
     print("with the trainer: two steps of the preset tiny")
     return run
+
+
+def train_from_source(large: Environment, source: Path) -> None:
+    """Trains a step with ``train.py`` of the unpacked source distribution, which has no symbolic links."""
+    with tarfile.open(source) as archive:
+        archive.extractall(large.work, filter="data")
+    folder = large.work / source.name.removesuffix(".tar.gz")
+    code = (
+        f"import sys; sys.path.insert(0, {str(folder)!r}); import gamespiel.agents; print(gamespiel.agents)"
+    )
+    assert f"{folder / 'agents'}" in large.run("python", "-P", "-c", code)
+    large.run("python", folder / "train.py", "--ppo.num_train_steps", "1", "--output_dir", "run-of-source")
+    assert (large.work / "run-of-source" / "summary.json").is_file()
+    print("from the unpacked source distribution: a step of train.py")
 
 
 def see_without_trainer(small: Environment, wheel: Path, run: Path | None) -> None:

@@ -11,6 +11,10 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+
+pytest.importorskip("gymnasium", minversion="1.1")  # older ones have no modes of resetting
+
+# isort: split
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from game_gym.games import TABLE

@@ -15,6 +15,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers import AddRenderObservation
 
+from task_gym.errors import MissingPackageError
 from task_gym.picture import SHAPE, picture
 from tests.game_gym.play import DECLARED, LEDUC
 
@@ -124,3 +125,13 @@ def test_render_without_a_mode_says_how_to_give_one() -> None:
     for shown in (env, env.unwrapped):
         with pytest.warns(UserWarning, match=message):
             assert shown.render() is None
+
+
+def test_a_batch_needs_gymnasiums_modes_of_resetting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gymnasium 1.0 has none."""
+    monkeypatch.delattr(gym.vector, "AutoresetMode", raising=False)
+    monkeypatch.delitem(sys.modules, "game_gym.vector", raising=False)
+    with pytest.raises(MissingPackageError, match=r"needs Gymnasium 1\.1 .* vectorization_mode='sync'"):
+        gym.make_vec("GameSpiel-v0", num_envs=2, game="hex")
+    envs = gym.make_vec("GameSpiel-v0", num_envs=2, game="hex", vectorization_mode="sync")
+    assert list(envs.reset(seed=1)[1]["game"]) == ["hex", "hex"]

@@ -15,15 +15,20 @@ from task_gym.errors import ImportNameError
 ROOT = Path(__file__).parents[2]
 
 
+def copy_tracked(folder: Path) -> None:
+    """Copies the tracked files, as a clone has them."""
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True).stdout
+    copy = ["tar", "--null", "--files-from=-", "--create"]
+    archive = subprocess.run(copy, cwd=ROOT, input=tracked, check=True, capture_output=True).stdout
+    folder.mkdir()
+    subprocess.run(["tar", "--extract"], cwd=folder, input=archive, check=True)
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of a copy of the tracked files, so that the checkout stays as it is."""
     folder = tmp_path_factory.mktemp("wheel")
-    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True).stdout
-    copy = ["tar", "--null", "--files-from=-", "--create"]
-    archive = subprocess.run(copy, cwd=ROOT, input=tracked, check=True, capture_output=True).stdout
-    (folder / "source").mkdir()
-    subprocess.run(["tar", "--extract"], cwd=folder / "source", input=archive, check=True)
+    copy_tracked(folder / "source")
     subprocess.run(
         [
             sys.executable,
@@ -81,6 +86,29 @@ def test_it_trains_beside_another_package_called_agents(wheel: Path, tmp_path: P
     assert done.returncode == 0, done.stderr
     assert "gamespiel eval --checkpoint run" in done.stdout  # there is no eval.py to name
     assert (tmp_path / "run" / "summary.json").is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("link", [None, "../agents"], ids=["no link", "a link that is a text file"])
+def test_a_checkout_trains_without_links(link: str | None, tmp_path: Path) -> None:
+    """Windows and some archives have none; an older checkout may have a text file in the link's place."""
+    clone = tmp_path / "clone"
+    copy_tracked(clone)
+    assert not [path for path in clone.rglob("*") if path.is_symlink()]
+    if link is not None:
+        (clone / "gamespiel" / "agents").write_text(link)
+    train = "train.py --env.game kuhn_poker --ppo.batch_size 4 --ppo.num_train_steps 1 --run.eval_games 0"
+    done = subprocess.run(
+        [sys.executable, "-P", *train.split(), "--run.num_threads", "1", "--output_dir", "run"],
+        cwd=clone, env={**os.environ, "PYTHONPATH": str(clone)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (clone / "run" / "summary.json").is_file()
+    code = "import gamespiel.agents.ppo as ppo; print(ppo.__file__)"
+    found = subprocess.run(
+        [sys.executable, "-c", code], cwd=clone, capture_output=True, text=True, check=True
+    )
+    assert Path(found.stdout.strip()) == clone / "agents" / "ppo.py"
 
 
 def test_the_bare_name_says_which_is_meant(monkeypatch: pytest.MonkeyPatch) -> None:
