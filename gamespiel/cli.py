@@ -5,6 +5,7 @@ import errno
 import io
 import os
 import select
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -14,6 +15,7 @@ from gamespiel.commands import Overrides
 from gamespiel.config import ConfigError
 from gamespiel.config.schema import DOTTED
 from gamespiel.errors import unknown
+from gamespiel.stopping import Stopped
 from gamespiel.usage import config_help
 from task_gym.errors import TaskGymError
 
@@ -46,8 +48,8 @@ OF_FILES = frozenset(
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command; returns the exit status.
 
-    It is 0, 2 for errors that the user can correct, 130 for Ctrl-C, or 1 if the reader of the output has
-    ended, as ``head`` does.
+    It is 0, 2 for errors that the user can correct, 130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP, or 1
+    if the reader of the output has ended, as ``head`` does.
     """
     # Read by OpenMP when torch is imported, which is later. Threads that spin while they wait for one another
     # make small models several times slower as soon as anything else runs on the machine.
@@ -75,6 +77,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except TaskGymError as error:
         print(f"gamespiel: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
+    except Stopped as stop:
+        interrupted = stop.number == signal.SIGINT
+        print(f"gamespiel: {'interrupted' if interrupted else f'stopped by {stop}'}", file=sys.stderr)
+        return 128 + stop.number
     except KeyboardInterrupt:
         print("gamespiel: interrupted", file=sys.stderr)
         return 130

@@ -19,6 +19,7 @@ from gamespiel.config.schema import file_schema
 from gamespiel.config.sections import EnvConfig, ModelConfig
 from gamespiel.errors import unknown
 from gamespiel.options import EvalOptions
+from gamespiel.report.streams import lasting_output
 from gamespiel.report.text import print_json
 from gamespiel.serving.options import ServeOptions
 
@@ -44,7 +45,8 @@ def run_train(args: argparse.Namespace, overrides: Overrides) -> None:
 
     from gamespiel.training import train
 
-    train(config, resume=args.resume)
+    with lasting_output():
+        train(config, resume=args.resume)
 
 
 def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:

@@ -159,8 +159,8 @@ def write_records(path: Path, rows: Iterable[Record]) -> Path:
 
 
 def add_records(path: Path, step: int, rows: Sequence[Record]) -> Path:
-    """Adds a run's records of a step; those of that step and of later ones are replaced."""
-    kept = [row for row in read_records(path) if row.get("step", 0) < step] if path.exists() else []
+    """Adds a run's records of a step in place of all others but those from before training (step 0)."""
+    kept = [row for row in read_records(path) if row.get("step", 0) == 0 < step] if path.exists() else []
     return write_records(path, [*kept, *({**row, "step": step} for row in rows)])
 
 

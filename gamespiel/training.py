@@ -13,7 +13,6 @@ import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any, NamedTuple
 
 import torch
@@ -48,6 +47,7 @@ from gamespiel.report.plots import learning_curve
 from gamespiel.report.results import write_json
 from gamespiel.report.summary import SHARE, SUMMARY_NOTE, shown_rows, summary_rows, summary_table
 from gamespiel.runs import CURVE, METRICS, SUMMARY
+from gamespiel.stopping import Stop, Stopped, asking, interrupting, name_of
 from gamespiel.usage import command
 
 KEPT_GAMES = 8
@@ -63,15 +63,16 @@ def train(config: Config, resume: str | Path | None = None, console: Console | N
     The folder has ``config.yaml`` (resolved), ``metrics.jsonl`` (a row per step), ``checkpoints/step-N``,
     ``learning_curve.png``, and, from before and after, ``summary.json`` and ``games.jsonl``. The first
     checkpoint is of step 0, so any run can be resumed. No other process can train in the folder meanwhile.
-    The first Ctrl-C stops at the last complete step, with a checkpoint and the table; a second one stops at
-    once.
+    The first Ctrl-C stops at the last complete step with a checkpoint; a second one stops at once. SIGTERM
+    and SIGHUP stop as the first Ctrl-C does. After SIGTERM, a step that does not end within
+    ``run.grace_seconds`` is given up, and the last checkpoint is the one before.
 
     With ``config.run.init_from``, a new run starts with the weights of another run's checkpoint.
 
     Raises:
         TaskGymError: this version cannot run the configuration, a key changed that a resumed run keeps, a
             checkpoint does not fit, or the folder is in use.
-        KeyboardInterrupt: Ctrl-C stopped the run before the last step.
+        Stopped: Ctrl-C, SIGTERM or SIGHUP stopped the run; it is a KeyboardInterrupt.
     """
     console = console or Console()
     config = with_tasks_of_stages(require_built(config))
@@ -80,7 +81,7 @@ def train(config: Config, resume: str | Path | None = None, console: Console | N
         torch.set_num_threads(config.run.num_threads)
     config = settled(config)
     unsolved = _why_unsolved(config)
-    with ExitStack() as stack:
+    with interrupting(), ExitStack() as stack:
         if resume is None:
             folder, config, model = _begin(config, console, stack)
         else:
@@ -96,12 +97,15 @@ def train(config: Config, resume: str | Path | None = None, console: Console | N
         before = _before(config, model, folder, console, resumed=resume is not None)
         if SHARE in before.rows and config.run.exact_every == 0:
             config = _with_run(config, exact_every=None)  # a resumed run: measured after as it was before
-        stopped = _learn(config, model, folder, console)
+        stop = _learn(config, model, folder, console)
         if (folder / METRICS).stat().st_size:
             learning_curve(folder / METRICS, folder / CURVE)
-        _conclude(config, model, folder, before, console)
-    if stopped and model.step < config.ppo.num_train_steps:
-        raise KeyboardInterrupt
+        if stop.number is None:
+            _conclude(config, model, folder, before, console)
+        else:  # not a long evaluation, for which nobody may have the time
+            solved = SHARE in before.rows
+            console.print(_next_steps(config, model, folder, solved=solved), soft_wrap=True, markup=False)
+            raise Stopped(stop.number)
     return folder
 
 
@@ -149,29 +153,30 @@ def _loaded(config: Config, console: Console) -> LLMPPO:
     return make_algorithm(config)
 
 
-def _learn(config: Config, model: LLMPPO, folder: Path, console: Console) -> bool:
-    """Trains to the last step, or until Ctrl-C; returns whether Ctrl-C was pressed.
+def _learn(config: Config, model: LLMPPO, folder: Path, console: Console) -> Stop:
+    """Trains to the last step, or until a signal asks to stop; returns whether one has.
 
     After a divergence the run goes on from its last checkpoint with half the learning rate.
 
     Raises:
         DivergedError: ``HALVINGS`` halvings did not get it past a step.
     """
-    steps = config.ppo.num_train_steps
+    steps, stop = config.ppo.num_train_steps, Stop(config.run.grace_seconds)
     with (
         Dashboard(steps, done=model.step, console=console) as dashboard,
         _warnings_to(dashboard.message),
         _stage_changes_to(dashboard.message),
-        _interruptible() as stop,
+        asking(stop),
     ):
-        model.on_progress = _telling(stop, dashboard)
+        between = _BetweenSteps(folder, config, stop)
+        model.on_progress = _telling(stop, dashboard, lambda: between.saved)
         diverged: DivergedError | None = None
         while True:
             if diverged is not None:
                 dashboard.message(_back_off(model, folder, diverged))
             model.set_logger(Logger(str(folder), [JSONLWriter(folder / METRICS), _Display(dashboard, model)]))
             try:
-                model.learn(callback=_BetweenSteps(folder, config, stop))
+                model.learn(callback=between)
                 break
             except DivergedError as error:
                 diverged = error
@@ -179,7 +184,7 @@ def _learn(config: Config, model: LLMPPO, folder: Path, console: Console) -> boo
                 model.logger.close()
         if stop.asked:
             dashboard.message(f"stopped after step {model.step} of {steps}")
-    return stop.asked
+    return stop
 
 
 def _back_off(model: LLMPPO, folder: Path, error: DivergedError) -> str:
@@ -343,46 +348,27 @@ def _shown(logger: logging.Logger, level: int, show: Callable[[str], None]) -> I
         logger.removeHandler(handler)
 
 
-class _Stop:
-    """Whether Ctrl-C was pressed, and whether the display says so."""
+def _telling(stop: Stop, dashboard: Dashboard, saved: Callable[[], int]) -> Callable[[str, int, int], None]:
+    """Returns the dashboard's ``activity``, which then also says once that the run is stopping.
 
-    asked = told = False
-
-
-def _telling(stop: _Stop, dashboard: Dashboard) -> Callable[[str, int, int], None]:
-    """Returns the dashboard's ``activity``, which then also says once that Ctrl-C was pressed.
-
-    An update can go on for minutes after it, and the handler of the signal must not print.
+    An update can go on for minutes after the signal, whose handler must not print. After SIGTERM it is given
+    up when the time of grace is over.
     """
 
     def show(phase: str, done: int, total: int) -> None:
-        if stop.asked and not stop.told:
+        if stop.number is not None and not stop.told:
             stop.told = True
-            dashboard.message("stopping with a checkpoint; Ctrl-C once more stops at once")
+            once_more = "; Ctrl-C once more stops at once" if stop.number == signal.SIGINT else ""
+            dashboard.message(f"{name_of(stop.number)}: stopping with a checkpoint{once_more}")
+        if stop.number is not None and stop.late:
+            dashboard.message(
+                f"the step did not end within {stop.grace:g} s (run.grace_seconds): "
+                f"the checkpoint is that of step {saved()}"
+            )
+            raise Stopped(stop.number)
         dashboard.activity(phase, done, total)
 
     return show
-
-
-@contextmanager
-def _interruptible() -> Iterator[_Stop]:
-    """Makes the first Ctrl-C within the context only ask to stop; the next one interrupts as usual."""
-    stop = _Stop()
-    usual = signal.getsignal(signal.SIGINT)
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        stop.asked = True
-        signal.signal(signal.SIGINT, usual)
-
-    try:
-        signal.signal(signal.SIGINT, ask)
-    except ValueError:  # not the main thread: only that thread may handle signals
-        yield stop
-        return
-    try:
-        yield stop
-    finally:
-        signal.signal(signal.SIGINT, usual)
 
 
 def _why_unsolved(config: Config) -> str:
@@ -398,16 +384,19 @@ class _BetweenSteps(BaseCallback):
     """Saves checkpoints and evaluates exactly between steps, and stops the run when asked to.
 
     An interrupted step is discarded, and played again on resume.
+
+    Attributes:
+        saved: The step of the newest checkpoint.
     """
 
-    def __init__(self, folder: Path, config: Config, stop: _Stop) -> None:
+    def __init__(self, folder: Path, config: Config, stop: Stop) -> None:
         super().__init__()
         self._folder, self._run, self._env, self._stop = folder, config.run, config.env, stop
         self._kind = kind_of(config.env)
-        self._saved = -1
+        self.saved = -1
 
     def _on_training_start(self) -> None:
-        self._saved = self._model.step  # new or resumed, a run begins at a checkpoint
+        self.saved = self._model.step  # new or resumed, a run begins at a checkpoint
 
     def _on_rollout_start(self) -> None:
         if self._model.step % self._run.checkpoint_every == 0:
@@ -433,11 +422,11 @@ class _BetweenSteps(BaseCallback):
         return model
 
     def _save(self) -> None:
-        if self._saved == self._model.step:
+        if self.saved == self._model.step:
             return
         checkpoint.save(self._model, self._folder)
         checkpoint.prune(self._folder, self._run.keep_checkpoints)
-        self._saved = self._model.step
+        self.saved = self._model.step
 
 
 class _Display(KVWriter):

@@ -24,6 +24,7 @@ MAY_CHANGE = (
     "run.keep_checkpoints",
     "run.eval_games",
     "run.exact_every",
+    "run.grace_seconds",
     "run.device",
     "run.num_threads",
 )

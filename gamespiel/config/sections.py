@@ -131,6 +131,9 @@ class RunConfig:
         None,
         "steps between exact evaluations, in small games (null: before and after training alone; 0: none)",
     )
+    grace_seconds: PositiveFloat = key(
+        8.0, "seconds that a step may take to end after SIGTERM (docker stop kills after 10)"
+    )
     device: str = key("auto", "auto, cpu, cuda, cuda:1, ...")
     num_threads: Count | None = key(None, "CPU threads (null: torch decides)")
 

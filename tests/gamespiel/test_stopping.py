@@ -1,0 +1,178 @@
+"""Ctrl-C, SIGTERM, SIGHUP and lost readers: a run stops with a checkpoint, or goes on."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gamespiel import training
+from gamespiel.config import saved_config
+from gamespiel.records import read_records
+from gamespiel.report.dashboard import Dashboard
+from gamespiel.stopping import Stop, Stopped, asking, interrupting
+from tests.gamespiel.runs import (
+    ROOT,
+    STEPS,
+    assert_same_run,
+    quiet,
+    small,
+    steps_of,
+    train_command,
+    train_quietly,
+)
+
+SIGNALS = [signal.SIGTERM, signal.SIGHUP]
+
+
+def signalled(
+    monkeypatch: pytest.MonkeyPatch, run: Path, when: Callable[[str, int], bool], *numbers: int, **more: str
+) -> tuple[int, str]:
+    """Trains, with signals when the display shows a phase of a step; returns the signal and what was said."""
+    activity = Dashboard.activity
+    numbers_left = list(numbers)
+
+    def interrupting(self: Dashboard, phase: str, done: int, total: int) -> None:
+        activity(self, phase, done, total)
+        if numbers_left and when(phase, self._pace.step):
+            while numbers_left:
+                signal.raise_signal(numbers_left.pop(0))
+
+    console = quiet()
+    with monkeypatch.context() as patch:
+        patch.setattr(Dashboard, "activity", interrupting)
+        with pytest.raises(Stopped) as caught:
+            training.train(small(run, **{"run__checkpoint_every": "100"} | more), console=console)
+    return caught.value.number, console.file.getvalue()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_stops_after_the_last_whole_step(
+    number: signal.Signals, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In an update, which ends; nothing is evaluated after it, and a resumed run is the one that went on."""
+    run, before = tmp_path / "run", signal.getsignal(number)
+    caught, said = signalled(monkeypatch, run, lambda *where: where == ("turns learned from", 3), number)
+    assert caught == number and signal.getsignal(number) is before
+    assert f"{number.name}: stopping with a checkpoint\n" in said
+    assert f"stopped after step 4 of {STEPS}" in said and steps_of(run) == [0, 4]
+    assert "after training" not in said and "after" not in json.loads((run / "summary.json").read_text())
+    assert f"gamespiel eval --checkpoint {run} --exact" in said and f"gamespiel train --resume {run}" in said
+    assert {row["step"] for row in read_records(run)} == {0}
+    train_quietly(saved_config(run), resume=run)
+    assert_same_run(run, finished)
+    assert [row["step"] for row in read_records(run)] == [0] * 6 + [STEPS] * 6
+
+
+def test_each_resume_keeps_the_games_of_before_and_after_alone(finished: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    train_quietly(small(run, ppo__num_train_steps="1"))
+    assert [row["step"] for row in read_records(run)] == [0] * 6 + [1] * 6
+    config = small(run, ppo__num_train_steps="2")
+    train_quietly(config, resume=run)
+    assert [row["step"] for row in read_records(run)] == [0] * 6 + [2] * 6
+
+
+def test_a_step_that_outlasts_the_grace_is_given_up(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The weights are half updated: the last checkpoint is that of step 2, and the rest is played again."""
+    run = tmp_path / "run"
+    more = {"run__grace_seconds": "1e-9", "run__checkpoint_every": "2"}
+    caught, said = signalled(
+        monkeypatch,
+        run,
+        lambda phase, step: (phase, step) == ("turns learned from", 3),
+        signal.SIGTERM,
+        **more,
+    )
+    assert caught == signal.SIGTERM and steps_of(run) == [0, 2]
+    assert "did not end within 1e-09 s (run.grace_seconds): the checkpoint is that of step 2" in " ".join(
+        said.split()
+    )
+    train_quietly(saved_config(run), resume=run)
+    assert_same_run(run, finished)
+
+
+def test_a_second_hangup_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell that loses its connection sends one, and the kernel another."""
+    run = tmp_path / "run"
+    caught, _ = signalled(
+        monkeypatch, run, lambda phase, step: step == 1, signal.SIGHUP, signal.SIGHUP, signal.SIGHUP
+    )
+    assert caught == signal.SIGHUP and steps_of(run)[-1] in (1, 2)
+
+
+def test_a_signal_during_an_evaluation_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before training there is the checkpoint of step 0; the run is resumed from there."""
+    run, usual = tmp_path / "run", signal.getsignal(signal.SIGTERM)
+
+    def measured(*arguments: Any) -> Any:
+        signal.raise_signal(signal.SIGTERM)
+        raise AssertionError("the evaluation went on")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "_measured", measured)
+        with pytest.raises(Stopped, match="SIGTERM"):
+            train_quietly(small(run))
+    assert steps_of(run) == [0] and signal.getsignal(signal.SIGTERM) is usual
+
+
+def test_a_signal_that_is_ignored_stays_ignored() -> None:
+    """``nohup`` ignores SIGHUP."""
+    usual = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        stop = Stop()
+        with interrupting(), asking(stop):
+            signal.raise_signal(signal.SIGHUP)
+        assert not stop.asked
+    finally:
+        signal.signal(signal.SIGHUP, usual)
+
+
+def test_only_sigterm_has_a_deadline() -> None:
+    stop = Stop(grace=0.0)
+    stop.ask(signal.SIGHUP)
+    assert stop.asked and not stop.late
+    stop.ask(signal.SIGTERM)
+    time.sleep(0.001)
+    assert stop.late and stop.number == signal.SIGHUP
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", SIGNALS)
+def test_the_command_returns_the_signals_status(number: signal.Signals, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    process = subprocess.Popen(
+        train_command(run), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    deadline = time.monotonic() + 300
+    while not (run / "metrics.jsonl").exists() and time.monotonic() < deadline:
+        time.sleep(0.002)
+    process.send_signal(number)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert f"gamespiel: stopped by {number.name}\n" in said and "Traceback" not in said
+    assert steps_of(run)[-1] < STEPS
+
+
+@pytest.mark.slow
+def test_a_closed_pipe_does_not_end_a_run(finished: Path, tmp_path: Path) -> None:
+    """``python train.py | head -1`` and ``2>&1 | head -1``."""
+    run = tmp_path / "run"
+    for errors in (subprocess.PIPE, subprocess.STDOUT):
+        target = run.with_name(f"run{errors}")
+        process = subprocess.Popen(
+            train_command(target), cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True
+        )
+        assert process.stdout is not None and process.stdout.readline()
+        process.stdout.close()
+        said = process.stderr.read() if process.stderr is not None else ""
+        assert process.wait(300) == 0 and "Traceback" not in said and "Broken pipe" not in said
+        assert_same_run(target, finished)
