@@ -41,11 +41,11 @@ def run_train(args: argparse.Namespace, overrides: Overrides) -> None:
         print(f"configuration: {layers}")
         planning.show(config, args.plan)
         return
-    _say(layers)
-
-    from gamespiel.training import train
-
     with lasting_output():
+        _say(layers)
+
+        from gamespiel.training import train
+
         train(config, resume=args.resume)
 
 

@@ -55,4 +55,6 @@ def lasting_output() -> Iterator[None]:
         yield
     finally:
         for name, stream in streams.items():
+            if stream is not None:
+                getattr(sys, name).flush()
             setattr(sys, name, stream)
