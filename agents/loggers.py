@@ -10,7 +10,7 @@ from stable_baselines3.common.logger import KVWriter, filter_excluded_keys
 
 from gamespiel.agents.json_data import to_json
 from task_gym.errors import TaskGymError
-from task_gym.files import write_atomically
+from task_gym.files import named, write_atomically
 
 Row = dict[str, Any]
 
@@ -42,12 +42,14 @@ class JSONLWriter(KVWriter):
         """Appends one row."""
         kept = filter_excluded_keys(key_values, key_excluded, "json")
         row = {"step": step, **{key: to_json(kept[key]) for key in sorted(kept)}}
-        self._file.write(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
-        self._file.flush()
+        with named(self.path):
+            self._file.write(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
+            self._file.flush()
 
     def close(self) -> None:
         """Closes the file; closing again does nothing."""
-        self._file.close()
+        with named(self.path):
+            self._file.close()
 
 
 def read_rows(path: str | os.PathLike[str]) -> list[Row]:

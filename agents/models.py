@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from task_gym.errors import TaskGymError
 log = logging.getLogger(__name__)
 
 __all__ = [
-    "DTYPES", "TINY", "ModelError", "ModelSettings", "load_base", "load_tokenizer", "resolve",
+    "DTYPES", "LOADING", "TINY", "ModelError", "ModelSettings", "load_base", "load_tokenizer", "resolve",
 ]  # fmt: skip
 
 DTYPES: Mapping[str, torch.dtype] = {
@@ -31,6 +32,10 @@ DTYPES: Mapping[str, torch.dtype] = {
     "bfloat16": torch.bfloat16,
     "float16": torch.float16,
 }
+
+
+LOADING = threading.RLock()
+"""Held while a model is made."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from gamespiel.agents.engines import Engine, make_engine, positions_of
 from gamespiel.agents.fields import DECODERS
 from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.inputs import Masks, MissingMaskError, MissingNamesError
-from gamespiel.agents.models import ModelSettings, load_base, load_tokenizer
+from gamespiel.agents.models import LOADING, ModelSettings, load_base, load_tokenizer
 from gamespiel.agents.optimizer import ScaledAdamW
 from gamespiel.agents.samples import PolicySample, ReplySample
 from gamespiel.agents.tokens import Tokens
@@ -137,10 +137,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         self.decode, self.think = decode, think
         self.max_new_tokens, self.temperature = max_new_tokens, temperature
         self.weight_decay, self.betas, self.seed = weight_decay, betas, seed
-        base = load_base(self.model_settings, device, seed)
-        self.codec = self._make_codec(base.config)
-        suitability.check(base, self.codec, self.model_settings.model_name)
-        self.model = add_adapters(base, self.lora_settings, seed)
+        base = self._load(device)
         self.engine: Engine = make_engine(
             self.model,
             self.model_settings.reading,
@@ -154,6 +151,18 @@ class LLMPolicy(MaskableActorCriticPolicy):
         nn.init.zeros_(self.value_head.weight)
         nn.init.zeros_(self.value_head.bias)
         self.optimizer = self._make_optimizer(lr_schedule(1.0))
+
+    def _load(self, device: str) -> Any:
+        """Loads the base model and puts adapters on it; returns the base.
+
+        One thread at a time: transformers' loading and torch's seed belong to the whole process.
+        """
+        with LOADING:
+            base = load_base(self.model_settings, device, self.seed)
+            self.codec = self._make_codec(base.config)
+            suitability.check(base, self.codec, self.model_settings.model_name)
+            self.model = add_adapters(base, self.lora_settings, self.seed)
+        return base
 
     def _make_codec(self, config: Any) -> ChatCodec:
         """Returns the codec, which keeps positions for the longest answer, unless it is a name."""

@@ -6,10 +6,13 @@ from gamespiel.agents import required  # noqa: F401  (raises, with the pip comma
 
 # isort: split
 import dataclasses
+import errno
 import json
 import logging
 import shlex
+import shutil
 import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -25,7 +28,7 @@ from gamespiel.agents import checkpoint
 from gamespiel.agents.divergence import DivergedError
 from gamespiel.agents.loggers import JSONLWriter, truncate_after
 from gamespiel.agents.ppo import LLMPPO
-from gamespiel.agents.weights import described
+from gamespiel.agents.weights import ModelError, described
 from gamespiel.assembly import make_algorithm
 from gamespiel.config import (
     SAVED_NAME,
@@ -49,9 +52,13 @@ from gamespiel.report.summary import SHARE, SUMMARY_NOTE, shown_rows, summary_ro
 from gamespiel.runs import CURVE, METRICS, SUMMARY
 from gamespiel.stopping import Stop, Stopped, asking, interrupting, name_of
 from gamespiel.usage import command
+from task_gym.errors import TaskGymError
 
 KEPT_GAMES = 8
 """Episodes that a run keeps of an evaluation, to show how play changed."""
+
+_TRAINING: set[int] = set()
+"""The threads that train."""
 
 HALVINGS = 5
 """Halvings of the learning rate for one step; a run that diverges there once more gives up."""
@@ -71,7 +78,7 @@ def train(config: Config, resume: str | Path | None = None, console: Console | N
 
     Raises:
         TaskGymError: this version cannot run the configuration, a key changed that a resumed run keeps, a
-            checkpoint does not fit, or the folder is in use.
+            checkpoint does not fit, the folder is in use, or the disk is full.
         Stopped: Ctrl-C, SIGTERM or SIGHUP stopped the run; it is a KeyboardInterrupt.
     """
     console = console or Console()
@@ -94,6 +101,7 @@ def train(config: Config, resume: str | Path | None = None, console: Console | N
         for notice in found:
             console.print(notice, soft_wrap=True, markup=False)
         console.print(f"{_describe(model)}\nrun folder: {folder}", soft_wrap=True, markup=False)
+        stack.enter_context(_room_on_disk(folder))
         before = _before(config, model, folder, console, resumed=resume is not None)
         if SHARE in before.rows and config.run.exact_every == 0:
             config = _with_run(config, exact_every=None)  # a resumed run: measured after as it was before
@@ -136,12 +144,36 @@ def _go_on(config: Config, start: Path, console: Console, stack: ExitStack) -> t
     check_resumed(config, saved_config(folder))
     stack.enter_context(runs.own(folder))
     checkpoint.require_newest(start)
-    model = _loaded(config, console)
+    try:
+        model = _loaded(config, console)
+    except ModelError as error:
+        raise ModelError(
+            f"{error}. If the run's model is elsewhere now, give its place: --model.model_name NAME"
+        ) from error
     checkpoint.load(model, start)
     truncate_after(folder / METRICS, model.step)
     config = _with_run(config, output_dir=str(folder))
     save(config, folder / SAVED_NAME)
     return folder, config, model
+
+
+class DiskFullError(TaskGymError):
+    """A file of a run that a full disk cannot take."""
+
+
+@contextmanager
+def _room_on_disk(folder: Path) -> Iterator[None]:
+    """Says of a full disk which file it could not take, how much is free, and how the run goes on."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        free = f"{shutil.disk_usage(folder).free / 2**20:,.0f} MiB are free in {str(folder)!r}"
+        raise DiskFullError(
+            f"{error.filename or str(folder)!r} cannot be written: {error.strerror} ({free}). Checkpoints "
+            f"are whole; make room and go on: {command('train')} --resume {shlex.quote(str(folder))}"
+        ) from error
 
 
 def _with_run(config: Config, **values: Any) -> Config:
@@ -164,6 +196,7 @@ def _learn(config: Config, model: LLMPPO, folder: Path, console: Console) -> Sto
     steps, stop = config.ppo.num_train_steps, Stop(config.run.grace_seconds)
     with (
         Dashboard(steps, done=model.step, console=console) as dashboard,
+        _training(),
         _warnings_to(dashboard.message),
         _stage_changes_to(dashboard.message),
         asking(stop),
@@ -338,14 +371,27 @@ def _stage_changes_to(show: Callable[[str], None]) -> Iterator[None]:
 
 @contextmanager
 def _shown(logger: logging.Logger, level: int, show: Callable[[str], None]) -> Iterator[None]:
-    """Shows what a logger writes at a level and above."""
+    """Shows what a logger writes at a level and above, but not what another thread's run writes."""
+    own = threading.get_ident()
     handler = logging.Handler(level)
+    handler.addFilter(lambda record: record.thread == own or record.thread not in _TRAINING)
     handler.emit = lambda record: show(record.getMessage())  # type: ignore[method-assign]
     logger.addHandler(handler)
     try:
         yield
     finally:
         logger.removeHandler(handler)
+
+
+@contextmanager
+def _training() -> Iterator[None]:
+    """Notes within the context that this thread trains."""
+    own = threading.get_ident()
+    _TRAINING.add(own)
+    try:
+        yield
+    finally:
+        _TRAINING.discard(own)
 
 
 def _telling(stop: Stop, dashboard: Dashboard, saved: Callable[[], int]) -> Callable[[str, int, int], None]:

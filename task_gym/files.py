@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -13,8 +15,20 @@ def write_atomically(path: Path, text: str) -> None:
     """
     partial = path.with_name(f".{path.name}.partial")
     try:
-        partial.write_text(text, encoding="utf-8")
-        os.replace(partial, path)
+        with named(path):
+            partial.write_text(text, encoding="utf-8")
+            os.replace(partial, path)
     except OSError:
         partial.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Gives errors within the context the name of the file, which those of writing lack (a full disk's)."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            error.filename = str(path)
         raise

@@ -7,6 +7,7 @@ from gamespiel.config.sections import Config
 from gamespiel.errors import InvalidValueError
 
 MAY_CHANGE = (
+    "model.model_name",  # the same weights in another place: their content is compared when they are loaded
     "model.gradient_checkpointing",
     "model.reading",
     "ppo.num_train_steps",

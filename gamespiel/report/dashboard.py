@@ -1,6 +1,7 @@
 """The dashboard of training: a live display on a terminal, plain lines elsewhere (files, CI)."""
 
 import math
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -75,7 +76,7 @@ REPLIES = (
 
 CURRICULUM = (
     Shown("curriculum/name", "stage", ""),
-    Shown("curriculum/progress", "to threshold", ".0%"),
+    Shown("curriculum/progress", "to next stage", ".0%"),
     Shown("curriculum/success_rate", "stage success", ".1%"),
 )
 """Metrics of a run with stages, after those of ``GRID``. Progress 100% in the last stage means the last."""
@@ -101,7 +102,7 @@ REPLAYED = (
 
 LINE_ENDS = (
     Shown("curriculum/name", "stage", ""),
-    Shown("curriculum/progress", "to_threshold", ".2f"),
+    Shown("curriculum/progress", "to_next_stage", ".2f"),
     Shown("curriculum/levels", "levels", ".0f"),
     Shown("replay/share", "replays", ".2f"),
     Shown("pool/size", "pool", ".0f"),
@@ -124,6 +125,9 @@ CELL = 26
 """Columns of a metric in the live display, for its label and its value."""
 TEXT_LINES = 8
 REWARDS = 200
+_EXPLAINED = {"turns learned from": ", each once per pass"}
+"""What follows a phase of a step on display."""
+
 SILENCE = 30.0
 """Seconds without output after which a plain line shows a step's progress."""
 
@@ -132,8 +136,9 @@ class Dashboard:
     """Shows a run's progress. It is a context manager, which restores the terminal however the run ends.
 
     A terminal shows one display that redraws in place: time left, metrics, rewards so far and the last game.
-    Elsewhere a step prints a line, at most one per ``every`` seconds, but always for the first and the last
-    step. Within a long step, a line is printed every ``SILENCE`` seconds.
+    Elsewhere, and in other threads than the main one, a step prints a line, at most one per ``every``
+    seconds, but always for the first and the last step. Within a long step, a line is printed every
+    ``SILENCE`` seconds.
 
     Args:
         total_steps: Steps of the run.
@@ -168,7 +173,7 @@ class Dashboard:
     def __enter__(self) -> "Dashboard":
         self._pace.start(self._clock())
         self._spoke_at = self._clock()
-        if self._console.is_terminal:
+        if self._console.is_terminal and threading.current_thread() is threading.main_thread():
             self._live = Live(
                 get_renderable=self._render,
                 console=self._console,
@@ -199,11 +204,11 @@ class Dashboard:
 
     def activity(self, phase: str, done: int, total: int) -> None:
         """Shows how far the step under way is, as "20 of 64 episodes played"."""
-        self._activity = f"{done:,} of {total:,} {phase}"
+        self._activity = f"{done:,} of {total:,} {phase}{_EXPLAINED.get(phase, '')}"
         if self._live is None and self._clock() - self._spoke_at >= SILENCE:
             self._spoke_at = self._clock()
             self._console.print(
-                Text(f"step {self._pace.step + 1}/{self._total}: {self._activity}"), soft_wrap=True
+                Text(f"step {self._pace.step + 1}/{self._total} under way: {self._activity}"), soft_wrap=True
             )
 
     def message(self, text: str) -> None:
@@ -230,7 +235,8 @@ class Dashboard:
         )
         width = self._console.width
         grid = _grid(self._metrics, max(1, width // CELL))
-        parts: list[RenderableType] = [head, Text(self._activity, style="dim"), grid]
+        activity = f"step {step + 1} under way: {self._activity}" if self._activity else ""
+        parts: list[RenderableType] = [head, Text(activity, style="dim"), grid]
         if any(name.startswith(GROUPS) for name in self._metrics):
             parts += ["", groups_line(self._metrics)]
         if len(self._rewards) > 1:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gamespiel import assembly
+from gamespiel import assembly, environments
 from gamespiel.agents import checkpoint
 from gamespiel.agents.loggers import read_rows
 from gamespiel.config import Config, ConfigError, InvalidValueError, from_dict, notices, resolve, saved_config
@@ -73,7 +73,7 @@ def test_the_number_of_environments_changes_nothing(
     at_once: int, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Six episodes per step at once, or in waves: the same starts and outcomes, and so the same stages."""
-    monkeypatch.setattr(assembly, "ENVIRONMENTS_AT_ONCE", at_once)
+    monkeypatch.setattr(environments, "ENVIRONMENTS_AT_ONCE", at_once)
     other = train_quietly(staged(tmp_path / "run", run__eval_games="0"))
     for step in range(STEPS + 1):
         assert samplers(other, step) == samplers(run, step)
@@ -113,7 +113,7 @@ def test_stage_changes_are_shown(tmp_path: Path) -> None:
     )
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert text.count("promoted from 'easy' to 'hard' after ") == 1
-    assert "stage hard  to_threshold 1.00  replays " in text
+    assert "stage hard  to_next_stage 1.00  replays " in text
 
 
 # -- tasks ---------------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ def test_games_by_index_take_the_place_of_the_stages_tasks() -> None:
     starts = make_starts(config)
     assert starts is not None
     assert {start.task_id for start in starts.draw(0, range(20))} == {None}
-    env = assembly.make_one_env(config.env)
+    env = environments.make_one_env(config.env)
     games = {
         env.reset(seed=start.seed, options=start.options)[1]["game"] for start in starts.draw(0, range(20))
     }
@@ -156,7 +156,7 @@ def test_a_level_beside_task_ids_is_of_all_traces() -> None:
     stages = [{"name": "some", "task_ids": [1, 2, 3]}, {"name": "level 3", "level": 3}]
     config = from_dict({"env_type": "trace", "sampler": "uniform", "stages": stages})
     assert with_tasks_of_stages(config) == config
-    starts, env = make_starts(config), assembly.make_one_env(config.env)
+    starts, env = make_starts(config), environments.make_one_env(config.env)
     assert starts is not None
     for start in starts.draw(0, range(20)):
         info = env.reset(seed=start.seed, options=start.options)[1]
@@ -366,7 +366,7 @@ def test_the_preset_can_play_every_stage() -> None:
     config = resolve("tiny-curriculum")
     assert notices(config) == [] and with_tasks_of_stages(config) == config
     assert make_starts(config) is not None
-    env = assembly.make_one_env(config.env)
+    env = environments.make_one_env(config.env)
     for stage in config.curriculum.stages:
         for task_id in stage.task_ids:
             _, info = env.reset(seed=1, options={"task_id": task_id, "opponent": stage.opponent})

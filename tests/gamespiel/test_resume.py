@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from gamespiel import training
 from gamespiel.agents import checkpoint
 from gamespiel.agents.checkpoint import CheckpointError
 from gamespiel.agents.loggers import read_rows
+from gamespiel.agents.weights import TINY, ModelError
 from gamespiel.cli import main
 from gamespiel.config import Config, InvalidValueError, from_dict, resolve, saved_config
 from gamespiel.config.resume import MAY_CHANGE, check_resumed
@@ -112,6 +113,30 @@ def test_a_resumed_run_stays_in_its_folder(finished: Path, tmp_path: Path) -> No
     with pytest.raises(InvalidValueError, match=r"elsewhere'.*a resumed run stays in"):
         train_quietly(elsewhere, resume=moved)
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_model_whose_folder_has_moved(tmp_path: Path) -> None:
+    """The weights' content says that they are the same; other weights are refused, and change nothing."""
+    here, there, run = tmp_path / "here", tmp_path / "there", tmp_path / "run"
+    shutil.copytree(TINY, here)
+    train_quietly(small(run, model__model_name=str(here), ppo__num_train_steps="3"))
+    expected = rows_of(run)
+    shutil.rmtree(run / "checkpoints" / "step-000003")
+    here.rename(there)
+    gone = r"here' is not a folder.*\. If the run's model is elsewhere now, .* --model\.model_name NAME"
+    with pytest.raises(ModelError, match=gone):
+        resume(run)
+    other = tmp_path / "other"
+    shutil.copytree(there, other)
+    weights = load_file(other / "model.safetensors")
+    save_file({name: weight + 1 for name, weight in weights.items()}, other / "model.safetensors")
+    before = (run / "config.yaml").read_text()
+    with pytest.raises(CheckpointError, match=r"trained on \{.*'sha256': .*, this policy is \{.*other"):
+        train_quietly(asking(run, ("model.model_name", str(other))), resume=run)
+    assert (run / "config.yaml").read_text() == before
+    train_quietly(asking(run, ("model.model_name", str(there))), resume=run)
+    assert rows_of(run) == expected
+    assert saved_config(run).model.model_name == str(there)
 
 
 def asking(finished: Path, *overrides: tuple[str, str]) -> Config:

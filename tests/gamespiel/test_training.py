@@ -24,7 +24,7 @@ from gamespiel.kinds.games import Games
 from gamespiel.options import EvalOptions
 from gamespiel.training import train
 from task_gym.errors import GameError, OpponentError, TaskGymError
-from tests.gamespiel.runs import STEPS, quiet, rows_of, small, steps_of, train_quietly
+from tests.gamespiel.runs import STEPS, assert_same_run, quiet, rows_of, small, steps_of, train_quietly
 
 
 def test_a_runs_folder(finished: Path) -> None:
@@ -303,3 +303,19 @@ def test_without_exact_values_none_are_computed(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("gamespiel.exact.exact.evaluate", lambda *arguments: pytest.fail("it was solved"))
     none = train_quietly(small(tmp_path / "none", run__exact_every="0", **one))
     assert measures(none, "before") == measures(none, "after") == set()
+
+
+def test_a_full_disk_is_named_and_the_run_goes_on(finished: Path, tmp_path: Path) -> None:
+    """/dev/full takes nothing: the metrics of the first step are the first that it gets."""
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "metrics.jsonl").symlink_to("/dev/full")
+    message = (
+        rf"^'{run}/metrics.jsonl' cannot be written: No space left on device \([\d,]+ MiB are free in "
+        rf"'{run}'\)\. Checkpoints are whole; make room and go on: gamespiel train --resume {run}$"
+    )
+    with pytest.raises(training.DiskFullError, match=message):
+        train_quietly(small(run))
+    (run / "metrics.jsonl").unlink()
+    train_quietly(saved_config(run), resume=run)
+    assert_same_run(run, finished)

@@ -80,10 +80,10 @@ def displayed(metrics: dict[str, Any], clock: Clock) -> str:
 
 def test_a_curriculum_is_shown_where_there_is_one(clock: Clock) -> None:
     line = plain_line({"step": 12, **METRICS, **STAGED}, 100, None)
-    assert line.endswith("dec/s 95  stage hard games  to_threshold 0.63  replays 0.28  left -")
+    assert line.endswith("dec/s 95  stage hard games  to_next_stage 0.63  replays 0.28  left -")
     body = displayed(STAGED, clock)
     assert {len(line) for line in body.splitlines()} == {80}
-    assert re.search(r"stage +hard games.*to threshold +63%.*stage success +44\.0%", body)
+    assert re.search(r"stage +hard games.*to next stage +63%.*stage success +44\.0%", body)
     assert re.search(r"replays +28\.1%.*failures kept +1,000.*mastered +12", body)
 
 
@@ -167,13 +167,16 @@ def test_a_long_step_shows_how_far_it_is(clock: Clock) -> None:
         clock.now += 29
         dashboard.activity("turns learned from", 5, 10)
     lines = written(console).splitlines()
-    assert lines[:2] == ["step 1/9: 20 of 1,200 episodes played", "step 1/9: 40 of 1,200 episodes played"]
+    assert lines[:2] == [
+        "step 1/9 under way: 20 of 1,200 episodes played",
+        "step 1/9 under way: 40 of 1,200 episodes played",
+    ]
     assert len(lines) == 3 and lines[2].startswith("step 1/9  reward")
     with Dashboard(9, console=terminal(), clock=clock) as dashboard:
         dashboard.activity("turns learned from", 5, 10)
         view = plain()
         view.print(dashboard._render())
-        assert "5 of 10 turns learned from" in written(view)
+        assert "under way: 5 of 10 turns learned from, each once per pass" in written(view)
 
 
 def test_a_resumed_runs_first_step_is_not_the_first(clock: Clock) -> None:
@@ -184,7 +187,7 @@ def test_a_resumed_runs_first_step_is_not_the_first(clock: Clock) -> None:
         clock.now += 10
         dashboard.update({"step": 7, **METRICS})
     lines = written(console).splitlines()
-    assert lines[0] == "step 7/9: 5 of 10 turns learned from"
+    assert lines[0] == "step 7/9 under way: 5 of 10 turns learned from, each once per pass"
     assert lines[1].startswith("step 7/9  reward") and lines[1].endswith("left 1:20")  # two steps of 40 s
     with Dashboard(9, done=6, console=terminal(), clock=clock) as dashboard:
         view = plain()
