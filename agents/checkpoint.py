@@ -2,7 +2,7 @@
 
 A checkpoint is a folder ``checkpoints/step-N`` of the run, written whole or not at all:
 
-- ``adapter/``: the result's adapters in PEFT's own format, for anything that reads PEFT,
+- ``adapter/``: the result's adapters in PEFT's own format, for anything that reads PEFT, with a model card,
 - ``value_head.safetensors``: the critic,
 - ``optimizer.pt``: AdamW's state,
 - ``state.json``: counters, the KL coefficient, token budgets, what divergence did to the learning rate, and
@@ -34,6 +34,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
+from gamespiel.agents.card import write_card
 from gamespiel.agents.divergence import Backoff
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.pool import Member
@@ -59,8 +60,13 @@ class CheckpointError(TaskGymError):
     """A folder without a checkpoint, or with one of another model, or in which none can be written."""
 
 
-def save(model: LLMPPO, run: Path) -> Path:
+def save(model: LLMPPO, run: Path, facts: Mapping[str, Any] | None = None) -> Path:
     """Writes the state between two steps into the run's folder; returns the checkpoint's folder.
+
+    Args:
+        model: The learner.
+        run: The run's folder.
+        facts: Settings by key, for the adapters' model card.
 
     Raises:
         CheckpointError: it cannot be written, as on a full disk. Earlier checkpoints are as they were.
@@ -70,7 +76,7 @@ def save(model: LLMPPO, run: Path) -> Path:
     shutil.rmtree(partial, ignore_errors=True)
     try:
         partial.mkdir(parents=True)
-        _write(model, partial)
+        _write(model, partial, facts or {})
         shutil.rmtree(target, ignore_errors=True)  # a step that was resumed with other settings
         os.replace(partial, target)
     except (OSError, SafetensorError) as error:
@@ -82,10 +88,11 @@ def save(model: LLMPPO, run: Path) -> Path:
     return target
 
 
-def _write(model: LLMPPO, partial: Path) -> None:
+def _write(model: LLMPPO, partial: Path, facts: Mapping[str, Any]) -> None:
     # Without the flag, PEFT asks the model hub whether the vocabulary was resized.
     with model.playing_result():
         model.policy.model.save_pretrained(str(partial / "adapter"), save_embedding_layers=False)
+    write_card(partial / "adapter", _base(model.policy), model.step, model.num_timesteps, facts)
     save_file(model.policy.value_head.state_dict(), partial / "value_head.safetensors")
     try:
         torch.save(model.policy.optimizer.state_dict(), partial / "optimizer.pt")

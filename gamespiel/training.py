@@ -33,6 +33,7 @@ from gamespiel.assembly import make_algorithm
 from gamespiel.config import (
     SAVED_NAME,
     Config,
+    card_facts,
     notices,
     require_built,
     save,
@@ -133,7 +134,7 @@ def _begin(config: Config, console: Console, stack: ExitStack) -> tuple[Path, Co
         console.print(f"starting from the weights of {start}", soft_wrap=True, markup=False)
     folder = stack.enter_context(runs.create(config))
     config = _with_run(config, output_dir=str(folder))
-    checkpoint.save(model, folder)
+    checkpoint.save(model, folder, card_facts(config))
     save(config, folder / SAVED_NAME)
     return folder, config, model
 
@@ -438,7 +439,7 @@ class _BetweenSteps(BaseCallback):
     def __init__(self, folder: Path, config: Config, stop: Stop) -> None:
         super().__init__()
         self._folder, self._run, self._env, self._stop = folder, config.run, config.env, stop
-        self._kind = kind_of(config.env)
+        self._kind, self._facts = kind_of(config.env), card_facts(config)
         self.saved = -1
 
     def _on_training_start(self) -> None:
@@ -470,7 +471,7 @@ class _BetweenSteps(BaseCallback):
     def _save(self) -> None:
         if self.saved == self._model.step:
             return
-        checkpoint.save(self._model, self._folder)
+        checkpoint.save(self._model, self._folder, self._facts)
         checkpoint.prune(self._folder, self._run.keep_checkpoints)
         self.saved = self._model.step
 

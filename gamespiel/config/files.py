@@ -95,6 +95,21 @@ def to_dict(config: Config) -> dict[str, dict[str, Any]]:
     return data
 
 
+OF_A_MACHINE = ("model.model_name", "env.base_url", "env.docker_host", "env.source", "env.vllm_base_url")
+"""Keys whose values may be places on a machine, beside those of the section ``run``."""
+
+
+def card_facts(config: Config) -> dict[str, Any]:
+    """Returns, for a model card, the keys that differ from the defaults, without places on this machine."""
+    own, defaults = to_dict(config), to_dict(Config())
+    return {
+        f"{section}.{name}": value
+        for section, values in own.items()
+        for name, value in values.items()
+        if section != "run" and f"{section}.{name}" not in OF_A_MACHINE and value != defaults[section][name]
+    }
+
+
 def load(path: str | Path) -> Config:
     """Returns the validated configuration with one file on top of the defaults."""
     return resolve(files=[path])

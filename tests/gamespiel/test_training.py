@@ -24,7 +24,7 @@ from gamespiel.kinds.games import Games
 from gamespiel.options import EvalOptions
 from gamespiel.training import train
 from task_gym.errors import GameError, OpponentError, TaskGymError
-from tests.gamespiel.runs import STEPS, assert_same_run, quiet, rows_of, small, steps_of, train_quietly
+from tests.gamespiel.runs import ROOT, STEPS, assert_same_run, quiet, rows_of, small, steps_of, train_quietly
 
 
 def test_a_runs_folder(finished: Path) -> None:
@@ -319,3 +319,12 @@ def test_a_full_disk_is_named_and_the_run_goes_on(finished: Path, tmp_path: Path
     (run / "metrics.jsonl").unlink()
     train_quietly(saved_config(run), resume=run)
     assert_same_run(run, finished)
+
+
+def test_the_card_and_the_adapters_name_no_folder(finished: Path) -> None:
+    adapters = checkpoint.find(finished) / "adapter"
+    card, settings = ((adapters / name).read_text() for name in ("README.md", "adapter_config.json"))
+    assert '| `env.game` | "kuhn_poker" |' in card and f"after step {STEPS} of PPO" in card
+    assert json.loads(settings)["base_model_name_or_path"] is None
+    for place in (str(ROOT), str(finished)):
+        assert place not in card + settings
