@@ -13,8 +13,10 @@ from typing import Any, NoReturn
 from gamespiel import __version__, arguments, commands
 from gamespiel.commands import Overrides
 from gamespiel.config import ConfigError
+from gamespiel.config.files import read_layer
+from gamespiel.config.layers import layer_from_overrides, unknown_option
 from gamespiel.config.schema import DOTTED
-from gamespiel.errors import unknown
+from gamespiel.errors import Mistakes, MistakesError, unknown
 from gamespiel.stopping import Stopped
 from gamespiel.usage import config_help
 from task_gym.errors import TaskGymError
@@ -58,9 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         tokens, overrides = split_overrides(sys.argv[1:] if argv is None else argv)
         args, extra = build_parser().parse_known_args(tokens)
-        if extra:
-            kind = "option" if extra[0].startswith("-") else "argument"
-            raise unknown(kind, extra[0].partition("=")[0], [*args.flags, *(f"--{name}" for name in DOTTED)])
+        _check_extra(extra, args, overrides)
         run: Callable[[argparse.Namespace, Overrides], None] = args.run
         run(args, overrides)
         if sys.stdout is not None:
@@ -74,6 +74,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"gamespiel: {_of_file(error)}", file=sys.stderr)
         return 2
+    except MistakesError as error:
+        print(f"gamespiel: {error}", file=sys.stderr)
+        return 2
     except TaskGymError as error:
         print(f"gamespiel: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
@@ -85,6 +88,26 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("gamespiel: interrupted", file=sys.stderr)
         return 130
     return 0
+
+
+def _check_extra(extra: Sequence[str], args: argparse.Namespace, overrides: Overrides) -> None:
+    """Raises if options are unknown; the error then also names the mistakes of files and of other options."""
+    if not extra:
+        return
+    allowed = [*args.flags, *(f"--{name}" for name in DOTTED)]
+    mistakes, before = Mistakes(), ""
+    for token in extra:
+        if token.startswith("--") or (token.startswith("-") and not before):
+            mistakes.add(unknown_option(token.partition("=")[0], allowed))
+        elif not before.startswith("--") or "=" in before:  # else it is the value of that option
+            mistakes.add(unknown("argument", token, allowed))
+        before = token
+    for file in getattr(args, "config", ()):
+        with mistakes.collect():
+            read_layer(file)
+    with mistakes.collect():
+        layer_from_overrides(overrides)
+    mistakes.raise_all()
 
 
 def _prepare_streams() -> None:

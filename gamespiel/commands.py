@@ -10,6 +10,7 @@ from gamespiel.arguments import game_flags
 from gamespiel.config import (
     DEFAULT_PRESET,
     DEFAULT_PRESETS,
+    Config,
     ConfigError,
     Resolved,
     resolve_layers,
@@ -23,6 +24,9 @@ from gamespiel.report.streams import lasting_output
 from gamespiel.report.text import print_json
 from gamespiel.serving.options import ServeOptions
 
+LOADING = "loading PyTorch and transformers"
+"""Printed first, because it takes seconds."""
+
 Overrides = list[tuple[str, str]]
 """``--section.key VALUE`` options as (section.key, VALUE), in the order given."""
 
@@ -33,20 +37,21 @@ def run_train(args: argparse.Namespace, overrides: Overrides) -> None:
     if args.init_from is not None:
         flags.append(("run.init_from", str(args.init_from)))
     run, option = (args.init_from, "--from") if args.init_from is not None else (args.resume, "--resume")
-    config, layers = _resolve(args, flags, overrides, DEFAULT_PRESETS, run=run, option=option)
+    resolved = _resolve(args, flags, overrides, DEFAULT_PRESETS, run=run, option=option)
     check_trainer("train")
     if args.plan is not None:
         from gamespiel import planning
 
-        print(f"configuration: {layers}")
-        planning.show(config, args.plan)
+        _print_layers(resolved)
+        planning.show(resolved.config, args.plan)
         return
     with lasting_output():
-        _say(layers)
+        print(LOADING)
+        _print_layers(resolved)
 
         from gamespiel.training import train
 
-        train(config, resume=args.resume)
+        train(resolved.config, resume=args.resume)
 
 
 def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
@@ -62,17 +67,15 @@ def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
     model = dict(overrides).get("model.model_name", ModelConfig.model_name)
     other = args.checkpoint is None and args.agent is None and model != ModelConfig.model_name
     defaults = {} if other else {EnvConfig.env_type: DEFAULT_PRESET}
-    config, layers = _resolve(args, flags, overrides, defaults, run=args.checkpoint, option="--checkpoint")
-    mode = config.env.env_mode
-    if args.backend is not None and (args.backend == "local") != (mode == "local"):
-        served = "url" if config.env.base_url is not None else "docker"
+    resolved = _resolve(args, flags, overrides, defaults, run=args.checkpoint, option="--checkpoint")
+    env = resolved.config.env
+    if args.backend is not None and (args.backend == "local") != (env.env_mode == "local"):
+        served = "url" if env.base_url is not None else "docker"
         flags.append(("env.env_mode", "local" if args.backend == "local" else served))
-        config, layers = _resolve(
-            args, flags, overrides, defaults, run=args.checkpoint, option="--checkpoint"
-        )
+        resolved = _resolve(args, flags, overrides, defaults, run=args.checkpoint, option="--checkpoint")
     given = {name: getattr(args, name) for name in ("concurrency", "temperature", "request_s", "episode_s")}
     options = EvalOptions(
-        config=config,
+        config=resolved.config,
         checkpoint=args.checkpoint,
         agent=args.agent,
         num_episodes=args.num_episodes,
@@ -91,14 +94,13 @@ def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
     if options.endpoint:
         from gamespiel.external import evaluate_endpoint
 
-        print(f"configuration: {layers}", flush=True)
+        _print_layers(resolved)
         evaluate_endpoint(options)
         return
     if options.agent is None:
         check_trainer("eval")
-        _say(layers)
-    else:
-        print(f"configuration: {layers}", flush=True)
+        print(LOADING)
+    _print_layers(resolved)
 
     from gamespiel.evaluation import evaluate
 
@@ -141,7 +143,7 @@ def run_play(args: argparse.Namespace, overrides: Overrides) -> None:
     given = {key for key, value in [*flags, *overrides] if value is not None}
     if args.checkpoint is None and not given & {"env.game", "env.task_id", "env.task_ids"}:
         raise ConfigError("what is played? give --game NAME, --task_id N or --checkpoint RUN")
-    config, _ = _resolve(args, flags, overrides, {}, run=args.checkpoint, option="--checkpoint")
+    config = _resolve_game(args, flags, overrides)
 
     if args.checkpoint is not None:
         check_trainer("play --checkpoint")
@@ -153,7 +155,7 @@ def run_play(args: argparse.Namespace, overrides: Overrides) -> None:
 
 def run_watch(args: argparse.Namespace, overrides: Overrides) -> None:
     """Watch a trained policy play, move by move."""
-    config, _ = _resolve(args, game_flags(args), overrides, {}, run=args.checkpoint, option="--checkpoint")
+    config = _resolve_game(args, game_flags(args), overrides)
 
     check_trainer("watch")
 
@@ -236,6 +238,16 @@ def _resolve(
     return resolve_layers(preset, args.config, given)
 
 
-def _say(layers: str) -> None:
-    """Prints the first lines at once: importing PyTorch and transformers takes seconds."""
-    print(f"loading PyTorch and transformers\nconfiguration: {layers}", flush=True)
+def _resolve_game(
+    args: argparse.Namespace, flags: Sequence[tuple[str, str | None]], overrides: Overrides
+) -> Config:
+    """Returns the configuration of a command that shows games: notices are printed, the layers are not."""
+    resolved = _resolve(args, flags, overrides, {}, run=args.checkpoint, option="--checkpoint")
+    for notice in resolved.notices:
+        print(notice)
+    return resolved.config
+
+
+def _print_layers(resolved: Resolved) -> None:
+    """Prints at once where the configuration comes from: what follows can take seconds to import."""
+    print("\n".join((f"configuration: {resolved.layers}", *resolved.notices)), flush=True)

@@ -1,7 +1,8 @@
 """Errors of configurations and options. Each message tells the reader what to change."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from task_gym import errors
 from task_gym.errors import LONGEST, TaskGymError, shown
@@ -21,6 +22,58 @@ class InvalidValueError(ConfigError):
 
 class NotBuiltError(ConfigError, errors.NotBuiltError):
     """A valid configuration that asks for an engine this version does not have."""
+
+
+MOST_SHOWN = 50
+"""The most mistakes that one message lists."""
+
+
+class MistakesError(ConfigError):
+    """Several mistakes of one configuration: the message has a line for each.
+
+    Attributes:
+        mistakes: The error of each mistake, in the order of the layers and of the keys in each.
+    """
+
+    mistakes: tuple[ConfigError, ...] = ()
+
+
+class Mistakes:
+    """A collection of errors, so that one message can name all of them."""
+
+    def __init__(self) -> None:
+        self.found: list[ConfigError] = []
+
+    def add(self, error: ConfigError) -> None:
+        """Adds an error, or each of those that another collection raised together."""
+        self.found += error.mistakes if isinstance(error, MistakesError) else [error]
+
+    @contextmanager
+    def collect(self) -> Iterator[None]:
+        """Adds the ``ConfigError`` that ends the context, if one does, and goes on behind it."""
+        try:
+            yield
+        except ConfigError as error:
+            self.add(error)
+
+    def raise_all(self) -> None:
+        """Raises what was collected; nothing if that is nothing.
+
+        Raises:
+            ConfigError: the one error that was collected, as it is.
+            MistakesError: several; the message names the first ``MOST_SHOWN``.
+        """
+        found = list({str(error): error for error in self.found}.values())
+        if not found:
+            return
+        if len(found) == 1:
+            raise found[0]
+        lines = ["  " + " ".join(str(error).split()) for error in found[:MOST_SHOWN]]
+        if len(found) > MOST_SHOWN:
+            lines.append(f"  and {len(found) - MOST_SHOWN:,} more")
+        together = MistakesError("\n".join([f"{len(found):,} mistakes:", *lines]))
+        together.mistakes = tuple(found)
+        raise together
 
 
 def unknown(kind: str, given: str, allowed: Iterable[str]) -> UnknownKeyError:

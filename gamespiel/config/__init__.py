@@ -28,7 +28,7 @@ from gamespiel.config.sections import (
     RunConfig,
     Stage,
 )
-from gamespiel.errors import ConfigError, InvalidValueError, NotBuiltError, UnknownKeyError
+from gamespiel.errors import ConfigError, InvalidValueError, MistakesError, NotBuiltError, UnknownKeyError
 
 __all__ = [
     "DEFAULT_PRESET",
@@ -41,6 +41,7 @@ __all__ = [
     "Hyperparameters",
     "InvalidValueError",
     "LoraConfig",
+    "MistakesError",
     "ModelConfig",
     "NotBuiltError",
     "Resolved",

@@ -1,13 +1,14 @@
 """Checks across keys: those that must agree, and those without effect."""
 
 import dataclasses
+from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
 from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.config.layers import CHOOSING
 from gamespiel.config.sections import Config, CurriculumConfig, EnvConfig, ModelConfig
-from gamespiel.errors import ConfigError
+from gamespiel.errors import ConfigError, Mistakes
 from gamespiel.kinds import KINDS, kind_of
 from gamespiel.kinds.base import Kind, server_keys_without_effect
 from task_gym.remote.settings import PASSWORD, has_password
@@ -34,11 +35,14 @@ def validate(config: Config) -> Config:
 
     Raises:
         ConfigError: Two keys contradict each other, or one needs another.
+        MistakesError: Several do.
     """
     config = dataclasses.replace(config, env=kind_of(config.env).completed(config.env))
-    _check_model(config.model)
-    _check_env(config.env)
-    _check_stages(config)
+    mistakes = Mistakes()
+    for check, of in _CHECKS:
+        with mistakes.collect():
+            check(of(config))
+    mistakes.raise_all()
     return config
 
 
@@ -47,7 +51,7 @@ def _check_model(model: ModelConfig) -> None:
         raise ConfigError("model.use_4bit and model.use_8bit contradict each other: set one of them")
 
 
-def _check_env(env: EnvConfig) -> None:
+def _check_choice(env: EnvConfig) -> None:
     kind = kind_of(env)
     for name, other in _of_other_kinds(env).items():
         if name in other.choice:
@@ -58,17 +62,22 @@ def _check_env(env: EnvConfig) -> None:
     chosen = [f"env.{name}" for name in CHOOSING if getattr(env, name) not in (None, ())]
     if len(chosen) > 1:
         raise ConfigError(f"only one key may choose the {kind.unit}, not {' and '.join(chosen)}")
-    _check_decode(env, kind)
-    kind.check(env)
+
+
+def _check_server(env: EnvConfig) -> None:
     if env.env_mode == "url" and env.base_url is None:
         raise ConfigError("env.env_mode = 'url' needs env.base_url, for example http://127.0.0.1:8000")
     if env.base_url is not None and has_password(env.base_url):
         raise ConfigError(f"env.base_url: {PASSWORD}")
+
+
+def _check_vllm(env: EnvConfig) -> None:
     if env.use_vllm and env.vllm_base_url is None:
         raise ConfigError("env.use_vllm needs env.vllm_base_url, for example http://localhost:8000/v1")
 
 
-def _check_decode(env: EnvConfig, kind: Kind[Any]) -> None:
+def _check_decode(env: EnvConfig) -> None:
+    kind = kind_of(env)
     if env.think and env.decode != "text":
         raise ConfigError(
             "env.think = true needs env.decode: text: where a model chooses among the legal answers, it has "
@@ -116,6 +125,18 @@ def _check_stages(config: Config) -> None:
             )
         if stage.name in names[:i]:
             raise ConfigError(f"{where}.name must differ from the other stages', not be {stage.name!r} again")
+
+
+_CHECKS: tuple[tuple[Callable[[Any], None], Callable[[Config], Any]], ...] = (
+    (_check_model, attrgetter("model")),
+    (_check_choice, attrgetter("env")),
+    (_check_decode, attrgetter("env")),
+    (lambda env: kind_of(env).check(env), attrgetter("env")),
+    (_check_server, attrgetter("env")),
+    (_check_vllm, attrgetter("env")),
+    (_check_stages, lambda config: config),
+)
+"""The checks, each with the part of a configuration that it reads."""
 
 
 def notices(config: Config) -> list[str]:

@@ -1,6 +1,7 @@
 """Reading and writing configurations: files, presets, and their resolution with overrides."""
 
 import json
+import logging
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from gamespiel.config.checks import validate
 from gamespiel.config.layers import Layer, layer_from_data, layer_from_overrides, merge
 from gamespiel.config.sections import Config, EnvConfig
 from gamespiel.config.yaml_text import read_yaml, write_yaml
-from gamespiel.errors import ConfigError, unknown
+from gamespiel.errors import ConfigError, Mistakes, unknown
 from gamespiel.kinds import KINDS
 from task_gym.files import write_atomically
 
@@ -30,10 +31,11 @@ OLDER = Config(ppo=Hyperparameters(legal_coef=0.0))
 
 
 class Resolved(NamedTuple):
-    """A configuration, and its layers in words: "preset tiny, --run.seed"."""
+    """A configuration, its layers in words ("preset tiny, --run.seed"), and notices about its words."""
 
     config: Config
     layers: str
+    notices: tuple[str, ...] = ()
 
 
 def resolve(
@@ -45,6 +47,8 @@ def resolve(
 ) -> Config:
     """Returns the validated configuration: defaults (or ``base``) < preset < files < overrides.
 
+    Words of other libraries that are taken as a key are logged.
+
     Args:
         preset: The name of a preset.
         files: JSON or YAML files; later ones win.
@@ -53,8 +57,9 @@ def resolve(
 
     Raises:
         ConfigError: A layer cannot be read, has an unknown key or a bad value, or the layers do not fit.
+        MistakesError: There are several such mistakes.
     """
-    return resolve_layers(preset, files, overrides, base=base).config
+    return _logged(resolve_layers(preset, files, overrides, base=base))
 
 
 def resolve_layers(
@@ -66,12 +71,20 @@ def resolve_layers(
     base_name: str = "a given configuration",
 ) -> Resolved:
     """Does as ``resolve``, and also returns the layers in words, ``base_name`` for ``base``."""
+    mistakes = Mistakes()
     layers = [layer_from_data(to_dict(base), base_name)] if base is not None else []
     if preset is not None:
-        layers.append(read_layer(preset_path(preset))._replace(name=f"preset {preset}"))
+        with mistakes.collect():
+            layers.append(read_layer(preset_path(preset))._replace(name=f"preset {preset}"))
     layers = layers or [Layer("defaults", {})]
-    layers += [*map(read_layer, files), layer_from_overrides(overrides)]
-    return Resolved(validate(merge(layers)), ", ".join(layer.name for layer in layers if layer.name))
+    for file in files:
+        with mistakes.collect():
+            layers.append(read_layer(file))
+    with mistakes.collect():
+        layers.append(layer_from_overrides(overrides))
+    mistakes.raise_all()
+    notices = tuple(notice for layer in layers for notice in layer.notices)
+    return Resolved(validate(merge(layers)), ", ".join(layer.name for layer in layers if layer.name), notices)
 
 
 def from_dict(data: Any, source: str = "config", *, base: Config | None = None) -> Config:
@@ -84,9 +97,17 @@ def from_dict(data: Any, source: str = "config", *, base: Config | None = None) 
 
     Raises:
         ConfigError: The data has an unknown key or a bad value, or does not fit ``base``.
+        MistakesError: There are several such mistakes.
     """
     below = [layer_from_data(to_dict(base))] if base is not None else []
-    return validate(merge([*below, layer_from_data(data, source)]))
+    layer = layer_from_data(data, source)
+    return _logged(Resolved(validate(merge([*below, layer])), layer.name, layer.notices))
+
+
+def _logged(resolved: Resolved) -> Config:
+    for notice in resolved.notices:
+        logging.getLogger(__name__).warning(notice)
+    return resolved.config
 
 
 def to_dict(config: Config) -> dict[str, dict[str, Any]]:

@@ -5,13 +5,14 @@ choice replaces the earlier one whole, and so does a later layer with another ki
 curriculum that name tasks are such a choice too.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from gamespiel.config.foreign import WORDS, Word, is_harmless, notices_of_words, refusal
 from gamespiel.config.parse import parse, read_text
 from gamespiel.config.schema import DOTTED, KEYS, SECTION_OF, SECTIONS
 from gamespiel.config.sections import Config, EnvConfig, Stage
-from gamespiel.errors import ConfigError, InvalidValueError, unknown
+from gamespiel.errors import ConfigError, InvalidValueError, Mistakes, UnknownKeyError, unknown
 from gamespiel.kinds import KINDS
 from gamespiel.kinds.base import TASK_IDS
 from task_gym.errors import shown
@@ -27,47 +28,135 @@ NARROWING = tuple(name for kind in KINDS.values() for name in kind.narrowing)
 
 
 class Layer(NamedTuple):
-    """Values of the declared types by section and key, and the name of their source."""
+    """Values of the declared types by section and key, the name of their source, and notices about words."""
 
     name: str
     values: Mapping[str, Mapping[str, Any]]
+    notices: tuple[str, ...] = ()
 
 
 def layer_from_data(data: Any, source: str = "config") -> Layer:
-    """Returns a file's data as a layer. The data has sections, flat keys, or both."""
+    """Returns a file's data as a layer. The data has sections, flat keys, or both.
+
+    Raises:
+        ConfigError: A key is unknown or given twice, or a value is bad; ``MistakesError`` for several.
+    """
     if not isinstance(data, Mapping):
         raise InvalidValueError(f"{source}: must be a mapping of sections or keys, not {shown(data)}")
+    mistakes = Mistakes()
     sections: dict[str, dict[str, Any]] = {}
+    words: list[Word] = []
+    named: dict[tuple[str, str], str] = {}
+    for section, key, item in _flatten(data, source, mistakes):
+        with mistakes.collect():
+            word = WORDS.get(key)
+            if word is not None and is_harmless(word, item):
+                words.append(word)
+                continue
+            place = _find_key(section, key, source)
+            if place in named:
+                how = f"as {named[place]} and as {key}" if word or named[place] in WORDS else _IN_AND_OUT
+                raise ConfigError(f"{source}: {'.'.join(place)} is given twice, {how}")
+            named[place] = key
+            sections.setdefault(place[0], {})[place[1]] = item
+            words += [] if word is None else [word]
+    typed: dict[str, Mapping[str, Any]] = {}
+    for section, values in sections.items():
+        with mistakes.collect():
+            typed[section] = parse(section, values, f"{source}: ")
+    mistakes.raise_all()
+    keys = [f"{section}.{key}" for section, values in typed.items() for key in values]
+    return Layer(source, typed, tuple(notices_of_words(f"{source}: ", words, keys)))
+
+
+_IN_AND_OUT = "in its section and outside"
+
+
+def _flatten(
+    data: Mapping[Any, Any], source: str, mistakes: Mistakes
+) -> Iterator[tuple[str | None, Any, Any]]:
+    """Yields the section (None for a flat key), the key and the value of each entry of a file."""
     for name, value in data.items():
-        if name not in KEYS and name not in SECTION_OF:
-            raise unknown(f"section or key in {source}:", str(name), [*KEYS, *SECTION_OF])
-        section = SECTION_OF.get(name, name)
-        if section == name and not isinstance(value, Mapping):
-            raise InvalidValueError(
-                f"{source}: section {name} must be a mapping of its keys, not {shown(value)}"
-            )
-        values = sections.setdefault(section, {})
-        for key, item in (value if section == name else {name: value}).items():
-            if key not in KEYS[section]:
-                raise unknown(f"key in {source}:", f"{section}.{key}", _nearest_first(section))
-            if key in values:
-                raise ConfigError(f"{source}: {section}.{key} is given twice, in its section and outside")
-            values[key] = item
-    return Layer(source, {name: parse(name, values, f"{source}: ") for name, values in sections.items()})
+        if name not in KEYS:
+            yield None, name, value
+        elif isinstance(value, Mapping):
+            yield from ((name, key, item) for key, item in value.items())
+        else:
+            wrong = f"{source}: section {name} must be a mapping of its keys, not {shown(value)}"
+            mistakes.add(InvalidValueError(wrong))
 
 
 def layer_from_overrides(overrides: Iterable[tuple[str, str]]) -> Layer:
-    """Returns a layer of pairs such as ``("ppo.learning_rate", "2e-5")``; the last value of a key wins."""
+    """Returns a layer of pairs such as ``("ppo.learning_rate", "2e-5")``; the last value of a key wins.
+
+    Raises:
+        ConfigError: An option is unknown, or a value is bad; ``MistakesError`` for several.
+    """
     sections: dict[str, dict[str, Any]] = {}
-    names = []
+    names, words, mistakes = [], [], Mistakes()
     for dotted, text in overrides:
-        section, _, key = dotted.partition(".")
-        if dotted not in DOTTED:
-            raise unknown("option", f"--{dotted}", [f"--{name}" for name in _nearest_first(section)])
-        value = parse(section, {key: read_text(text, section, key)}, "--")
-        sections.setdefault(section, {}).update(value)
-        names.append(f"--{dotted}")
-    return Layer(", ".join(dict.fromkeys(names)), sections)
+        with mistakes.collect():
+            section, key = _find_option(dotted)
+            value = parse(section, {key: read_text(text, section, key)}, "--")
+            sections.setdefault(section, {}).update(value)
+            names.append(f"--{dotted}")
+            words += [] if dotted in DOTTED else [WORDS[dotted.rpartition(".")[2]]._replace(word=dotted)]
+    mistakes.raise_all()
+    keys = [f"{section}.{key}" for section, values in sections.items() for key in values]
+    notices = notices_of_words("--", dict.fromkeys(words), keys)
+    return Layer(", ".join(dict.fromkeys(names)), sections, tuple(notices))
+
+
+def _find_key(section: str | None, name: str, source: str) -> tuple[str, str]:
+    """Returns the section and the key that a file's key means: itself, or another library's word for it.
+
+    Args:
+        section: The section that has it; None for a flat key.
+        name: The key.
+        source: The name of the file.
+
+    Raises:
+        UnknownKeyError: It means none, or a key of another section.
+    """
+    own = SECTION_OF.get(name)
+    if own is not None and section in (None, own):
+        return own, name
+    given, word = str(name) if section is None else f"{section}.{name}", WORDS.get(name)
+    if word is not None and word.differs:
+        raise refusal(given, f"key in {source}:", word)
+    if word is not None:
+        own, _, key = word.key.partition(".")
+        if section in (None, own):
+            return own, key
+        raise UnknownKeyError(f"unknown key in {source}: {given!r}; did you mean {word.key!r}?")
+    if section is None:
+        raise unknown(f"section or key in {source}:", given, [*KEYS, *SECTION_OF])
+    raise unknown(f"key in {source}:", given, _nearest_first(section))
+
+
+def _find_option(dotted: str) -> tuple[str, str]:
+    """Returns the section and the key that an option sets, as ``_find_key`` does.
+
+    Raises:
+        UnknownKeyError: It sets none.
+    """
+    section, _, key = dotted.partition(".")
+    if dotted in DOTTED:
+        return section, key
+    word = WORDS.get(key)
+    if word is not None and not word.differs and word.key.startswith(f"{section}."):
+        return section, word.key.partition(".")[2]
+    raise unknown_option(f"--{dotted}", [f"--{name}" for name in _nearest_first(section)])
+
+
+def unknown_option(given: str, allowed: Iterable[str]) -> UnknownKeyError:
+    """Returns the error for an option that does not exist, also if it is another library's word."""
+    word = WORDS.get(given.removeprefix("--").rpartition(".")[2])
+    if word is None:
+        return unknown("option", given, allowed)
+    if word.differs:
+        return refusal(given, "option", word)
+    return UnknownKeyError(f"unknown option {given!r}; did you mean '--{word.key}'?")
 
 
 def merge(layers: Sequence[Layer]) -> Config:

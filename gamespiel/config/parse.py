@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from gamespiel.config.schema import SECTIONS, describe, describe_range, node_of, options
 from gamespiel.config.yaml_text import read_yaml
-from gamespiel.errors import ConfigError, InvalidValueError, unknown
+from gamespiel.errors import ConfigError, InvalidValueError, Mistakes, unknown
 from task_gym.errors import shown
 
 Place = Sequence[str | int]
@@ -26,11 +26,15 @@ def parse(section: str, values: Mapping[str, Any], prefix: str) -> dict[str, Any
 
     Raises:
         ConfigError: A value has the wrong type, is out of its range, or lacks a part.
+        MistakesError: Several are so.
     """
+    mistakes = Mistakes()
     try:
         made = SECTIONS[section](**values)
     except ValidationError as error:
-        raise _named(error, section, values, prefix) from None
+        for path, problem in _problems(error, values):
+            mistakes.add(_named(path, problem, section, prefix))
+    mistakes.raise_all()
     return {key: getattr(made, key) for key in values}
 
 
@@ -50,11 +54,37 @@ def read_text(text: str, section: str, key: str) -> Any:
         return text
 
 
-def _named(error: ValidationError, section: str, values: Mapping[str, Any], prefix: str) -> ConfigError:
-    """Returns the error for the one problem that says most."""
-    problems = [(_path(values, problem["loc"]), problem) for problem in error.errors(include_url=False)]
-    # Each member of a union has a problem. The member that fits best fails deepest, or not by its type.
-    path, problem = max(problems, key=lambda found: (len(found[0]), not found[1]["type"].endswith("_type")))
+def _problems(error: ValidationError, values: Mapping[str, Any]) -> list[tuple[Place, Any]]:
+    """Returns the problems that are mistakes, each with its place.
+
+    Each member of a union has a problem of its own. The member that fits best fails deepest, or not by its
+    type.
+    """
+    found: dict[tuple[str | int, ...], tuple[Place, Any]] = {}
+    for problem in error.errors(include_url=False):
+        path = tuple(_path(values, problem["loc"]))
+        place = (*path, problem["loc"][-1]) if _lacks_part(problem) else path
+        if place not in found or _is_of_type(found[place][1]) > _is_of_type(problem):
+            found[place] = path, problem
+    above = {place[:depth] for place in found for depth in range(len(place))}
+    order = list(values)
+    places = sorted(
+        (place for place in found if place not in above), key=lambda place: order.index(str(place[0]))
+    )
+    return [found[place] for place in places]
+
+
+def _is_of_type(problem: Any) -> bool:
+    return str(problem["type"]).endswith("_type")
+
+
+def _lacks_part(problem: Any) -> bool:
+    """Returns whether a mapping lacks a key, whose name is not in the path then."""
+    return problem["type"] == "missing" and isinstance(problem["input"], Mapping)
+
+
+def _named(path: Place, problem: Any, section: str, prefix: str) -> ConfigError:
+    """Returns the error of a problem, which names the key."""
     kind, given = problem["type"], problem["input"]
     given = list(given) if isinstance(given, tuple) else given  # as files write it
     if kind in ("unexpected_keyword_argument", "invalid_key"):
@@ -62,7 +92,7 @@ def _named(error: ValidationError, section: str, values: Mapping[str, Any], pref
         allowed = options(node_of(section, above))[0]["properties"]
         return unknown(f"key in {prefix}{_dotted(section, above)}:", str(name), allowed)
     where, node = f"{prefix}{_dotted(section, path)}", node_of(section, path)
-    if kind == "missing" and isinstance(given, Mapping):
+    if _lacks_part(problem):
         name = str(problem["loc"][-1])
         return ConfigError(f"{where}.{name} is missing: {describe(node_of(section, (*path, name)))}")
     if kind == "value_error":

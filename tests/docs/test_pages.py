@@ -36,6 +36,7 @@ PAGES = [
     "docs/trace.md",
     "docs/games.md",
     "docs/models.md",
+    "docs/configuration.md",
     "docs/training.md",
     "docs/terminal.md",
     "docs/plug-in.md",
