@@ -45,6 +45,7 @@ class Load:
         rank: Rank of the adapters.
         targets: Names of the linear modules with adapters.
         tokens_per_backward: Most tokens per forward with gradients.
+        backward_budget: The budget of such tokens, if an optimizer step has fewer; 0 if it does not.
         tokens_per_forward: Most tokens per forward without.
         gradient_checkpointing: Whether only each layer's input is kept for the way back.
         rows_backward: Positions of answers per forward with gradients, at which logits are computed.
@@ -61,6 +62,7 @@ class Load:
     rank: int = 16
     targets: tuple[str, ...] = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
     tokens_per_backward: int = 4096
+    backward_budget: int = 0
     tokens_per_forward: int = 16_384
     gradient_checkpointing: bool = False
     rows_backward: int = 32

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from gamespiel.agents.architectures import architecture_of
-from gamespiel.agents.plan import GIB, LOGITS_LEARNED_FROM, WIDTHS, Load, Plan, plan, trained_parameters
+from gamespiel.agents.plan import GIB, LOGITS_LEARNED_FROM, WIDTHS, Load, plan, trained_parameters
 from gamespiel.config import Config, InvalidValueError, presets, resolve
 from gamespiel.kinds import kind_of
 from gamespiel.report.plan import CPU_NOTE, FIT_NOTE, fit_table, gib, parts_table
@@ -59,14 +59,35 @@ def show(config: Config, card: str, console: Console | None = None) -> None:
     )
     if not load.on_gpu:
         console.print(f"{CPU_NOTE}\n", soft_wrap=True)
-    plans = preset_plans()
-    console.print(fit_table(({} if made in plans.values() else {"as configured": made}) | plans, cards))
+    if load.backward_budget:
+        console.print(f"{_unfilled(config, load)}\n", soft_wrap=True)
+    loads = {name: load_of(resolve(name)) for name in presets()}
+    plans = {name: plan(own) for name, own in loads.items()}
+    console.print(fit_table(({} if load in loads.values() else {"as configured": made}) | plans, cards))
     console.print(FIT_NOTE, soft_wrap=True)
 
 
-def preset_plans() -> dict[str, Plan]:
-    """Returns the plan of each preset."""
-    return {name: plan(load_of(resolve(name))) for name in presets()}
+def _unfilled(config: Config, load: Load) -> str:
+    """Returns why an update's forwards are smaller than ``ppo.tokens_per_backward``."""
+    return (
+        f"ppo.tokens_per_backward is {load.backward_budget:,}. An optimizer step has {_turns(config):,} "
+        f"turns of at most {_turn_tokens(config):,} tokens, so its forwards have "
+        f"{load.tokens_per_backward:,} at most."
+    )
+
+
+def _turns(config: Config) -> int:
+    """Returns the turns of an optimizer step."""
+    ppo = config.ppo
+    if ppo.num_minibatches:
+        return ppo.batch_size  # an episode has about as many turns as a pass has optimizer steps
+    return ppo.mini_batch_size * ppo.gradient_accumulation_steps
+
+
+def _turn_tokens(config: Config) -> int:
+    """Returns the tokens of a long turn: its prompt, and its reply if that is text."""
+    prompt = kind_of(config.env).prompt_tokens(config.env)
+    return prompt + config.ppo.max_new_tokens if config.env.decode == "text" else prompt
 
 
 def load_of(config: Config) -> Load:
@@ -94,14 +115,12 @@ def load_of(config: Config) -> Load:
                 f"lora.target_modules: {name!r} was given, the model has: {', '.join(architecture.linears)}"
                 f"{nearest(name, architecture.linears)}"
             )
-    turns = ppo.mini_batch_size * ppo.gradient_accumulation_steps
-    if ppo.num_minibatches:
-        turns = ppo.batch_size  # an episode has about as many turns as a pass has optimizer steps
+    turns, prompt_tokens = _turns(config), _turn_tokens(config)
     scored = max(turns, REFERENCE_BATCH) if dtype == "float32" else turns
-    nodes, prompt_tokens = NODES[config.env.answer], kind_of(config.env).prompt_tokens(config.env)
+    nodes = NODES[config.env.answer]
     rows = max(nodes * scored, ppo.tokens_per_forward // OWN_TOKENS)
     if config.env.decode == "text":  # each token of a reply is read, and has logits, made in parts
-        nodes, prompt_tokens = ppo.max_new_tokens, prompt_tokens + ppo.max_new_tokens
+        nodes = ppo.max_new_tokens
         rows = 1 + LOGITS_LEARNED_FROM // architecture.vocabulary
     return Load(
         architecture=architecture,
@@ -111,6 +130,7 @@ def load_of(config: Config) -> Load:
         rank=config.lora.r,
         targets=targets,
         tokens_per_backward=min(ppo.tokens_per_backward, turns * prompt_tokens),
+        backward_budget=ppo.tokens_per_backward if ppo.tokens_per_backward > turns * prompt_tokens else 0,
         tokens_per_forward=ppo.tokens_per_forward,
         gradient_checkpointing=model.gradient_checkpointing,
         rows_backward=(nodes + 1) * min(turns, 1 + ppo.tokens_per_backward // OWN_TOKENS),

@@ -25,7 +25,8 @@ CPU_NOTE = (
 
 def part_rows(load: Load, made: Plan) -> list[tuple[str, int]]:
     """Returns a plan's parts in words, in bytes; sums are after their parts."""
-    update = f"update, {load.tokens_per_backward:,} tokens"
+    budget = f" of {load.backward_budget:,}" if load.backward_budget else ""
+    update = f"update, {load.tokens_per_backward:,}{budget} tokens"
     play = f"play, {load.tokens_per_forward:,} tokens"
     used, other = "with gradient checkpointing", "without gradient checkpointing"
     if not load.gradient_checkpointing:

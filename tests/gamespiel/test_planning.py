@@ -87,7 +87,20 @@ def test_the_cpu_has_no_context_and_computes_in_float32() -> None:
 
 def test_few_turns_take_less_than_the_budget() -> None:
     """The tiny preset's budget is a million tokens; 600 turns of at most 128 tokens are 76,800."""
-    assert "update, 76,800 tokens" in shown("tiny")
+    text = shown("tiny")
+    assert "update, 76,800 of 1,000,000 tokens" in text
+    assert (
+        "\nppo.tokens_per_backward is 1,000,000. An optimizer step has 600 turns of at most 128 tokens, so "
+        "its forwards have 76,800 at most.\n" in text
+    )
+
+
+def test_the_budget_that_was_given_is_shown() -> None:
+    """An optimizer step of qwen3-4b has 2 × 8 turns of at most 512 tokens: 8,192, the preset's own budget."""
+    text = shown("qwen3-4b", "24", ppo__tokens_per_backward="16384")
+    assert "update, 8,192 of 16,384 tokens" in text and "\nas configured 12.81 " in text
+    text = shown("qwen3-4b", "24", ppo__tokens_per_backward="16384", ppo__mini_batch_size="8")
+    assert "update, 16,384 tokens" in text and "An optimizer step" not in text
 
 
 def test_turns_that_the_reference_scores() -> None:
