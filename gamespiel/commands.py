@@ -14,8 +14,10 @@ from gamespiel.config import (
     ConfigError,
     Resolved,
     resolve_layers,
+    resolve_pretrained,
     saved_config,
 )
+from gamespiel.config.layers import find_option
 from gamespiel.config.schema import file_schema
 from gamespiel.config.sections import EnvConfig, ModelConfig
 from gamespiel.errors import unknown
@@ -37,12 +39,13 @@ def run_train(args: argparse.Namespace, overrides: Overrides) -> None:
     if args.init_from is not None:
         flags.append(("run.init_from", str(args.init_from)))
     run, option = (args.init_from, "--from") if args.init_from is not None else (args.resume, "--resume")
-    resolved = _resolve(args, flags, overrides, DEFAULT_PRESETS, run=run, option=option)
+    resolved = _resolve(args, flags, overrides, DEFAULT_PRESETS, run=run, option=option, trains=True)
     check_trainer("train")
     if args.plan is not None:
-        from gamespiel import planning
+        from gamespiel import planning, readiness
 
         _print_layers(resolved)
+        readiness.check_run(resolved.config, args.resume)
         planning.show(resolved.config, args.plan)
         return
     with lasting_output():
@@ -57,16 +60,15 @@ def run_train(args: argparse.Namespace, overrides: Overrides) -> None:
 def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
     """Evaluate a trained policy or a named agent."""
     flags = [("run.seed", args.seed), ("env.env_type", args.env), ("env.opponent", args.opponent)]
-    named = args.preset is not None or args.config or "model.model_name" in dict(overrides)
+    named = args.preset is not None or args.config or _named_model(overrides) is not None
     if args.checkpoint is None and args.agent is None and not named:
         raise ConfigError(
             "who is evaluated? give --checkpoint RUN, --agent NAME, or a model with --model.model_name NAME"
         )
     # Traces without a preset are all of them; tiny-trace trains on a part. The default preset goes with its
     # own model: another model, without a run, is evaluated with the defaults.
-    model = dict(overrides).get("model.model_name", ModelConfig.model_name)
-    other = args.checkpoint is None and args.agent is None and model != ModelConfig.model_name
-    defaults = {} if other else {EnvConfig.env_type: DEFAULT_PRESET}
+    plays = args.checkpoint is None and args.agent is None
+    defaults = {} if plays and _other_model(overrides) else {EnvConfig.env_type: DEFAULT_PRESET}
     resolved = _resolve(args, flags, overrides, defaults, run=args.checkpoint, option="--checkpoint")
     env = resolved.config.env
     if args.backend is not None and (args.backend == "local") != (env.env_mode == "local"):
@@ -212,6 +214,7 @@ def _resolve(
     *,
     run: Path | None,
     option: str,
+    trains: bool = False,
 ) -> Resolved:
     """Returns the configuration asked for: on top of a run's own, of a preset, or of the defaults.
 
@@ -222,6 +225,7 @@ def _resolve(
         presets: By env_type, the preset in force if neither a preset nor a file is named.
         run: The run or checkpoint whose configuration is the base, if there is one.
         option: The option that names ``run``.
+        trains: Whether another model than the default preset's takes the defaults and the preset's tasks.
     """
     given = [*((key, value) for key, value in flags if value is not None), *overrides]
     if run is not None:
@@ -231,11 +235,23 @@ def _resolve(
         if option == "--from":  # a new run has a folder of its own
             base = dataclasses.replace(base, run=dataclasses.replace(base.run, output_dir=None))
         return resolve_layers(None, args.config, given, base=base, base_name=f"of {run}")
-    kind = dict(given).get("env.env_type", EnvConfig.env_type)
-    preset = args.preset
-    if preset is None and not args.config:
-        preset = presets.get(kind)
-    return resolve_layers(preset, args.config, given)
+    if args.preset is not None or args.config:
+        return resolve_layers(args.preset, args.config, given)
+    preset = presets.get(dict(given).get("env.env_type", EnvConfig.env_type))
+    if preset is not None and trains and _other_model(overrides):
+        return resolve_pretrained(preset, given)
+    return resolve_layers(preset, (), given)
+
+
+def _named_model(overrides: Overrides) -> str | None:
+    """Returns the model that an option names, also in another library's words; None if none does."""
+    named = [text for dotted, text in overrides if find_option(dotted) == ("model", "model_name")]
+    return named[-1] if named else None
+
+
+def _other_model(overrides: Overrides) -> bool:
+    """Returns whether an option names a model that is not the default one, which has presets of its own."""
+    return _named_model(overrides) not in (None, ModelConfig.model_name)
 
 
 def _resolve_game(

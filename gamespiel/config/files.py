@@ -11,11 +11,12 @@ from pydantic_core import to_jsonable_python
 
 from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.config.checks import validate
-from gamespiel.config.layers import Layer, layer_from_data, layer_from_overrides, merge
+from gamespiel.config.layers import Layer, find_option, layer_from_data, layer_from_overrides, merge
 from gamespiel.config.sections import Config, EnvConfig
 from gamespiel.config.yaml_text import read_yaml, write_yaml
 from gamespiel.errors import ConfigError, Mistakes, unknown
-from gamespiel.kinds import KINDS
+from gamespiel.kinds import KINDS, kind_of
+from gamespiel.kinds.base import TASK_IDS
 from task_gym.files import write_atomically
 
 DEFAULT_PRESETS = {name: kind.preset for name, kind in KINDS.items() if kind.preset is not None}
@@ -85,6 +86,37 @@ def resolve_layers(
     mistakes.raise_all()
     notices = tuple(notice for layer in layers for notice in layer.notices)
     return Resolved(validate(merge(layers)), ", ".join(layer.name for layer in layers if layer.name), notices)
+
+
+def resolve_pretrained(preset: str, overrides: Iterable[tuple[str, str]]) -> Resolved:
+    """Returns the configuration of a model that a preset is not for: its tasks, and otherwise the defaults.
+
+    A notice names the keys that the preset would have set, because another model needs other values of them.
+
+    Raises:
+        ConfigError: As ``resolve``.
+    """
+    whole, overrides = resolve(preset), list(overrides)
+    kind = kind_of(whole.env)
+    tasks = ("env_type", *TASK_IDS, *kind.choice)
+    base = Config(env=EnvConfig(**{name: getattr(whole.env, name) for name in tasks}))
+    name = f"defaults for pretrained models, tasks of preset {preset}"
+    resolved = resolve_layers(None, (), overrides, base=base, base_name=name)
+    given, model = {find_option(dotted) for dotted, _ in overrides}, resolved.config.model.model_name
+    values = to_dict(base)
+    taken = [
+        f"{section}.{key} {json.dumps(value)}"
+        for section, own in to_dict(whole).items()
+        for key, other in own.items()
+        if other != (value := values[section][key]) and (section, key) not in given
+    ]
+    own_presets = [f"--preset {name}" for name in presets() if resolve(name).model.model_name == model]
+    better = f" For this model there is {' or '.join(own_presets)}." if own_presets else ""
+    notice = (
+        f"preset {preset} is for the model {whole.model.model_name}; {model} takes the defaults: "
+        f"{', '.join(taken)}.{better}"
+    )
+    return resolved._replace(notices=(*resolved.notices, notice))
 
 
 def from_dict(data: Any, source: str = "config", *, base: Config | None = None) -> Config:

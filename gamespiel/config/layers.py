@@ -96,7 +96,11 @@ def layer_from_overrides(overrides: Iterable[tuple[str, str]]) -> Layer:
     names, words, mistakes = [], [], Mistakes()
     for dotted, text in overrides:
         with mistakes.collect():
-            section, key = _find_option(dotted)
+            found = find_option(dotted)
+            if found is None:
+                nearest = _nearest_first(dotted.partition(".")[0])
+                raise unknown_option(f"--{dotted}", [f"--{name}" for name in nearest])
+            section, key = found
             value = parse(section, {key: read_text(text, section, key)}, "--")
             sections.setdefault(section, {}).update(value)
             names.append(f"--{dotted}")
@@ -134,19 +138,15 @@ def _find_key(section: str | None, name: str, source: str) -> tuple[str, str]:
     raise unknown(f"key in {source}:", given, _nearest_first(section))
 
 
-def _find_option(dotted: str) -> tuple[str, str]:
-    """Returns the section and the key that an option sets, as ``_find_key`` does.
-
-    Raises:
-        UnknownKeyError: It sets none.
-    """
+def find_option(dotted: str) -> tuple[str, str] | None:
+    """Returns the section and the key that an option sets, as ``_find_key`` does; None if it sets none."""
     section, _, key = dotted.partition(".")
     if dotted in DOTTED:
         return section, key
     word = WORDS.get(key)
     if word is not None and not word.differs and word.key.startswith(f"{section}."):
         return section, word.key.partition(".")[2]
-    raise unknown_option(f"--{dotted}", [f"--{name}" for name in _nearest_first(section)])
+    return None
 
 
 def unknown_option(given: str, allowed: Iterable[str]) -> UnknownKeyError:

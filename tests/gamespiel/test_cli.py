@@ -126,6 +126,37 @@ def test_the_default_model_is_evaluated_with_its_preset(calls: Calls) -> None:
     assert calls == [EvalOptions(preset)] and preset.env.rules is False
 
 
+@pytest.mark.parametrize("name", ["model.model_name", "model.model_name_or_path"])
+def test_another_model_trains_with_the_defaults_on_the_presets_tasks(
+    name: str, calls: Calls, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The learning rate of tiny, 0.004, would destroy a pretrained model."""
+    assert main(["train", f"--{name}", "some/model", "--ppo.batch_size", "16"]) == 0
+    expected = from_dict({"model_name": "some/model", "batch_size": 16, "task_id": 200000000})
+    assert calls == [(expected, None)] and expected.ppo.learning_rate == 1e-5
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == (
+        f"configuration: defaults for pretrained models, tasks of preset tiny, --{name}, --ppo.batch_size"
+    )
+    assert lines[-1].startswith("preset tiny is for the model tiny; some/model takes the defaults: ")
+    assert "ppo.learning_rate 1e-05, " in lines[-1] and "batch_size 8" not in lines[-1]
+
+
+def test_another_model_with_a_preset_or_another_choice_of_tasks(calls: Calls) -> None:
+    main(["train", "--model.model_name", "some/model", "--env.game", "hex"])
+    main(["train", "--model.model_name", "some/model", "--env", "trace"])
+    main(["train", "--model.model_name", "some/model", "--preset", "tiny"])
+    main(["train", "--model.model_name", "tiny"])
+    hexed, traced, named, tiny = (config for config, _ in calls)
+    assert hexed == from_dict({"model_name": "some/model", "game": "hex"})
+    assert (traced.env.family, traced.env.task_ids, traced.ppo.learning_rate) == (
+        "classes",
+        ((0, 479999),),
+        1e-5,
+    )
+    assert named.ppo.learning_rate == 4e-3 and tiny == resolve("tiny")
+
+
 def test_from_keeps_to_the_folder_of_a_file(calls: Calls, tmp_path: Path) -> None:
     save(from_dict({"output_dir": "old"}), tmp_path / "config.yaml")
     (tmp_path / "mine.json").write_text('{"output_dir": "new"}')

@@ -18,7 +18,7 @@ from gamespiel.agents import update
 from gamespiel.agents.models import TINY
 from gamespiel.agents.plan import GIB
 from gamespiel.cli import main
-from gamespiel.config import InvalidValueError, presets, resolve
+from gamespiel.config import InvalidValueError, presets, resolve, save
 
 ROOT = Path(__file__).parents[2]
 
@@ -141,3 +141,47 @@ def test_nothing_heavy_is_loaded_for_a_plan() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.endswith("\n[]\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--env.opponent", "open"], "training needs an opponent to play against"),
+        (["--env.opponent", "rndom"], "opponent: 'rndom' was given"),
+        (["--env.game", "kuhn_pokr"], "'kuhn_pokr'"),
+        (["--env.use_vllm", "true", "--env.vllm_base_url", "http://h/v1"], "not built yet: env.use_vllm"),
+        (["--env.game", "blackjack", "--env.opponent", "self"], "env.opponent is 'self'"),
+        (["--run.device", "gpu"], "run.device must be auto, cpu, cuda or cuda:N, not 'gpu'"),
+        (["--output_dir", "old"], "run.output_dir 'old' already holds a run"),
+        (["--run.init_from", "empty"], "checkpoint: 'empty' was given, which holds none"),
+        (["--resume", "old"], "checkpoint: 'old' was given, which holds none"),
+        (
+            ["--curriculum.success_scores", "{kuhn_pokr: 0.2}", "--curriculum.failure_replay_prob", "0.5"],
+            "'kuhn_pokr'",
+        ),
+    ],
+)
+def test_a_plan_is_refused_as_the_run_would_be(
+    options: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
+    Path("old").mkdir()
+    save(resolve("tiny"), "old/config.yaml")
+    assert main(["train", "--plan", "12", *options]) == 2
+    planned = capsys.readouterr()
+    assert message in planned.err and "peak" not in planned.out
+    assert main(["train", *options]) == 2
+    assert capsys.readouterr().err == planned.err
+
+
+def test_another_model_is_planned_with_the_defaults(capsys: pytest.CaptureFixture[str]) -> None:
+    """With tiny's budget of a million tokens, the plan was one of 224 GiB."""
+    assert main(["train", "--plan", "24", "--model.model_name", "Qwen/Qwen3-4B"]) == 0
+    out = capsys.readouterr().out
+    assert "\nupdate, 4,096 tokens: " in out
+    assert "--preset qwen3-4b or --preset qwen3-4b-12gb" in out

@@ -1,0 +1,65 @@
+"""Whether a run of a configuration could begin: the checks of ``gamespiel train`` that need no model."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from gamespiel.config import Config, require_built, saved_config
+from gamespiel.config.resume import check_resumed
+from gamespiel.curriculum import make_starts, with_tasks_of_stages
+from gamespiel.environments import make_one_env, plays_itself, settled
+from gamespiel.kinds import kind_of
+
+
+def check_run(config: Config, resume: Path | None = None) -> None:
+    """Checks what a run checks before it loads its model.
+
+    Only to look into folders of runs, PyTorch is imported. Environments on a server are not made: the server
+    need not be there yet.
+
+    Args:
+        config: The configuration.
+        resume: The run that is to be resumed, or its newest checkpoint.
+
+    Raises:
+        TaskGymError: as ``gamespiel.training.train`` does.
+    """
+    kind = kind_of(config.env)
+    config = with_tasks_of_stages(require_built(config))
+    kind.check_played(config.env, "training")
+    config = settled(config)
+    _check_device(config)
+    _check_folders(config, resume)
+    make_starts(config)
+    if config.env.env_mode == "local":
+        env = make_one_env(config.env)
+        if plays_itself(config):
+            kind.check_self_play(env, config.self_play.learn)
+        env.close()
+
+
+def _check_device(config: Config) -> None:
+    if re.fullmatch(r"auto|cpu|cuda(:\d+)?", config.run.device) is None:
+        from gamespiel.assembly import named_device
+
+        named_device(config.run.device)
+
+
+def _check_folders(config: Config, resume: Path | None) -> None:
+    if resume is not None:
+        from gamespiel import runs
+        from gamespiel.agents import checkpoint
+
+        start = checkpoint.find(resume)
+        check_resumed(config, saved_config(runs.folder_of(start, config)))
+        checkpoint.require_newest(start)
+        return
+    if config.run.output_dir is not None:
+        from gamespiel import runs
+
+        runs.check_free(config)
+    if config.run.init_from is not None:
+        from gamespiel.agents import checkpoint
+
+        checkpoint.find(Path(config.run.init_from))
