@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import pyspiel
 
-from task_gym.errors import GameError, unknown
+from task_gym.errors import GameError, shown, unknown
 
 # pyspiel has no type stubs: its games and states are Any to the type checker.
 Game = Any
@@ -64,6 +64,9 @@ class GameSpec:
             OpenSpiel's.
         show: A state to the text of all of it, every seat's cards included, as replays have it; None for
             OpenSpiel's. No player reads it.
+
+    Raises:
+        GameError: a field has another type than is declared here.
     """
 
     name: str
@@ -79,6 +82,40 @@ class GameSpec:
     agent: UpstreamAgent | None = None
     name_chance: Callable[[State, int], str] | None = None
     show: Callable[[State], str] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise GameError(f"GameSpec: name: {shown(self.name)} was given, needed: a text")
+        for field_name, (needed, optional) in _FUNCTIONS.items():
+            given = getattr(self, field_name)
+            if not (callable(given) or (optional and given is None)):
+                raise _not_declared(self.name, field_name, given, needed)
+        for parameter, values in self.allowed.items() if isinstance(self.allowed, Mapping) else [("", None)]:
+            if not isinstance(values, tuple):
+                needed = 'parameters with a tuple of values each, as {"players": (2, 3)}'
+                raise _not_declared(
+                    self.name, "allowed", {parameter: values} if parameter else self.allowed, needed
+                )
+        if self.budget is not None and not isinstance(self.budget, Budget):
+            needed = "Budget(simulations=..., rollouts=...), or None"
+            raise _not_declared(self.name, "budget", self.budget, needed)
+
+
+_FUNCTIONS = {
+    "rules": (
+        "a function of the parameters that returns the rules, as lambda params: 'Take a stick.'",
+        False,
+    ),
+    "describe": ("a function of a state and a seat that returns the state as that seat sees it", False),
+    "params": ("a function of a task's config id that returns OpenSpiel's parameters", False),
+    "name_chance": ("a function of a state and an outcome that returns the outcome's name, or None", True),
+    "show": ("a function of a state that returns a text, or None", True),
+}
+"""The fields of a declaration that are functions: what is needed, and whether None is allowed."""
+
+
+def _not_declared(name: str, field_name: str, given: object, needed: str) -> GameError:
+    return GameError(f"GameSpec {name!r}: {field_name}: {shown(given)} was given, needed: {needed}")
 
 
 class Variant:

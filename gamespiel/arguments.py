@@ -30,6 +30,7 @@ def _add_config_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", metavar="N", help="the same as --run.seed")
     parser.add_argument("--env", metavar="TYPE", help=f"{' or '.join(KINDS)}, the same as --env.env_type")
+    _add_task_options(parser)
 
 
 def add_train_options(train: argparse.ArgumentParser) -> None:
@@ -74,7 +75,6 @@ def add_eval_options(evaluate: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"episodes per seat [{EvalOptions.num_episodes}]",
     )
-    evaluate.add_argument("--opponent", metavar="NAME", help="the same as --env.opponent")
     evaluate.add_argument(
         "--exact", action="store_true", help="the exact value, without sampling (small games)"
     )
@@ -224,6 +224,10 @@ def _add_place(parser: argparse.ArgumentParser) -> None:
 
 def _add_game_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(preset=None, config=[])
+    _add_task_options(parser)
+
+
+def _add_task_options(parser: argparse.ArgumentParser) -> None:
     for name, takes in GAME_OPTIONS:
         parser.add_argument(f"--{name}", metavar=takes, help=f"the same as --env.{name}")
 

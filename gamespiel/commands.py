@@ -35,7 +35,7 @@ Overrides = list[tuple[str, str]]
 
 def run_train(args: argparse.Namespace, overrides: Overrides) -> None:
     """Train a policy."""
-    flags = [("run.seed", args.seed), ("env.env_type", args.env), ("run.output_dir", args.output_dir)]
+    flags = [*_shared_flags(args), ("run.output_dir", args.output_dir)]
     if args.init_from is not None:
         flags.append(("run.init_from", str(args.init_from)))
     run, option = (args.init_from, "--from") if args.init_from is not None else (args.resume, "--resume")
@@ -57,9 +57,14 @@ def run_train(args: argparse.Namespace, overrides: Overrides) -> None:
         train(resolved.config, resume=args.resume)
 
 
+def _shared_flags(args: argparse.Namespace) -> list[tuple[str, str | None]]:
+    """Returns the keys that options of ``train`` and ``eval`` set, with their values or None."""
+    return [("run.seed", args.seed), ("env.env_type", args.env), *game_flags(args)]
+
+
 def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
     """Evaluate a trained policy or a named agent."""
-    flags = [("run.seed", args.seed), ("env.env_type", args.env), ("env.opponent", args.opponent)]
+    flags = _shared_flags(args)
     named = args.preset is not None or args.config or _named_model(overrides) is not None
     if args.checkpoint is None and args.agent is None and not named:
         raise ConfigError(

@@ -76,14 +76,20 @@ class Mistakes:
         raise together
 
 
-def unknown(kind: str, given: str, allowed: Iterable[str]) -> UnknownKeyError:
-    """Returns the error for a name that is not allowed, with the nearest match or with all allowed names."""
+def unknown(kind: str, given: str, allowed: Iterable[str], *, listed: bool = False) -> UnknownKeyError:
+    """Returns the error for a name that is not allowed, with the nearest match or with all allowed names.
+
+    Args:
+        kind: The kind of name, as "option".
+        given: The name.
+        allowed: All allowed names.
+        listed: Whether the message has all allowed names in any case.
+    """
     names, written = list(allowed), shown(given)
     ends = {name.rpartition(".")[2]: name for name in names}  # learning_rate may mean ppo.learning_rate
     near = difflib.get_close_matches(given[:LONGEST], names, n=1)
     near = near or [ends[end] for end in difflib.get_close_matches(given[:LONGEST], ends, n=1)]
-    if near:
-        hint = f"did you mean {near[0]!r}?"
-    else:
-        hint = f"allowed: {', '.join(names)}" if len(names) <= 12 else "--help lists what there is"
-    return UnknownKeyError(f"unknown {kind} {written}; {hint}")
+    hints = [f"did you mean {near[0]!r}?"] if near else []
+    if listed or not (near or len(names) > 12):
+        hints.append(f"allowed: {', '.join(names)}")
+    return UnknownKeyError(f"unknown {kind} {written}; {' '.join(hints or ['--help lists what there is'])}")

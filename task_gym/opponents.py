@@ -144,7 +144,8 @@ def register_opponent(
         waits: See ``Entry``.
 
     Raises:
-        OpponentError: the name is taken or not a word, the factory is no function, or there is no such rule.
+        OpponentError: the name is taken or not a word, the factory is no function or a class without the
+            methods of an opponent, or there is no such rule.
     """
     check_choice("illegal", illegal, ILLEGAL_RULES, OpponentError)
     # Blanks would part the names of a list, and ":" begins an argument.
@@ -159,9 +160,27 @@ def register_opponent(
             f"opponent {name!r}: the factory {shown(factory)} was given, allowed: a class or function of a "
             "Seating"
         )
+    if isinstance(factory, type):
+        _check_methods(name, factory)
     _REGISTRY[name] = Entry(
         name, factory, usage or name, takes_argument, why_not_replayable, stand_in, illegal, waits
     )
+
+
+METHODS = {"restart": "restart(self, seed)", "act": "act(self, view)"}
+"""The methods of an opponent, as they are written."""
+
+
+def _check_methods(name: str, opponent: Any) -> None:
+    """Raises ``OpponentError`` unless a class, or an opponent that a function made, has all methods."""
+    missing = [
+        written for method, written in METHODS.items() if not callable(getattr(opponent, method, None))
+    ]
+    if missing:
+        raise OpponentError(
+            f"opponent {name!r}: {shown(opponent)} was given, which lacks {' and '.join(missing)}; needed: "
+            f"{' and '.join(METHODS.values())}"
+        )
 
 
 def opponent_names() -> tuple[str, ...]:
@@ -216,8 +235,15 @@ def opponent_waits(text: str) -> bool:
 
 
 def make_opponent(text: str, game: Any, spec: Any, seat: int) -> Opponent:
-    """Builds the opponent that ``text`` names, for one seat of one game."""
-    return find_opponent(text).factory(Seating(game, spec, seat, text.partition(":")[2]))
+    """Builds the opponent that ``text`` names, for one seat of one game.
+
+    Raises:
+        OpponentError: as ``find_opponent``, the opponent cannot play, or it lacks a method.
+    """
+    entry = find_opponent(text)
+    opponent = entry.factory(Seating(game, spec, seat, text.partition(":")[2]))
+    _check_methods(entry.name, opponent)
+    return opponent
 
 
 def parse_counts(text: str, separator: str, usage: str, least: Sequence[int]) -> list[int]:

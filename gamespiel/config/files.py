@@ -208,10 +208,10 @@ def preset_path(name: str) -> Path:
     """Returns the file of a preset.
 
     Raises:
-        UnknownKeyError: There is no such preset; the message names the nearest one.
+        UnknownKeyError: There is no such preset; the message names the nearest one, and all.
     """
     if name not in presets():
-        raise unknown("preset", name, presets())
+        raise unknown("preset", name, presets(), listed=True)
     return _preset_dir() / f"{name}.yaml"
 
 

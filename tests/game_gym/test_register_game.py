@@ -79,3 +79,40 @@ def test_what_is_left_out() -> None:
     with pytest.raises(OpponentError, match="which declares no budget"):
         gym.make("GameSpiel-v0", game="connect_four", opponent="mcts")
     gym.make("GameSpiel-v0", game="connect_four", opponent="mcts:5").reset(seed=0)
+
+
+@pytest.mark.parametrize(
+    ("field", "given", "message"),
+    [
+        (
+            "rules",
+            "Take a stick.",
+            r"GameSpec 'nim': rules: 'Take a stick.' was given, needed: a function of the",
+        ),
+        (
+            "describe",
+            None,
+            r"GameSpec 'nim': describe: None was given, needed: a function of a state and a seat",
+        ),
+        ("params", {}, r"GameSpec 'nim': params: \{\} was given, needed: a function of a task's config id"),
+        ("show", "x", r"GameSpec 'nim': show: 'x' was given, needed: a function of a state .* or None$"),
+        ("name", 3, "GameSpec: name: 3 was given, needed: a text"),
+        (
+            "allowed",
+            [("players", (2,))],
+            r"GameSpec 'nim': allowed: \[.* was given, needed: parameters with a",
+        ),
+        ("allowed", {"pile_sizes": "1;2"}, r"allowed: \{'pile_sizes': '1;2'\} was given, needed: .* a tuple"),
+        (
+            "budget",
+            (100, 1),
+            r"budget: \(100, 1\) was given, needed: Budget\(simulations=..., rollouts=...\)",
+        ),
+    ],
+)
+def test_a_field_of_another_type_is_refused_when_the_declaration_is_made(
+    field: str, given: object, message: str
+) -> None:
+    right = {"name": "nim", "rules": lambda params: "", "describe": lambda state, seat: ""}
+    with pytest.raises(GameError, match=message):
+        GameSpec(**{**right, field: given})  # type: ignore[arg-type]

@@ -164,6 +164,18 @@ def test_from_keeps_to_the_folder_of_a_file(calls: Calls, tmp_path: Path) -> Non
     assert calls[0][0].run.output_dir == "new"
 
 
+@pytest.mark.parametrize("command", ["train", "eval --agent first"])
+def test_game_and_opponent_are_options_of_every_command_that_plays(command: str, calls: Calls) -> None:
+    main([*command.split(), "--game", "kuhn_poker", "--opponent", "mcts:9"])
+    main([*command.split(), "--task_id", "7"])
+    made = [call.config if isinstance(call, EvalOptions) else call[0] for call in calls]
+    assert made == [
+        resolve("tiny", overrides=[("env.game", "kuhn_poker"), ("env.opponent", "mcts:9")]),
+        resolve("tiny", overrides=[("env.task_id", "7")]),
+    ]
+    assert (made[0].env.task_id, made[1].env.task_id) == (None, 7)
+
+
 def test_eval_of_an_agent(calls: Calls) -> None:
     main(["eval", "--agent", "mcts:100", "--num_episodes", "20", "--seed", "4", "--greedy"])
     config = resolve("tiny", overrides=[("run.seed", "4")])
@@ -179,7 +191,10 @@ def test_eval_of_an_agent(calls: Calls) -> None:
         ),
         ("train --learning_rate 1", "unknown option '--learning_rate'; did you mean '--ppo.learning_rate'?"),
         ("train --pressets tiny", "unknown option '--pressets'; did you mean '--preset'?"),
-        ("train --preset tinny", "unknown preset 'tinny'; did you mean 'tiny'?"),
+        (
+            "train --preset tinny",
+            f"unknown preset 'tinny'; did you mean 'tiny'? allowed: {', '.join(presets())}",
+        ),
         ("train --ppo.gamma", "option --ppo.gamma needs a value"),
         ("train --ppo.gamma --seed 3", "option --ppo.gamma needs a value"),
         ("train --ppo.gamma x", "--ppo.gamma must be a number, not 'x'"),

@@ -151,8 +151,13 @@ def test_presets_load_and_survive_saving(name: str, tmp_path: Path) -> None:
 def test_preset_names() -> None:
     assert {"qwen2.5-3b", "qwen3-4b", "smollm2-135m", "tiny", "tiny-trace"} <= set(presets())
     assert list(presets()) == sorted(presets())
-    with pytest.raises(UnknownKeyError, match=r"unknown preset 'qwen2.5-3'; did you mean 'qwen2.5-3b'\?"):
+    with pytest.raises(
+        UnknownKeyError, match=r"unknown preset 'qwen2.5-3'; did you mean 'qwen2.5-3b'\? allowed: "
+    ):
         resolve("qwen2.5-3")
+    with pytest.raises(UnknownKeyError) as raised:
+        resolve("zzz")
+    assert str(raised.value) == f"unknown preset 'zzz'; allowed: {', '.join(presets())}"
 
 
 def test_saved_config_is_found_from_a_checkpoint(tmp_path: Path) -> None:

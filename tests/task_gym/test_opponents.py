@@ -80,6 +80,31 @@ def test_a_name_is_registered_once() -> None:
         register_opponent("made", None)  # type: ignore[arg-type]
 
 
+class Forgetful:
+    """An opponent whose author has forgotten ``restart``."""
+
+    def __init__(self, seating: Seating) -> None: ...
+
+    def act(self, view: SeatView) -> int:
+        return view.legal_actions()[0]
+
+
+def test_a_class_without_a_method_is_refused_when_it_is_registered() -> None:
+    with pytest.raises(
+        OpponentError,
+        match=r"^opponent 'forgetful': <class .*Forgetful'> was given, which lacks restart\(self, seed\); "
+        r"needed: restart\(self, seed\) and act\(self, view\)$",
+    ):
+        register_opponent("forgetful", Forgetful)  # type: ignore[arg-type]
+    assert "forgetful" not in opponent_names()
+
+
+def test_what_a_function_makes_is_checked_when_it_is_made() -> None:
+    register_opponent("made", lambda seating: Forgetful(seating))  # type: ignore[arg-type, return-value]
+    with pytest.raises(OpponentError, match=r"opponent 'made': <.*Forgetful object.* lacks restart\(self"):
+        make_opponent("made", "game", "spec", 0)
+
+
 def test_the_rule_for_illegal_actions() -> None:
     assert find_opponent("last").illegal == "raise"
     for rule in ILLEGAL_RULES:
