@@ -90,15 +90,16 @@ class GameSpec:
             given = getattr(self, field_name)
             if not (callable(given) or (optional and given is None)):
                 raise _not_declared(self.name, field_name, given, needed)
-        for parameter, values in self.allowed.items() if isinstance(self.allowed, Mapping) else [("", None)]:
-            if not isinstance(values, tuple):
-                needed = 'parameters with a tuple of values each, as {"players": (2, 3)}'
-                raise _not_declared(
-                    self.name, "allowed", {parameter: values} if parameter else self.allowed, needed
-                )
-        if self.budget is not None and not isinstance(self.budget, Budget):
+        allowed: Any = self.allowed
+        if not isinstance(allowed, Mapping) or not all(
+            isinstance(values, tuple) for values in allowed.values()
+        ):
+            needed = 'parameters with a tuple of values each, as {"players": (2, 3)}'
+            raise _not_declared(self.name, "allowed", allowed, needed)
+        budget: Any = self.budget
+        if not (budget is None or isinstance(budget, Budget)):
             needed = "Budget(simulations=..., rollouts=...), or None"
-            raise _not_declared(self.name, "budget", self.budget, needed)
+            raise _not_declared(self.name, "budget", budget, needed)
 
 
 _FUNCTIONS = {
