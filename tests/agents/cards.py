@@ -23,6 +23,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
+from gamespiel.agents import suitability
+
 CARD = torch.device("cuda", 0)
 aten = torch.ops.aten
 COPIES = (aten.copy_.default, aten.copy.default)
@@ -103,11 +105,27 @@ def card() -> Iterator[type[Seen]]:
         "_lazy_init": lambda: None,
     }  # fmt: skip
     try:
-        with mock.patch.multiple(torch.cuda, **found), _Made(), _Computed():
+        with mock.patch.multiple(torch.cuda, **found), _reading_when_loaded(), _Made(), _Computed():
             yield Seen
     finally:
         Seen.working = False
         torch.__future__.set_swap_module_params_on_conversion(swapped)
+
+
+@contextmanager
+def _reading_when_loaded() -> Iterator[None]:
+    """Counts new tensors on ``meta`` when a loaded model is tried, which is before a test can say so."""
+
+    def check(*arguments: Any) -> None:
+        before, Seen.working = Seen.working, True
+        try:
+            own(*arguments)
+        finally:
+            Seen.working = before
+
+    own = suitability.check
+    with mock.patch.object(suitability, "check", check):
+        yield
 
 
 class _Computed(TorchDispatchMode):
