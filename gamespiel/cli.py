@@ -17,6 +17,7 @@ from gamespiel.config.files import read_layer
 from gamespiel.config.layers import layer_from_overrides, unknown_option
 from gamespiel.config.schema import DOTTED
 from gamespiel.errors import Mistakes, MistakesError, unknown
+from gamespiel.report.streams import lasting_output
 from gamespiel.stopping import Stopped
 from gamespiel.usage import config_help
 from task_gym.errors import TaskGymError
@@ -72,20 +73,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.errno not in OF_FILES:
             raise
-        print(f"gamespiel: {_of_file(error)}", file=sys.stderr)
+        _complain(_of_file(error))
         return 2
     except MistakesError as error:
-        print(f"gamespiel: {error}", file=sys.stderr)
+        _complain(str(error))
         return 2
     except TaskGymError as error:
-        print(f"gamespiel: {' '.join(str(error).split())}", file=sys.stderr)
+        _complain(" ".join(str(error).split()))
         return 2
     except Stopped as stop:
-        interrupted = stop.number == signal.SIGINT
-        print(f"gamespiel: {'interrupted' if interrupted else f'stopped by {stop}'}", file=sys.stderr)
+        _complain("interrupted" if stop.number == signal.SIGINT else f"stopped by {stop}")
         return 128 + stop.number
     except KeyboardInterrupt:
-        print("gamespiel: interrupted", file=sys.stderr)
+        _complain("interrupted")
         return 130
     return 0
 
@@ -108,6 +108,12 @@ def _check_extra(extra: Sequence[str], args: argparse.Namespace, overrides: Over
     with mistakes.collect():
         layer_from_overrides(overrides)
     mistakes.raise_all()
+
+
+def _complain(text: str) -> None:
+    """Prints an error, unless the terminal has gone: the exit status must be the command's own."""
+    with lasting_output():
+        print(f"gamespiel: {text}", file=sys.stderr)
 
 
 def _prepare_streams() -> None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import select
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -176,3 +180,41 @@ def test_a_closed_pipe_does_not_end_a_run(finished: Path, tmp_path: Path) -> Non
         said = process.stderr.read() if process.stderr is not None else ""
         assert process.wait(300) == 0 and "Traceback" not in said and "Broken pipe" not in said
         assert_same_run(target, finished)
+
+
+@pytest.mark.slow
+def test_a_lost_terminal_leaves_a_checkpoint_and_status_129(tmp_path: Path) -> None:
+    """The terminal's other end closes: SIGHUP comes, and nothing can be written any more."""
+    run = tmp_path / "run"
+    ours, theirs = pty.openpty()
+    take_terminal = (
+        "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    more = {"run__checkpoint_every": "100", "ppo__num_train_steps": "3000", "run__exact_every": "0"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", take_terminal, *train_command(run, **more)],
+        cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        env=os.environ | {"TERM": "xterm"},
+    )  # fmt: skip
+    os.close(theirs)
+    metrics, deadline = run / "metrics.jsonl", time.monotonic() + 300
+    while not metrics.exists() or metrics.read_text().count("\n") < 2:
+        assert process.poll() is None and time.monotonic() < deadline
+        if select.select([ours], [], [], 0.01)[0]:
+            os.read(ours, 65536)  # or the process would wait for a reader
+    os.close(ours)
+    assert process.wait(timeout=60) == 129
+    first, stopped = steps_of(run)
+    assert first == 0 and stopped == metrics.read_text().count("\n")
+
+
+@pytest.mark.slow
+def test_a_run_needs_no_reader_at_all(finished: Path, tmp_path: Path) -> None:
+    """``python train.py | true``: the reader has gone before the first line."""
+    run = tmp_path / "run"
+    process = subprocess.Popen(train_command(run), cwd=ROOT, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.wait(300) == 0
+    assert_same_run(run, finished)
