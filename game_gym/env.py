@@ -37,7 +37,7 @@ Moved: TypeAlias = tuple[Turn, float, bool, float, Ending | None, str | None]
 _INT8 = np.dtype(np.int8)
 
 
-class GameSpielEnv(TaskEnv):
+class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
     """A game against an opponent, described in words.
 
     ## Observation space

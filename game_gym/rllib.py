@@ -14,7 +14,7 @@ from game_gym.wrappers import TensorObservation
 from task_gym.wrappers.base import Info, TurnWrapper
 
 
-class GameSpielRLlib(TurnWrapper):
+class GameSpielRLlib(TurnWrapper, gym.Wrapper[Any, Any, Any, Any]):
     """A game with observations ``{"observations", "action_mask"}``: both float32, the mask 1 = legal.
 
     ``PPOConfig().environment(GameSpielRLlib, env_config={"game": "leduc_poker"})`` takes the class. RLlib's

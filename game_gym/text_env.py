@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import gymnasium as gym
+
 from game_gym.env import GameSpielEnv
 from task_gym.checks import read_reply
 from task_gym.errors import check_choice
@@ -17,7 +19,7 @@ REPLY_LENGTH = 1 << 20
 _UPSTREAM: dict[str, Parser] = {"openenv": first_number, "evaluate": whole_reply}
 
 
-class GameSpielTextEnv(GameSpielEnv):
+class GameSpielTextEnv(GameSpielEnv, gym.Env[str, Any]):
     """``GameSpielEnv`` with a text action: a language model's reply.
 
     A reply that names no legal action is an illegal action.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any, Protocol
 
+import gymnasium as gym
 import numpy as np
 from gymnasium import logger
 
@@ -45,7 +46,7 @@ def say(text: str) -> None:
         print(text.encode(error.encoding, "backslashreplace").decode(error.encoding))
 
 
-class TaskEnv(LazyGeneratorEnv[str, Any]):
+class TaskEnv(LazyGeneratorEnv[str, Any], gym.Env[str, Any]):
     """An environment whose episodes follow from an address and the actions given.
 
     The address is (task id, seed, ...). ``_read_options`` returns the rest. A copy carries

@@ -22,7 +22,7 @@ def game_env(wrapper: gym.Wrapper[Any, Any, Any, Any]) -> GameSpielEnv:
     return env
 
 
-class LayoutWrapper(TurnWrapper):
+class LayoutWrapper(TurnWrapper, gym.Wrapper[Any, Any, Any, Any]):
     """A wrapper that shows a turn in another layout.
 
     Closing texts stay as they are. ``render()`` returns the text in this layout ("ansi") or its picture

@@ -13,7 +13,7 @@ from task_gym.contract import CLOSING
 from task_gym.wrappers.base import Info
 
 
-class HideLegalActions(LayoutWrapper):
+class HideLegalActions(LayoutWrapper, gym.Wrapper[Any, Any, Any, Any]):
     """Leaves the list of legal actions out of the text.
 
     The text still says what to answer, and mask and info have the legal actions as before. Wrappers that

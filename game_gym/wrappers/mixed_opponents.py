@@ -23,7 +23,7 @@ _PURPOSE = 106
 """Keeps the draw of an opponent apart from all else that follows from a seed."""
 
 
-class MixedOpponents(MaskedWrapper):
+class MixedOpponents(MaskedWrapper, gym.Wrapper[Any, Any, Any, Any]):
     """Draws an opponent for each episode, with a probability proportional to its weight.
 
     The seed of ``reset(seed=s)`` decides who plays; without a seed, the environment's own generator does.

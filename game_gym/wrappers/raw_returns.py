@@ -11,7 +11,7 @@ from game_gym.wrappers.base import game_env
 from task_gym.wrappers.base import Info, MaskedWrapper
 
 
-class RawReturns(MaskedWrapper):
+class RawReturns(MaskedWrapper, gym.Wrapper[Any, Any, Any, Any]):
     """Pays the game's own return at the end, in its own unit: chips, points, or 1 for a win.
 
     The step that terminates the episode pays ``info["returns"][info["seat"]]``, and every other step 0. An

@@ -29,7 +29,7 @@ def shuffled_labels(seed: int, actions: int) -> NDArray[np.int64]:
     return np.argsort(keys, kind="stable")
 
 
-class ShuffledActions(LayoutWrapper):
+class ShuffledActions(LayoutWrapper, gym.Wrapper[Any, Any, Any, Any]):
     """Gives the actions other ids in each episode, so that an id is worth reading and not worth learning.
 
     The new ids are called labels. They replace ids in the text's list, in ``legal_actions``,

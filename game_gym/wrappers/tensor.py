@@ -22,7 +22,7 @@ _KINDS = ("information_state_tensor", "observation_tensor")
 """OpenSpiel's names of the two tensors, the preferred one first."""
 
 
-class TensorObservation(TurnWrapper):
+class TensorObservation(TurnWrapper, gym.Wrapper[Any, Any, Any, Any]):
     """Replaces the text by OpenSpiel's tensor for the seat to move, float32.
 
     It is the information state tensor if the game has one, because that shows all that the seat has seen, as

@@ -13,7 +13,7 @@ from task_gym.errors import ArgumentError
 from task_gym.wrappers.base import Info
 
 
-class UpstreamLayout(LayoutWrapper):
+class UpstreamLayout(LayoutWrapper, gym.Wrapper[Any, Any, Any, Any]):
     """Shows the rules in the first turn of an episode only, as affinetes' sessions do.
 
     The rest of the text stays as it is. ``reset`` returns the first turn; after an illegal action it is shown

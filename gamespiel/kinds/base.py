@@ -17,6 +17,7 @@ from typing import (
     TypeVar,
 )
 
+import gymnasium as gym
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PositiveFloat
 from pydantic.dataclasses import dataclass
 
@@ -392,7 +393,7 @@ class Kind(ABC, Generic[Keys]):
         raise InvalidValueError(f"--exact is for games small enough to enumerate, not for {self.unit}")
 
 
-class Thinking(TurnWrapper):
+class Thinking(TurnWrapper, gym.Wrapper[Any, Any, Any, Any]):
     """Asks for reasoning before the answer, in a line before the question that ends an observation.
 
     The environment's own rule finds the answer: it has to leave out what is between the tags.

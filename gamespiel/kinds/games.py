@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import gymnasium as gym
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
@@ -32,7 +33,6 @@ from task_gym.replies import strip_reasoning
 from task_gym.wrappers import NamedActions, NamedText
 
 if TYPE_CHECKING:
-    import gymnasium as gym
     from rich.console import RenderableType
 
     from game_gym.prompts import SeatView
@@ -366,7 +366,7 @@ def _check_illegal(env: GameKeys) -> None:
         )
 
 
-class NamedReplies(NamedActions):
+class NamedReplies(NamedActions, gym.Wrapper[Any, Any, Any, Any]):
     """Asks for an action's name, and reads a reply that is one as that action.
 
     Any other reply is left to the environment's own rule. That rule looks for numbers first: on its own it

@@ -23,7 +23,7 @@ class MaskedWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         return masks
 
 
-class TurnWrapper(MaskedWrapper):
+class TurnWrapper(MaskedWrapper, gym.Wrapper[Any, Any, Any, Any]):
     """A wrapper that changes a turn's observation and info, in reset and in step alike."""
 
     def show(self, observation: Any, info: Info) -> tuple[Any, Info]:

@@ -33,7 +33,7 @@ _COUNTS = (
 )
 
 
-class ChatObservation(TurnWrapper):
+class ChatObservation(TurnWrapper, gym.Wrapper[Any, Any, Any, Any]):
     """Replaces a text observation by the conversation so far, as a chat template takes it.
 
     The observation is a tuple of ``{"role", "content"}``: the system message, if there is one; for each

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import gymnasium as gym
+
 from task_gym.wrappers.base import Info
 from task_gym.wrappers.sampled import Choice, SampledWrapper, asks
 
 
-class Curriculum(SampledWrapper):
+class Curriculum(SampledWrapper, gym.Wrapper[Any, Any, Any, Any]):
     """Plays the tasks and opponents that a sampler chooses, and reports the outcomes to it.
 
     Every ``reset`` asks the sampler for a task id, an opponent and a seed. ``reset(seed=s)`` plays the seed

@@ -11,7 +11,7 @@ from gymnasium.utils import RecordConstructorArgs
 from task_gym.wrappers.base import Info, TurnWrapper, check_mask
 
 
-class DictObservation(TurnWrapper):
+class DictObservation(TurnWrapper, gym.Wrapper[Any, Any, Any, Any]):
     """Puts the mask beside the observation: ``{"observation": …, "action_mask": int8 (n,), 1 = legal}``.
 
     The keys and the mask's Box are those of PettingZoo's environments, which Tianshou reads. The observation

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import gymnasium as gym
+
 from task_gym.samplers.base import Start
 from task_gym.wrappers.base import Info
 from task_gym.wrappers.sampled import REPLAY, Choice, SampledWrapper, asks
 
 
-class FailureReplay(SampledWrapper):
+class FailureReplay(SampledWrapper, gym.Wrapper[Any, Any, Any, Any]):
     """Starts a share of the episodes as an earlier failure started: same task, same opponent, same seed.
 
     It replays starts and no transitions. ``reset(seed=s)`` plays the seed s and no replay. From then on,

@@ -35,7 +35,7 @@ class NamedText(str):
         return self
 
 
-class NamedActions(TurnWrapper):
+class NamedActions(TurnWrapper, gym.Wrapper[Any, Any, Any, Any]):
     """Asks for an action's name in place of its number: the observation carries all the names.
 
     A question for an action's number becomes one for its name. Any other question stays, as that of

@@ -35,7 +35,7 @@ class Choice(NamedTuple):
     seeded: bool | None = None
 
 
-class SampledWrapper(MaskedWrapper):
+class SampledWrapper(MaskedWrapper, gym.Wrapper[Any, Any, Any, Any]):
     """A wrapper that takes the starts of episodes from a sampler, and reports their outcomes to it.
 
     Args:

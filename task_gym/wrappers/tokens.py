@@ -22,7 +22,7 @@ _ENCODES = (
 )
 
 
-class TokenObservation(TurnWrapper):
+class TokenObservation(TurnWrapper, gym.Wrapper[Any, Any, Any, Any]):
     """Replaces a text observation by its token ids, int32 of shape (length,), padded on the right.
 
     The text stays in ``info["text"]``. Stock vector environments and rollout buffers take a Box of fixed

@@ -10,7 +10,7 @@ from gymnasium.utils import RecordConstructorArgs
 from task_gym.wrappers.base import Info, MaskedWrapper
 
 
-class ZeroCentredReward(MaskedWrapper):
+class ZeroCentredReward(MaskedWrapper, gym.Wrapper[Any, Any, Any, Any]):
     """Pays 2·score - 1 in place of the score: 1 for the best end, 0 for a draw, -1 for the worst.
 
     With score s, the step that terminates the episode pays ``reward + s - 1``. That is 2s - 1 if the reward

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import gymnasium as gym
+
 from task_gym.checks import check_backend, check_names
 from task_gym.contract import SUCCESS, ending_info, result_of
 from task_gym.env import TaskEnv
@@ -30,7 +32,7 @@ _SERVERS = {"source": "builtin", "level": None, "family": None, "injector": "saf
 Step = tuple[str, float, bool, bool, dict[str, Any]]
 
 
-class TraceEnv(TaskEnv):
+class TraceEnv(TaskEnv, gym.Env[str, Any]):
     """The environments' base: task, info and ending. Subclasses write the prompts and read the answers."""
 
     #: Whether the environment needs false outputs.

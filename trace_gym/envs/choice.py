@@ -22,7 +22,7 @@ _KEY = 0x0DE4
 """Separates the order's random numbers from others that begin with the episode's seed."""
 
 
-class CodeTraceChoiceEnv(TraceEnv):
+class CodeTraceChoiceEnv(TraceEnv, gym.Env[str, Any]):
     """An environment that asks for the true output of a program among up to seven false ones, in one step.
 
     We generate mutants of the task's program: programs with one thing wrong, such as an integer one off,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import gymnasium as gym
+
 from task_gym.checks import read_reply
 from task_gym.spaces import UnicodeText
 from trace_gym.backends import Trace
@@ -12,7 +14,7 @@ from trace_gym.envs.prompts import render_line
 from trace_gym.score import clean_line, line_is_right, scores
 
 
-class CodeTraceLinesEnv(TraceEnv):
+class CodeTraceLinesEnv(TraceEnv, gym.Env[str, Any]):
     """An environment that asks for a program's output, one line per step, and then shows the line.
 
     ## Observation space

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import gymnasium as gym
+
 from task_gym.checks import read_reply
 from task_gym.contract import SUCCESS, ending_info, result_of
 from task_gym.spaces import UnicodeText
@@ -14,7 +16,7 @@ from trace_gym.envs.prompts import render_end, render_task
 from trace_gym.score import scores
 
 
-class CodeTraceEnv(TraceEnv):
+class CodeTraceEnv(TraceEnv, gym.Env[str, Any]):
     """An environment that asks for the exact output of a program, in one step.
 
     ## Observation space

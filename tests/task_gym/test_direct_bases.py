@@ -1,0 +1,43 @@
+"""Gymnasium's classes are direct bases of ours: skrl looks at nothing else to recognise an environment."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from types import ModuleType
+
+import gymnasium as gym
+import pytest
+
+import game_gym
+import task_gym
+import trace_gym
+from game_gym.wrappers import TensorObservation
+from task_gym.wrappers import DictObservation
+
+
+def classes() -> Iterator[type]:
+    """Yields the environments and wrappers that the environments' rooms define, but for vectors."""
+    rooms: list[ModuleType] = [task_gym, game_gym, trace_gym]
+    for room in rooms:
+        for found in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
+            try:
+                module = importlib.import_module(found.name)
+            except ImportError:  # of a library that is not installed
+                continue
+            for value in vars(module).values():
+                if isinstance(value, type) and value.__module__ == found.name and issubclass(value, gym.Env):
+                    yield value
+
+
+@pytest.mark.parametrize("made", sorted(set(classes()), key=lambda made: made.__qualname__))
+def test_gymnasiums_class_is_a_direct_base(made: type) -> None:
+    assert (gym.Wrapper if issubclass(made, gym.Wrapper) else gym.Env) in made.__bases__
+
+
+@pytest.mark.parametrize("wrapper", [DictObservation, TensorObservation])
+def test_as_skrl_looks(wrapper: type[gym.Wrapper]) -> None:
+    env = wrapper(gym.make("GameSpiel-v0", game="kuhn_poker"))
+    for found in (env, env.unwrapped):
+        assert any(base.__module__.startswith("gymnasium.") for base in type(found).__bases__)
