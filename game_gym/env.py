@@ -50,7 +50,7 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
     ## Info
     Always: ``action_mask`` (int8, shape (n,), 1 = legal, all zeros only after the end), ``legal_actions``,
     ``admissible_commands`` (their names), ``task_id`` (None if the game was named), ``seed``, ``game``,
-    ``seat``, ``opponent`` (who really plays), ``turn`` (legal moves made). After a step: ``upstream_reward``.
+    ``seat``, ``opponent`` (who really plays), ``turn`` (legal moves made), ``upstream_reward`` (0 at reset).
     After an illegal action: ``error``, with ``type`` and ``message``. At the end: ``score``, ``scores`` (one
     per seat), ``success``, ``returns`` (one per seat), ``result`` ("win", "draw", "loss", "cut", "fault"),
     ``history``.
@@ -243,6 +243,7 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         turn = self._turn
         assert turn is not None
         info = self._info(turn)
+        info["upstream_reward"] = 0.0
         if turn.ending is not None:  # before the caller's first turn
             info["upstream_reward"] = turn.reward
             info.update(turn.ending.info())

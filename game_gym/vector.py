@@ -39,8 +39,7 @@ MOST_WAITING = 64
 
 Info = dict[str, Any]
 Row = tuple[Any, ...]
-"""A game after a step or a reset: ``env.Moved``, then ``GameSpielEnv.facts``. The first element is its
-``Turn``; upstream's reward is None after a reset."""
+"""A game after a step or a reset: ``env.Moved``, whose first is its ``Turn``, then ``GameSpielEnv.facts``."""
 T = TypeVar("T")
 
 
@@ -183,7 +182,7 @@ class GameSpielVectorEnv(SyncVectorEnv):
         game.restart(seed, options)
         turn = game.turn
         assert turn is not None
-        upstream = None if turn.ending is None else turn.reward
+        upstream = 0.0 if turn.ending is None else turn.reward
         return turn, 0.0, False, upstream, turn.ending, None, *game.facts
 
     def _begin_again(self, rows: list[Row]) -> Info:
@@ -253,17 +252,14 @@ class GameSpielVectorEnv(SyncVectorEnv):
             "seat": self._column([turn.seat for turn in turns], where),
             "opponent": self._lasting("opponent", opponents, where),
             "turn": self._column(moves, where),
+            "upstream_reward": self._column(upstream, where),
         }
         infos: Info = {}
         for key, column in columns.items():
             infos[key], infos[f"_{key}"] = column, there.copy()
         more: dict[int, Info] = {}
-        for place, (turn, reward, ending, message) in enumerate(
-            zip(turns, upstream, endings, illegal, strict=True)
-        ):
-            own = {} if reward is None else {"upstream_reward": reward}
-            if message is not None:
-                own.update(illegal_info(message))
+        for place, (turn, ending, message) in enumerate(zip(turns, endings, illegal, strict=True)):
+            own = {} if message is None else {"error": illegal_info(message)["error"]}
             if turn.opponent_illegal is not None:
                 own["opponent_illegal"] = turn.opponent_illegal
             if ending is not None:

@@ -5,6 +5,7 @@ from task_gym.wrappers.curriculum import Curriculum
 from task_gym.wrappers.dictionary import DictObservation
 from task_gym.wrappers.failure_replay import FailureReplay
 from task_gym.wrappers.named import NamedActions, NamedText
+from task_gym.wrappers.numeric_info import NumericInfo
 from task_gym.wrappers.tokens import TokenObservation
 from task_gym.wrappers.zero_centred import ZeroCentredReward
 
@@ -15,6 +16,7 @@ __all__ = [
     "FailureReplay",
     "NamedActions",
     "NamedText",
+    "NumericInfo",
     "TokenObservation",
     "ZeroCentredReward",
 ]

@@ -28,7 +28,7 @@ def episode(
 ) -> list[tuple[Any, ...]]:
     """Play one episode by the rule, or ``longest`` turns of it; all it showed, as plain data to compare."""
     text, info = env.reset(seed=seed, options=options)
-    record: list[tuple[Any, ...]] = [(text, plain(info))]
+    record: list[tuple[Any, ...]] = [(text, opening(info))]
     over, turn = not info["legal_actions"], 0  # a game may be over before the first turn
     while not over and turn != longest:
         text, reward, terminated, truncated, info = env.step(pick(info["legal_actions"], turn, seed))
@@ -40,3 +40,11 @@ def episode(
 def plain(info: dict[str, Any]) -> dict[str, Any]:
     """An info with its arrays as lists."""
     return {key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in info.items()}
+
+
+def opening(info: dict[str, Any]) -> dict[str, Any]:
+    """An info after a reset, without what says that upstream has paid nothing: recorded games lack it."""
+    kept = plain(info)
+    if "result" not in kept:
+        assert kept.pop("upstream_reward") == 0.0
+    return kept

@@ -29,7 +29,7 @@ FEW, MANY = 3, 40
 #: The info's keys at every turn, and those that the end adds.
 ALWAYS = {
     *("action_mask", "legal_actions", "admissible_commands"),
-    *("task_id", "seed", "game", "seat", "opponent", "turn"),
+    *("task_id", "seed", "game", "seat", "opponent", "turn", "upstream_reward"),
 }
 AT_THE_END = {"score", "scores", "success", "returns", "result", "history"}
 
@@ -113,7 +113,7 @@ def check_address(env: Any, info: dict[str, Any], seed: int) -> None:
 def check_turn(env: Any, text: str, info: dict[str, Any], texts: dict[tuple[Any, ...], str]) -> None:
     """Text, mask, legal actions and names of a turn, against the live state."""
     state, seat, legal = env.state, info["seat"], info["legal_actions"]
-    assert info.keys() == ALWAYS | ({"upstream_reward"} if info["turn"] else set())  # nothing that tells more
+    assert info.keys() == ALWAYS  # after reset and after a step, and nothing that tells more
     assert legal and legal == state.legal_actions(seat) == sorted(set(legal))
     assert info["action_mask"].dtype == np.int8 and info["action_mask"].shape == (env.action_space.n,)
     assert np.flatnonzero(info["action_mask"]).tolist() == legal
@@ -137,7 +137,7 @@ def check_turn(env: Any, text: str, info: dict[str, Any], texts: dict[tuple[Any,
 
 def check_end(env: Any, text: str, reward: float, info: dict[str, Any]) -> None:
     assert text in env.observation_space and text.startswith(f"Game over: {info['game']}\n")
-    assert info.keys() == ALWAYS | AT_THE_END | {"upstream_reward"}
+    assert info.keys() == ALWAYS | AT_THE_END
     assert not info["action_mask"].any() and info["legal_actions"] == info["admissible_commands"] == []
     assert env.state.is_terminal() and info["history"] == env.state.history()
     assert info["returns"] == env.state.returns()

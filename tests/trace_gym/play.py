@@ -13,7 +13,7 @@ IDS = ("CodeTrace-v0", "CodeTraceChoice-v0", "CodeTraceLines-v0")
 
 ALWAYS = {
     *("task_id", "seed", "game", "seat", "opponent", "turn"),
-    *("source", "family", "level", "row", "replaced", "sandbox"),
+    *("source", "family", "level", "row", "replaced", "sandbox", "upstream_reward"),
 }
 """The keys of an info at every turn, the keys with a mask, and the keys at the end."""
 
@@ -49,7 +49,10 @@ def plain(info: dict[str, Any]) -> dict[str, Any]:
 def episode(env: Any, seed: int, options: dict[str, Any] | None = None) -> list[Any]:
     """Plays an episode and returns every turn. Answers are right, but the first is wrong or option 0."""
     text, info = env.reset(seed=seed, options=options)
-    record: list[Any] = [[text, plain(info)]]
+    opening = plain(info)
+    nothing = opening.pop("upstream_reward"), opening.pop("line", None)
+    assert nothing == (0.0, None)  # keys that have a value after a step; recorded traces lack them
+    record: list[Any] = [[text, opening]]
     over, turn = False, 0
     while not over:
         wrong = 0 if isinstance(env.action_space, gym.spaces.Discrete) else "no idea"

@@ -118,7 +118,7 @@ class TraceEnv(TaskEnv, gym.Env[str, Any]):
         self._text = self._ask(trace)
 
     def _opening(self) -> tuple[str, dict[str, Any]]:
-        return self._text, self._info()
+        return self._text, {**self._info(), "upstream_reward": 0.0}
 
     def _shown(self) -> str:
         return self._text

@@ -48,6 +48,10 @@ class CodeTraceLinesEnv(TraceEnv, gym.Env[str, Any]):
         self._right = 0
         return render_line(trace.code, trace.stdin, [])
 
+    def _opening(self) -> tuple[str, dict[str, Any]]:
+        text, info = super()._opening()
+        return text, {**info, "line": None}
+
     def step(self, action: Any) -> Step:
         """Answers with the next line."""
         trace, reply = self._playing(), read_reply(action)
