@@ -41,7 +41,7 @@ from gamespiel.agents.pool import Member
 from gamespiel.agents.snapshots import Snapshot
 from gamespiel.agents.weights import WHEELS, identity
 from task_gym.errors import SamplerError, TaskGymError
-from task_gym.files import write_atomically
+from task_gym.files import free_space, write_atomically
 
 if TYPE_CHECKING:
     from gamespiel.agents.ppo import LLMPPO
@@ -82,8 +82,8 @@ def save(model: LLMPPO, run: Path, facts: Mapping[str, Any] | None = None) -> Pa
     except (OSError, SafetensorError) as error:
         shutil.rmtree(partial, ignore_errors=True)
         raise CheckpointError(
-            f"checkpoint: {str(target)!r} cannot be written: {error}; a resumed run goes on from the newest "
-            "one that is complete"
+            f"checkpoint: {str(target)!r} cannot be written: {error} ({free_space(run)}); a resumed run "
+            "goes on from the newest one that is complete"
         ) from error
     return target
 

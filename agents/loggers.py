@@ -10,7 +10,7 @@ from stable_baselines3.common.logger import KVWriter, filter_excluded_keys
 
 from gamespiel.agents.json_data import to_json
 from task_gym.errors import TaskGymError
-from task_gym.files import named, write_atomically
+from task_gym.files import append_line, write_atomically
 
 Row = dict[str, Any]
 
@@ -25,7 +25,7 @@ class JSONLWriter(KVWriter):
     - A metric recorded as ``step`` replaces the dump's own step.
     - NumPy and torch scalars become numbers, and arrays become lists. JSON has no infinity and no NaN: both
       become null, which the plot shows as a gap.
-    - Each line is flushed when it is written, so a kill loses at most the line that it interrupts.
+    - Each line is written at once, so a kill loses at most the line that it interrupts.
     - Keys recorded with ``exclude="json"`` are left out.
 
     Use: ``Logger(folder, [JSONLWriter(path)])``.
@@ -34,22 +34,18 @@ class JSONLWriter(KVWriter):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = self.path.open("a", encoding="utf-8")
+        self.path.touch()
 
     def write(
         self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0
     ) -> None:
-        """Appends one row."""
+        """Appends one row; an error, as of a full disk, leaves the file as it was."""
         kept = filter_excluded_keys(key_values, key_excluded, "json")
         row = {"step": step, **{key: to_json(kept[key]) for key in sorted(kept)}}
-        with named(self.path):
-            self._file.write(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
-            self._file.flush()
+        append_line(self.path, json.dumps(row, ensure_ascii=False, allow_nan=False))
 
     def close(self) -> None:
-        """Closes the file; closing again does nothing."""
-        with named(self.path):
-            self._file.close()
+        """Does nothing: the file is open only while a row is written."""
 
 
 def read_rows(path: str | os.PathLike[str]) -> list[Row]:

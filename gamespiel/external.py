@@ -28,7 +28,7 @@ from gamespiel.report.endpoints import endpoint_table, rows_of
 from gamespiel.report.progress import progress
 from gamespiel.report.results import reserved, write_json
 from task_gym.errors import BackendError
-from task_gym.files import write_atomically
+from task_gym.files import append_line, write_atomically
 from task_gym.remote import Failure, connect, read_settings
 
 LATER = 60.0
@@ -257,8 +257,8 @@ def _kept(
     def keep(address: Address, record: dict[str, Any]) -> None:
         line = json.dumps({**record, "seed": address.seed, "task_id": address.task_id}, ensure_ascii=False)
         # In JSON, a lone surrogate is written as Python's backslash replacement writes it.
-        with lock, file.open("a", encoding="utf-8", errors="backslashreplace") as out:
-            out.write(line + "\n")
+        with lock:
+            append_line(file, line, errors="backslashreplace")
             played[address.seed] = record
 
     try:

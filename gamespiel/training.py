@@ -10,7 +10,6 @@ import errno
 import json
 import logging
 import shlex
-import shutil
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -54,6 +53,7 @@ from gamespiel.runs import CURVE, METRICS, SUMMARY
 from gamespiel.stopping import Stop, Stopped, asking, interrupting, name_of
 from gamespiel.usage import command
 from task_gym.errors import TaskGymError
+from task_gym.files import free_space
 
 KEPT_GAMES = 8
 """Episodes that a run keeps of an evaluation, to show how play changed."""
@@ -168,12 +168,12 @@ def _room_on_disk(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise
-        free = f"{shutil.disk_usage(folder).free / 2**20:,.0f} MiB are free in {str(folder)!r}"
         raise DiskFullError(
-            f"{error.filename or str(folder)!r} cannot be written: {error.strerror} ({free}). Checkpoints "
-            f"are whole; make room and go on: {command('train')} --resume {shlex.quote(str(folder))}"
+            f"{error.filename or str(folder)!r} cannot be written: {error.strerror} "
+            f"({free_space(folder)}). Checkpoints are whole; make room and go on: "
+            f"{command('train')} --resume {shlex.quote(str(folder))}"
         ) from error
 
 

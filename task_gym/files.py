@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Writes a text file (UTF-8) in one move: a kill leaves the old file or the new one.
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Writes a file (a text as UTF-8) in one move: a kill leaves the old file or the new one.
 
-    Until the move the text is in a file ``.NAME.partial`` beside it. An error, as of a full disk, removes it.
+    Until the move the content is in a file ``.NAME.partial`` beside it. An error, as of a full disk, removes
+    it.
     """
     partial = path.with_name(f".{path.name}.partial")
     try:
         with named(path):
-            partial.write_text(text, encoding="utf-8")
+            partial.write_bytes(content.encode() if isinstance(content, str) else content)
             os.replace(partial, path)
     except OSError:
         partial.unlink(missing_ok=True)
@@ -32,3 +34,25 @@ def named(path: Path) -> Iterator[None]:
         if error.filename is None and error.errno is not None:
             error.filename = str(path)
         raise
+
+
+def append_line(path: Path, line: str, errors: str = "strict") -> None:
+    """Appends a line (UTF-8) and its end to a file, which is left as it was if there is an error.
+
+    A kill can leave a part of the line, without its end.
+    """
+    with named(path), path.open("ab", buffering=0) as file:
+        size, left = file.tell(), memoryview(f"{line}\n".encode(errors=errors))
+        try:
+            while left:
+                left = left[file.write(left) :]
+        except OSError:
+            with suppress(OSError):
+                file.truncate(size)
+            raise
+
+
+def free_space(place: Path) -> str:
+    """Returns how much can be written to a folder or beside a file, as "3.2 MiB are free in 'runs/a'"."""
+    folder = next(above for above in (place, *place.absolute().parents) if above.is_dir())
+    return f"{shutil.disk_usage(folder).free / 2**20:,.1f} MiB are free in {str(folder)!r}"

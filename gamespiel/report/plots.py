@@ -1,5 +1,6 @@
 """The learning curve as a picture, drawn from a run's metrics file."""
 
+import io
 import math
 import os
 from collections.abc import Sequence
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gamespiel.agents.loggers import Row, read_rows
+from task_gym.files import write_atomically
 
 PANELS: tuple[tuple[str, Sequence[tuple[str, str]], Sequence[tuple[str, str]]], ...] = (
     (
@@ -83,7 +85,9 @@ def learning_curve(metrics_path: str | os.PathLike[str], png_path: str | os.Path
             axes.text(0.5, 0.5, "not logged", transform=axes.transAxes, ha="center", color="0.5")
     png_path = Path(png_path)
     png_path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(png_path)
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png")
+    write_atomically(png_path, picture.getvalue())
     return png_path
 
 

@@ -311,7 +311,7 @@ def test_a_full_disk_is_named_and_the_run_goes_on(finished: Path, tmp_path: Path
     run.mkdir()
     (run / "metrics.jsonl").symlink_to("/dev/full")
     message = (
-        rf"^'{run}/metrics.jsonl' cannot be written: No space left on device \([\d,]+ MiB are free in "
+        rf"^'{run}/metrics.jsonl' cannot be written: No space left on device \([\d,.]+ MiB are free in "
         rf"'{run}'\)\. Checkpoints are whole; make room and go on: gamespiel train --resume {run}$"
     )
     with pytest.raises(training.DiskFullError, match=message):

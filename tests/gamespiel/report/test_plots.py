@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from gamespiel.report.plots import PANELS, learning_curve, running_mean, stage_changes
+from tests.task_gym.test_files import files_of_at_most
 
 
 def write(path: Path, rows: list[dict[str, object]]) -> Path:
@@ -39,6 +40,14 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
     path = write(tmp_path / "metrics.jsonl", [{"step": 1, "rollout/reward": 0.5}])
     path.write_text(path.read_text() + '{"step": 2, "roll')
     learning_curve(path, tmp_path / "curve.png")
+
+
+def test_without_space_the_last_picture_remains(tmp_path: Path) -> None:
+    path, png = write(tmp_path / "metrics.jsonl", [{"step": 1}]), tmp_path / "curve.png"
+    png.write_bytes(b"older")
+    with files_of_at_most(1000), pytest.raises(OSError, match=r"File too large: '.*/curve\.png'"):
+        learning_curve(path, png)
+    assert png.read_bytes() == b"older"
 
 
 def staged_rows(stages: list[int]) -> list[dict[str, object]]:
