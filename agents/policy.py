@@ -137,7 +137,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         self.decode, self.think = decode, think
         self.max_new_tokens, self.temperature = max_new_tokens, temperature
         self.weight_decay, self.betas, self.seed = weight_decay, betas, seed
-        base = self._load(device)
+        self._load(device)
         self.engine: Engine = make_engine(
             self.model,
             self.model_settings.reading,
@@ -146,23 +146,23 @@ class LLMPolicy(MaskableActorCriticPolicy):
         self.decoder = ChoiceDecoder(self.codec, self.engine)
         #: Writes replies; None if the policy chooses among legal actions.
         self.writer = None if choosing else self.make_writer(max_new_tokens)
-        hidden_size = base.config.get_text_config().hidden_size
-        self.value_head = nn.utils.skip_init(nn.Linear, hidden_size, 1, device=device)
-        nn.init.zeros_(self.value_head.weight)
-        nn.init.zeros_(self.value_head.bias)
         self.optimizer = self._make_optimizer(lr_schedule(1.0))
 
-    def _load(self, device: str) -> Any:
-        """Loads the base model and puts adapters on it; returns the base.
+    def _load(self, device: str) -> None:
+        """Loads the base model, and adds adapters and the value head.
 
-        One thread at a time: transformers' loading and torch's seed belong to the whole process.
+        One thread at a time: transformers' loading, torch's seed and ``torch.nn.init``, which transformers
+        replaces as it loads, belong to the whole process.
         """
         with LOADING:
             base = load_base(self.model_settings, device, self.seed)
             self.codec = self._make_codec(base.config)
             suitability.check(base, self.codec, self.model_settings.model_name)
             self.model = add_adapters(base, self.lora_settings, self.seed)
-        return base
+            hidden_size = base.config.get_text_config().hidden_size
+            self.value_head = nn.utils.skip_init(nn.Linear, hidden_size, 1, device=device)
+            nn.init.zeros_(self.value_head.weight)
+            nn.init.zeros_(self.value_head.bias)
 
     def _make_codec(self, config: Any) -> ChatCodec:
         """Returns the codec, which keeps positions for the longest answer, unless it is a name."""

@@ -34,6 +34,7 @@ from gamespiel.agents.hyperparameters import Hyperparameters, SelfPlaySettings
 from gamespiel.agents.kl_control import AdaptiveKLController
 from gamespiel.agents.magnet import Magnet
 from gamespiel.agents.metrics import rollout_metrics
+from gamespiel.agents.models import LOADING
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.progress_bar import ProgressBar, listed
 from gamespiel.agents.rollout import Episode, Masks, play
@@ -203,7 +204,8 @@ class LLMPPO(OnPolicyAlgorithm):
 
     def _setup_model(self) -> None:
         self._setup_lr_schedule()
-        self.set_random_seed(self.seed)
+        with LOADING:  # or another thread's model would be drawn from this seed
+            self.set_random_seed(self.seed)
         self.seed = self.seed or 0
         # ``policy_kwargs`` stays as the caller gave it, because ``load`` compares it.
         keywords: dict[str, Any] = {

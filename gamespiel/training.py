@@ -32,6 +32,7 @@ from gamespiel.assembly import make_algorithm
 from gamespiel.config import (
     SAVED_NAME,
     Config,
+    InvalidValueError,
     card_facts,
     notices,
     require_built,
@@ -60,6 +61,7 @@ KEPT_GAMES = 8
 
 _TRAINING: set[int] = set()
 """The threads that train."""
+_TRAINING_LOCK = threading.Lock()
 
 HALVINGS = 5
 """Halvings of the learning rate for one step; a run that diverges there once more gives up."""
@@ -89,7 +91,7 @@ def train(config: Config, resume: str | Path | None = None, console: Console | N
         torch.set_num_threads(config.run.num_threads)
     config = settled(config)
     unsolved = _why_unsolved(config)
-    with interrupting(), ExitStack() as stack:
+    with interrupting(), _training(config), ExitStack() as stack:
         if resume is None:
             folder, config, model = _begin(config, console, stack)
         else:
@@ -197,7 +199,6 @@ def _learn(config: Config, model: LLMPPO, folder: Path, console: Console) -> Sto
     steps, stop = config.ppo.num_train_steps, Stop(config.run.grace_seconds)
     with (
         Dashboard(steps, done=model.step, console=console) as dashboard,
-        _training(),
         _warnings_to(dashboard.message),
         _stage_changes_to(dashboard.message),
         asking(stop),
@@ -385,14 +386,33 @@ def _shown(logger: logging.Logger, level: int, show: Callable[[str], None]) -> I
 
 
 @contextmanager
-def _training() -> Iterator[None]:
-    """Notes within the context that this thread trains."""
+def _training(config: Config) -> Iterator[None]:
+    """Notes within the context that this thread trains.
+
+    Raises:
+        InvalidValueError: another thread trains, and loading this run's model would change torch's default
+            type under its hands.
+    """
     own = threading.get_ident()
-    _TRAINING.add(own)
+    with _TRAINING_LOCK:
+        if _TRAINING and not _loads_float32(config):
+            raise InvalidValueError(
+                f"model.dtype {config.model.dtype!r} was given, and another thread of this process trains; "
+                "allowed beside it: float32. Give each run a process of its own instead"
+            )
+        _TRAINING.add(own)
     try:
         yield
     finally:
         _TRAINING.discard(own)
+
+
+def _loads_float32(config: Config) -> bool:
+    """Returns whether the model is certainly loaded in float32, which is torch's default type."""
+    model, device = config.model, config.run.device
+    on_cpu = device == "cpu" or (device == "auto" and not torch.cuda.is_available())
+    quantised = model.use_4bit or model.use_8bit
+    return model.dtype == "float32" or (model.dtype == "auto" and on_cpu and not quantised)
 
 
 def _telling(stop: Stop, dashboard: Dashboard, saved: Callable[[], int]) -> Callable[[str, int, int], None]:

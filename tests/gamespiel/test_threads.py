@@ -10,6 +10,9 @@ import pytest
 import torch
 
 from gamespiel import training
+from gamespiel.agents.models import LOADING
+from gamespiel.agents.ppo import LLMPPO
+from tests.agents.toys import Bandit, make_ppo
 from tests.gamespiel.runs import assert_same_run, quiet, small, train_quietly
 
 SHORT = {"ppo__num_train_steps": "2", "run__eval_games": "1"}
@@ -50,3 +53,36 @@ def test_a_warning_is_shown_by_the_run_that_it_is_of(tmp_path: Path, monkeypatch
     for seed, console in consoles.items():
         said = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
         assert [line for line in said if line.startswith("seed ")] == [f"seed {seed}"] * 2
+
+
+def test_the_seed_is_set_while_no_other_model_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else another thread's weights, which are being drawn, would come from this seed."""
+    held: list[bool] = []
+    seed = LLMPPO.set_random_seed
+
+    def note(self: LLMPPO, number: int | None = None) -> None:
+        held.append(LOADING._is_owned())  # type: ignore[attr-defined]
+        seed(self, number)
+
+    monkeypatch.setattr(LLMPPO, "set_random_seed", note)
+    make_ppo(Bandit)
+    assert held == [True]
+
+
+def test_other_types_than_float32_train_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loading them changes torch's default type, also for the thread that trains."""
+    write, refused = training._Display.write, []
+
+    def start_another(self: training._Display, *args: object) -> None:
+        write(self, *args)  # type: ignore[arg-type]
+        if self._model.step == 1:
+            half = small(tmp_path / "half", model__dtype="bfloat16", **SHORT)
+            with ThreadPoolExecutor(1) as threads:
+                refused.append(threads.submit(train_quietly, half).exception())
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training._Display, "write", start_another)
+        train_quietly(small(tmp_path / "run", **SHORT))
+    assert str(refused[0]).startswith("model.dtype 'bfloat16' was given, and another thread of this process")
+    assert not (tmp_path / "half").exists()
+    train_quietly(small(tmp_path / "half", model__dtype="bfloat16", **SHORT))
