@@ -8,13 +8,39 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from task_gym.files import write_atomically
 
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+
+MEASURES = {
+    "rollout/reward": "mean reward per episode",
+    "rollout/success": "share of episodes with success",
+    "rollout/legal_mass": "probability of legal answers without the mask",
+    "train/kl_ref": "KL to the base model, in nats",
+    "eval/share": "share of best response, before the step",
+    "eval/exploitability": "exploitability, before the step",
+}
+"""The metrics of a card, in this order, and what they mean."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Facts about a run that its checkpoints do not have.
+
+    Attributes:
+        version: The version of GameSpiel; "" if unknown.
+        settings: Settings by key that are not the defaults; None if unknown.
+        metrics: The metrics of the checkpoint's step, by name.
+    """
+
+    version: str = ""
+    settings: Mapping[str, Any] | None = None
+    metrics: Mapping[str, Any] = field(default_factory=dict)
 
 
 def hub_name(model_name: str) -> str | None:
@@ -23,9 +49,7 @@ def hub_name(model_name: str) -> str | None:
     return model_name if named and not Path(model_name).exists() else None
 
 
-def write_card(
-    folder: Path, base: Mapping[str, Any], step: int, decisions: int, facts: Mapping[str, Any]
-) -> None:
+def write_card(folder: Path, base: Mapping[str, Any], step: int, decisions: int, facts: Facts) -> None:
     """Writes ``README.md``, and the base model's name in ``adapter_config.json``.
 
     Args:
@@ -33,7 +57,7 @@ def write_card(
         base: The checkpoint's record of the base model: its ``model_name`` and, if known, ``sha256``.
         step: The number of steps of training.
         decisions: The number of decisions.
-        facts: Settings by key, for a table.
+        facts: What else is known of the run.
     """
     name = hub_name(str(base["model_name"]))
     config = folder / "adapter_config.json"
@@ -42,31 +66,57 @@ def write_card(
     write_atomically(folder / "README.md", _card(name, base, step, decisions, facts))
 
 
-def _card(
-    name: str | None, base: Mapping[str, Any], step: int, decisions: int, facts: Mapping[str, Any]
-) -> str:
+def _card(name: str | None, base: Mapping[str, Any], step: int, decisions: int, facts: Facts) -> str:
     tags = "tags: [gamespiel, lora, ppo, reinforcement-learning]"
-    rows = [f"| `{key}` | {_cell(value)} |" for key, value in facts.items()]
-    table = ["", "| key | value |", "|---|---|", *rows] if rows else []
+    measured = [
+        (f"`{key}`", f"{facts.metrics[key]:.4g}", words)
+        for key, words in MEASURES.items()
+        if isinstance(facts.metrics.get(key), int | float)
+    ]
+    version = f", with GameSpiel {facts.version}" if facts.version else ""
+    settings = [(f"`{key}`", _cell(value)) for key, value in (facts.settings or {}).items()]
     lines = [
         "---", *([f"base_model: {name}"] if name else []), "library_name: peft",
         "pipeline_tag: text-generation", tags, "---", "",
         "# LoRA adapters trained with GameSpiel", "",
         f"Adapters of rank {base['r']} (alpha {base['lora_alpha']:g}) {_of(name, base)}, after step {step:,} "
-        f"of PPO and {decisions:,} decisions.", "",
+        f"of PPO and {decisions:,} decisions{version}.", "",
         "## Use", "",
+        "With the whole run's folder, `gamespiel.load_policy(RUN)` loads the policy, with its critic and its "
+        "prompts. This folder alone is for PEFT:", "",
         "```python",
-        "from peft import PeftModel",
-        "from transformers import AutoModelForCausalLM", "",
-        f'base = AutoModelForCausalLM.from_pretrained("{name or "the base model"}")',
-        'model = PeftModel.from_pretrained(base, "this folder")',
-        "```", "",
-        "`gamespiel.load_policy(RUN)` loads a whole run's policy, with its critic and its prompts.", "",
-        "## Training", "",
-        "Settings other than GameSpiel's defaults:" if rows else "All settings are GameSpiel's defaults.",
-        *table, "",
+        *_loading(name, base), "```", "",
     ]  # fmt: skip
+    if facts.settings is not None:
+        said = "Settings other than GameSpiel's defaults:" if settings else "All settings are the defaults."
+        lines += ["## Training", "", said, *_table(("key", "value"), settings), ""]
+    if measured:
+        lines += [
+            f"Metrics of step {step:,}, whose episodes were played before its update:",
+            *_table(("metric", "value", "meaning"), measured), "",
+        ]  # fmt: skip
     return "\n".join(lines)
+
+
+def _loading(name: str | None, base: Mapping[str, Any]) -> list[str]:
+    """Returns the lines of Python that load the model with its adapters."""
+    tiny = base["model_name"] == "tiny"
+    place = "TINY" if tiny else json.dumps(name or "FOLDER OF THE BASE MODEL")
+    return [
+        *(["from gamespiel.agents.models import TINY"] if tiny else []),
+        "from peft import PeftModel",
+        "from transformers import AutoModelForCausalLM",
+        "",
+        f"base = AutoModelForCausalLM.from_pretrained({place})",
+        'model = PeftModel.from_pretrained(base, "THIS FOLDER")',
+    ]
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Returns a Markdown table after an empty line; nothing without rows."""
+    if not rows:
+        return []
+    return ["", *(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))]
 
 
 def _of(name: str | None, base: Mapping[str, Any]) -> str:
@@ -80,4 +130,19 @@ def _of(name: str | None, base: Mapping[str, Any]) -> str:
 
 
 def _cell(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str).replace("|", "\\|")
+    return json.dumps(_portable(value), ensure_ascii=False, default=str).replace("|", "\\|")
+
+
+def _portable(value: Any) -> Any:
+    """Returns plain data without places: a path's last part, and an opponent without its address or path."""
+    if isinstance(value, Mapping):
+        return {_portable(key): _portable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_portable(item) for item in value]
+    if not isinstance(value, str):
+        return value
+    if value.startswith("policy:"):
+        return "policy"
+    if value.startswith("openai:"):
+        return value.partition("@")[0]
+    return Path(value).name if value.startswith(("/", "~")) else value

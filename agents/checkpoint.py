@@ -34,7 +34,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from gamespiel.agents.card import write_card
+from gamespiel.agents.card import Facts, write_card
 from gamespiel.agents.divergence import Backoff
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.pool import Member
@@ -60,13 +60,13 @@ class CheckpointError(TaskGymError):
     """A folder without a checkpoint, or with one of another model, or in which none can be written."""
 
 
-def save(model: LLMPPO, run: Path, facts: Mapping[str, Any] | None = None) -> Path:
+def save(model: LLMPPO, run: Path, facts: Facts | None = None) -> Path:
     """Writes the state between two steps into the run's folder; returns the checkpoint's folder.
 
     Args:
         model: The learner.
         run: The run's folder.
-        facts: Settings by key, for the adapters' model card.
+        facts: What the adapters' model card says of the run.
 
     Raises:
         CheckpointError: it cannot be written, as on a full disk. Earlier checkpoints are as they were.
@@ -76,7 +76,7 @@ def save(model: LLMPPO, run: Path, facts: Mapping[str, Any] | None = None) -> Pa
     shutil.rmtree(partial, ignore_errors=True)
     try:
         partial.mkdir(parents=True)
-        _write(model, partial, facts or {})
+        _write(model, partial, facts or Facts())
         shutil.rmtree(target, ignore_errors=True)  # a step that was resumed with other settings
         os.replace(partial, target)
     except (OSError, SafetensorError) as error:
@@ -88,7 +88,7 @@ def save(model: LLMPPO, run: Path, facts: Mapping[str, Any] | None = None) -> Pa
     return target
 
 
-def _write(model: LLMPPO, partial: Path, facts: Mapping[str, Any]) -> None:
+def _write(model: LLMPPO, partial: Path, facts: Facts) -> None:
     # Without the flag, PEFT asks the model hub whether the vocabulary was resized.
     with model.playing_result():
         model.policy.model.save_pretrained(str(partial / "adapter"), save_embedding_layers=False)

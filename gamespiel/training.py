@@ -22,8 +22,9 @@ from rich.console import Console
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter, Logger
 
-from gamespiel import runs
+from gamespiel import __version__, runs
 from gamespiel.agents import checkpoint
+from gamespiel.agents.card import Facts
 from gamespiel.agents.divergence import DivergedError
 from gamespiel.agents.loggers import JSONLWriter, truncate_after
 from gamespiel.agents.ppo import LLMPPO
@@ -136,7 +137,7 @@ def _begin(config: Config, console: Console, stack: ExitStack) -> tuple[Path, Co
         console.print(f"starting from the weights of {start}", soft_wrap=True, markup=False)
     folder = stack.enter_context(runs.create(config))
     config = _with_run(config, output_dir=str(folder))
-    checkpoint.save(model, folder, card_facts(config))
+    checkpoint.save(model, folder, Facts(__version__, card_facts(config)))
     save(config, folder / SAVED_NAME)
     return folder, config, model
 
@@ -209,7 +210,9 @@ def _learn(config: Config, model: LLMPPO, folder: Path, console: Console) -> Sto
         while True:
             if diverged is not None:
                 dashboard.message(_back_off(model, folder, diverged))
-            model.set_logger(Logger(str(folder), [JSONLWriter(folder / METRICS), _Display(dashboard, model)]))
+            model.set_logger(
+                Logger(str(folder), [JSONLWriter(folder / METRICS), _Display(dashboard, model, between)])
+            )
             try:
                 model.learn(callback=between)
                 break
@@ -454,13 +457,14 @@ class _BetweenSteps(BaseCallback):
 
     Attributes:
         saved: The step of the newest checkpoint.
+        metrics: The newest step's metrics, for its checkpoint's card.
     """
 
     def __init__(self, folder: Path, config: Config, stop: Stop) -> None:
         super().__init__()
         self._folder, self._run, self._env, self._stop = folder, config.run, config.env, stop
-        self._kind, self._facts = kind_of(config.env), card_facts(config)
-        self.saved = -1
+        self._kind, self._facts = kind_of(config.env), Facts(__version__, card_facts(config))
+        self.saved, self.metrics = -1, dict[str, Any]()
 
     def _on_training_start(self) -> None:
         self.saved = self._model.step  # new or resumed, a run begins at a checkpoint
@@ -491,16 +495,16 @@ class _BetweenSteps(BaseCallback):
     def _save(self) -> None:
         if self.saved == self._model.step:
             return
-        checkpoint.save(self._model, self._folder, self._facts)
+        checkpoint.save(self._model, self._folder, dataclasses.replace(self._facts, metrics=self.metrics))
         checkpoint.prune(self._folder, self._run.keep_checkpoints)
         self.saved = self._model.step
 
 
 class _Display(KVWriter):
-    """Passes each step's metrics to the dashboard, with the transcript of the step's first episode."""
+    """Passes each step's metrics to the dashboard, with the step's first episode, and to the callback."""
 
-    def __init__(self, dashboard: Dashboard, model: LLMPPO) -> None:
-        self._dashboard, self._model = dashboard, model
+    def __init__(self, dashboard: Dashboard, model: LLMPPO, between: _BetweenSteps) -> None:
+        self._dashboard, self._model, self._between = dashboard, model, between
         self._solved: dict[str, float | str] = {}
 
     def write(
@@ -508,6 +512,7 @@ class _Display(KVWriter):
     ) -> None:
         metrics = {key: value for key, value in key_values.items() if isinstance(value, int | float | str)}
         self._solved |= {k: v for k, v in metrics.items() if k.startswith("eval/")}  # until the next
+        self._between.metrics = metrics
         episode = self._model.last_episode
         self._dashboard.update(self._solved | metrics, episode.transcript() if episode is not None else None)
 

@@ -13,7 +13,7 @@ import torch
 from matplotlib.image import imread
 from safetensors.torch import load_file
 
-from gamespiel import training
+from gamespiel import __version__, training
 from gamespiel.agents import checkpoint
 from gamespiel.agents.checkpoint import CheckpointError
 from gamespiel.agents.loggers import read_rows
@@ -325,6 +325,8 @@ def test_the_card_and_the_adapters_name_no_folder(finished: Path) -> None:
     adapters = checkpoint.find(finished) / "adapter"
     card, settings = ((adapters / name).read_text() for name in ("README.md", "adapter_config.json"))
     assert '| `env.game` | "kuhn_poker" |' in card and f"after step {STEPS} of PPO" in card
+    assert f"with GameSpiel {__version__}." in card
+    assert f"| `rollout/reward` | {rows_of(finished)[-1]['rollout/reward']:.4g} |" in card
     assert json.loads(settings)["base_model_name_or_path"] is None
     for place in (str(ROOT), str(finished)):
         assert place not in card + settings
