@@ -31,6 +31,7 @@ def _add_config_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", metavar="N", help="the same as --run.seed")
     parser.add_argument("--env", metavar="TYPE", help=f"{' or '.join(KINDS)}, the same as --env.env_type")
     _add_task_options(parser)
+    _add_import_option(parser)
 
 
 def add_train_options(train: argparse.ArgumentParser) -> None:
@@ -143,6 +144,7 @@ def add_serve_options(serve: argparse.ArgumentParser) -> None:
     serve.add_argument(
         "--source", default=default.source, metavar="NAME", help="programs, with --env trace [builtin]"
     )
+    _add_import_option(serve)
     for name, kind, what in (
         ("max_sessions", int, "episodes at once"),
         ("idle_s", float, "seconds without a call after which an episode is dropped"),
@@ -167,6 +169,7 @@ def add_no_options(parser: argparse.ArgumentParser) -> None:
 
 def add_games_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``gamespiel games``."""
+    _add_import_option(parser)
     parser.add_argument("--json", action="store_true", help="as JSON, with every variant's parameters")
 
 
@@ -225,6 +228,18 @@ def _add_place(parser: argparse.ArgumentParser) -> None:
 def _add_game_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(preset=None, config=[])
     _add_task_options(parser)
+    _add_import_option(parser)
+
+
+def _add_import_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--import",
+        dest="imports",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="import a module of your own, which registers opponents, games or rewards; may be repeated",
+    )
 
 
 def _add_task_options(parser: argparse.ArgumentParser) -> None:

@@ -4,6 +4,7 @@ import argparse
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from gamespiel.agents.installed import check_trainer
 from gamespiel.arguments import game_flags
@@ -17,6 +18,7 @@ from gamespiel.config import (
     resolve_pretrained,
     saved_config,
 )
+from gamespiel.config.imports import import_modules
 from gamespiel.config.layers import find_option
 from gamespiel.config.schema import file_schema
 from gamespiel.config.sections import EnvConfig, ModelConfig
@@ -125,7 +127,7 @@ def run_serve(args: argparse.Namespace, overrides: Overrides) -> None:
     _refuse(overrides, args)
     options = ServeOptions(
         args.env, args.host, args.port, args.source, args.max_sessions, args.idle_s, args.max_body,
-        args.hosts or (), args.evaluate_hosts,
+        args.hosts or (), args.evaluate_hosts, import_modules(args.imports),
     )  # fmt: skip
 
     from gamespiel.serving.run import serve
@@ -136,6 +138,7 @@ def run_serve(args: argparse.Namespace, overrides: Overrides) -> None:
 def run_games(args: argparse.Namespace, overrides: Overrides) -> None:
     """List the games."""
     _refuse(overrides, args)
+    import_modules(args.imports)
 
     from rich.console import Console
 
@@ -216,12 +219,30 @@ def _resolve(
     flags: Sequence[tuple[str, str | None]],
     overrides: Overrides,
     presets: Mapping[str, str],
+    **how: Any,
+) -> Resolved:
+    """Returns what ``_resolve_layers`` does, with the modules of ``--import``, and imports all modules."""
+    resolved = _resolve_layers(args, flags, overrides, presets, **how)
+    run = resolved.config.run
+    imports = tuple(dict.fromkeys((*run.imports, *args.imports)))
+    import_modules(imports)
+    if imports == run.imports:
+        return resolved
+    config = dataclasses.replace(resolved.config, run=dataclasses.replace(run, imports=imports))
+    return resolved._replace(config=config, layers=f"{resolved.layers}, --import {' '.join(args.imports)}")
+
+
+def _resolve_layers(
+    args: argparse.Namespace,
+    flags: Sequence[tuple[str, str | None]],
+    overrides: Overrides,
+    presets: Mapping[str, str],
     *,
     run: Path | None,
     option: str,
     trains: bool = False,
 ) -> Resolved:
-    """Returns the configuration asked for: on top of a run's own, of a preset, or of the defaults.
+    """Returns the configuration that was asked for: on top of a run's own, of a preset, or of the defaults.
 
     Args:
         args: The parsed options.

@@ -11,7 +11,7 @@ import gymnasium as gym
 from gamespiel.agents import checkpoint
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.assembly import make_policy
-from gamespiel.config import ConfigError, from_dict, saved_config
+from gamespiel.config import ConfigError, from_dict, require_built, saved_config
 from gamespiel.environments import make_one_env
 
 
@@ -25,7 +25,8 @@ def make_env(run: str | Path, **changes: Any) -> gym.Env[Any, Any]:
     Raises:
         TaskGymError: there is no such run, key, opponent or game.
     """
-    return make_one_env(from_dict({"env": changes}, "make_env", base=saved_config(run)).env)
+    config = require_built(from_dict({"env": changes}, "make_env", base=saved_config(run)))
+    return make_one_env(config.env)
 
 
 def load_policy(run: str | Path, env: gym.Env[Any, Any] | None = None, *, device: str = "auto") -> LLMPolicy:
@@ -43,7 +44,7 @@ def load_policy(run: str | Path, env: gym.Env[Any, Any] | None = None, *, device
         TaskGymError: there is no such run, checkpoint or device, or the base model cannot be loaded.
     """
     found = checkpoint.find(Path(run))
-    config = saved_config(found)
+    config = require_built(saved_config(found))
     config = dataclasses.replace(config, run=dataclasses.replace(config.run, device=device))
     played = make_one_env(config.env) if env is None else env
     writes = config.env.decode == "text"

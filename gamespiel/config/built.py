@@ -8,6 +8,7 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from gamespiel.config.imports import import_modules
 from gamespiel.config.sections import Config
 from gamespiel.errors import NotBuiltError
 
@@ -42,13 +43,15 @@ def missing(config: Config) -> dict[str, str]:
 
 
 def require_built(config: Config) -> Config:
-    """Returns ``config`` if this version can run it.
+    """Returns ``config`` if this version can run it, and imports the modules of ``run.imports``.
 
     Raises:
+        ConfigError: A module cannot be imported.
         NotBuiltError: Engines are missing; the message names every key that asks for one.
     """
     if rows := missing(config):
         raise NotBuiltError("not built yet: " + "; ".join(rows.values()))
+    import_modules(config.run.imports)
     return config
 
 

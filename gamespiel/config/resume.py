@@ -28,6 +28,7 @@ MAY_CHANGE = (
     "run.grace_seconds",
     "run.device",
     "run.num_threads",
+    "run.imports",
 )
 
 

@@ -136,6 +136,7 @@ class RunConfig:
     )
     device: str = key("auto", "auto, cpu, cuda, cuda:1, ...")
     num_threads: Count | None = key(None, "CPU threads (null: torch decides)")
+    imports: Many[str] = key((), "modules of your own that register opponents, games and rewards")
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -30,6 +30,7 @@ from gamespiel.kinds.base import (
 )
 from task_gym.opponents import OPEN, SELF
 from task_gym.replies import strip_reasoning
+from task_gym.rewards import find_reward
 from task_gym.wrappers import NamedActions, NamedText
 
 if TYPE_CHECKING:
@@ -63,7 +64,9 @@ class GameKeys(EnvKeys):
     )
     seeding: Literal["openenv", "evaluate"] = key("openenv", "the protocol that expands a seed")
     rules: bool = key(True, "put the rules into each prompt")
-    reward: Literal["score", "upstream"] = key("score", "what an episode pays")
+    reward: str = key(
+        "score", "what an episode pays: score, upstream, or one that an imported module registers"
+    )
     max_turns: Annotated[int, Field(ge=2), WHOLE] | None = key(None, "cut an episode after this many turns")
 
 
@@ -97,11 +100,12 @@ class Games(Kind[GameKeys]):
             _check_self(env)
 
     def arguments(self, env: GameKeys) -> dict[str, Any]:
+        wrapped = find_reward(env.reward) is not None
         arguments: dict[str, Any] = {
             "opponent": _in_environment(names_of(env.opponent)[0]),
             "seeding": env.seeding,
             "rules": env.rules,
-            "reward": env.reward,
+            "reward": "score" if wrapped else env.reward,
             "illegal": env.illegal,
             "max_turns": env.max_turns,
             **server_arguments(env),
@@ -131,11 +135,11 @@ class Games(Kind[GameKeys]):
         _check_not_open(names_of(env.opponent), who)
 
     def dressed(self, env: GameKeys, made: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
-        if isinstance(env.opponent, str):
-            return made
-        from game_gym.wrappers import MixedOpponents
+        if not isinstance(env.opponent, str):
+            from game_gym.wrappers import MixedOpponents
 
-        return MixedOpponents(made, {_in_environment(name): w for name, w in env.opponent.items()})
+            made = MixedOpponents(made, {_in_environment(name): w for name, w in env.opponent.items()})
+        return _rewarded(env.reward, made)
 
     def stage_tasks(self, env: GameKeys, ids: list[Any] | None, level: int | None, family: str | None) -> Any:
         ids = super().stage_tasks(env, ids, level, family)
@@ -333,6 +337,23 @@ def _one_opponent(env: GameKeys) -> str:
             "with --opponent"
         )
     return env.opponent
+
+
+def _rewarded(name: str, env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+    """Returns an environment in the wrapper of a registered reward, if it is one.
+
+    Raises:
+        InvalidValueError: what was registered returns no environment.
+    """
+    wrap = find_reward(name)
+    if wrap is None:
+        return env
+    made: gym.Env[Any, Any] = wrap(env)
+    if getattr(made, "unwrapped", None) is not env.unwrapped:
+        raise InvalidValueError(
+            f"env.reward {name!r} returned {made!r}, needed: the environment that it was given, in a wrapper"
+        )
+    return made
 
 
 def _in_environment(name: str) -> str:

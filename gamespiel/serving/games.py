@@ -104,11 +104,15 @@ class GameActor(Actor[GameEpisode]):
 
     allowed = ("task_id", "seed", "opponent", "seeding")
 
+    def __init__(self, options: ServeOptions) -> None:
+        super().__init__(options)
+        self._opponents = (*OPPONENTS, *options.opponents)
+
     def begin(self, task_id: int | None, seed: int, arguments: Mapping[str, Any]) -> GameEpisode:
         """Returns a new game; the opponent is "mcts" unless named, as upstream's."""
         opponent, seeding = arguments.get("opponent", "mcts"), arguments.get("seeding", "openenv")
         check_choice("seeding", seeding, PROTOCOLS)
-        return GameEpisode(_task(task_id, opponent), seed, opponent, seeding)
+        return GameEpisode(_task(task_id, opponent, self._opponents), seed, opponent, seeding)
 
     def play(
         self, chat: Chat, task_id: int | None, seed: int, timeout: float | None, arguments: Mapping[str, Any]
@@ -116,11 +120,11 @@ class GameActor(Actor[GameEpisode]):
         """Plays a game with a model, by the protocol "evaluate"; the opponent is "mcts" unless named."""
         check_choice("seeding", arguments.get("seeding", "evaluate"), ("evaluate",))
         opponent = arguments.get("opponent", "mcts")
-        task = _task(task_id, opponent)
+        task = _task(task_id, opponent, self._opponents)
         return play_game(chat, task, seed, opponent, TIMEOUT if timeout is None else timeout)
 
 
-def _task(task_id: int | None, opponent: Any) -> Task:
+def _task(task_id: int | None, opponent: Any, allowed: Sequence[str]) -> Task:
     """Returns the task that a request names, or a drawn one.
 
     Raises:
@@ -128,15 +132,15 @@ def _task(task_id: int | None, opponent: Any) -> Task:
         OpponentError: a request may not name this opponent for it.
     """
     task = decode(secrets.randbelow(len(TABLE) * CONFIGS) if task_id is None else task_id)
-    _check_request(opponent, task)
+    _check_request(opponent, task, allowed)
     return task
 
 
-def _check_request(opponent: Any, task: Task) -> None:
+def _check_request(opponent: Any, task: Task, allowed: Sequence[str]) -> None:
     """Raises OpponentError unless a request may name this opponent for the task."""
     name = opponent.partition(":")[0] if isinstance(opponent, str) else opponent
-    if name not in OPPONENTS:
-        raise OpponentError(unknown("opponent", opponent, OPPONENTS))
+    if name not in allowed:
+        raise OpponentError(unknown("opponent", opponent, allowed))
     check_opponent(opponent, TaskSet(task_id=task.task_id))
     numbers = re.findall(r"[0-9]+", opponent.partition(":")[2])
     if any(len(number) > 7 for number in numbers) or np.prod([*map(int, numbers), 1]) > MOST_ROLLOUTS:

@@ -31,6 +31,7 @@ class ServeOptions:
             names without a dot.
         evaluate_hosts: Patterns of hosts that ``evaluate`` may ask. Without them it asks any host if a token
             protects the server, or if it can be reached from this machine only, and else none.
+        opponents: Opponents beside the built-in ones that a request may name.
 
     Raises:
         ArgumentError: a value is outside what is allowed.
@@ -45,6 +46,7 @@ class ServeOptions:
     max_body: int = 8 << 20
     hosts: tuple[str, ...] = ()
     evaluate_hosts: tuple[str, ...] | None = None
+    opponents: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_choice("env", self.env, KINDS)

@@ -21,7 +21,7 @@ import pytest
 import game_gym.opponents  # noqa: F401  (registers them, before the registry is copied)
 from game_gym.games import DECLARED
 from gamespiel.cli import build_parser, split_overrides
-from task_gym import opponents
+from task_gym import opponents, rewards
 from tests.gamespiel.conftest import finished, one_thread
 
 __all__ = ["finished", "one_thread"]
@@ -78,6 +78,7 @@ def commands(page: str) -> list[str]:
 def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Games and opponents that a page adds are gone afterwards."""
     monkeypatch.setattr(opponents, "_REGISTRY", dict(opponents._REGISTRY))
+    monkeypatch.setattr(rewards, "_REGISTRY", {})
     declared = dict(DECLARED)
     yield
     DECLARED.clear()
@@ -114,7 +115,9 @@ def parsed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, finished: Path) -> l
     monkeypatch.setitem(sys.modules, "gamespiel.training", training)
     monkeypatch.setitem(sys.modules, "gamespiel.evaluation", evaluation)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))  # to which --import adds the folder
     Path("mine.json").write_text("{}")
+    Path("mine.py").write_text("")
     Path("leduc.yaml").write_text("{}")
     for run in ("RUN", "runs/first", "runs/leduc"):
         shutil.copytree(finished, run)

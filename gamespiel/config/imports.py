@@ -1,0 +1,59 @@
+"""The modules of users, which register their own opponents, games and rewards when they are imported."""
+
+import os
+import sys
+import traceback
+from collections.abc import Iterable
+from importlib import import_module
+from pathlib import Path
+
+from gamespiel.errors import ConfigError
+from task_gym.errors import nearest, shown
+from task_gym.opponents import opponent_names
+
+_registered: dict[str, set[str]] = {}
+"""By module, the opponents that it registered when it was imported here."""
+
+
+def import_modules(names: Iterable[str]) -> tuple[str, ...]:
+    """Imports modules by name, from the current folder too; returns the opponents that they registered.
+
+    Raises:
+        ConfigError: there is no such module, or its own code fails.
+    """
+    names = list(names)
+    if not names:
+        return ()
+    import_module("game_gym.opponents")  # or the built-in ones would seem to be the modules' own
+    folder = os.getcwd()
+    if folder not in sys.path and "" not in sys.path:
+        sys.path.insert(0, folder)
+    for name in names:
+        before = set(opponent_names())
+        _import(name, folder)
+        _registered.setdefault(name, set()).update(set(opponent_names()) - before)
+    return tuple(sorted({opponent for name in names for opponent in _registered[name]}))
+
+
+def _import(name: str, folder: str) -> None:
+    if not all(part.isidentifier() for part in name.split(".")) or name.endswith(".py"):
+        module = ".".join(Path(name).with_suffix("").parts)
+        meant = f"; did you mean {module!r}?" if module.replace(".", "").isidentifier() else ""
+        raise ConfigError(
+            f"--import: {shown(name)} was given, needed: a module's name, as my.opponents{meant}"
+        )
+    try:
+        import_module(name)
+    except (Exception, SystemExit) as error:
+        if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
+            near = nearest(name, [path.stem for path in Path(folder).glob("*.py")])
+            raise ConfigError(
+                f"--import: {name!r} was given, and there is no such module, neither in {folder} nor among "
+                f"the installed packages{near}"
+            ) from error
+        frames = traceback.extract_tb(error.__traceback__)[1:]
+        own = [frame for frame in frames if "importlib" not in frame.filename]
+        where = f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
+        raise ConfigError(
+            f"--import: {name!r} cannot be imported: {type(error).__name__}: {error}{where}"
+        ) from error
