@@ -207,6 +207,13 @@ _OTHER = (
     Word("dataset_name", TRL, "env.task_ids", _NO_DATA),
     Word("dataloader_num_workers", HF, "", _NO_DATA, (0,)),
     Word("remove_unused_columns", HF, "", _NO_DATA),
+    Word("dataset_num_proc", TRL, "", _NO_DATA, (None,)),
+    Word("num_sample_generations", TRL, "", "the dashboard shows an episode of each step", (0,)),
+    Word("log_with", TRL, "", _FILES, (None,)),
+    Word("kl_penalty", TRL, "ppo.kl_estimator", "the KL is exact, or estimated as the key says", ("full",)),
+    Word("max_seq_length", TRL, "ppo.max_new_tokens", "it counts the prompt too", (None,)),
+    Word("do_sample", HF, "", "the policy always samples in training", (True,)),
+    Word("bnb_4bit_compute_dtype", HF, "model.dtype", "layers in 4 bits compute in the key's type"),
     Word("env_id", CLEANRL, "env.game", "the key is a game's name, not the id of an environment"),
     Word("policy", SB3, "model.model_name", "the policy is a language model"),
 )
