@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from gamespiel import __version__, arguments, commands
 from gamespiel.commands import Overrides
-from gamespiel.config import ConfigError
+from gamespiel.config import ConfigError, presets
 from gamespiel.config.files import read_layer
 from gamespiel.config.layers import layer_from_overrides, unknown_option
 from gamespiel.config.schema import DOTTED
@@ -20,7 +20,7 @@ from gamespiel.errors import Mistakes, MistakesError, unknown
 from gamespiel.report.streams import lasting_output
 from gamespiel.stopping import Stopped
 from gamespiel.usage import config_help
-from task_gym.errors import TaskGymError
+from task_gym.errors import TaskGymError, shown
 
 COMMANDS = {
     "train": (commands.run_train, arguments.add_train_options, True),
@@ -60,6 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _prepare_streams()
     try:
         tokens, overrides = split_overrides(sys.argv[1:] if argv is None else argv)
+        _check_command(tokens)
         args, extra = build_parser().parse_known_args(tokens)
         _check_extra(extra, args, overrides)
         run: Callable[[argparse.Namespace, Overrides], None] = args.run
@@ -90,6 +91,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _check_command(tokens: Sequence[str]) -> None:
+    """Raises unless a command is first, or an option such as ``--help``."""
+    if not tokens:
+        raise ConfigError(f"no command was given; allowed: {', '.join(COMMANDS)}")
+    if not tokens[0].startswith("-") and tokens[0] not in COMMANDS:
+        raise unknown("command", tokens[0], COMMANDS, listed=True)
+
+
+def _stray(token: str, args: argparse.Namespace) -> ConfigError:
+    """Returns the error for an argument without an option, with the option that it may belong to."""
+    from game_gym.games import DECLARED
+
+    for flag, names in (
+        ("--preset", presets()),
+        ("--game", DECLARED),
+        ("--agent", ("random", "first", "mcts")),
+    ):
+        if flag in args.flags and token in names:
+            return ConfigError(f"unknown argument {token!r}; did you mean '{flag} {token}'?")
+    return ConfigError(f"unknown argument {shown(token)}; what is given has an option before it, as --seed 1")
+
+
 def _check_extra(extra: Sequence[str], args: argparse.Namespace, overrides: Overrides) -> None:
     """Raises if options are unknown; the error then also names the mistakes of files and of other options."""
     if not extra:
@@ -100,7 +123,7 @@ def _check_extra(extra: Sequence[str], args: argparse.Namespace, overrides: Over
         if token.startswith("--") or (token.startswith("-") and not before):
             mistakes.add(unknown_option(token.partition("=")[0], allowed))
         elif not before.startswith("--") or "=" in before:  # else it is the value of that option
-            mistakes.add(unknown("argument", token, allowed))
+            mistakes.add(_stray(token, args))
         before = token
     for file in getattr(args, "config", ()):
         with mistakes.collect():

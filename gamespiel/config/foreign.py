@@ -234,6 +234,10 @@ SAME_NAME = (
 """Our keys that mean something else in another library. Beside a word of that library, a notice says so."""
 
 
+SHORT = {"model": "model.model_name", "steps": "ppo.num_train_steps", "epochs": "ppo.ppo_epochs"}
+"""Words that people write as an option, each with the key that they mean."""
+
+
 def refusal(given: str, source: str, word: Word) -> UnknownKeyError:
     """Returns the error for a word that differs from every key.
 

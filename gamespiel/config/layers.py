@@ -8,7 +8,7 @@ curriculum that name tasks are such a choice too.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gamespiel.config.foreign import WORDS, Word, is_harmless, notices_of_words, refusal
+from gamespiel.config.foreign import SHORT, WORDS, Word, is_harmless, notices_of_words, refusal
 from gamespiel.config.parse import parse, read_text
 from gamespiel.config.schema import DOTTED, KEYS, SECTION_OF, SECTIONS
 from gamespiel.config.sections import Config, EnvConfig, Stage
@@ -151,7 +151,10 @@ def find_option(dotted: str) -> tuple[str, str] | None:
 
 def unknown_option(given: str, allowed: Iterable[str]) -> UnknownKeyError:
     """Returns the error for an option that does not exist, also if it is another library's word."""
-    word = WORDS.get(given.removeprefix("--").rpartition(".")[2])
+    name = given.removeprefix("--")
+    if name in SHORT:
+        return UnknownKeyError(f"unknown option {given!r}; did you mean '--{SHORT[name]}'?")
+    word = WORDS.get(name.rpartition(".")[2])
     if word is None:
         return unknown("option", given, allowed)
     if word.differs:

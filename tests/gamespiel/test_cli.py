@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gamespiel import __version__
-from gamespiel.cli import main, split_overrides
+from gamespiel.cli import COMMANDS, main, split_overrides
 from gamespiel.config import Config, from_dict, presets, resolve, save
 from gamespiel.config.schema import DOTTED, file_schema
 from gamespiel.options import EvalOptions
@@ -243,7 +243,17 @@ def test_eval_of_an_agent(calls: Calls) -> None:
         ("eval --agent first --num_episodes 0", "--num_episodes must be at least 1, not 0"),
         ("eval --agent first --output a.txt", "--output must end in .json, not 'a.txt'"),
         ("schema --ppo.gamma 1", "unknown option '--ppo.gamma'; allowed: -h, --help, --version"),
-        ("", "the following arguments are required: COMMAND"),
+        ("", f"no command was given; allowed: {', '.join(COMMANDS)}"),
+        ("trian", f"unknown command 'trian'; did you mean 'train'? allowed: {', '.join(COMMANDS)}"),
+        ("train tiny", "unknown argument 'tiny'; did you mean '--preset tiny'?"),
+        ("play kuhn_poker", "unknown argument 'kuhn_poker'; did you mean '--game kuhn_poker'?"),
+        ("eval random", "unknown argument 'random'; did you mean '--agent random'?"),
+        (
+            "train quickly",
+            "unknown argument 'quickly'; what is given has an option before it, as --seed 1",
+        ),
+        ("train --model x", "unknown option '--model'; did you mean '--model.model_name'?"),
+        ("train --steps 5", "unknown option '--steps'; did you mean '--ppo.num_train_steps'?"),
     ],
 )
 def test_errors_are_one_line_and_status_2(

@@ -10,7 +10,7 @@ import pytest
 from gamespiel.cli import main
 from gamespiel.config import ConfigError, MistakesError, UnknownKeyError, from_dict, load, resolve
 from gamespiel.config.files import resolve_layers
-from gamespiel.config.foreign import SAME_NAME, WORDS, table
+from gamespiel.config.foreign import SAME_NAME, SHORT, WORDS, table
 from gamespiel.config.schema import DOTTED, KEYS, SECTION_OF
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
@@ -177,6 +177,7 @@ def test_the_table_is_sound() -> None:
     assert [word for word in WORDS.values() if word.key not in ("", *DOTTED)] == []
     assert [word for word in WORDS.values() if not (word.differs or word.key)] == []
     assert [word for word in SAME_NAME if word.key not in DOTTED or not word.key.endswith(word.word)] == []
+    assert [key for key in SHORT.values() if key not in DOTTED] == []
     named = {
         key
         for word in WORDS.values()
