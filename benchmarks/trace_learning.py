@@ -29,10 +29,10 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from benchmarks.ending import end, parse
 from benchmarks.machine import machine
+from gamespiel.agents.envs import TextEnvs
 from gamespiel.agents.evaluation import play_seeds, policy_agent
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.stats import Interval, wilson
-from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.assembly import make_algorithm
 from gamespiel.cli import split_overrides
 from gamespiel.config import Config, ConfigError, resolve, to_dict
@@ -108,12 +108,12 @@ def configuration(overrides: Sequence[tuple[str, str]]) -> Config:
     return config
 
 
-def held_out(config: Config, traces: int, wrap: Wrap | None = None) -> TextVecEnv:
+def held_out(config: Config, traces: int, wrap: Wrap | None = None) -> TextEnvs:
     """Returns the configured environments on the held-out task ids."""
     return make_envs(dataclasses.replace(config.env, task_id=None, task_ids=(HELD_OUT,)), traces, wrap)
 
 
-def right_options(envs: TextVecEnv, seeds: Sequence[int]) -> list[tuple[int, int]]:
+def right_options(envs: TextEnvs, seeds: Sequence[int]) -> list[tuple[int, int]]:
     """Returns the right option and the number of options, per episode."""
     found = []
     for episode, seed in enumerate(seeds):
@@ -152,7 +152,7 @@ def learn(name: str, config: Config, seeds: Sequence[int]) -> dict[str, Any]:
     return result | {"untrained": untrained} | shares(model.policy, envs, seeds, config.run.seed)
 
 
-def shares(policy: LLMPolicy, envs: TextVecEnv, seeds: Sequence[int], seed: int) -> dict[str, Any]:
+def shares(policy: LLMPolicy, envs: TextEnvs, seeds: Sequence[int], seed: int) -> dict[str, Any]:
     """Returns the shares of right choices, by mode."""
     found = {}
     for mode in MODES:

@@ -23,8 +23,9 @@ from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.models import ModelSettings, load_tokenizer
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.config.sections import EnvConfig
-from gamespiel.environments import make_envs
+from gamespiel.environments import copies
 
 SMOLLM2 = "HuggingFaceTB/SmolLM2-135M-Instruct"
 EPISODES = 8
@@ -105,7 +106,7 @@ def measure_step(name: str, repetitions: int, epochs: tuple[int, ...] = (1, 4)) 
     with settings_of(name) as settings:
         algorithm = LLMPPO(
             LLMPolicy,
-            make_envs(EnvConfig(game="leduc_poker", opponent="random", rules=True), EPISODES),
+            TextVecEnv(copies(EnvConfig(game="leduc_poker", opponent="random", rules=True), EPISODES)),
             hyperparameters=Hyperparameters(batch_size=EPISODES, num_train_steps=1),
             policy_kwargs={"model": settings},
             device=device(),

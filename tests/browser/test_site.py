@@ -37,3 +37,20 @@ def test_a_phone_shows_pages_without_scrolling_sideways(name: str, opened: Open)
     settings: dict[str, Any] = PHONE
     page = opened(SITE / f"{name}.html", **settings)
     assert page.evaluate("[document.documentElement.scrollWidth, innerWidth]") == [390, 390]
+
+
+@pytest.mark.parametrize("width", [1300, 700])
+def test_no_block_of_code_needs_scrolling_sideways(width: int, opened: Open) -> None:
+    """All pages of the guides: a block that is wider than its box has a bar at its foot."""
+    pages = [path for path in SITE.glob("*.html") if path.name != "404.html"]
+    assert len(pages) > 15
+    page = opened(SITE / "index.html", viewport={"width": width, "height": 900})
+    wide = {}
+    for path in pages:
+        page.goto(path.as_uri())
+        found = page.evaluate(
+            "[...document.querySelectorAll('pre code')].filter(c => c.scrollWidth > c.clientWidth + 1).length"
+        )
+        if found:
+            wide[path.name] = found
+    assert wide == {}
