@@ -1,7 +1,7 @@
 """Games for PettingZoo: one agent per seat, in turn (AEC) or at once (parallel).
 
 Every agent's observation is ``{"observation": …, "action_mask": int8 (n,), 1 = legal}``, and the mask is in
-its info too. PettingZoo comes with the extra "pettingzoo".
+its info too; with ``mask="info"`` it is there alone. PettingZoo comes with the extra "pettingzoo".
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from game_gym.seats import Seats
 from task_gym.checks import read_action
 from task_gym.contract import ILLEGAL_REWARD, illegal_info
 from task_gym.env import OUTSIDE
-from task_gym.errors import ArgumentError, EpisodeError, ImportNameError, illegal_action, shown
+from task_gym.errors import ArgumentError, EpisodeError, ImportNameError, check_choice, illegal_action, shown
 
 try:
     from pettingzoo import AECEnv, ParallelEnv
@@ -50,23 +50,34 @@ class _Agents:
 
     _more_actions = 0
 
-    def __init__(self, observation: str = "text", reward: str = "score", **arguments: Any) -> None:
+    def __init__(
+        self, observation: str = "text", reward: str = "score", mask: str = "observation", **arguments: Any
+    ) -> None:
+        check_choice("mask", mask, ("observation", "info"))
+        self.mask = mask
         self.game = Seats(observation, reward, **arguments)
         self.render_mode = self.game.env.render_mode
         self.actions = self.game.actions + self._more_actions
         self.possible_agents = [f"player_{seat}" for seat in range(self.game.seats)]
         self.agents: list[str] = []
         self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
-        self._observed = {agent: self.game.space(self.actions) for agent in self.possible_agents}
-        self._acted = {agent: gym.spaces.Discrete(self.actions) for agent in self.possible_agents}
+        space: Any = self.game.space(self.actions)
+        shown_space = space if mask == "observation" else space["observation"]
+        #: By agent, as libraries read them that do not call ``observation_space`` and ``action_space``.
+        self.observation_spaces = dict.fromkeys(self.possible_agents, shown_space)
+        self.action_spaces = {agent: gym.spaces.Discrete(self.actions) for agent in self.possible_agents}
 
     def observation_space(self, agent: str) -> Any:
-        """Returns an agent's space: a dictionary of ``observation`` and ``action_mask``."""
-        return self._observed[agent]
+        """Returns an agent's space: a dictionary of ``observation`` and ``action_mask``, or the former's."""
+        return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> Any:
         """Returns an agent's space: Discrete."""
-        return self._acted[agent]
+        return self.action_spaces[agent]
+
+    def _observation(self, seat: int, mask: Any) -> Any:
+        shown = self.game.observe(seat)
+        return {"observation": shown, "action_mask": mask} if self.mask == "observation" else shown
 
     def render(self) -> Any:
         """Returns the observation of the seat to move; see ``GameSpiel-v0``."""
@@ -93,6 +104,8 @@ class GameSpielAEC(_Agents, AECEnv):
     Args:
         observation: "text", or "tensor" for OpenSpiel's flat tensor, float32.
         reward: Payment of each agent at the end: its "score" in [0, 1], or the game's own "returns".
+        mask: Where the mask is beside the info: in the "observation", or in the "info" alone, where AgileRL
+            looks for it.
         **arguments: Those of ``GameSpiel-v0`` (``game``, ``params``, ``task_id``, ``task_ids``, …), without
             ``opponent``, ``reward`` and ``backend``.
 
@@ -107,10 +120,10 @@ class GameSpielAEC(_Agents, AECEnv):
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
         self._show()
 
-    def observe(self, agent: str) -> dict[str, Any]:
+    def observe(self, agent: str) -> Any:
         """Returns an agent's observation."""
         seat = self._seats[agent]
-        return {"observation": self.game.observe(seat), "action_mask": self.game.mask(seat)}
+        return self._observation(seat, self.game.mask(seat))
 
     def step(self, action: Any) -> None:
         """Makes a move for ``agent_selection``; None for an agent whose game is over."""
@@ -141,6 +154,7 @@ class GameSpielParallel(_Agents, ParallelEnv):
     Args:
         observation: See ``GameSpielAEC``.
         reward: See there.
+        mask: See there.
         **arguments: See there.
 
     Attributes:
@@ -213,13 +227,8 @@ class GameSpielParallel(_Agents, ParallelEnv):
         return mask
 
     def _seen(self) -> dict[str, Any]:
-        return {
-            agent: {
-                "observation": self.game.observe(self._seats[agent]),
-                "action_mask": self._mask(self._seats[agent]),
-            }
-            for agent in self.agents
-        }
+        seats = {agent: self._seats[agent] for agent in self.agents}
+        return {agent: self._observation(seat, self._mask(seat)) for agent, seat in seats.items()}
 
     def _infos(self) -> dict[str, Info]:
         infos = {agent: self.game.info_of(self._seats[agent]) for agent in self.agents}

@@ -221,3 +221,39 @@ def test_a_sampler_chooses_the_starts_of_both_kinds_of_environment() -> None:
             assert [again[key] for key in ("task_id", "seed")] == [first[key] for key in ("task_id", "seed")]
     with pytest.raises(OpponentError, match=r"'opponent': 'random' was given, allowed: 'open'"):
         games.env(game="hex").reset(options={"opponent": "random"})
+
+
+BOTH_KINDS = pytest.mark.parametrize("make", [games.env, games.parallel_env])
+
+
+@BOTH_KINDS
+def test_spaces_by_agent(make: Any) -> None:
+    """skrl's wrapper reads the dictionaries, and calls no method."""
+    made = make(game="kuhn_poker")
+    observed, acted = made.unwrapped.observation_spaces, made.unwrapped.action_spaces
+    assert observed.keys() == acted.keys() == {"player_0", "player_1"}
+    for agent in made.possible_agents:
+        assert observed[agent] is made.observation_space(agent) and acted[agent] is made.action_space(agent)
+
+
+@BOTH_KINDS
+@pytest.mark.parametrize("observation", ["text", "tensor"])
+def test_the_mask_in_the_info_alone(observation: str, make: Any) -> None:
+    """AgileRL reads it there, and takes no dictionary as an observation."""
+    arguments: Any = {"game": "kuhn_poker", "observation": observation}
+    apart, both = make(mask="info", **arguments), make(**arguments)
+    for made in (apart, both):
+        made.reset(seed=3)
+    if make is games.env:
+        agent = apart.agent_selection
+        (shown, *_, info), (pair, *_, other) = apart.last(), both.last()
+    else:
+        agent = "player_0"
+        shown, info = apart._seen()[agent], apart._infos()[agent]
+        pair, other = both._seen()[agent], both._infos()[agent]
+    assert shown in apart.observation_space(agent) and pair in both.observation_space(agent)
+    assert np.array_equal(shown, pair["observation"])
+    assert np.array_equal(info["action_mask"], pair["action_mask"])
+    assert np.array_equal(info["action_mask"], other["action_mask"])
+    with pytest.raises(ArgumentError, match="mask: 'both' was given, allowed: 'observation', 'info'"):
+        make(game="kuhn_poker", mask="both")
