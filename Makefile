@@ -6,11 +6,14 @@ STAMP := $(VENV)/.installed
 
 # Libraries whose versions need not agree with the pinned set have environments of their own, each with a file
 # constraints-NAME.txt, whose pins go before those of constraints.txt.
-PLUGS := plugs ray
+PLUGS := plugs agile ray
 EXTRAS_plugs := dev,openenv,tianshou,torchrl,trl,verifiers
+PACKAGES_plugs := gem-llm 'minari[create,hdf5]' skrl smolagents textarena
+EXTRAS_agile := pettingzoo,test
+PACKAGES_agile := agilerl
 EXTRAS_ray := dev,rllib
 TESTS_ray := tests/game_gym/test_gymnasium.py tests/game_gym/test_wrappers.py  # on Ray's older Gymnasium
-PLUG_TESTS := $(foreach name,openenv rllib tianshou torchrl trl verifiers,tests/game_gym/test_$(name).py) \
+PLUG_TESTS := $(foreach name,openenv rllib skrl tianshou torchrl trl verifiers,tests/game_gym/test_$(name).py) \
     tests/docs/test_plug_in_md.py tests/examples/test_plugs.py
 
 # The tests of the environments with the lowest versions that setup.cfg allows, and without PyTorch.
@@ -87,7 +90,7 @@ test-%: .venv-%/.installed
 	.venv-$*/bin/python -m pip install --disable-pip-version-check --quiet \
 	    --constraint .venv-$*/constraints.txt torch
 	.venv-$*/bin/python -m pip install --disable-pip-version-check --quiet \
-	    --constraint .venv-$*/constraints.txt --editable '.[$(EXTRAS_$*)]'
+	    --constraint .venv-$*/constraints.txt --editable '.[$(EXTRAS_$*)]' $(PACKAGES_$*)
 	@touch $@
 
 package: $(STAMP)

@@ -17,7 +17,7 @@ while not server.started:
 port = server.servers[0].sockets[0].getsockname()[1]
 
 rng, scores, illegal = random.Random(0), [], 0
-with GameSpielClient(base_url=f"http://127.0.0.1:{port}") as client:
+with GameSpielClient(base_url=f"http://127.0.0.1:{port}").sync() as client:
     for seed in range(100):
         result = client.reset(seed=seed)
         while not result.done:

@@ -146,7 +146,25 @@ def app(max_concurrent_envs: int = 64, **arguments: Any) -> Any:
     """
     GameSpielOpenEnv(**arguments).close()  # an error now, not at the first connection
     play = partial(GameSpielOpenEnv, **arguments)
-    return create_app(play, GameAction, GameObservation, "gamespiel", max_concurrent_envs)
+    made = create_app(play, GameAction, GameObservation, "gamespiel", max_concurrent_envs)
+    made.add_middleware(_QuietLeave)
+    return made
+
+
+class _QuietLeave:
+    """Ends a connection that the client has left. OpenEnv closes it once more, for which Starlette raises."""
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        from starlette.websockets import WebSocketDisconnect
+
+        try:
+            await self.app(scope, receive, send)
+        except WebSocketDisconnect:
+            if scope["type"] != "websocket":
+                raise
 
 
 def _observed(text: str, info: dict[str, Any], reward: float | None, done: bool) -> GameObservation:

@@ -27,7 +27,7 @@ NEEDS = {
 }
 """Libraries that are not in every environment."""
 
-PACKAGES = {"rllib": "ray", "openenv": "openenv-core"}
+PACKAGES = {"rllib": "ray", "ray tune": "ray", "openenv": "openenv-core", "gem": "gem-llm"}
 """Libraries whose package has another name."""
 
 PRINTED = {

@@ -69,3 +69,64 @@ def test_verifiers_evaluates(tmp_path: Path) -> None:
     # scores 0.375. One game's standard deviation is 0.22, so 0.05 over 20 games; four of these are 0.2.
     found = re.search(r"20 games, mean reward (0\.\d+)\n0 illegal actions\n", run)
     assert found and float(found[1]) == pytest.approx(0.375, abs=0.2)
+
+
+@pytest.mark.slow
+def test_skrl_learns_behind_the_mask(tmp_path: Path) -> None:
+    pytest.importorskip("skrl", reason="skrl is not installed")
+    run = output("skrl_ppo.py", tmp_path)
+    # Random play scores 0.5 over both seats, the best response (0.5 + 0.4167) / 2 chips of 4, which is 0.615.
+    found = re.search(r"(\d+) games, mean score (0\.\d+), 0 illegal actions", run)
+    assert found and int(found[1]) >= 1000 and 0.55 < float(found[2]) < 0.65
+
+
+@pytest.mark.slow
+def test_agilerl_plays_by_the_mask(tmp_path: Path) -> None:
+    pytest.importorskip("agilerl", reason="AgileRL is not installed")
+    run = output("agilerl_ippo.py", tmp_path)
+    found = re.search(r"200 games, mean scores (0\.\d+) and (0\.\d+), 0 illegal actions", run)
+    assert found and float(found[1]) + float(found[2]) == pytest.approx(1.0, abs=0.002)  # a zero-sum game
+
+
+@pytest.mark.slow
+def test_minari_keeps_infos(tmp_path: Path) -> None:
+    pytest.importorskip("minari", reason="Minari is not installed")
+    assert "20 games, scores and rewards agree: True\n" in output("minari_record.py", tmp_path)
+
+
+@pytest.mark.slow
+def test_ray_tune_finds_the_rate_that_learns(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed")
+    run = output("ray_tune.py", tmp_path)
+    # Random play has none of the best response's gain; at a rate of 1e-5 four steps change nothing.
+    small, large = (float(share) for share in re.findall(r"share (-?\d\.\d+)", run))
+    assert abs(small) < 0.1 < large and run.endswith("best: 0.01\n")
+
+
+@pytest.mark.slow
+def test_gem_plays_a_vector_of_games(tmp_path: Path) -> None:
+    pytest.importorskip("gem", reason="GEM is not installed")
+    found = re.search(r"(\d+) games, mean score (0\.\d+)", output("gem_vector.py", tmp_path))
+    assert found and int(found[1]) >= 400 and float(found[2]) == pytest.approx(0.5, abs=0.06)
+
+
+@pytest.mark.slow
+def test_agents_of_textarena_play_each_seat(tmp_path: Path) -> None:
+    pytest.importorskip("textarena", reason="TextArena is not installed")
+    paid = re.findall(r"\{0: (-?\d\.\d+), 1: (-?\d\.\d+)\}", output("textarena_play.py", tmp_path))
+    assert len(paid) == 5 and all(float(one) == pytest.approx(-float(other)) for one, other in paid)
+
+
+@pytest.mark.slow
+def test_reasoning_gym_scores_our_questions(tmp_path: Path) -> None:
+    pytest.importorskip("reasoning_gym", reason="reasoning-gym is not installed")
+    lines = output("reasoning_gym_mix.py", tmp_path).splitlines()
+    assert len(lines) == 10 and {line.split()[0] for line in lines} == {"code_trace", "leg_counting"}
+    assert all(line.endswith(" 1.0 0.0") for line in lines)
+
+
+@pytest.mark.slow
+def test_an_agent_of_smolagents_plays_by_a_tool(tmp_path: Path) -> None:
+    pytest.importorskip("smolagents", reason="smolagents is not installed")
+    found = re.search(r"20 games, mean reward (0\.\d+)", output("smolagents_play.py", tmp_path))
+    assert found and float(found[1]) == pytest.approx(0.375, abs=0.2)  # as for verifiers: always to pass

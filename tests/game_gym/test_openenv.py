@@ -36,7 +36,7 @@ def url() -> Iterator[str]:
 
 def test_it_plays_the_environments_games(url: str) -> None:
     env, rng = GameSpielEnv(**LEDUC), np.random.default_rng(0)
-    with GameSpielClient(base_url=url) as client:
+    with GameSpielClient(base_url=url).sync() as client:
         for seed in range(6):
             text, info = env.reset(seed=seed)
             result = client.reset(seed=seed, episode_id=f"game {seed}")
@@ -59,7 +59,7 @@ def test_it_plays_the_environments_games(url: str) -> None:
 
 def test_without_the_mask_it_fails(url: str) -> None:
     # OpenEnv's client for any server, which knows no types.
-    with GenericEnvClient(base_url=url) as client:
+    with GenericEnvClient(base_url=url).sync() as client:
         result = client.reset(seed=0)
         assert result.observation["action_mask"] == [0, 1, 1] and result.reward is None
         for strike in (1, 2, 3):
@@ -70,7 +70,7 @@ def test_without_the_mask_it_fails(url: str) -> None:
 
 
 def test_two_connections_are_two_games(url: str) -> None:
-    with GameSpielClient(base_url=url) as one, GameSpielClient(base_url=url) as other:
+    with GameSpielClient(base_url=url).sync() as one, GameSpielClient(base_url=url).sync() as other:
         first = one.reset(seed=0).observation
         other.reset(seed=1)
         other.step(GameAction(action=1))
@@ -81,3 +81,14 @@ def test_two_connections_are_two_games(url: str) -> None:
 def test_arguments_are_checked_at_once() -> None:
     with pytest.raises(TaskGymError, match=r"did you mean 'leduc_poker'"):
         app(game="leduc_pokr")
+
+
+def test_a_client_that_leaves_is_no_error(url: str, caplog: pytest.LogCaptureFixture) -> None:
+    """In the middle of a game too; the server goes on."""
+    for _ in range(2):
+        with GameSpielClient(base_url=url).sync() as client:
+            client.reset(seed=0)
+    time.sleep(0.5)
+    assert [record for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")] == []
+    with GameSpielClient(base_url=url).sync() as client:
+        assert client.reset(seed=0).observation.legal_actions == [1, 2]

@@ -67,3 +67,39 @@ def test_maskable_ppo_learns_on_it() -> None:
     model.learn(128)
     assert model.num_timesteps == 128
     vector.close()
+
+
+IGNORE = ["A2C", "ARS", "DQN", "PPO", "QRDQN", "RecurrentPPO", "TRPO"]
+CONTINUOUS = ["CrossQ", "DDPG", "SAC", "TD3", "TQC"]
+
+
+def algorithm(name: str) -> Any:
+    import stable_baselines3
+
+    return getattr(stable_baselines3, name, None) or getattr(sb3_contrib, name)
+
+
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_algorithms_that_take_no_discrete_actions(name: str) -> None:
+    with pytest.raises(AssertionError, match="action spaces"):
+        algorithm(name)("MlpPolicy", made(1), device="cpu")
+
+
+@pytest.mark.parametrize("name", [*IGNORE, pytest.param("MaskablePPO", id="MaskablePPO reads it")])
+def test_algorithms_that_ignore_the_mask(name: str) -> None:
+    """Leduc poker forbids a fold with nothing to match; untrained, who sees no mask soon tries it."""
+    small = {"learning_starts": 10} if "DQN" in name else {} if name == "ARS" else {"n_steps": 16}
+    kind = "MlpLstmPolicy" if name == "RecurrentPPO" else "MlpPolicy"
+    more = {"batch_size": 16} if name in ("PPO", "MaskablePPO", "RecurrentPPO", "TRPO") else {}
+    vector = made(2)
+    found: list[bool] = []
+    step = vector.step_wait
+
+    def watched() -> Any:
+        result = step()
+        found.extend("error" in info for info in result[3])
+        return result
+
+    vector.step_wait = watched
+    algorithm(name)(kind, vector, device="cpu", seed=0, **small, **more).learn(200)
+    assert any(found) == (name != "MaskablePPO") and len(found) >= 200
