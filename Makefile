@@ -10,7 +10,8 @@ PLUGS := plugs agile ray
 EXTRAS_plugs := dev,openenv,tianshou,torchrl,trl,verifiers
 PACKAGES_plugs := gem-llm 'minari[create,hdf5]' skrl smolagents textarena
 EXTRAS_agile := pettingzoo,test
-PACKAGES_agile := agilerl
+PACKAGES_agile := agilerl accelerate peft transformers
+PLUG_TESTS_agile := tests/examples/test_plugs.py
 EXTRAS_ray := dev,rllib
 TESTS_ray := tests/game_gym/test_gymnasium.py tests/game_gym/test_wrappers.py  # on Ray's older Gymnasium
 PLUG_TESTS := $(foreach name,openenv rllib skrl tianshou torchrl trl verifiers,tests/game_gym/test_$(name).py) \
@@ -81,7 +82,7 @@ plugs: $(PLUGS:%=test-%)
 
 # The tests of libraries that an environment does not have are skipped there.
 test-%: .venv-%/.installed
-	.venv-$*/bin/python -m pytest $(PLUG_TESTS) $(TESTS_$*) $(ARGS)
+	.venv-$*/bin/python -m pytest $(or $(PLUG_TESTS_$*),$(PLUG_TESTS)) $(TESTS_$*) $(ARGS)
 
 .PRECIOUS: .venv-%/.installed
 .venv-%/.installed: constraints-%.txt setup.py setup.cfg pyproject.toml constraints.txt

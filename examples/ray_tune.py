@@ -15,8 +15,9 @@ def trial(settings):
     from gamespiel.training import train
 
     overrides = {
-        "env.game": "kuhn_poker", "ppo.learning_rate": str(settings["learning_rate"]), "ppo.batch_size": "16",
-        "ppo.num_train_steps": "4", "run.eval_games": "0", "run.num_threads": "1", "run.output_dir": "run",
+        "env.task_id": "null", "env.game": "kuhn_poker", "ppo.learning_rate": str(settings["learning_rate"]),
+        "ppo.batch_size": "64", "ppo.num_train_steps": "12", "run.eval_games": "0", "run.num_threads": "1",
+        "run.output_dir": "run",
     }  # fmt: skip
     run = train(resolve("tiny", overrides=overrides.items()), console=Console(quiet=True))
     return {"share": json.loads((Path(run) / "summary.json").read_text())["after"]["share of best response"]}
@@ -25,7 +26,7 @@ def trial(settings):
 if __name__ == "__main__":
     folder = tempfile.TemporaryDirectory()
     ray.init(num_cpus=1, include_dashboard=False, logging_level="error")
-    space = {"learning_rate": tune.grid_search([1e-5, 1e-2])}
+    space = {"learning_rate": tune.grid_search([1e-5, 4e-3])}
     results = tune.Tuner(
         trial, param_space=space, run_config=tune.RunConfig(verbose=0, storage_path=folder.name),
         tune_config=tune.TuneConfig(metric="share", mode="max"),

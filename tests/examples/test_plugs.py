@@ -98,9 +98,9 @@ def test_minari_keeps_infos(tmp_path: Path) -> None:
 def test_ray_tune_finds_the_rate_that_learns(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed")
     run = output("ray_tune.py", tmp_path)
-    # Random play has none of the best response's gain; at a rate of 1e-5 four steps change nothing.
+    # Random play has none of the best response's gain; twelve steps at a rate of 1e-5 change little.
     small, large = (float(share) for share in re.findall(r"share (-?\d\.\d+)", run))
-    assert abs(small) < 0.1 < large and run.endswith("best: 0.01\n")
+    assert abs(small) < 0.3 < large and run.endswith("best: 0.004\n")
 
 
 @pytest.mark.slow
