@@ -19,8 +19,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from gamespiel.agents.advantages import gae, normalize_by_group
 from gamespiel.agents.hyperparameters import Hyperparameters
+from gamespiel.agents.learning.advantages import gae, normalize_by_group
 from gamespiel.agents.tokens import Tokens
 
 

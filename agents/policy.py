@@ -18,8 +18,6 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import Schedule
 from torch import Tensor, nn
 
-from gamespiel.agents import inputs, memory, suitability
-from gamespiel.agents.adapters import LoraSettings, add_adapters
 from gamespiel.agents.decoding import (
     ChatCodec,
     ChoiceDecoder,
@@ -30,15 +28,17 @@ from gamespiel.agents.decoding import (
     TextEvaluation,
     TextSample,
 )
-from gamespiel.agents.decoding.drawing import Uniforms
-from gamespiel.agents.engines import Engine, make_engine, positions_of
+from gamespiel.agents.engines import Engine, make_engine, memory, positions_of
 from gamespiel.agents.fields import DECODERS
 from gamespiel.agents.hyperparameters import Hyperparameters
-from gamespiel.agents.inputs import Masks, MissingMaskError, MissingNamesError
-from gamespiel.agents.models import LOADING, ModelSettings, load_base, load_tokenizer
-from gamespiel.agents.optimizer import ScaledAdamW
-from gamespiel.agents.samples import PolicySample, ReplySample
-from gamespiel.agents.tokens import Tokens
+from gamespiel.agents.learning.optimizer import ScaledAdamW
+from gamespiel.agents.models import suitability
+from gamespiel.agents.models.adapters import LoraSettings, add_adapters
+from gamespiel.agents.models.loading import LOADING, ModelSettings, load_base, load_tokenizer
+from gamespiel.agents.sampling.drawing import Uniforms
+from gamespiel.agents.sampling.samples import PolicySample, ReplySample
+from gamespiel.agents.tokens import Tokens, inputs
+from gamespiel.agents.tokens.inputs import Masks, MissingMaskError, MissingNamesError
 from task_gym.errors import check_choice
 
 Evaluation = ChoiceEvaluation | TextEvaluation

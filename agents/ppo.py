@@ -25,21 +25,23 @@ from stable_baselines3.common.type_aliases import MaybeCallback, Schedule
 from stable_baselines3.common.utils import FloatSchedule, check_for_correct_spaces, update_learning_rate
 from stable_baselines3.common.vec_env import VecEnv
 
-from gamespiel.agents import checks, memory, noise
-from gamespiel.agents.advantages import explained_variance
-from gamespiel.agents.average import Average
+from gamespiel.agents import checks
 from gamespiel.agents.buffer import TurnBuffer
-from gamespiel.agents.divergence import Backoff, DivergedError
+from gamespiel.agents.engines import memory
 from gamespiel.agents.hyperparameters import Hyperparameters, SelfPlaySettings
-from gamespiel.agents.kl_control import AdaptiveKLController
-from gamespiel.agents.magnet import Magnet
-from gamespiel.agents.metrics import rollout_metrics
-from gamespiel.agents.models import LOADING
+from gamespiel.agents.learning.advantages import explained_variance
+from gamespiel.agents.learning.average import Average
+from gamespiel.agents.learning.divergence import Backoff, DivergedError
+from gamespiel.agents.learning.kl_control import AdaptiveKLController
+from gamespiel.agents.learning.magnet import Magnet
+from gamespiel.agents.learning.metrics import rollout_metrics
+from gamespiel.agents.learning.progress_bar import ProgressBar, listed
+from gamespiel.agents.learning.schedules import schedule
+from gamespiel.agents.models.loading import LOADING
 from gamespiel.agents.policy import LLMPolicy
-from gamespiel.agents.progress_bar import ProgressBar, listed
 from gamespiel.agents.rollout import Episode, Masks, play
-from gamespiel.agents.samples import PolicySample, ReplySample
-from gamespiel.agents.schedules import schedule
+from gamespiel.agents.sampling import noise
+from gamespiel.agents.sampling.samples import PolicySample, ReplySample
 from gamespiel.agents.self_play import Round, SelfPlay
 from gamespiel.agents.starts import Starts
 from gamespiel.agents.update import Update

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from gamespiel.agents.envs import TextEnvs
-from gamespiel.agents.samples import PolicySample, Reply, ReplySample
+from gamespiel.agents.sampling.samples import PolicySample, Reply, ReplySample
 from task_gym.errors import ArgumentError
 from task_gym.wrappers import NamedText
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from gamespiel.agents import noise
 from gamespiel.agents.hyperparameters import SelfPlaySettings
+from gamespiel.agents.learning.pool import Pool
 from gamespiel.agents.policy import LLMPolicy
-from gamespiel.agents.pool import Pool
 from gamespiel.agents.rollout import Decide, Episode, Masks
-from gamespiel.agents.samples import PolicySample, ReplySample
+from gamespiel.agents.sampling import noise
+from gamespiel.agents.sampling.samples import PolicySample, ReplySample
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.contract import is_success, result_of
 from task_gym.errors import TaskGymError

@@ -15,16 +15,17 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from gamespiel.agents import memory, noise
 from gamespiel.agents.buffer import TurnBatch, TurnBuffer
 from gamespiel.agents.decoding import ChoiceEvaluation
-from gamespiel.agents.decoding.index import spans
-from gamespiel.agents.divergence import DivergedError
+from gamespiel.agents.engines import memory
 from gamespiel.agents.hyperparameters import Hyperparameters
-from gamespiel.agents.losses import clipped_policy_loss, illegality_loss, value_loss
-from gamespiel.agents.metrics import Means
+from gamespiel.agents.learning.divergence import DivergedError
+from gamespiel.agents.learning.losses import clipped_policy_loss, illegality_loss, value_loss
+from gamespiel.agents.learning.metrics import Means
+from gamespiel.agents.models.snapshots import Snapshot
 from gamespiel.agents.policy import Evaluation, LLMPolicy
-from gamespiel.agents.snapshots import Snapshot
+from gamespiel.agents.sampling import noise
+from gamespiel.agents.tokens.index import spans
 
 REFERENCE_BATCH = 256
 """Turns that the reference scores together, if an optimizer step has fewer."""
@@ -80,7 +81,7 @@ class Update:
         step: Number of complete steps.
         ent_coef: Weight of the entropy bonus.
         kl_coef: Weight of the divergence from the reference.
-        magnet: The magnet (``gamespiel.agents.magnet``), or None.
+        magnet: The magnet (``gamespiel.agents.learning.magnet``), or None.
         magnet_coef: Weight of the divergence from it.
         tokens_per_backward: The budget in force; it may be lower afterwards.
         skipped_in_a_row: Updates skipped since the last one that was not.

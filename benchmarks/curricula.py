@@ -25,7 +25,7 @@ from stable_baselines3.common.logger import Logger
 
 from benchmarks.ending import Row, end, parse, rows_there
 from benchmarks.machine import machine
-from gamespiel.agents.stats import mean_interval
+from gamespiel.agents.runs.stats import mean_interval
 from gamespiel.assembly import make_algorithm
 from gamespiel.config import Config, resolve
 from gamespiel.evaluation import measure_policy

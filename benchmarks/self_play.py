@@ -22,7 +22,7 @@ from benchmarks.ending import end, parse
 from benchmarks.machine import machine
 from game_gym import exact
 from game_gym.spec import Variant
-from gamespiel.agents.loggers import read_rows
+from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.config import saved_config
 from gamespiel.errors import InvalidValueError
 from gamespiel.runs import METRICS

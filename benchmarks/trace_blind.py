@@ -29,7 +29,7 @@ from torch import Tensor
 
 from benchmarks.ending import end, parse
 from benchmarks.machine import machine
-from gamespiel.agents.stats import Interval, wilson
+from gamespiel.agents.runs.stats import Interval, wilson
 from trace_gym.backends import LocalBackend
 from trace_gym.mutants.choices import OPTIONS
 from trace_gym.programs.builtin import ids_of

@@ -30,9 +30,9 @@ from stable_baselines3.common.callbacks import BaseCallback
 from benchmarks.ending import end, parse
 from benchmarks.machine import machine
 from gamespiel.agents.envs import TextEnvs
-from gamespiel.agents.evaluation import play_seeds, policy_agent
 from gamespiel.agents.policy import LLMPolicy
-from gamespiel.agents.stats import Interval, wilson
+from gamespiel.agents.runs.evaluation import play_seeds, policy_agent
+from gamespiel.agents.runs.stats import Interval, wilson
 from gamespiel.assembly import make_algorithm
 from gamespiel.cli import split_overrides
 from gamespiel.config import Config, ConfigError, resolve, to_dict

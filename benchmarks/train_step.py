@@ -18,9 +18,9 @@ import numpy as np
 import torch
 
 from benchmarks.train_ways import clocked
-from gamespiel.agents.architectures import KNOWN, architecture_of
 from gamespiel.agents.hyperparameters import Hyperparameters
-from gamespiel.agents.models import ModelSettings, load_tokenizer
+from gamespiel.agents.models.architectures import KNOWN, architecture_of
+from gamespiel.agents.models.loading import ModelSettings, load_tokenizer
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.vec_env import TextVecEnv

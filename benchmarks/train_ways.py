@@ -16,7 +16,7 @@ from torch import Tensor
 
 from gamespiel.agents.engines.base import base_of
 from gamespiel.agents.engines.token_tree import TokenTree
-from gamespiel.agents.losses import clipped_policy_loss, value_loss
+from gamespiel.agents.learning.losses import clipped_policy_loss, value_loss
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.config.sections import EnvConfig
 from gamespiel.environments import make_one_env

@@ -7,7 +7,7 @@ from datasets import Dataset
 from trl import GRPOConfig, GRPOTrainer, chat_template_utils
 
 from game_gym.trl import GameSpielTRL
-from gamespiel.agents.models import ModelSettings, load_base, load_tokenizer
+from gamespiel.agents.models.loading import ModelSettings, load_base, load_tokenizer
 
 settings = ModelSettings("tiny")
 tokenizer = load_tokenizer(settings)

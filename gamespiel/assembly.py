@@ -11,9 +11,9 @@ from typing import Any
 import gymnasium as gym
 import torch
 
-from gamespiel.agents.adapters import LoraSettings
 from gamespiel.agents.envs import TextEnvs
-from gamespiel.agents.models import ModelSettings
+from gamespiel.agents.models.adapters import LoraSettings
+from gamespiel.agents.models.loading import ModelSettings
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.vec_env import TextVecEnv

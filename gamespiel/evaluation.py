@@ -11,7 +11,10 @@ import gymnasium as gym
 from rich.console import Console
 
 from gamespiel.agents.envs import TextEnvs
-from gamespiel.agents.evaluation import (
+from gamespiel.agents.installed import check_trainer
+from gamespiel.agents.models.weights import described
+from gamespiel.agents.rollout import Decide, Episode
+from gamespiel.agents.runs.evaluation import (
     Measured,
     MeasuredReplies,
     Writer,
@@ -21,9 +24,6 @@ from gamespiel.agents.evaluation import (
     policy_agent,
     reply_agent,
 )
-from gamespiel.agents.installed import check_trainer
-from gamespiel.agents.rollout import Decide, Episode
-from gamespiel.agents.weights import described
 from gamespiel.config import (
     Config,
     InvalidValueError,
@@ -326,7 +326,7 @@ def _policy(
     """Returns the checkpoint's policy, or the untrained model's; puts the loaded step into ``results``."""
     import torch
 
-    from gamespiel.agents import checkpoint
+    from gamespiel.agents.runs import checkpoint
     from gamespiel.assembly import make_policy
 
     if config.run.num_threads is not None:

@@ -6,8 +6,15 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from gamespiel.agents.architectures import architecture_of
-from gamespiel.agents.plan import GIB, LOGITS_LEARNED_FROM, WIDTHS, Load, plan, trained_parameters
+from gamespiel.agents.models.architectures import architecture_of
+from gamespiel.agents.models.memory_plan import (
+    GIB,
+    LOGITS_LEARNED_FROM,
+    WIDTHS,
+    Load,
+    plan,
+    trained_parameters,
+)
 from gamespiel.config import Config, InvalidValueError, presets, resolve
 from gamespiel.kinds import kind_of
 from gamespiel.report.plan import CPU_NOTE, FIT_NOTE, fit_table, gib, parts_table

@@ -8,8 +8,8 @@ from typing import Any
 
 import gymnasium as gym
 
-from gamespiel.agents import checkpoint
 from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.runs import checkpoint
 from gamespiel.assembly import make_policy
 from gamespiel.config import ConfigError, from_dict, require_built, saved_config
 from gamespiel.environments import make_one_env

@@ -49,7 +49,7 @@ def _check_device(config: Config) -> None:
 def _check_folders(config: Config, resume: Path | None) -> None:
     if resume is not None:
         from gamespiel import runs
-        from gamespiel.agents import checkpoint
+        from gamespiel.agents.runs import checkpoint
 
         start = checkpoint.find(resume)
         check_resumed(config, saved_config(runs.folder_of(start, config)))
@@ -60,6 +60,6 @@ def _check_folders(config: Config, resume: Path | None) -> None:
 
         runs.check_free(config)
     if config.run.init_from is not None:
-        from gamespiel.agents import checkpoint
+        from gamespiel.agents.runs import checkpoint
 
         checkpoint.find(Path(config.run.init_from))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from gamespiel.agents import checkpoint
+from gamespiel.agents.runs import checkpoint
 from gamespiel.config import SAVED_NAME, Config, ConfigError, InvalidValueError, saved_config
 from gamespiel.kinds import kind_of
 

@@ -23,12 +23,12 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter, Logger
 
 from gamespiel import __version__, runs
-from gamespiel.agents import checkpoint
-from gamespiel.agents.card import Facts
-from gamespiel.agents.divergence import DivergedError
-from gamespiel.agents.loggers import JSONLWriter, truncate_after
+from gamespiel.agents.learning.divergence import DivergedError
+from gamespiel.agents.models.weights import ModelError, described
 from gamespiel.agents.ppo import LLMPPO
-from gamespiel.agents.weights import ModelError, described
+from gamespiel.agents.runs import checkpoint
+from gamespiel.agents.runs.card import Facts
+from gamespiel.agents.runs.loggers import JSONLWriter, truncate_after
 from gamespiel.assembly import make_algorithm
 from gamespiel.config import (
     SAVED_NAME,

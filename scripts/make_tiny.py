@@ -30,7 +30,7 @@ import gymnasium as gym
 import torch
 
 from game_gym.games import DECLARED
-from gamespiel.agents.models import TINY
+from gamespiel.agents.models.loading import TINY
 
 GAMES = tuple(DECLARED)
 

@@ -8,14 +8,14 @@ from gamespiel.agents.decoding.choice import (
     Legal,
     NamedLegal,
 )
-from gamespiel.agents.decoding.codec import (
+from gamespiel.agents.decoding.text import TextDecoder, TextEvaluation, TextSample
+from gamespiel.agents.tokens.codec import (
     ChatCodec,
     ChatTemplateError,
     PromptLengthError,
     TokenBoundaryError,
 )
-from gamespiel.agents.decoding.text import TextDecoder, TextEvaluation, TextSample
-from gamespiel.agents.decoding.trie import ActionTrie
+from gamespiel.agents.tokens.trie import ActionTrie
 
 __all__ = [
     "ActionTrie",

@@ -20,13 +20,13 @@ from torch import Tensor
 from torch.nn.functional import softplus
 from torch.utils.checkpoint import checkpoint
 
-from gamespiel.agents.decoding.codec import ChatCodec
-from gamespiel.agents.decoding.drawing import Uniforms, inverse_cdf
-from gamespiel.agents.decoding.index import Index, spans
-from gamespiel.agents.decoding.trie import ActionTrie, Choice
 from gamespiel.agents.engines import Engine
-from gamespiel.agents.plan import LOGITS_LEARNED_FROM
+from gamespiel.agents.models.memory_plan import LOGITS_LEARNED_FROM
+from gamespiel.agents.sampling.drawing import Uniforms, inverse_cdf
 from gamespiel.agents.tokens import Tokens
+from gamespiel.agents.tokens.codec import ChatCodec
+from gamespiel.agents.tokens.index import Index, spans
+from gamespiel.agents.tokens.trie import ActionTrie, Choice
 from task_gym.errors import TaskGymError
 
 

@@ -18,13 +18,13 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from gamespiel.agents.decoding.codec import ChatCodec
-from gamespiel.agents.decoding.drawing import NotFiniteError, Uniforms, inverse_cdf
-from gamespiel.agents.decoding.index import Index
 from gamespiel.agents.engines import Engine
 from gamespiel.agents.hyperparameters import Hyperparameters
-from gamespiel.agents.samples import Reply
+from gamespiel.agents.sampling.drawing import NotFiniteError, Uniforms, inverse_cdf
+from gamespiel.agents.sampling.samples import Reply
 from gamespiel.agents.tokens import Tokens
+from gamespiel.agents.tokens.codec import ChatCodec
+from gamespiel.agents.tokens.index import Index
 
 LOGITS_AT_ONCE = 2**24
 """Logits made together, 64 MB in float32. Sampling or a backward pass takes several times as much."""

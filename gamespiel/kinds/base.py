@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
     from game_gym.exact import ExactResult
     from gamespiel.agents.envs import TextEnvs
-    from gamespiel.agents.evaluation import Measured, MeasuredReplies
     from gamespiel.agents.policy import LLMPolicy
     from gamespiel.agents.rollout import Episode, OnStep
-    from gamespiel.agents.samples import PolicySample
+    from gamespiel.agents.runs.evaluation import Measured, MeasuredReplies
+    from gamespiel.agents.sampling.samples import PolicySample
     from gamespiel.endpoints.chat import Chat
     from gamespiel.exact import ExactComparison
 
@@ -412,7 +412,7 @@ def sample_of(actions: npt.ArrayLike) -> PolicySample:
     """Returns a baseline's actions as a policy's sample, with values and log-probabilities of 0."""
     import numpy as np
 
-    from gamespiel.agents.samples import PolicySample
+    from gamespiel.agents.sampling.samples import PolicySample
 
     taken = np.asarray(actions, dtype=np.int64)
     zeros = np.zeros(len(taken), dtype=np.float32)

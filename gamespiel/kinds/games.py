@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
     from game_gym.prompts import SeatView
     from gamespiel.agents.envs import TextEnvs
-    from gamespiel.agents.evaluation import Measured, MeasuredReplies
     from gamespiel.agents.rollout import Decide, Episode, Masks
-    from gamespiel.agents.samples import PolicySample
+    from gamespiel.agents.runs.evaluation import Measured, MeasuredReplies
+    from gamespiel.agents.sampling.samples import PolicySample
     from gamespiel.endpoints.chat import Chat
     from task_gym.opponents import Opponent
 
@@ -205,7 +205,7 @@ class Games(Kind[GameKeys]):
         return SEATS * count
 
     def seeds(self, envs: TextEnvs, count: int, seed: int) -> list[int]:
-        from gamespiel.agents.seats import balanced_seeds
+        from gamespiel.agents.runs.seats import balanced_seeds
 
         # A seat does not depend on the opponent. "first" is the cheapest; upstream's servers have "random".
         local: Any = envs.envs[0].unwrapped
@@ -215,7 +215,7 @@ class Games(Kind[GameKeys]):
     def play_agent(
         self, name: str, env: GameKeys, count: int, seed: int, make_envs: MakeEnvs, shown: ShowProgress
     ) -> list[Episode]:
-        from gamespiel.agents.evaluation import play_seeds
+        from gamespiel.agents.runs.evaluation import play_seeds
 
         if env.env_mode != "local":
             raise InvalidValueError(
@@ -232,7 +232,7 @@ class Games(Kind[GameKeys]):
         import gymnasium as gym
 
         from game_gym.task import Task
-        from gamespiel.agents.seats import balanced_seeds
+        from gamespiel.agents.runs.seats import balanced_seeds
 
         self.check_played(env, "evaluation")
         _one_opponent(env)
@@ -263,7 +263,7 @@ class Games(Kind[GameKeys]):
         return [str(extra.get("game_name")), f"seat {extra.get('llm_player_id')}"]
 
     def groups(self, episodes: Sequence[Episode]) -> dict[str, list[Episode]]:
-        from gamespiel.agents.evaluation import by_game, by_opponent, by_seat
+        from gamespiel.agents.runs.evaluation import by_game, by_opponent, by_seat
 
         games = by_game(episodes)
         seats = {f"seat {seat}": own for seat, own in by_seat(episodes).items()}
@@ -418,7 +418,7 @@ def baseline_agent(name: str, env: TextEnvs, seed: int, episodes: int) -> Decide
         OpponentError: no opponent has that name, or it cannot play a game that may be drawn.
     """
     from game_gym.prompts import SeatView
-    from gamespiel.agents.noise import Purpose, episode_seeds
+    from gamespiel.agents.sampling.noise import Purpose, episode_seeds
     from task_gym.opponents import make_opponent
 
     first: Any = env.envs[0].unwrapped

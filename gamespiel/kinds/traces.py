@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from gamespiel.agents.envs import TextEnvs
-    from gamespiel.agents.evaluation import Measured, MeasuredReplies
     from gamespiel.agents.rollout import Decide, Episode, Masks, OnStep
-    from gamespiel.agents.samples import PolicySample
+    from gamespiel.agents.runs.evaluation import Measured, MeasuredReplies
+    from gamespiel.agents.sampling.samples import PolicySample
     from gamespiel.endpoints.chat import Chat
     from trace_gym.backends import Trace
 
@@ -148,7 +148,7 @@ class Traces(Kind[TraceKeys]):
     def play_agent(
         self, name: str, env: TraceKeys, count: int, seed: int, make_envs: MakeEnvs, shown: ShowProgress
     ) -> list[Episode]:
-        from gamespiel.agents.evaluation import play_seeds
+        from gamespiel.agents.runs.evaluation import play_seeds
 
         if env.env_mode != "local":
             raise InvalidValueError(
@@ -236,7 +236,7 @@ def trace_arguments(env: TraceKeys) -> dict[str, Any]:
 
 def trace_seeds(seed: int, count: int) -> list[int]:
     """Returns the episode seeds of an evaluation on traces: the same tasks for every agent."""
-    from gamespiel.agents.noise import Purpose, episode_seeds
+    from gamespiel.agents.sampling.noise import Purpose, episode_seeds
 
     return episode_seeds(seed, 0, count, Purpose.EVALUATION_TASKS)
 
@@ -267,7 +267,7 @@ def reply_episodes(
     A turn has action -1 and NaN for a policy's numbers: a reply has no number, and nobody sampled its tokens.
     """
     from gamespiel.agents.rollout import Episode, Turn
-    from gamespiel.agents.samples import Reply
+    from gamespiel.agents.sampling.samples import Reply
 
     env = KIND.make_reply_env(config)
     local: Any = env.unwrapped
@@ -288,7 +288,7 @@ def reply_episodes(
 def choice_agent(name: str, seed: int, episodes: int) -> Decide:
     """Returns an agent of CodeTraceChoice-v0: ``random`` picks any of the options, ``first`` the first."""
 
-    from gamespiel.agents.noise import Purpose, action_uniforms
+    from gamespiel.agents.sampling.noise import Purpose, action_uniforms
 
     def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> PolicySample:
         options = masks.sum(axis=1)

@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from gamespiel.agents.stats import Interval, mean_interval, wilson
+from gamespiel.agents.runs.stats import Interval, mean_interval, wilson
 from gamespiel.endpoints.chat import Usage
 
 

@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from gamespiel.agents.stats import Interval, mean_interval
+from gamespiel.agents.runs.stats import Interval, mean_interval
 
 PAIRED_NOTE = (
     "change: mean of the differences, episode by episode, of the same tasks, seeds and seats, with its 95% "

@@ -8,7 +8,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from gamespiel.agents.plan import GIB, SPARE, Load, Plan
+from gamespiel.agents.models.memory_plan import GIB, SPARE, Load, Plan
 
 FIT_NOTE = (
     "peak: GiB, with forwards as large as the token budgets allow; prompts that share or repeat more need "

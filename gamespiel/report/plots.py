@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gamespiel.agents.loggers import Row, read_rows
+from gamespiel.agents.runs.loggers import Row, read_rows
 from task_gym.files import write_atomically
 
 PANELS: tuple[tuple[str, Sequence[tuple[str, str]], Sequence[tuple[str, str]]], ...] = (

@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from gamespiel.agents.json_data import to_json
+from gamespiel.agents.models.json_data import to_json
 from gamespiel.errors import InvalidValueError
 from task_gym.files import write_atomically
 

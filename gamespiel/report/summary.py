@@ -8,7 +8,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from gamespiel.agents.evaluation import Measured, MeasuredReplies
+from gamespiel.agents.runs.evaluation import Measured, MeasuredReplies
 from gamespiel.exact import ExactComparison
 
 SHARE = "share of best response"

@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from game_gym.exact import ExactResult
-from gamespiel.agents.evaluation import Measured, MeasuredReplies
-from gamespiel.agents.stats import Interval
+from gamespiel.agents.runs.evaluation import Measured, MeasuredReplies
+from gamespiel.agents.runs.stats import Interval
 from gamespiel.exact import ExactComparison
 
 SAMPLED_NOTE = (

@@ -23,7 +23,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from gamespiel.agents import suitability
+from gamespiel.agents.models import suitability
 
 CARD = torch.device("cuda", 0)
 aten = torch.ops.aten

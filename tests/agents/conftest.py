@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 
-from gamespiel.agents.weights import from_wheel
+from gamespiel.agents.models.weights import from_wheel
 from tests.agents.smollm2 import NAME
 from tests.threads import one_thread
 

@@ -18,11 +18,11 @@ from typing import Any
 import torch
 from transformers import initialization
 
-from gamespiel.agents.adapters import LoraSettings, add_adapters
-from gamespiel.agents.architectures import KNOWN
 from gamespiel.agents.engines import Engine, make_engine
-from gamespiel.agents.models import ModelSettings, load_base
-from gamespiel.agents.optimizer import ScaledAdamW
+from gamespiel.agents.learning.optimizer import ScaledAdamW
+from gamespiel.agents.models.adapters import LoraSettings, add_adapters
+from gamespiel.agents.models.architectures import KNOWN
+from gamespiel.agents.models.loading import ModelSettings, load_base
 
 SHARED, OWN = 128, 128
 """Tokens that all prompts begin with, and tokens of each."""

@@ -12,10 +12,10 @@ from typing import Any
 import gymnasium as gym
 import torch
 
-from gamespiel.agents import models
 from gamespiel.agents import policy as policies
-from gamespiel.agents.models import ModelSettings, load_tokenizer
-from gamespiel.agents.patches import replaced
+from gamespiel.agents.models import loading as models
+from gamespiel.agents.models.loading import ModelSettings, load_tokenizer
+from gamespiel.agents.models.patches import replaced
 from gamespiel.agents.policy import LLMPolicy
 
 NAME = "HuggingFaceTB/SmolLM2-135M-Instruct"

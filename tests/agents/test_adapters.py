@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from gamespiel.agents.adapters import LoraSettings, add_adapters
-from gamespiel.agents.models import DTYPES, ModelError, ModelSettings, load_base
+from gamespiel.agents.models.adapters import LoraSettings, add_adapters
+from gamespiel.agents.models.loading import DTYPES, ModelError, ModelSettings, load_base
 
 IDS = torch.randint(20, 200, (3, 17), generator=torch.Generator().manual_seed(0))
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamespiel.agents.advantages import explained_variance, gae, normalize_by_group
+from gamespiel.agents.learning.advantages import explained_variance, gae, normalize_by_group
 
 
 def test_an_episode_that_ended() -> None:

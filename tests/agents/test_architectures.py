@@ -13,11 +13,11 @@ from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-from gamespiel.agents.adapters import ALL_LINEAR
-from gamespiel.agents.architectures import FAMILIES, KNOWN, architecture_of, from_config
-from gamespiel.agents.models import TINY, ModelError
-from gamespiel.agents.plan import Load, adapter_parameters
-from gamespiel.agents.weights import from_wheel
+from gamespiel.agents.models.adapters import ALL_LINEAR
+from gamespiel.agents.models.architectures import FAMILIES, KNOWN, architecture_of, from_config
+from gamespiel.agents.models.loading import TINY, ModelError
+from gamespiel.agents.models.memory_plan import Load, adapter_parameters
+from gamespiel.agents.models.weights import from_wheel
 
 PARAMETERS = {
     "HuggingFaceTB/SmolLM2-135M-Instruct": 134_515_008,

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from gamespiel.agents import checkpoint
-from gamespiel.agents.average import Average
+from gamespiel.agents.learning.average import Average
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.runs import checkpoint
 from tests.agents.toys import Bandit, make_policy, make_ppo
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gamespiel.agents.card import Facts, hub_name, write_card
+from gamespiel.agents.runs.card import Facts, hub_name, write_card
 from tests.agents.toys import make_policy
 
 BASE = {"model_name": "Qwen/Qwen3-4B", "sha256": "0123456789abcdef", "r": 16, "lora_alpha": 32}

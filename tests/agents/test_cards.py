@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from gamespiel.agents import checkpoint
 from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.runs import checkpoint
 from tests.agents.cards import OnCard, Seen, card
 from tests.agents.toys import Echo, Stairs, make_policy, make_ppo, masks_of, randomise
 

@@ -11,12 +11,13 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from gamespiel.agents import checkpoint, weights
-from gamespiel.agents.checkpoint import CheckpointError
-from gamespiel.agents.divergence import Backoff
-from gamespiel.agents.models import TINY
+from gamespiel.agents.learning.divergence import Backoff
+from gamespiel.agents.models import weights
+from gamespiel.agents.models.loading import TINY
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.runs import checkpoint
+from gamespiel.agents.runs.checkpoint import CheckpointError
 from tests.agents.toys import Bandit, make_policy, make_ppo
 
 
@@ -126,7 +127,7 @@ def test_what_is_half_written_is_no_checkpoint(
         raise KilledError
 
     with monkeypatch.context() as patch:
-        patch.setattr("gamespiel.agents.checkpoint.torch.save", killed)
+        patch.setattr("gamespiel.agents.runs.checkpoint.torch.save", killed)
         with pytest.raises(KilledError):
             checkpoint.save(trained, tmp_path)
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == [".step-000002.partial"]

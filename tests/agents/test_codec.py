@@ -11,8 +11,8 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from gamespiel.agents.decoding import ChatCodec, ChatTemplateError, PromptLengthError, TokenBoundaryError
-from gamespiel.agents.decoding.codec import _Recent
-from gamespiel.agents.models import ModelSettings, load_tokenizer
+from gamespiel.agents.models.loading import ModelSettings, load_tokenizer
+from gamespiel.agents.tokens.codec import _Recent
 from tests.agents.families import CHATML, chatml, gemma, llama
 
 TEMPLATE = (

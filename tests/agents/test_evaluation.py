@@ -11,7 +11,9 @@ import pytest
 import torch
 
 from gamespiel.agents.decoding.text import TextDecoder
-from gamespiel.agents.evaluation import (
+from gamespiel.agents.policy import PolicySample, ReplySample
+from gamespiel.agents.rollout import Episode, Masks, Turn
+from gamespiel.agents.runs.evaluation import (
     by_seat,
     measure,
     measure_replies,
@@ -19,11 +21,9 @@ from gamespiel.agents.evaluation import (
     policy_agent,
     reply_agent,
 )
-from gamespiel.agents.policy import PolicySample, ReplySample
-from gamespiel.agents.rollout import Episode, Masks, Turn
-from gamespiel.agents.samples import Reply
-from gamespiel.agents.seats import balanced_seeds
-from gamespiel.agents.stats import Z95, wilson
+from gamespiel.agents.runs.seats import balanced_seeds
+from gamespiel.agents.runs.stats import Z95, wilson
+from gamespiel.agents.sampling.samples import Reply
 from gamespiel.agents.vec_env import TextVecEnv
 from tests.agents.toys import TEXT, Bandit, Stairs, asked, make_policy
 

@@ -13,7 +13,7 @@ import torch
 import game_gym  # noqa: F401  # registers the environments
 from gamespiel.agents.decoding import ChatCodec, TokenBoundaryError
 from gamespiel.agents.engines import ENGINES
-from gamespiel.agents.models import ModelSettings, load_base, load_tokenizer
+from gamespiel.agents.models.loading import ModelSettings, load_base, load_tokenizer
 from gamespiel.agents.ppo import LLMPPO
 from task_gym.wrappers import NamedActions
 from tests.agents.families import FAMILIES

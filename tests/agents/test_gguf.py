@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from gamespiel.agents.decoding import ChatCodec
-from gamespiel.agents.gguf import read_header
-from gamespiel.agents.models import ModelError, ModelSettings, load_base, load_tokenizer
+from gamespiel.agents.models.gguf import read_header
+from gamespiel.agents.models.loading import ModelError, ModelSettings, load_base, load_tokenizer
 from tests.agents.ggufs import LAYERS, vocabulary, weights, write
 
 

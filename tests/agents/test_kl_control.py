@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from gamespiel.agents.kl_control import AdaptiveKLController
+from gamespiel.agents.learning.kl_control import AdaptiveKLController
 
 
 @pytest.mark.parametrize(

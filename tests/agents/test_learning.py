@@ -8,9 +8,9 @@ from sb3_contrib.common.maskable.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from gamespiel.agents.kl_control import AdaptiveKLController
+from gamespiel.agents.learning.kl_control import AdaptiveKLController
+from gamespiel.agents.learning.schedules import schedule
 from gamespiel.agents.policy import LLMPolicy
-from gamespiel.agents.schedules import schedule
 from tests.agents.toys import Bandit, Signs, as_tokens, make_policy, make_ppo, rows_of
 
 FREE = AdaptiveKLController(0.0, 0.1, horizon=None)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stable_baselines3.common.logger import Logger
 
-from gamespiel.agents.loggers import JSONLWriter, MetricsFileError, read_rows, truncate_after
+from gamespiel.agents.runs.loggers import JSONLWriter, MetricsFileError, read_rows, truncate_after
 
 
 def test_a_row_through_the_sb3_logger(tmp_path: Path) -> None:

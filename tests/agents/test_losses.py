@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from gamespiel.agents.losses import clipped_policy_loss, illegality_loss, value_loss
+from gamespiel.agents.learning.losses import clipped_policy_loss, illegality_loss, value_loss
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from gamespiel.agents.decoding import ChoiceEvaluation
-from gamespiel.agents.magnet import Magnet
+from gamespiel.agents.learning.magnet import Magnet
+from gamespiel.agents.models.snapshots import Snapshot
 from gamespiel.agents.ppo import LLMPPO
-from gamespiel.agents.snapshots import Snapshot
 from task_gym.errors import ArgumentError
 from tests.agents.families import FAMILIES
 from tests.agents.toys import (

@@ -11,9 +11,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from gamespiel.agents import models
-from gamespiel.agents.memory import MemoryLimitError
-from gamespiel.agents.models import (
+from gamespiel.agents.engines.memory import MemoryLimitError
+from gamespiel.agents.models import loading as models
+from gamespiel.agents.models.loading import (
     TINY,
     ModelError,
     ModelSettings,

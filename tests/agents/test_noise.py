@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamespiel.agents.noise import Purpose, action_uniforms, episode_seeds, permutation
+from gamespiel.agents.sampling.noise import Purpose, action_uniforms, episode_seeds, permutation
 from task_gym.seeding import SEED_LIMIT
 
 EPISODES = st.lists(st.integers(0, 15), min_size=1, max_size=16, unique=True)

@@ -16,14 +16,14 @@ from torch import nn
 from transformers import AutoModelForCausalLM
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-from gamespiel.agents import plan as planned
-from gamespiel.agents import quantization
-from gamespiel.agents.adapters import LoraSettings, add_adapters
-from gamespiel.agents.architectures import KNOWN, Architecture, architecture_of, from_config
 from gamespiel.agents.engines import make_engine, shared, tree_attention
-from gamespiel.agents.models import DTYPES
-from gamespiel.agents.plan import GIB, Load, Plan, cast_adapters, kept_per_token, plan, weights
-from gamespiel.agents.quantization import Quantization
+from gamespiel.agents.models import memory_plan as planned
+from gamespiel.agents.models import quantization
+from gamespiel.agents.models.adapters import LoraSettings, add_adapters
+from gamespiel.agents.models.architectures import KNOWN, Architecture, architecture_of, from_config
+from gamespiel.agents.models.loading import DTYPES
+from gamespiel.agents.models.memory_plan import GIB, Load, Plan, cast_adapters, kept_per_token, plan, weights
+from gamespiel.agents.models.quantization import Quantization
 from gamespiel.config import resolve
 from gamespiel.planning import load_of
 from tests.agents import peaks

@@ -310,7 +310,7 @@ def test_values_are_the_head_on_the_prompts_last_state() -> None:
 def test_the_reference_is_the_base_without_adapters(adapters: float) -> None:
     from transformers import AutoModelForCausalLM
 
-    from gamespiel.agents.models import TINY
+    from gamespiel.agents.models.loading import TINY
 
     policy = make_policy(adapters=adapters)
     base = AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32)

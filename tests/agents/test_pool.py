@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from gamespiel.agents.pool import MEMORY, Member, Pool
-from gamespiel.agents.snapshots import Snapshot
+from gamespiel.agents.learning.pool import MEMORY, Member, Pool
+from gamespiel.agents.models.snapshots import Snapshot
 from task_gym.errors import TaskGymError
 from tests.agents.toys import make_policy
 

@@ -16,9 +16,9 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from gamespiel.agents.advantages import normalize_by_group
-from gamespiel.agents.kl_control import AdaptiveKLController
-from gamespiel.agents.models import TINY
+from gamespiel.agents.learning.advantages import normalize_by_group
+from gamespiel.agents.learning.kl_control import AdaptiveKLController
+from gamespiel.agents.models.loading import TINY
 from gamespiel.agents.policy import LLMPolicy, MissingMaskError, PolicySample
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.vec_env import TextVecEnv

@@ -12,10 +12,11 @@ import pytest
 import torch
 from torch import nn
 
-from gamespiel.agents import checkpoint, quantization
-from gamespiel.agents.adapters import LoraSettings, add_adapters
-from gamespiel.agents.models import ModelError, ModelSettings, load_base
-from gamespiel.agents.quantization import Quantization, bits_of, quantise
+from gamespiel.agents.models import quantization
+from gamespiel.agents.models.adapters import LoraSettings, add_adapters
+from gamespiel.agents.models.loading import ModelError, ModelSettings, load_base
+from gamespiel.agents.models.quantization import Quantization, bits_of, quantise
+from gamespiel.agents.runs import checkpoint
 from tests.agents.ggufs import write
 from tests.agents.toys import Bandit, make_policy, make_ppo, masks_of, randomise
 
@@ -287,8 +288,8 @@ def test_a_version_that_loses_gradients_is_found(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.slow
 def test_the_embedded_model_needs_no_bitsandbytes() -> None:
     code = (
-        "import sys, gamespiel; from gamespiel.agents.adapters import *; "
-        "from gamespiel.agents.models import *; "
+        "import sys, gamespiel; from gamespiel.agents.models.adapters import *; "
+        "from gamespiel.agents.models.loading import *; "
         "add_adapters(load_base(ModelSettings(), 'cpu', 0), LoraSettings(), 0); "
         "load_tokenizer(ModelSettings()); "
         "print([name for name in ('bitsandbytes', 'gguf') if name in sys.modules])"

@@ -19,7 +19,7 @@ from transformers import Qwen3Config
 import game_gym  # noqa: F401  # registers the environments
 from game_gym.games import TABLE
 from gamespiel.agents.decoding import ActionTrie, ChatCodec, PromptLengthError
-from gamespiel.agents.models import ModelSettings, load_tokenizer
+from gamespiel.agents.models.loading import ModelSettings, load_tokenizer
 from gamespiel.agents.policy import LLMPolicy
 from task_gym.wrappers import NamedActions, NamedText
 from tests.agents import qwen

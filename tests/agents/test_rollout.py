@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from gamespiel.agents.metrics import Means, rollout_metrics
-from gamespiel.agents.noise import action_uniforms, episode_seeds
+from gamespiel.agents.learning.metrics import Means, rollout_metrics
 from gamespiel.agents.policy import LLMPolicy, PolicySample
 from gamespiel.agents.rollout import Episode, Turn, play
+from gamespiel.agents.sampling.noise import action_uniforms, episode_seeds
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.wrappers import NamedText
 from tests.agents.toys import Quiet, Stairs, collect, make_policy, make_ppo

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamespiel.agents.schedules import SHAPES, schedule
+from gamespiel.agents.learning.schedules import SHAPES, schedule
 from task_gym.errors import ArgumentError
 
 

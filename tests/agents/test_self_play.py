@@ -13,11 +13,11 @@ import torch
 import game_gym  # noqa: F401  (registers GameSpiel-v0)
 from game_gym.wrappers import MixedOpponents
 from gamespiel.agents.hyperparameters import SelfPlaySettings
+from gamespiel.agents.models.snapshots import Snapshot
 from gamespiel.agents.policy import PolicySample
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.rollout import Episode, play
 from gamespiel.agents.self_play import SeatsError, SelfPlay
-from gamespiel.agents.snapshots import Snapshot
 from gamespiel.agents.starts import Starts
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.errors import ArgumentError

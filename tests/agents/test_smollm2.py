@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from gamespiel.agents import checkpoint
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.runs import checkpoint
 from tests.agents.divergences import GAMES, State, divergences, read, states
 from tests.agents.smollm2 import NAME, policy, read_once
 from tests.agents.toys import Bandit, make_ppo

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from gamespiel.agents.models.snapshots import Snapshot
 from gamespiel.agents.policy import LLMPolicy
-from gamespiel.agents.snapshots import Snapshot
 from tests.agents.toys import asked, make_policy, randomise
 
 TEXTS, LEGAL = [f"seat {seat}{asked((0, 1, 2))}" for seat in (0, 1)], [(0, 1, 2)] * 2

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamespiel.agents.stats import Z95, mean_interval, wilson
+from gamespiel.agents.runs.stats import Z95, mean_interval, wilson
 
 Z2 = Z95**2
 

@@ -19,8 +19,8 @@ from transformers import (
 
 from gamespiel.agents.decoding import PromptLengthError
 from gamespiel.agents.engines import ContextLengthError, positions_of
+from gamespiel.agents.models.weights import ModelError
 from gamespiel.agents.policy import LLMPolicy
-from gamespiel.agents.weights import ModelError
 from task_gym.wrappers import NamedText
 from tests.agents.families import FAMILIES, chatml, gemma, gemma3
 from tests.agents.toys import TEXT, masks_of

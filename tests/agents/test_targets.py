@@ -19,8 +19,8 @@ from transformers import (
     Qwen3NextConfig,
 )
 
-from gamespiel.agents.adapters import LoraSettings, add_adapters
-from gamespiel.agents.weights import ModelError
+from gamespiel.agents.models.adapters import LoraSettings, add_adapters
+from gamespiel.agents.models.weights import ModelError
 
 SIZES = {"vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
 GPT2 = GPT2Config(

@@ -12,13 +12,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from gamespiel.agents.adapters import LoraSettings, add_adapters
 from gamespiel.agents.decoding import TextDecoder, text
-from gamespiel.agents.decoding.codec import ChatCodec
-from gamespiel.agents.decoding.drawing import BLOCK, NotFiniteError, inverse_cdf
 from gamespiel.agents.engines import ENGINES, PaddedEngine
-from gamespiel.agents.models import ModelSettings, load_base, load_tokenizer
+from gamespiel.agents.models.adapters import LoraSettings, add_adapters
+from gamespiel.agents.models.loading import ModelSettings, load_base, load_tokenizer
 from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.sampling.drawing import BLOCK, NotFiniteError, inverse_cdf
+from gamespiel.agents.tokens.codec import ChatCodec
 from tests.agents.families import FAMILIES
 from tests.agents.smollm2 import policy as smollm2_policy
 from tests.agents.toys import make_policy

@@ -15,11 +15,11 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
 
 from gamespiel.agents.buffer import TurnBuffer
-from gamespiel.agents.kl_control import AdaptiveKLController
-from gamespiel.agents.memory import MemoryLimitError
+from gamespiel.agents.engines.memory import MemoryLimitError
+from gamespiel.agents.learning.kl_control import AdaptiveKLController
+from gamespiel.agents.learning.schedules import schedule
 from gamespiel.agents.policy import LLMPolicy, ReplySample
 from gamespiel.agents.ppo import LLMPPO
-from gamespiel.agents.schedules import schedule
 from gamespiel.agents.update import Update
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.spaces import UnicodeText

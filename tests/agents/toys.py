@@ -14,7 +14,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter, Logger
 
 from gamespiel.agents.decoding import ChatCodec
-from gamespiel.agents.models import ModelSettings, load_tokenizer
+from gamespiel.agents.models.loading import ModelSettings, load_tokenizer
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.vec_env import TextVecEnv

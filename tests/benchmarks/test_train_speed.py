@@ -13,7 +13,7 @@ from benchmarks import train_speed
 from benchmarks.train_speed import SETTINGS, make_policy, summary
 from benchmarks.train_step import apart, flops
 from benchmarks.train_ways import EachAction, Everywhere, Ours, Timed, Turn, collect, race, shape_of
-from gamespiel.agents.models import ModelSettings
+from gamespiel.agents.models.loading import ModelSettings
 from gamespiel.agents.policy import LLMPolicy
 
 

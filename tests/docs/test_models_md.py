@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gamespiel import planning
-from gamespiel.agents.architectures import KNOWN
-from gamespiel.agents.plan import Load, plan
+from gamespiel.agents.models.architectures import KNOWN
+from gamespiel.agents.models.memory_plan import Load, plan
 from gamespiel.cli import main
 from gamespiel.config import preset_path, resolve
 from gamespiel.config.schema import DOTTED

@@ -78,7 +78,7 @@ def test_a_grpo_step_on_the_embedded_model(tmp_path: Path) -> None:
     from datasets import Dataset
     from trl import chat_template_utils
 
-    from gamespiel.agents.models import ModelSettings, load_base, load_tokenizer
+    from gamespiel.agents.models.loading import ModelSettings, load_base, load_tokenizer
 
     settings, begun = ModelSettings("tiny"), []
 

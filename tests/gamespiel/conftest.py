@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gamespiel import training
-from gamespiel.agents.patches import replaced
-from gamespiel.agents.quantization import plain_peft
+from gamespiel.agents.models.patches import replaced
+from gamespiel.agents.models.quantization import plain_peft
 from gamespiel.report.plots import learning_curve
 from tests.gamespiel.runs import small, train_quietly
 from tests.threads import one_thread

@@ -13,11 +13,15 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from gamespiel.agents import checkpoint
+from torch.nn.modules.module import register_module_forward_pre_hook
+from transformers import PreTrainedModel
+
+from gamespiel.agents.runs import checkpoint
 from gamespiel.config import resolve, saved_config
 from tests.gamespiel.runs import rows_of, train_quietly
 
@@ -74,6 +78,21 @@ def play(name: str, folder: Path) -> Path:
     return train_quietly(resolve(preset, overrides=overrides.items()))
 
 
+@contextmanager
+def counted_forwards() -> Iterator[list[int]]:
+    """Counts, in a list of one number, how often a transformers model without its head reads tokens."""
+    count = [0]
+
+    def note(module: Any, inputs: Any) -> None:
+        count[0] += isinstance(module, PreTrainedModel) and module.get_output_embeddings() is None
+
+    hook = register_module_forward_pre_hook(note)
+    try:
+        yield count
+    finally:
+        hook.remove()
+
+
 def play_again(run: Path) -> None:
     """Forgets the second step of a run and resumes it from the first."""
     shutil.rmtree(checkpoint.checkpoints(run)[-1])
@@ -115,12 +134,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     found, wrong = {}, 0
     for name in given.cases:
         with tempfile.TemporaryDirectory() as folder:
-            run = play(name, Path(folder) / "run")
+            with counted_forwards() as forwards:
+                run = play(name, Path(folder) / "run")
             found[name] = json.loads(json.dumps(fingerprint(run)))
             play_again(run)
             problems = [f"resumed: {each}" for each in differences(fingerprint(run), found[name])]
+        found[name]["forwards"] = forwards[0]
         if name in expected:
             problems += differences(found[name], expected[name])
+            if forwards[0] != expected[name]["forwards"]:
+                problems.append(f"{forwards[0]} forwards instead of {expected[name]['forwards']}")
         print(f"{name}: {len(problems) or 'no'} differences", *problems[:10], sep="\n    ", flush=True)
         wrong += bool(problems)
     if given.write:

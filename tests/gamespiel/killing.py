@@ -22,8 +22,8 @@ from typing import Any
 
 import torch
 
-from gamespiel.agents import checkpoint
-from gamespiel.agents.loggers import read_rows
+from gamespiel.agents.runs import checkpoint
+from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.assembly import make_algorithm
 from gamespiel.config import SAVED_NAME, saved_config
 from tests.gamespiel.runs import staged, train_quietly

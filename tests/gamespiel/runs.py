@@ -13,8 +13,8 @@ import torch
 from rich.console import Console
 from safetensors.torch import load_file
 
-from gamespiel.agents import checkpoint
-from gamespiel.agents.loggers import read_rows
+from gamespiel.agents.runs import checkpoint
+from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.config import Config, resolve
 from gamespiel.training import train
 

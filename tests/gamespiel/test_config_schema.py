@@ -10,8 +10,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
-from gamespiel.agents.adapters import LoraSettings
-from gamespiel.agents.models import ModelSettings
+from gamespiel.agents.models.adapters import LoraSettings
+from gamespiel.agents.models.loading import ModelSettings
 from gamespiel.config import (
     Config,
     ConfigError,

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from gamespiel import assembly, environments
-from gamespiel.agents import checkpoint
-from gamespiel.agents.loggers import read_rows
+from gamespiel.agents.runs import checkpoint
+from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.config import Config, ConfigError, InvalidValueError, from_dict, notices, resolve, saved_config
 from gamespiel.curriculum import make_starts, with_tasks_of_stages
 from gamespiel.evaluation import evaluate

@@ -12,10 +12,10 @@ import torch
 from safetensors.torch import load_file
 
 from gamespiel import training
-from gamespiel.agents import checkpoint
-from gamespiel.agents.divergence import DivergedError
+from gamespiel.agents.learning.divergence import DivergedError
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.update import Update
 from gamespiel.config import resolve, saved_config
 from tests.gamespiel.runs import STEPS, assert_same_run, quiet, rows_of, small, steps_of, train_quietly

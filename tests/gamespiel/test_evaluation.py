@@ -16,10 +16,10 @@ from rich.console import Console
 
 from game_gym.task import encode
 from gamespiel import assembly, evaluation, exact
-from gamespiel.agents import checkpoint
-from gamespiel.agents.evaluation import by_seat, play_seeds
-from gamespiel.agents.models import TINY
-from gamespiel.agents.seats import balanced_seeds
+from gamespiel.agents.models.loading import TINY
+from gamespiel.agents.runs import checkpoint
+from gamespiel.agents.runs.evaluation import by_seat, play_seeds
+from gamespiel.agents.runs.seats import balanced_seeds
 from gamespiel.config import Config, InvalidValueError, resolve, save, saved_config, to_dict
 from gamespiel.environments import make_envs
 from gamespiel.evaluation import evaluate

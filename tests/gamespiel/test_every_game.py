@@ -13,8 +13,8 @@ from safetensors.torch import load_file
 
 from game_gym.games import DECLARED, TABLE
 from game_gym.task import encode
-from gamespiel.agents.loggers import read_rows
 from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.config import resolve
 from tests.gamespiel.runs import small, train_quietly
 

@@ -11,10 +11,10 @@ import pytest
 from rich.console import Console
 from transformers import BertConfig, GPT2Config, MambaConfig, PretrainedConfig
 
-from gamespiel.agents import weights
-from gamespiel.agents.checkpoint import CheckpointError
 from gamespiel.agents.decoding import PromptLengthError
-from gamespiel.agents.weights import ModelError, Wheel
+from gamespiel.agents.models import weights
+from gamespiel.agents.models.weights import ModelError, Wheel
+from gamespiel.agents.runs.checkpoint import CheckpointError
 from gamespiel.config import Config, resolve, saved_config
 from gamespiel.evaluation import evaluate
 from gamespiel.options import EvalOptions
@@ -43,7 +43,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.syspath_prepend(str(site))
     wheel = Wheel("small-weights", "small.gguf", "make smollm2")
     monkeypatch.setattr(weights, "WHEELS", {NAME: wheel})
-    monkeypatch.setattr("gamespiel.agents.checkpoint.WHEELS", {NAME: wheel})
+    monkeypatch.setattr("gamespiel.agents.runs.checkpoint.WHEELS", {NAME: wheel})
     return write(site / "small.gguf")
 
 

@@ -15,8 +15,8 @@ from rich.console import Console
 
 from gamespiel import planning
 from gamespiel.agents import update
-from gamespiel.agents.models import TINY
-from gamespiel.agents.plan import GIB
+from gamespiel.agents.models.loading import TINY
+from gamespiel.agents.models.memory_plan import GIB
 from gamespiel.cli import main
 from gamespiel.config import InvalidValueError, presets, resolve, save
 

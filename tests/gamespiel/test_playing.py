@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gamespiel
-from gamespiel.agents.checkpoint import CheckpointError
+from gamespiel.agents.runs.checkpoint import CheckpointError
 from gamespiel.config import ConfigError, InvalidValueError, UnknownKeyError
 from task_gym.errors import OpponentError
 from tests.gamespiel.runs import small, train_quietly

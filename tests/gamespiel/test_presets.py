@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gamespiel.agents.loggers import read_rows
-from gamespiel.agents.plan import GIB, plan
+from gamespiel.agents.models.memory_plan import GIB, plan
+from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.config import preset_path, presets, resolve, to_dict
 from gamespiel.planning import load_of
 from tests.agents.families import FAMILIES

@@ -16,10 +16,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from gamespiel import training
-from gamespiel.agents import checkpoint
-from gamespiel.agents.checkpoint import CheckpointError
-from gamespiel.agents.loggers import read_rows
-from gamespiel.agents.weights import TINY, ModelError
+from gamespiel.agents.models.weights import TINY, ModelError
+from gamespiel.agents.runs import checkpoint
+from gamespiel.agents.runs.checkpoint import CheckpointError
+from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.cli import main
 from gamespiel.config import Config, InvalidValueError, from_dict, resolve, saved_config
 from gamespiel.config.resume import MAY_CHANGE, check_resumed

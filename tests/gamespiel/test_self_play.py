@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from gamespiel.agents import checkpoint
-from gamespiel.agents.loggers import read_rows
+from gamespiel.agents.runs import checkpoint
+from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.assembly import make_algorithm
 from gamespiel.config import Config, ConfigError, InvalidValueError, from_dict, notices, resolve, saved_config
 from gamespiel.environments import as_measured

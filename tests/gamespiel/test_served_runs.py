@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gamespiel.agents.loggers import read_rows
+from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.config import ConfigError, env_notices, from_dict, resolve
 from gamespiel.evaluation import evaluate
 from gamespiel.kinds import kind_of

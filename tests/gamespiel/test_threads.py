@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from gamespiel import training
-from gamespiel.agents.models import LOADING
+from gamespiel.agents.models.loading import LOADING
 from gamespiel.agents.ppo import LLMPPO
 from tests.agents.toys import Bandit, make_ppo
 from tests.gamespiel.runs import assert_same_run, quiet, small, train_quietly

@@ -14,10 +14,10 @@ from matplotlib.image import imread
 from safetensors.torch import load_file
 
 from gamespiel import __version__, training
-from gamespiel.agents import checkpoint
-from gamespiel.agents.checkpoint import CheckpointError
-from gamespiel.agents.loggers import read_rows
-from gamespiel.agents.models import ModelError
+from gamespiel.agents.models.loading import ModelError
+from gamespiel.agents.runs import checkpoint
+from gamespiel.agents.runs.checkpoint import CheckpointError
+from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.config import Config, InvalidValueError, load, resolve, saved_config
 from gamespiel.evaluation import evaluate
 from gamespiel.kinds.games import Games

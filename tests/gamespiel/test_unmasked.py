@@ -16,10 +16,10 @@ from rich.console import Console
 
 from gamespiel import evaluation
 from gamespiel.agents.decoding.text import TextSample
-from gamespiel.agents.evaluation import measure_replies, play_seeds, policy_agent, reply_agent
 from gamespiel.agents.policy import LLMPolicy
-from gamespiel.agents.samples import Reply
-from gamespiel.agents.stats import mean_interval, wilson
+from gamespiel.agents.runs.evaluation import measure_replies, play_seeds, policy_agent, reply_agent
+from gamespiel.agents.runs.stats import mean_interval, wilson
+from gamespiel.agents.sampling.samples import Reply
 from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.assembly import make_policy
 from gamespiel.cli import main

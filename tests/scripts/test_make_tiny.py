@@ -14,7 +14,7 @@ import torch
 from benchmarks.trace_learning import HELD_OUT
 from gamespiel.agents.decoding import ChatCodec, ChoiceDecoder
 from gamespiel.agents.engines import PaddedEngine
-from gamespiel.agents.models import TINY, ModelSettings, load_base, load_tokenizer
+from gamespiel.agents.models.loading import TINY, ModelSettings, load_base, load_tokenizer
 from gamespiel.config import resolve
 from scripts.make_tiny import (
     GAMES,

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     import gymnasium as gym
     from rich.console import RenderableType
 
-    from gamespiel.agents.evaluation import Measured
     from gamespiel.agents.rollout import Episode, Masks
-    from gamespiel.agents.samples import PolicySample
+    from gamespiel.agents.runs.evaluation import Measured
+    from gamespiel.agents.sampling.samples import PolicySample
     from gamespiel.agents.vec_env import TextVecEnv
 
 
@@ -69,7 +69,7 @@ class Duels(Kind[DuelKeys]):
     def play_agent(
         self, name: str, env: DuelKeys, count: int, seed: int, make_envs: MakeEnvs, shown: ShowProgress
     ) -> list[Episode]:
-        from gamespiel.agents.evaluation import play_seeds
+        from gamespiel.agents.runs.evaluation import play_seeds
 
         def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> PolicySample:
             return sample_of([row.nonzero()[0][-1 if name == "high" else 0] for row in masks])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from gamespiel.agents.rollout import Episode, Turn
-from gamespiel.agents.samples import Reply
+from gamespiel.agents.sampling.samples import Reply
 from gamespiel.config import resolve, saved_config
 from gamespiel.errors import InvalidValueError
 from gamespiel.evaluation import evaluate

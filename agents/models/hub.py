@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gamespiel.agents.weights import NAMES, WHEELS, ModelError
+from gamespiel.agents.models.weights import NAMES, WHEELS, ModelError
 from task_gym.errors import nearest
 
 SECONDS = 10.0

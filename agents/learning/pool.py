@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gamespiel.agents.hyperparameters import SelfPlaySettings
+from gamespiel.agents.models.snapshots import Snapshot
 from gamespiel.agents.policy import LLMPolicy
-from gamespiel.agents.snapshots import Snapshot
 from task_gym.errors import check_choice
 
 PICKS = ("newest", "uniform", "win_rate")

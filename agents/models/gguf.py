@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gamespiel.agents.patches import replaced
-from gamespiel.agents.weights import ModelError
+from gamespiel.agents.models.patches import replaced
+from gamespiel.agents.models.weights import ModelError
 
 VERSIONS = (2, 3)
 SPLITS_DIGITS = ("refact", "smollm", "starcoder")

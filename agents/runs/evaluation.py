@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gamespiel.agents.envs import TextEnvs
-from gamespiel.agents.noise import Purpose, action_uniforms
+from gamespiel.agents.sampling.noise import Purpose, action_uniforms
 from gamespiel.agents.rollout import Decide, Episode, Masks, OnStep, play
-from gamespiel.agents.samples import PolicySample, ReplySample
-from gamespiel.agents.stats import Interval, mean_interval, wilson
+from gamespiel.agents.sampling.samples import PolicySample, ReplySample
+from gamespiel.agents.runs.stats import Interval, mean_interval, wilson
 
 if TYPE_CHECKING:  # baselines are evaluated without a learning library
-    from gamespiel.agents.decoding.drawing import Uniforms
+    from gamespiel.agents.sampling.drawing import Uniforms
     from gamespiel.agents.decoding.text import TextSample
     from gamespiel.agents.policy import LLMPolicy
     from gamespiel.agents.tokens import Tokens
@@ -175,7 +175,7 @@ def by_seat(episodes: Iterable[Episode]) -> dict[Any, list[Episode]]:
 
 def policy_agent(policy: LLMPolicy, seed: int, episodes: int, *, greedy: bool = False) -> Decide:
     """Returns the policy as an agent: as it was trained, or always its most probable action or token."""
-    from gamespiel.agents.memory import without_gradients
+    from gamespiel.agents.engines.memory import without_gradients
 
     def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> PolicySample | ReplySample:
         if greedy:
@@ -203,7 +203,7 @@ def reply_agent(
     """
     import torch
 
-    from gamespiel.agents.memory import without_gradients
+    from gamespiel.agents.engines.memory import without_gradients
 
     def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> ReplySample:
         prompts, uniforms = policy.prompts(texts), _uniforms(seed, turn, episodes, indices)

@@ -10,7 +10,7 @@ from typing import Any
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
-from gamespiel.agents.weights import ModelError
+from gamespiel.agents.models.weights import ModelError
 from task_gym.errors import nearest
 
 log = logging.getLogger(__name__)

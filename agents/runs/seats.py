@@ -6,7 +6,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from gamespiel.agents.noise import Purpose, episode_seeds
+from gamespiel.agents.sampling.noise import Purpose, episode_seeds
 
 PROBES = 64
 """Seeds that are probed for the environment's seats: enough to find 4 equally likely ones."""

@@ -103,7 +103,7 @@ def _loading(name: str | None, base: Mapping[str, Any]) -> list[str]:
     tiny = base["model_name"] == "tiny"
     place = "TINY" if tiny else json.dumps(name or "FOLDER OF THE BASE MODEL")
     return [
-        *(["from gamespiel.agents.models import TINY"] if tiny else []),
+        *(["from gamespiel.agents.models.loading import TINY"] if tiny else []),
         "from peft import PeftModel",
         "from transformers import AutoModelForCausalLM",
         "",

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from gamespiel.agents.architectures import Architecture
+from gamespiel.agents.models.architectures import Architecture
 
 GIB = 2**30
 WIDTHS: Mapping[str, int] = {"float32": 4, "bfloat16": 2, "float16": 2}

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from task_gym.errors import TaskGymError
 
-TINY = Path(__file__).parent / "tiny"
+TINY = Path(__file__).parents[1] / "tiny"
 NAMES = "allowed: 'tiny', a hub name (owner/model), a folder or a .gguf file"
 
 

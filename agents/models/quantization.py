@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from gamespiel.agents.patches import replaced
-from gamespiel.agents.weights import ModelError
+from gamespiel.agents.models.patches import replaced
+from gamespiel.agents.models.weights import ModelError
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ A checkpoint is a folder ``checkpoints/step-N`` of the run, written whole or not
   the result is an average.
 
 There is no generator to save: every random number is addressed by seed, step, episode and turn
-(``gamespiel.agents.noise``).
+(``gamespiel.agents.sampling.noise``).
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from gamespiel.agents.card import Facts, write_card
-from gamespiel.agents.divergence import Backoff
+from gamespiel.agents.runs.card import Facts, write_card
+from gamespiel.agents.learning.divergence import Backoff
 from gamespiel.agents.policy import LLMPolicy
-from gamespiel.agents.pool import Member
-from gamespiel.agents.snapshots import Snapshot
-from gamespiel.agents.weights import WHEELS, identity
+from gamespiel.agents.learning.pool import Member
+from gamespiel.agents.models.snapshots import Snapshot
+from gamespiel.agents.models.weights import WHEELS, identity
 from task_gym.errors import SamplerError, TaskGymError
 from task_gym.files import free_space, write_atomically
 

@@ -15,10 +15,11 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 
-from gamespiel.agents import gguf, hub, memory, quantization
-from gamespiel.agents.patches import replaced
-from gamespiel.agents.quantization import Quantization
-from gamespiel.agents.weights import TINY, ModelError, is_gguf, is_hub_name, resolve, weight_files
+from gamespiel.agents.engines import memory
+from gamespiel.agents.models import gguf, hub, quantization
+from gamespiel.agents.models.patches import replaced
+from gamespiel.agents.models.quantization import Quantization
+from gamespiel.agents.models.weights import TINY, ModelError, is_gguf, is_hub_name, resolve, weight_files
 from task_gym.errors import TaskGymError
 
 log = logging.getLogger(__name__)
@@ -49,7 +50,7 @@ class ModelSettings:
         random_weights: Whether the weights are drawn anew, with the same architecture and tokenizer.
         reading: Name of the engine that reads prompts; see ``gamespiel.agents.engines.make_engine``.
         gradient_checkpointing: Whether updates keep each layer's input alone, and compute the rest again.
-        use_4bit: Whether linear layers are kept in 4 bits; see ``gamespiel.agents.quantization``.
+        use_4bit: Whether linear layers are kept in 4 bits; see ``gamespiel.agents.models.quantization``.
         use_8bit: Whether they are kept in 8 bits.
         use_nested_quant: Whether the constants of 4 bits are kept in 8 bits.
     """

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gamespiel.agents.hyperparameters import Hyperparameters
+from gamespiel.agents.models.snapshots import Snapshot
 from gamespiel.agents.policy import LLMPolicy
-from gamespiel.agents.snapshots import Snapshot
 
 
 class Magnet:

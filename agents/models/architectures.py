@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gamespiel.agents.gguf import read_header
-from gamespiel.agents.weights import ModelError, is_gguf, is_hub_name, resolve
+from gamespiel.agents.models.gguf import read_header
+from gamespiel.agents.models.weights import ModelError, is_gguf, is_hub_name, resolve
 from task_gym.errors import nearest
 
 

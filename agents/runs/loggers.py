@@ -8,7 +8,7 @@ from typing import Any
 
 from stable_baselines3.common.logger import KVWriter, filter_excluded_keys
 
-from gamespiel.agents.json_data import to_json
+from gamespiel.agents.models.json_data import to_json
 from task_gym.errors import TaskGymError
 from task_gym.files import append_line, write_atomically
 

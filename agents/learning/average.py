@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from gamespiel.agents.models.snapshots import Snapshot
 from gamespiel.agents.policy import LLMPolicy
-from gamespiel.agents.snapshots import Snapshot
 
 
 class Average:

@@ -1,0 +1,1 @@
+"""Sampling: requests for answers, and the decisions that a sampler returns."""
