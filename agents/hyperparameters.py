@@ -26,6 +26,9 @@ class Hyperparameters:
     tokens_per_backward: Count = key(4096, "most tokens per forward pass with gradients")
     ppo_epochs: Count = key(4, "passes over a step's turns")
     cliprange: PositiveFloat = key(0.2, "the ratio is clipped to 1 ± this")
+    sampler_weight_cap: PositiveFloat | None = key(
+        None, "cap of the importance weight between sampler and scorer (null: no weight)"
+    )
     vf_coef: NonNegativeFloat = key(0.1, "weight of the value loss")
     ent_coef: NonNegativeFloat = key(0.0, "weight of the entropy bonus")
     ent_schedule: Shape = key("constant", "schedule of the entropy bonus")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from gamespiel.agents import required  # noqa: F401  (raises, with the pip command, without PyTorch)
 
 # isort: split
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,45 +17,40 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import Schedule
 from torch import Tensor, nn
 
-from gamespiel.agents.decoding import (
-    ChatCodec,
-    ChoiceDecoder,
-    ChoiceEvaluation,
-    ChoiceSample,
-    Legal,
-    TextDecoder,
-    TextEvaluation,
-    TextSample,
-)
-from gamespiel.agents.engines import Engine, make_engine, memory, positions_of
+from gamespiel.agents.engines import Budgets, Engine, make_engine, positions_of
 from gamespiel.agents.fields import DECODERS
 from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.learning.optimizer import ScaledAdamW
 from gamespiel.agents.models import suitability
+from gamespiel.agents.models.adapter_sets import AdapterSets
 from gamespiel.agents.models.adapters import LoraSettings, add_adapters
 from gamespiel.agents.models.loading import LOADING, ModelSettings, load_base, load_tokenizer
-from gamespiel.agents.sampling.drawing import Uniforms
-from gamespiel.agents.sampling.samples import PolicySample, ReplySample
+from gamespiel.agents.models.names import NEWEST
+from gamespiel.agents.sampling.decisions import Answer, Decision, Request
+from gamespiel.agents.sampling.local import LocalSampler
+from gamespiel.agents.sampling.noise import DrawnNoise, Noise
+from gamespiel.agents.sampling.sampler import Sampler
+from gamespiel.agents.scoring.scorer import Scorer, Scores
 from gamespiel.agents.tokens import Tokens, inputs
+from gamespiel.agents.tokens.answers import Answers, LegalAnswers, Replies
+from gamespiel.agents.tokens.codec import ChatCodec
+from gamespiel.agents.tokens.constraints import Constraint, FreeText
 from gamespiel.agents.tokens.inputs import Masks, MissingMaskError, MissingNamesError
 from task_gym.errors import check_choice
 
-Evaluation = ChoiceEvaluation | TextEvaluation
-
-__all__ = [
-    "Evaluation", "LLMPolicy", "MissingMaskError", "MissingNamesError", "PolicySample",
-    "ReplySample",
-]  # fmt: skip
+__all__ = ["LLMPolicy", "MissingMaskError", "MissingNamesError"]
 
 
 class LLMPolicy(MaskableActorCriticPolicy):
     """A distribution over answers and a value, both read from one language model.
 
     The actor is the model with LoRA adapters on a frozen base. With ``decode="choice"`` it chooses among the
-    legal actions' texts (``gamespiel.agents.decoding.choice``): a turn is one decision, and an action is a
-    number. With ``decode="text"`` it writes (``gamespiel.agents.decoding.text``): each token of a turn is a
-    decision, and masks are not read. An action to score is the tuple of a reply's tokens; a predicted one is
-    the reply's text.
+    legal actions' texts: a turn is one ratio unit, and an action is a number. With ``decode="text"`` it
+    writes: each token of a turn is a unit, and masks are not read. An action to score is the tuple of a
+    reply's tokens; a predicted one is the reply's text.
+
+    Its ``sampler`` answers requests, and its ``scorer`` scores decisions, both under adapters by name. By
+    default the sampler is in this process; another ``Sampler`` may take its place before the first step.
 
     The critic is a zero-initialised linear head on the last prompt token's hidden state, outside PEFT. The
     reference policy is the same model without its adapters.
@@ -80,14 +74,21 @@ class LLMPolicy(MaskableActorCriticPolicy):
         lora: ``LoraSettings``, or a mapping of its fields.
         answer: "id" or "name": how a chosen action is written.
         decode: "choice" or "text"; None for what the action space takes.
-        think: Whether the chat template's switch for thinking is on, if it has one; for "text" alone.
-        max_new_tokens: The most tokens of a reply, its end included; for "text" alone.
+        think: Whether the chat template's switch for thinking is on, if it has one; only for "text".
+        max_new_tokens: The most tokens of a reply, its end included; only for "text".
         temperature: Divides the logits of replies, in sampling and in scoring; choices have temperature 1.
         critic_lr_multiplier: The critic's learning rate over the actor's.
         weight_decay: AdamW's weight decay.
         betas: AdamW's betas.
         seed: Draws the adapters, and the base if its weights are random.
         device: Device of the model.
+
+    Attributes:
+        sampler: Answers requests.
+        scorer: Scores decisions.
+        budgets: The most tokens per forward, of both.
+        adapters: The adapters by name.
+        answers: The answers that the policy may give.
 
     Raises:
         MissingMaskError: a mask is missing, of the wrong shape, or allows nothing.
@@ -117,7 +118,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
     ) -> None:
         if use_sde:
             raise ValueError("state-dependent exploration is for continuous actions, not for language models")
-        decode = _checked_decode(decode, action_space, think)
+        decode = _check_decode(decode, action_space, think)
         if not inputs.is_readable(observation_space):
             raise ValueError(
                 "LLMPolicy reads texts (a Text space) or token ids (a Box of integers of shape (length,)), "
@@ -138,14 +139,17 @@ class LLMPolicy(MaskableActorCriticPolicy):
         self.max_new_tokens, self.temperature = max_new_tokens, temperature
         self.weight_decay, self.betas, self.seed = weight_decay, betas, seed
         self._load(device)
+        self.budgets = Budgets()
         self.engine: Engine = make_engine(
             self.model,
             self.model_settings.reading,
+            self.budgets,
             gradient_checkpointing=self.model_settings.gradient_checkpointing,
         )
-        self.decoder = ChoiceDecoder(self.codec, self.engine)
-        #: Writes replies; None if the policy chooses among legal actions.
-        self.writer = None if choosing else self.make_writer(max_new_tokens)
+        self.adapters = AdapterSets(self.model)
+        self.sampler: Sampler = LocalSampler(self.engine, self.adapters, self.value_of)
+        self.scorer = Scorer(self.engine, self.adapters, self.value_of)
+        self.answers: Answers = self._make_answers(choosing)
         self.optimizer = self._make_optimizer(lr_schedule(1.0))
 
     def _load(self, device: str) -> None:
@@ -189,10 +193,15 @@ class LLMPolicy(MaskableActorCriticPolicy):
             weight_decay=self.weight_decay,
         )
 
-    def make_writer(self, max_new_tokens: int) -> TextDecoder:
-        """Returns a writer of the model's replies, at this policy's temperature (1 if it chooses)."""
-        temperature = self.temperature if self.decode == "text" else 1.0
-        return TextDecoder(self.codec, self.engine, max_new_tokens=max_new_tokens, temperature=temperature)
+    def _make_answers(self, choosing: bool) -> Answers:
+        if choosing:
+            n_actions = int(self.action_space.n)  # type: ignore[attr-defined]
+            return LegalAnswers(self.codec, n_actions, by_name=self.answer == "name")
+        return Replies(self.free_text(self.max_new_tokens, self.temperature))
+
+    def free_text(self, max_new_tokens: int, temperature: float = 1.0) -> FreeText:
+        """Returns the constraint of replies over the whole vocabulary."""
+        return FreeText(self.codec.end_tokens(self.engine.end_tokens), max_new_tokens, temperature)
 
     # -- parameters ----------------------------------------------------------------------------------------
 
@@ -202,7 +211,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         return self.engine.dtype
 
     def adapter_parameters(self) -> list[nn.Parameter]:
-        return [p for p in self.model.parameters() if p.requires_grad]
+        return self.adapters.parameters
 
     def trainable_parameters(self) -> list[nn.Parameter]:
         return [*self.adapter_parameters(), *self.value_head.parameters()]
@@ -269,57 +278,87 @@ class LLMPolicy(MaskableActorCriticPolicy):
         """Returns token sequences of observations (see ``inputs.prompts``)."""
         return inputs.prompts(self.codec, observations)
 
-    def legal(self, action_masks: Masks | None, rows: int) -> list[Tokens]:
-        """Returns legal sets, ascending, from masks of shape (rows, n_actions), true = legal.
-
-        Raises:
-            MissingMaskError: the masks are missing, of another shape, or one allows nothing.
-            ValueError: this policy writes replies, which no mask limits.
-        """
-        if self.writer is not None:
-            raise ValueError("a policy that writes replies (decode='text') has no distribution under a mask")
-        return inputs.legal_sets(action_masks, rows, int(self.action_space.n))  # type: ignore[attr-defined]
-
-    def written(self, observations: Any, legal: list[Tokens]) -> list[Legal]:
-        """Returns the legal sets, with the actions' names if actions are answered by name.
-
-        Raises:
-            MissingNamesError: an observation has no names, or not one per legal action.
-        """
-        return list(legal) if self.answer == "id" else inputs.named(observations, legal)
-
     def obs_to_tensor(self, observation: Any) -> tuple[Any, bool]:
         """Returns observations as a batch, and whether several were given; texts do not become tensors."""
         return inputs.batched(observation)
 
+    # -- requests and decisions ----------------------------------------------------------------------------
+
+    def decide(
+        self,
+        observations: Any,
+        action_masks: Masks | None,
+        noise: Sequence[Noise] | None,
+        *,
+        adapters: str | Sequence[str] = NEWEST,
+        constraint: Constraint | None = None,
+    ) -> list[Decision]:
+        """Returns a decision per observation.
+
+        Args:
+            observations: The observations, n of them.
+            action_masks: The masks of legal actions, (n, n_actions), true = legal; not read if the policy
+                writes.
+            noise: Where each decision's noise is drawn; None for the most probable action, the lowest id of
+                equals, or the most probable token each time.
+            adapters: Name of the adapters that decide, or one name per observation.
+            constraint: Limits the answers in the place of the policy's own constraint.
+
+        Raises:
+            MissingMaskError: see the class.
+            MissingNamesError: see the class.
+            NotFiniteError: the model's logits are not finite.
+            MemoryLimitError: not even one turn fits into memory.
+        """
+        prompts = self.prompts(observations)
+        n = len(prompts)
+        if constraint is None:
+            constraints = self.answers.constraints(observations, action_masks, n)
+        else:
+            constraints = [constraint] * n
+        noises = [None] * n if noise is None else noise
+        names = [adapters] * n if isinstance(adapters, str) else adapters
+        return self.sampler.sample(list(map(Request, prompts, constraints, noises, names)))
+
+    def answer_of(self, decision: Decision) -> Answer:
+        """Returns what an environment is given for a decision."""
+        return Answer(decision.constraint.read_answer(decision.tokens, self.codec), decision)
+
+    def distribution(
+        self, observations: Any, legal: Sequence[Sequence[int]], *, adapters: str = NEWEST
+    ) -> list[npt.NDArray[np.float64]]:
+        """Returns exact probabilities of every legal action, one float64 array per state.
+
+        Args:
+            observations: The observations, n of them.
+            legal: Legal actions, ascending, n sets of them.
+            adapters: Name of the adapters.
+
+        Raises:
+            ValueError: the policy writes.
+            MemoryLimitError: not even one state fits into memory.
+        """
+        tries = self.answers.of_legal(observations, legal)
+        prompts = self.prompts(observations)
+        requests = [Request(p, trie, None, adapters) for p, trie in zip(prompts, tries, strict=True)]
+        return self.sampler.distribution(requests)
+
+    def given_decisions(self, obs: Any, actions: Any, action_masks: Masks | None) -> list[Decision]:
+        """Returns given actions as decisions, whose log-probabilities are not known.
+
+        Raises:
+            ValueError: an action is not legal.
+        """
+        prompts = self.prompts(obs)
+        turns = zip(
+            prompts,
+            self.answers.constraints(obs, action_masks, len(prompts)),
+            self.answers.given_actions(actions),
+            strict=True,
+        )
+        return [Decision.of_answer(prompt, c, c.answer_tokens(action)) for prompt, c, action in turns]
+
     # -- Stable-Baselines3's verbs -------------------------------------------------------------------------
-
-    def sample(
-        self, observations: Any, action_masks: Masks | None, uniforms: Uniforms
-    ) -> PolicySample | ReplySample:
-        """Draws actions, or replies, with the given noise (see ``sample`` of the decoders)."""
-        prompts = self.prompts(observations)
-        if self.writer is not None:
-            return self._replies(self.writer.sample(prompts, uniforms))
-        legal = self.written(observations, self.legal(action_masks, len(prompts)))
-        return self._choices(self.decoder.sample(prompts, legal, uniforms))
-
-    def best(self, observations: Any, action_masks: Masks | None) -> PolicySample | ReplySample:
-        """Returns the most probable legal actions, the lowest id of equals, or replies written greedily."""
-        prompts = self.prompts(observations)
-        if self.writer is not None:
-            return self._replies(self.writer.best(prompts))
-        legal = self.written(observations, self.legal(action_masks, len(prompts)))
-        return self._choices(self.decoder.best(prompts, legal))
-
-    @torch.no_grad()
-    def _choices(self, drawn: ChoiceSample) -> PolicySample:
-        values = self.value_of(drawn.hidden)
-        return PolicySample(drawn.actions, values, drawn.log_probs, drawn.legal_mass)
-
-    @torch.no_grad()
-    def _replies(self, drawn: TextSample) -> ReplySample:
-        return ReplySample(drawn.replies, self.value_of(drawn.hidden), drawn.log_probs)
 
     def forward(
         self, obs: Any, deterministic: bool = False, action_masks: Masks | None = None
@@ -328,97 +367,52 @@ class LLMPolicy(MaskableActorCriticPolicy):
 
         Actions are int64 (n,), or the replies' texts as an object array (n,).
         """
-        if deterministic:
-            drawn = self.best(obs, action_masks)
-        else:
-            n = len(self.prompts(obs))
-            drawn = self.sample(obs, action_masks, lambda depth: torch.rand(n, dtype=torch.float64).numpy())
-        values = drawn.values[:, None]
-        if isinstance(drawn, PolicySample):
-            return torch.from_numpy(drawn.actions).to(self.engine.device), values, drawn.log_probs
-        texts = np.empty(len(drawn.replies), dtype=object)
-        texts[:] = [reply.text for reply in drawn.replies]
-        totals = [float(log_probs.sum()) for log_probs in drawn.log_probs]
-        return texts, values, torch.tensor(totals, device=self.engine.device)
+        noise = None if deterministic else DrawnNoise.of_batch(_draw_from_torch, len(self.prompts(obs)))
+        decisions = self.decide(obs, action_masks, noise)
+        actions = [self.answer_of(decision).action for decision in decisions]
+        log_probs = [float(decision.log_probs.sum()) for decision in decisions]
+        device = self.engine.device
+        return (
+            self.answers.as_batch(actions, device),
+            torch.tensor(self.values_of(decisions), device=device)[:, None],
+            torch.tensor(log_probs, device=device),
+        )
+
+    def values_of(self, decisions: Sequence[Decision]) -> list[float]:
+        """Returns the critic's values of decisions: the sampler's, if it gave all of them."""
+        values = [decision.value for decision in decisions if decision.value is not None]
+        if len(values) == len(decisions):
+            return values
+        with torch.no_grad():
+            found: list[float] = self.scorer.values([decision.prompt for decision in decisions]).tolist()
+        return found
 
     def evaluate_actions(
         self, obs: Any, actions: Any, action_masks: Masks | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Returns values (n, 1), log-probabilities (n,) and entropies (n,), float32 and differentiable.
 
-        Those of a reply are sums over its tokens.
+        The two latter are sums over an answer's decided tokens.
         """
-        evaluation, values = self.evaluate(obs, actions, action_masks)
-        log_probs, entropy = evaluation.log_probs, evaluation.entropy
-        if isinstance(evaluation, TextEvaluation):
-            log_probs, entropy = evaluation.per_turn(log_probs), evaluation.per_turn(entropy)
-        return values[:, None], log_probs, entropy
+        scores = self.score(obs, actions, action_masks)
+        return scores.values[:, None], scores.sum(scores.log_probs), scores.sum(scores.entropy)
 
-    def evaluate(
-        self, obs: Any, actions: Any, action_masks: Masks | None, *, mass: bool = False
-    ) -> tuple[Evaluation, Tensor]:
-        """Returns the full evaluation of given actions, and values float32 (n,).
-
-        Args:
-            obs: The observations, n of them.
-            actions: Legal actions, or the tokens of replies.
-            action_masks: The masks of legal actions.
-            mass: Whether ``log_mass`` of legal actions is computed too.
-        """
-        prompts = self.prompts(obs)
-        evaluation: Evaluation
-        if self.writer is not None:
-            evaluation = self.writer.evaluate(prompts, actions)
-        else:
-            legal = self.written(obs, self.legal(action_masks, len(prompts)))
-            evaluation = self.decoder.evaluate(prompts, legal, _listed(actions), mass=mass)
-        return evaluation, self.value_of(evaluation.hidden)
-
-    def split(
-        self, obs: Any, actions: Any, action_masks: Masks | None, tokens: int, *, mass: bool = False
-    ) -> list[npt.NDArray[np.int64]]:
-        """Returns the turns in groups that ``evaluate`` reads within ``tokens`` tokens each, as positions.
-
-        Turns with a common beginning come together. If one group is enough, it has the given order.
-        """
-        prompts = self.prompts(obs)
-        if self.writer is not None:
-            return self.writer.split(prompts, actions, tokens)
-        legal = self.written(obs, self.legal(action_masks, len(prompts)))
-        return self.decoder.split(prompts, legal, _listed(actions), tokens, mass=mass)
+    def score(
+        self, obs: Any, actions: Any, action_masks: Masks | None = None, *, mass: bool = False
+    ) -> Scores:
+        """Returns the scores of given actions, or of the tokens of replies (see ``Scorer.score``)."""
+        return self.scorer.score(self.given_decisions(obs, actions, action_masks), mass=mass)
 
     def predict_values(self, obs: Any) -> Tensor:
         """Returns values float32 (n, 1); no mask is needed, since no action is chosen."""
-        prompts = self.prompts(obs)
-        distinct = list(dict.fromkeys(prompts))
-        hidden = self.engine.read(distinct, list(range(len(distinct))), [len(p) - 1 for p in distinct])
-        where = {prompt: i for i, prompt in enumerate(distinct)}
-        index = torch.tensor([where[prompt] for prompt in prompts], device=hidden.device)
-        return self.value_of(hidden.index_select(0, index))[:, None]
-
-    def distribution(
-        self, observations: Any, legal: Sequence[Sequence[int]]
-    ) -> list[npt.NDArray[np.float64]]:
-        """Returns exact probabilities of every legal action, one float64 array per state.
-
-        Raises:
-            MemoryLimitError: not even one state fits into memory.
-        """
-        prompts = self.prompts(observations)
-        written = self.written(observations, [tuple(actions) for actions in legal])
-        return memory.without_gradients(
-            self, observations, lambda: self.decoder.distribution(prompts, written)
-        )
+        return self.scorer.values(self.prompts(obs))[:, None]
 
     def get_distribution(self, obs: Any, action_masks: Masks | None = None) -> Any:
         """Returns exact probabilities over all actions as a torch Categorical of shape (n, n_actions)."""
-        prompts = self.prompts(obs)
-        legal = self.legal(action_masks, len(prompts))
-        n = int(self.action_space.n)  # type: ignore[attr-defined]
-        probs = torch.zeros(len(prompts), n, dtype=torch.float64)
-        for row, (actions, p) in enumerate(
-            zip(legal, self.decoder.distribution(prompts, self.written(obs, legal)), strict=True)
-        ):
+        legal = self.answers.legal_sets(action_masks, len(self.prompts(obs)))
+        n_actions = int(self.action_space.n)  # type: ignore[attr-defined]
+        probs = torch.zeros(len(legal), n_actions, dtype=torch.float64)
+        for row, (actions, p) in enumerate(zip(legal, self.distribution(obs, legal), strict=True)):
             probs[row, list(actions)] = torch.from_numpy(p)
         return torch.distributions.Categorical(probs=probs)
 
@@ -433,13 +427,19 @@ class LLMPolicy(MaskableActorCriticPolicy):
         """Returns actions, or replies as text, and the given state.
 
         One observation gets an action or a ``str``, several get an array of them.
+
+        Raises:
+            ValueError: the observation is what ``reset`` of a Gymnasium environment returns.
         """
-        if self.writer is None:
-            return super().predict(observation, state, episode_start, deterministic, action_masks)
+        if isinstance(observation, tuple) and len(observation) == 2 and isinstance(observation[1], dict):
+            raise ValueError(
+                "predict() was given a tuple of an observation and an info, as reset() of a Gymnasium "
+                "environment returns it; allowed: the observation"
+            )
         observations, several = self.obs_to_tensor(observation)
         with torch.no_grad():
-            texts = self.forward(observations, deterministic)[0]
-        return (texts if several else texts[0]), state
+            actions = self.forward(observations, deterministic, action_masks)[0]
+        return self.answers.as_prediction(actions, several), state
 
     def _predict(
         self, observation: Any, deterministic: bool = False, action_masks: Masks | None = None
@@ -451,19 +451,14 @@ class LLMPolicy(MaskableActorCriticPolicy):
         values: Tensor = self.value_head(hidden.float()).squeeze(-1)
         return values
 
-    @contextmanager
-    def reference(self) -> Iterator[None]:
-        """Makes the policy the reference within the context: adapters off, no gradients."""
-        with torch.no_grad(), self.engine.adapters_off():
-            yield
+
+def _draw_from_torch(size: int) -> npt.NDArray[np.float64]:
+    """Returns uniforms in [0, 1) of torch's own generator, float64 (size,)."""
+    drawn: npt.NDArray[np.float64] = torch.rand(size, dtype=torch.float64).numpy()
+    return drawn
 
 
-def _listed(actions: Any) -> list[int]:
-    chosen: list[int] = np.asarray(torch.as_tensor(actions).cpu()).astype(np.int64).reshape(-1).tolist()
-    return chosen
-
-
-def _checked_decode(decode: str | None, action_space: spaces.Space[Any], think: bool) -> str:
+def _check_decode(decode: str | None, action_space: spaces.Space[Any], think: bool) -> str:
     """Returns the decoder's name, after checking that it goes with the action space."""
     takes = {"choice": spaces.Discrete, "text": spaces.Text}
     if decode is None:

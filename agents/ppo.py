@@ -9,7 +9,6 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -27,21 +26,22 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from gamespiel.agents import checks
 from gamespiel.agents.buffer import TurnBuffer
-from gamespiel.agents.engines import memory
 from gamespiel.agents.hyperparameters import Hyperparameters, SelfPlaySettings
 from gamespiel.agents.learning.advantages import explained_variance
 from gamespiel.agents.learning.average import Average
-from gamespiel.agents.learning.divergence import Backoff, DivergedError
+from gamespiel.agents.learning.coefficients import Coefficients
+from gamespiel.agents.learning.divergence import Backoff, DivergedError, SkippedUpdates
 from gamespiel.agents.learning.kl_control import AdaptiveKLController
 from gamespiel.agents.learning.magnet import Magnet
 from gamespiel.agents.learning.metrics import rollout_metrics
 from gamespiel.agents.learning.progress_bar import ProgressBar, listed
 from gamespiel.agents.learning.schedules import schedule
 from gamespiel.agents.models.loading import LOADING
+from gamespiel.agents.models.names import AVERAGE, MAGNET, NEWEST
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.rollout import Episode, Masks, play
 from gamespiel.agents.sampling import noise
-from gamespiel.agents.sampling.samples import PolicySample, ReplySample
+from gamespiel.agents.sampling.decisions import Answer
 from gamespiel.agents.self_play import Round, SelfPlay
 from gamespiel.agents.starts import Starts
 from gamespiel.agents.update import Update
@@ -117,11 +117,11 @@ class LLMPPO(OnPolicyAlgorithm):
                 changes[name] = value
         if _init_setup_model:
             checks.check_arguments(env, total_steps)
-        self.hyperparameters = chosen = _changed(hyperparameters or Hyperparameters(), changes)
+        self.hyperparameters = chosen = _with_changes(hyperparameters or Hyperparameters(), changes)
         super().__init__(
             policy,  # type: ignore[arg-type]
             env,  # type: ignore[arg-type]
-            learning_rate=_scheduled(learning_rate, chosen.lr_schedule, chosen.learning_rate),
+            learning_rate=_schedule_of(learning_rate, chosen.lr_schedule, chosen.learning_rate),
             n_steps=chosen.batch_size,
             gamma=chosen.gamma,
             gae_lambda=chosen.lam,
@@ -138,14 +138,12 @@ class LLMPPO(OnPolicyAlgorithm):
             _init_setup_model=False,
             supported_action_spaces=(spaces.Discrete, spaces.Text),
         )
-        self.entropy_schedule = FloatSchedule(_scheduled(ent_coef, chosen.ent_schedule, chosen.ent_coef))
+        self.entropy_schedule = FloatSchedule(_schedule_of(ent_coef, chosen.ent_schedule, chosen.ent_coef))
         self._set_up_others(self_play, starts, kl)
         named = hyperparameters is not None or "num_train_steps" in changes
         self.total_steps = chosen.num_train_steps if total_steps is None and named else total_steps
-        self.step, self.seconds, self.skipped_in_a_row = 0, 0.0, 0
+        self.step, self.seconds, self.skipped = 0, 0.0, SkippedUpdates()
         self.last_episode: Episode | None = None
-        #: The token budget in force of forwards with gradients.
-        self.tokens_per_backward = chosen.tokens_per_backward
         #: Called with ("episodes played" or "turns learned from", done, of how many) within a step.
         self.on_progress: Callable[[str, int, int], None] = _no_progress
         if _init_setup_model:
@@ -220,10 +218,10 @@ class LLMPPO(OnPolicyAlgorithm):
         }
         make_policy: type[LLMPolicy] = self.policy_class  # type: ignore[assignment]
         self.policy = make_policy(self.observation_space, self.action_space, self.lr_schedule, **keywords)
-        self.tokens_per_forward = self.hyperparameters.tokens_per_forward
-        n_actions = int(self.action_space.n) if isinstance(self.action_space, spaces.Discrete) else 0
+        numbers = self.hyperparameters
+        self.policy.budgets.give(numbers.tokens_per_forward, numbers.tokens_per_backward)
         self.rollout_buffer = TurnBuffer(
-            n_actions, self.gamma, self.gae_lambda, self.hyperparameters.normalize_advantage, self.device
+            self.gamma, self.gae_lambda, numbers.normalize_advantage, self.device
         )
         self._check_magnet()
 
@@ -233,7 +231,7 @@ class LLMPPO(OnPolicyAlgorithm):
         The exact one is found from the magnet's hidden states, behind the head without adapters.
         """
         head = self.policy.model.get_base_model().get_output_embeddings()
-        exact = self.policy.writer is not None and self.hyperparameters.kl_estimator == "exact"
+        exact = isinstance(self.action_space, spaces.Text) and self.hyperparameters.kl_estimator == "exact"
         if self.magnet is not None and exact and hasattr(head, "base_layer"):
             raise ArgumentError(
                 f"magnet_coef: {self.hyperparameters.magnet_coef!r} was given with adapters on the model's "
@@ -298,7 +296,7 @@ class LLMPPO(OnPolicyAlgorithm):
             self.train()
             self.step += 1
             if self.average is not None:
-                self.average.add(self.policy, self.step)
+                self.average.add(self.policy.adapters.learning, self.step)
             self._log_step(collected - started, time.perf_counter() - started)
             if log_interval and self.step % log_interval == 0:
                 self.logger.dump(step=self.step)
@@ -323,7 +321,8 @@ class LLMPPO(OnPolicyAlgorithm):
                 f"LLMPPO collects from a TextVecEnv, got {type(env).__name__}: wrap the environments in one"
             )
         starts = self._draw_starts()
-        counted, read = self.num_timesteps, self.policy.engine.tokens_read
+        counted, read = self.num_timesteps, self.policy.sampler.tokens_read
+        self.policy.sampler.publish(NEWEST, self.policy.adapters.learning)
         games = self._games(env, len(starts))
         decide = self._decide if games is None else games.decide
 
@@ -359,7 +358,7 @@ class LLMPPO(OnPolicyAlgorithm):
             self.starts.record(starts, [episode.info for episode in episodes])
             for name, shown in self.starts.metrics().items():
                 self.logger.record(name, shown)
-        tokens = self.policy.engine.tokens_read - read
+        tokens = self.policy.sampler.tokens_read - read
         self.logger.record("rollout/tokens_per_decision", tokens / max(1, self.num_timesteps - counted))
         self.last_episode = episodes[0]
         callback.on_rollout_end()
@@ -376,44 +375,42 @@ class LLMPPO(OnPolicyAlgorithm):
         """Returns the step's games if every seat is this policy's to play, else None."""
         if self.self_play is None:
             return None
-        return self.self_play.begin(self.policy, env, self._decide, self.seed or 0, self.step, count)
+        policy = self.policy
+        return self.self_play.begin(
+            policy.sampler, policy.adapters.learning, env, self._decide, self.seed or 0, self.step, count
+        )
 
     def _decide(
-        self, texts: list[str], masks: Masks, episodes: list[int], turn: int
-    ) -> PolicySample | ReplySample:
-        def uniforms(depth: int) -> Any:
-            return noise.action_uniforms(
-                self.seed or 0, self.step, turn, depth, self.hyperparameters.batch_size, episodes
-            )
-
+        self,
+        texts: list[str],
+        masks: Masks,
+        episodes: list[int],
+        turn: int,
+        adapters: str | Sequence[str] = NEWEST,
+    ) -> list[Answer]:
+        """Returns answers to a round of turns; the third and fourth argument address the noise."""
+        seed, policy = self.seed or 0, self.policy
+        drawn = [noise.Address(seed, noise.Purpose.ACTIONS, self.step, turn, episode) for episode in episodes]
         try:
-            return memory.without_gradients(
-                self.policy, texts, lambda: self.policy.sample(texts, masks, uniforms)
-            )
+            decisions = policy.decide(texts, masks, drawn, adapters=adapters)
         except FloatingPointError as error:
             raise DivergedError(f"step {self.step + 1}: {error}", self.step, in_play=True) from error
+        return [policy.answer_of(decision) for decision in decisions]
 
     def _fill_buffer(self, episodes: Sequence[Episode]) -> None:
-        buffer = self.rollout_buffer
+        buffer, penalty = self.rollout_buffer, self.hyperparameters.cut_penalty
         buffer.reset()
-        penalty = self.hyperparameters.cut_penalty
-        cut = [e for e in episodes if e.truncated and not e.fault]
-        for episode in episodes:
-            for turn in () if episode.fault else episode.turns:
-                action, log_prob = turn.scored
-                reward = turn.reward - penalty * (turn.reply is not None and turn.reply.cut)
-                buffer.add(
-                    episode.index, turn.observation, action, turn.action_mask, reward,
-                    turn.value, log_prob, episode.group,
-                )  # fmt: skip
-        if cut:
-            texts = [e.final_observation for e in cut]
+        played = [episode for episode in episodes if not episode.fault]
+        turns = [(episode, turn) for episode in played for turn in episode.turns]
+        decisions = [turn.decision for _, turn in turns if turn.decision is not None]
+        values = self.policy.values_of(decisions)
+        for (episode, turn), decision, value in zip(turns, decisions, values, strict=True):
+            reward = turn.reward - penalty * decision.cut
+            buffer.add(episode.index, decision, reward, value, episode.group)
+        if cut := [episode for episode in played if episode.truncated]:
             with torch.no_grad():
-                values = memory.without_gradients(
-                    self.policy, texts, lambda: self.policy.predict_values(texts)
-                )
-            last_values = values.flatten().tolist()
-            for episode, value in zip(cut, last_values, strict=True):
+                last_values = self.policy.predict_values([episode.final_observation for episode in cut])
+            for episode, value in zip(cut, last_values.flatten().tolist(), strict=True):
                 buffer.bootstrap(episode.index, value)
         buffer.compute_returns_and_advantage()
 
@@ -431,17 +428,17 @@ class LLMPPO(OnPolicyAlgorithm):
             return  # every episode was a fault
         self._update_learning_rate(self.policy.optimizer)
         self.ent_coef = self.entropy_schedule(self._current_progress_remaining)
-        read = self.policy.engine.tokens_read
-        update = Update(
-            self.policy, buffer, self.hyperparameters, seed=self.seed or 0, step=self.step,
-            ent_coef=self.ent_coef, kl_coef=self.kl.coefficient, tokens_per_backward=self.tokens_per_backward,
-            skipped_in_a_row=self.skipped_in_a_row, on_progress=self.on_progress, **self._pull(),
-        )  # fmt: skip
-        try:
-            means = update.run()
-        finally:
-            self.tokens_per_backward = update.tokens_per_backward
-            self.skipped_in_a_row = update.skipped_in_a_row
+        read = self.policy.scorer.tokens_read
+        coefficients = Coefficients.of_step(
+            self.hyperparameters,
+            ent_coef=self.ent_coef,
+            kl_coef=self.kl.coefficient,
+            magnet_coef=self._pull_of_magnet(),
+        )
+        means = Update(
+            self.policy, buffer, self.hyperparameters, coefficients, magnet=self.magnet is not None,
+            seed=self.seed or 0, step=self.step, skipped=self.skipped, on_progress=self.on_progress,
+        ).run()  # fmt: skip
         if not all(bool(p.isfinite().all()) for p in self.policy.trainable_parameters()):
             # Here, before they are saved as a checkpoint, or evaluated.
             raise DivergedError(f"step {self.step + 1}: it left weights that are not finite", self.step)
@@ -453,22 +450,23 @@ class LLMPPO(OnPolicyAlgorithm):
             means.floor("kl_magnet")
         assert buffer.returns is not None
         means.record("explained_variance", explained_variance(np.array(buffer.values), buffer.returns))
-        means.record("tokens_per_decision", (self.policy.engine.tokens_read - read) / len(buffer))
-        means.record("tokens_per_forward", self.tokens_per_forward)
-        means.record("tokens_per_backward", self.tokens_per_backward)
+        means.record("tokens_per_decision", (self.policy.scorer.tokens_read - read) / len(buffer))
+        means.record("tokens_per_forward", self.policy.budgets.tokens_per_forward)
+        means.record("tokens_per_backward", self.policy.budgets.tokens_per_backward)
         for name, value in means.items():
             self.logger.record(f"train/{name}", value)
         self.logger.record("train/kl_coef", self.kl.coefficient)
 
-    def _pull(self) -> dict[str, Any]:
-        """Returns the magnet of this step and its weight, as keywords of ``Update``."""
+    def _pull_of_magnet(self) -> float:
+        """Returns the weight of the divergence from this step's magnet, which the scorer knows then."""
         if self.magnet is None:
-            return {}
-        magnet = self.magnet.at(self.policy, self.step)
+            return 0.0
+        magnet = self.magnet.at(self.policy.adapters.learning, self.step)
+        self.policy.scorer.publish(MAGNET, magnet.adapters)
         weight = self.magnet_schedule(self._current_progress_remaining)
         self.logger.record("train/magnet_coef", weight)
         self.logger.record("train/magnet_step", magnet.step)
-        return {"magnet": magnet, "magnet_coef": weight}
+        return weight
 
     def _update_learning_rate(self, optimizers: Any) -> None:
         """Sets the scheduled rate, lowered as far as warm-up and divergence lower it."""
@@ -484,15 +482,6 @@ class LLMPPO(OnPolicyAlgorithm):
         numbers = self.hyperparameters
         learned = self.step - numbers.critic_warmup_steps
         return 1.0 if learned < 0 else min(1.0, (learned + 1) / (numbers.lr_warmup_steps + 1))
-
-    @property
-    def tokens_per_forward(self) -> int:
-        """The token budget in force of forwards without gradients."""
-        return self.policy.engine.tokens_per_forward
-
-    @tokens_per_forward.setter
-    def tokens_per_forward(self, tokens: int) -> None:
-        self.policy.engine.tokens_per_forward = tokens
 
     def _log_step(self, collecting: float, whole: float) -> None:
         self.seconds += whole
@@ -524,9 +513,13 @@ class LLMPPO(OnPolicyAlgorithm):
         model: LLMPPO = super().load(path, *args, **kwargs)
         return model
 
-    def playing_result(self) -> AbstractContextManager[None]:
-        """Makes ``policy`` play as the run's result within the context: the average, if one is kept."""
-        return nullcontext() if self.average is None else self.average.playing(self.policy)
+    def publish_result(self) -> str:
+        """Returns the name under which the sampler knows the run's result: the average, if one is kept."""
+        if self.average is None or self.average.snapshot is None:
+            self.policy.sampler.publish(NEWEST, self.policy.adapters.learning)
+            return NEWEST
+        self.policy.sampler.publish(AVERAGE, self.average.snapshot.adapters)
+        return AVERAGE
 
     def predict(
         self,
@@ -546,7 +539,7 @@ class LLMPPO(OnPolicyAlgorithm):
         )
 
 
-def _changed(hyperparameters: Hyperparameters, changes: Mapping[str, Any]) -> Hyperparameters:
+def _with_changes(hyperparameters: Hyperparameters, changes: Mapping[str, Any]) -> Hyperparameters:
     """Returns the hyper-parameters with some of them changed.
 
     Raises:
@@ -565,7 +558,7 @@ def _changed(hyperparameters: Hyperparameters, changes: Mapping[str, Any]) -> Hy
         raise ValueError(f"{name}: {first['msg']}, got {first['input']!r}") from error
 
 
-def _scheduled(given: float | Schedule | None, shape: str, initial: float) -> float | Schedule:
+def _schedule_of(given: float | Schedule | None, shape: str, initial: float) -> float | Schedule:
     """Returns a function if one is given, else the hyper-parameter's number in its shape."""
     if callable(given):
         return given

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +11,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from gamespiel.agents.envs import TextEnvs
-from gamespiel.agents.sampling.samples import PolicySample, Reply, ReplySample
+from gamespiel.agents.sampling.decisions import Answer, Decision
 from task_gym.errors import ArgumentError
 from task_gym.wrappers import NamedText
 
@@ -22,8 +21,8 @@ ACTION_MASKS = "action_masks"
 Masks = npt.NDArray[np.bool_]
 
 
-Decide = Callable[[list[str], Masks, list[int], int], PolicySample | ReplySample]
-"""Texts, masks (n, n_actions), episodes and turn number to decisions.
+Decide = Callable[[list[str], Masks, list[int], int], Sequence[Answer]]
+"""Texts, masks (n, n_actions), episodes and turn number to answers, n of them.
 
 In environments that take replies as text, nothing is masked: the masks have the shape (n, 0).
 """
@@ -35,51 +34,35 @@ OnStep = Callable[[bool, int], None]
 
 @dataclass
 class Turn:
-    """One decision of an episode.
+    """One turn of an episode.
 
     Attributes:
-        observation: The text before the decision.
-        action_mask: bool (n_actions,), true = legal.
-        action: The action taken; -1 if a reply was given.
-        value: The critic's estimate.
-        log_prob: The action's or the reply's log-probability.
-        legal_mass: The unmasked model's mass on legal answers; NaN for a reply.
+        observation: The text before the answer.
+        action_mask: bool (n_actions,), true = legal; (0,) if nothing is masked.
+        action: What the environment was given: an action's number, or a reply's text.
+        decision: The policy's decision; None if a baseline answered.
         reward: The reward of the action.
-        reply: The reply, in environments that take text.
-        token_log_probs: Log-probabilities of its tokens, float32 (tokens,).
+        refused: Whether the environment refused the action as illegal.
     """
 
     observation: str
     action_mask: Masks
-    action: int
-    value: float
-    log_prob: float
-    legal_mass: float
+    action: int | str
+    decision: Decision | None = None
     reward: float = 0.0
-    reply: Reply | None = None
-    token_log_probs: npt.NDArray[np.float32] | None = None
+    refused: bool = False
 
     @property
-    def scored(self) -> tuple[int, float] | tuple[tuple[int, ...], npt.NDArray[np.float32]]:
-        """The action with its log-probability, or the reply's tokens with theirs."""
-        if self.reply is None:
-            return self.action, self.log_prob
-        assert self.token_log_probs is not None
-        return self.reply.tokens, self.token_log_probs
-
-    @property
-    def given(self) -> int | str:
-        """The argument of the environment's step: the action's number, or the reply's text."""
-        return self.action if self.reply is None else self.reply.text
+    def measures(self) -> dict[str, float]:
+        """Returns what metrics report of the policy's decision; nothing of a baseline's."""
+        return {} if self.decision is None else self.decision.measures
 
     @property
     def answer(self) -> str:
         """The answer: the reply, or the action's name if the observation has names, else its number."""
-        if self.reply is not None:
-            return self.reply.text
-        if not isinstance(self.observation, NamedText):
-            return str(self.action)
-        return self.observation.names[int(self.action_mask[: self.action].sum())]
+        if self.action_mask.size and isinstance(self.observation, NamedText):
+            return self.observation.names[int(self.action_mask[: int(self.action)].sum())]
+        return str(self.action)
 
 
 @dataclass
@@ -93,7 +76,6 @@ class Episode:
         turns: The agent's turns.
         final_observation: The observation after the last action.
         truncated: Whether the episode was cut, by a limit or by a fault.
-        illegal: Number of actions that the environment refused.
         options: Options of the environment's reset.
     """
 
@@ -103,7 +85,6 @@ class Episode:
     turns: list[Turn] = field(default_factory=list)
     final_observation: str = ""
     truncated: bool = False
-    illegal: int = 0
     options: dict[str, Any] | None = None
 
     @property
@@ -115,6 +96,11 @@ class Episode:
     def group(self) -> tuple[Any, Any]:
         """Game and seat, within which advantages are normalised."""
         return self.info.get("game"), self.info.get("seat")
+
+    @property
+    def illegal(self) -> int:
+        """Number of actions that the environment refused."""
+        return sum(turn.refused for turn in self.turns)
 
     @property
     def total_reward(self) -> float:
@@ -201,13 +187,14 @@ def _play_wave(
     while live:
         masks = _masks(env, live)
         shown = [texts[slot] for slot in live]
-        decided = _turns(shown, masks, decide(shown, masks, [wave[slot].index for slot in live], turn))
+        answers = decide(shown, masks, [wave[slot].index for slot in live], turn)
+        decided = [Turn(*row[:2], *row[2]) for row in zip(shown, masks, answers, strict=True)]
         still = []
-        stepped = env.step_many(live, [taken.given for taken in decided])
+        stepped = env.step_many(live, [taken.action for taken in decided])
         for slot, taken, step in zip(live, decided, stepped, strict=True):
             episode = wave[slot]
             texts[slot], taken.reward, terminated, truncated, episode.info = step
-            episode.illegal += "error" in episode.info
+            taken.refused = "error" in episode.info
             episode.turns.append(taken)
             on_step(terminated or truncated, turn + 1)
             if terminated or truncated:
@@ -216,17 +203,3 @@ def _play_wave(
                 still.append(slot)
         yield not on_turns(len(live))
         live, turn = still, turn + 1
-
-
-def _turns(shown: list[str], masks: Masks, drawn: PolicySample | ReplySample) -> list[Turn]:
-    """Returns the decisions as turns that have no reward yet."""
-    values = drawn.values.tolist()
-    if isinstance(drawn, ReplySample):
-        replied = zip(shown, masks, values, drawn.log_probs, drawn.replies, strict=True)
-        return [
-            Turn(text, mask, -1, value, float(own.sum()), math.nan, reply=reply, token_log_probs=own)
-            for text, mask, value, own, reply in replied
-        ]
-    log_probs = drawn.log_probs.tolist()
-    columns = (shown, masks, drawn.actions.tolist(), values, log_probs, drawn.legal_mass.tolist())
-    return [Turn(*row) for row in zip(*columns, strict=True)]

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-import torch
-
 from gamespiel.agents.hyperparameters import SelfPlaySettings
 from gamespiel.agents.learning.pool import Pool
-from gamespiel.agents.policy import LLMPolicy
-from gamespiel.agents.rollout import Decide, Episode, Masks
+from gamespiel.agents.models.adapter_sets import Adapters
+from gamespiel.agents.models.names import NEWEST
+from gamespiel.agents.models.snapshots import Snapshot
+from gamespiel.agents.rollout import Episode, Masks
 from gamespiel.agents.sampling import noise
-from gamespiel.agents.sampling.samples import PolicySample, ReplySample
+from gamespiel.agents.sampling.decisions import Answer
+from gamespiel.agents.sampling.sampler import Sampler
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.contract import is_success, result_of
 from task_gym.errors import TaskGymError
 from task_gym.opponents import OPEN, SELF
+
+DecideAs = Callable[[list[str], Masks, list[int], int, Sequence[str]], Sequence[Answer]]
+"""Texts, masks, episodes, turn number and a name of adapters per row to answers (see ``rollout.Decide``)."""
 
 LEARNER = -1
 """The player that is the policy as it is; others are members of the pool."""
@@ -49,12 +51,14 @@ class SelfPlay:
             if settings.learn == "both"
             else Pool(settings.pool_every, settings.pool_size, settings.pool_pick)
         )
+        self._published: dict[str, Snapshot] = {}
 
     def begin(
         self,
-        policy: LLMPolicy,
+        sampler: Sampler,
+        adapters: Adapters,
         env: TextVecEnv,
-        decide: Decide,
+        decide: DecideAs,
         seed: int,
         step: int,
         games: int,
@@ -62,19 +66,34 @@ class SelfPlay:
         """Returns a step's games before their first turn; the pool has grown, if it is time.
 
         Args:
-            policy: The policy.
+            sampler: Gets the adapters of the pool's members.
+            adapters: The adapters that learn.
             env: The environments, each with attributes ``seat`` (to move) and ``seats`` (how many); of those
                 that draw opponents also ``opponent`` (now) and ``opponents`` (all that may be drawn).
-            decide: Decides for the policy as its adapters are.
+            decide: Decides under named adapters.
             seed: Seed of the run.
             step: Complete steps.
             games: Games of the step.
         """
         drawn = [LEARNER] * games
+        names = [NEWEST]
         if self.pool is not None:
-            self.pool.grow(policy, step)
+            self.pool.grow(adapters, step)
+            self._publish(sampler)
             drawn = self.pool.draw(noise.opponent_uniforms(seed, step, games))
-        return Round(self, policy, env, decide, drawn)
+            names = [member.name for member in self.pool.members]
+        return Round(self, env, decide, drawn, names)
+
+    def _publish(self, sampler: Sampler) -> None:
+        """Makes the sampler know the pool's members, and no earlier ones."""
+        assert self.pool is not None
+        members = {member.name: member.snapshot for member in self.pool.members}
+        for name in self._published.keys() - members.keys():
+            sampler.forget(name)
+        for name, snapshot in members.items():
+            if self._published.get(name) is not snapshot:
+                sampler.publish(name, snapshot.adapters)
+        self._published = members
 
     def finish(self, games: Sequence[SeatEpisodes]) -> dict[str, float | list[float]]:
         """Notes results against the pool, in the games' order; returns metrics."""
@@ -109,12 +128,12 @@ class Round:
     def __init__(
         self,
         of: SelfPlay,
-        policy: LLMPolicy,
         env: TextVecEnv,
-        decide: Decide,
+        decide: DecideAs,
         opponents: Sequence[int],
+        names: Sequence[str],
     ) -> None:
-        self._of, self._policy, self._env, self._decide, self._opponents = of, policy, env, decide, opponents
+        self._of, self._env, self._decide, self._opponents, self._names = of, env, decide, opponents, names
         self._both = of.pool is None
         #: Names of the opponents that the environments may draw; those of self-play alone if they draw none.
         self._drawn = env.get_attr("opponents", [0])[0] if env.has_attr("opponents") else (OPEN,)
@@ -126,9 +145,7 @@ class Round:
         #: Decisions of the learner in the last round of turns.
         self.learned = 0
 
-    def decide(
-        self, texts: list[str], masks: Masks, episodes: list[int], turn: int
-    ) -> PolicySample | ReplySample:
+    def decide(self, texts: list[str], masks: Masks, episodes: list[int], turn: int) -> Sequence[Answer]:
         """Decides for the seats to move: all that one player decides share forwards."""
         slots = [episode % self._env.num_envs for episode in episodes]
         if turn == 0:
@@ -136,32 +153,15 @@ class Round:
             if self._drawn != (OPEN,):
                 playing = zip(episodes, self._env.get_attr("opponent", slots), strict=True)
                 self._theirs.update(episode for episode, name in playing if name != OPEN)
-        groups: dict[int, list[int]] = {}
-        for row, (episode, seat) in enumerate(zip(episodes, self._env.get_attr("seat", slots), strict=True)):
+        players = []
+        for episode, seat in zip(episodes, self._env.get_attr("seat", slots), strict=True):
             self._moved[episode].append(seat)
-            player = LEARNER if self._learns(episode, seat) else self._opponents[episode]
-            groups.setdefault(player, []).append(row)
-        self.learned = len(groups.get(LEARNER, ()))
-        if list(groups) == [LEARNER]:
-            return self._decide(texts, masks, episodes, turn)
-        parts = []
-        for player, rows in sorted(groups.items()):
-            with self._as(player):
-                parts.append(
-                    self._decide(
-                        [texts[row] for row in rows], masks[rows], [episodes[row] for row in rows], turn
-                    )
-                )
-        return _merged(parts, [row for _, rows in sorted(groups.items()) for row in rows])
+            players.append(NEWEST if self._learns(episode, seat) else self._names[self._opponents[episode]])
+        self.learned = players.count(NEWEST)
+        return self._decide(texts, masks, episodes, turn, players)
 
     def _learns(self, episode: int, seat: int) -> bool:
         return self._both or episode in self._theirs or seat == episode % self._seats[episode]
-
-    def _as(self, player: int) -> Any:
-        if player == LEARNER:
-            return nullcontext()
-        assert self._of.pool is not None
-        return self._of.pool.members[player].snapshot.playing(self._policy)
 
     def finish(self, games: Sequence[Episode]) -> tuple[list[Episode], dict[str, float | list[float]]]:
         """Returns the episodes of the learning seats, and metrics of the pool.
@@ -248,28 +248,9 @@ def _seat_episode(game: Episode, seat: int, scores: Sequence[float], moved: Sequ
         "success": is_success(scores[seat]),
         "result": result_of(scores[seat] - max(others)),
     }
-    illegal = sum(turn.reward < 0 for turn in turns)
-    return replace(game, info=info, turns=turns, illegal=illegal)
+    return replace(game, info=info, turns=turns)
 
 
 def _points(result: str) -> float:
     """Returns the points of a result in a win rate."""
     return {"win": 1.0, "draw": 0.5}.get(result, 0.0)
-
-
-def _merged(parts: Sequence[PolicySample | ReplySample], rows: Sequence[int]) -> PolicySample | ReplySample:
-    """Returns samples as one, whose row ``rows[i]`` is the i-th of all the parts' rows."""
-    order = np.argsort(rows)
-    index = torch.from_numpy(order)
-    values = torch.cat([part.values for part in parts])[index]
-    if written := [part for part in parts if isinstance(part, ReplySample)]:
-        replies = [reply for part in written for reply in part.replies]
-        tokens = [own for part in written for own in part.log_probs]
-        return ReplySample([replies[i] for i in order], values, [tokens[i] for i in order])
-    chosen = [part for part in parts if isinstance(part, PolicySample)]
-    return PolicySample(
-        np.concatenate([part.actions for part in chosen])[order],
-        values,
-        torch.cat([part.log_probs for part in chosen])[index],
-        torch.cat([part.legal_mass for part in chosen])[index],
-    )

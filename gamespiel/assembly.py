@@ -81,7 +81,7 @@ def make_policy(config: Config, env: TextEnvs | gym.Env[Any, Any]) -> LLMPolicy:
         **policy_settings(config),
         **limits,
     )
-    policy.engine.tokens_per_forward = config.ppo.tokens_per_forward
+    policy.budgets.give(config.ppo.tokens_per_forward, config.ppo.tokens_per_backward)
     return policy
 
 

@@ -12,17 +12,16 @@ from rich.console import Console
 
 from gamespiel.agents.envs import TextEnvs
 from gamespiel.agents.installed import check_trainer
+from gamespiel.agents.models.names import NEWEST
 from gamespiel.agents.models.weights import described
 from gamespiel.agents.rollout import Decide, Episode
 from gamespiel.agents.runs.evaluation import (
     Measured,
     MeasuredReplies,
-    Writer,
     measure,
     measure_replies,
     play_seeds,
     policy_agent,
-    reply_agent,
 )
 from gamespiel.config import (
     Config,
@@ -43,6 +42,7 @@ from gamespiel.report.tables import exact_table
 
 if TYPE_CHECKING:  # baselines are evaluated without a learning library
     from gamespiel.agents.policy import LLMPolicy
+    from gamespiel.agents.tokens.constraints import FreeText
 
 M = TypeVar("M", bound=Measured)
 
@@ -165,10 +165,10 @@ def _reply_values(
     if options.unmasked:
         played["masked"] = play_policy(config, policy, count, console, when="masked: ")
         masked = measure_played(config, policy, played["masked"])
-    writer = make_writer(policy, options.reply_tokens)
+    free = reply_constraint(policy, options.reply_tokens)
     replies: dict[str, Mapping[str, MeasuredReplies]] = {}
     for how in ("sampled", "greedy"):
-        played[how] = play_written(config, policy, writer, count, console, greedy=how == "greedy")
+        played[how] = play_written(config, policy, free, count, console, greedy=how == "greedy")
         replies[how] = _measured(kind.groups(played[how]), measure_replies)
     console.print(kind.reply_table(f"{_player(options)} on {where}", masked, replies))
     values: dict[str, Any] = {"sampled": _plain(masked)} if options.unmasked else {}
@@ -179,18 +179,19 @@ def _plain(rows: Mapping[str, Measured]) -> dict[str, Any]:
     return {name: row.to_dict() for name, row in rows.items()}
 
 
-def make_writer(policy: LLMPolicy, max_new_tokens: int) -> Writer:
-    """Returns the writer of the model's replies over its whole vocabulary.
+def reply_constraint(policy: LLMPolicy, max_new_tokens: int) -> FreeText:
+    """Returns the constraint of the model's replies over its whole vocabulary.
 
     A policy that was trained to write has the temperature of its training; another one has 1.
     """
-    return policy.make_writer(max_new_tokens)
+    temperature = 1.0 if policy.answers.masked else policy.temperature
+    return policy.free_text(max_new_tokens, temperature)
 
 
 def measure_written(
     config: Config,
     policy: LLMPolicy,
-    writer: Writer,
+    free: FreeText | None,
     count: int,
     console: Console,
     *,
@@ -198,19 +199,20 @@ def measure_written(
     when: str = "",
 ) -> Mapping[str, MeasuredReplies]:
     """Does as ``play_written``; returns the episodes' measures by group."""
-    episodes = play_written(config, policy, writer, count, console, greedy=greedy, when=when)
+    episodes = play_written(config, policy, free, count, console, greedy=greedy, when=when)
     return _measured(kind_of(config.env).groups(episodes), measure_replies)
 
 
 def play_written(
     config: Config,
     policy: LLMPolicy,
-    writer: Writer,
+    free: FreeText | None,
     count: int,
     console: Console,
     *,
     greedy: bool = False,
     when: str = "",
+    adapters: str = NEWEST,
 ) -> list[Episode]:
     """Plays ``count`` episodes per seat by replies as text, and returns them.
 
@@ -218,18 +220,21 @@ def play_written(
 
     Args:
         config: The environment and the seed.
-        policy: The policy, whose values are read.
-        writer: Writes its replies.
+        policy: The policy.
+        free: The constraint of its replies; None for the policy's own.
         count: Episodes per seat; code tracing has one seat.
         console: Shows progress.
         greedy: Whether the most probable token is taken, always.
         when: Prefix of the progress line.
+        adapters: Name of the adapters that play.
     """
     kind = kind_of(config.env)
     copies = min(kind.at_once(count), ENVIRONMENTS_AT_ONCE)
     envs = TextEnvs([partial(kind.make_reply_env, config.env)] * copies)
     seeds = kind.seeds(envs, count, config.run.seed)
-    decide = reply_agent(policy, writer, config.run.seed, len(seeds), greedy=greedy)
+    decide = policy_agent(
+        policy, config.run.seed, len(seeds), greedy=greedy, adapters=adapters, constraint=free
+    )
     when = f"{when}replies, {'greedy' if greedy else 'sampled'}: "
     return _played(config, envs, decide, seeds, console, when)
 
@@ -251,7 +256,7 @@ def measure_policy(
 def measure_played(config: Config, policy: LLMPolicy, episodes: Sequence[Episode]) -> Mapping[str, Measured]:
     """Returns the measures by group of episodes that ``play_policy`` played."""
     groups = kind_of(config.env).groups(episodes)
-    return _measured(groups, measure) if policy.writer is None else _measured(groups, measure_replies)
+    return _measured(groups, measure) if policy.answers.masked else _measured(groups, measure_replies)
 
 
 def play_policy(
@@ -262,6 +267,7 @@ def play_policy(
     *,
     greedy: bool = False,
     when: str = "",
+    adapters: str = NEWEST,
 ) -> list[Episode]:
     """Plays ``count`` episodes per seat with a policy, and returns them.
 
@@ -274,13 +280,14 @@ def play_policy(
         console: Shows progress.
         greedy: Whether the policy always takes its most probable action.
         when: Prefix of the progress line.
+        adapters: Name of the adapters that play.
     """
-    if policy.writer is not None:
-        return play_written(config, policy, policy.writer, count, console, greedy=greedy, when=when)
+    if not policy.answers.masked:
+        return play_written(config, policy, None, count, console, greedy=greedy, when=when, adapters=adapters)
     kind = kind_of(config.env)
     envs = make_envs(config.env, kind.at_once(count))
     seeds = kind.seeds(envs, count, config.run.seed)
-    decide = policy_agent(policy, config.run.seed, len(seeds), greedy=greedy)
+    decide = policy_agent(policy, config.run.seed, len(seeds), greedy=greedy, adapters=adapters)
     return _played(config, envs, decide, seeds, console, when)
 
 

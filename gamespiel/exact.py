@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from game_gym import exact
 from game_gym.exact import ExactResult, Policy
+from gamespiel.agents.models.names import BASE, NEWEST
 from gamespiel.errors import InvalidValueError
 from task_gym.errors import SizeError, check_choice
 
@@ -48,38 +50,41 @@ class ExactComparison:
         return asdict(self)
 
 
-def of_policy(policy: LLMPolicy, env: GameKeys, *, trained: bool = True) -> ExactComparison:
+def of_policy(
+    policy: LLMPolicy, env: GameKeys, *, trained: bool = True, adapters: str = NEWEST
+) -> ExactComparison:
     """Returns a language model's exact values against the configured opponent.
 
     Args:
         policy: The model with its adapters.
         env: The game and the opponent.
         trained: Whether the values without adapters are computed too.
+        adapters: Name of the adapters.
 
     Raises:
         SizeError: the game is too large to enumerate, or there are several games.
         ArgumentError: the opponent's policy is not known exactly.
         InvalidValueError: env.max_turns cuts games, or actions are answered by name.
     """
-    variant, own = _variant(env), _asked_once(policy.distribution)
+    variant, own = _variant(env), _asked_once(partial(policy.distribution, adapters=adapters))
 
     def value(answer: Policy) -> ExactResult:
         return exact.evaluate(variant, answer, _opponent(env), env.rules)
 
     untrained = None
     if trained:
-        with policy.reference():
-            untrained = value(policy.distribution)
+        untrained = value(partial(policy.distribution, adapters=BASE))
     return ExactComparison(value(own), value(exact.greedy(own)), untrained)
 
 
-def solved(policy: LLMPolicy, env: GameKeys) -> ExactResult:
+def solved(policy: LLMPolicy, env: GameKeys, *, adapters: str = NEWEST) -> ExactResult:
     """Returns the policy's exact values, at temperature 1.
 
     Raises:
         TaskGymError: as ``of_policy`` does.
     """
-    return exact.evaluate(_variant(env), policy.distribution, _opponent(env), env.rules)
+    named = partial(policy.distribution, adapters=adapters)
+    return exact.evaluate(_variant(env), named, _opponent(env), env.rules)
 
 
 def of_agent(name: str, env: GameKeys) -> ExactComparison:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gamespiel.agents.models.names import NEWEST
 from gamespiel.errors import ConfigError
 from task_gym.contract import ILLEGAL_REWARD
 from task_gym.files import write_atomically
@@ -36,6 +37,8 @@ def records(
     env: EnvConfig,
     player: str,
     policy: LLMPolicy | None = None,
+    *,
+    adapters: str = NEWEST,
     **more: Any,
 ) -> list[Record]:
     """Returns episodes as plain data.
@@ -45,16 +48,22 @@ def records(
         env: The configuration that they were played with.
         player: The name of who played.
         policy: The policy that played; it adds probabilities and values. None for a baseline.
+        adapters: Name of the adapters that played.
         **more: Further entries of every record.
     """
-    return [_record(episode, env, player, policy, more) for episode in episodes]
+    return [_record(episode, env, player, policy, adapters, more) for episode in episodes]
 
 
 def _record(
-    episode: Episode, env: EnvConfig, player: str, policy: LLMPolicy | None, more: Mapping[str, Any]
+    episode: Episode,
+    env: EnvConfig,
+    player: str,
+    policy: LLMPolicy | None,
+    adapters: str,
+    more: Mapping[str, Any],
 ) -> Record:
     info = episode.info
-    odds = _probabilities(episode.turns, policy)
+    odds = _probabilities(episode.turns, policy, adapters)
     named = _named(episode, env)
     turns = []
     for turn, probabilities, (legal, names, action) in zip(episode.turns, odds, named, strict=True):
@@ -66,7 +75,7 @@ def _record(
                 "action": action,
                 "answer": turn.answer,
                 "probabilities": probabilities,
-                "value": None if policy is None else float(turn.value),
+                "value": None if turn.decision is None else turn.decision.value,
                 "reward": float(turn.reward),
             }
         )
@@ -83,15 +92,17 @@ def _record(
     }
 
 
-def _probabilities(turns: Sequence[Turn], policy: LLMPolicy | None) -> list[list[float] | None]:
-    """Returns the probability of each legal action per turn, or None if replies were written."""
-    if policy is None or any(turn.reply is not None for turn in turns):
+def _probabilities(
+    turns: Sequence[Turn], policy: LLMPolicy | None, adapters: str
+) -> list[list[float] | None]:
+    """Returns the probability of each legal action per turn, or None where nothing was masked."""
+    if policy is None or not all(turn.action_mask.size for turn in turns):
         return [None] * len(turns)
     found: list[list[float] | None] = []
     for start in range(0, len(turns), _AT_ONCE):
         some = turns[start : start + _AT_ONCE]
         legal = [turn.action_mask.nonzero()[0].tolist() for turn in some]
-        odds = policy.distribution([turn.observation for turn in some], legal)
+        odds = policy.distribution([turn.observation for turn in some], legal, adapters=adapters)
         found += [probabilities.tolist() for probabilities in odds]
     return found
 
@@ -136,7 +147,7 @@ def _named(episode: Episode, env: EnvConfig) -> list[Named]:
 
 def _unnamed(turn: Turn) -> Named:
     legal = turn.action_mask.nonzero()[0].tolist()
-    return legal, None, turn.action if turn.reply is None else None
+    return legal, None, int(turn.action) if turn.action_mask.size else None
 
 
 def variant_of(record: Mapping[str, Any]) -> Any:

@@ -299,26 +299,21 @@ def _measure(config: Config, model: LLMPPO, console: Console, when: str, folder:
 
     The first ``KEPT_GAMES`` episodes are kept in the run's folder.
     """
-    with model.playing_result():
-        return _measured(config, model, console, when, folder)
-
-
-def _measured(config: Config, model: LLMPPO, console: Console, when: str, folder: Path) -> _Measures:
-    """Returns the measures of the policy with the adapters that it has now."""
+    adapters = model.publish_result()
     kind, games, itself = kind_of(config.env), config.run.eval_games, plays_itself(config)
     config = as_measured(config)
     sampled: Mapping[str, Any] = {}
     scores: Scores = ()
     if games:
-        episodes = play_policy(config, model.policy, games, console, when=f"{when}: ")
+        episodes = play_policy(config, model.policy, games, console, when=f"{when}: ", adapters=adapters)
         sampled = measure_played(config, model.policy, episodes)
         scores = [(str(episode.info.get("game")), episode.info.get("score")) for episode in episodes]
-        kept = records(episodes[:KEPT_GAMES], config.env, str(folder), model.policy)
+        kept = records(episodes[:KEPT_GAMES], config.env, str(folder), model.policy, adapters=adapters)
         add_records(folder / GAMES, model.step, kept)
     comparison = None
     if config.run.exact_every != 0:
         console.print(f"{when}: exact values")
-        comparison = kind.exact().of_policy(model.policy, config.env)
+        comparison = kind.exact().of_policy(model.policy, config.env, adapters=adapters)
     several = len({game for game, _ in scores}) > 1
     return _Measures(summary_rows(sampled, comparison, exploitability=itself), scores if several else ())
 
@@ -475,8 +470,9 @@ class _BetweenSteps(BaseCallback):
         every = self._run.exact_every
         if every and self._model.step % every == 0:
             # Logged with the next step's row: the value of the weights before that step.
-            with self._model.playing_result():
-                solved = self._kind.exact().solved(self._model.policy, self._kind.measured(self._env))
+            adapters = self._model.publish_result()
+            env = self._kind.measured(self._env)
+            solved = self._kind.exact().solved(self._model.policy, env, adapters=adapters)
             self.logger.record("eval/share", solved.share)
             if self._kind.plays_itself(self._env):
                 self.logger.record("eval/exploitability", solved.exploitability)

@@ -343,7 +343,7 @@ def pretrain(
 def make(recipe: Recipe, folder: Path, games: Sequence[str] = GAMES) -> dict[str, Any]:
     """Writes the model, its tokenizer and a record of both into ``folder``; returns the record."""
     import gamespiel  # noqa: F401  # registers the environments
-    from gamespiel.agents.decoding import ChatCodec
+    from gamespiel.agents.tokens.codec import ChatCodec
 
     played = {
         game: random_play(game, recipe.states_per_game, recipe.episodes_per_game, recipe.seed)

@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from gamespiel.agents.engines.base import ContextLengthError, Engine, UnsupportedModelError, positions_of
+from gamespiel.agents.engines.memory import Budgets
 from gamespiel.agents.engines.padded import PaddedEngine
 from gamespiel.agents.engines.shared import SharedEngine
 from task_gym.errors import check_choice
 
 __all__ = [
-    "ENGINES", "ContextLengthError", "Engine", "PaddedEngine", "SharedEngine", "UnsupportedModelError",
-    "make_engine", "positions_of",
+    "ENGINES", "Budgets", "ContextLengthError", "Engine", "PaddedEngine", "SharedEngine",
+    "UnsupportedModelError", "make_engine", "positions_of",
 ]  # fmt: skip
 
 SMALL = 5_000_000
@@ -19,14 +20,15 @@ SMALL = 5_000_000
 ENGINES: Mapping[str, Any] = {"shared": SharedEngine, "padded": PaddedEngine}
 
 
-def make_engine(model: Any, reading: str, **settings: Any) -> Engine:
+def make_engine(model: Any, reading: str, budgets: Budgets | None = None, **settings: Any) -> Engine:
     """Returns an engine for a causal language model, or for the PEFT model around one.
 
     Args:
         model: The model.
         reading: A name in ``ENGINES``, or "auto": ``shared`` if the model's attention allows it and it has at
             least ``SMALL`` parameters.
-        settings: See ``base.Model``.
+        budgets: The most tokens per forward.
+        settings: See ``base.TransformersEngine``.
 
     Raises:
         ArgumentError: there is no such engine.
@@ -36,5 +38,5 @@ def make_engine(model: Any, reading: str, **settings: Any) -> Engine:
     if reading == "auto":
         small = sum(parameter.numel() for parameter in model.parameters()) < SMALL
         reading = "padded" if small or SharedEngine.unsupported(model) else "shared"
-    engine: Engine = ENGINES[reading](model, **settings)
+    engine: Engine = ENGINES[reading](model, budgets, **settings)
     return engine

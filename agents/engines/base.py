@@ -14,7 +14,7 @@ from torch.nn.functional import linear
 from torch.utils.checkpoint import checkpoint
 from transformers.modeling_layers import GradientCheckpointingLayer
 
-from gamespiel.agents.hyperparameters import Hyperparameters
+from gamespiel.agents.engines.memory import Budgets
 from gamespiel.agents.tokens import Tokens
 from task_gym.errors import TaskGymError
 
@@ -46,12 +46,11 @@ class Engine(Protocol):
 
     Attributes:
         reading: The engine's name in ``ModelSettings.reading``.
-        tokens_per_forward: Budget of tokens per forward. It only splits the work: the grouping of sequences
-            depends on their tokens alone.
+        budgets: The most tokens per forward.
         tokens_read: Tokens read since the start, each repetition counted.
     """
 
-    tokens_per_forward: int
+    budgets: Budgets
     tokens_read: int
 
     reading: ClassVar[str]
@@ -89,7 +88,7 @@ class Engine(Protocol):
         """Returns ``logits`` of the reference policy, from its hidden states, with adapters on or off."""
 
     def chunks(self, sequences: Sequence[Tokens], budget: int | None = None) -> Iterator[list[int]]:
-        """Yields indices of sequences to share a forward within the budget, the engine's own if None."""
+        """Yields indices of sequences to share a forward within the budget, by default without gradients."""
 
     def read(self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]) -> Tensor:
         """Returns hidden states at (row, position) pairs, shape (k, hidden), differentiable."""
@@ -118,43 +117,44 @@ class Engine(Protocol):
         """
 
 
-class Model(ABC):
+class TransformersEngine(ABC):
     """The parts of an engine that do not depend on how it lays out sequences.
 
     Args:
         model: A transformers causal language model, or the PEFT model around one.
-        tokens_per_forward: See ``Engine``.
-        gradient_checkpointing: Whether passes with gradients keep each layer's input alone, and compute the
+        budgets: See ``Engine``.
+        gradient_checkpointing: Whether passes with gradients keep only each layer's input, and compute the
             rest of it again when they go back: slower by a forward, for a fraction of the memory.
+
+    Attributes:
+        transformer: The model without its head.
+        head: The layer from hidden states to logits.
     """
 
     reading: ClassVar[str]
 
     def __init__(
-        self, model: Any, tokens_per_forward: int | None = None, *, gradient_checkpointing: bool = False
+        self, model: Any, budgets: Budgets | None = None, *, gradient_checkpointing: bool = False
     ) -> None:
-        tokens = Hyperparameters.tokens_per_forward if tokens_per_forward is None else tokens_per_forward
-        if tokens < 1:
-            raise ValueError(f"tokens_per_forward must be at least 1, got {tokens}")
         self.model = model
-        self.tokens_per_forward = tokens
+        self.budgets = Budgets() if budgets is None else budgets
         self.tokens_read = 0
         base = base_of(model)
-        self.decoder: nn.Module = decoder_of(model)
+        self.transformer: nn.Module = transformer_of(model)
         self.head: nn.Linear = base.get_output_embeddings()
-        self.positions = positions_of(self.decoder.config)
-        self._plain = is_plain(self.decoder)
+        self.positions = positions_of(self.transformer.config)
+        self._plain = is_plain(self.transformer)
         if gradient_checkpointing and not self._plain:
             raise UnsupportedModelError(
-                f"gradient_checkpointing: {other_family(self.decoder)}; allowed: false"
+                f"gradient_checkpointing: {describe_family(self.transformer)}; allowed: false"
             )
-        self._checkpointed = checkpointed_layers(self.decoder) if gradient_checkpointing else []
+        self._checkpointed = set_checkpointing(self.transformer) if gradient_checkpointing else []
 
     @contextmanager
-    def _recomputing(self) -> Iterator[None]:
+    def _checkpoint_layers(self) -> Iterator[None]:
         """Checkpoints the layers within the context, if that was asked for.
 
-        transformers checkpoints layers in training mode alone, silently. In plain families the layers
+        transformers checkpoints layers only in training mode, silently. In plain families the layers
         themselves have nothing that depends on the mode; their parts, which might, stay in evaluation mode.
         """
         for layer in self._checkpointed:
@@ -171,7 +171,7 @@ class Model(ABC):
 
     @abstractmethod
     def _read(self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]) -> Tensor:
-        """Does as ``read``, in one forward."""
+        """Returns what ``read`` does, in one forward."""
 
     def read(self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]) -> Tensor:
         wanted: dict[int, list[int]] = {}
@@ -190,7 +190,7 @@ class Model(ABC):
 
     @property
     def device(self) -> torch.device:
-        return next(self.decoder.parameters()).device
+        return next(self.transformer.parameters()).device
 
     @property
     def dtype(self) -> torch.dtype:
@@ -223,15 +223,15 @@ class Model(ABC):
         distinct, where = tokens.unique(return_inverse=True)
         weight = self.head.weight.index_select(0, distinct).float()
         bias = None if self.head.bias is None else self.head.bias.index_select(0, distinct).float()
-        return self._behind(linear(hidden.float(), weight, bias)).gather(1, where)
+        return self._postprocess(linear(hidden.float(), weight, bias)).gather(1, where)
 
     def _logits(self, head: Any, hidden: Tensor) -> Tensor:
-        return self._behind(head(hidden.to(head.weight.dtype)).float())
+        return self._postprocess(head(hidden.to(head.weight.dtype)).float())
 
-    def _behind(self, logits: Tensor) -> Tensor:
-        """Returns logits scaled, divided or capped as the model's family does it after the head."""
+    def _postprocess(self, logits: Tensor) -> Tensor:
+        """Returns logits scaled, divided or capped, as the model's family does after its head."""
         # Granite divides, Cohere multiplies, Gemma 2 caps.
-        config = self.decoder.config
+        config = self.transformer.config
         if scale := getattr(config, "logit_scale", None):
             logits = logits * scale
         if divisor := getattr(config, "logits_scaling", None):
@@ -246,7 +246,7 @@ def base_of(model: Any) -> Any:
     return model.get_base_model() if hasattr(model, "get_base_model") else model
 
 
-def decoder_of(model: Any) -> Any:
+def transformer_of(model: Any) -> Any:
     """Returns the model without its output embeddings."""
     return base_of(model).get_decoder()
 
@@ -269,23 +269,23 @@ def _stretched(rotary: Mapping[str, Any], positions: int) -> int:
     return int(original * (rotary.get("factor") or 1))
 
 
-def is_plain(decoder: Any) -> bool:
-    """Returns whether a decoder's layers are plain causal attention, so far as it is known."""
-    kinds = set(getattr(decoder.config, "layer_types", None) or ())
-    return decoder.config.model_type in PLAIN and kinds <= {"full_attention", "sliding_attention"}
+def is_plain(transformer: Any) -> bool:
+    """Returns whether a model's layers are plain causal attention, so far as it is known."""
+    kinds = set(getattr(transformer.config, "layer_types", None) or ())
+    return transformer.config.model_type in PLAIN and kinds <= {"full_attention", "sliding_attention"}
 
 
-def other_family(decoder: Any) -> str:
-    """Returns, for messages, that a decoder's family is none of the plain ones."""
-    return f"the family {decoder.config.model_type!r} is none of {', '.join(sorted(PLAIN))}"
+def describe_family(transformer: Any) -> str:
+    """Returns, for messages, that a model's family is none of the plain ones."""
+    return f"the family {transformer.config.model_type!r} is none of {', '.join(sorted(PLAIN))}"
 
 
-def checkpointed_layers(decoder: nn.Module) -> list[Any]:
-    """Sets a decoder's layers to be checkpointed in training mode, and returns them.
+def set_checkpointing(transformer: nn.Module) -> list[Any]:
+    """Sets a model's layers to be checkpointed in training mode, and returns them.
 
     transformers' own method would also make the embeddings' output ask for a gradient that nobody needs.
     """
-    layers: list[Any] = [m for m in decoder.modules() if isinstance(m, GradientCheckpointingLayer)]
+    layers: list[Any] = [m for m in transformer.modules() if isinstance(m, GradientCheckpointingLayer)]
     for layer in layers:
         layer.gradient_checkpointing = True
         # Nothing in a layer is random, so the generators' states need not be kept and set again.

@@ -7,11 +7,12 @@ import gc
 import logging
 import sys
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 import torch
 
+from gamespiel.agents.hyperparameters import Hyperparameters
 from task_gym.errors import TaskGymError
 
 T = TypeVar("T")
@@ -99,26 +100,89 @@ def _trim() -> None:
         trim(0)
 
 
-def without_gradients(policy: Any, observations: Sequence[str], work: Callable[[], T]) -> T:
-    """Returns ``work()``, forwards of these observations; it is repeated with half the budget if need be.
+class Budgets:
+    """The most tokens per forward: one object, which the local sampler and the scorer share.
 
     Args:
-        policy: The policy, whose ``engine.tokens_per_forward`` is the budget in force.
-        observations: The observations that are read.
-        work: May be called several times; a call that fails must leave nothing behind.
+        tokens_per_forward: Without gradients. It only splits the work: the grouping of sequences depends
+            only on their tokens.
+        tokens_per_backward: With gradients.
 
-    Raises:
-        MemoryLimitError: not even one turn fits into memory.
+    Attributes:
+        tokens_per_forward: The budget in force, which is lower after memory has run out.
+        tokens_per_backward: Likewise.
+        given: Both budgets as they were given, by name.
     """
-    while True:
-        try:
-            return work()
-        except Exception as error:
-            if not is_out_of_memory(error):
-                raise
-        # Only here is the error gone, and with it the tensors that its traceback kept.
-        release()
-        tokens = policy.engine.tokens_per_forward
-        policy.engine.tokens_per_forward = halved(
-            "ppo.tokens_per_forward", tokens, policy.prompts(observations)
-        )
+
+    def __init__(
+        self,
+        tokens_per_forward: int = Hyperparameters.tokens_per_forward,
+        tokens_per_backward: int = Hyperparameters.tokens_per_backward,
+    ) -> None:
+        self.give(tokens_per_forward, tokens_per_backward)
+
+    def give(self, tokens_per_forward: int, tokens_per_backward: int) -> None:
+        """Puts other budgets in force."""
+        self.given = {"tokens_per_forward": tokens_per_forward, "tokens_per_backward": tokens_per_backward}
+        for name, tokens in self.given.items():
+            if tokens < 1:
+                raise ValueError(f"{name} must be at least 1, got {tokens}")
+        self.tokens_per_forward, self.tokens_per_backward = tokens_per_forward, tokens_per_backward
+
+    @property
+    def forward_is_lowered(self) -> bool:
+        """Returns whether memory has run out in a forward without gradients."""
+        return self.tokens_per_forward < self.given["tokens_per_forward"]
+
+    def state_dict(self) -> dict[str, dict[str, int]]:
+        """Returns the budgets as they were given and as they are in force, by name."""
+        return {name: {"given": given, "in_force": getattr(self, name)} for name, given in self.given.items()}
+
+    def load_state_dict(self, state: Mapping[str, Mapping[str, int]]) -> None:
+        """Lowers the budgets as far as those of a state were, unless others were given since."""
+        for name, tokens in state.items():
+            if tokens["given"] == self.given[name]:
+                setattr(self, name, min(tokens["in_force"], getattr(self, name)))
+
+    def retry_forward(self, work: Callable[[], T], texts: Sequence[Sequence[int]]) -> T:
+        """Returns ``work()``, forwards of these texts; it is repeated with half the budget if need be.
+
+        Args:
+            work: May be called several times; a call that fails must leave nothing behind.
+            texts: Tokens of the texts that are read.
+
+        Raises:
+            MemoryLimitError: not even one text fits into memory.
+        """
+        while True:
+            try:
+                return work()
+            except Exception as error:
+                if not is_out_of_memory(error):
+                    raise
+            # Only here is the error gone, and with it the tensors that its traceback kept.
+            release()
+            self.tokens_per_forward = halved("ppo.tokens_per_forward", self.tokens_per_forward, texts)
+
+    def retry_backward(
+        self, work: Callable[[], T], texts: Sequence[Sequence[int]], undo: Callable[[], None]
+    ) -> T:
+        """Returns ``work()``, forwards of these texts and their gradients, as ``retry_forward`` does.
+
+        Args:
+            work: May be called several times.
+            texts: Tokens of the texts that are read.
+            undo: Forgets what a call that failed left behind.
+
+        Raises:
+            MemoryLimitError: not even one text fits into memory.
+        """
+        while True:
+            try:
+                return work()
+            except Exception as error:
+                if not is_out_of_memory(error):
+                    raise
+            undo()
+            release()
+            self.tokens_per_backward = halved("ppo.tokens_per_backward", self.tokens_per_backward, texts)

@@ -15,32 +15,33 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
-from gamespiel.agents.engines.base import ContextLengthError, Model
+from gamespiel.agents.engines.base import ContextLengthError, TransformersEngine
+from gamespiel.agents.engines.memory import Budgets
 from gamespiel.agents.tokens import Tokens
 
 
-class PaddedEngine(Model):
+class PaddedEngine(TransformersEngine):
     """Hidden states and logits of a causal language model, with every sequence read on its own."""
 
     reading = "padded"
 
-    def __init__(self, model: Any, *args: Any, **kwargs: Any) -> None:
-        super().__init__(model, *args, **kwargs)
-        config = self.decoder.config
+    def __init__(self, model: Any, budgets: Budgets | None = None, **kwargs: Any) -> None:
+        super().__init__(model, budgets, **kwargs)
+        config = self.transformer.config
         slides = "sliding_attention" in (getattr(config, "layer_types", None) or ("sliding_attention",))
         self._window: int | None = getattr(config, "sliding_window", None) if slides else None
 
     def _read(self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]) -> Tensor:
         ids = self._padded(sequences)
-        with self._recomputing():
-            states: Tensor = self.decoder(input_ids=ids, use_cache=False).last_hidden_state
+        with self._checkpoint_layers():
+            states: Tensor = self.transformer(input_ids=ids, use_cache=False).last_hidden_state
         at_row = torch.tensor(rows, device=states.device)
         at_position = torch.tensor(positions, device=states.device)
         return states[at_row, at_position]
 
     def chunks(self, sequences: Sequence[Tokens], budget: int | None = None) -> Iterator[list[int]]:
         """Yields indices of sequences of similar length; the budget counts padding."""
-        budget = self.tokens_per_forward if budget is None else budget
+        budget = self.budgets.tokens_per_forward if budget is None else budget
         chunk: list[int] = []
         for row in sorted(range(len(sequences)), key=lambda row: -len(sequences[row])):
             longest = len(sequences[chunk[0]]) if chunk else 0
@@ -64,7 +65,9 @@ class PaddedEngine(Model):
         lengths = torch.tensor([len(prompt) for prompt in prompts], device=self.device)
         # Made here, it keeps all tokens of layers with a sliding window too.
         kept = DynamicCache() if cache and self._plain else None
-        out = self.decoder(input_ids=self._padded(prompts), use_cache=kept is not None, past_key_values=kept)
+        out = self.transformer(
+            input_ids=self._padded(prompts), use_cache=kept is not None, past_key_values=kept
+        )
         last = out.last_hidden_state[torch.arange(len(prompts), device=self.device), lengths - 1]
         return last, Prefix(prompts, lengths, kept) if cache else None
 
@@ -77,7 +80,7 @@ class PaddedEngine(Model):
         parts, start, longest = [], 0, 0
         for end, sequence in enumerate(tokens):
             longest = max(longest, len(sequence))
-            if end > start and (prefix.width + longest) * (end + 1 - start) > self.tokens_per_forward:
+            if end > start and (prefix.width + longest) * (end + 1 - start) > self.budgets.tokens_per_forward:
                 parts.append(self._extend(prefix, rows[start:end], tokens[start:end]))
                 start, longest = end, len(sequence)
         parts.append(self._extend(prefix, rows[start:], tokens[start:]))
@@ -92,7 +95,7 @@ class PaddedEngine(Model):
         steps = torch.arange(int(counts.max()), device=device)
         slots = torch.arange(prefix.width, device=device)
         mask = torch.cat([slots < prompt_lengths[:, None], steps < counts[:, None]], dim=1)
-        states = self.decoder(
+        states = self.transformer(
             input_ids=self._padded(tokens),
             attention_mask=mask.long(),
             position_ids=prompt_lengths[:, None] + steps,
@@ -115,7 +118,7 @@ class PaddedEngine(Model):
             for layer in cache.layers:
                 layer.keys, layer.values = (x.index_select(0, index) for x in (layer.keys, layer.values))
         mask = torch.nn.functional.pad(prefix.mask[index], (0, 1), value=True)
-        states = self.decoder(
+        states = self.transformer(
             input_ids=torch.tensor(tokens, device=device)[:, None],
             attention_mask=mask.long(),
             position_ids=lengths[:, None] - 1,
@@ -129,7 +132,7 @@ class PaddedEngine(Model):
         """Returns the rows of ``Engine.room``, padding counted; texts that are read anew keep nothing."""
         if prefix.cache is None:
             return sys.maxsize
-        return max(1, self.tokens_per_forward // (prefix.mask.shape[1] + 1))
+        return max(1, self.budgets.tokens_per_forward // (prefix.mask.shape[1] + 1))
 
     def _padded(self, sequences: Sequence[Tokens]) -> Tensor:
         width = max(map(len, sequences))

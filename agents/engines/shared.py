@@ -18,12 +18,13 @@ import torch
 from torch import Tensor
 
 from gamespiel.agents.engines.base import (
-    Model,
+    TransformersEngine,
     UnsupportedModelError,
-    decoder_of,
+    describe_family,
     is_plain,
-    other_family,
+    transformer_of,
 )
+from gamespiel.agents.engines.memory import Budgets
 from gamespiel.agents.engines.padded import PaddedEngine
 from gamespiel.agents.engines.token_tree import (
     Indices,
@@ -56,7 +57,7 @@ CONTINUED_TILE = 16
 """Tokens of a tile of continuations, which are few and share only their prompts."""
 
 
-class SharedEngine(Model):
+class SharedEngine(TransformersEngine):
     """Hidden states and logits of a causal language model, with shared beginnings read once.
 
     Raises:
@@ -65,24 +66,23 @@ class SharedEngine(Model):
 
     reading = "shared"
 
-    def __init__(self, model: Any, *args: Any, **kwargs: Any) -> None:
-        super().__init__(model, *args, **kwargs)
+    def __init__(self, model: Any, budgets: Budgets | None = None, **kwargs: Any) -> None:
+        super().__init__(model, budgets, **kwargs)
         if reason := self.unsupported(model):
             raise UnsupportedModelError(f"reading 'shared': {reason}; allowed: reading 'padded'")
-        self._alone = PaddedEngine(
-            model, ALONE, **{k: v for k, v in kwargs.items() if k != "tokens_per_forward"}
-        )
+        checkpointing = kwargs.get("gradient_checkpointing", False)
+        self._alone = PaddedEngine(model, Budgets(ALONE), gradient_checkpointing=checkpointing)
         register()
-        self.decoder.set_attn_implementation(NAME)  # type: ignore[operator]
+        self.transformer.set_attn_implementation(NAME)  # type: ignore[operator]
 
     @staticmethod
     def unsupported(model: Any) -> str | None:
         """Returns why a model's attention cannot be computed on a tree, or None if it can."""
-        decoder = decoder_of(model)
-        return None if is_plain(decoder) else other_family(decoder)
+        transformer = transformer_of(model)
+        return None if is_plain(transformer) else describe_family(transformer)
 
     def chunks(self, sequences: Sequence[Tokens], budget: int | None = None) -> Iterator[list[int]]:
-        return groups(sequences, self.tokens_per_forward if budget is None else budget)
+        return groups(sequences, self.budgets.tokens_per_forward if budget is None else budget)
 
     def _read(self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]) -> Tensor:
         tree = TokenTree.of(sequences)
@@ -106,7 +106,7 @@ class SharedEngine(Model):
         parts, start, size = [], 0, 0
         for end, sequence in enumerate(tokens):
             size += len(sequence)
-            if end > start and size > self.tokens_per_forward:
+            if end > start and size > self.budgets.tokens_per_forward:
                 parts.append(self._extend(prefix, rows[start:end], tokens[start:end]))
                 start, size = end, len(sequence)
         parts.append(self._extend(prefix, rows[start:], tokens[start:]))
@@ -142,7 +142,7 @@ class SharedEngine(Model):
 
     def room(self, prefix: TreePrefix) -> int:
         """Returns the rows of ``Engine.room``; half of the budget is theirs, however long the prompts are."""
-        budget = self.tokens_per_forward
+        budget = self.budgets.tokens_per_forward
         left = max(budget - len(prefix.tree.tokens), budget // 2)
         return max(1, left // (prefix.written.count + 1))
 
@@ -156,8 +156,8 @@ class SharedEngine(Model):
         self.tokens_read += len(ids)
         # A mask of four dimensions is taken as it is, so transformers makes none; the layout is used instead.
         unused = torch.empty(1, 1, 1, 0, device=self.device)
-        with self._recomputing():
-            states: Tensor = self.decoder(
+        with self._checkpoint_layers():
+            states: Tensor = self.transformer(
                 input_ids=self._tensor(ids)[None],
                 position_ids=self._tensor(depths)[None],
                 attention_mask=unused,

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
+from gamespiel.agents.models.adapter_sets import Adapters
 from gamespiel.agents.models.snapshots import Snapshot
-from gamespiel.agents.policy import LLMPolicy
 
 
 class Average:
@@ -26,17 +23,8 @@ class Average:
         self.decay = decay
         self.snapshot: Snapshot | None = None
 
-    def add(self, policy: LLMPolicy, step: int) -> None:
-        """Adds the policy after its ``step``-th step; in the first steps all of them count the same."""
-        present = Snapshot.of(policy, step)
+    def add(self, adapters: Adapters, step: int) -> None:
+        """Adds the adapters after their ``step``-th step; in the first steps all of them count the same."""
+        present = Snapshot.of(adapters, step)
         rate = max(1.0 - self.decay, 1.0 / step)
         self.snapshot = present if self.snapshot is None else self.snapshot.towards(present, rate)
-
-    @contextmanager
-    def playing(self, policy: LLMPolicy) -> Iterator[None]:
-        """Makes the policy play as the average within the context; before the first step, as it is."""
-        if self.snapshot is None:
-            yield
-            return
-        with self.snapshot.playing(policy):
-            yield

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from task_gym.errors import TaskGymError
 
+SKIPPED_AT_MOST = 3
+"""Updates in a row that are not finite: with the last of them the run has diverged."""
+
 
 class DivergedError(TaskGymError, FloatingPointError):
     """Losses, gradients or logits that are not finite: the step cannot be finished.
@@ -19,6 +22,31 @@ class DivergedError(TaskGymError, FloatingPointError):
     def __init__(self, message: str, step: int = 0, *, in_play: bool = False) -> None:
         super().__init__(message)
         self.step, self.in_play = step, in_play
+
+
+@dataclass
+class SkippedUpdates:
+    """The updates that were skipped since the last one that was not, because they were not finite.
+
+    Attributes:
+        in_a_row: Their number.
+    """
+
+    in_a_row: int = 0
+
+    def add(self, step: int) -> None:
+        """Counts one more in a step.
+
+        Raises:
+            DivergedError: it is the third in a row.
+        """
+        self.in_a_row += 1
+        if self.in_a_row >= SKIPPED_AT_MOST:
+            raise DivergedError(
+                f"step {step + 1}: the loss or the gradient of {self.in_a_row} updates in a row "
+                "is not finite",
+                step,
+            )
 
 
 @dataclass(frozen=True)

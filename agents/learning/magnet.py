@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gamespiel.agents.hyperparameters import Hyperparameters
+from gamespiel.agents.models.adapter_sets import Adapters
 from gamespiel.agents.models.snapshots import Snapshot
-from gamespiel.agents.policy import LLMPolicy
 
 
 class Magnet:
@@ -29,10 +29,10 @@ class Magnet:
         self.every, self.rate = every, rate
         self.snapshot: Snapshot | None = None
 
-    def at(self, policy: LLMPolicy, step: int) -> Snapshot:
-        """Returns the magnet of a step, given the policy at its beginning. Asked again, it does not move."""
+    def at(self, adapters: Adapters, step: int) -> Snapshot:
+        """Returns a step's magnet, given the adapters at its beginning. Asked again, it does not move."""
         if self.snapshot is None:
-            self.snapshot = Snapshot.of(policy, step)
+            self.snapshot = Snapshot.of(adapters, step)
         elif self.every and step % self.every == 0 and self.snapshot.step != step:
-            self.snapshot = self.snapshot.towards(Snapshot.of(policy, step), self.rate)
+            self.snapshot = self.snapshot.towards(Snapshot.of(adapters, step), self.rate)
         return self.snapshot

@@ -65,15 +65,10 @@ def rollout_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
         "turns": len(turns) / len(played),
         "cut": _mean([episode.truncated for episode in played]),
     }
-    replies = [turn.reply for turn in turns if turn.reply is not None]
-    if replies:
-        out |= {
-            "illegal": sum(episode.illegal for episode in played) / len(turns),
-            "reply_tokens": _mean([len(reply.tokens) for reply in replies]),
-            "cut_share": _mean([reply.cut for reply in replies]),
-        }
-    elif turns:  # all games can end before the seat's first decision, as in euchre
-        out["legal_mass"] = _mean([turn.legal_mass for turn in turns])
+    found = [turn.measures for turn in turns]  # none, if all games end before the seat's first turn
+    out |= {name: _mean([own[name] for own in found]) for name in (found[0] if found else ())}
+    if any(not turn.action_mask.size for turn in turns):  # nothing masked them
+        out["illegal"] = _mean([turn.refused for turn in turns])
     for seat in sorted({e.info["seat"] for e in played if e.info.get("seat") is not None}):
         own = [e.total_reward for e in played if e.info.get("seat") == seat]
         out[f"seat{seat}_reward"] = _mean(own)

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gamespiel.agents.hyperparameters import SelfPlaySettings
+from gamespiel.agents.models.adapter_sets import Adapters
 from gamespiel.agents.models.snapshots import Snapshot
-from gamespiel.agents.policy import LLMPolicy
 from task_gym.errors import check_choice
 
 PICKS = ("newest", "uniform", "win_rate")
@@ -37,6 +37,11 @@ class Member:
     games: int = 0
     win_rate: float = 0.5
 
+    @property
+    def name(self) -> str:
+        """Returns the name under which its adapters are published."""
+        return f"pool-{self.snapshot.step:06d}"
+
 
 class Pool:
     """Snapshots of the policy, the oldest first; beyond ``size`` the oldest leaves.
@@ -59,11 +64,11 @@ class Pool:
         self.every, self.size, self.pick = every, size, pick
         self.members: list[Member] = []
 
-    def grow(self, policy: LLMPolicy, step: int) -> None:
-        """Adds the policy at the beginning of a step, if it is time. Asked again, it adds nothing."""
+    def grow(self, adapters: Adapters, step: int) -> None:
+        """Adds the adapters at the beginning of a step, if it is time. Asked again, it adds nothing."""
         if self.members and (step % self.every or self.members[-1].snapshot.step == step):
             return
-        self.members = [*self.members, Member(Snapshot.of(policy, step))][-self.size :]
+        self.members = [*self.members, Member(Snapshot.of(adapters, step))][-self.size :]
 
     def weights(self) -> npt.NDArray[np.float64]:
         """Returns the probability of each member, float64 (members,)."""

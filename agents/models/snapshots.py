@@ -1,9 +1,8 @@
-"""Snapshots: a policy's adapters as they were, which can take the place of its present ones."""
+"""Snapshots: adapters as they were, which can be published in the place of the present ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.models.adapter_sets import Adapters
 
 
 @dataclass(frozen=True)
@@ -27,30 +26,14 @@ class Snapshot:
     adapters: Mapping[str, Tensor]
 
     @classmethod
-    def of(cls, policy: LLMPolicy, step: int) -> Snapshot:
-        """Takes a snapshot."""
-        return cls(step, {name: p.detach().cpu().clone() for name, p in _adapters(policy).items()})
+    def of(cls, adapters: Adapters, step: int) -> Snapshot:
+        """Takes a snapshot of the adapters that learn."""
+        return cls(step, {name: tensor.detach().cpu().clone() for name, tensor in adapters.items()})
 
-    @contextmanager
-    def playing(self, policy: LLMPolicy) -> Iterator[None]:
-        """Makes the policy play as it did then within the context, without gradients; the critic stays.
-
-        The parameters keep their identity, so an optimizer does not notice.
-        """
-        own = {name: (p, p.data) for name, p in _adapters(policy).items()}
-        try:
-            for name, (parameter, present) in own.items():
-                parameter.data = self.adapters[name].to(present.device)
-            with torch.no_grad():
-                yield
-        finally:
-            for parameter, present in own.values():
-                parameter.data = present
-
-    def put(self, policy: LLMPolicy) -> None:
-        """Gives the adapters to the policy for good."""
-        for name, parameter in _adapters(policy).items():
-            parameter.data.copy_(self.adapters[name])
+    def put(self, adapters: Adapters) -> None:
+        """Copies the snapshot into the adapters that learn."""
+        for name, tensor in adapters.items():
+            tensor.copy_(self.adapters[name])
 
     def towards(self, other: Snapshot, rate: float) -> Snapshot:
         """Returns the snapshot whose weights are a share ``rate`` of the way to another's, at its step."""
@@ -64,17 +47,13 @@ class Snapshot:
         save_file(dict(self.adapters), path)
 
     @classmethod
-    def load(cls, policy: LLMPolicy, step: int, path: Path) -> Snapshot:
-        """Reads the adapters of such a policy from a file.
+    def load(cls, own: Adapters, step: int, path: Path) -> Snapshot:
+        """Reads adapters from a file, of the names and shapes of the model's own.
 
         Raises:
             ValueError: the file has other adapters.
         """
-        adapters, own = load_file(path), _adapters(policy)
-        if {name: t.shape for name, t in adapters.items()} != {name: p.shape for name, p in own.items()}:
+        adapters = load_file(path)
+        if {name: t.shape for name, t in adapters.items()} != {name: t.shape for name, t in own.items()}:
             raise ValueError(f"{path} has adapters of another model or other LoRA settings")
         return cls(step, adapters)
-
-
-def _adapters(policy: LLMPolicy) -> dict[str, torch.nn.Parameter]:
-    return {name: p for name, p in policy.model.named_parameters() if p.requires_grad}

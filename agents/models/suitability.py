@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from gamespiel.agents.decoding import ChatCodec
 from gamespiel.agents.models.weights import ModelError
+from gamespiel.agents.tokens.codec import ChatCodec
 
 EXACT, COARSE = 1e-3, 5e-2
 """Shares of the logits' spread up to which two equal readings differ, in float32 and in smaller types."""

@@ -50,7 +50,6 @@ FOLDER = "checkpoints"
 SAMPLERS = "samplers.json"
 SNAPSHOTS = "snapshots"
 LEARNER = "learner.safetensors"
-BUDGETS = ("tokens_per_forward", "tokens_per_backward")
 UNREADABLE = (OSError, EOFError, KeyError, RuntimeError, ValueError, SafetensorError, pickle.UnpicklingError)
 """Exceptions from reading a file that is missing, torn or of another model."""
 _NAME = re.compile(r"step-(\d+)")
@@ -90,8 +89,9 @@ def save(model: LLMPPO, run: Path, facts: Facts | None = None) -> Path:
 
 def _write(model: LLMPPO, partial: Path, facts: Facts) -> None:
     # Without the flag, PEFT asks the model hub whether the vocabulary was resized.
-    with model.playing_result():
-        model.policy.model.save_pretrained(str(partial / "adapter"), save_embedding_layers=False)
+    model.policy.model.save_pretrained(
+        str(partial / "adapter"), save_embedding_layers=False, **_other_result(model)
+    )
     write_card(partial / "adapter", _base(model.policy), model.step, model.num_timesteps, facts)
     save_file(model.policy.value_head.state_dict(), partial / "value_head.safetensors")
     try:
@@ -102,6 +102,13 @@ def _write(model: LLMPPO, partial: Path, facts: Facts) -> None:
     (partial / "state.json").write_text(_state_text(model))
     if model.starts is not None:
         (partial / SAMPLERS).write_text(json.dumps(model.starts.state_dict()) + "\n")
+
+
+def _other_result(model: LLMPPO) -> dict[str, Any]:
+    """Returns the adapters to save, as a keyword of PEFT's, if they are not the ones that learn."""
+    if model.average is None or model.average.snapshot is None:
+        return {}
+    return {"state_dict": dict(model.average.snapshot.adapters)}
 
 
 def save_state(model: LLMPPO, checkpoint: Path) -> None:
@@ -116,12 +123,9 @@ def _state_text(model: LLMPPO) -> str:
         "n_updates": model._n_updates,
         "kl_coefficient": model.kl.coefficient,
         "seconds": model.seconds,
-        "skipped_in_a_row": model.skipped_in_a_row,
+        "skipped_in_a_row": model.skipped.in_a_row,
         "backoff": dataclasses.asdict(model.backoff),
-        "tokens": {
-            name: {"given": getattr(model.hyperparameters, name), "in_force": getattr(model, name)}
-            for name in BUDGETS
-        },
+        "tokens": model.policy.budgets.state_dict(),
         **_snapshots_state(model),
         "base": _base(model.policy),
     }
@@ -132,7 +136,7 @@ def _save_snapshots(model: LLMPPO, folder: Path) -> None:
     """Writes the adapters of the magnet, of the pool's members and, beside an average, of the learner."""
     folder.mkdir()
     if model.average is not None and model.average.snapshot is not None:
-        Snapshot.of(model.policy, model.step).save(folder / LEARNER)
+        Snapshot.of(model.policy.adapters.learning, model.step).save(folder / LEARNER)
     if model.magnet is not None and model.magnet.snapshot is not None:
         model.magnet.snapshot.save(folder / "magnet.safetensors")
     for member in _members(model):
@@ -164,20 +168,21 @@ def _load_snapshots(model: LLMPPO, folder: Path, state: Mapping[str, Any]) -> No
 
     The policy has ``adapter/`` already. If that is an average, it gets the learner's adapters in its place.
     """
+    own = model.policy.adapters.learning
     if model.average is not None:
         # If the run kept no average until now, this is its policy.
-        model.average.snapshot = Snapshot.of(model.policy, state["step"]) if state["step"] else None
+        model.average.snapshot = Snapshot.of(own, state["step"]) if state["step"] else None
     if (folder / LEARNER).is_file():
-        Snapshot.load(model.policy, state["step"], folder / LEARNER).put(model.policy)
+        Snapshot.load(own, state["step"], folder / LEARNER).put(own)
     if model.magnet is not None:
         kept = state.get("magnet")
         model.magnet.snapshot = kept and Snapshot.load(
-            model.policy, kept["step"], folder / "magnet.safetensors"
+            own, kept["step"], folder / "magnet.safetensors"
         )
     if model.self_play is not None and model.self_play.pool is not None:
         model.self_play.pool.members = [
             Member(
-                Snapshot.load(model.policy, kept["step"], folder / f"pool-{kept['step']:06d}.safetensors"),
+                Snapshot.load(own, kept["step"], folder / f"pool-{kept['step']:06d}.safetensors"),
                 kept["games"],
                 kept["win_rate"],
             )
@@ -332,11 +337,9 @@ def load(model: LLMPPO, checkpoint: Path) -> None:
     model.step, model.num_timesteps = state["step"], state["num_timesteps"]
     model._n_updates, model.seconds = state["n_updates"], state["seconds"]
     # Checkpoints of earlier versions have none of these.
-    model.skipped_in_a_row = state.get("skipped_in_a_row", 0)
+    model.skipped.in_a_row = state.get("skipped_in_a_row", 0)
     model.backoff = Backoff(**state.get("backoff", {}))
-    for name, tokens in state.get("tokens", {}).items():
-        if tokens["given"] == getattr(model.hyperparameters, name):  # or the resumed run was given another
-            setattr(model, name, min(tokens["in_force"], getattr(model, name)))
+    model.policy.budgets.load_state_dict(state.get("tokens", {}))
     if model.kl.horizon is not None:  # without a horizon the coefficient is a setting
         model.kl.coefficient = state["kl_coefficient"]
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from gamespiel.agents.envs import TextEnvs
-from gamespiel.agents.sampling.noise import Purpose, action_uniforms
+from gamespiel.agents.sampling.decisions import Answer
+from gamespiel.agents.sampling.noise import Address, Purpose
+from gamespiel.agents.models.names import NEWEST
 from gamespiel.agents.rollout import Decide, Episode, Masks, OnStep, play
-from gamespiel.agents.sampling.samples import PolicySample, ReplySample
 from gamespiel.agents.runs.stats import Interval, mean_interval, wilson
 
 if TYPE_CHECKING:  # baselines are evaluated without a learning library
-    from gamespiel.agents.sampling.drawing import Uniforms
-    from gamespiel.agents.decoding.text import TextSample
     from gamespiel.agents.policy import LLMPolicy
-    from gamespiel.agents.tokens import Tokens
+    from gamespiel.agents.tokens.constraints import Constraint
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,8 @@ def measure(episodes: Sequence[Episode]) -> Measured | None:
     if not played:
         return None
     turns = sum(len(episode.turns) for episode in played)
-    mass = sum(turn.legal_mass for episode in played for turn in episode.turns) / max(1, turns)
+    found = [turn.measures for episode in played for turn in episode.turns]
+    masses = [own["legal_mass"] for own in found if "legal_mass" in own]
     # An environment without scores is measured by its reward.
     scores = [float(episode.info.get("score", episode.total_reward)) for episode in played]
     returns = [e.info["returns"][e.info["seat"]] for e in played if "returns" in e.info]
@@ -80,7 +79,7 @@ def measure(episodes: Sequence[Episode]) -> Measured | None:
         returns=mean_interval(returns) if len(returns) == len(played) and len(games) == 1 else None,
         illegal_rate=sum(episode.illegal for episode in played) / max(1, turns),
         length=turns / len(played),
-        legal_mass=mass if turns and math.isfinite(mass) else None,
+        legal_mass=sum(masses) / turns if turns and len(masses) == turns else None,
         by_scoring={name: wilson(sum(ways[name] for ways in named), len(named)) for name in names},
     )
 
@@ -119,11 +118,11 @@ def measure_replies(episodes: Sequence[Episode]) -> MeasuredReplies | None:
     if measured is None:
         return None
     played = [episode for episode in episodes if not episode.fault]
-    replies = [turn.reply for episode in played for turn in episode.turns if turn.reply is not None]
+    replies = [turn.measures for episode in played for turn in episode.turns]
     illegal = sum(episode.illegal for episode in played)
     # A legal action clears the error: an episode that ends with one was ended by an illegal action.
     given_up = sum("error" in episode.info for episode in played)
-    cut, n = sum(reply.cut for reply in replies), len(replies)
+    cut, n = int(sum(reply["cut_share"] for reply in replies)), len(replies)
     return MeasuredReplies(
         **{f.name: getattr(measured, f.name) for f in fields(measured)},
         replies=n,
@@ -133,7 +132,7 @@ def measure_replies(episodes: Sequence[Episode]) -> MeasuredReplies | None:
         given_up_share=wilson(given_up, len(played)),
         cut_replies=cut,
         cut_share=wilson(cut, n) if n else None,
-        tokens_per_reply=sum(len(reply.tokens) for reply in replies) / n if n else None,
+        tokens_per_reply=sum(reply["reply_tokens"] for reply in replies) / n if n else None,
     )
 
 
@@ -173,52 +172,33 @@ def by_seat(episodes: Iterable[Episode]) -> dict[Any, list[Episode]]:
     return dict(sorted(seats.items(), key=lambda item: (item[0] is None, item[0])))
 
 
-def policy_agent(policy: LLMPolicy, seed: int, episodes: int, *, greedy: bool = False) -> Decide:
-    """Returns the policy as an agent: as it was trained, or always its most probable action or token."""
-    from gamespiel.agents.engines.memory import without_gradients
-
-    def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> PolicySample | ReplySample:
-        if greedy:
-            return without_gradients(policy, texts, lambda: policy.best(texts, masks))
-        uniforms = _uniforms(seed, turn, episodes, indices)
-        return without_gradients(policy, texts, lambda: policy.sample(texts, masks, uniforms))
-
-    return decide
-
-
-class Writer(Protocol):
-    """An object that writes replies to prompts, such as ``TextDecoder``."""
-
-    def sample(self, prompts: Sequence[Tokens], uniforms: Uniforms) -> TextSample: ...
-    def best(self, prompts: Sequence[Tokens]) -> TextSample: ...
-
-
-def reply_agent(
-    policy: LLMPolicy, writer: Writer, seed: int, episodes: int, *, greedy: bool = False
+def policy_agent(
+    policy: LLMPolicy,
+    seed: int,
+    episodes: int,
+    *,
+    greedy: bool = False,
+    adapters: str = NEWEST,
+    constraint: Constraint | None = None,
 ) -> Decide:
-    """Returns the policy as an agent that writes replies: at the writer's temperature, or greedily.
+    """Returns the policy as an agent: as it was trained, or always its most probable answer.
 
-    Its noise is that of ``policy_agent``. If all mass is on one-token legal answers, whose order is that
-    of their tokens, it answers as the masked policy does.
+    Its noise does not depend on the constraint. If all mass is on one-token legal answers, whose order is
+    that of their tokens, free text answers as the masked policy does.
+
+    Args:
+        policy: The policy.
+        seed: Seed of the evaluation.
+        episodes: Episodes of the evaluation.
+        greedy: Whether the most probable answer is taken, always.
+        adapters: Name of the adapters that play.
+        constraint: Limits the answers in the place of the policy's own, such as ``policy.free_text``.
     """
-    import torch
 
-    from gamespiel.agents.engines.memory import without_gradients
-
-    def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> ReplySample:
-        prompts, uniforms = policy.prompts(texts), _uniforms(seed, turn, episodes, indices)
-
-        def write() -> TextSample:
-            return writer.best(prompts) if greedy else writer.sample(prompts, uniforms)
-
-        written = without_gradients(policy, texts, write)
-        with torch.no_grad():
-            values = policy.value_of(written.hidden)
-        return ReplySample(written.replies, values, written.log_probs)
+    def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> list[Answer]:
+        noise = [Address(seed, Purpose.EVALUATION_ACTIONS, 0, turn, index) for index in indices]
+        drawn = None if greedy else noise
+        decisions = policy.decide(texts, masks, drawn, adapters=adapters, constraint=constraint)
+        return [policy.answer_of(decision) for decision in decisions]
 
     return decide
-
-
-def _uniforms(seed: int, turn: int, episodes: int, indices: Sequence[int]) -> Uniforms:
-    """Returns the noise of an evaluation's turn, by depth."""
-    return lambda depth: action_uniforms(seed, 0, turn, depth, episodes, indices, Purpose.EVALUATION_ACTIONS)

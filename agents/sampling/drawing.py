@@ -1,8 +1,9 @@
-"""Draws from distributions by given noise, the same draw for the same noise."""
+"""Draws from distributions by given noise, the same draw for the same noise, and what was written by them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,10 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from gamespiel.agents.tokens import Tokens
 from task_gym.errors import TaskGymError
-
-Uniforms = Callable[[int], npt.NDArray[np.float64]]
-"""Depth of a decision to its uniforms in [0, 1), float64, one per row."""
 
 BLOCK = 1024
 """Probabilities that are summed first, to find a place in a whole vocabulary in two steps."""
@@ -21,6 +20,22 @@ BLOCK = 1024
 
 class NotFiniteError(TaskGymError, FloatingPointError):
     """Logits that are not finite numbers."""
+
+
+class Written(NamedTuple):
+    """What was written after each of n prompts.
+
+    Attributes:
+        tokens: The answers' tokens.
+        log_probs: Log-probabilities of each answer's decided tokens, float32 (decided,).
+        legal_mass: See ``Decision``.
+        hidden: Hidden states of the last prompt tokens, for the critic, (n, hidden_size).
+    """
+
+    tokens: list[Tokens]
+    log_probs: list[npt.NDArray[np.float32]]
+    legal_mass: Sequence[float | None]
+    hidden: Tensor
 
 
 def inverse_cdf(

@@ -6,13 +6,18 @@ plays its episodes in waves of another size, draws the same numbers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from task_gym.seeding import SEED_LIMIT
+
+Uniforms = Callable[[int], npt.NDArray[np.float64]]
+"""Depth of a decided token to its uniforms in [0, 1), float64, one per request."""
 
 
 class Purpose(IntEnum):
@@ -30,6 +35,97 @@ class Purpose(IntEnum):
     OPPONENTS = 10
 
 
+class Noise(Protocol):
+    """The place of one request's noise, beside that of others that share generators with it."""
+
+    @property
+    def episode(self) -> int:
+        """Returns the position among the numbers of a group."""
+
+    @property
+    def group(self) -> Hashable:
+        """Returns what requests have in common whose numbers come from the same generators."""
+
+    def uniforms(self, depth: int, episodes: Sequence[int] | None = None) -> npt.NDArray[np.float64]:
+        """Returns uniforms in [0, 1) for the depth-th decided token, float64 (episodes,).
+
+        They are those of the group at the given positions, by default of this request alone.
+        """
+
+
+@dataclass(frozen=True)
+class Address:
+    """The address of a decision's noise.
+
+    Attributes:
+        seed: Seed of the run or of the evaluation.
+        purpose: The purpose.
+        step: Complete steps of the run.
+        turn: The episode's turn.
+        episode: The episode among those of the step.
+    """
+
+    seed: int
+    purpose: Purpose
+    step: int
+    turn: int
+    episode: int
+
+    @property
+    def group(self) -> tuple[int, int, int, int]:
+        return self.seed, self.purpose, self.step, self.turn
+
+    def uniforms(self, depth: int, episodes: Sequence[int] | None = None) -> npt.NDArray[np.float64]:
+        places = [self.episode] if episodes is None else list(episodes)
+        # A generator's first numbers are the same, however many are drawn.
+        row = _generator(*self.group, depth).random(max(places) + 1)
+        chosen: npt.NDArray[np.float64] = row[places]
+        return chosen
+
+
+@dataclass(frozen=True)
+class DrawnNoise:
+    """Noise that consumes a generator: each depth of each group that shares a forward draws once.
+
+    Attributes:
+        draw: Returns that many uniforms in [0, 1), float64.
+        size: Requests in the batch; a draw has one number for each.
+        episode: Position of the request in the batch.
+    """
+
+    draw: Callable[[int], npt.NDArray[np.float64]]
+    size: int
+    episode: int
+
+    @classmethod
+    def of_batch(cls, draw: Callable[[int], npt.NDArray[np.float64]], size: int) -> list[DrawnNoise]:
+        """Returns the noise of each request of a batch."""
+        return [cls(draw, size, row) for row in range(size)]
+
+    @property
+    def group(self) -> tuple[int, int]:
+        return id(self.draw), self.size
+
+    def uniforms(self, depth: int, episodes: Sequence[int] | None = None) -> npt.NDArray[np.float64]:
+        return self.draw(self.size)[[self.episode] if episodes is None else list(episodes)]
+
+
+def group_uniforms(noises: Sequence[Noise]) -> Uniforms:
+    """Returns the noise of requests by depth; those of the same group are drawn together."""
+    rows_of: dict[Hashable, list[int]] = {}
+    for row, noise in enumerate(noises):
+        rows_of.setdefault(noise.group, []).append(row)
+    groups = [(rows, [noises[row].episode for row in rows]) for rows in rows_of.values()]
+
+    def uniforms(depth: int) -> npt.NDArray[np.float64]:
+        numbers = np.empty(len(noises))
+        for rows, episodes in groups:
+            numbers[rows] = noises[rows[0]].uniforms(depth, episodes)
+        return numbers
+
+    return uniforms
+
+
 def _generator(seed: int, *key: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, *key])))
 
@@ -38,20 +134,6 @@ def episode_seeds(seed: int, step: int, episodes: int, purpose: Purpose = Purpos
     """Returns the environment seeds of a step's episodes."""
     draws: list[int] = _generator(seed, purpose, step).integers(SEED_LIMIT, size=episodes).tolist()
     return draws
-
-
-def action_uniforms(
-    seed: int,
-    step: int,
-    turn: int,
-    depth: int,
-    batch: int,
-    episodes: Sequence[int],
-    purpose: Purpose = Purpose.ACTIONS,
-) -> npt.NDArray[np.float64]:
-    """Returns uniforms in [0, 1) for the depth-th decision of a turn of the episodes, shape (episodes,)."""
-    row: npt.NDArray[np.float64] = _generator(seed, purpose, step, turn, depth).random(batch)[list(episodes)]
-    return row
 
 
 def opponent_uniforms(seed: int, step: int, episodes: int) -> npt.NDArray[np.float64]:

@@ -149,6 +149,28 @@ class ChatCodec:
         self._check_controls(text, tokens, 0)
         return (*tokens, self.end_of_turn)
 
+    def decode_reply(self, tokens: Tokens) -> str:
+        """Returns the text of a reply's tokens, without the token that ends it.
+
+        Control tokens are in it as they are spelt, and bytes that are no UTF-8 as U+FFFD. Ids that the
+        tokenizer does not know have no text.
+        """
+        text: str = self.tokenizer.decode(
+            tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False
+        )
+        return text
+
+    def end_tokens(self, generation_ends: frozenset[int]) -> frozenset[int]:
+        """Returns the tokens that end a reply.
+
+        These are the end-of-turn token and other tokens that end texts: the tokenizer's ``eos_token``, and
+        those of the model's generation config. Servers stop at all of these. The generation config's count
+        only if they are control tokens of the tokenizer: configs have ids by default.
+        """
+        controls = {index for index, token in self.tokenizer.added_tokens_decoder.items() if token.special}
+        own = {self.end_of_turn, self.tokenizer.eos_token_id} - {None}
+        return frozenset(own | (generation_ends & controls))
+
     def _encode(self, text: str) -> Tokens:
         return tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
-from gamespiel.agents.decoding import ChatCodec, Legal, NamedLegal
 from gamespiel.agents.tokens import Tokens
+from gamespiel.agents.tokens.codec import ChatCodec
 from task_gym.wrappers import NamedText
 
 Masks = npt.NDArray[Any] | Tensor
@@ -83,14 +84,14 @@ def legal_sets(action_masks: Masks | None, rows: int, n_actions: int) -> list[To
     return [sets[key] for key in keys]
 
 
-def named(observations: Any, legal: list[Tokens]) -> list[Legal]:
-    """Returns the legal sets, with the actions' names.
+def names_of(observations: Any, legal: Sequence[Tokens]) -> list[tuple[str, ...]]:
+    """Returns the names of each observation's legal actions, in the order of its legal set.
 
     Raises:
         MissingNamesError: an observation has no names, or not one per legal action.
     """
     texts = [observations] if isinstance(observations, str) else observations
-    sets: list[Legal] = []
+    names = []
     for text, actions in zip(texts, legal, strict=True):
         given = len(text.names) if isinstance(text, NamedText) else "no"
         if given != len(actions) or list(actions) != sorted(actions):
@@ -99,8 +100,8 @@ def named(observations: Any, legal: list[Tokens]) -> list[Legal]:
                 "this policy answers by name, one per legal action in ascending order: put the environment "
                 "into task_gym.wrappers.NamedActions"
             )
-        sets.append(NamedLegal(actions, text.names))
-    return sets
+        names.append(tuple(text.names))
+    return names
 
 
 def batched(observation: Any) -> tuple[Any, bool]:

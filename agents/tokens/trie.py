@@ -1,4 +1,4 @@
-"""The trie of a legal set's token sequences.
+"""The trie of a legal set's token sequences: the constraint of a choice.
 
 Every action's sequence ends with the end-of-turn token, which is a child like any other. With the legal ids
 1 and 12, the node reached by "1" has two children, end-of-turn and "2". Without end-of-turn, 1 could never be
@@ -9,7 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from gamespiel.agents.sampling.decisions import Decision
+    from gamespiel.agents.tokens.codec import ChatCodec
 
 
 class Node(NamedTuple):
@@ -24,8 +31,8 @@ class Node(NamedTuple):
     children: tuple[int, ...]
 
 
-class Choice(NamedTuple):
-    """A decision on an action's path.
+class Branch(NamedTuple):
+    """A child that is taken on an action's path.
 
     Attributes:
         node: Index of the branching node.
@@ -36,9 +43,12 @@ class Choice(NamedTuple):
     child: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ActionTrie:
-    """The token sequences of one state's legal actions.
+    """The token sequences of one state's legal actions, one of which an answer must be.
+
+    It is a ``Constraint``: a choice is one ratio unit, whose log-probability is the sum over its path. It is
+    compared by identity, since the codec gives equal legal sets the same trie.
 
     Attributes:
         nodes: The branching nodes, parents before children. Nodes with one child are left out: a forced
@@ -50,9 +60,9 @@ class ActionTrie:
     """
 
     nodes: tuple[Node, ...]
-    paths: Mapping[int, tuple[Choice, ...]]
-    following: Mapping[Choice, int]
-    ends: Mapping[Choice, int]
+    paths: Mapping[int, tuple[Branch, ...]]
+    following: Mapping[Branch, int]
+    ends: Mapping[Branch, int]
     tokens: Mapping[int, tuple[int, ...]]
 
     @classmethod
@@ -65,7 +75,7 @@ class ActionTrie:
         if not sequences:
             raise ValueError("an action trie needs at least one legal action, got none")
         nodes: list[Node] = []
-        paths: dict[int, list[Choice]] = {action: [] for action in sequences}
+        paths: dict[int, list[Branch]] = {action: [] for action in sequences}
         level: list[tuple[tuple[int, ...], list[int]]] = [((), list(sequences))]
         while level:
             deeper: list[tuple[tuple[int, ...], list[int]]] = []
@@ -75,7 +85,7 @@ class ActionTrie:
                 for child, token in enumerate(children):
                     if len(children) > 1:
                         for action in groups[token]:
-                            paths[action].append(Choice(len(nodes), child))
+                            paths[action].append(Branch(len(nodes), child))
                     if len(groups[token]) > 1:
                         deeper.append(((*prefix, token), groups[token]))
                 if len(children) > 1:
@@ -85,6 +95,48 @@ class ActionTrie:
         ends = {path[-1]: action for action, path in paths.items() if path}
         tokens = {action: tuple(sequence) for action, sequence in sequences.items()}
         return cls(tuple(nodes), {a: tuple(p) for a, p in paths.items()}, following, ends, tokens)
+
+    @cached_property
+    def _actions(self) -> dict[tuple[int, ...], int]:
+        return {tokens: action for action, tokens in self.tokens.items()}
+
+    def action_of(self, tokens: tuple[int, ...]) -> int:
+        """Returns the action that an answer's tokens mean.
+
+        Raises:
+            ValueError: they are no legal action's.
+        """
+        if tokens not in self._actions:
+            raise ValueError(f"the tokens {list(tokens)} are the answer of none of {list(self.paths)}")
+        return self._actions[tokens]
+
+    # -- the constraint ------------------------------------------------------------------------------------
+
+    def unit_sizes(self, tokens: tuple[int, ...]) -> Sequence[int]:
+        """Returns the decided tokens of each ratio unit of an answer: one unit, of the whole path."""
+        return (len(self.paths[self.action_of(tokens)]),)
+
+    def is_cut(self, tokens: tuple[int, ...]) -> bool:
+        """Returns whether an answer ends before its end: a choice never does."""
+        return False
+
+    def answer_tokens(self, action: int | np.integer) -> tuple[int, ...]:
+        """Returns the tokens of a given action.
+
+        Raises:
+            ValueError: it is not legal.
+        """
+        if int(action) not in self.tokens:
+            raise ValueError(f"action {action} is not legal: the legal actions are {list(self.paths)}")
+        return self.tokens[int(action)]
+
+    def read_answer(self, tokens: tuple[int, ...], codec: ChatCodec) -> int:
+        """Returns the action that an environment takes for an answer."""
+        return self.action_of(tokens)
+
+    def measures(self, decision: Decision) -> Mapping[str, float]:
+        """Returns what metrics report of a decision."""
+        return {} if decision.legal_mass is None else {"legal_mass": decision.legal_mass}
 
     def forced(self, action: int) -> list[tuple[int, int]]:
         """Returns the (depth, token) of an action at which no other token could lead to a legal action."""

@@ -22,16 +22,16 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Positiv
 from pydantic.dataclasses import dataclass
 
 from gamespiel.agents.fields import LISTED, STRICT, Decode, Index, Many, key
+from gamespiel.agents.models.names import NEWEST
 from gamespiel.errors import InvalidValueError
 from task_gym.wrappers import NamedText
 from task_gym.wrappers.base import Info, TurnWrapper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager
 
     import gymnasium as gym
-    import numpy.typing as npt
     from rich.console import RenderableType
 
     from game_gym.exact import ExactResult
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from gamespiel.agents.policy import LLMPolicy
     from gamespiel.agents.rollout import Episode, OnStep
     from gamespiel.agents.runs.evaluation import Measured, MeasuredReplies
-    from gamespiel.agents.sampling.samples import PolicySample
+    from gamespiel.agents.sampling.decisions import Answer
     from gamespiel.endpoints.chat import Chat
     from gamespiel.exact import ExactComparison
 
@@ -160,9 +160,11 @@ class Exact(Protocol):
     """Functions that compute exact values of the configured task, such as those of ``gamespiel.exact``."""
 
     def check(self, env: Any) -> None: ...
-    def of_policy(self, policy: LLMPolicy, env: Any, *, trained: bool = True) -> ExactComparison: ...
+    def of_policy(
+        self, policy: LLMPolicy, env: Any, *, trained: bool = True, adapters: str = NEWEST
+    ) -> ExactComparison: ...
     def of_agent(self, name: str, env: Any) -> ExactComparison: ...
-    def solved(self, policy: LLMPolicy, env: Any) -> ExactResult: ...
+    def solved(self, policy: LLMPolicy, env: Any, *, adapters: str = NEWEST) -> ExactResult: ...
 
 
 class Kind(ABC, Generic[Keys]):
@@ -408,12 +410,8 @@ class Thinking(TurnWrapper, gym.Wrapper[Any, Any, Any, Any]):
         return NamedText(text, observation.names) if isinstance(observation, NamedText) else text, info
 
 
-def sample_of(actions: npt.ArrayLike) -> PolicySample:
-    """Returns a baseline's actions as a policy's sample, with values and log-probabilities of 0."""
-    import numpy as np
+def answers_of(actions: Iterable[Any]) -> list[Answer]:
+    """Returns a baseline's actions as its answers."""
+    from gamespiel.agents.sampling.decisions import Answer
 
-    from gamespiel.agents.sampling.samples import PolicySample
-
-    taken = np.asarray(actions, dtype=np.int64)
-    zeros = np.zeros(len(taken), dtype=np.float32)
-    return PolicySample(taken, zeros, zeros, np.full_like(zeros, np.nan))
+    return [Answer(int(action)) for action in actions]

@@ -23,8 +23,8 @@ from gamespiel.kinds.base import (
     Opponents,
     ShowProgress,
     Thinking,
+    answers_of,
     names_of,
-    sample_of,
     server_arguments,
     shown_opponent,
 )
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from gamespiel.agents.envs import TextEnvs
     from gamespiel.agents.rollout import Decide, Episode, Masks
     from gamespiel.agents.runs.evaluation import Measured, MeasuredReplies
-    from gamespiel.agents.sampling.samples import PolicySample
+    from gamespiel.agents.sampling.decisions import Answer
     from gamespiel.endpoints.chat import Chat
     from task_gym.opponents import Opponent
 
@@ -433,7 +433,7 @@ def baseline_agent(name: str, env: TextEnvs, seed: int, episodes: int) -> Decide
         opponent.restart(seeds[episode])
         return opponent, view
 
-    def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> PolicySample:
+    def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> list[Answer]:
         actions = []
         for episode in indices:
             local: Any = env.envs[episode % env.num_envs].unwrapped
@@ -442,7 +442,7 @@ def baseline_agent(name: str, env: TextEnvs, seed: int, episodes: int) -> Decide
             opponent, view = playing[episode]
             view.state = local.state
             actions.append(opponent.act(view))
-        return sample_of(actions)
+        return answers_of(actions)
 
     return decide
 

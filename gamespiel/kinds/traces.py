@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -23,7 +22,7 @@ from gamespiel.kinds.base import (
     MakeEnvs,
     ShowProgress,
     Thinking,
-    sample_of,
+    answers_of,
     server_arguments,
 )
 from task_gym.errors import check_choice
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from gamespiel.agents.envs import TextEnvs
     from gamespiel.agents.rollout import Decide, Episode, Masks, OnStep
     from gamespiel.agents.runs.evaluation import Measured, MeasuredReplies
-    from gamespiel.agents.sampling.samples import PolicySample
+    from gamespiel.agents.sampling.decisions import Answer
     from gamespiel.endpoints.chat import Chat
     from trace_gym.backends import Trace
 
@@ -264,10 +263,9 @@ def reply_episodes(
 ) -> list[Episode]:
     """Plays one episode of CodeTrace-v0 per seed with one of ``REPLIES``; calls ``on_step`` after each.
 
-    A turn has action -1 and NaN for a policy's numbers: a reply has no number, and nobody sampled its tokens.
+    A turn has no decision: nobody sampled its tokens.
     """
     from gamespiel.agents.rollout import Episode, Turn
-    from gamespiel.agents.sampling.samples import Reply
 
     env = KIND.make_reply_env(config)
     local: Any = env.unwrapped
@@ -275,9 +273,9 @@ def reply_episodes(
     try:
         for index, seed in enumerate(seeds):
             shown, _ = env.reset(seed=seed)
-            reply = Reply(answer(local.trace), (), cut=False)
-            final, reward, _, _, info = env.step(reply.text)
-            turn = Turn(shown, no_mask, -1, math.nan, math.nan, math.nan, float(reward), reply)
+            reply = answer(local.trace)
+            final, reward, _, _, info = env.step(reply)
+            turn = Turn(shown, no_mask, reply, reward=float(reward))
             episodes.append(Episode(index, seed, info, [turn], final))
             on_step(True, 1)
     finally:
@@ -288,17 +286,17 @@ def reply_episodes(
 def choice_agent(name: str, seed: int, episodes: int) -> Decide:
     """Returns an agent of CodeTraceChoice-v0: ``random`` picks any of the options, ``first`` the first."""
 
-    from gamespiel.agents.sampling.noise import Purpose, action_uniforms
+    from gamespiel.agents.sampling.noise import Address, Purpose
 
-    def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> PolicySample:
+    def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> list[Answer]:
         options = masks.sum(axis=1)
         if name == "random":
-            uniforms = action_uniforms(seed, 0, turn, 0, episodes, indices, Purpose.BASELINE)
+            uniforms = Address(seed, Purpose.BASELINE, 0, turn, 0).uniforms(0, indices)
             rank = (uniforms * options).astype(np.int64)
         else:
             rank = np.zeros(len(indices), dtype=np.int64)
         # The legal action that has ``rank`` legal actions before it.
-        return sample_of(np.argmax(masks.cumsum(axis=1) > rank[:, None], axis=1))
+        return answers_of(np.argmax(masks.cumsum(axis=1) > rank[:, None], axis=1))
 
     return decide
 

@@ -40,7 +40,7 @@ class Advisor:
 
     def __init__(self, run: str | Path, env: gym.Env[Any, Any]) -> None:
         self._policy = load_policy(run, env)
-        if self._policy.writer is not None:
+        if not self._policy.answers.masked:
             raise ConfigError(
                 f"--checkpoint {run} writes replies as text (env.decode: text), which give legal actions no "
                 "probabilities: gamespiel watch shows its replies"

@@ -12,7 +12,9 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from gamespiel.agents.policy import LLMPolicy, PolicySample, ReplySample
+from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.sampling.decisions import Decision
+from gamespiel.agents.sampling.noise import DrawnNoise
 from gamespiel.config import EnvConfig, InvalidValueError
 from gamespiel.environments import make_one_env
 from gamespiel.kinds import kind_of
@@ -78,13 +80,10 @@ def _episode(
         turn += 1
         console.print(rule(f"turn {turn}, Player {info['seat']}"))
         _show(env, observation, info, console)
-        mask = None if policy.writer is not None else np.asarray(info["action_mask"], dtype=bool)[None]
-        drawn = (
-            policy.best([observation], mask)
-            if greedy
-            else policy.sample([observation], mask, lambda depth: rng.random(1))
-        )
-        given = _given(policy, observation, info, drawn, console)
+        mask = np.asarray(info["action_mask"], dtype=bool)[None] if policy.answers.masked else None
+        noise = None if greedy else DrawnNoise.of_batch(rng.random, 1)
+        (decision,) = policy.decide([observation], mask, noise)
+        given = _show_decision(policy, observation, info, decision, console)
         wait()
         observation, _, _, _, info = env.step(given)
         if "error" in info:
@@ -102,18 +101,16 @@ def _show(env: Any, observation: str, info: dict[str, Any], console: Console) ->
         console.print(Text(clean(observation)), soft_wrap=True)
 
 
-def _given(
-    policy: LLMPolicy, observation: str, info: dict[str, Any], drawn: Any, console: Console
+def _show_decision(
+    policy: LLMPolicy, observation: str, info: dict[str, Any], decision: Decision, console: Console
 ) -> int | str:
-    """Prints the decision with the policy's probabilities and value; returns the action or the reply."""
-    if isinstance(drawn, ReplySample):
-        reply = drawn.replies[0].text
-        console.print(Text(f"reply: {clean(reply)}", style="bold"))
-        given: int | str = reply
-    else:
-        assert isinstance(drawn, PolicySample)
-        given = int(drawn.actions[0])
+    """Prints a decision with the policy's probabilities and value; returns the action or the reply."""
+    given = policy.answer_of(decision).action
+    if policy.answers.masked:
         (odds,) = policy.distribution([observation], [info["legal_actions"]])
-        console.print(menu(info, odds.tolist(), chosen=given))
-    console.print(Text(f"expects a score of {float(drawn.values[0]):.3f}", style="dim"))
+        console.print(menu(info, odds.tolist(), chosen=int(given)))
+    else:
+        console.print(Text(f"reply: {clean(str(given))}", style="bold"))
+    (value,) = policy.values_of([decision])
+    console.print(Text(f"expects a score of {value:.3f}", style="dim"))
     return given

@@ -1,0 +1,101 @@
+"""The branching nodes of tries, read by an engine: each place once, and its children's probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+from torch.utils.checkpoint import checkpoint
+
+from gamespiel.agents.engines.base import Engine
+from gamespiel.agents.models.memory_plan import LOGITS_LEARNED_FROM
+from gamespiel.agents.tokens import Tokens
+from gamespiel.agents.tokens.index import Index
+
+LOGITS_AT_ONCE = 2**26
+"""Logits made together without gradients: 256 MB. A greedy choice reads every node of every state."""
+
+
+class NodeRead(NamedTuple):
+    """A branching node to read: index of a token sequence, position that predicts the child, children."""
+
+    sequence: int
+    position: int
+    children: Tokens
+
+
+class NodeReader:
+    """Reads branching nodes.
+
+    Args:
+        engine: Runs the forwards.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    def read(
+        self,
+        sequences: Sequence[Tokens],
+        reads: Sequence[NodeRead],
+        anchors: Sequence[tuple[int, int]],
+        where: npt.NDArray[np.int64] | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Returns hidden states of the reads, and of the anchors, reading each place once.
+
+        With ``where``, int64 (n,), turn i gets the hidden state of anchor ``where[i]``.
+        """
+        places = Index[tuple[int, int]]()
+        own = np.array([places((read.sequence, read.position)) for read in reads], dtype=np.int64)
+        anchored = np.array([places(anchor) for anchor in anchors], dtype=np.int64)
+        at = np.concatenate([own, anchored if where is None else anchored[where]])
+        states = self.engine.read(
+            sequences, [row for row, _ in places.items], [pos for _, pos in places.items]
+        )
+        # index_select, here and elsewhere: with many threads, the backward pass of plain indexing sums
+        # repeated rows in no fixed order, and two runs would differ.
+        states = states.index_select(0, torch.from_numpy(at).to(states.device))
+        return states[: len(reads)], states[len(reads) :]
+
+    def child_log_probs(
+        self, states: Tensor, children: Sequence[Tokens], *, mass: bool = True
+    ) -> tuple[Tensor, Tensor]:
+        """Returns renormalised log-probabilities of each state's children, and the log of their mass.
+
+        Shapes: states (k, hidden) -> float32 (k, c), -inf beyond a state's own children; float32 (k,), or
+        (0,) without ``mass``.
+        """
+        width = max(map(len, children), default=1)
+        # A state with fewer children repeats its first, which changes nothing where it is masked.
+        padded = [[*c, *c[:1] * (width - len(c))] for c in children]
+        tokens = torch.tensor(padded, dtype=torch.long, device=states.device).reshape(-1, width)
+        own = torch.tensor([len(c) for c in children], device=states.device)
+        selected = self.engine.logits_of(states, tokens)
+        selected = selected.masked_fill(torch.arange(width, device=states.device) >= own[:, None], -torch.inf)
+        if not mass:
+            return selected.log_softmax(-1), states.new_zeros(0)
+        rows = self._rows_at_once()
+        # One part of nothing, if no prompt has anything to choose.
+        parts = [slice(start, start + rows) for start in range(0, max(1, len(states)), rows)]
+        if len(parts) > 1 and torch.is_grad_enabled():
+            again = partial(checkpoint, self._other_logits, use_reentrant=False, preserve_rng_state=False)
+            others = [again(states[p], tokens[p]) for p in parts]
+        else:
+            others = [self._other_logits(states[p], tokens[p]) for p in parts]
+        # log(a / (a + b)) = -softplus(log b - log a): exact where the mass is almost 1, too.
+        return selected.log_softmax(-1), -softplus(torch.cat(others) - selected.logsumexp(-1))
+
+    def _other_logits(self, states: Tensor, tokens: Tensor) -> Tensor:
+        """Returns logsumexp of the logits of all tokens but the given ones, float32 (k,)."""
+        return self.engine.logits(states).scatter(1, tokens, -torch.inf).logsumexp(-1)
+
+    def _rows_at_once(self) -> int:
+        """Returns the number of states whose logits are made together."""
+        logits = LOGITS_LEARNED_FROM if torch.is_grad_enabled() else LOGITS_AT_ONCE
+        return max(1, logits // self.engine.vocab_size)

@@ -1,0 +1,215 @@
+"""Choices drawn in this process: an exact distribution over legal actions, from tries of the model's tokens.
+
+Each branching node's logits are masked to its children and renormalised in float32. So legal actions have all
+the mass, and an action's probability is the product along its path. States that repeat in a batch are read
+once. In small games most states repeat, since a prompt depends only on the information state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from gamespiel.agents.engines import Engine
+from gamespiel.agents.engines.nodes import NodeRead, NodeReader
+from gamespiel.agents.sampling.drawing import Written, inverse_cdf
+from gamespiel.agents.sampling.noise import Uniforms
+from gamespiel.agents.tokens import Tokens
+from gamespiel.agents.tokens.index import Index
+from gamespiel.agents.tokens.trie import ActionTrie, Branch
+
+
+class ChoiceSampler:
+    """Draws legal actions with a language model.
+
+    Args:
+        engine: Runs the forwards.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.nodes = NodeReader(engine)
+
+    @torch.no_grad()
+    def sample(self, prompts: Sequence[Tokens], tries: Sequence[ActionTrie], uniforms: Uniforms) -> Written:
+        """Draws one legal action per state.
+
+        Args:
+            prompts: Token sequences, n of them.
+            tries: The legal actions, n tries.
+            uniforms: Returns the noise of the depth-th decision, float64 (n,). It is called for each
+                depth of each group of rows that share a forward, and the group uses its own rows.
+        """
+        index = Index[Tokens]()
+        prompt_of = [index(prompt) for prompt in prompts]
+        descent = _Descent(tries)
+        hidden: list[Tensor | None] = [None] * len(index.items)
+        rows_of: dict[int, list[int]] = {}
+        for row, prompt in enumerate(prompt_of):
+            rows_of.setdefault(prompt, []).append(row)
+        for chunk in self.engine.chunks(index.items):
+            rows = sorted(row for prompt in chunk for row in rows_of[prompt])
+            # The last node of a trie is its deepest.
+            deep = any(node.prefix for row in rows for node in tries[row].nodes[-1:])
+            last, prefix = self.engine.prefill([index.items[p] for p in chunk], cache=deep)
+            local = {prompt: i for i, prompt in enumerate(chunk)}
+            for prompt, i in local.items():
+                hidden[prompt] = last[i]
+            self._descend(descent, {row: local[prompt_of[row]] for row in rows}, last, prefix, uniforms)
+        stacked = torch.stack([h for h in hidden if h is not None])
+        return descent.written(stacked[torch.tensor(prompt_of, device=stacked.device)])
+
+    def _descend(
+        self, descent: _Descent, slot: dict[int, int], last: Tensor, prefix: Any, uniforms: Uniforms
+    ) -> None:
+        """Leads the rows of one chunk from their tries' roots to an action, one depth at a time.
+
+        Args:
+            descent: The tries, and what is drawn.
+            slot: By row, its prompt's place in the chunk.
+            last: Hidden states of the chunk's last prompt tokens.
+            prefix: The engine's prefix of the chunk.
+            uniforms: See ``sample``.
+        """
+        tries, at = descent.tries, descent.begin(slot)
+        depth = 0
+        while at:
+            noise = uniforms(depth)
+            reads = Index[tuple[int, Tokens, Tokens]]()  # prompt slot, tokens so far, children
+            rows = list(at)
+            where = [reads((slot[row], *tries[row].nodes[at[row]])) for row in rows]
+            started = [not tokens for _, tokens, _ in reads.items]
+            states = last[[i for i, _, _ in reads.items]]
+            if not all(started):
+                assert prefix is not None
+                further = [k for k, first in enumerate(started) if not first]
+                states = states.clone()
+                states[further] = self.engine.extend(
+                    prefix, [reads.items[k][0] for k in further], [reads.items[k][1] for k in further]
+                )
+            log_probs, log_mass = self.nodes.child_log_probs(
+                states, [children for _, _, children in reads.items]
+            )
+            chosen = inverse_cdf(log_probs, where, noise[rows])
+            at = descent.take(at, where, chosen, log_probs, log_mass.exp())
+            depth += 1
+
+    @torch.no_grad()
+    def best(self, prompts: Sequence[Tokens], tries: Sequence[ActionTrie]) -> Written:
+        """Returns the most probable legal action of each state, the first of equals.
+
+        This reads every branching node, as ``distribution`` does.
+        """
+        log_probs, log_mass, where, hidden = self._read_all(prompts, tries, anchored=True)
+        tokens: list[Tokens] = []
+        chosen: list[npt.NDArray[np.float32]] = []
+        masses: list[float] = []
+        for at, trie in zip(where, tries, strict=True):
+            paths = list(trie.paths.items())
+            action, path = paths[int(_action_probabilities(log_probs, at, trie).argmax())]
+            tokens.append(trie.tokens[action])
+            chosen.append(np.array([log_probs[at[b.node], b.child] for b in path], dtype=np.float32))
+            masses.append(float(np.exp(sum(float(log_mass[at[b.node]]) for b in path), dtype=np.float32)))
+        return Written(tokens, chosen, masses, hidden)
+
+    @torch.no_grad()
+    def distribution(
+        self, prompts: Sequence[Tokens], tries: Sequence[ActionTrie]
+    ) -> list[npt.NDArray[np.float64]]:
+        """Returns every legal action's probability, a float64 array per state in the order of its trie.
+
+        This reads every branching node, so the cost grows with the legal set; that of ``sample`` does not.
+        """
+        log_probs, _, where, _ = self._read_all(prompts, tries, anchored=False)
+        return [_action_probabilities(log_probs, at, trie) for at, trie in zip(where, tries, strict=True)]
+
+    def _read_all(
+        self, prompts: Sequence[Tokens], tries: Sequence[ActionTrie], *, anchored: bool
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], list[list[int]], Tensor]:
+        """Reads every branching node of every state's trie.
+
+        Returns:
+            Log-probabilities of the children, float64 (k, c); the log of their unmasked mass, float64 (k,);
+            per state, the rows of its nodes; if ``anchored``, the last prompt tokens' hidden states
+            (n, hidden).
+        """
+        sequences, reads = Index[Tokens](), Index[NodeRead]()
+        where: list[list[int]] = []
+        for prompt, trie in zip(prompts, tries, strict=True):
+            at = []
+            for node in trie.nodes:
+                sequence = sequences((*prompt, *node.prefix))
+                at.append(reads(NodeRead(sequence, len(prompt) + len(node.prefix) - 1, node.children)))
+            where.append(at)
+        anchors = [(sequences(prompt), len(prompt) - 1) for prompt in prompts] if anchored else []
+        if not sequences.items:
+            nothing = np.zeros((0, 1))
+            return nothing, nothing[:, 0], where, torch.zeros(0, 0, device=self.engine.device)
+        states, hidden = self.nodes.read(sequences.items, reads.items, anchors)
+        log_probs, log_mass = self.nodes.child_log_probs(states, [read.children for read in reads.items])
+        return log_probs.double().cpu().numpy(), log_mass.double().cpu().numpy(), where, hidden
+
+
+class _Descent:
+    """Answers, log-probabilities and legal mass as rows descend their tries."""
+
+    def __init__(self, tries: Sequence[ActionTrie]) -> None:
+        self.tries = tries
+        self._actions = [-1] * len(tries)
+        self._log_probs: list[list[float]] = [[] for _ in tries]
+        self._mass = np.ones(len(tries), dtype=np.float32)
+
+    def begin(self, rows: Sequence[int] | dict[int, int]) -> dict[int, int]:
+        """Returns the node at which each row begins; rows with one legal action have nothing to decide."""
+        at = {}
+        for row in rows:
+            if self.tries[row].nodes:
+                at[row] = 0
+            else:
+                self._actions[row] = next(iter(self.tries[row].paths))
+        return at
+
+    def take(
+        self,
+        at: dict[int, int],
+        where: list[int],
+        chosen: npt.NDArray[np.int64],
+        log_probs: Tensor,
+        mass: Tensor,
+    ) -> dict[int, int]:
+        """Takes a child in each row; returns the nodes of the rows that go on."""
+        place = torch.tensor(where, device=log_probs.device)
+        taken = log_probs[place, torch.from_numpy(chosen).to(log_probs.device)].tolist()
+        self._mass[list(at)] *= mass[place].cpu().numpy()
+        further = {}
+        for (row, node), child, log_prob in zip(at.items(), chosen.tolist(), taken, strict=True):
+            self._log_probs[row].append(log_prob)
+            branch = Branch(node, child)
+            if branch in self.tries[row].following:
+                further[row] = self.tries[row].following[branch]
+            else:
+                self._actions[row] = self.tries[row].ends[branch]
+        return further
+
+    def written(self, hidden: Tensor) -> Written:
+        return Written(
+            [trie.tokens[action] for trie, action in zip(self.tries, self._actions, strict=True)],
+            [np.array(own, dtype=np.float32) for own in self._log_probs],
+            self._mass.tolist(),
+            hidden,
+        )
+
+
+def _action_probabilities(
+    log_probs: npt.NDArray[np.float64], at: list[int], trie: ActionTrie
+) -> npt.NDArray[np.float64]:
+    """Returns the probabilities of one state's legal actions, from the rows ``at`` of its nodes."""
+    totals = [sum(log_probs[at[b.node], b.child] for b in path) for path in trie.paths.values()]
+    p = np.exp(np.array(totals, dtype=np.float64))
+    normalised: npt.NDArray[np.float64] = p / p.sum()
+    return normalised

@@ -1,0 +1,121 @@
+"""The sampler in this process, on the engine that also learns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from gamespiel.agents.engines import Engine
+from gamespiel.agents.models.adapter_sets import Adapters, AdapterSets
+from gamespiel.agents.sampling.choices import ChoiceSampler
+from gamespiel.agents.sampling.decisions import Decision, Request
+from gamespiel.agents.sampling.drawing import Written
+from gamespiel.agents.sampling.noise import group_uniforms
+from gamespiel.agents.sampling.texts import TextSampler
+from gamespiel.agents.tokens.constraints import FreeText
+from gamespiel.agents.tokens.trie import ActionTrie
+
+
+class LocalSampler:
+    """A ``Sampler`` that also fills in the critic's values.
+
+    Requests with the same adapters, the same kind of constraint and the same way to answer share forwards.
+
+    Args:
+        engine: Runs the forwards; its budgets are halved if memory runs out.
+        adapters: The sets of adapters by name.
+        critic: Returns values (n,) from hidden states (n, hidden).
+    """
+
+    def __init__(self, engine: Engine, adapters: AdapterSets, critic: Callable[[Tensor], Tensor]) -> None:
+        self._engine, self._adapters, self._critic = engine, adapters, critic
+        self._choices, self._texts = ChoiceSampler(engine), TextSampler(engine)
+
+    @property
+    def tokens_read(self) -> int:
+        return self._engine.tokens_read
+
+    def publish(self, name: str, adapters: Adapters) -> None:
+        self._adapters.publish(name, adapters)
+
+    def forget(self, name: str) -> None:
+        self._adapters.forget(name)
+
+    @torch.no_grad()
+    def sample(self, requests: Sequence[Request]) -> list[Decision]:
+        groups: dict[Hashable, list[int]] = {}
+        for row, request in enumerate(requests):
+            groups.setdefault(_shared_settings(request), []).append(row)
+        decisions: dict[int, Decision] = {}
+        for rows in groups.values():
+            found = self._sample_group([requests[row] for row in rows])
+            decisions.update(zip(rows, found, strict=True))
+        return [decisions[row] for row in range(len(requests))]
+
+    def _sample_group(self, requests: Sequence[Request]) -> list[Decision]:
+        prompts, first = [request.prompt for request in requests], requests[0]
+        with self._adapters.use(first.adapters):
+            written = self._engine.budgets.retry_forward(lambda: self._write(requests), prompts)
+            values: list[float] = self._critic(written.hidden).tolist()
+        rows = zip(requests, written.tokens, written.log_probs, written.legal_mass, values, strict=True)
+        return [
+            Decision(
+                prompt=request.prompt,
+                constraint=request.constraint,
+                tokens=tokens,
+                log_probs=log_probs,
+                legal_mass=mass,
+                cut=request.constraint.is_cut(tokens),
+                adapters=request.adapters,
+                value=value,
+            )
+            for request, tokens, log_probs, mass, value in rows
+        ]
+
+    def _write(self, requests: Sequence[Request]) -> Written:
+        """Writes the answers to requests that share forwards."""
+        prompts = [request.prompt for request in requests]
+        noises = [request.noise for request in requests if request.noise is not None]
+        uniforms = group_uniforms(noises) if noises else None
+        first = requests[0].constraint
+        if isinstance(first, FreeText):
+            return self._texts.write(prompts, first, uniforms)
+        tries = [_trie_of(request) for request in requests]
+        if uniforms is None:
+            return self._choices.best(prompts, tries)
+        return self._choices.sample(prompts, tries, uniforms)
+
+    @torch.no_grad()
+    def distribution(self, requests: Sequence[Request]) -> list[npt.NDArray[np.float64]]:
+        groups: dict[str, list[int]] = {}
+        for row, request in enumerate(requests):
+            groups.setdefault(request.adapters, []).append(row)
+        found: dict[int, npt.NDArray[np.float64]] = {}
+        for name, rows in groups.items():
+            odds = self._group_distribution([requests[row] for row in rows], name)
+            found.update(zip(rows, odds, strict=True))
+        return [found[row] for row in range(len(requests))]
+
+    def _group_distribution(self, requests: Sequence[Request], name: str) -> list[npt.NDArray[np.float64]]:
+        prompts = [request.prompt for request in requests]
+        tries = [_trie_of(request) for request in requests]
+        with self._adapters.use(name):
+            return self._engine.budgets.retry_forward(
+                lambda: self._choices.distribution(prompts, tries), prompts
+            )
+
+
+def _shared_settings(request: Request) -> Hashable:
+    """Returns what requests have in common that share forwards."""
+    text = request.constraint if isinstance(request.constraint, FreeText) else None
+    return request.adapters, text, request.noise is None
+
+
+def _trie_of(request: Request) -> ActionTrie:
+    if not isinstance(request.constraint, ActionTrie):
+        raise ValueError(f"a trie of legal actions is needed, got {request.constraint}")
+    return request.constraint

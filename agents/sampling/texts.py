@@ -1,0 +1,174 @@
+"""Texts written in this process, token by token over the model's whole vocabulary.
+
+Nothing is masked or cut off, so the distribution that is sampled is the one that is scored. A reply is scored
+as the tokens that were sampled: its text, tokenised again, may be other tokens.
+
+Texts that are the same so far, prompt and written tokens alike, are one state, which is read once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from gamespiel.agents.engines import Engine
+from gamespiel.agents.engines.vocabulary import split_states, vocabulary_log_probs
+from gamespiel.agents.sampling.drawing import NotFiniteError, Written, inverse_cdf
+from gamespiel.agents.sampling.noise import Uniforms
+from gamespiel.agents.tokens import Tokens
+from gamespiel.agents.tokens.constraints import FreeText
+from gamespiel.agents.tokens.index import Index
+
+
+class TextSampler:
+    """Writes replies with a language model.
+
+    Args:
+        engine: Runs the forwards.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    @torch.no_grad()
+    def write(self, prompts: Sequence[Tokens], free: FreeText, uniforms: Uniforms | None) -> Written:
+        """Writes a reply to each prompt.
+
+        Args:
+            prompts: Token sequences, n of them.
+            free: The replies' ends, longest length and temperature.
+            uniforms: Returns the noise of the depth-th token, float64 (n,). It is called for each depth of
+                each group of rows that share forwards, and the group uses its own rows. None takes the most
+                probable token each time, the lowest id of equals.
+
+        Raises:
+            NotFiniteError: the model's logits are not finite.
+        """
+        index = Index[Tokens]()
+        prompt_of = [index(prompt) for prompt in prompts]
+        rows_of: list[list[int]] = [[] for _ in index.items]
+        for row, prompt in enumerate(prompt_of):
+            rows_of[prompt].append(row)
+        draft = _Draft(prompts, free, uniforms)
+        hidden: list[Tensor | None] = [None] * len(index.items)
+        waiting = [_Group(0, index.items, rows_of)]
+        while waiting:
+            group = waiting.pop()
+            # The other half of the budget is for what is written.
+            for chunk in self.engine.chunks(group.texts, max(1, self.engine.budgets.tokens_per_forward // 2)):
+                more = group.depth + 1 < free.max_new_tokens
+                last, prefix = self.engine.prefill([group.texts[i] for i in chunk], cache=more)
+                if group.depth == 0:
+                    for prompt, state in zip(chunk, last, strict=True):
+                        hidden[prompt] = state
+                live = [group.rows[i] for i in chunk]
+                waiting += self._write_on(draft, _Live(group.depth, last, prefix, live))
+        stacked = torch.stack([state for state in hidden if state is not None])
+        at = torch.tensor(prompt_of, device=stacked.device)
+        log_probs = [np.array(values, dtype=np.float32) for values in draft.log_probs]
+        tokens = [tuple(own) for own in draft.tokens]
+        return Written(tokens, log_probs, [None] * len(prompts), stacked.index_select(0, at))
+
+    def _write_on(self, draft: _Draft, live: _Live) -> list[_Group]:
+        """Writes the live rows to their ends; returns those put off, which are to be read again."""
+        put_off: list[_Group] = []
+        depth, states, prefix, rows = live
+        while True:
+            where = np.repeat(np.arange(len(rows)), [len(members) for members in rows])
+            order = [row for members in rows for row in members]
+            noise = None if draft.uniforms is None else draft.uniforms(depth)[order]
+            tokens, log_probs = self._next_tokens(states, where, noise, draft.free.temperature)
+            depth += 1
+            branches = Index[tuple[int, int]]()  # place in the prefix, token
+            followers: list[list[int]] = []
+            for row, place, token, log_prob in zip(
+                order, where.tolist(), tokens.tolist(), log_probs.tolist(), strict=True
+            ):
+                draft.take(row, token, log_prob)
+                if token in draft.free.ends or depth == draft.free.max_new_tokens:
+                    continue
+                branch = branches((place, token))
+                if branch == len(followers):
+                    followers.append([])
+                followers[branch].append(row)
+            rows, grown = followers, branches.items
+            if not rows:
+                return put_off
+            if len(rows) > (room := self.engine.room(prefix)):
+                # Half of those for which there is room: or the next token would put off some more.
+                keep = max(1, room // 2)
+                put_off.append(_Group(depth, [draft.text(row) for row, *_ in rows[keep:]], rows[keep:]))
+                rows, grown = rows[:keep], grown[:keep]
+            states, prefix = self.engine.grow(
+                prefix, [place for place, _ in grown], [token for _, token in grown]
+            )
+
+    def _next_tokens(
+        self,
+        states: Tensor,
+        where: npt.NDArray[np.int64],
+        noise: npt.NDArray[np.float64] | None,
+        temperature: float,
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """Returns a token of each row and its log-probability, (rows,); the most probable without noise.
+
+        Args:
+            states: Hidden states, (k, hidden).
+            where: The state of each row, ascending.
+            noise: Uniforms of the rows, in [0, 1).
+            temperature: Divides the logits.
+        """
+        tokens, chosen = np.empty(len(where), dtype=np.int64), np.empty(len(where), dtype=np.float32)
+        for part in split_states(self.engine, len(states)):
+            log_probs = vocabulary_log_probs(self.engine.logits(states[part]), temperature)
+            first, end = np.searchsorted(where, [part.start, part.stop])
+            at = where[first:end] - part.start
+            if noise is None:
+                found = log_probs.argmax(-1).cpu().numpy()[at]
+            else:
+                found = inverse_cdf(log_probs, at, noise[first:end])
+            picked = log_probs[torch.from_numpy(at), torch.from_numpy(found)].cpu().numpy()
+            if not np.isfinite(picked).all():
+                raise NotFiniteError(
+                    "the model's logits are not finite: its weights or activations have overflowed"
+                )
+            tokens[first:end], chosen[first:end] = found, picked
+        return tokens, chosen
+
+
+class _Group(NamedTuple):
+    """Texts to read and continue, all of which have ``depth`` tokens of a reply, and the rows of each."""
+
+    depth: int
+    texts: list[Tokens]
+    rows: list[list[int]]
+
+
+class _Live(NamedTuple):
+    """Texts that are being written: hidden states of their last tokens, and the rows of each."""
+
+    depth: int
+    states: Tensor
+    prefix: Any
+    rows: list[list[int]]
+
+
+class _Draft:
+    """The tokens written so far, by row, and how the next ones are drawn."""
+
+    def __init__(self, prompts: Sequence[Tokens], free: FreeText, uniforms: Uniforms | None) -> None:
+        self.prompts, self.free, self.uniforms = prompts, free, uniforms
+        self.tokens: list[list[int]] = [[] for _ in prompts]
+        self.log_probs: list[list[float]] = [[] for _ in prompts]
+
+    def take(self, row: int, token: int, log_prob: float) -> None:
+        self.tokens[row].append(token)
+        self.log_probs[row].append(log_prob)
+
+    def text(self, row: int) -> Tokens:
+        return (*self.prompts[row], *self.tokens[row])

@@ -1,0 +1,203 @@
+"""The scores of choices: the branching nodes on each action's path, with gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from gamespiel.agents.engines import Engine
+from gamespiel.agents.engines.nodes import NodeRead, NodeReader
+from gamespiel.agents.sampling.decisions import Decision
+from gamespiel.agents.tokens import Tokens
+from gamespiel.agents.tokens.index import Index, spans
+from gamespiel.agents.tokens.trie import ActionTrie
+
+
+@dataclass(frozen=True)
+class ChoiceScores:
+    """Given choices under the current weights, differentiable; n choices, k branching nodes on their paths.
+
+    Attributes:
+        log_probs: Of each node's chosen child, float32 (k,).
+        entropy: Of each node, in nats, float32 (k,).
+        owners: The choice of each node, ascending, int64 (k,).
+        hidden: Hidden states of the last prompt tokens, (n, hidden_size).
+        child_log_probs: Log-probabilities of the nodes' children, float32 (k, c), padded with -inf.
+        exact: Whether the choice's trie has at most one branching node, so that the sums over its path of
+            entropy and divergence are exact, bool (n,). Otherwise they are unbiased estimates under the
+            weights that drew the choice.
+        log_mass: Log of the unmasked model's mass on legal answers along the path, forced tokens and the end
+            of turn included, float32 (n,); None unless asked for.
+    """
+
+    log_probs: Tensor
+    entropy: Tensor
+    owners: Tensor
+    hidden: Tensor
+    child_log_probs: Tensor
+    exact: npt.NDArray[np.bool_]
+    log_mass: Tensor | None = None
+
+    @property
+    def measures(self) -> Mapping[str, float]:
+        """Returns means over choices, for metrics."""
+        return {"exact_entropy": float(self.exact.mean())}
+
+    def keep(self, estimator: str) -> Tensor:
+        """Returns what another policy's ``divergence`` from this one needs, (k, c)."""
+        return self.child_log_probs
+
+    def divergence(self, other: Tensor, estimator: str) -> Tensor:
+        """Returns KL(this || other) at each node in nats, float32 (k,); it is exact, whatever the estimator.
+
+        Args:
+            other: What the other policy's scores of the same choices keep, (k, at least c).
+            estimator: Has no effect on choices.
+        """
+        width = self.child_log_probs.shape[1]
+        legal = torch.isfinite(self.child_log_probs)
+        # The other may come from a batch with a wider node: its further columns are padding.
+        own = self.child_log_probs.masked_fill(~legal, 0.0)
+        difference = own - other[:, :width].masked_fill(~legal, 0.0)
+        return (self.child_log_probs.exp() * difference).sum(-1)
+
+
+class ChoiceScorer:
+    """Scores choices with a language model.
+
+    Args:
+        engine: Runs the forwards.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.nodes = NodeReader(engine)
+
+    def read_tokens(self, decision: Decision, *, mass: bool) -> Tokens:
+        """Returns the tokens of a choice that are read after the prompt.
+
+        Those are the ones before its last branching node or, for the mass, before its end of turn.
+        """
+        trie = trie_of(decision)
+        if mass:
+            return decision.tokens[:-1]
+        path = trie.paths[trie.action_of(decision.tokens)]
+        return trie.nodes[path[-1].node].prefix if path else ()
+
+    def score(self, decisions: Sequence[Decision], *, mass: bool = False) -> ChoiceScores:
+        """Returns the scores of choices.
+
+        Args:
+            decisions: The choices, n of them.
+            mass: Whether ``log_mass`` is computed too. Then every token of an answer is read.
+
+        Raises:
+            ValueError: an answer's tokens are no legal action's.
+        """
+        sequences, reads = Index[Tokens](), Index[NodeRead]()
+        distinct = Index[tuple[Tokens, ActionTrie, Tokens]]()
+        turns = [(decision.prompt, trie_of(decision), decision.tokens) for decision in decisions]
+        where = np.array([distinct(turn) for turn in turns], dtype=np.int64)
+        plan = _ReadPlan()
+        first = {turn: decision for turn, decision in zip(turns, decisions, strict=True)}
+        for turn in distinct.items:
+            prompt, trie, tokens = turn
+            action, last = trie.action_of(tokens), len(prompt) - 1
+            sequence = sequences((*prompt, *self.read_tokens(first[turn], mass=mass)))
+            plan.begin((sequence, last), exact=len(trie.nodes) <= 1)
+            for branch in trie.paths[action]:
+                node = trie.nodes[branch.node]
+                read = reads(NodeRead(sequence, last + len(node.prefix), node.children))
+                plan.branch(read, branch.child)
+            for depth, token in trie.forced(action) if mass else ():
+                plan.force(reads(NodeRead(sequence, last + depth, (token,))))
+        states, hidden = self.nodes.read(sequences.items, reads.items, plan.anchors, where)
+        log_probs, log_mass = self.nodes.child_log_probs(
+            states, [read.children for read in reads.items], mass=mass
+        )
+        return plan.scores(where, hidden, log_probs, log_mass if mass else None)
+
+
+class _ReadPlan:
+    """The reads of a scoring: branching nodes and forced tokens of each distinct turn, as indices.
+
+    In small games most turns repeat, so only distinct ones are planned, and then all are laid out together.
+    """
+
+    def __init__(self) -> None:
+        self.anchors: list[tuple[int, int]] = []
+        self._exact: list[bool] = []
+        self._chosen: list[list[tuple[int, int]]] = []  # per turn: read, child
+        self._passed: list[list[tuple[int]]] = []  # per turn: reads of branching nodes and forced tokens
+
+    def begin(self, anchor: tuple[int, int], *, exact: bool) -> None:
+        """Begins the next turn."""
+        self.anchors.append(anchor)
+        self._exact.append(exact)
+        self._chosen.append([])
+        self._passed.append([])
+
+    def branch(self, read: int, child: int) -> None:
+        self._chosen[-1].append((read, child))
+        self._passed[-1].append((read,))
+
+    def force(self, read: int) -> None:
+        self._passed[-1].append((read,))
+
+    def scores(
+        self, where: npt.NDArray[np.int64], hidden: Tensor, log_probs: Tensor, log_mass: Tensor | None
+    ) -> ChoiceScores:
+        """Returns the turns' scores from log-probabilities (k, c) and log-masses (k,) of the reads.
+
+        Turn i is the planned one ``where[i]``; int64 (n,).
+        """
+        device = hidden.device
+        owners, reads, children = torch.from_numpy(_lay_out(self._chosen, where, 2)).to(device)
+        nodes = log_probs.index_select(0, reads)
+        terms = nodes.exp() * nodes.masked_fill(~torch.isfinite(nodes), 0.0)
+        if log_mass is not None:
+            passed = torch.from_numpy(_lay_out(self._passed, where, 1)).to(device)
+            zeros = torch.zeros(len(where), device=device)
+            log_mass = zeros.index_add(0, passed[0], log_mass.index_select(0, passed[1]))
+        return ChoiceScores(
+            log_probs=nodes[torch.arange(len(nodes), device=device), children],
+            entropy=-terms.sum(-1),
+            owners=owners,
+            hidden=hidden,
+            child_log_probs=nodes,
+            exact=np.array(self._exact, dtype=np.bool_)[where],
+            log_mass=log_mass,
+        )
+
+
+def trie_of(decision: Decision) -> ActionTrie:
+    """Returns the trie of a choice.
+
+    Raises:
+        ValueError: the decision is no choice: decisions that are scored together are of one kind.
+    """
+    if not isinstance(decision.constraint, ActionTrie):
+        raise ValueError(f"a choice is scored together with {decision.constraint}; allowed: one kind")
+    return decision.constraint
+
+
+def _lay_out(
+    rows: Sequence[Sequence[tuple[int, ...]]], where: npt.NDArray[np.int64], width: int
+) -> npt.NDArray[np.int64]:
+    """Returns the rows of all turns, one after the other, below their turn: int64 (1 + width, k).
+
+    Args:
+        rows: Per distinct turn, rows of ``width`` numbers.
+        where: The distinct turn of each turn, int64 (n,).
+        width: Numbers of a row.
+    """
+    table = np.array([row for own in rows for row in own], dtype=np.int64).reshape(-1, width)
+    counts = np.array([len(own) for own in rows], dtype=np.int64)
+    taken = table[spans(counts.cumsum() - counts, counts, where)]
+    turns = np.repeat(np.arange(len(where)), counts[where])
+    return np.ascontiguousarray(np.concatenate([turns[:, None], taken], axis=1).T)

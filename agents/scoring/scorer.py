@@ -1,0 +1,250 @@
+"""The scorer: what the weights that learn, and others by name, make of decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gamespiel.agents.engines import Engine
+from gamespiel.agents.engines.memory import Budgets
+from gamespiel.agents.models.adapter_sets import Adapters, AdapterSets
+from gamespiel.agents.sampling.decisions import Decision
+from gamespiel.agents.scoring.choices import ChoiceScorer
+from gamespiel.agents.scoring.given import Given, GivenPart, GivenRows, Positions
+from gamespiel.agents.scoring.texts import TextScorer
+from gamespiel.agents.tokens import Tokens
+from gamespiel.agents.tokens.constraints import FreeText
+from gamespiel.agents.tokens.index import Index
+
+T = TypeVar("T")
+
+PREPARED_AT_ONCE = 256
+"""Decisions that another policy scores together, if an optimizer step has fewer."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores of n decisions with k decided tokens in all; differentiable.
+
+    Attributes:
+        log_probs: One per decided token, float32 (k,).
+        entropy: Of the distribution that each of them was drawn from, in nats, float32 (k,).
+        owners: The decision of each decided token, ascending, int64 (k,).
+        hidden: Hidden states of the last prompt tokens, for the critic, (n, hidden_size).
+        values: The critic's estimates, float32 (n,).
+        divergences: By name of the other policy, KL(this || other) at each decided token, float32 (k,).
+        log_mass: Log of the unmasked mass on legal answers along each path, forced tokens and the end of turn
+            included, float32 (n,); None unless asked for, or if nothing says what is legal.
+        measures: Means over decisions, for metrics.
+    """
+
+    log_probs: Tensor
+    entropy: Tensor
+    owners: Tensor
+    hidden: Tensor
+    values: Tensor
+    divergences: Mapping[str, Tensor]
+    log_mass: Tensor | None
+    measures: Mapping[str, float] = field(default_factory=dict)
+
+    def sum(self, per_token: Tensor) -> Tensor:
+        """Returns the sums of numbers of decided tokens (k,) over each decision's, (n,)."""
+        zeros = torch.zeros(len(self.values), dtype=per_token.dtype, device=per_token.device)
+        return zeros.index_add(0, self.owners, per_token)
+
+
+class Scorer:
+    """Scores decisions with the model that learns.
+
+    Args:
+        engine: Runs the forwards, within its budgets.
+        adapters: The sets of adapters by name.
+        critic: Returns values (n,) from hidden states (n, hidden).
+    """
+
+    def __init__(self, engine: Engine, adapters: AdapterSets, critic: Callable[[Tensor], Tensor]) -> None:
+        self._engine, self._adapters, self._critic = engine, adapters, critic
+        self._choices, self._texts = ChoiceScorer(engine), TextScorer(engine)
+
+    @property
+    def budgets(self) -> Budgets:
+        """Returns the token budgets, which the local sampler shares."""
+        return self._engine.budgets
+
+    @property
+    def tokens_read(self) -> int:
+        """Returns the tokens read since the start, each repetition counted."""
+        return self._engine.tokens_read
+
+    @property
+    def depends_on_forwards(self) -> bool:
+        """Returns whether a decision's log-probability depends on those that share its forward.
+
+        It does in types shorter than float32, by more than an update changes it.
+        """
+        return self._engine.dtype != torch.float32
+
+    def knows_mass(self, decisions: Sequence[Decision]) -> bool:
+        """Returns whether something says what is legal, so that ``score`` can find the mass on it."""
+        return not isinstance(decisions[0].constraint, FreeText)
+
+    def publish(self, name: str, adapters: Adapters) -> None:
+        """Makes adapters known by a name (see ``Sampler.publish``)."""
+        self._adapters.publish(name, adapters)
+
+    # -- with gradients ------------------------------------------------------------------------------------
+
+    def score(
+        self,
+        decisions: Sequence[Decision],
+        given: Mapping[str, GivenRows] | None = None,
+        *,
+        mass: bool = False,
+        critic_only: bool = False,
+    ) -> Scores:
+        """Returns the scores of decisions, all of which choose or all of which write.
+
+        Args:
+            decisions: The decisions, n of them.
+            given: By name, what other policies made of these decisions.
+            mass: Whether the mass on legal answers is asked for. Then every token of a choice is read.
+            critic_only: Whether only the critic has gradients. Hidden states then carry none, so an
+                untrained critic cannot move the adapters.
+        """
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not critic_only):
+            found = self._of(decisions).score(decisions, mass=mass)
+        values = self._critic(found.hidden)
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not critic_only):
+            divergences = {
+                name: found.divergence(other.rows, other.estimator) for name, other in (given or {}).items()
+            }
+        return Scores(
+            log_probs=found.log_probs,
+            entropy=found.entropy,
+            owners=found.owners,
+            hidden=found.hidden,
+            values=values,
+            divergences=divergences,
+            log_mass=found.log_mass,
+            measures=found.measures,
+        )
+
+    def split(
+        self, decisions: Sequence[Decision], *, mass: bool = False, budget: int | None = None
+    ) -> list[Positions]:
+        """Returns decisions in groups that ``score`` reads within the budget, by default with gradients.
+
+        Groups are arrays of positions, int64. Decisions with a common beginning come together. If one group
+        is enough, it has the given order.
+        """
+        rows_of: dict[Tokens, list[int]] = {}
+        for row, sequence in enumerate(self._sequences(decisions, mass=mass)):
+            rows_of.setdefault(sequence, []).append(row)
+        sequences = list(rows_of)
+        limit = self.budgets.tokens_per_backward if budget is None else budget
+        chunks = list(self._engine.chunks(sequences, limit))
+        if len(chunks) <= 1:
+            return [np.arange(len(decisions))] if decisions else []
+        return [np.array([row for i in chunk for row in rows_of[sequences[i]]]) for chunk in chunks]
+
+    def retry(self, work: Callable[[], T], decisions: Sequence[Decision], undo: Callable[[], None]) -> T:
+        """Returns ``work()``, scores of these decisions with gradients (see ``Budgets.retry_backward``)."""
+        return self.budgets.retry_backward(work, self._sequences(decisions, mass=False), undo)
+
+    # -- without gradients ---------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def prepare(
+        self,
+        decisions: Sequence[Decision],
+        name: str,
+        batches: Sequence[Positions],
+        *,
+        estimator: str = "exact",
+        mass: bool = False,
+    ) -> Given:
+        """Returns what other adapters make of all decisions of a step.
+
+        Args:
+            decisions: The step's decisions.
+            name: Name of the other adapters.
+            batches: Positions of the decisions of each optimizer step of an epoch. If scores depend on what
+                shares a forward, these are the forwards' too.
+            estimator: "exact", or "k3" to estimate divergences of text from the sampled tokens.
+            mass: Whether ``score`` will be asked for the mass, which makes its forwards longer.
+
+        Raises:
+            UnknownAdaptersError: nothing was published by this name.
+            MemoryLimitError: not even one decision fits into memory.
+        """
+        if self.depends_on_forwards:
+            groups = [
+                batch[part]
+                for batch in batches
+                for part in self.split([decisions[at] for at in batch], mass=mass)
+            ]
+        else:
+            size, mass = max(len(batches[0]), PREPARED_AT_ONCE), False
+            groups = [
+                np.arange(start, min(start + size, len(decisions)))
+                for start in range(0, len(decisions), size)
+            ]
+        parts: list[GivenPart] = []
+        with self._adapters.use(name):
+            for where in groups:
+                parts += self._prepare_group(decisions, where, estimator, mass)
+        return Given(len(decisions), parts, estimator)
+
+    def _prepare_group(
+        self, decisions: Sequence[Decision], where: Positions, estimator: str, mass: bool
+    ) -> list[GivenPart]:
+        """Returns the parts of one forward; of several, if memory runs out."""
+        own = [decisions[at] for at in where]
+
+        def work() -> list[GivenPart]:
+            # The engine keeps to the budget by itself. But after it was lowered, logits have to be fewer too.
+            lowered, budget = self.budgets.forward_is_lowered, self.budgets.tokens_per_forward
+            groups = self.split(own, budget=budget, mass=mass) if lowered else [np.arange(len(own))]
+            return [self._prepare_part([own[i] for i in g], where[g], estimator, mass) for g in groups]
+
+        return self.budgets.retry_forward(work, [decision.prompt for decision in own])
+
+    def _prepare_part(
+        self, decisions: Sequence[Decision], where: Positions, estimator: str, mass: bool
+    ) -> GivenPart:
+        found = self._of(decisions).score(decisions, mass=mass)
+        counts = np.bincount(found.owners.cpu().numpy(), minlength=len(decisions))
+        return GivenPart(where, counts, found.keep(estimator))
+
+    def values(self, prompts: Sequence[Tokens]) -> Tensor:
+        """Returns the critic's values of prompts, float32 (n,).
+
+        Raises:
+            MemoryLimitError: not even one prompt fits into memory.
+        """
+        return self.budgets.retry_forward(lambda: self._values(prompts), prompts)
+
+    def _values(self, prompts: Sequence[Tokens]) -> Tensor:
+        distinct = Index[Tokens]()
+        where = [distinct(prompt) for prompt in prompts]
+        last = [len(prompt) - 1 for prompt in distinct.items]
+        hidden = self._engine.read(distinct.items, list(range(len(last))), last)
+        return self._critic(hidden.index_select(0, torch.tensor(where, device=hidden.device)))
+
+    # -- choosing and writing ------------------------------------------------------------------------------
+
+    def _of(self, decisions: Sequence[Decision]) -> ChoiceScorer | TextScorer:
+        """Returns the part that scores decisions of this kind."""
+        return self._texts if isinstance(decisions[0].constraint, FreeText) else self._choices
+
+    def _sequences(self, decisions: Sequence[Decision], *, mass: bool) -> list[Tokens]:
+        """Returns what is read of each decision, its prompt first."""
+        return [
+            (*decision.prompt, *self._of([decision]).read_tokens(decision, mass=mass))
+            for decision in decisions
+        ]

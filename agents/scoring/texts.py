@@ -1,0 +1,230 @@
+"""The scores of free text: every token of each reply, over the whole vocabulary, with gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gamespiel.agents.engines import Engine
+from gamespiel.agents.engines.vocabulary import apply_in_part, split_states, vocabulary_log_probs
+from gamespiel.agents.sampling.decisions import Decision
+from gamespiel.agents.tokens import Tokens
+from gamespiel.agents.tokens.constraints import FreeText
+from gamespiel.agents.tokens.index import Index
+
+
+@dataclass(frozen=True)
+class TextScores:
+    """Given replies under the current weights, differentiable; n replies, k tokens in all, m states.
+
+    Attributes:
+        log_probs: One per token of all replies, in order, float32 (k,).
+        entropy: Entropy, in nats, of the distribution over the whole vocabulary that each token was drawn
+            from, float32 (k,).
+        owners: The reply of each token, ascending, int64 (k,).
+        hidden: Hidden states of the last prompt tokens, (n, hidden_size).
+        states: Hidden states that predict tokens, one per distinct state, (m, hidden_size).
+        state_of: The state that predicts each token, int64 (k,).
+        log_mass: None: no mask says what is legal.
+    """
+
+    log_probs: Tensor
+    entropy: Tensor
+    owners: Tensor
+    hidden: Tensor
+    states: Tensor
+    state_of: Tensor
+    _state_divergence: Callable[[Tensor, Tensor], Tensor]
+    log_mass: None = None
+
+    @property
+    def measures(self) -> Mapping[str, float]:
+        """Returns means over replies, for metrics: none."""
+        return {}
+
+    def keep(self, estimator: str) -> Tensor:
+        """Returns what another policy's ``divergence`` from this one needs, (k, hidden_size) or (k, 1)."""
+        if estimator == "exact":
+            return self.states.index_select(0, self.state_of)
+        return self.log_probs[:, None]
+
+    def divergence(self, other: Tensor, estimator: str) -> Tensor:
+        """Returns KL(this || other) at each token in nats, float32 (k,).
+
+        "exact" is exact over the vocabulary: both distributions have the replies' temperature, and the
+        other's logits are computed here, part by part, from its hidden states, behind the head without
+        adapters. "k3" estimates it from the sampled tokens: r - 1 - log r, where r is the other's
+        probability of the token over this one's. That is never negative, and unbiased if these weights drew
+        the tokens. Its gradient is another one: in the mean it is the gradient of KL(other || this).
+
+        Args:
+            other: What the other policy's scores of the same replies keep.
+            estimator: "exact" or "k3", as when it was kept.
+        """
+        if estimator != "exact":
+            log_ratio = other[:, 0].detach() - self.log_probs
+            return torch.expm1(log_ratio) - log_ratio
+        tokens = torch.arange(len(self.state_of), device=self.state_of.device)
+        first = tokens.new_zeros(len(self.states))
+        first = first.scatter_reduce(0, self.state_of, tokens, "amin", include_self=False)
+        divergences = self._state_divergence(self.states, other.detach().index_select(0, first))
+        return divergences.index_select(0, self.state_of)
+
+
+class TextScorer:
+    """Scores replies with a language model.
+
+    Args:
+        engine: Runs the forwards.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    def read_tokens(self, decision: Decision, *, mass: bool) -> Tokens:
+        """Returns the tokens of a reply that are read after the prompt: all but the last."""
+        return decision.tokens[:-1]
+
+    def score(self, decisions: Sequence[Decision], *, mass: bool = False) -> TextScores:
+        """Returns the scores of replies, token by token.
+
+        Args:
+            decisions: The replies, n of them, all of one temperature.
+            mass: Has no effect on replies.
+
+        Raises:
+            ValueError: a reply has no tokens, or the replies differ in their temperature.
+        """
+        temperature = _one_temperature(decisions)
+        replies = [decision.tokens for decision in decisions]
+        plan = _ReadPlan.of([decision.prompt for decision in decisions], replies)
+        states = self.engine.read(plan.sequences, *zip(*plan.places, strict=True))
+        device = states.device
+        state_of, pair_of, anchors = (
+            torch.tensor(indices, dtype=torch.long, device=device)
+            for indices in (plan.state_of, plan.pair_of, plan.anchors)
+        )
+        owners = torch.tensor(
+            np.repeat(np.arange(len(replies)), [len(reply) for reply in replies]), device=device
+        )
+        log_probs, entropies = self._score_pairs(states, plan.pairs, temperature)
+        return TextScores(
+            log_probs=log_probs.index_select(0, pair_of),
+            entropy=entropies.index_select(0, state_of),
+            owners=owners,
+            hidden=states.index_select(0, anchors),
+            states=states,
+            state_of=state_of,
+            _state_divergence=lambda own, other: self._divergence(own, other, temperature),
+        )
+
+    def _score_pairs(
+        self, states: Tensor, pairs: Sequence[tuple[int, int]], temperature: float
+    ) -> tuple[Tensor, Tensor]:
+        """Returns log-probabilities of pairs of state and token, (pairs,), and entropies of states, (m,)."""
+        at, tokens = np.array(pairs, dtype=np.int64).T
+        order = np.argsort(at, kind="stable")
+        inverse = np.empty(len(order), dtype=np.int64)
+        inverse[order] = np.arange(len(order))
+        scored = []
+        for part in split_states(self.engine, len(states)):
+            first, end = np.searchsorted(at[order], [part.start, part.stop])
+            here = order[first:end]
+            where, token = (
+                torch.from_numpy(x).to(states.device) for x in (at[here] - part.start, tokens[here])
+            )
+            scored.append(self._apply(states, self._score_part, states[part], where, token, temperature))
+        log_probs, entropies = (torch.cat(parts) for parts in zip(*scored, strict=True))
+        return log_probs.index_select(0, torch.from_numpy(inverse).to(states.device)), entropies
+
+    def _score_part(
+        self, states: Tensor, where: Tensor, tokens: Tensor, temperature: float
+    ) -> tuple[Tensor, Tensor]:
+        log_probs = vocabulary_log_probs(self.engine.logits(states), temperature)
+        return log_probs[where, tokens], -_mean_under(log_probs, log_probs)
+
+    def _divergence(self, states: Tensor, other: Tensor, temperature: float) -> Tensor:
+        """Returns KL(this || other) over the vocabulary, float32 (m,), from hidden states (m, hidden)."""
+        parts = split_states(self.engine, len(states))
+        return torch.cat(
+            [
+                self._apply(states, self._divergence_part, states[part], other[part], temperature)
+                for part in parts
+            ]
+        )
+
+    def _divergence_part(self, states: Tensor, other: Tensor, temperature: float) -> Tensor:
+        log_probs = vocabulary_log_probs(self.engine.logits(states), temperature)
+        with torch.no_grad():
+            others = vocabulary_log_probs(self.engine.reference_logits(other), temperature)
+        return _mean_under(log_probs, log_probs - others)
+
+    def _apply(self, states: Tensor, function: Callable[..., Any], *arguments: Any) -> Any:
+        return apply_in_part(self.engine, len(states), function, *arguments)
+
+
+@dataclass
+class _ReadPlan:
+    """The reads of a scoring; a state is a text that predicts a token.
+
+    Attributes:
+        sequences: Texts to read, none of which is the beginning of another that has the same prompt.
+        places: The sequence and the position at which each state is read.
+        pairs: Distinct pairs of state and token.
+        state_of: The state of each token of all replies.
+        pair_of: The pair of each token.
+        anchors: The state of each reply's first token.
+    """
+
+    sequences: list[Tokens]
+    places: list[tuple[int, int]]
+    pairs: list[tuple[int, int]]
+    state_of: list[int]
+    pair_of: list[int]
+    anchors: list[int]
+
+    @classmethod
+    def of(cls, prompts: Sequence[Tokens], replies: Sequence[Tokens]) -> _ReadPlan:
+        roots, branches, pairs = Index[Tokens](), Index[tuple[int, int]](), Index[tuple[int, int]]()
+        state_at: dict[tuple[str, int], int] = {}
+        sequences: list[Tokens] = []
+        places: list[tuple[int, int]] = []
+        states: list[list[int]] = [[] for _ in replies]
+        # Longest first, so that a text that is the beginning of another has been read when its turn comes.
+        for row in sorted(range(len(replies)), key=lambda row: -len(replies[row])):
+            prompt, reply = prompts[row], replies[row]
+            if not reply:
+                raise ValueError(f"reply {row} has no tokens; allowed: at least the one that ends it")
+            key, sequence = ("root", roots(prompt)), (*prompt, *reply[:-1])
+            for depth in range(len(reply)):
+                if depth:
+                    key = ("branch", branches((states[row][-1], reply[depth - 1])))
+                if key not in state_at:
+                    if not sequences or sequences[-1] is not sequence:
+                        sequences.append(sequence)
+                    state_at[key] = len(places)
+                    places.append((len(sequences) - 1, len(prompt) - 1 + depth))
+                states[row].append(state_at[key])
+        state_of = [state for found in states for state in found]
+        tokens = [token for reply in replies for token in reply]
+        pair_of = [pairs(pair) for pair in zip(state_of, tokens, strict=True)]
+        return cls(sequences, places, pairs.items, state_of, pair_of, [found[0] for found in states])
+
+
+def _one_temperature(decisions: Sequence[Decision]) -> float:
+    """Returns the temperature that all replies have."""
+    found = {d.constraint.temperature if isinstance(d.constraint, FreeText) else None for d in decisions}
+    temperature = found.pop()
+    if found or temperature is None:
+        raise ValueError("replies are scored together with choices or at several temperatures; allowed: one")
+    return temperature
+
+
+def _mean_under(log_probs: Tensor, values: Tensor) -> Tensor:
+    """Returns the mean of values under each distribution, (k,); those of probability 0 do not count."""
+    return (log_probs.exp() * values.masked_fill(torch.isneginf(log_probs), 0.0)).sum(-1)
