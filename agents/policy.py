@@ -20,12 +20,12 @@ from torch import Tensor, nn
 from gamespiel.agents.engines import Budgets, Engine, make_engine, positions_of
 from gamespiel.agents.fields import DECODERS
 from gamespiel.agents.hyperparameters import Hyperparameters
-from gamespiel.agents.learning.optimizer import ScaledAdamW
 from gamespiel.agents.models import suitability
 from gamespiel.agents.models.adapter_sets import AdapterSets
 from gamespiel.agents.models.adapters import LoraSettings, add_adapters
 from gamespiel.agents.models.loading import LOADING, ModelSettings, load_base, load_tokenizer
 from gamespiel.agents.models.names import NEWEST
+from gamespiel.agents.models.optimizer import ScaledAdamW
 from gamespiel.agents.sampling.decisions import Answer, Decision, Request
 from gamespiel.agents.sampling.local import LocalSampler
 from gamespiel.agents.sampling.noise import DrawnNoise, Noise

@@ -16,12 +16,12 @@ import torch
 from torch import Tensor
 
 from gamespiel.agents.buffer import TurnBatch, TurnBuffer
-from gamespiel.agents.engines import memory
 from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.learning.coefficients import Coefficients
 from gamespiel.agents.learning.divergence import SkippedUpdates
 from gamespiel.agents.learning.metrics import Means
 from gamespiel.agents.learning.terms import Played, Scored, critic_error, select_terms
+from gamespiel.agents.models import memory
 from gamespiel.agents.models.names import BASE, MAGNET
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.sampling import noise

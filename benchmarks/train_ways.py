@@ -16,8 +16,13 @@ from torch import Tensor
 
 from gamespiel.agents.engines.base import base_of
 from gamespiel.agents.engines.token_tree import TokenTree
-from gamespiel.agents.learning.losses import clipped_policy_loss, value_loss
+from gamespiel.agents.learning.coefficients import Coefficients
+from gamespiel.agents.learning.terms import Played, Scored, clipped_policy_gradient, critic_error
+from gamespiel.agents.models.names import BASE
 from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.sampling.decisions import Decision, Request
+from gamespiel.agents.sampling.noise import Address, Purpose
+from gamespiel.agents.tokens.answers import LegalAnswers
 from gamespiel.config.sections import EnvConfig
 from gamespiel.environments import make_one_env
 
@@ -105,31 +110,44 @@ class Ours:
             "update": self.update,
         }
 
-    @torch.no_grad()
     def sample(self, turns: Sequence[Turn]) -> None:
-        drawn = self.policy.decoder.sample(
-            [turn.prompt for turn in turns],
-            [turn.legal for turn in turns],
-            lambda depth: np.random.default_rng(depth).random(len(turns)),
-        )
-        self.policy.value_of(drawn.hidden)
+        requests = [
+            Request(decision.prompt, decision.constraint, Address(0, Purpose.ACTIONS, 0, 0, row))
+            for row, decision in enumerate(self._decisions(turns))
+        ]
+        self.policy.sampler.sample(requests)
 
+    @torch.no_grad()
     def reference(self, turns: Sequence[Turn]) -> None:
-        with self.policy.reference():
+        with self.policy.adapters.use(BASE):
             for part in self._parts(turns):
-                self.policy.decoder.evaluate(*_columns(part))
+                self.policy.scorer.score(part)
 
     def update(self, turns: Sequence[Turn]) -> None:
         self.policy.optimizer.zero_grad(set_to_none=True)
         for part in self._parts(turns):
-            evaluation = self.policy.decoder.evaluate(*_columns(part))
-            log_probs, values = evaluation.log_probs, self.policy.value_of(evaluation.hidden)
-            loss = _policy_loss(log_probs) + 0.1 * value_loss(values, torch.zeros_like(values))
+            scores = self.policy.scorer.score(part)
+            critic = critic_error(
+                Scored(scores.log_probs, scores.entropy, scores.values),
+                Played(*[torch.zeros_like(scores.values)] * 4),
+                Coefficients(vf_coef=0.1),
+            )
+            loss = _policy_loss(scores.sum(scores.log_probs)) + critic.loss
             (loss * (len(part) / len(turns))).backward()
 
-    def _parts(self, turns: Sequence[Turn]) -> Iterator[list[Turn]]:
-        for rows in self.policy.decoder.split(*_columns(turns), TOKENS_PER_BACKWARD):
-            yield [turns[row] for row in rows]
+    def _parts(self, turns: Sequence[Turn]) -> Iterator[list[Decision]]:
+        decisions = self._decisions(turns)
+        for rows in self.policy.scorer.split(decisions, budget=TOKENS_PER_BACKWARD):
+            yield [decisions[row] for row in rows]
+
+    def _decisions(self, turns: Sequence[Turn]) -> list[Decision]:
+        answers = self.policy.answers
+        assert isinstance(answers, LegalAnswers)
+        tries = [answers.numbered_trie(turn.legal) for turn in turns]
+        return [
+            Decision.of_answer(turn.prompt, trie, trie.answer_tokens(turn.action))
+            for turn, trie in zip(turns, tries, strict=True)
+        ]
 
 
 class EachAction:
@@ -197,8 +215,9 @@ class Everywhere:
         self.policy = policy
         self.phases: Mapping[str, Phase] = {"reference": self.reference, "update": self.update}
 
+    @torch.no_grad()
     def reference(self, turns: Sequence[Turn]) -> None:
-        with self.policy.reference():
+        with self.policy.adapters.use(BASE):
             for part in _cut(turns):
                 self.log_probs(part)
 
@@ -262,10 +281,6 @@ def clocked(work: Callable[[], Any]) -> float:
     return time.perf_counter() - begun
 
 
-def _columns(turns: Sequence[Turn]) -> tuple[list[Tokens], list[tuple[int, ...]], list[int]]:
-    return [t.prompt for t in turns], [t.legal for t in turns], [t.action for t in turns]
-
-
 def _cut(items: Sequence[Any]) -> list[Sequence[Any]]:
     return [items[start : start + MICRO_BATCH] for start in range(0, len(items), MICRO_BATCH)]
 
@@ -273,4 +288,7 @@ def _cut(items: Sequence[Any]) -> list[Sequence[Any]]:
 def _policy_loss(log_probs: Tensor) -> Tensor:
     """Returns PPO's loss of a first pass, with advantages of both signs."""
     signs = torch.tensor([(-1.0) ** i for i in range(len(log_probs))], device=log_probs.device)
-    return clipped_policy_loss(log_probs, log_probs.detach(), signs, 0.2).loss
+    old, none = log_probs.detach(), log_probs[:0]
+    return clipped_policy_gradient(
+        Scored(log_probs, none, none), Played(old, old, signs, none), Coefficients(cliprange=0.2)
+    ).loss

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gamespiel.agents.engines.base import ContextLengthError, Engine, UnsupportedModelError, positions_of
-from gamespiel.agents.engines.memory import Budgets
+from gamespiel.agents.engines.budgets import Budgets
 from gamespiel.agents.engines.padded import PaddedEngine
 from gamespiel.agents.engines.shared import SharedEngine
 from task_gym.errors import check_choice

@@ -14,7 +14,7 @@ from torch.nn.functional import linear
 from torch.utils.checkpoint import checkpoint
 from transformers.modeling_layers import GradientCheckpointingLayer
 
-from gamespiel.agents.engines.memory import Budgets
+from gamespiel.agents.engines.budgets import Budgets
 from gamespiel.agents.tokens import Tokens
 from task_gym.errors import TaskGymError
 

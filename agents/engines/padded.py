@@ -16,7 +16,7 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from gamespiel.agents.engines.base import ContextLengthError, TransformersEngine
-from gamespiel.agents.engines.memory import Budgets
+from gamespiel.agents.engines.budgets import Budgets
 from gamespiel.agents.tokens import Tokens
 
 

@@ -24,7 +24,7 @@ from gamespiel.agents.engines.base import (
     is_plain,
     transformer_of,
 )
-from gamespiel.agents.engines.memory import Budgets
+from gamespiel.agents.engines.budgets import Budgets
 from gamespiel.agents.engines.padded import PaddedEngine
 from gamespiel.agents.engines.token_tree import (
     Indices,

@@ -15,8 +15,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 
-from gamespiel.agents.engines import memory
-from gamespiel.agents.models import gguf, hub, quantization
+from gamespiel.agents.models import gguf, hub, memory, quantization
 from gamespiel.agents.models.patches import replaced
 from gamespiel.agents.models.quantization import Quantization
 from gamespiel.agents.models.weights import TINY, ModelError, is_gguf, is_hub_name, resolve, weight_files

@@ -65,7 +65,7 @@ class Decision:
     @property
     def measures(self) -> dict[str, float]:
         """Returns what metrics report of the decision."""
-        return dict(self.constraint.measures(self))
+        return dict(self.constraint.measures(self.tokens, self.legal_mass, self.cut))
 
     @classmethod
     def of_answer(cls, prompt: Tokens, constraint: Constraint, tokens: Tokens) -> Decision:

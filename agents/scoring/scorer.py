@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gamespiel.agents.engines import Engine
-from gamespiel.agents.engines.memory import Budgets
+from gamespiel.agents.engines.budgets import Budgets
 from gamespiel.agents.models.adapter_sets import Adapters, AdapterSets
 from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.scoring.choices import ChoiceScorer

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from gamespiel.agents.tokens import Tokens
 
 if TYPE_CHECKING:
-    from gamespiel.agents.sampling.decisions import Decision
     from gamespiel.agents.tokens.codec import ChatCodec
 
 
@@ -36,8 +35,8 @@ class Constraint(Protocol):
     def read_answer(self, tokens: Tokens, codec: ChatCodec) -> int | str:
         """Returns what an environment's step takes for an answer: an action's number, or a text."""
 
-    def measures(self, decision: Decision) -> Mapping[str, float]:
-        """Returns what metrics report of a decision, as numbers to be averaged over turns."""
+    def measures(self, tokens: Tokens, legal_mass: float | None, cut: bool) -> Mapping[str, float]:
+        """Returns what metrics report of an answer, as numbers to be averaged over turns."""
 
 
 @dataclass(frozen=True)
@@ -72,5 +71,5 @@ class FreeText:
     def read_answer(self, tokens: Tokens, codec: ChatCodec) -> str:
         return codec.decode_reply(tokens if self.is_cut(tokens) else tokens[:-1])
 
-    def measures(self, decision: Decision) -> Mapping[str, float]:
-        return {"reply_tokens": len(decision.tokens), "cut_share": float(decision.cut)}
+    def measures(self, tokens: Tokens, legal_mass: float | None, cut: bool) -> Mapping[str, float]:
+        return {"reply_tokens": len(tokens), "cut_share": float(cut)}

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from gamespiel.agents.sampling.decisions import Decision
     from gamespiel.agents.tokens.codec import ChatCodec
 
 
@@ -134,9 +133,9 @@ class ActionTrie:
         """Returns the action that an environment takes for an answer."""
         return self.action_of(tokens)
 
-    def measures(self, decision: Decision) -> Mapping[str, float]:
-        """Returns what metrics report of a decision."""
-        return {} if decision.legal_mass is None else {"legal_mass": decision.legal_mass}
+    def measures(self, tokens: tuple[int, ...], legal_mass: float | None, cut: bool) -> Mapping[str, float]:
+        """Returns what metrics report of an answer."""
+        return {} if legal_mass is None else {"legal_mass": legal_mass}
 
     def forced(self, action: int) -> list[tuple[int, int]]:
         """Returns the (depth, token) of an action at which no other token could lead to a legal action."""

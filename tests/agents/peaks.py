@@ -18,11 +18,11 @@ from typing import Any
 import torch
 from transformers import initialization
 
-from gamespiel.agents.engines import Engine, make_engine
-from gamespiel.agents.learning.optimizer import ScaledAdamW
+from gamespiel.agents.engines import Budgets, Engine, make_engine
 from gamespiel.agents.models.adapters import LoraSettings, add_adapters
 from gamespiel.agents.models.architectures import KNOWN
 from gamespiel.agents.models.loading import ModelSettings, load_base
+from gamespiel.agents.models.optimizer import ScaledAdamW
 
 SHARED, OWN = 128, 128
 """Tokens that all prompts begin with, and tokens of each."""
@@ -67,9 +67,7 @@ def peaks(name: str, dtype: str, bits: str, tokens: int, modes: list[str]) -> di
     prompts = [(*draw[0][:SHARED], *own) for own in draw[1:]]
     found = {}
     for mode in modes:
-        engine = make_engine(
-            model, "shared", tokens_per_forward=tokens, gradient_checkpointing=mode == "checkpointed"
-        )
+        engine = make_engine(model, "shared", Budgets(tokens), gradient_checkpointing=mode == "checkpointed")
         update(engine, optimizer, [(1, 2, 3)])  # its state and the gradients are there from now on
         Path("/proc/self/clear_refs").write_text("5")  # VmHWM begins again
         if mode == "play":

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from gamespiel.agents.learning.average import Average
+from gamespiel.agents.models.names import AVERAGE, NEWEST
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.runs import checkpoint
@@ -20,8 +21,9 @@ def fill(policy: LLMPolicy, weight: float) -> None:
             parameter.fill_(weight)
 
 
-def weight_of(policy: LLMPolicy) -> float:
-    return float(torch.cat([p.detach().flatten() for p in policy.adapter_parameters()]).unique())
+def weight_of(average: Average) -> float:
+    assert average.snapshot is not None
+    return float(torch.cat([tensor.flatten() for tensor in average.snapshot.adapters.values()]).unique())
 
 
 def test_first_the_mean_of_all_then_of_the_last() -> None:
@@ -30,10 +32,8 @@ def test_first_the_mean_of_all_then_of_the_last() -> None:
     found = []
     for step, weight in enumerate((4.0, 0.0, 8.0, 0.0), start=1):
         fill(policy, weight)
-        average.add(policy, step)
-        with average.playing(policy):
-            found.append(weight_of(policy))
-        assert weight_of(policy) == weight
+        average.add(policy.adapters.learning, step)
+        found.append(weight_of(average))
     assert found == [4.0, 2.0, 5.0, 2.5]
 
 
@@ -42,17 +42,17 @@ def test_a_large_decay_is_a_mean_at_first() -> None:
     policy, average = make_policy(), Average(0.99)
     for step, weight in enumerate((3.0, 6.0, 0.0), start=1):
         fill(policy, weight)
-        average.add(policy, step)
-    with average.playing(policy):
-        assert weight_of(policy) == pytest.approx(3.0)
+        average.add(policy.adapters.learning, step)
+    assert weight_of(average) == pytest.approx(3.0)
 
 
 def ppo(**changes: float) -> LLMPPO:
     return make_ppo(Bandit, batch_size=4, num_train_steps=4, **changes)
 
 
-def adapters(model: LLMPPO) -> list[torch.Tensor]:
-    return [p.detach().clone() for p in model.policy.adapter_parameters()]
+def adapters(model: LLMPPO, name: str = NEWEST) -> list[torch.Tensor]:
+    with model.policy.adapters.use(name):
+        return [p.detach().clone() for p in model.policy.adapter_parameters()]
 
 
 def test_the_learner_goes_on_as_without(tmp_path: Path) -> None:
@@ -63,16 +63,15 @@ def test_the_learner_goes_on_as_without(tmp_path: Path) -> None:
     for expected, found in zip(adapters(plain), adapters(averaged), strict=True):
         assert torch.equal(expected, found)
     folder = checkpoint.save(averaged, tmp_path)
-    with averaged.playing_result():
-        result = adapters(averaged)
+    assert averaged.publish_result() == AVERAGE and plain.publish_result() == NEWEST
+    result = adapters(averaged, AVERAGE)
     assert any(not torch.equal(a, b) for a, b in zip(result, adapters(averaged), strict=True))
     again = ppo(average_decay=0.5)
     checkpoint.load(again, folder)
     for expected, found in zip(adapters(averaged), adapters(again), strict=True):
         assert torch.equal(expected, found)
-    with again.playing_result():
-        for expected, found in zip(result, adapters(again), strict=True):
-            assert torch.equal(expected, found)
+    for expected, found in zip(result, adapters(again, again.publish_result()), strict=True):
+        assert torch.equal(expected, found)
     played = ppo()
     checkpoint.load_policy(played.policy, folder)
     for expected, found in zip(result, adapters(played), strict=True):
@@ -88,9 +87,8 @@ def test_an_average_can_begin_or_end_in_the_middle(tmp_path: Path) -> None:
     checkpoint.load(begun := ppo(average_decay=0.5), checkpoint.save(plain, tmp_path / "plain"))
     for expected, found in zip(adapters(averaged), adapters(without), strict=True):
         assert torch.equal(expected, found)
-    with begun.playing_result():
-        for expected, found in zip(adapters(plain), adapters(begun), strict=True):
-            assert torch.equal(expected, found)
+    for expected, found in zip(adapters(plain), adapters(begun, begun.publish_result()), strict=True):
+        assert torch.equal(expected, found)
 
 
 def test_going_back_to_the_start_forgets_it(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The ragged turn buffer: its verbs, episodes of different lengths, and masks of one bit per action."""
+"""The ragged turn buffer: its verbs, episodes of different lengths, and ratio units."""
 
 from __future__ import annotations
 
@@ -7,17 +7,21 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gamespiel.agents.buffer import TurnBuffer
+from gamespiel.agents.sampling.decisions import Decision
+from gamespiel.agents.tokens.constraints import FreeText
+from gamespiel.agents.tokens.trie import ActionTrie
+
+TRIE = ActionTrie.build({action: (10 + action,) for action in range(3)})
+LOG_PROBS = np.array([-0.5], dtype=np.float32)
 
 
 def add(
     buffer: TurnBuffer, episode: int, reward: float, value: float, group: Any = None, action: int = 0
 ) -> None:
-    mask = np.ones(buffer.n_actions, dtype=bool)
-    buffer.add(episode, f"turn {len(buffer)}", action, mask, reward, value, -0.5, group)
+    decision = Decision((len(buffer),), TRIE, TRIE.tokens[action], LOG_PROBS)
+    buffer.add(episode, decision, reward, value, group)
 
 
 def test_interleaved_episodes_of_different_lengths() -> None:
@@ -28,7 +32,7 @@ def test_interleaved_episodes_of_different_lengths() -> None:
         δ₁ = 0 + 0.5·12 − 2 = 4     A₁ = 4
         δ₀ = 0 + 0.5·2 − 2 = −1     A₀ = −1 + 0.25·4 = 0
     """
-    buffer = TurnBuffer(2, gamma=0.5, gae_lambda=0.5, normalize=False)
+    buffer = TurnBuffer(gamma=0.5, gae_lambda=0.5, normalize=False)
     for episode, reward, value in ((0, 0, 1), (1, 0, 2), (0, 0, 2), (1, 0, 2), (0, 8, 4)):
         add(buffer, episode, reward, value)
     buffer.bootstrap(1, 12.0)
@@ -38,20 +42,9 @@ def test_interleaved_episodes_of_different_lengths() -> None:
     assert buffer.returns.tolist() == [1.25, 2.0, 3.0, 6.0, 8.0]
 
 
-def test_some_turns_of_a_minibatch() -> None:
-    """Taking rows 2 and 0 of the minibatch of turns 3, 1, 2 is the minibatch of turns 2, 3."""
-    buffer = TurnBuffer(3, normalize=False)
-    for turn in range(4):
-        add(buffer, turn, float(turn), 0.5 * turn, action=turn % 3)
-    buffer.compute_returns_and_advantage()
-    taken = buffer.batch(np.array([3, 1, 2])).take(np.array([2, 0]))
-    for own, expected in zip(taken, buffer.batch(np.array([2, 3])), strict=True):
-        assert np.array_equal(own, expected) and type(own) is type(expected)
-
-
 def test_without_the_bootstrap_the_cut_would_read_as_a_loss() -> None:
     """δ₀ = 0 + 0 − 2 = −2."""
-    buffer = TurnBuffer(2, normalize=False)
+    buffer = TurnBuffer(normalize=False)
     add(buffer, 0, 0.0, 2.0)
     buffer.compute_returns_and_advantage()
     assert buffer.advantages is not None and buffer.advantages.tolist() == [-2.0]
@@ -62,7 +55,7 @@ def test_normalised_per_group_over_the_rollout() -> None:
 
     Seat 0: mean 1/2, deviation 1/2 → −1, 1. Seat 1: mean 1/3, deviation √2/3 → −1/√2 twice, √2.
     """
-    buffer = TurnBuffer(2)
+    buffer = TurnBuffer()
     for episode, (seat, reward) in enumerate([(0, 0), (1, 0), (2, 1), (0, 1), (1, 0), (1, 1)]):
         add(buffer, episode, reward, 0.0, group=("toy", seat))
     buffer.compute_returns_and_advantage()
@@ -72,60 +65,53 @@ def test_normalised_per_group_over_the_rollout() -> None:
 
 
 def test_minibatches() -> None:
-    buffer = TurnBuffer(3, normalize=False)
+    buffer = TurnBuffer(normalize=False)
     for turn in range(5):
         add(buffer, turn, float(turn), 0.5, action=turn % 3)
     buffer.compute_returns_and_advantage()
     batches = list(buffer.get(2, np.array([4, 0, 3, 1, 2])))
     assert [batch.index.tolist() for batch in batches] == [[4, 0], [3, 1], [2]]
     first = batches[0]
-    assert first.observations == ["turn 4", "turn 0"] and first.actions.tolist() == [1, 0]
-    assert first.action_masks.shape == (2, 3) and first.action_masks.dtype == bool
+    assert [decision.prompt for decision in first.decisions] == [(4,), (0,)]
+    assert [decision.tokens for decision in first.decisions] == [(11,), (10,)]
     assert first.advantages.tolist() == [3.5, -0.5] and first.returns.tolist() == [4.0, 0.0]
-    assert first.old_values.tolist() == [0.5, 0.5] and first.old_log_prob.tolist() == [-0.5, -0.5]
-    for tensor in (first.old_values, first.old_log_prob, first.advantages, first.returns):
+    assert first.old_values.tolist() == [0.5, 0.5]
+    assert first.old_log_probs.tolist() == first.sampler_log_probs.tolist() == [-0.5, -0.5]
+    for tensor in (first.old_values, first.old_log_probs, first.advantages, first.returns):
         assert tensor.dtype == torch.float32
     assert [batch.index.tolist() for batch in buffer.get(4)] == [[0, 1, 2, 3], [4]]
 
 
-@given(
-    st.integers(1, 40).flatmap(
-        lambda n: st.lists(st.sets(st.integers(0, n - 1), min_size=1), min_size=1, max_size=6).map(
-            lambda sets: (n, sets)
-        )
-    )
-)
-def test_masks_come_back_as_they_went_in(drawn: tuple[int, list[set[int]]]) -> None:
-    n, legal = drawn
-    buffer = TurnBuffer(n)
-    masks = np.zeros((len(legal), n), dtype=bool)
-    for row, actions in enumerate(legal):
-        masks[row, list(actions)] = True
-        buffer.add(row, "", min(actions), masks[row], 0.0, 0.0, 0.0)
-    assert np.array_equal(buffer.action_masks(np.arange(len(legal))), masks)
-    backwards = np.arange(len(legal))[::-1]
-    assert np.array_equal(buffer.action_masks(backwards), masks[::-1])
+def test_a_choice_is_one_unit_and_a_forced_answer_a_unit_of_nothing() -> None:
+    """Among 1, 12 and 2, the 12 is decided at the root and after the 1: its unit is -0.5 - 0.25.
 
-
-def test_a_mask_takes_a_bit_an_action() -> None:
-    """4674 chess moves: 585 bytes, where float32 takes 18,696."""
-    buffer = TurnBuffer(4674)
-    add(buffer, 0, 0.0, 0.0)
-    assert sum(mask.nbytes for mask in buffer._masks) == -(-4674 // 8) == 585
-
-
-def test_int8_masks_are_masks() -> None:
-    buffer = TurnBuffer(3)
-    buffer.add(0, "", 2, np.array([0, 0, 1], dtype=np.int8), 0.0, 0.0, 0.0)
-    assert buffer.action_masks(np.array([0])).tolist() == [[False, False, True]]
+    Of a set of one nothing is decided. Of two replies, each of 2 tokens, every token is a unit.
+    """
+    end = 9
+    trie = ActionTrie.build({1: (1, end), 12: (1, 2, end), 2: (2, end)})
+    only, free = ActionTrie.build({7: (7, end)}), FreeText(frozenset({end}), 5)
+    log_probs = [[-0.5, -0.25], [], [-1.0], [-2.0, -4.0]]
+    answers = [(trie, (1, 2, end)), (only, (7, end)), (trie, (2, end)), (free, (3, end))]
+    buffer = TurnBuffer(normalize=False)
+    for turn, ((constraint, tokens), own) in enumerate(zip(answers, log_probs, strict=True)):
+        decision = Decision((turn,), constraint, tokens, np.array(own, dtype=np.float32))
+        buffer.add(turn, decision, float(turn), 0.0)
+    buffer.compute_returns_and_advantage()
+    batch = buffer.batch(np.array([3, 0, 1, 2]))
+    assert batch.units == 5 and batch.turn_of_unit.tolist() == [0, 0, 1, 2, 3]
+    assert batch.sampler_log_probs.tolist() == [-2.0, -4.0, -0.75, 0.0, -1.0]
+    assert batch.unit_of_token.tolist() == [0, 1, 2, 2, 4]
+    assert batch.sum_over_units(torch.arange(1.0, 6.0)).tolist() == [1.0, 2.0, 7.0, 0.0, 5.0]
 
 
 def test_what_is_refused() -> None:
-    buffer = TurnBuffer(3)
-    with pytest.raises(ValueError, match=r"mask has shape \(2,\), expected \(3,\)"):
-        buffer.add(0, "", 0, np.ones(2, dtype=bool), 0.0, 0.0, 0.0)
-    with pytest.raises(ValueError, match=r"action 1 is not legal under its mask: \[0, 2\] are"):
-        buffer.add(0, "", 1, np.array([True, False, True]), 0.0, 0.0, 0.0)
+    """The first action's only branching node has one log-probability."""
+    buffer = TurnBuffer()
+    two = np.array([-0.5, -0.5], dtype=np.float32)
+    with pytest.raises(ValueError, match=r"1 decided tokens was given 2 log-probabilities"):
+        buffer.add(0, Decision((1,), TRIE, (10,), two), 0.0, 0.0)
+    with pytest.raises(ValueError, match=r"the tokens \[99\] are the answer of none of \[0, 1, 2\]"):
+        buffer.add(0, Decision((1,), TRIE, (99,), LOG_PROBS), 0.0, 0.0)
     assert len(buffer) == 0
     add(buffer, 0, 0.0, 0.0)
     with pytest.raises(RuntimeError, match="call compute_returns_and_advantage"):
@@ -133,7 +119,7 @@ def test_what_is_refused() -> None:
 
 
 def test_what_comes_after_the_advantages_makes_them_stale() -> None:
-    buffer = TurnBuffer(3)
+    buffer = TurnBuffer()
     add(buffer, 0, 0.0, 0.0)
     buffer.compute_returns_and_advantage()
     add(buffer, 1, 0.0, 0.0)
@@ -142,7 +128,7 @@ def test_what_comes_after_the_advantages_makes_them_stale() -> None:
 
 
 def test_reset_forgets() -> None:
-    buffer = TurnBuffer(3)
+    buffer = TurnBuffer()
     add(buffer, 0, 1.0, 0.0)
     buffer.bootstrap(0, 5.0)
     buffer.compute_returns_and_advantage()

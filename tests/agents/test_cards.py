@@ -115,8 +115,8 @@ def test_no_layer_waits_for_the_card() -> None:
         policy = make_policy(adapters=0.1, device="cuda", model=settings)
         seen.working = True
         seen.reads.clear()
-        found, values = policy.evaluate(TEXTS, [0, 12, 7], masks_of(LEGAL), mass=True)
-        (found.log_probs.sum() + values.sum()).backward()
+        found = policy.score(TEXTS, [0, 12, 7], masks_of(LEGAL), mass=True)
+        (found.log_probs.sum() + found.values.sum()).backward()
         assert not seen.reads
         assert all(p.grad is not None for p in policy.trainable_parameters())
 

@@ -63,15 +63,17 @@ def test_a_new_learner_becomes_the_saved_one(trained: LLMPPO, tmp_path: Path) ->
 def test_budgets_and_the_lowered_rate_go_on(tmp_path: Path) -> None:
     """Budgets in force go on, unless the run is given others; so does what divergence did to the rate."""
     model = learner(tokens_per_backward=4000)
-    model.tokens_per_forward, model.tokens_per_backward = 8192, 1000
-    model.backoff, model.skipped_in_a_row = Backoff(0.25, step=7, halvings=2), 1
+    budgets = model.policy.budgets
+    budgets.tokens_per_forward, budgets.tokens_per_backward = 8192, 1000
+    model.backoff, model.skipped.in_a_row = Backoff(0.25, step=7, halvings=2), 1
     folder = checkpoint.save(model, tmp_path)
     same, other = learner(tokens_per_backward=4000), learner(tokens_per_backward=2000)
     for copy in (same, other):
         checkpoint.load(copy, folder)
-        assert copy.tokens_per_forward == copy.policy.engine.tokens_per_forward == 8192
-        assert (copy.backoff, copy.skipped_in_a_row) == (model.backoff, 1)
-    assert (same.tokens_per_backward, other.tokens_per_backward) == (1000, 2000)
+        assert copy.policy.budgets is copy.policy.engine.budgets is copy.policy.scorer.budgets
+        assert copy.policy.budgets.tokens_per_forward == 8192
+        assert (copy.backoff, copy.skipped.in_a_row) == (model.backoff, 1)
+    assert [copy.policy.budgets.tokens_per_backward for copy in (same, other)] == [1000, 2000]
 
 
 def test_checkpoints_of_earlier_versions_have_no_budgets(trained: LLMPPO, tmp_path: Path) -> None:
@@ -83,8 +85,9 @@ def test_checkpoints_of_earlier_versions_have_no_budgets(trained: LLMPPO, tmp_pa
     copy = learner()
     checkpoint.load(copy, folder)
     assert counters_of(copy) == counters_of(trained)
-    assert (copy.tokens_per_forward, copy.tokens_per_backward) == (16384, 4096)
-    assert (copy.backoff, copy.skipped_in_a_row) == (Backoff(), 0)
+    budgets = copy.policy.budgets
+    assert (budgets.tokens_per_forward, budgets.tokens_per_backward) == (16384, 4096)
+    assert (copy.backoff, copy.skipped.in_a_row) == (Backoff(), 0)
 
 
 def test_a_state_alone_is_written_again(trained: LLMPPO, tmp_path: Path) -> None:

@@ -10,9 +10,14 @@ import pytest
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from gamespiel.agents.decoding import ChatCodec, ChatTemplateError, PromptLengthError, TokenBoundaryError
 from gamespiel.agents.models.loading import ModelSettings, load_tokenizer
-from gamespiel.agents.tokens.codec import _Recent
+from gamespiel.agents.tokens.codec import (
+    ChatCodec,
+    ChatTemplateError,
+    PromptLengthError,
+    TokenBoundaryError,
+    _Recent,
+)
 from tests.agents.families import CHATML, chatml, gemma, llama
 
 TEMPLATE = (

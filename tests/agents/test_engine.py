@@ -8,7 +8,14 @@ import pytest
 import torch
 import transformers
 
-from gamespiel.agents.engines import ENGINES, PaddedEngine, SharedEngine, UnsupportedModelError, make_engine
+from gamespiel.agents.engines import (
+    ENGINES,
+    Budgets,
+    PaddedEngine,
+    SharedEngine,
+    UnsupportedModelError,
+    make_engine,
+)
 from gamespiel.agents.policy import LLMPolicy
 from task_gym.errors import ArgumentError
 from tests.agents.toys import make_policy
@@ -32,7 +39,7 @@ def alone(policy: LLMPolicy, sequence: tuple[int, ...]) -> torch.Tensor:
 @BOTH
 @pytest.mark.parametrize("tokens", [1, 8, 10_000])
 def test_read_gives_what_was_asked_for_in_that_order(policy: LLMPolicy, reading: str, tokens: int) -> None:
-    engine = ENGINES[reading](policy.model, tokens)
+    engine = ENGINES[reading](policy.model, Budgets(tokens))
     places = [(3, 0), (1, 6), (0, 2), (1, 0), (2, 0), (1, 6)]
     with torch.no_grad():
         states = engine.read(SEQUENCES, [row for row, _ in places], [position for _, position in places])
@@ -56,8 +63,8 @@ def test_logits_are_scaled_as_their_family_does(setting: str, value: float) -> N
     engine: Any = object.__new__(PaddedEngine)
     engine.head = torch.nn.Linear(3, 2, bias=False)
     torch.nn.init.ones_(engine.head.weight)
-    engine.decoder = torch.nn.Module()
-    engine.decoder.config = type("Config", (), {setting: value})()
+    engine.transformer = torch.nn.Module()
+    engine.transformer.config = type("Config", (), {setting: value})()
     expected = {"logit_scale": 1.5, "logits_scaling": 0.75, "final_logit_softcapping": 1.8103}[setting]
     assert engine.logits(torch.ones(1, 3)).tolist() == [[pytest.approx(expected, abs=1e-4)] * 2]
 
@@ -71,7 +78,7 @@ def test_extending_a_cache_is_reading_on(policy: LLMPolicy, reading: str) -> Non
         assert torch.allclose(last[row], alone(policy, sequence)[-1], atol=1e-5)
     rows, tokens = [2, 0, 1, 2], [(11, 12, 13), (14,), (15, 16), (17,)]
     for budget in (10_000, 4):  # extending leaves the cache as it was
-        engine.tokens_per_forward = budget
+        engine.budgets.tokens_per_forward = budget
         states = engine.extend(prefix, rows, tokens)
         for i, (row, continuation) in enumerate(zip(rows, tokens, strict=True)):
             assert torch.allclose(states[i], alone(policy, SEQUENCES[row] + continuation)[-1], atol=1e-5)
@@ -100,12 +107,12 @@ def test_growing_is_reading_on(policy: LLMPolicy, reading: str) -> None:
 
 def test_a_padded_prefix_has_room_for_rows_of_its_width(policy: LLMPolicy) -> None:
     """The widest prompt has 7 tokens: 80 // 8 rows of one more token, and then 80 // 9."""
-    engine = PaddedEngine(policy.model, 80)
+    engine = PaddedEngine(policy.model, Budgets(80))
     _, prefix = engine.prefill(SEQUENCES, cache=True)
     assert engine.room(prefix) == 10
     _, prefix = engine.grow(prefix, [2, 3], [5, 6])
     assert engine.room(prefix) == 8
-    engine.tokens_per_forward = 1
+    engine.budgets.tokens_per_forward = 1
     assert engine.room(prefix) == 1
 
 
@@ -125,17 +132,29 @@ def test_no_cache_is_kept_unless_asked_for(policy: LLMPolicy, reading: str) -> N
 
 def test_padded_chunks_hold_similar_lengths_within_the_budget(policy: LLMPolicy) -> None:
     """Longest first: 7 alone fills 8; 4 + 4 (the 3 padded to 4) fills 8; then 1."""
-    engine = PaddedEngine(policy.model, 8)
+    engine = PaddedEngine(policy.model, Budgets(8))
     assert list(engine.chunks(SEQUENCES)) == [[1], [3, 0], [2]]
     assert list(engine.chunks(SEQUENCES, 28)) == [[1, 3, 0, 2]]
     # A sequence above the budget still gets a forward.
     assert list(engine.chunks(SEQUENCES, 1)) == [[1], [3], [0], [2]]
 
 
-@BOTH
-def test_a_budget_of_nothing_is_refused(policy: LLMPolicy, reading: str) -> None:
-    with pytest.raises(ValueError, match=r"tokens_per_forward must be at least 1, got 0"):
-        ENGINES[reading](policy.model, 0)
+def test_a_budget_of_nothing_is_refused() -> None:
+    for name in ("tokens_per_forward", "tokens_per_backward"):
+        with pytest.raises(ValueError, match=rf"{name} must be at least 1, got 0"):
+            Budgets(**{name: 0})
+
+
+def test_a_budget_that_fell_goes_on_unless_another_is_given() -> None:
+    """A halving is in the state; a run that is given 500 begins with 500."""
+    fell = Budgets(1000, 400)
+    fell.tokens_per_forward = 250
+    assert fell.forward_is_lowered and not Budgets(1000, 400).forward_is_lowered
+    same, other = Budgets(1000, 400), Budgets(500, 400)
+    for budgets in (same, other):
+        budgets.load_state_dict(fell.state_dict())
+    assert (same.tokens_per_forward, same.tokens_per_backward) == (250, 400)
+    assert (other.tokens_per_forward, other.tokens_per_backward) == (500, 400)
 
 
 @BOTH
@@ -144,7 +163,7 @@ def test_checkpointed_layers_give_the_same_gradient(reading: str) -> None:
     gradients, calls = [], []
     for checkpointing in (False, True):
         made = make_policy(adapters=0.1, model={"reading": reading, "gradient_checkpointing": checkpointing})
-        layer = made.engine.decoder.layers[0].input_layernorm
+        layer = made.engine.transformer.layers[0].input_layernorm
         count: list[int] = []
         layer.register_forward_hook(lambda *_, count=count: count.append(1))
         made.engine.read(SEQUENCES, range(4), [0] * 4).square().sum().backward()

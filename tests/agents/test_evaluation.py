@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -10,8 +11,6 @@ import numpy as np
 import pytest
 import torch
 
-from gamespiel.agents.decoding.text import TextDecoder
-from gamespiel.agents.policy import PolicySample, ReplySample
 from gamespiel.agents.rollout import Episode, Masks, Turn
 from gamespiel.agents.runs.evaluation import (
     by_seat,
@@ -19,11 +18,12 @@ from gamespiel.agents.runs.evaluation import (
     measure_replies,
     play_seeds,
     policy_agent,
-    reply_agent,
 )
 from gamespiel.agents.runs.seats import balanced_seeds
 from gamespiel.agents.runs.stats import Z95, wilson
-from gamespiel.agents.sampling.samples import Reply
+from gamespiel.agents.sampling.decisions import Answer, Decision
+from gamespiel.agents.tokens.constraints import FreeText
+from gamespiel.agents.tokens.trie import ActionTrie
 from gamespiel.agents.vec_env import TextVecEnv
 from tests.agents.toys import TEXT, Bandit, Stairs, asked, make_policy
 
@@ -31,9 +31,11 @@ from tests.agents.toys import TEXT, Bandit, Stairs, asked, make_policy
 def episode(index: int, turns: int = 1, illegal: int = 0, reward: float = 0.0, **info: Any) -> Episode:
     """Returns an episode that is over, with its reward in the last turn."""
     mask = np.array([True])
-    played = [Turn("", mask, 0, 0.0, 0.0, 1.0, 0.0) for _ in range(turns)]
+    trie = ActionTrie.build({0: (5,)})
+    chosen = Decision((1,), trie, (5,), np.zeros(0, dtype=np.float32), legal_mass=1.0)
+    played = [Turn("", mask, 0, chosen, refused=turn < illegal) for turn in range(turns)]
     played[-1].reward = reward
-    return Episode(index, index, info, played, illegal=illegal)
+    return Episode(index, index, info, played)
 
 
 def test_measures_by_hand() -> None:
@@ -88,10 +90,16 @@ def test_nothing_but_faults_measures_nothing() -> None:
 def replied(index: int, *replies: str, illegal: int = 0, cut: bool = False, **info: Any) -> Episode:
     """Returns an episode of replies that is over; a reply has a token per character."""
     none = np.zeros(0, dtype=bool)
+    free = FreeText(frozenset({2}), 9)
     turns = [
-        Turn("", none, -1, 0.0, -1.0, math.nan, reply=Reply(text, (0,) * len(text), cut)) for text in replies
+        Turn("", none, text, written(free, (0,) * len(text), cut), refused=turn < illegal)
+        for turn, text in enumerate(replies)
     ]
-    return Episode(index, index, info, turns, illegal=illegal)
+    return Episode(index, index, info, turns)
+
+
+def written(free: FreeText, tokens: tuple[int, ...], cut: bool) -> Decision:
+    return Decision((1,), free, tokens, np.full(len(tokens), -1.0, dtype=np.float32), cut=cut)
 
 
 def test_measures_of_replies_by_hand() -> None:
@@ -145,48 +153,46 @@ def test_replies_are_given_to_environments_that_take_text() -> None:
     """Without masks, an episode with a result at its reset has no turn."""
     calls: list[tuple[list[int], int]] = []
 
-    def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> ReplySample:
+    def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> list[Answer]:
         calls.append((indices, turn))
         n = len(texts)
         assert masks.shape == (n, 0)
-        replies = [Reply("a" if index % 2 else "b", (7, 8), False) for index in indices]
-        log_probs = [np.array([-1.5, -0.5], dtype=np.float32)] * n
-        return ReplySample(replies, torch.full((n,), 0.25), log_probs)
+        decision = written(FreeText(frozenset({8}), 9), (7, 8), False)
+        return [Answer("a" if index % 2 else "b", decision) for index in indices]
 
     episodes = play_seeds(TextVecEnv([Letters] * 4), decide, [0, 1, 2, 3, 4, 5])
     assert calls == [([1, 2], t) for t in range(3)] + [([4, 5], t) for t in range(3)]
     assert [e.total_reward for e in episodes] == pytest.approx([0, 1, 0, 0, 0, 1])
     assert [len(e.turns) for e in episodes] == [0, 3, 3, 0, 3, 3]
     turn = episodes[1].turns[0]
-    assert (turn.given, turn.answer, turn.action) == ("a", "a", -1)
-    assert (turn.value, turn.log_prob) == (0.25, -2.0) and math.isnan(turn.legal_mass)
-    tokens, log_probs = turn.scored
-    assert tokens == (7, 8) and log_probs.tolist() == [-1.5, -0.5]
+    assert (turn.answer, turn.action) == ("a", "a") and turn.decision is not None
+    assert turn.measures == {"reply_tokens": 2, "cut_share": 0.0}
     assert "turn 2" in episodes[1].transcript() and "action ID only): a" in episodes[1].transcript()
 
 
 def test_a_models_replies_depend_on_neither_the_number_of_environments_nor_the_time() -> None:
     policy = make_policy(adapters=0.2)
-    writer = TextDecoder(policy.codec, policy.engine, max_new_tokens=4)
+    free = policy.free_text(4)
     seeds = [1, 2, 4, 5, 7, 8, 10]
     played = []
     for count in (7, 3, 7):
         torch.manual_seed(count)
         for greedy in (False, True):
-            agent = reply_agent(policy, writer, 3, len(seeds), greedy=greedy)
+            agent = policy_agent(policy, 3, len(seeds), greedy=greedy, constraint=free)
             episodes = play_seeds(TextVecEnv([Letters] * count), agent, seeds)
-            played.append([[turn.reply for turn in e.turns] for e in episodes])
+            played.append([[turn.action for turn in e.turns] for e in episodes])
     sampled, greedy_ones = played[::2], played[1::2]
     assert sampled[0] == sampled[1] == sampled[2] != greedy_ones[0]
     assert greedy_ones[0] == greedy_ones[1] == greedy_ones[2]
-    other = play_seeds(TextVecEnv([Letters] * 7), reply_agent(policy, writer, 4, 7), seeds)
-    assert [[turn.reply for turn in e.turns] for e in other] != sampled[0]
+    other = play_seeds(TextVecEnv([Letters] * 7), policy_agent(policy, 4, 7, constraint=free), seeds)
+    assert [[turn.action for turn in e.turns] for e in other] != sampled[0]
     # The reply as it was written is scored, and the value is the critic's.
-    turn = play_seeds(TextVecEnv([Letters]), reply_agent(policy, writer, 3, 1), seeds[:1])[0].turns[0]
-    assert turn.reply is not None and turn.value == 0.0
+    agent = policy_agent(policy, 3, 1, constraint=free)
+    turn = play_seeds(TextVecEnv([Letters]), agent, seeds[:1])[0].turns[0]
+    assert turn.decision is not None and turn.decision.value == 0.0
     with torch.no_grad():
-        scored = writer.evaluate(policy.prompts([turn.observation]), [turn.reply.tokens])
-    assert turn.log_prob == pytest.approx(float(scored.log_probs.sum()), abs=1e-4)
+        scored = policy.scorer.score([turn.decision])
+    assert turn.decision.log_probs == pytest.approx(scored.log_probs.numpy(), abs=1e-4)
 
 
 def test_seats_get_equally_many_episodes_in_the_order_drawn() -> None:
@@ -233,9 +239,9 @@ def test_greedy_takes_the_most_probable_action() -> None:
     policy = make_policy(adapters=0.3)
     env = TextVecEnv([Stairs] * 6)
     agent = policy_agent(policy, 0, 6, greedy=True)
-    seen: list[tuple[list[str], Masks, PolicySample]] = []
+    seen: list[tuple[list[str], Masks, Sequence[Answer]]] = []
 
-    def watched(texts: list[str], masks: Masks, indices: list[int], turn: int) -> PolicySample:
+    def watched(texts: list[str], masks: Masks, indices: list[int], turn: int) -> Sequence[Answer]:
         drawn = agent(texts, masks, indices, turn)
         seen.append((texts, masks, drawn))
         return drawn
@@ -247,8 +253,7 @@ def test_greedy_takes_the_most_probable_action() -> None:
             actions[int(p.argmax())]
             for actions, p in zip(legal, policy.distribution(texts, legal), strict=True)
         ]
-        assert drawn.actions.tolist() == expected
-        assert not drawn.values.requires_grad and not drawn.log_probs.requires_grad
+        assert [answer.action for answer in drawn] == expected
 
 
 class Counting(gym.Wrapper[str, int, str, int]):

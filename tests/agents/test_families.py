@@ -11,10 +11,11 @@ import pytest
 import torch
 
 import game_gym  # noqa: F401  # registers the environments
-from gamespiel.agents.decoding import ChatCodec, TokenBoundaryError
 from gamespiel.agents.engines import ENGINES
 from gamespiel.agents.models.loading import ModelSettings, load_base, load_tokenizer
+from gamespiel.agents.models.names import BASE
 from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.tokens.codec import ChatCodec, TokenBoundaryError
 from task_gym.wrappers import NamedActions
 from tests.agents.families import FAMILIES
 from tests.agents.toys import Stairs, collect, make_ppo
@@ -75,8 +76,8 @@ def test_the_ratio_is_one_before_the_first_update(family: str, folder: str, read
     model.policy.set_training_mode(True)
     for size in (1, 5, 64):
         for batch in model.rollout_buffer.get(size):
-            scored, _ = model.policy.evaluate(batch.observations, batch.actions, batch.action_masks)
-            ratio = (scored.log_probs - batch.old_log_prob).exp()
+            scores = model.policy.scorer.score(batch.decisions)
+            ratio = (batch.sum_over_units(scores.log_probs) - batch.sampler_log_probs).exp()
             assert (ratio - 1).abs().max() < 1e-5
 
 
@@ -90,8 +91,7 @@ def test_probabilities_are_those_of_transformers(family: str, folder: str, readi
     text, info = kuhn().reset(seed=1)
     legal = tuple(info["legal_actions"])
     (own,) = policy.distribution([text], [legal])
-    with policy.reference():
-        (reference,) = policy.distribution([text], [legal])
+    (reference,) = policy.distribution([text], [legal], adapters=BASE)
     base = load_base(policy.model_settings, "cpu", policy.seed)
     texts = map(str, legal) if policy.answer == "id" else text.names
     answers = [policy.codec.encode_answer(spelt) for spelt in texts]
@@ -117,7 +117,9 @@ def test_readings_agree(family: str, folder: str) -> None:
     for reading in READINGS:
         model = learner(family, folder, reading)
         assert collect(model)
-        played.append((model.rollout_buffer.actions, np.array(model.rollout_buffer.log_probs)))
+        decisions = model.rollout_buffer.decisions
+        log_probs = np.concatenate([decision.log_probs for decision in decisions])
+        played.append(([decision.tokens for decision in decisions], log_probs))
     for actions, log_probs in played[1:]:
         assert actions == played[0][0] and np.allclose(log_probs, played[0][1], atol=1e-5)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from gamespiel.agents.decoding import ChatCodec
 from gamespiel.agents.models.gguf import read_header
 from gamespiel.agents.models.loading import ModelError, ModelSettings, load_base, load_tokenizer
+from gamespiel.agents.tokens.codec import ChatCodec
 from tests.agents.ggufs import LAYERS, vocabulary, weights, write
 
 

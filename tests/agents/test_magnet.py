@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from gamespiel.agents.decoding import ChoiceEvaluation
 from gamespiel.agents.learning.magnet import Magnet
+from gamespiel.agents.models.names import MAGNET
 from gamespiel.agents.models.snapshots import Snapshot
 from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.scoring.choices import ChoiceScores
 from task_gym.errors import ArgumentError
 from tests.agents.families import FAMILIES
 from tests.agents.toys import (
@@ -37,7 +38,7 @@ def test_when_it_moves() -> None:
         with torch.no_grad():
             for parameter in policy.adapter_parameters():
                 parameter.fill_(weight)
-        snapshot = magnet.at(policy, step)
+        snapshot = magnet.at(policy.adapters.learning, step)
         values = torch.cat([t.flatten() for t in snapshot.adapters.values()]).unique()
         return snapshot.step, float(values)
 
@@ -51,16 +52,15 @@ def test_when_it_moves() -> None:
 
 def test_it_stays_where_the_run_began() -> None:
     policy, magnet = make_policy(), Magnet()
-    first = magnet.at(policy, 0)
+    first = magnet.at(policy.adapters.learning, 0)
     randomise(policy, 0.1)
-    assert magnet.at(policy, 100) is first
+    assert magnet.at(policy.adapters.learning, 100) is first
 
 
-def evaluation(log_probs: torch.Tensor) -> ChoiceEvaluation:
+def scores_of(log_probs: torch.Tensor) -> ChoiceScores:
     zero = torch.zeros(1)
-    return ChoiceEvaluation(
-        zero, zero, zero, log_probs[None], torch.zeros(1, dtype=torch.long), np.ones(1, bool)
-    )
+    owners = torch.zeros(1, dtype=torch.long)
+    return ChoiceScores(zero, zero, owners, zero, log_probs[None], np.ones(1, bool))
 
 
 def test_divergence_and_its_gradient_by_hand() -> None:
@@ -70,8 +70,8 @@ def test_divergence_and_its_gradient_by_hand() -> None:
     """
     p, q = 0.8, 0.3
     x = torch.tensor(math.log(p / (1 - p)), requires_grad=True)
-    policy = evaluation(torch.stack([x, torch.zeros(())]).log_softmax(0))
-    divergence = policy.kl_to(torch.tensor([[math.log(q), math.log(1 - q)]]))
+    policy = scores_of(torch.stack([x, torch.zeros(())]).log_softmax(0))
+    divergence = policy.divergence(torch.tensor([[math.log(q), math.log(1 - q)]]), "exact")
     assert float(divergence.detach()) == pytest.approx(
         0.8 * math.log(8 / 3) + 0.2 * math.log(2 / 7), abs=1e-6
     )
@@ -89,7 +89,7 @@ def learner(**changes: float) -> LLMPPO:
     model.hyperparameters = replace(model.hyperparameters, **changes)
     assert model.magnet is not None
     randomise(model.policy, 0.1, seed=1)
-    model.magnet.snapshot = Snapshot.of(model.policy, 0)
+    model.magnet.snapshot = Snapshot.of(model.policy.adapters.learning, 0)
     randomise(model.policy, 0.1, seed=2)
     return model
 
@@ -97,7 +97,7 @@ def learner(**changes: float) -> LLMPPO:
 def test_equal_policies_do_not_diverge() -> None:
     model = learner()
     assert model.magnet is not None
-    model.magnet.snapshot = Snapshot.of(model.policy, 0)
+    model.magnet.snapshot = Snapshot.of(model.policy.adapters.learning, 0)
     assert collect(model)
     logged = trained(model)
     assert logged["train/kl_magnet"] == pytest.approx(0.0, abs=1e-6)
@@ -114,10 +114,10 @@ def test_the_update_follows_the_weighted_divergence() -> None:
         model = learner()
         model.magnet_schedule = lambda remaining, weight=weight: weight
         assert collect(model)
-        text = model.rollout_buffer.observations[:1]
+        text = [Bandit().reset()[0]]
         (p,) = model.policy.distribution(text, [(0, 1)])
-        with model.magnet.snapshot.playing(model.policy):  # type: ignore[union-attr]
-            (q,) = model.policy.distribution(text, [(0, 1)])
+        model.policy.sampler.publish(MAGNET, model.magnet.snapshot.adapters)  # type: ignore[union-attr]
+        (q,) = model.policy.distribution(text, [(0, 1)], adapters=MAGNET)
         logged = trained(model)
         assert logged["train/kl_magnet"] == pytest.approx(float((p * np.log(p / q)).sum()), abs=1e-5)
         assert logged["train/kl_magnet"] > 0.001

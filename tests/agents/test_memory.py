@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gamespiel.agents.engines import memory
+from gamespiel.agents.models import memory
 
 PAGE = 4096
 

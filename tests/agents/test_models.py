@@ -11,7 +11,6 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from gamespiel.agents.engines.memory import MemoryLimitError
 from gamespiel.agents.models import loading as models
 from gamespiel.agents.models.loading import (
     TINY,
@@ -20,6 +19,7 @@ from gamespiel.agents.models.loading import (
     load_base,
     load_tokenizer,
 )
+from gamespiel.agents.models.memory import MemoryLimitError
 
 
 def test_the_base_is_frozen_and_in_evaluation_mode() -> None:

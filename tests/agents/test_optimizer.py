@@ -10,7 +10,7 @@ from sb3_contrib import MaskablePPO
 from stable_baselines3.common.utils import update_learning_rate
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from gamespiel.agents.learning.optimizer import ScaledAdamW
+from gamespiel.agents.models.optimizer import ScaledAdamW
 from gamespiel.agents.policy import LLMPolicy
 from tests.agents.toys import Bandit, as_tokens, collect, make_policy, make_ppo
 

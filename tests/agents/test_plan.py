@@ -16,7 +16,7 @@ from torch import nn
 from transformers import AutoModelForCausalLM
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-from gamespiel.agents.engines import make_engine, shared, tree_attention
+from gamespiel.agents.engines import Budgets, make_engine, shared, tree_attention
 from gamespiel.agents.models import memory_plan as planned
 from gamespiel.agents.models import quantization
 from gamespiel.agents.models.adapters import LoraSettings, add_adapters
@@ -227,9 +227,7 @@ def test_tensors_of_a_gpu_stay_within_the_plan(preset: str, monkeypatch: pytest.
         "scaled_dot_product_attention",
         lambda q, k, v, attn_mask, scale: EfficientAttention.apply(q, k, v, attn_mask),
     )
-    engine = make_engine(
-        model, "shared", tokens_per_forward=10**6, gradient_checkpointing=load.gradient_checkpointing
-    )
+    engine = make_engine(model, "shared", Budgets(10**6), gradient_checkpointing=load.gradient_checkpointing)
     held = [
         *model.parameters(),
         *model.buffers(),

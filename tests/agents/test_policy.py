@@ -10,12 +10,23 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from gamespiel.agents.decoding import AmbiguousNamesError
+from gamespiel.agents.models.names import BASE
 from gamespiel.agents.policy import LLMPolicy, MissingMaskError, MissingNamesError
 from gamespiel.agents.rollout import Turn
+from gamespiel.agents.tokens.answers import AmbiguousNamesError
 from task_gym.errors import ArgumentError
 from task_gym.wrappers import NamedText, TokenObservation
-from tests.agents.toys import N_ACTIONS, TEXT, Stairs, collect, make_policy, make_ppo, masks_of, randomise
+from tests.agents.toys import (
+    N_ACTIONS,
+    TEXT,
+    Stairs,
+    collect,
+    make_policy,
+    make_ppo,
+    masks_of,
+    randomise,
+    same_noise,
+)
 
 TEXTS = ["x", "seat 0\nlegal 1 12", "y\n" * 5]
 LEGAL: list[tuple[int, ...]] = [(0, 1, 2), (1, 12, 123), (7,)]
@@ -84,7 +95,7 @@ def test_what_is_legal_is_never_guessed(policy: LLMPolicy, masks: Any, message: 
 def test_masks_of_any_kind(policy: LLMPolicy, kind: Any) -> None:
     masks = masks_of(LEGAL)
     given = masks.tolist() if kind is list else kind(masks) if kind is torch.tensor else masks.astype(kind)
-    assert policy.legal(given, 3) == LEGAL
+    assert policy.answers.legal_sets(given, 3) == LEGAL
 
 
 # -- answers by name -----------------------------------------------------------------------------------------
@@ -127,11 +138,13 @@ def test_a_name_is_as_probable_as_the_model_finds_it(policy: LLMPolicy) -> None:
 def test_sampling_and_scoring_by_name_agree() -> None:
     named, masks = make_policy(adapters=0.1, answer="name"), masks_of(LEGAL)
     probs = named.get_distribution(NAMED, masks).probs
-    for noise in (0.05, 0.5, 0.95):
-        drawn = named.sample(NAMED, masks, lambda depth, noise=noise: np.full(3, noise))
-        _, log_probs, _ = named.evaluate_actions(NAMED, drawn.actions, masks)
-        assert torch.allclose(drawn.log_probs, log_probs, atol=1e-5)
-        expected = probs[torch.arange(3), torch.from_numpy(drawn.actions)].log()
+    for uniform in (0.05, 0.5, 0.95):
+        drawn = named.decide(NAMED, masks, same_noise(uniform, 3))
+        actions = [int(named.answer_of(decision).action) for decision in drawn]
+        _, log_probs, _ = named.evaluate_actions(NAMED, actions, masks)
+        sampled = torch.tensor([float(decision.log_probs.sum()) for decision in drawn])
+        assert torch.allclose(sampled, log_probs, atol=1e-5)
+        expected = probs[torch.arange(3), actions].log()
         assert torch.allclose(log_probs.double(), expected, atol=1e-5)
     best = named.predict(np.array(NAMED, dtype=object), deterministic=True, action_masks=masks)[0]
     assert best.tolist() == probs.argmax(-1).tolist()
@@ -176,18 +189,19 @@ def test_long_names_share_the_token_budget(reading: str, counted: int) -> None:
     drawn = {}
     for budget in (100_000, 300):
         named = make_policy(adapters=0.1, answer="name", model={"reading": reading})
-        named.engine.tokens_per_forward = budget
-        hook = named.engine.decoder.register_forward_pre_hook(
+        named.budgets.tokens_per_forward = budget
+        hook = named.engine.transformer.register_forward_pre_hook(
             lambda module, args, kwargs: widths.append(kwargs["input_ids"].shape), with_kwargs=True
         )
-        drawn[budget] = named.sample(texts, masks, lambda depth: np.full(6, 0.5))
+        drawn[budget] = named.decide(texts, masks, same_noise(0.5, 6))
         hook.remove()
         widths.append("end")
     one, split = widths.index("end"), widths[widths.index("end") + 1 : -1]
     assert len(split) > one == 2
     assert all(rows * (length + counted) <= 300 for rows, length in split[1:])
-    assert drawn[300].actions.tolist() == drawn[100_000].actions.tolist()
-    assert torch.allclose(drawn[300].log_probs, drawn[100_000].log_probs, atol=1e-5)
+    for split_up, at_once in zip(drawn[300], drawn[100_000], strict=True):
+        assert split_up.tokens == at_once.tokens
+        assert np.allclose(split_up.log_probs, at_once.log_probs, atol=1e-5)
 
 
 # -- trained weights -----------------------------------------------------------------------------------------
@@ -301,7 +315,7 @@ def test_values_are_the_head_on_the_prompts_last_state() -> None:
             policy.predict_values(TEXTS),
             policy.forward(TEXTS, action_masks=masks)[1],
             policy.evaluate_actions(TEXTS, [0, 12, 7], masks)[0],
-            policy.sample(TEXTS, masks, lambda depth: np.zeros(3)).values[:, None],
+            torch.tensor([[d.value] for d in policy.decide(TEXTS, masks, same_noise(0.0, 3))]),
         ):
             assert np.allclose(values[:, 0].numpy(), expected, atol=1e-5)
 
@@ -319,13 +333,11 @@ def test_the_reference_is_the_base_without_adapters(adapters: float) -> None:
     children = [policy.codec.encode_action(action)[0] for action in legal]
     with torch.no_grad():
         expected = base(input_ids=ids).logits[0, -1, children].softmax(-1)
-    with policy.reference():
-        (reference,) = policy.distribution("x", [legal])
-        assert not policy.evaluate_actions(["x"], [0], masks_of([legal]))[1].requires_grad
+    (reference,) = policy.distribution("x", [legal], adapters=BASE)
     (own,) = policy.distribution("x", [legal])
     assert np.allclose(reference, expected, atol=1e-6)
     assert np.allclose(own, expected, atol=1e-6) == (adapters == 0.0)
-    # After the context, adapters are on again and have gradients.
+    # Afterwards, adapters are on again and have gradients.
     assert all(p.requires_grad for group in policy.optimizer.param_groups for p in group["params"])
 
 
@@ -337,16 +349,14 @@ def test_the_ratio_is_one_before_the_first_update(adapters: float) -> None:
     """Minibatches of 1 to 64 turns against rollouts of at most 4: other batches, other padding, no cache."""
     model = make_ppo(batch_size=12, adapters=adapters)
     assert collect(model)
-    assert (
-        len({mask.sum() for mask in model.rollout_buffer.action_masks(np.arange(len(model.rollout_buffer)))})
-        > 3
-    )
+    assert len({len(decision.constraint.paths) for decision in model.rollout_buffer.decisions}) > 3
     for size in (1, 5, 64):
         model.policy.set_training_mode(True)
         for batch in model.rollout_buffer.get(size):
-            scored, values = model.policy.evaluate(batch.observations, batch.actions, batch.action_masks)
-            assert (scored.log_probs - batch.old_log_prob).abs().max() < 1e-5
-            assert torch.allclose(values, batch.old_values, atol=1e-5)
+            scores = model.policy.scorer.score(batch.decisions)
+            log_probs = batch.sum_over_units(scores.log_probs)
+            assert (log_probs - batch.sampler_log_probs).abs().max() < 1e-5
+            assert torch.allclose(scores.values, batch.old_values, atol=1e-5)
 
 
 def test_nothing_switches_dropout_on() -> None:
@@ -407,9 +417,10 @@ def test_predict_for_one_and_for_several(policy: LLMPolicy) -> None:
 def test_the_only_legal_action_is_certain(policy: LLMPolicy) -> None:
     """If no state of a batch has a choice, there is no node to read."""
     texts, masks = ["x", "seat 0"], masks_of([(7,), (12,)])
-    for taken in (policy.best(texts, masks), policy.sample(texts, masks, lambda depth: np.zeros(2))):
-        assert taken.actions.tolist() == [7, 12]
-        assert taken.log_probs.tolist() == [0, 0] and taken.legal_mass.tolist() == [1, 1]
+    for noise in (None, same_noise(0.0, 2)):
+        taken = policy.decide(texts, masks, noise)
+        assert [policy.answer_of(decision).action for decision in taken] == [7, 12]
+        assert all(len(decision.log_probs) == 0 and decision.legal_mass == 1 for decision in taken)
 
 
 def test_the_best_action_is_the_most_probable(policy: LLMPolicy) -> None:
@@ -431,16 +442,17 @@ def test_the_distribution_is_asked_again_after_memory_ran_out(
     policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exact values read all states of a game. The next budget is half of the prompts' tokens."""
-    expected, ask, budgets = policy.distribution(TEXTS, LEGAL), policy.decoder.distribution, list[int]()
+    choices = policy.sampler._choices  # type: ignore[attr-defined]
+    expected, ask, budgets = policy.distribution(TEXTS, LEGAL), choices.distribution, list[int]()
 
     def once_too_large(*given: Any) -> Any:
-        budgets.append(policy.engine.tokens_per_forward)
+        budgets.append(policy.budgets.tokens_per_forward)
         if len(budgets) == 1:
             raise torch.OutOfMemoryError("CUDA out of memory")
         return ask(*given)
 
-    monkeypatch.setattr(policy.decoder, "distribution", once_too_large)
-    monkeypatch.setattr(policy.engine, "tokens_per_forward", 10**6)
+    monkeypatch.setattr(choices, "distribution", once_too_large)
+    monkeypatch.setattr(policy.budgets, "tokens_per_forward", 10**6)
     found = policy.distribution(TEXTS, LEGAL)
     assert all(np.allclose(one, other, atol=1e-6) for one, other in zip(found, expected, strict=True))
     lengths = [len(prompt) for prompt in policy.prompts(TEXTS)]
@@ -466,11 +478,12 @@ def test_half_precision_masks_in_single(dtype: str) -> None:
     assert {p.dtype for p in policy.trainable_parameters()} == {torch.float32}
     legal = [(1, 2), tuple(range(10)), (1, 12, 123)]
     masks = masks_of(legal)
-    with policy.reference():
-        reference, _ = policy.evaluate(TEXTS, [1, 9, 12], masks)
-    scored, values = policy.evaluate(TEXTS, [1, 9, 12], masks)
-    assert scored.log_probs.dtype == scored.entropy.dtype == values.dtype == torch.float32
-    (scored.log_probs + scored.entropy + scored.kl_to(reference) + values).sum().backward()
+    decisions = policy.given_decisions(TEXTS, [1, 9, 12], masks)
+    given = policy.scorer.prepare(decisions, BASE, [np.arange(3)]).take(np.arange(3))
+    scored = policy.scorer.score(decisions, {BASE: given})
+    assert scored.log_probs.dtype == scored.entropy.dtype == scored.values.dtype == torch.float32
+    numbers = (scored.log_probs, scored.entropy, scored.divergences[BASE], scored.values)
+    torch.cat(numbers).sum().backward()
     found = [p.grad for p in policy.trainable_parameters() if p.grad is not None]
     assert len(found) >= 28 and all(torch.isfinite(g).all() for g in found)
     for p in policy.distribution(TEXTS, legal):
@@ -483,9 +496,9 @@ def test_a_turn_holds_plain_numbers() -> None:
     collect(model)
     assert model.last_episode is not None
     for turn in model.last_episode.turns:
-        assert isinstance(turn, Turn) and all(
-            type(x) is float for x in (turn.value, turn.log_prob, turn.reward)
-        )
+        assert isinstance(turn, Turn) and type(turn.reward) is float and turn.decision is not None
+        assert type(turn.decision.value) is type(turn.decision.legal_mass) is float
+        assert isinstance(turn.decision.log_probs, np.ndarray)
 
 
 def test_the_best_action_is_found_in_one_reading(policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -497,16 +510,19 @@ def test_the_best_action_is_found_in_one_reading(policy: LLMPolicy, monkeypatch:
         return read(*arguments)
 
     monkeypatch.setattr(policy.engine, "read", counted)
-    best = policy.best(TEXTS, masks)
+    best = policy.decide(TEXTS, masks, None)
     assert len(calls) == 1
     probabilities = policy.distribution(TEXTS, LEGAL)
-    assert best.actions.tolist() == [
+    assert [policy.answer_of(decision).action for decision in best] == [
         actions[int(np.argmax(p))] for actions, p in zip(LEGAL, probabilities, strict=True)
     ]
-    assert best.log_probs.exp().tolist() == pytest.approx([max(p) for p in probabilities], rel=1e-5)
-    assert best.values.tolist() == pytest.approx(policy.predict_values(TEXTS).flatten().tolist(), abs=1e-5)
-    assert best.legal_mass[2] == 1 and all(0 < mass < 1 for mass in best.legal_mass[:2])
-    for noise in np.random.default_rng(0).random((20, 3)):  # the mass is that of the sampled path
-        drawn = policy.sample(TEXTS, masks, lambda depth, noise=noise: noise)  # type: ignore[misc]
-        same = drawn.actions == best.actions
-        assert drawn.legal_mass[same].tolist() == pytest.approx(best.legal_mass[same].tolist(), rel=1e-5)
+    chances = [float(np.exp(decision.log_probs.sum())) for decision in best]
+    assert chances == pytest.approx([max(p) for p in probabilities], rel=1e-5)
+    values = [decision.value for decision in best]
+    assert values == pytest.approx(policy.predict_values(TEXTS).flatten().tolist(), abs=1e-5)
+    masses = [decision.legal_mass for decision in best]
+    assert masses[2] == 1 and all(0 < mass < 1 for mass in masses[:2] if mass is not None)
+    for uniform in np.random.default_rng(0).random(20):  # the mass is that of the sampled path
+        for drawn, top in zip(policy.decide(TEXTS, masks, same_noise(uniform, 3)), best, strict=True):
+            if drawn.tokens == top.tokens:
+                assert drawn.legal_mass == pytest.approx(top.legal_mass, rel=1e-5)

@@ -23,14 +23,14 @@ def test_it_grows_every_few_steps_and_forgets_the_oldest() -> None:
     policy, pool = make_policy(), Pool(every=3, size=2)
     seen = []
     for step in (0, 0, 1, 3, 3, 5, 6, 9):
-        pool.grow(policy, step)
+        pool.grow(policy.adapters.learning, step)
         seen.append([member.snapshot.step for member in pool.members])
     assert seen == [[0], [0], [0], [0, 3], [0, 3], [0, 3], [3, 6], [6, 9]]
 
 
 def test_a_pool_that_begins_late_begins_at_once() -> None:
     pool = Pool(every=10)
-    pool.grow(make_policy(), 7)
+    pool.grow(make_policy().adapters.learning, 7)
     assert [member.snapshot.step for member in pool.members] == [7]
 
 

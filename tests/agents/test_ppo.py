@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,9 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from gamespiel.agents.learning.advantages import normalize_by_group
 from gamespiel.agents.learning.kl_control import AdaptiveKLController
 from gamespiel.agents.models.loading import TINY
-from gamespiel.agents.policy import LLMPolicy, MissingMaskError, PolicySample
+from gamespiel.agents.policy import LLMPolicy, MissingMaskError
 from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.errors import ArgumentError
 from task_gym.samplers import Failures
@@ -46,7 +48,9 @@ def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor], part: str = "")
 def test_advantages_are_normalised_over_the_rollout_per_seat() -> None:
     model, plain = (make_ppo(batch_size=12, normalize_advantage=flag) for flag in (True, False))
     assert collect(model) and collect(plain)
-    seats = [text[:6] for text in model.rollout_buffer.observations]
+    decode = model.policy.codec.tokenizer.decode
+    texts = [decode(decision.prompt) for decision in model.rollout_buffer.decisions]
+    seats = [text[text.index("seat ") :][:6] for text in texts]
     assert set(seats) == {"seat 0", "seat 1"}
     assert plain.rollout_buffer.advantages is not None
     expected = normalize_by_group(plain.rollout_buffer.advantages, seats)
@@ -186,13 +190,18 @@ def test_going_on_is_the_same_as_never_having_stopped() -> None:
     assert timeless[:2] == timeless[2:]
 
 
+def prompts_of(model: LLMPPO) -> list[tuple[int, ...]]:
+    """Returns the prompts of the buffer's turns."""
+    return [decision.prompt for decision in model.rollout_buffer.decisions]
+
+
 def test_the_seed_is_the_run() -> None:
     """One seed gives one run; another seed gives other episodes and other adapters."""
     a, b, c = (make_ppo(batch_size=4, seed=seed) for seed in (0, 0, 1))
     for model in (a, b, c):
         model.learn(1)
     assert same(state(a), state(b)) and not same(state(a), state(c), "adapter")
-    assert a.rollout_buffer.observations == b.rollout_buffer.observations != c.rollout_buffer.observations
+    assert prompts_of(a) == prompts_of(b) != prompts_of(c)
 
 
 def test_the_number_of_environments_does_not_change_a_step() -> None:
@@ -201,8 +210,9 @@ def test_the_number_of_environments_does_not_change_a_step() -> None:
         assert collect(model)
     first, *others = models
     for model in others:
-        assert model.rollout_buffer.observations == first.rollout_buffer.observations
-        assert model.rollout_buffer.actions == first.rollout_buffer.actions
+        assert prompts_of(model) == prompts_of(first)
+        answers = [decision.tokens for decision in model.rollout_buffer.decisions]
+        assert answers == [decision.tokens for decision in first.rollout_buffer.decisions]
 
 
 # -- Stable-Baselines3's tools -------------------------------------------------------------------------------
@@ -292,11 +302,12 @@ def test_the_maskable_evaluator() -> None:
     """A policy that always plays 1 earns 1 in every episode, with texts and with token ids."""
     model = make_ppo(Bandit)
 
-    def highest(texts: Any, masks: Any) -> PolicySample:
-        actions = np.array([np.flatnonzero(mask)[-1] for mask in np.atleast_2d(masks)])
-        return PolicySample(actions, *torch.zeros(3, len(actions)))
+    def highest(texts: Any, masks: Any, noise: Any) -> list[Decision]:
+        actions = [np.flatnonzero(mask)[-1] for mask in np.atleast_2d(masks)]
+        given = model.policy.given_decisions(texts, actions, masks)
+        return [replace(decision, value=0.0) for decision in given]
 
-    model.policy.best = highest  # type: ignore[method-assign]
+    model.policy.decide = highest  # type: ignore[method-assign]
     env = TextVecEnv([lambda: Monitor(Bandit())] * 2)
     assert evaluate_policy(model, env, n_eval_episodes=6) == (1.0, 0.0)
     assert evaluate_policy(model, Monitor(as_tokens(Bandit())), n_eval_episodes=3) == (1.0, 0.0)

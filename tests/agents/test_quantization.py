@@ -17,6 +17,7 @@ from gamespiel.agents.models.adapters import LoraSettings, add_adapters
 from gamespiel.agents.models.loading import ModelError, ModelSettings, load_base
 from gamespiel.agents.models.quantization import Quantization, bits_of, quantise
 from gamespiel.agents.runs import checkpoint
+from tests.agents.deciders import as_reference
 from tests.agents.ggufs import write
 from tests.agents.toys import Bandit, make_policy, make_ppo, masks_of, randomise
 
@@ -208,7 +209,7 @@ def test_shared_beginnings_change_nothing(kind: dict[str, Any]) -> None:
     texts, legal, results = ["seat 0, card 1", "seat 0, card 2", "seat 1"], [(0, 1, 12)] * 3, []
     for reading in ("padded", "shared"):
         policy = make_policy(adapters=0.1, model=kind | {"reading": reading, "dtype": "float32"})
-        found, _ = policy.evaluate(texts, [0, 12, 1], masks_of(legal))
+        found = policy.score(texts, [0, 12, 1], masks_of(legal))
         found.log_probs.sum().backward()
         gradient = torch.cat([p.grad.flatten() for p in policy.adapter_parameters()])
         results.append((found.log_probs.detach(), gradient))
@@ -238,7 +239,7 @@ def test_training_stops_and_goes_on_bit_for_bit(kind: dict[str, Any], tmp_path: 
 def test_the_reference_is_the_quantised_base() -> None:
     model = make_ppo(Bandit, policy_kwargs={"lora": {"r": 4}, "model": {"use_4bit": True}})
     randomise(model.policy, 0.5)
-    with model.policy.reference():
+    with as_reference(model.policy):
         reference = logits(model.policy.model)
     assert torch.equal(reference, logits(loaded(use_4bit=True)))
     assert not torch.equal(reference, logits(model.policy.model))

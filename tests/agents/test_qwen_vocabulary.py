@@ -18,9 +18,10 @@ from transformers import Qwen3Config
 
 import game_gym  # noqa: F401  # registers the environments
 from game_gym.games import TABLE
-from gamespiel.agents.decoding import ActionTrie, ChatCodec, PromptLengthError
 from gamespiel.agents.models.loading import ModelSettings, load_tokenizer
 from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.tokens.codec import ChatCodec, PromptLengthError
+from gamespiel.agents.tokens.trie import ActionTrie
 from task_gym.wrappers import NamedActions, NamedText
 from tests.agents import qwen
 from tests.agents.families import SIZES, WORDS

@@ -10,14 +10,22 @@ import pytest
 import torch
 
 from gamespiel.agents.learning.metrics import Means, rollout_metrics
-from gamespiel.agents.policy import LLMPolicy, PolicySample
+from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.rollout import Episode, Turn, play
-from gamespiel.agents.sampling.noise import action_uniforms, episode_seeds
+from gamespiel.agents.sampling.decisions import Answer, Decision
+from gamespiel.agents.sampling.noise import Address, Purpose, episode_seeds
+from gamespiel.agents.tokens.trie import ActionTrie
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.wrappers import NamedText
 from tests.agents.toys import Quiet, Stairs, collect, make_policy, make_ppo
 
 SEEDS = [3, 1, 4, 15, 9, 2, 6, 5]
+
+
+def chosen(mass: float) -> Decision:
+    """Returns a choice of the first of two actions, of the given legal mass."""
+    trie = ActionTrie.build({0: (5,), 1: (6,)})
+    return Decision((1,), trie, (5,), np.array([-1.0], dtype=np.float32), mass, value=0.25)
 
 
 class Lowest:
@@ -28,13 +36,11 @@ class Lowest:
 
     def __call__(
         self, texts: list[str], masks: np.ndarray[Any, Any], episodes: list[int], turn: int
-    ) -> PolicySample:
+    ) -> list[Answer]:
         self.calls.append((episodes, turn))
         n = len(texts)
         assert masks.dtype == bool and len(masks) == len(episodes) == n
-        return PolicySample(
-            masks.argmax(-1), torch.full((n,), 0.25), torch.full((n,), -1.0), torch.full((n,), 0.5)
-        )
+        return [Answer(int(action), chosen(0.5)) for action in masks.argmax(-1)]
 
 
 def lengths(seeds: list[int]) -> list[int]:
@@ -71,7 +77,8 @@ def test_an_episode_as_it_was_played() -> None:
         assert turn.observation == text
         assert np.array_equal(turn.action_mask, env.action_masks())
         assert turn.action == env.legal[0]
-        assert (turn.value, turn.log_prob, turn.legal_mass) == (0.25, -1.0, 0.5)
+        assert turn.decision is not None and turn.measures == {"legal_mass": 0.5}
+        assert turn.decision.value == 0.25 and turn.decision.log_probs.tolist() == [-1.0]
         text, reward, over, _, info = env.step(turn.action)
         assert turn.reward == reward
     assert over and episode.final_observation == text and episode.info == info
@@ -93,10 +100,9 @@ def policy() -> LLMPolicy:
 def test_the_number_of_environments_changes_nothing(policy: LLMPolicy) -> None:
     """Actions are the same in every turn, and log-probabilities up to rounding."""
 
-    def decide(texts: list[str], masks: Any, episodes: list[int], turn: int) -> PolicySample:
-        return policy.sample(
-            texts, masks, lambda depth: action_uniforms(0, 0, turn, depth, len(SEEDS), episodes)
-        )
+    def decide(texts: list[str], masks: Any, episodes: list[int], turn: int) -> list[Answer]:
+        noise = [Address(0, Purpose.ACTIONS, 0, turn, episode) for episode in episodes]
+        return [policy.answer_of(decision) for decision in policy.decide(texts, masks, noise)]
 
     played = [play(TextVecEnv([Stairs] * n), SEEDS, decide, lambda turns: True) for n in (1, 2, 3, 8)]
     assert all(episodes is not None for episodes in played)
@@ -104,7 +110,9 @@ def test_the_number_of_environments_changes_nothing(policy: LLMPolicy) -> None:
     assert len({turn.action for turn in one}) > 3
     for other in others:
         assert [(t.observation, t.action) for t in other] == [(t.observation, t.action) for t in one]
-        assert np.allclose([t.log_prob for t in other], [t.log_prob for t in one], atol=1e-5)
+        for found, expected in zip(other, one, strict=True):
+            assert found.decision is not None and expected.decision is not None
+            assert np.allclose(found.decision.log_probs, expected.decision.log_probs, atol=1e-5)
 
 
 def test_a_cut_episode_goes_on_in_the_critics_estimate() -> None:
@@ -119,8 +127,9 @@ def test_a_cut_episode_goes_on_in_the_critics_estimate() -> None:
     for row, seed in enumerate(episode_seeds(0, 0, 6)):
         env = Stairs(max_turns=1)
         text, _ = env.reset(seed=seed)
-        assert buffer.observations[row] == text
-        left_in, reward, over, cut, _ = env.step(buffer.actions[row])
+        decision = buffer.decisions[row]
+        assert [decision.prompt] == model.policy.prompts(text)
+        left_in, reward, over, cut, _ = env.step(model.policy.answer_of(decision).action)
         assert cut and not over and reward == 0.0
         with torch.no_grad():
             value, following = model.policy.predict_values([text, left_in])[:, 0].tolist()
@@ -166,7 +175,7 @@ def test_a_callback_that_stops_leaves_the_step_undone() -> None:
 
 
 def turn(reward: float, mass: float) -> Turn:
-    return Turn("", np.ones(1, dtype=bool), 0, 0.0, 0.0, mass, reward)
+    return Turn("", np.ones(1, dtype=bool), 0, chosen(mass), reward)
 
 
 def test_what_a_step_reports() -> None:
@@ -208,7 +217,7 @@ def test_means_are_weighted() -> None:
 
 def test_a_transcript_shows_what_was_answered() -> None:
     mask = np.array([False, True, False, True])
-    turns = [Turn(text, mask, 3, 0.0, 0.0, 1.0) for text in ("x:", NamedText("x:", ["Call", "Raise"]))]
+    turns = [Turn(text, mask, 3) for text in ("x:", NamedText("x:", ["Call", "Raise"]))]
     shown = [Episode(0, 0, turns=[turn], final_observation="won").transcript() for turn in turns]
     assert shown == ["x: 3\n\nwon", "x: Raise\n\nwon"]  # 3 is the second legal action
     assert Episode(0, 0, final_observation="over").transcript() == "over"

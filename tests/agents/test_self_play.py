@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -13,12 +14,14 @@ import torch
 import game_gym  # noqa: F401  (registers GameSpiel-v0)
 from game_gym.wrappers import MixedOpponents
 from gamespiel.agents.hyperparameters import SelfPlaySettings
+from gamespiel.agents.models.names import NEWEST
 from gamespiel.agents.models.snapshots import Snapshot
-from gamespiel.agents.policy import PolicySample
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.rollout import Episode, play
-from gamespiel.agents.self_play import SeatsError, SelfPlay
+from gamespiel.agents.sampling.decisions import Answer, Decision
+from gamespiel.agents.self_play import Round, SeatsError, SelfPlay
 from gamespiel.agents.starts import Starts
+from gamespiel.agents.tokens.trie import ActionTrie
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.errors import ArgumentError
 from task_gym.samplers import Failures
@@ -38,22 +41,31 @@ def learner(games: int, envs: int = 4, learn: str = "both", seed: int = 0, **set
     )  # fmt: skip
 
 
-def scripted(*actions: int, value: float = 0.25) -> Callable[..., PolicySample]:
+def scripted(*actions: int, value: float = 0.25) -> Callable[..., list[Answer]]:
     """Returns an agent that takes the given action in each turn, whoever moves."""
 
-    def decide(texts: list[str], masks: Any, episodes: list[int], turn: int) -> PolicySample:
-        n = len(texts)
-        log_probs, mass = torch.full((n,), -0.5), torch.ones(n)
-        return PolicySample(np.full(n, actions[turn]), torch.full((n,), value), log_probs, mass)
+    trie = ActionTrie.build({PASS: (5,), BET: (6,)})
+
+    def decide(texts: list[str], masks: Any, episodes: list[int], turn: int, adapters: Any) -> list[Answer]:
+        tokens = trie.answer_tokens(actions[turn])
+        chosen = Decision((1,), trie, tokens, np.array([-0.5], dtype=np.float32), 1.0, value=value)
+        return [Answer(actions[turn], chosen)] * len(texts)
 
     return decide
+
+
+def begin(model: LLMPPO, decide: Any, games: int) -> Round:
+    """Returns the first step's games."""
+    assert model.self_play is not None
+    policy, env = model.policy, model.env
+    return model.self_play.begin(policy.sampler, policy.adapters.learning, env, decide, 0, 0, games)  # type: ignore[arg-type]
 
 
 def played(actions: Sequence[int], games: int = 1, learn: str = "both") -> tuple[list[Episode], LLMPPO]:
     """Plays games by a script, and fills the buffer with what the seats learn from."""
     model = learner(games, learn=learn)
     assert model.self_play is not None
-    round_ = model.self_play.begin(model.policy, model.env, scripted(*actions), 0, 0, games)  # type: ignore[arg-type]
+    round_ = begin(model, scripted(*actions), games)
     found = play(model.env, list(range(games)), round_.decide, lambda turns: True)  # type: ignore[arg-type]
     assert found is not None
     episodes, _ = round_.finish(found)
@@ -108,18 +120,20 @@ def test_snapshots_play_as_they_were() -> None:
     model = learner(6, learn="one", pool_every=1, pool_pick="newest")
     assert model.self_play is not None and model.self_play.pool is not None
     early = fingerprint(model)
-    model.self_play.pool.grow(model.policy, 0)
+    model.self_play.pool.grow(model.policy.adapters.learning, 0)
     randomise(model.policy, 0.3, seed=9)
     now = fingerprint(model)
     assert abs(now - early) > 1e-3
     asked: list[tuple[float, int, str]] = []
     script = scripted(PASS, BET, PASS)
 
-    def decide(texts: list[str], masks: Any, episodes: list[int], turn: int) -> PolicySample:
-        asked.extend((fingerprint(model), e, text) for e, text in zip(episodes, texts, strict=True))
-        return script(texts, masks, episodes, turn)
+    def decide(texts: list[str], masks: Any, episodes: list[int], turn: int, adapters: Any) -> list[Answer]:
+        for name, episode, text in zip(adapters, episodes, texts, strict=True):
+            with model.policy.adapters.use(name):
+                asked.append((fingerprint(model), episode, text))
+        return script(texts, masks, episodes, turn, adapters)
 
-    round_ = model.self_play.begin(model.policy, model.env, decide, 0, 0, 6)  # type: ignore[arg-type]
+    round_ = begin(model, decide, 6)
     assert play(model.env, list(range(6)), round_.decide, lambda turns: True) is not None  # type: ignore[arg-type]
     assert len(asked) == 18 and fingerprint(model) == now
     for weights, episode, text in asked:
@@ -132,22 +146,25 @@ def test_samples_of_a_snapshot_are_its_own() -> None:
     assert model.self_play is not None and model.self_play.pool is not None
     decide = model._decide
     alone = play(model.env, list(range(8)), decide, lambda turns: True)  # type: ignore[arg-type]
-    model.self_play.pool.grow(model.policy, 0)
+    begin(model, decide, 8)  # the pool's first member is published
     randomise(model.policy, 0.5, seed=9)
-    with model.self_play.pool.members[0].snapshot.playing(model.policy):
-        again = play(model.env, list(range(8)), decide, lambda turns: True)  # type: ignore[arg-type]
+    assert model.self_play.pool.members[0].name == "pool-000000" != NEWEST
+    earlier = partial(decide, adapters="pool-000000")
+    again = play(model.env, list(range(8)), earlier, lambda turns: True)  # type: ignore[arg-type]
     changed = play(model.env, list(range(8)), decide, lambda turns: True)  # type: ignore[arg-type]
     assert alone is not None and again is not None and changed is not None
 
     def moves(episodes: list[Episode]) -> list[tuple[int, float]]:
-        return [(turn.action, turn.log_prob) for e in episodes for turn in e.turns]
+        turns = [turn for e in episodes for turn in e.turns]
+        return [(int(t.action), float(t.decision.log_probs.sum())) for t in turns if t.decision]
 
     assert moves(again) == moves(alone) != moves(changed)
 
 
-def turns_of(model: LLMPPO) -> list[tuple[str, int, float]]:
+def turns_of(model: LLMPPO) -> list[tuple[Any, Any, float]]:
     buffer = model.rollout_buffer
-    return list(zip(buffer.observations, buffer.actions, buffer.rewards, strict=True))  # type: ignore[arg-type]
+    answers = [(decision.prompt, decision.tokens) for decision in buffer.decisions]
+    return [(*answer, reward) for answer, reward in zip(answers, buffer.rewards, strict=True)]
 
 
 @pytest.mark.parametrize("learn", ["both", "one"])
@@ -159,7 +176,8 @@ def test_the_number_of_environments_changes_nothing(learn: str) -> None:
             assert collect(model)
             randomise(model.policy, 0.2, seed=model.step + 1)
             model.step += 1
-        found.append((turns_of(model), model.rollout_buffer.log_probs))
+        log_probs = [decision.log_probs.sum() for decision in model.rollout_buffer.decisions]
+        found.append((turns_of(model), log_probs))
     assert found[0][0] == found[1][0] == found[2][0]
     assert np.allclose(found[0][1], found[2][1], atol=1e-5)
 
@@ -198,7 +216,7 @@ def test_rows_of_metrics_name_the_snapshots() -> None:
 def test_a_fault_counts_for_nothing() -> None:
     model = learner(2, learn="one")
     assert model.self_play is not None and model.self_play.pool is not None
-    round_ = model.self_play.begin(model.policy, model.env, scripted(), 0, 0, 2)  # type: ignore[arg-type]
+    round_ = begin(model, scripted(), 2)
     fault = Episode(0, 0, {"result": "fault", "seat": 0, "game": "kuhn_poker"}, truncated=True)
     ended = Episode(1, 0, {"result": "win", "scores": [1.0, 0.0], "seat": 0, "game": "kuhn_poker"})
     episodes, logged = round_.finish([fault, ended])
@@ -221,7 +239,7 @@ def test_games_against_others_are_played_as_they_are(learn: str) -> None:
     settings = SelfPlaySettings(learn=learn)
     model = make_ppo(env, 4, batch_size=64, gamma=1.0, self_play=settings, mini_batch_size=8)
     assert model.self_play is not None and isinstance(model.env, TextVecEnv)
-    round_ = model.self_play.begin(model.policy, model.env, scripted(BET, BET, BET), 0, 0, 64)
+    round_ = begin(model, scripted(BET, BET, BET), 64)
     games = play(model.env, list(range(64)), round_.decide, lambda turns: True)
     assert games is not None
     theirs = [game for game in games if game.info["opponent"] == "first"]
@@ -242,7 +260,7 @@ def test_games_against_others_are_played_as_they_are(learn: str) -> None:
 def test_an_environment_without_open_seats_is_refused() -> None:
     policy, round_of = make_policy(), SelfPlay(SelfPlaySettings())
     env = TextVecEnv([Stairs])
-    round_ = round_of.begin(policy, env, scripted(), 0, 0, 1)
+    round_ = round_of.begin(policy.sampler, policy.adapters.learning, env, scripted(), 0, 0, 1)
     ended = Episode(0, 0, {"seat": 0, "game": "stairs"})
     with pytest.raises(SeatsError, match=r"'stairs' ended without info\['scores'\]"):
         round_.finish([ended])
@@ -279,7 +297,9 @@ def test_both_seats_learn_in_zero_sum_games_alone() -> None:
         make_ppo(hearts, 1, self_play=both)
     assert make_ppo(hearts, 1, self_play=SelfPlaySettings(learn="one")).self_play is not None
     alone = Episode(0, 0, {"result": "win", "scores": [1.0], "seat": 0, "game": "2048"})
-    round_ = SelfPlay(both).begin(make_policy(), TextVecEnv([kuhn]), scripted(), 0, 0, 1)
+    policy, env = make_policy(), TextVecEnv([kuhn])
+    learning = policy.adapters.learning
+    round_ = SelfPlay(both).begin(policy.sampler, learning, env, scripted(), 0, 0, 1)
     with pytest.raises(SeatsError, match=r"'2048' has one seat; allowed: games of at least two"):
         round_.finish([alone])
 

@@ -150,13 +150,13 @@ def test_hidden_states_and_gradients_are_those_of_reading_alone(family: str) -> 
     (expected * weights).sum().backward()
     (states * weights).sum().backward()
     one, other = (
-        torch.cat([p.grad.flatten() for p in engine.decoder.parameters()]) for engine in (padded, shared)
+        torch.cat([p.grad.flatten() for p in engine.transformer.parameters()]) for engine in (padded, shared)
     )
     assert (one - other).norm() <= 3e-6 * one.norm()
     distinct = len({sequence[: n + 1] for sequence in sequences for n in range(len(sequence))})
     assert shared.tokens_read == distinct > TILE
     assert padded.tokens_read == sum(map(len, sequences)) > 3 * distinct
-    shared.tokens_per_forward = 200
+    shared.budgets.tokens_per_forward = 200
     assert torch.allclose(shared.read(sequences, rows, places), expected, atol=2e-5)
 
 
@@ -230,7 +230,7 @@ def test_what_is_written_takes_half_of_the_budget_or_what_prompts_leave() -> Non
     for expected in ([65, 10, 1], [32, 5, 1]):
         rooms = []
         for budget in (80, 20, 1):
-            engine.tokens_per_forward = budget
+            engine.budgets.tokens_per_forward = budget
             rooms.append(engine.room(prefix))
         assert rooms == expected
         _, prefix = engine.grow(prefix, [0, 1], [5, 6])

@@ -17,13 +17,13 @@ from transformers import (
     Qwen2Config,
 )
 
-from gamespiel.agents.decoding import PromptLengthError
 from gamespiel.agents.engines import ContextLengthError, positions_of
 from gamespiel.agents.models.weights import ModelError
 from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.tokens.codec import PromptLengthError
 from task_gym.wrappers import NamedText
 from tests.agents.families import FAMILIES, chatml, gemma, gemma3
-from tests.agents.toys import TEXT, masks_of
+from tests.agents.toys import TEXT, masks_of, same_noise
 
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "initializer_range": 0.1}
 GATED = SMALL | {"intermediate_size": 64, "num_key_value_heads": 1}
@@ -90,13 +90,13 @@ def test_a_prompt_and_its_answer_fit_the_positions(tmp_path: Path) -> None:
     model = policy(saved(tmp_path, gpt2(64)), "c_attn")
     masks = masks_of([(7, 129)], 130)
     longest = "x" * (61 - PROMPT)
-    drawn = model.sample([longest], masks, lambda depth: torch.full((1,), 0.9).double().numpy())
-    assert drawn.actions.tolist() in ([7], [129])
+    drawn = model.decide([longest], masks, same_noise(0.9, 1))
+    assert model.answer_of(drawn[0]).action in (7, 129)
     _, log_probs, _ = model.evaluate_actions([longest], torch.tensor([129]), masks)
     assert torch.isfinite(log_probs).all()
     message = r"of 43 characters has 62 tokens .* at most 61: the model reads 64 tokens, .* 3 are for the"
     with pytest.raises(PromptLengthError, match=message):
-        model.sample([longest + "x"], masks, lambda depth: torch.full((1,), 0.9).double().numpy())
+        model.decide([longest + "x"], masks, same_noise(0.9, 1))
     with pytest.raises(PromptLengthError, match=r"^a prompt has 62 tokens"):
         model.prompts(torch.ones(1, 62, dtype=torch.int32))
 
@@ -115,7 +115,7 @@ def test_a_name_longer_than_the_positions_is_an_error(tmp_path: Path) -> None:
     model = policy(saved(tmp_path, gpt2(64)), "c_attn", answer="name", actions=3)
     text = NamedText("x", ["a" * 50 + "b", "a" * 50 + "c"])
     with pytest.raises(ContextLengthError, match=r"of 70 tokens .* at most 64, the model's positions"):
-        model.sample([text], masks_of([(0, 1)], 3), lambda depth: torch.full((1,), 0.9).double().numpy())
+        model.decide([text], masks_of([(0, 1)], 3), same_noise(0.9, 1))
 
 
 def test_a_tokenizer_larger_than_the_embedding(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,19 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
 
 from gamespiel.agents.buffer import TurnBuffer
-from gamespiel.agents.engines.memory import MemoryLimitError
 from gamespiel.agents.learning.kl_control import AdaptiveKLController
 from gamespiel.agents.learning.schedules import schedule
-from gamespiel.agents.policy import LLMPolicy, ReplySample
+from gamespiel.agents.models.memory import MemoryLimitError
+from gamespiel.agents.models.names import BASE
+from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.sampling.decisions import Decision
+from gamespiel.agents.tokens.constraints import FreeText
 from gamespiel.agents.update import Update
 from gamespiel.agents.vec_env import TextVecEnv
+from gamespiel.evaluation import reply_constraint
 from task_gym.spaces import UnicodeText
+from tests.agents.deciders import Texts
 from tests.agents.toys import (
     TEXT,
     Echo,
@@ -56,46 +62,50 @@ def learner(**kwargs: Any) -> LLMPPO:
 # -- the buffer ----------------------------------------------------------------------------------------------
 
 
+FREE_TEXT = FreeText(ends=frozenset({2}), max_new_tokens=4)
+
+
+def replied(tokens: tuple[int, ...], log_probs: list[float]) -> Decision:
+    return Decision((1,), FREE_TEXT, tokens, np.array(log_probs, dtype=np.float32))
+
+
 def written_buffer() -> TurnBuffer:
     """Replies of 2, 1 and 3 tokens, in episodes of their own; rewards 1, 2, 3, values 0."""
-    buffer, nothing = TurnBuffer(0, normalize=False), np.zeros(0, dtype=bool)
+    buffer = TurnBuffer(normalize=False)
     log_probs = ([-0.5, -1.0], [-2.0], [-4.0, -8.0, -16.0])
     for turn, (tokens, own) in enumerate(zip([(5, 6), (7,), (8, 9, 10)], log_probs, strict=True)):
-        buffer.add(turn, f"turn {turn}", tokens, nothing, turn + 1.0, 0.0, np.array(own, dtype=np.float32))
+        buffer.add(turn, replied(tokens, own), turn + 1.0, 0.0)
     buffer.compute_returns_and_advantage()
     return buffer
 
 
 def test_minibatches_of_replies() -> None:
+    """Each token is a ratio unit of its own."""
     batch = written_buffer().batch(np.array([2, 0]))
-    assert batch.actions == [(8, 9, 10), (5, 6)] and batch.action_masks.shape == (2, 0)
-    assert batch.decisions.tolist() == [3, 2] and batch.turns.tolist() == [0, 0, 0, 1, 1]
-    assert batch.old_log_prob.tolist() == [-4, -8, -16, -0.5, -1] and batch.advantages.tolist() == [3, 1]
-    whole = written_buffer().batch(np.arange(3))
-    for own, expected in zip(whole.take(np.array([2, 0])), batch, strict=True):
-        assert np.array_equal(own, expected) if not isinstance(own, list) else own == expected
-        assert type(own) is type(expected)
-    assert whole.take(np.zeros(0, dtype=np.int64)).old_log_prob.shape == (0,)
+    assert [decision.tokens for decision in batch.decisions] == [(8, 9, 10), (5, 6)]
+    assert batch.unit_of_token.tolist() == [0, 1, 2, 3, 4] and batch.turn_of_unit.tolist() == [0, 0, 0, 1, 1]
+    assert batch.sampler_log_probs.tolist() == [-4, -8, -16, -0.5, -1] and batch.advantages.tolist() == [3, 1]
 
 
-def test_log_probabilities_are_replaced_turn_by_turn() -> None:
+def test_the_scorers_column_is_filled_turn_by_turn() -> None:
+    """The sampler's stays; turns that were not scored keep the sampler's as their old ones."""
     buffer = written_buffer()
-    buffer.replace_log_probs(np.array([2, 0]), [1.0, 2.0, 3.0, 4.0, 5.0])
-    assert buffer.log_probs == [4.0, 5.0, -2.0, 1.0, 2.0, 3.0]
+    buffer.put_scored(np.array([2, 0]), torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0]))
+    batch = buffer.batch(np.arange(3))
+    assert batch.old_log_probs.tolist() == [4.0, 5.0, -2.0, 1.0, 2.0, 3.0]
+    assert batch.sampler_log_probs.tolist() == [-0.5, -1.0, -2.0, -4.0, -8.0, -16.0]
+    assert buffer.sampler_gap().tolist() == [4.5, 6.0, 0.0, 5.0, 10.0, 19.0]
 
 
-@pytest.mark.parametrize(("tokens", "log_probs"), [((), []), ((1, 2), [-1.0]), ((1,), [-1.0, -1.0])])
+@pytest.mark.parametrize(("tokens", "log_probs"), [((1, 2), [-1.0]), ((1,), [-1.0, -1.0])])
 def test_replies_without_a_number_for_each_token_are_refused(
     tokens: tuple[int, ...], log_probs: list[float]
 ) -> None:
-    buffer, nothing = TurnBuffer(0), np.zeros(0, dtype=bool)
-    with pytest.raises(ValueError, match=rf"a reply of {len(tokens)} tokens with {len(log_probs)} log-prob"):
-        buffer.add(0, "", tokens, nothing, 0.0, 0.0, np.array(log_probs, dtype=np.float32))
-    with pytest.raises(ValueError, match=r"action 0 is not legal under its mask"):
-        buffer.add(0, "", 0, nothing, 0.0, 0.0, 0.0)
-    with pytest.raises(ValueError, match=r"buffer of 2 actions"):
-        TurnBuffer(2).add(0, "", (1,), np.ones(2, dtype=bool), 0.0, 0.0, -1.0)
-    assert len(buffer) == 0 and buffer.log_probs == []
+    buffer = TurnBuffer()
+    message = rf"{len(tokens)} decided tokens was given {len(log_probs)} log-prob"
+    with pytest.raises(ValueError, match=message):
+        buffer.add(0, replied(tokens, log_probs), 0.0, 0.0)
+    assert len(buffer) == 0
 
 
 # -- the loss ------------------------------------------------------------------------------------------------
@@ -105,17 +115,18 @@ def test_before_the_first_step_every_tokens_ratio_is_one(monkeypatch: pytest.Mon
     """Temperature 0.6 divides the logits in sampling and in scoring alike."""
     loss, gaps = Update._loss, []
 
-    def note(self: Update, batch: Any, reference: Any, tried: Any) -> Any:
-        found = loss(self, batch, reference, tried)
-        gaps.extend(tried.gaps[-1].tolist())
+    def note(self: Update, batch: Any, totals: Any, made: Any) -> Any:
+        found = loss(self, batch, totals, made)
+        gaps.extend(made.gaps[-1].tolist())
         return found
 
     monkeypatch.setattr(Update, "_loss", note)
     model = learner(**ONE_STEP, temperature=0.6)
     found = trained(model)
     buffer = model.rollout_buffer
-    assert model.policy.temperature == 0.6 and len(set(buffer.decisions)) > 1
-    assert len(gaps) == len(buffer.log_probs) == sum(len(tokens) for tokens in buffer.actions) > len(buffer)
+    lengths = [len(decision.tokens) for decision in buffer.decisions]
+    assert model.policy.temperature == 0.6 and len(set(lengths)) > 1
+    assert len(gaps) == sum(lengths) > len(buffer)
     assert max(map(abs, gaps)) < 1e-5 and found["train/sampler_gap_max"] < 1e-5
     assert found["train/clip_fraction"] == 0 and found["train/approx_kl"] < 1e-7
 
@@ -125,11 +136,11 @@ def test_the_losses_are_means_over_tokens_and_the_critics_over_turns() -> None:
     model = learner(**ONE_STEP)
     buffer = model.rollout_buffer
     assert buffer.advantages is not None and buffer.returns is not None
-    counts = np.array(buffer.decisions)
+    counts = np.array([len(decision.tokens) for decision in buffer.decisions])
     assert len(set(counts)) > 1 and np.abs(buffer.advantages).max() > 0.1
     policy = model.policy
     with torch.no_grad():
-        own, _ = policy.evaluate(buffer.observations, buffer.actions, None)
+        own = policy.scorer.score(buffer.decisions)
     found = trained(model)
     expected = -(counts * buffer.advantages).sum() / counts.sum()
     assert found["train/policy_loss"] == pytest.approx(expected, abs=1e-5)
@@ -143,9 +154,12 @@ def test_the_divergence_is_per_token(estimator: str) -> None:
     model = learner(**ONE_STEP, kl_estimator=estimator)
     buffer, policy = model.rollout_buffer, model.policy
     with torch.no_grad():
-        own, _ = policy.evaluate(buffer.observations, buffer.actions, None)
-        with policy.reference():
-            base, _ = policy.evaluate(buffer.observations, buffer.actions, None)
+        texts = Texts(policy.codec, policy.engine, 6, policy.temperature)
+        prompts = [decision.prompt for decision in buffer.decisions]
+        replies = [decision.tokens for decision in buffer.decisions]
+        own = texts.evaluate(prompts, replies)
+        with policy.adapters.use(BASE):
+            base = texts.evaluate(prompts, replies)
         log_ratio = base.log_probs - own.log_probs
         expected = own.kl_to(base) if estimator == "exact" else log_ratio.exp() - 1 - log_ratio
     assert trained(model)["train/kl_ref"] == pytest.approx(float(expected.mean()), rel=1e-3)
@@ -176,10 +190,9 @@ def test_in_bfloat16_the_first_ratio_is_one() -> None:
     model = learner(
         policy_kwargs=settings, mini_batch_size=6, ppo_epochs=1, tokens_per_backward=130, learning_rate=1e-12
     )
-    played = list(model.rollout_buffer.log_probs)
     found = trained(model)
     assert found["train/approx_kl"] == 0 and found["train/clip_fraction"] == 0
-    gap = np.abs(np.array(model.rollout_buffer.log_probs) - np.array(played)).max()
+    gap = float(model.rollout_buffer.sampler_gap().abs().max())
     assert found["train/sampler_gap_max"] == pytest.approx(gap, rel=1e-4)
 
 
@@ -193,12 +206,8 @@ def test_critic_warmup_leaves_the_actor_alone() -> None:
 
 def test_a_turn_without_memory_is_measured_with_its_reply(monkeypatch: pytest.MonkeyPatch) -> None:
     model = learner(length=1)
-    longest = max(
-        len(prompt) + len(tokens)
-        for prompt, tokens in zip(
-            model.policy.prompts(model.rollout_buffer.observations), model.rollout_buffer.actions, strict=True
-        )
-    )
+    # The last token is never read: nothing comes after it.
+    longest = max(len(d.prompt) + len(d.tokens) - 1 for d in model.rollout_buffer.decisions)
 
     def never(*args: Any, **options: Any) -> Any:
         raise torch.OutOfMemoryError("CUDA out of memory")
@@ -215,9 +224,10 @@ def test_replies_that_are_cut_are_marked_and_penalised() -> None:
     """With one token, every reply that is not the end at once is cut, and its turn loses a quarter."""
     model = learner(max_new_tokens=1, cut_penalty=0.25, normalize_advantage=False)
     buffer, logged = model.rollout_buffer, model.logger.name_to_value
-    ends = model.policy.writer.ends
-    cut = np.array([tokens[-1] not in ends for tokens in buffer.actions])
-    assert cut.any() and buffer.decisions == [1] * 12
+    ends = model.policy.free_text(1).ends
+    cut = np.array([decision.tokens[-1] not in ends for decision in buffer.decisions])
+    assert cut.any() and [len(decision.tokens) for decision in buffer.decisions] == [1] * 12
+    assert [decision.cut for decision in buffer.decisions] == cut.tolist()
     paid = np.array(buffer.rewards) + 0.25 * cut
     assert set(paid.round(6)) <= {0.0, round(1 / 3, 6)}
     assert logged["rollout/cut_share"] == cut.mean() and logged["rollout/reply_tokens"] == 1
@@ -231,17 +241,16 @@ def test_a_reply_that_ends_at_once_is_learned_from() -> None:
     model = writer()
     policy, end = model.policy, model.policy.codec.end_of_turn
 
-    def silent(texts: Any, masks: Any, uniforms: Any) -> ReplySample:
-        n = len(texts)
+    def silent(requests: Any) -> list[Decision]:
+        empty = [Decision.of_answer(request.prompt, request.constraint, (end,)) for request in requests]
         with torch.no_grad():
-            scored = policy.writer.evaluate(policy.prompts(texts), [(end,)] * n)
-        replies = [policy.writer._reply((end,))] * n
-        return ReplySample(replies, torch.zeros(n), [np.array([x]) for x in scored.log_probs.tolist()])
+            log_probs = policy.scorer.score(empty).log_probs.numpy()
+        return [replace(d, log_probs=log_probs[i : i + 1], value=0.0) for i, d in enumerate(empty)]
 
-    model.policy.sample = silent  # type: ignore[method-assign]
+    model.policy.sampler.sample = silent  # type: ignore[method-assign]
     assert collect(model)
-    assert model.last_episode is not None and model.last_episode.turns[0].given == ""
-    assert model.rollout_buffer.actions == [(end,)] * 12
+    assert model.last_episode is not None and model.last_episode.turns[0].action == ""
+    assert [decision.tokens for decision in model.rollout_buffer.decisions] == [(end,)] * 12
     assert trained(model)["train/sampler_gap_max"] < 1e-5
 
 
@@ -262,9 +271,11 @@ def test_the_number_of_environments_does_not_change_a_step() -> None:
     models = [learner(envs=envs) for envs in (1, 5, 12)]
     first = models[0].rollout_buffer
     for model in models[1:]:
-        assert model.rollout_buffer.actions == first.actions
-        assert model.rollout_buffer.log_probs == pytest.approx(first.log_probs, abs=1e-5)
-    assert models[0].num_timesteps == 12 < len(first.log_probs)  # turns are counted, not tokens
+        for own, expected in zip(model.rollout_buffer.decisions, first.decisions, strict=True):
+            assert own.tokens == expected.tokens
+            assert own.log_probs == pytest.approx(expected.log_probs, abs=1e-5)
+    tokens = sum(len(decision.tokens) for decision in first.decisions)
+    assert models[0].num_timesteps == 12 < tokens  # turns are counted, not tokens
 
 
 # -- stopping and going on -----------------------------------------------------------------------------------
@@ -321,9 +332,9 @@ def text_policy(**kwargs: Any) -> LLMPolicy:
 def test_the_verbs() -> None:
     policy, texts = text_policy(), ["x", "write 12"]
     actions, values, log_probs = policy.forward(texts, deterministic=True)
-    replies = policy.best(texts, None).replies
-    assert actions.tolist() == [reply.text for reply in replies]
-    tokens = [reply.tokens for reply in replies]
+    decisions = policy.decide(texts, None, None)
+    assert actions.tolist() == [policy.answer_of(decision).action for decision in decisions]
+    tokens = [decision.tokens for decision in decisions]
     again, scored, entropy = policy.evaluate_actions(texts, tokens)
     assert torch.allclose(values, again) and torch.allclose(log_probs, scored, atol=1e-4)
     assert values.shape == (2, 1) and entropy.shape == (2,) and bool((entropy > 0).all())
@@ -359,8 +370,8 @@ def test_settings_that_do_not_go_together(
 
 
 def test_a_policy_that_chooses_writes_at_temperature_one() -> None:
-    assert make_policy(3, temperature=0.5).make_writer(4).temperature == 1.0
-    assert text_policy(temperature=0.5).make_writer(4).temperature == 0.5
+    assert reply_constraint(make_policy(3, temperature=0.5), 4) == FreeText(frozenset({2}), 4, 1.0)
+    assert reply_constraint(text_policy(temperature=0.5), 4) == FreeText(frozenset({2}), 4, 0.5)
 
 
 # -- learning ------------------------------------------------------------------------------------------------

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamespiel.agents.decoding import ChatCodec
 from gamespiel.agents.models.loading import ModelSettings, load_tokenizer
-from gamespiel.agents.tokens.trie import ActionTrie, Choice, Node
+from gamespiel.agents.tokens.codec import ChatCodec
+from gamespiel.agents.tokens.trie import ActionTrie, Branch, Node
 
 END = 99
 
@@ -34,13 +34,13 @@ def test_ids_that_begin_one_another() -> None:
     trie = build(1, 12, 123, 2)
     assert trie.nodes == (Node((), (1, 2)), Node((1,), (2, END)), Node((1, 2), (3, END)))
     assert trie.paths == {
-        1: (Choice(0, 0), Choice(1, 1)),
-        12: (Choice(0, 0), Choice(1, 0), Choice(2, 1)),
-        123: (Choice(0, 0), Choice(1, 0), Choice(2, 0)),
-        2: (Choice(0, 1),),
+        1: (Branch(0, 0), Branch(1, 1)),
+        12: (Branch(0, 0), Branch(1, 0), Branch(2, 1)),
+        123: (Branch(0, 0), Branch(1, 0), Branch(2, 0)),
+        2: (Branch(0, 1),),
     }
-    assert trie.following == {Choice(0, 0): 1, Choice(1, 0): 2}
-    assert trie.ends == {Choice(1, 1): 1, Choice(2, 1): 12, Choice(2, 0): 123, Choice(0, 1): 2}
+    assert trie.following == {Branch(0, 0): 1, Branch(1, 0): 2}
+    assert trie.ends == {Branch(1, 1): 1, Branch(2, 1): 12, Branch(2, 0): 123, Branch(0, 1): 2}
 
 
 def test_one_legal_action_leaves_nothing_to_decide() -> None:
@@ -89,9 +89,9 @@ def test_sequences_that_cannot_be_told_apart(sequences: dict[int, tuple[int, ...
 def test_walking_the_trie_enumerates_the_legal_set(legal: set[int]) -> None:
     """A walk over every child from the root finds each action once, by its path and with its tokens."""
     trie = build(*legal)
-    found: dict[int, tuple[Choice, ...]] = {}
-    waiting: list[tuple[Choice, ...]] = [
-        (Choice(0, child),) for child in range(len(trie.nodes[0].children) if trie.nodes else 0)
+    found: dict[int, tuple[Branch, ...]] = {}
+    waiting: list[tuple[Branch, ...]] = [
+        (Branch(0, child),) for child in range(len(trie.nodes[0].children) if trie.nodes else 0)
     ]
     while waiting:
         path = waiting.pop()
@@ -100,7 +100,7 @@ def test_walking_the_trie_enumerates_the_legal_set(legal: set[int]) -> None:
             found[trie.ends[path[-1]]] = path
         else:
             node = trie.following[path[-1]]
-            waiting += [(*path, Choice(node, child)) for child in range(len(trie.nodes[node].children))]
+            waiting += [(*path, Branch(node, child)) for child in range(len(trie.nodes[node].children))]
     assert found == (trie.paths if trie.nodes else {})
     assert set(trie.paths) == legal and len(set(trie.paths.values())) == len(legal)
     for action, path in trie.paths.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,17 +10,17 @@ import numpy as np
 import pytest
 import torch
 
-from gamespiel.agents.engines import memory
-from gamespiel.agents.engines.memory import MemoryLimitError, is_out_of_memory
 from gamespiel.agents.learning.divergence import DivergedError
 from gamespiel.agents.learning.kl_control import AdaptiveKLController
+from gamespiel.agents.models import memory
+from gamespiel.agents.models.memory import MemoryLimitError, is_out_of_memory
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.sampling.noise import permutation
 from gamespiel.agents.update import Update
 from tests.agents.smollm2 import read_once
 from tests.agents.toys import Bandit, collect, gradient_of, make_ppo, rows_of, trained
 
-Evaluate = Callable[..., Any]
+Score = Callable[..., Any]
 FREE = {"kl": AdaptiveKLController(0.0, 0.1, None)}
 
 
@@ -39,18 +40,34 @@ def relative(a: torch.Tensor, b: torch.Tensor) -> float:
     return float((a - b).norm() / b.norm())
 
 
-def around_evaluate(
-    model: LLMPPO, monkeypatch: pytest.MonkeyPatch, change: Callable[[int, list[str], Evaluate], Any]
+def around_scores(
+    model: LLMPPO, monkeypatch: pytest.MonkeyPatch, change: Callable[[int, list[Any], Score], Any]
 ) -> None:
-    """Calls ``change(k, observations, evaluate)`` in place of the k-th evaluation with gradients."""
-    evaluate, calls = model.policy.evaluate, iter(range(10**6))
+    """Calls ``change(k, prompts, score)`` in place of the k-th scoring with gradients."""
+    score, calls = model.policy.scorer.score, iter(range(10**6))
 
-    def instead(observations: list[str], *args: Any, **options: Any) -> Any:
+    def instead(decisions: list[Any], *args: Any, **options: Any) -> Any:
         if not torch.is_grad_enabled():
-            return evaluate(observations, *args, **options)
-        return change(next(calls), observations, lambda: evaluate(observations, *args, **options))
+            return score(decisions, *args, **options)
+        prompts = [decision.prompt for decision in decisions]
+        return change(next(calls), prompts, lambda: score(decisions, *args, **options))
 
-    monkeypatch.setattr(model.policy, "evaluate", instead)
+    monkeypatch.setattr(model.policy.scorer, "score", instead)
+
+
+def prompts_of(model: LLMPPO) -> list[Any]:
+    """Returns the prompts of the buffer's turns."""
+    return [decision.prompt for decision in model.rollout_buffer.decisions]
+
+
+def sampled_log_probs(model: LLMPPO) -> np.ndarray[Any, Any]:
+    """Returns the sampler's log-probabilities of the buffer's units."""
+    return torch.cat(model.rollout_buffer._sampler_log_probs).numpy()
+
+
+def scored_log_probs(model: LLMPPO) -> np.ndarray[Any, Any]:
+    """Returns the scorer's log-probabilities of the buffer's units, those of the sampler if it found none."""
+    return model.rollout_buffer._old_log_probs(range(len(model.rollout_buffer))).numpy()
 
 
 # -- forwards ------------------------------------------------------------------------------------------------
@@ -63,28 +80,30 @@ def test_the_optimizer_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     model.step = 3
     assert collect(model)
-    batches: list[list[str]] = [[]]
+    batches: list[list[Any]] = [[]]
     forwards: list[int] = []
 
-    def note(k: int, observations: list[str], evaluate: Evaluate) -> Any:
+    def note(k: int, prompts: list[Any], score: Score) -> Any:
         before = model.policy.engine.tokens_read
-        found = evaluate()
-        batches[-1] += observations
-        forwards.append(len(observations))
+        found = score()
+        batches[-1] += prompts
+        forwards.append(len(prompts))
         assert model.policy.engine.tokens_read - before <= 200
         return found
 
     step = model.policy.optimizer.step
-    around_evaluate(model, monkeypatch, note)
+    around_scores(model, monkeypatch, note)
     monkeypatch.setattr(model.policy.optimizer, "step", lambda: (batches.append([]), step()))
     model.train()
     n = len(model.rollout_buffer)
     assert n > 20 and n % 10  # at least two whole steps, and a remainder
     orders = [permutation(0, 3, epoch, n) for epoch in (0, 1)]
     expected = [order[start : start + 10] for order in orders for start in range(0, n, 10)]
-    texts = np.array(model.rollout_buffer.observations)
+    texts = prompts_of(model)
     assert batches.pop() == []
-    assert [sorted(batch) for batch in batches] == [sorted(texts[index]) for index in expected]
+    assert [sorted(batch) for batch in batches] == [
+        sorted(texts[turn] for turn in index) for index in expected
+    ]
     assert max(forwards) > 1 and len(forwards) > len(batches)  # turns share forwards, batches do not
 
 
@@ -94,12 +113,12 @@ def test_the_number_of_optimizer_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     assert collect(model)
     sizes: list[int] = [0]
 
-    def note(k: int, observations: list[str], evaluate: Evaluate) -> Any:
-        sizes[-1] += len(observations)
-        return evaluate()
+    def note(k: int, prompts: list[Any], score: Score) -> Any:
+        sizes[-1] += len(prompts)
+        return score()
 
     step = model.policy.optimizer.step
-    around_evaluate(model, monkeypatch, note)
+    around_scores(model, monkeypatch, note)
     monkeypatch.setattr(model.policy.optimizer, "step", lambda: (sizes.append(0), step()))
     model.train()
     n = len(model.rollout_buffer)
@@ -132,7 +151,7 @@ def test_tokens_per_decision() -> None:
         (row,) = rows_of(model)
         prompt = len(model.policy.prompts(Bandit().reset()[0])[0])
         assert row["rollout/tokens_per_decision"] == 2 * prompt / 8
-        answers = len(set(model.rollout_buffer.actions))
+        answers = len({decision.tokens for decision in model.rollout_buffer.decisions})
         update = answers * (prompt + 1) if legal_coef else prompt
         assert row["train/tokens_per_decision"] == (prompt + 3 * update) / 8
 
@@ -180,16 +199,16 @@ def test_the_update_repeats_a_step_that_finds_no_memory(
     calm, struck = learner(**some, tokens_per_backward=300), learner(**some, tokens_per_backward=300)
     expected = trained(calm)
 
-    def strike(k: int, observations: list[str], evaluate: Evaluate) -> Any:
+    def strike(k: int, prompts: list[Any], score: Score) -> Any:
         if k == 3:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
-        return evaluate()
+        return score()
 
-    around_evaluate(struck, monkeypatch, strike)
+    around_scores(struck, monkeypatch, strike)
     found = trained(struck)
     assert relative(gradient_of(struck), gradient_of(calm)) < 1e-4
     assert relative(weights_of(struck), weights_of(calm)) < 1e-5
-    assert (calm.tokens_per_backward, struck.tokens_per_backward) == (300, 150)
+    assert (calm.policy.budgets.tokens_per_backward, struck.policy.budgets.tokens_per_backward) == (300, 150)
     assert found["train/tokens_per_backward"] == 150 and found["train/epochs"] == 2
     for name in ("train/policy_loss", "train/kl_ref", "train/entropy"):  # none is counted twice
         assert found[name] == pytest.approx(expected[name], rel=1e-4, abs=1e-6)
@@ -200,10 +219,10 @@ def test_the_update_repeats_a_step_that_finds_no_memory(
 def test_less_memory_than_one_turn_needs_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     model, error = learner(), cpu_error()
 
-    def never(k: int, observations: list[str], evaluate: Evaluate) -> Any:
+    def never(k: int, prompts: list[Any], score: Score) -> Any:
         raise error
 
-    around_evaluate(model, monkeypatch, never)
+    around_scores(model, monkeypatch, never)
     with pytest.raises(MemoryLimitError, match=r"out of memory with ppo\.tokens_per_backward = \d+, which"):
         model.train()
 
@@ -219,19 +238,19 @@ def test_a_budget_falls_to_one_turn_and_no_further() -> None:
 def test_other_runtime_errors_are_not_about_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     model = learner()
 
-    def wrong(k: int, observations: list[str], evaluate: Evaluate) -> Any:
+    def wrong(k: int, prompts: list[Any], score: Score) -> Any:
         raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
 
-    around_evaluate(model, monkeypatch, wrong)
+    around_scores(model, monkeypatch, wrong)
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
         model.train()
-    assert model.tokens_per_backward == 4096
+    assert model.policy.budgets.tokens_per_backward == 4096
 
 
 def test_forwards_without_gradients_halve_their_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is memory for 400 tokens at once, in play and for the reference: the run is the same run."""
     calm, struck = make_ppo(batch_size=10, adapters=0.05), make_ppo(batch_size=10, adapters=0.05)
-    decoder, error = struck.policy.engine.decoder, cpu_error()
+    decoder, error = struck.policy.engine.transformer, cpu_error()
     read = decoder.forward
 
     def small(*args: Any, input_ids: torch.Tensor, **kwargs: Any) -> Any:
@@ -240,15 +259,15 @@ def test_forwards_without_gradients_halve_their_budget(monkeypatch: pytest.Monke
         return read(*args, input_ids=input_ids, **kwargs)
 
     monkeypatch.setattr(decoder, "forward", small)
-    struck.tokens_per_forward = 1600
+    struck.policy.budgets.tokens_per_forward = 1600
     for model in (calm, struck):
         assert collect(model)
-    assert struck.rollout_buffer.actions == calm.rollout_buffer.actions
-    assert struck.rollout_buffer.log_probs == pytest.approx(calm.rollout_buffer.log_probs, abs=1e-4)
+    for one, other in zip(struck.rollout_buffer.decisions, calm.rollout_buffer.decisions, strict=True):
+        assert one.tokens == other.tokens and one.log_probs == pytest.approx(other.log_probs, abs=1e-4)
     found, expected = (trained(model) for model in (struck, calm))
     assert found["train/kl_ref"] == pytest.approx(expected["train/kl_ref"], rel=1e-3)
-    assert found["train/tokens_per_forward"] == struck.tokens_per_forward <= 400
-    assert struck.tokens_per_backward == 4096
+    assert found["train/tokens_per_forward"] == struck.policy.budgets.tokens_per_forward <= 400
+    assert struck.policy.budgets.tokens_per_backward == 4096
 
 
 # -- numbers that are not finite -----------------------------------------------------------------------------
@@ -276,11 +295,11 @@ def test_an_update_that_is_not_finite_is_skipped(monkeypatch: pytest.MonkeyPatch
     assert found["train/kl_ref"] == pytest.approx(expected["train/kl_ref"], rel=1e-4)
     assert relative(weights_of(three), weights_of(two)) < 1e-5
 
-    def not_a_number(k: int, observations: list[str], evaluate: Evaluate) -> Any:
-        evaluation, values = evaluate()
-        return evaluation, values * (torch.nan if k == 0 else 1.0)
+    def not_a_number(k: int, prompts: list[Any], score: Score) -> Any:
+        scores = score()
+        return dataclasses.replace(scores, values=scores.values * (torch.nan if k == 0 else 1.0))
 
-    around_evaluate(lossy, monkeypatch, not_a_number)
+    around_scores(lossy, monkeypatch, not_a_number)
     assert trained(lossy)["train/skipped_updates"] == 1
     assert torch.equal(weights_of(lossy), weights_of(three))
 
@@ -291,7 +310,7 @@ def test_three_in_a_row_are_a_divergence(monkeypatch: pytest.MonkeyPatch) -> Non
     poison(model, monkeypatch, [True, True, False, True, True, True])
     model.learn(8)
     (row,) = rows_of(model)
-    assert row["train/skipped_updates"] == 4 and model.skipped_in_a_row == 2
+    assert row["train/skipped_updates"] == 4 and model.skipped.in_a_row == 2
     before = weights_of(model)
     with pytest.raises(DivergedError, match=r"step 2: the loss .* of 3 updates in a row") as caught:
         model.learn(8)
@@ -381,18 +400,18 @@ def half(**kwargs: Any) -> LLMPPO:
 def test_in_bfloat16_the_forwards_are_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every epoch has the forwards of the first one, its batches in another order."""
     model = half(tokens_per_backward=150, ppo_epochs=3)
-    epochs: list[list[list[str]]] = [[] for _ in range(3)]
+    epochs: list[list[list[Any]]] = [[] for _ in range(3)]
 
-    def note(k: int, observations: list[str], evaluate: Evaluate) -> Any:
-        epochs[done[-1] // n].append(observations)
-        return evaluate()
+    def note(k: int, prompts: list[Any], score: Score) -> Any:
+        epochs[done[-1] // n].append(prompts)
+        return score()
 
     n, done = len(model.rollout_buffer), [0]
     model.on_progress = lambda phase, so_far, total: done.append(so_far)
-    around_evaluate(model, monkeypatch, note)
+    around_scores(model, monkeypatch, note)
     model.train()
     first, second, third = epochs
-    assert sorted(text for texts in first for text in texts) == sorted(model.rollout_buffer.observations)
+    assert sorted(text for texts in first for text in texts) == sorted(prompts_of(model))
     assert sorted(first) == sorted(second) == sorted(third) and len(first) > n / 8
     assert first != second and second != third
 
@@ -401,17 +420,17 @@ def test_in_bfloat16_the_forwards_are_drawn_once(monkeypatch: pytest.MonkeyPatch
 def test_in_bfloat16_the_first_ratio_is_one(tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Scored again, old and new log-probabilities are the same numbers; how far the sampler was is logged."""
     model = half(tokens_per_backward=tokens, ppo_epochs=1, learning_rate=1e-12)
-    played = np.array(model.rollout_buffer.log_probs)
+    played = sampled_log_probs(model)
     new: list[float] = []
 
-    def note(k: int, observations: list[str], evaluate: Evaluate) -> Any:
-        evaluation, values = evaluate()
-        new.extend(evaluation.log_probs.tolist())
-        return evaluation, values
+    def note(k: int, prompts: list[Any], score: Score) -> Any:
+        scores = score()
+        new.extend(scores.sum(scores.log_probs).tolist())
+        return scores
 
-    around_evaluate(model, monkeypatch, note)
+    around_scores(model, monkeypatch, note)
     found = trained(model)
-    scored = np.array(model.rollout_buffer.log_probs)
+    scored = scored_log_probs(model)
     assert sorted(new) == sorted(scored.tolist())
     assert found["train/approx_kl"] == 0 and found["train/clip_fraction"] == 0
     assert found["train/sampler_gap"] == pytest.approx(np.abs(scored - played).mean(), rel=1e-4)
@@ -426,12 +445,12 @@ def test_in_bfloat16_memory_that_runs_out_at_once_is_no_reason_for_a_gap(
     """Before the first optimizer step, the turns are scored again in the smaller forwards."""
     model = half(tokens_per_backward=400, ppo_epochs=1, learning_rate=1e-12)
 
-    def strike(k: int, observations: list[str], evaluate: Evaluate) -> Any:
+    def strike(k: int, prompts: list[Any], score: Score) -> Any:
         if k == 0:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return evaluate()
+        return score()
 
-    around_evaluate(model, monkeypatch, strike)
+    around_scores(model, monkeypatch, strike)
     found = trained(model)
     assert found["train/tokens_per_backward"] == 200 and found["train/approx_kl"] == 0
 
@@ -444,22 +463,23 @@ def test_a_real_model_in_bfloat16(smollm2: str, monkeypatch: pytest.MonkeyPatch)
     """
     loss, forwards, ratios = Update._loss, [0], [0.0]
 
-    def note(self: Update, batch: Any, reference: Any, tried: Any) -> Any:
-        found = loss(self, batch, reference, tried)
+    def note(self: Update, batch: Any, totals: Any, made: Any) -> Any:
+        found = loss(self, batch, totals, made)
         forwards.append(len(batch.index))
-        ratios.extend(tried.gaps[-1].exp().tolist())
-        return found._replace(decisions=0.0, turns=0.0 * self.policy.value_head.weight.sum())
+        ratios.extend(made.gaps[-1].exp().tolist())
+        return 0.0 * model.policy.value_head.weight.sum() + 0.0 * found.detach()
 
     monkeypatch.setattr(Update, "_loss", note)
     settings = {"lora": {"r": 4}, "model": {"model_name": smollm2, "dtype": "bfloat16"}}
     with read_once():
         model = learner(batch_size=5, envs=5, policy_kwargs=settings, mini_batch_size=64, ppo_epochs=1)
-    played, largest = list(model.rollout_buffer.log_probs), []
+    turns, largest = len(model.rollout_buffer), []
     for tokens in (1, 256, 512, 10**6):
-        model.rollout_buffer.log_probs, model.tokens_per_backward = list(played), tokens
+        model.rollout_buffer._scorer_log_probs.clear()
+        model.policy.budgets.tokens_per_backward = tokens
         forwards.clear(), ratios.clear()
         metrics = trained(model)
         assert metrics["train/sampler_gap"] > 1e-4  # what ratios would be without scoring again
-        assert len(ratios) == len(played) and max(abs(ratio - 1) for ratio in ratios) < 1e-3
+        assert len(ratios) == turns and max(abs(ratio - 1) for ratio in ratios) < 1e-3
         largest.append(max(forwards))
-    assert largest == sorted(set(largest)) and largest[-1] == len(played) > 12
+    assert largest == sorted(set(largest)) and largest[-1] == turns > 12

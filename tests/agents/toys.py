@@ -13,10 +13,11 @@ from gymnasium import spaces
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter, Logger
 
-from gamespiel.agents.decoding import ChatCodec
 from gamespiel.agents.models.loading import ModelSettings, load_tokenizer
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.sampling.noise import DrawnNoise
+from gamespiel.agents.tokens.codec import ChatCodec
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.contract import CLOSING
 from task_gym.spaces import UnicodeText
@@ -191,6 +192,11 @@ def masks_of(legal: list[tuple[int, ...]], n_actions: int = N_ACTIONS) -> np.nda
     for row, actions in enumerate(legal):
         masks[row, list(actions)] = True
     return masks
+
+
+def same_noise(uniform: float, rows: int) -> list[DrawnNoise]:
+    """Returns noise that is the same number for every row and depth."""
+    return DrawnNoise.of_batch(lambda size: np.full(size, uniform), rows)
 
 
 class Rows(KVWriter):

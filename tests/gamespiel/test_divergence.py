@@ -13,9 +13,9 @@ from safetensors.torch import load_file
 
 from gamespiel import training
 from gamespiel.agents.learning.divergence import DivergedError
-from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.runs import checkpoint
+from gamespiel.agents.sampling.choices import ChoiceSampler
 from gamespiel.agents.update import Update
 from gamespiel.config import resolve, saved_config
 from tests.gamespiel.runs import STEPS, assert_same_run, quiet, rows_of, small, steps_of, train_quietly
@@ -34,9 +34,8 @@ def losses_break(monkeypatch: pytest.MonkeyPatch, first: int, above: float) -> N
     loss = Update._loss
 
     def instead(self: Update, *args: Any) -> Any:
-        broken = self.step >= first and self.policy.optimizer.param_groups[0]["lr"] > above
-        parts = loss(self, *args)
-        return parts._replace(turns=parts.turns * (torch.nan if broken else 1.0))
+        broken = self.step >= first and self.optimizer.param_groups[0]["lr"] > above
+        return loss(self, *args) * (torch.nan if broken else 1.0)
 
     monkeypatch.setattr(Update, "_loss", instead)
 
@@ -96,9 +95,10 @@ def test_weights_that_are_useless_in_play_are_left_out(
 
     def ruinous(self: Update) -> Any:
         means = update(self)
-        if self.step == 4 and self.policy.optimizer.param_groups[0]["lr"] > 0.4 * RATE:
+        actor = self.optimizer.param_groups[0]
+        if self.step == 4 and actor["lr"] > 0.4 * RATE:
             with torch.no_grad():
-                self.policy.adapter_parameters()[1].fill_(3e38)
+                actor["params"][1].fill_(3e38)
         return means
 
     monkeypatch.setattr(Update, "run", ruinous)
@@ -134,16 +134,16 @@ def test_a_base_that_is_useless_is_an_error_at_once(tmp_path: Path, monkeypatch:
 
 def test_a_lowered_budget_is_said_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first draw finds no memory. It reads fewer tokens than the 16384 it may: half of these are next."""
-    sample, calls = LLMPolicy.sample, iter(range(10**6))
+    sample, calls = ChoiceSampler.sample, iter(range(10**6))
     read: list[int] = []
 
-    def short(self: LLMPolicy, texts: list[str], *args: Any) -> Any:
+    def short(self: ChoiceSampler, prompts: list[tuple[int, ...]], *args: Any) -> Any:
         if next(calls) == 0:
-            read.append(sum(map(len, self.prompts(texts))))
+            read.append(sum(map(len, prompts)))
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return sample(self, texts, *args)
+        return sample(self, prompts, *args)
 
-    monkeypatch.setattr(LLMPolicy, "sample", short)
+    monkeypatch.setattr(ChoiceSampler, "sample", short)
     console, run = quiet(), tmp_path / "run"
     training.train(small(run, ppo__num_train_steps="1", **NO_MEASURES), console=console)
     budget = math.floor(read[0] / 2)

@@ -11,10 +11,10 @@ import pytest
 from rich.console import Console
 from transformers import BertConfig, GPT2Config, MambaConfig, PretrainedConfig
 
-from gamespiel.agents.decoding import PromptLengthError
 from gamespiel.agents.models import weights
 from gamespiel.agents.models.weights import ModelError, Wheel
 from gamespiel.agents.runs.checkpoint import CheckpointError
+from gamespiel.agents.tokens.codec import PromptLengthError
 from gamespiel.config import Config, resolve, saved_config
 from gamespiel.evaluation import evaluate
 from gamespiel.options import EvalOptions

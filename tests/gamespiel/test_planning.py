@@ -14,9 +14,9 @@ import torch
 from rich.console import Console
 
 from gamespiel import planning
-from gamespiel.agents import update
 from gamespiel.agents.models.loading import TINY
 from gamespiel.agents.models.memory_plan import GIB
+from gamespiel.agents.scoring import scorer
 from gamespiel.cli import main
 from gamespiel.config import InvalidValueError, presets, resolve, save
 
@@ -104,7 +104,7 @@ def test_the_budget_that_was_given_is_shown() -> None:
 
 
 def test_turns_that_the_reference_scores() -> None:
-    assert planning.REFERENCE_BATCH == update.REFERENCE_BATCH
+    assert planning.REFERENCE_BATCH == scorer.PREPARED_AT_ONCE
 
 
 @pytest.mark.parametrize("card", ["0", "-3", "many", "nan", "inf"])

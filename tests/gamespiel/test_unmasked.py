@@ -6,6 +6,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,12 @@ import torch
 from rich.console import Console
 
 from gamespiel import evaluation
-from gamespiel.agents.decoding.text import TextSample
 from gamespiel.agents.policy import LLMPolicy
-from gamespiel.agents.runs.evaluation import measure_replies, play_seeds, policy_agent, reply_agent
+from gamespiel.agents.runs.evaluation import measure_replies, play_seeds, policy_agent
 from gamespiel.agents.runs.stats import mean_interval, wilson
-from gamespiel.agents.sampling.samples import Reply
+from gamespiel.agents.sampling.drawing import Written
+from gamespiel.agents.sampling.texts import TextSampler
+from gamespiel.agents.tokens.constraints import FreeText
 from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.assembly import make_policy
 from gamespiel.cli import main
@@ -29,7 +31,7 @@ from gamespiel.evaluation import evaluate, measure_agent, measure_written
 from gamespiel.kinds import KINDS, kind_of
 from gamespiel.options import EvalOptions
 from gamespiel.report.tables import replies_note, replies_table
-from tests.agents.toys import randomise
+from tests.agents.toys import randomise, same_noise
 from tests.gamespiel.runs import quiet
 
 KUHN = [("env.task_id", "null"), ("env.game", "kuhn_poker")]
@@ -37,44 +39,57 @@ TIC_TAC_TOE = [("env.task_id", "null"), ("env.game", "tic_tac_toe")]
 TRACE = [("env.env_type", "trace"), ("env.task_id", "null")]
 
 
-class Scripted:
-    """Writes what a function of the prompt's text and the number of earlier calls returns.
+Script = Callable[[str, int], str] | str
+"""The reply to a prompt's text and the number of earlier calls; a text is always the same."""
 
-    Args:
-        policy: The policy whose prompts are read.
-        sampled: Gives the sampled replies; a text is always the same.
-        greedy: Gives the greedy replies.
+
+@dataclass(frozen=True)
+class Scripted(FreeText):
+    """Replies by a script. Their tokens are their characters.
+
+    Attributes:
+        sampled: The script of sampled replies.
+        greedy: That of greedy ones.
         cut: Whether replies count as cut.
+        calls: The prompts of earlier calls.
     """
 
-    def __init__(
-        self,
-        policy: LLMPolicy,
-        sampled: Callable[[str, int], str] | str,
-        greedy: Callable[[str, int], str] | str = "",
-        cut: bool = False,
-    ) -> None:
-        self.policy, self.cut, self.calls = policy, cut, 0
-        self.sampled, self.greedy = sampled, greedy
+    ends: frozenset[int] = frozenset()
+    max_new_tokens: int = 9
+    sampled: Script = ""
+    greedy: Script = ""
+    cut: bool = False
+    calls: list[int] = field(default_factory=list, compare=False)
 
-    def sample(self, prompts: Sequence[tuple[int, ...]], uniforms: Any) -> TextSample:
-        assert uniforms(0).shape == (len(prompts),)
-        return self._write(prompts, self.sampled)
+    def is_cut(self, tokens: tuple[int, ...]) -> bool:
+        return self.cut
 
-    def best(self, prompts: Sequence[tuple[int, ...]]) -> TextSample:
-        return self._write(prompts, self.greedy)
+    def read_answer(self, tokens: tuple[int, ...], codec: Any) -> str:
+        return "".join(map(chr, tokens))
 
-    def _write(
-        self, prompts: Sequence[tuple[int, ...]], reply: Callable[[str, int], str] | str
-    ) -> TextSample:
-        texts = [
-            reply if isinstance(reply, str) else reply(self.policy.codec.tokenizer.decode(prompt), self.calls)
-            for prompt in prompts
-        ]
-        self.calls += 1
-        hidden = torch.zeros(len(prompts), self.policy.value_head.in_features)
-        log_probs = [np.full(len(text), -1.0, dtype=np.float32) for text in texts]
-        return TextSample([Reply(text, (0,) * len(text), self.cut) for text in texts], log_probs, hidden)
+    def write(self, prompts: Sequence[str], uniforms: Any) -> list[tuple[int, ...]]:
+        """Returns the replies' tokens."""
+        assert uniforms is None or uniforms(0).shape == (len(prompts),)
+        script = self.greedy if uniforms is None else self.sampled
+        texts = [script if isinstance(script, str) else script(text, len(self.calls)) for text in prompts]
+        self.calls.append(len(prompts))
+        return [tuple(map(ord, text)) for text in texts]
+
+
+@pytest.fixture(autouse=True)
+def follow_scripts(policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writes scripted replies by their scripts, and all others by the model."""
+    write = TextSampler.write
+
+    def written(self: TextSampler, prompts: Any, free: FreeText, uniforms: Any) -> Written:
+        if not isinstance(free, Scripted):
+            return write(self, prompts, free, uniforms)
+        tokens = free.write([policy.codec.tokenizer.decode(prompt) for prompt in prompts], uniforms)
+        hidden = torch.zeros(len(prompts), policy.value_head.in_features)
+        log_probs = [np.full(len(own), -1.0, dtype=np.float32) for own in tokens]
+        return Written(tokens, log_probs, [None] * len(prompts), hidden)
+
+    monkeypatch.setattr(TextSampler, "write", written)
 
 
 def config(*overrides: tuple[str, str]) -> Config:
@@ -99,7 +114,7 @@ def first_legal(prompt: str, call: int) -> str:
 def test_a_reply_of_0_in_kuhn_poker_plays_as_first_does(policy: LLMPolicy) -> None:
     """Action 0 is always legal there, and ``first`` always takes it: the very same games."""
     given = config(*KUHN)
-    rows = measure_written(given, policy, Scripted(policy, "0"), 20, quiet())
+    rows = measure_written(given, policy, Scripted(sampled="0"), 20, quiet())
     masked = measure_agent(given, "first", 20, quiet())
     assert list(rows) == list(masked) == ["seat 0", "seat 1", "all"]
     for name, row in rows.items():
@@ -115,7 +130,7 @@ def test_seeds_seats_and_opponent_are_those_behind_the_mask(
     game: list[tuple[str, str]], policy: LLMPolicy
 ) -> None:
     given = config(*game, ("env.opponent", "mcts:5"), ("run.seed", "3"))
-    rows = measure_written(given, policy, Scripted(policy, first_legal), 8, quiet())
+    rows = measure_written(given, policy, Scripted(sampled=first_legal), 8, quiet())
     masked = measure_agent(given, "first", 8, quiet())
     for name, row in rows.items():
         assert (row.score, row.returns, row.length) == (
@@ -133,7 +148,7 @@ def test_nothing_but_illegal_replies_gives_every_game_up(
 ) -> None:
     """The third in a row ends the game with score 0; with ``forfeit`` the first does."""
     given = config(*KUHN, ("env.illegal", rule))
-    row = measure_written(given, policy, Scripted(policy, reply, cut=True), 10, quiet())["all"]
+    row = measure_written(given, policy, Scripted(sampled=reply, cut=True), 10, quiet())["all"]
     assert (row.episodes, row.replies, row.illegal_replies) == (20, 20 * replies, 20 * replies)
     assert row.illegal_share == wilson(20 * replies, 20 * replies)
     assert (row.given_up, row.given_up_share) == (20, wilson(20, 20))
@@ -146,7 +161,7 @@ def test_two_illegal_replies_before_each_legal_one_give_no_game_up(policy: LLMPo
     """A wave's games take their turns together: the calls 0, 1, 3, 4, ... of the writer are illegal."""
     given = config(*KUHN)
     row = measure_written(
-        given, policy, Scripted(policy, lambda prompt, call: "0" if call % 3 == 2 else "hm"), 20, quiet()
+        given, policy, Scripted(sampled=lambda prompt, call: "0" if call % 3 == 2 else "hm"), 20, quiet()
     )["all"]
     masked = measure_agent(given, "first", 20, quiet())["all"]
     legal = round(masked.length * 40)
@@ -158,20 +173,20 @@ def test_two_illegal_replies_before_each_legal_one_give_no_game_up(policy: LLMPo
 
 def test_upstreams_rule_reads_the_first_number(policy: LLMPolicy) -> None:
     given = config(*KUHN)
-    bet = measure_written(given, policy, Scripted(policy, "1"), 10, quiet())["all"]
-    said = measure_written(given, policy, Scripted(policy, "I choose 1, not 0."), 10, quiet())["all"]
+    bet = measure_written(given, policy, Scripted(sampled="1"), 10, quiet())["all"]
+    said = measure_written(given, policy, Scripted(sampled="I choose 1, greedy=not 0."), 10, quiet())["all"]
     assert (said.score, said.returns, said.illegal_replies) == (bet.score, bet.returns, 0)
     # With the other protocol, a reply with words names the first action in it in legal order: 0.
     other = config(*KUHN, ("env.seeding", "evaluate"))
-    passed = measure_written(other, policy, Scripted(policy, "0"), 10, quiet())["all"]
-    said = measure_written(other, policy, Scripted(policy, "I choose 1, not 0."), 10, quiet())["all"]
+    passed = measure_written(other, policy, Scripted(sampled="0"), 10, quiet())["all"]
+    said = measure_written(other, policy, Scripted(sampled="I choose 1, greedy=not 0."), 10, quiet())["all"]
     assert (said.score, said.returns) == (passed.score, passed.returns)
 
 
 def test_games_that_are_over_before_the_first_turn_have_no_reply(policy: LLMPolicy) -> None:
     """Euchre: when a partner goes alone, the seat sits out. Such a game counts, and gives nothing up."""
     given = config(("env.task_id", "null"), ("env.game", "euchre"))
-    rows = measure_written(given, policy, Scripted(policy, "none"), 30, quiet())
+    rows = measure_written(given, policy, Scripted(sampled="none"), 30, quiet())
     row, masked = rows["all"], measure_agent(given, "first", 30, quiet())["all"]
     assert row.episodes == masked.episodes and row.given_up < row.episodes
     assert row.replies == row.illegal_replies == 3 * row.given_up
@@ -206,15 +221,14 @@ def test_replies_are_as_legal_as_the_legal_mass_says() -> None:
     randomise(policy, 0.1)
     envs = TextVecEnv([lambda: kind_of(given.env).make_reply_env(given.env)] * 200)
     seeds = kind_of(given.env).seeds(envs, 100, 0)
-    writer = evaluation.make_writer(policy, 32)
-    episodes = play_seeds(envs, reply_agent(policy, writer, 0, 200), seeds)
+    free = evaluation.reply_constraint(policy, 32)
+    episodes = play_seeds(envs, policy_agent(policy, 0, 200, constraint=free), seeds)
     turns = [turn for episode in episodes for turn in episode.turns]
     masks = np.array([[f" {action} ->" in turn.observation for action in range(3)] for turn in turns])
-    with torch.no_grad():
-        drawn = policy.sample([t.observation for t in turns], masks, lambda depth: np.full(len(turns), 0.5))
+    drawn = policy.decide([t.observation for t in turns], masks, same_noise(0.5, len(turns)))
     measured = measure_replies(episodes)
     assert measured is not None and measured.illegal_share is not None and measured.replies == len(turns)
-    illegal = float(1 - drawn.legal_mass.mean())
+    illegal = 1 - float(np.mean([decision.legal_mass for decision in drawn]))
     assert illegal > 0.02 and measured.illegal_share.low < illegal < measured.illegal_share.high
     assert [turn.reward for turn in turns].count(-0.01) == measured.illegal_replies
 
@@ -226,7 +240,8 @@ def test_with_all_mass_on_legal_answers_the_mask_changes_nothing(policy: LLMPoli
     seeds = kind_of(given.env).seeds(masked_envs, 100, 0)
     masked = play_seeds(masked_envs, policy_agent(policy, 0, 200), seeds)
     envs = TextVecEnv([lambda: kind_of(given.env).make_reply_env(given.env)] * 200)
-    written = play_seeds(envs, reply_agent(policy, evaluation.make_writer(policy, 32), 0, 200), seeds)
+    free = evaluation.reply_constraint(policy, 32)
+    written = play_seeds(envs, policy_agent(policy, 0, 200, constraint=free), seeds)
     assert [[e.seed, e.info["seat"]] for e in masked] == [[e.seed, e.info["seat"]] for e in written]
     same = [
         [turn.answer for turn in a.turns] == [turn.answer for turn in b.turns]
@@ -239,7 +254,9 @@ def test_a_short_limit_cuts_and_a_long_one_does_not(policy: LLMPolicy) -> None:
     """An answer in leduc poker is a digit and the end of turn: two tokens. A cut digit is still read."""
     given = config()
     for limit, cut in ((1, 1.0), (2, 0.0)):
-        row = measure_written(given, policy, evaluation.make_writer(policy, limit), 10, quiet(), greedy=True)
+        row = measure_written(
+            given, policy, evaluation.reply_constraint(policy, limit), 10, quiet(), greedy=True
+        )
         own = row["all"]
         assert own.cut_share is not None and own.illegal_replies == 0
         assert (own.cut_share.mean, own.tokens_per_reply) == (cut, limit)
@@ -254,9 +271,9 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def writer(policy: LLMPolicy, max_new_tokens: int) -> Any:
         assert max_new_tokens in (32, 5, 1024)
-        return Scripted(policy, "0", "none")
+        return Scripted(sampled="0", greedy="none")
 
-    monkeypatch.setattr(evaluation, "make_writer", writer)
+    monkeypatch.setattr(evaluation, "reply_constraint", writer)
 
 
 @pytest.mark.usefixtures("scripted")
@@ -335,7 +352,7 @@ def test_the_table_is_whole_in_any_terminal(width: int, tmp_path: Path) -> None:
 
 
 def row(policy: LLMPolicy, reply: str) -> Any:
-    return measure_written(config(*KUHN), policy, Scripted(policy, reply), 10, quiet())
+    return measure_written(config(*KUHN), policy, Scripted(sampled=reply), 10, quiet())
 
 
 def test_the_note_says_whether_the_scores_agree(policy: LLMPolicy) -> None:
@@ -366,7 +383,9 @@ def test_traces_are_answered_with_the_output_itself(
     """Empty replies and the truth score as the baselines do that give them, on the same programs."""
     given = resolve("tiny-trace", overrides=[("run.device", "cpu"), ("env.task_ids", "[[0, 50]]")])
     empty = measure_agent(given, "empty", 12, quiet())
-    monkeypatch.setattr(evaluation, "make_writer", lambda policy, tokens: Scripted(policy, "", "", cut=True))
+    monkeypatch.setattr(
+        evaluation, "reply_constraint", lambda policy, tokens: Scripted(sampled="", greedy="", cut=True)
+    )
     console = Console(file=io.StringIO(), width=60)
     options = EvalOptions(given, num_episodes=12, decode="text", output=tmp_path / "result.json")
     results = evaluate(options, console)

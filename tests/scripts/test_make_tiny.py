@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from benchmarks.trace_learning import HELD_OUT
-from gamespiel.agents.decoding import ChatCodec, ChoiceDecoder
 from gamespiel.agents.engines import PaddedEngine
 from gamespiel.agents.models.loading import TINY, ModelSettings, load_base, load_tokenizer
+from gamespiel.agents.tokens.codec import ChatCodec
 from gamespiel.config import resolve
 from scripts.make_tiny import (
     GAMES,
@@ -26,6 +26,7 @@ from scripts.make_tiny import (
     trace_row,
     unanswered_traces,
 )
+from tests.agents.deciders import Choices
 
 #: A prompt of the default game has at most this many tokens.
 LONGEST_PROMPT = 128
@@ -39,19 +40,19 @@ USUAL_MASS = 0.6
 
 
 @pytest.fixture(scope="module")
-def decoder() -> ChoiceDecoder:
+def decoder() -> Choices:
     codec = ChatCodec(load_tokenizer(ModelSettings()))
-    return ChoiceDecoder(codec, PaddedEngine(load_base(ModelSettings(), "cpu", seed=0)))
+    return Choices(codec=codec, engine=PaddedEngine(load_base(ModelSettings(), "cpu", seed=0)))
 
 
-def short_states(game: str, decoder: ChoiceDecoder, count: int) -> list[Shown]:
+def short_states(game: str, decoder: Choices, count: int) -> list[Shown]:
     """States of other random games than it was made from, those with prompts of a moderate length."""
     states = random_play(game, states=4 * count, episodes=200, seed=12345)
     return [s for s in states if len(decoder.codec.encode_prompt(s.text)) <= 400][:count]
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_it_answers_every_game_with_what_is_legal(game: str, decoder: ChoiceDecoder) -> None:
+def test_it_answers_every_game_with_what_is_legal(game: str, decoder: Choices) -> None:
     """Without a mask most of what it would say is legal, in the words of games it was not made from."""
     states = short_states(game, decoder, 32)
     torch.manual_seed(0)
@@ -63,12 +64,12 @@ def test_it_answers_every_game_with_what_is_legal(game: str, decoder: ChoiceDeco
     assert float(drawn.legal_mass.mean()) > LEGAL_MASS.get(game, USUAL_MASS)
 
 
-def test_the_default_games_prompts_are_short(decoder: ChoiceDecoder) -> None:
+def test_the_default_games_prompts_are_short(decoder: Choices) -> None:
     states = random_play("leduc_poker", states=900, episodes=2000, seed=12345)
     assert max(len(decoder.codec.encode_prompt(state.text)) for state in states) <= LONGEST_PROMPT
 
 
-def test_it_knows_no_strategy(decoder: ChoiceDecoder) -> None:
+def test_it_knows_no_strategy(decoder: Choices) -> None:
     """Every legal answer about equally likely: no probability is further than a tenth from uniform."""
     states = random_play("leduc_poker", states=200, episodes=100, seed=7)
     answers = decoder.distribution(
@@ -98,7 +99,7 @@ def test_the_traces_it_read_are_none_that_anybody_trains_or_is_measured_on() -> 
     assert all(last < low or high < first for low, high in taken)  # type: ignore[misc]
 
 
-def test_it_has_read_what_programs_print(decoder: ChoiceDecoder) -> None:
+def test_it_has_read_what_programs_print(decoder: Choices) -> None:
     """The output of a program it has not read surprises less beside its own program than beside another.
 
     By 0.3 nats a token or more, on average over programs.

@@ -9,7 +9,7 @@ from pydantic.dataclasses import dataclass
 
 from gamespiel.agents.fields import Index, key
 from gamespiel.errors import ConfigError
-from gamespiel.kinds.base import PART, EnvKeys, Kind, MakeEnvs, ShowProgress, sample_of
+from gamespiel.kinds.base import PART, EnvKeys, Kind, MakeEnvs, ShowProgress, answers_of
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from gamespiel.agents.rollout import Episode, Masks
     from gamespiel.agents.runs.evaluation import Measured
-    from gamespiel.agents.sampling.samples import PolicySample
+    from gamespiel.agents.sampling.decisions import Answer
     from gamespiel.agents.vec_env import TextVecEnv
 
 
@@ -71,8 +71,8 @@ class Duels(Kind[DuelKeys]):
     ) -> list[Episode]:
         from gamespiel.agents.runs.evaluation import play_seeds
 
-        def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> PolicySample:
-            return sample_of([row.nonzero()[0][-1 if name == "high" else 0] for row in masks])
+        def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> list[Answer]:
+            return answers_of([row.nonzero()[0][-1 if name == "high" else 0] for row in masks])
 
         envs = make_envs(count)
         with shown(count) as on_step:

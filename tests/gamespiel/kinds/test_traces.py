@@ -119,14 +119,15 @@ def test_random_is_uniform_over_what_may_be_chosen() -> None:
     """3000 choices of three: a third each, within four standard errors, 4 · √(3000 · 2/9) = 103."""
     mask = np.array([False, True, True, False, True])
     masks, episodes = np.tile(mask, (3000, 1)), list(range(3000))
-    actions = choice_agent("random", 0, 3000)([""] * 3000, masks, episodes, 0).actions
+    answers = choice_agent("random", 0, 3000)([""] * 3000, masks, episodes, 0)
+    actions = [answer.action for answer in answers]
     counts = np.bincount(actions, minlength=5)
     assert counts[~mask].sum() == 0 and np.all(np.abs(counts[mask] - 1000) < 103)
     # An episode's choice does not depend on the batch.
-    alone = choice_agent("random", 0, 3000)([""], masks[:1], [7], 0).actions
-    assert alone.tolist() == [actions[7]]
-    first = choice_agent("first", 0, 3000)([""] * 3000, masks, episodes, 0).actions
-    assert set(first.tolist()) == {1}
+    (alone,) = choice_agent("random", 0, 3000)([""], masks[:1], [7], 0)
+    assert alone.action == actions[7]
+    first = choice_agent("first", 0, 3000)([""] * 3000, masks, episodes, 0)
+    assert {answer.action for answer in first} == {1}
 
 
 def test_first_picks_the_first_output(tmp_path: Path) -> None:

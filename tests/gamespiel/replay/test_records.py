@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 
 from gamespiel.agents.rollout import Episode, Turn
-from gamespiel.agents.sampling.samples import Reply
 from gamespiel.config import resolve, saved_config
 from gamespiel.errors import InvalidValueError
 from gamespiel.evaluation import evaluate
@@ -82,10 +80,7 @@ def test_an_evaluation_of_replies_says_how_each_episode_was_played(finished: Pat
 def test_a_game_given_up_at_the_first_position() -> None:
     config = resolve(overrides=[("env.game", "tic_tac_toe"), ("env.opponent", "first")]).env
     nothing = np.ones(0, dtype=bool)
-    turns = [
-        Turn("?", nothing, -1, math.nan, math.nan, math.nan, ILLEGAL_REWARD, Reply("none", (1,), False))
-        for _ in range(3)
-    ]
+    turns = [Turn("?", nothing, "none", reward=ILLEGAL_REWARD, refused=True) for _ in range(3)]
     env = gym.make("GameSpiel-v0", game="tic_tac_toe", opponent="first")
     env.reset(seed=0)
     *_, info = [env.step(9) for _ in turns][-1]

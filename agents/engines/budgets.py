@@ -1,103 +1,14 @@
-"""Memory that runs out, and what keeps it: freed blocks go back, budgets are halved, work is done again."""
+"""The token budgets of forwards, which fall if memory runs out."""
 
 from __future__ import annotations
 
-import ctypes
-import gc
-import logging
-import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-import torch
-
 from gamespiel.agents.hyperparameters import Hyperparameters
-from task_gym.errors import TaskGymError
+from gamespiel.agents.models.memory import halved, is_out_of_memory, release
 
 T = TypeVar("T")
-log = logging.getLogger(__name__)
-
-
-class MemoryLimitError(TaskGymError):
-    """A device without the memory for even one turn."""
-
-
-UNNAMED = ("can't allocate memory", "error: out of memory", "_STATUS_ALLOC_FAILED")
-"""Parts of messages of ``RuntimeError`` if the memory that is missing is not that of a GPU tensor.
-
-The first is a CPU's. The others are of what CUDA and cuBLAS allocate past torch's allocator: a kernel's code
-when it is first run, and the workspace of a thread, such as the one of the first backward pass.
-"""
-
-
-def is_out_of_memory(error: Exception) -> bool:
-    """Returns whether torch or NumPy found no memory, on a GPU or on the CPU."""
-    if isinstance(error, torch.OutOfMemoryError | MemoryError):
-        return True
-    return isinstance(error, RuntimeError) and any(part in str(error) for part in UNNAMED)
-
-
-def halved(key: str, tokens: int, prompts: Sequence[Sequence[int]]) -> int:
-    """Returns the token budget to try next, and says so in the log.
-
-    Args:
-        key: Name of the budget's hyper-parameter.
-        tokens: The budget that was too large.
-        prompts: The prompts of the work that failed.
-
-    Raises:
-        MemoryLimitError: the next budget is smaller than one turn.
-    """
-    lengths = [len(prompt) for prompt in prompts]
-    # A budget above what there was to read did not split anything, and half of it might not either.
-    tried = min(tokens, sum(lengths))
-    if tried <= max(lengths):
-        raise MemoryLimitError(
-            f"out of memory with {key} = {tokens}, which cannot be less than one turn"
-            f" of {max(lengths)}; use a smaller model or type (model.model_name, model.use_4bit, "
-            "model.dtype), model.gradient_checkpointing, shorter prompts (env.rules), or a device with more "
-            "memory"
-        )
-    half = max(tried // 2, *lengths)
-    log.warning("out of memory: %s falls from %d to %d", key, tokens, half)
-    return half
-
-
-def release() -> None:
-    """Gives back what a failed attempt still holds."""
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
-    _trim()
-
-
-GIVEN_BACK_EVERY = 60.0
-"""Seconds between two calls that give memory back: each takes up to one."""
-
-_given_back = time.monotonic()
-
-
-def give_back() -> None:
-    """Gives the CPU's memory that was freed back to the system, once a minute at most.
-
-    glibc keeps freed blocks between others for itself. Turns differ in length from step to step, so blocks of
-    other sizes are kept each time: a run of SmolLM2 that needs 3.5 GiB had 10 of them after an hour.
-    """
-    global _given_back
-    now = time.monotonic()
-    if now - _given_back >= GIVEN_BACK_EVERY:
-        _given_back = now
-        _trim()
-
-
-def _trim() -> None:
-    """Gives back the pages of freed blocks, if the C library is one that can."""
-    if sys.platform != "linux":
-        return
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
 
 
 class Budgets:

@@ -1,4 +1,4 @@
-"""The choice decoder's distribution, against one from the full model's logits."""
+"""The distribution over choices, against one from the full model's logits."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from gamespiel.agents.decoding import ChoiceEvaluation, choice
+from gamespiel.agents.engines import nodes
 from gamespiel.agents.policy import LLMPolicy
+from tests.agents.deciders import Choices, ChoiceSums, as_reference
 from tests.agents.toys import asked, make_policy
 
 Legal = tuple[int, ...]
@@ -72,7 +73,7 @@ def forwards(policy: LLMPolicy) -> Iterator[list[tuple[int, ...]]]:
     def hook(module: Any, args: Any, kwargs: Any) -> None:
         shapes.append(tuple(kwargs["input_ids"].shape))
 
-    handle = policy.engine.decoder.register_forward_pre_hook(hook, with_kwargs=True)
+    handle = policy.engine.transformer.register_forward_pre_hook(hook, with_kwargs=True)
     try:
         yield shapes
     finally:
@@ -83,9 +84,9 @@ def prompts_of(policy: LLMPolicy, texts: Sequence[str]) -> list[tuple[int, ...]]
     return [policy.codec.encode_prompt(text) for text in texts]
 
 
-def evaluate_all(policy: LLMPolicy, text: str, legal: Legal) -> ChoiceEvaluation:
+def evaluate_all(policy: LLMPolicy, text: str, legal: Legal) -> ChoiceSums:
     """Returns the evaluation of every legal action of one state."""
-    return policy.decoder.evaluate(prompts_of(policy, [text]) * len(legal), [legal] * len(legal), legal)
+    return Choices(policy).evaluate(prompts_of(policy, [text]) * len(legal), [legal] * len(legal), legal)
 
 
 # -- probabilities of actions --------------------------------------------------------------------------------
@@ -96,7 +97,7 @@ def test_probabilities_are_those_of_brute_force(policy: LLMPolicy, legal: Legal)
     with torch.no_grad():
         expected, _ = whole_tree(policy, "seat 0", legal)
         scored = evaluate_all(policy, "seat 0", legal)
-    (p,) = policy.decoder.distribution(prompts_of(policy, ["seat 0"]), [legal])
+    (p,) = Choices(policy).distribution(prompts_of(policy, ["seat 0"]), [legal])
     assert np.allclose(p, expected.exp(), atol=1e-5)
     assert torch.allclose(scored.log_probs, expected, atol=1e-4)
     assert p.sum() == pytest.approx(1.0, abs=1e-12)
@@ -108,26 +109,26 @@ def test_probabilities_are_those_of_brute_force(policy: LLMPolicy, legal: Legal)
 def test_a_batch_of_different_states(policy: LLMPolicy) -> None:
     """Prompts of different lengths and legal sets of different shapes, together and one by one."""
     prompts = prompts_of(policy, TEXTS)
-    together = policy.decoder.distribution(prompts, SETS)
+    together = Choices(policy).distribution(prompts, SETS)
     for i, (text, legal) in enumerate(zip(TEXTS, SETS, strict=True)):
         with torch.no_grad():
             expected, _ = whole_tree(policy, text, legal)
         assert np.allclose(together[i], expected.exp(), atol=1e-5)
-        (alone,) = policy.decoder.distribution([prompts[i]], [legal])
+        (alone,) = Choices(policy).distribution([prompts[i]], [legal])
         assert np.allclose(together[i], alone, atol=1e-6)
 
 
 def test_adapters_change_it(policy: LLMPolicy) -> None:
     """Guards the tests above: adapters without an effect would make them pass trivially."""
-    (p,) = policy.decoder.distribution(prompts_of(policy, ["seat 0"]), [(0, 1, 2)])
-    with policy.reference():
-        (q,) = policy.decoder.distribution(prompts_of(policy, ["seat 0"]), [(0, 1, 2)])
+    (p,) = Choices(policy).distribution(prompts_of(policy, ["seat 0"]), [(0, 1, 2)])
+    with as_reference(policy):
+        (q,) = Choices(policy).distribution(prompts_of(policy, ["seat 0"]), [(0, 1, 2)])
     assert np.abs(p - q).max() > 0.05
 
 
 def test_an_illegal_action_is_refused(policy: LLMPolicy) -> None:
     with pytest.raises(ValueError, match=r"action 12 is not legal: the legal actions are \[1, 2\]"):
-        policy.decoder.evaluate(prompts_of(policy, ["x"]), [(1, 2)], [12])
+        Choices(policy).evaluate(prompts_of(policy, ["x"]), [(1, 2)], [12])
 
 
 # -- sampling ------------------------------------------------------------------------------------------------
@@ -138,10 +139,10 @@ def test_sampling_and_scoring_agree(policy: LLMPolicy) -> None:
     rng = np.random.default_rng(0)
     rows = [(i, j) for i in range(len(TEXTS)) for j in range(len(SETS))] * 3
     prompts, legal = prompts_of(policy, [TEXTS[i] for i, _ in rows]), [SETS[j] for _, j in rows]
-    drawn = policy.decoder.sample(prompts, legal, lambda depth: rng.random(len(rows)))
+    drawn = Choices(policy).sample(prompts, legal, lambda depth: rng.random(len(rows)))
     assert all(action in allowed for action, allowed in zip(drawn.actions, legal, strict=True))
     with torch.no_grad():
-        scored = policy.decoder.evaluate(prompts, legal, drawn.actions.tolist())
+        scored = Choices(policy).evaluate(prompts, legal, drawn.actions.tolist())
     assert torch.allclose(drawn.log_probs, scored.log_probs, atol=1e-5)
     assert torch.allclose(drawn.hidden, scored.hidden, atol=1e-5)
     assert drawn.log_probs.dtype == torch.float32 and drawn.actions.dtype == np.int64
@@ -150,7 +151,7 @@ def test_sampling_and_scoring_agree(policy: LLMPolicy) -> None:
 def test_legal_mass_is_what_the_unmasked_model_gives(policy: LLMPolicy) -> None:
     """It is multiplied over the path's branching nodes; a single legal action has none, so 1."""
     rng = np.random.default_rng(1)
-    drawn = policy.decoder.sample(prompts_of(policy, TEXTS), SETS, lambda depth: rng.random(len(SETS)))
+    drawn = Choices(policy).sample(prompts_of(policy, TEXTS), SETS, lambda depth: rng.random(len(SETS)))
     for i, (text, legal) in enumerate(zip(TEXTS, SETS, strict=True)):
         with torch.no_grad():
             _, masses = whole_tree(policy, text, legal)
@@ -177,11 +178,11 @@ def answer_mass(policy: LLMPolicy, text: str, legal: tuple[int, ...], action: in
 def test_log_mass_is_along_the_whole_answer(policy: LLMPolicy) -> None:
     """Forced tokens and the end of turn count, and so does an only action, which leaves nothing to choose."""
     actions = [legal[-1] for legal in SETS]
-    scored = policy.decoder.evaluate(prompts_of(policy, TEXTS), SETS, actions, mass=True)
+    scored = Choices(policy).evaluate(prompts_of(policy, TEXTS), SETS, actions, mass=True)
     expected = [answer_mass(policy, t, s, a) for t, s, a in zip(TEXTS, SETS, actions, strict=True)]
     assert scored.log_mass.exp().tolist() == pytest.approx(expected, rel=1e-4)
     assert all(0 < mass < 1 for mass in expected)
-    plain = policy.decoder.evaluate(prompts_of(policy, TEXTS), SETS, actions)
+    plain = Choices(policy).evaluate(prompts_of(policy, TEXTS), SETS, actions)
     assert plain.log_mass is None
     for name in ("log_probs", "entropy", "hidden", "nodes"):
         assert torch.allclose(getattr(scored, name), getattr(plain, name), atol=1e-4)
@@ -190,14 +191,14 @@ def test_log_mass_is_along_the_whole_answer(policy: LLMPolicy) -> None:
 def test_log_mass_in_parts_has_the_same_gradient(policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
     def gradient() -> torch.Tensor:
         policy.zero_grad()
-        scored = policy.decoder.evaluate(
+        scored = Choices(policy).evaluate(
             prompts_of(policy, TEXTS), SETS, [legal[0] for legal in SETS], mass=True
         )
         scored.log_mass.sum().backward()
         return torch.cat([p.grad.flatten() for p in policy.adapter_parameters()])
 
     whole = gradient()
-    monkeypatch.setattr(choice, "LOGITS_LEARNED_FROM", 2 * len(policy.codec.tokenizer))
+    monkeypatch.setattr(nodes, "LOGITS_LEARNED_FROM", 2 * len(policy.codec.tokenizer))
     parts = gradient()
     assert float((parts - whole).norm() / whole.norm()) < 1e-5 and float(whole.norm()) > 0
 
@@ -206,8 +207,8 @@ def test_one_decision_divides_the_unit_interval(policy: LLMPolicy) -> None:
     """With u = (i + 1/2) / N, an action of probability p is drawn N p times, up to rounding at its ends."""
     n, legal = 1000, (0, 1, 2)
     prompts = prompts_of(policy, ["x"])
-    (p,) = policy.decoder.distribution(prompts, [legal])
-    drawn = policy.decoder.sample(prompts * n, [legal] * n, lambda depth: (np.arange(n) + 0.5) / n)
+    (p,) = Choices(policy).distribution(prompts, [legal])
+    drawn = Choices(policy).sample(prompts * n, [legal] * n, lambda depth: (np.arange(n) + 0.5) / n)
     assert np.abs(np.bincount(drawn.actions, minlength=3) - n * p).max() <= 1
     assert (np.diff(drawn.actions) >= 0).all()  # ascending with the uniform
 
@@ -216,10 +217,10 @@ def test_samples_follow_the_distribution(policy: LLMPolicy) -> None:
     """Chi-square of 6 actions over three levels: 5 degrees of freedom, 20.5 at one in a thousand."""
     n, legal = 4000, (1, 2, 12, 15, 120, 123)
     prompts = prompts_of(policy, ["x"])
-    (p,) = policy.decoder.distribution(prompts, [legal])
+    (p,) = Choices(policy).distribution(prompts, [legal])
     rng = np.random.default_rng(2)
     noise = [rng.random(n) for _ in range(3)]
-    drawn = policy.decoder.sample(prompts * n, [legal] * n, lambda depth: noise[depth])
+    drawn = Choices(policy).sample(prompts * n, [legal] * n, lambda depth: noise[depth])
     counts = np.array([(drawn.actions == action).sum() for action in legal])
     assert counts.sum() == n
     assert ((counts - n * p) ** 2 / (n * p)).sum() < 20.5
@@ -233,7 +234,7 @@ def test_the_ends_of_the_unit_interval(policy: LLMPolicy) -> None:
     legal: list[Legal] = [(1, 2), (0, 1, 2, 3, 4)]
     prompts = prompts_of(policy, ["x", "y"])
     for uniform, expected in ((0.0, [1, 0]), (np.nextafter(1.0, 0.0), [2, 4]), (1.0, [2, 4])):
-        drawn = policy.decoder.sample(prompts, legal, lambda depth, u=uniform: np.full(2, u))
+        drawn = Choices(policy).sample(prompts, legal, lambda depth, u=uniform: np.full(2, u))
         assert drawn.actions.tolist() == expected
 
 
@@ -242,7 +243,7 @@ def test_weights_that_overflowed_are_an_error() -> None:
     # In the last layer: torch's attention on CPU can turn queries of NaN into numbers again.
     broken.adapter_parameters()[-1].data.fill_(torch.nan)
     with pytest.raises(FloatingPointError, match="logits are not finite"):
-        broken.decoder.sample(prompts_of(broken, ["x"]), [(0, 1)], lambda depth: np.zeros(1))
+        Choices(broken).sample(prompts_of(broken, ["x"]), [(0, 1)], lambda depth: np.zeros(1))
 
 
 # -- cost ----------------------------------------------------------------------------------------------------
@@ -262,7 +263,7 @@ def test_weights_that_overflowed_are_an_error() -> None:
 )
 def test_forwards_of_a_sample(policy: LLMPolicy, legal: Legal, expected: int) -> None:
     with forwards(policy) as shapes:
-        drawn = policy.decoder.sample(
+        drawn = Choices(policy).sample(
             prompts_of(policy, ["x"]), [legal], lambda depth: np.full(1, np.nextafter(1.0, 0.0))
         )
     # The highest uniform takes the highest token, so the largest id: end-of-turn comes before digits.
@@ -273,7 +274,7 @@ def test_forwards_of_a_sample(policy: LLMPolicy, legal: Legal, expected: int) ->
 def test_forwards_do_not_grow_with_the_legal_set(policy: LLMPolicy) -> None:
     """300 ids of up to three digits: one forward for the prompt, and one for each later digit or end."""
     with forwards(policy) as shapes:
-        policy.decoder.sample(prompts_of(policy, ["x"]), [HUNDREDS], lambda depth: np.full(1, 0.3))
+        Choices(policy).sample(prompts_of(policy, ["x"]), [HUNDREDS], lambda depth: np.full(1, 0.3))
     assert 2 <= len(shapes) <= 4 and all(rows == 1 for rows, _ in shapes)
 
 
@@ -281,8 +282,10 @@ def test_repeated_states_are_read_once(policy: LLMPolicy) -> None:
     n = 50
     prompts = prompts_of(policy, ["x", "seat 0"]) * n
     with forwards(policy) as shapes:
-        drawn = policy.decoder.sample(prompts, [(0, 1, 2)] * 2 * n, lambda depth: np.linspace(0, 0.99, 2 * n))
-        policy.decoder.evaluate(prompts, [(0, 1, 2)] * 2 * n, drawn.actions.tolist())
+        drawn = Choices(policy).sample(
+            prompts, [(0, 1, 2)] * 2 * n, lambda depth: np.linspace(0, 0.99, 2 * n)
+        )
+        Choices(policy).evaluate(prompts, [(0, 1, 2)] * 2 * n, drawn.actions.tolist())
     assert [rows for rows, _ in shapes] == [2, 2]
 
 
@@ -290,7 +293,7 @@ def test_actions_that_begin_alike_share_a_read(policy: LLMPolicy) -> None:
     """50 samples from one prompt through "1": its continuation is read once per level, not 50 times."""
     legal = (1, 12, 15)
     with forwards(policy) as shapes:
-        policy.decoder.sample(
+        Choices(policy).sample(
             prompts_of(policy, ["x"]) * 50, [legal] * 50, lambda depth: np.linspace(0, 0.99, 50)
         )
     assert [rows for rows, _ in shapes] == [1, 1]
@@ -303,16 +306,17 @@ def test_the_token_budget_only_splits_the_work(policy: LLMPolicy, tokens: int) -
     noise = [np.random.default_rng(depth).random(n) for depth in range(4)]
     prompts = prompts_of(policy, TEXTS)
     alone = [
-        policy.decoder.sample([prompts[i]], [SETS[i]], lambda depth, i=i: noise[depth][[i]]) for i in range(n)
+        Choices(policy).sample([prompts[i]], [SETS[i]], lambda depth, i=i: noise[depth][[i]])
+        for i in range(n)
     ]
-    policy.engine.tokens_per_forward = tokens
+    policy.budgets.tokens_per_forward = tokens
     try:
-        drawn = policy.decoder.sample(prompts, SETS, lambda depth: noise[depth])
+        drawn = Choices(policy).sample(prompts, SETS, lambda depth: noise[depth])
         with torch.no_grad():
-            scored = policy.decoder.evaluate(prompts, SETS, drawn.actions.tolist())
-        tables = policy.decoder.distribution(prompts, SETS)
+            scored = Choices(policy).evaluate(prompts, SETS, drawn.actions.tolist())
+        tables = Choices(policy).distribution(prompts, SETS)
     finally:
-        policy.engine.tokens_per_forward = 16_384
+        policy.budgets.tokens_per_forward = 16_384
     assert drawn.actions.tolist() == [int(one.actions[0]) for one in alone]
     for name in ("log_probs", "legal_mass", "hidden"):
         assert torch.allclose(
@@ -330,8 +334,8 @@ def test_the_order_of_a_batch_does_not_matter(policy: LLMPolicy) -> None:
     prompts = prompts_of(policy, TEXTS)
     order = [3, 0, 5, 2, 4, 1]
     with torch.no_grad():
-        plain = policy.decoder.evaluate(prompts, SETS, actions)
-        mixed = policy.decoder.evaluate(
+        plain = Choices(policy).evaluate(prompts, SETS, actions)
+        mixed = Choices(policy).evaluate(
             [prompts[i] for i in order], [SETS[i] for i in order], [actions[i] for i in order]
         )
     for name in ("log_probs", "entropy", "hidden"):
@@ -351,9 +355,9 @@ def test_entropy_and_divergence_are_right_on_average(policy: LLMPolicy, legal: L
     prompts = prompts_of(policy, [text])
     with torch.no_grad():
         scored = evaluate_all(policy, text, legal)
-    (p,) = policy.decoder.distribution(prompts, [legal])
-    with policy.reference():
-        (q,) = policy.decoder.distribution(prompts, [legal])
+    (p,) = Choices(policy).distribution(prompts, [legal])
+    with as_reference(policy):
+        (q,) = Choices(policy).distribution(prompts, [legal])
         reference = evaluate_all(policy, text, legal)
     entropy, divergence = -(p * np.log(p)).sum(), (p * np.log(p / q)).sum()
     paths_entropy, paths_divergence = scored.entropy.numpy(), scored.kl_to(reference).numpy()
@@ -378,7 +382,7 @@ def test_reference_rows_may_be_wider(policy: LLMPolicy) -> None:
     """A rollout's table is padded to the rollout's widest node, a minibatch to its own."""
     with torch.no_grad():
         scored = evaluate_all(policy, "x", (1, 2, 12))
-    with policy.reference():
+    with as_reference(policy):
         narrow = evaluate_all(policy, "x", (1, 2, 12)).nodes
     wide = torch.nn.functional.pad(narrow, (0, 7), value=-torch.inf)
     assert torch.equal(scored.kl_to(wide), scored.kl_to(narrow))
@@ -389,8 +393,8 @@ def test_nodes_of_a_turn_follow_its_path(policy: LLMPolicy) -> None:
     """Among 1, 2, 12, 123, action 12 passes three branching nodes and 2 passes one; an only 7 passes none."""
     legal = (1, 2, 12, 123)
     with torch.no_grad():
-        scored = policy.decoder.evaluate(prompts_of(policy, ["x"] * 3), [legal, (7,), legal], [12, 7, 2])
-    assert scored.turns.tolist() == [0, 0, 0, 2] and scored.nodes.shape == (4, 2)
+        scored = Choices(policy).evaluate(prompts_of(policy, ["x"] * 3), [legal, (7,), legal], [12, 7, 2])
+    assert scored.owners.tolist() == [0, 0, 0, 2] and scored.nodes.shape == (4, 2)
     assert scored.log_probs[1] == 0 and scored.entropy[1] == 0
     assert torch.allclose(scored.nodes.exp().sum(-1), torch.ones(4))
 
@@ -417,9 +421,9 @@ def test_gradients_are_finite_where_nodes_are_padded(policy: LLMPolicy, what: st
     """A node of two children beside one of ten has eight columns of −inf, and −inf · 0 is NaN."""
     legal: list[Legal] = [(1, 2), tuple(range(10))]
     prompts = prompts_of(policy, ["x", "y"])
-    with policy.reference():
-        reference = policy.decoder.evaluate(prompts, legal, [1, 9])
-    scored = policy.decoder.evaluate(prompts, legal, [1, 9])
+    with as_reference(policy):
+        reference = Choices(policy).evaluate(prompts, legal, [1, 9])
+    scored = Choices(policy).evaluate(prompts, legal, [1, 9])
     loss = scored.kl_to(reference) if what == "kl" else getattr(scored, what)
     assert torch.isinf(scored.nodes).any()
     found = gradients(policy, loss.sum())
@@ -436,20 +440,20 @@ def test_logits_are_taken_only_where_something_is_decided(
     prompts = policy.prompts(["one state", "another", "another"])
     # 1 and 12: "1" is forced, then end-of-turn or "2". 0 and 2: the root. 5 alone: no decision.
     legal, actions = [(1, 12), (0, 2), (5,)], [12, 0, 5]
-    policy.decoder.evaluate(prompts, legal, actions)
+    Choices(policy).evaluate(prompts, legal, actions)
     assert rows == []  # the two decisions need the logits of their children alone
-    policy.decoder.evaluate(prompts, legal, actions, mass=True)
+    Choices(policy).evaluate(prompts, legal, actions, mass=True)
     assert rows == [3 + 2 + 2]  # every token of the answers
 
 
 def test_logits_of_many_nodes_are_made_in_parts(policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
     """A greedy choice reads all nodes: with a large vocabulary their logits would not fit into memory."""
     prompts, legal = prompts_of(policy, ["x", "seat 0", "y"]), [(0, 1, 2), (1, 12, 123), (0, 15)]
-    whole = policy.decoder.distribution(prompts, legal)
+    whole = Choices(policy).distribution(prompts, legal)
     counted: list[int] = []
     logits = policy.engine.logits
     monkeypatch.setattr(policy.engine, "logits", lambda h: counted.append(len(h)) or logits(h))
-    monkeypatch.setattr("gamespiel.agents.decoding.choice.LOGITS_AT_ONCE", 2 * len(policy.codec.tokenizer))
-    parts = policy.decoder.distribution(prompts, legal)
+    monkeypatch.setattr("gamespiel.agents.engines.nodes.LOGITS_AT_ONCE", 2 * len(policy.codec.tokenizer))
+    parts = Choices(policy).distribution(prompts, legal)
     assert max(counted) == 2 and len(counted) > 1
     assert all(np.allclose(one, other, atol=1e-6) for one, other in zip(whole, parts, strict=True))

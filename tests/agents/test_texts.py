@@ -1,4 +1,4 @@
-"""The text decoder: what it samples and scores, against the model's own logits."""
+"""Free text: what is sampled and scored, against the model's own logits."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from gamespiel.agents.decoding import TextDecoder, text
-from gamespiel.agents.engines import ENGINES, PaddedEngine
+from gamespiel.agents.engines import ENGINES, Budgets, PaddedEngine, vocabulary
 from gamespiel.agents.models.adapters import LoraSettings, add_adapters
 from gamespiel.agents.models.loading import ModelSettings, load_base, load_tokenizer
+from gamespiel.agents.models.names import BASE
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.sampling.drawing import BLOCK, NotFiniteError, inverse_cdf
 from gamespiel.agents.tokens.codec import ChatCodec
+from tests.agents.deciders import Texts
 from tests.agents.families import FAMILIES
 from tests.agents.smollm2 import policy as smollm2_policy
 from tests.agents.toys import make_policy
@@ -38,8 +39,9 @@ def prompts_of(policy: LLMPolicy, texts: Sequence[str] = TEXTS) -> list[Tokens]:
     return [policy.codec.encode_prompt(text) for text in texts]
 
 
-def decoder_of(policy: LLMPolicy, reading: str, budget: int | None = None, **settings: Any) -> TextDecoder:
-    return TextDecoder(policy.codec, ENGINES[reading](policy.model, budget), **settings)
+def decoder_of(policy: LLMPolicy, reading: str, budget: int | None = None, **settings: Any) -> Texts:
+    budgets = Budgets() if budget is None else Budgets(budget)
+    return Texts(policy.codec, ENGINES[reading](policy.model, budgets), **settings)
 
 
 def noise(rows: int, seed: int = 0) -> Any:
@@ -67,7 +69,7 @@ class Scripted:
         vocab_size: Number of tokens.
     """
 
-    tokens_per_forward = 1000
+    budgets = Budgets(1000)
     device = torch.device("cpu")
     end_tokens = frozenset({0, 5})
 
@@ -180,7 +182,7 @@ def test_the_sampled_log_probabilities_are_those_scored(
     scored = decoder.evaluate(prompts, tokens)
     assert torch.allclose(scored.log_probs, torch.from_numpy(np.concatenate(drawn.log_probs)), atol=1e-5)
     assert torch.allclose(scored.hidden, drawn.hidden, atol=1e-5)
-    assert scored.turns.tolist() == [turn for turn, reply in enumerate(tokens) for _ in reply]
+    assert scored.owners.tolist() == [turn for turn, reply in enumerate(tokens) for _ in reply]
     assert {len(reply) for reply in tokens} > {40}  # some are cut, others end
 
 
@@ -221,7 +223,7 @@ def test_the_end_is_in_the_tokens_and_not_in_the_text(codec: ChatCodec) -> None:
     """An empty reply, one of two tokens, and one that is cut; each has probability 1."""
     said = codec.encode_answer("12")
     for tokens, words, cut in [((END,), "", False), (said, "12", False), (said[:2] * 2, "1212", True)]:
-        decoder = TextDecoder(codec, Scripted(says(*tokens, vocab_size=1536), 1536), max_new_tokens=4)
+        decoder = Texts(codec, Scripted(says(*tokens, vocab_size=1536), 1536), max_new_tokens=4)
         for drawn in (decoder.best([(7,)]), decoder.sample([(7,)], noise(1))):
             assert drawn.replies == [(words, tokens, cut)]
             assert drawn.log_probs[0].tolist() == [0.0] * len(tokens)
@@ -229,15 +231,15 @@ def test_the_end_is_in_the_tokens_and_not_in_the_text(codec: ChatCodec) -> None:
 
 
 def test_an_end_at_the_last_token_is_no_cut(codec: ChatCodec) -> None:
-    decoder = TextDecoder(codec, Scripted(says(6, END)), max_new_tokens=2)
+    decoder = Texts(codec, Scripted(says(6, END)), max_new_tokens=2)
     assert not decoder.best([(7,)]).replies[0].cut
-    decoder = TextDecoder(codec, Scripted(says(6, END)), max_new_tokens=1)
+    decoder = Texts(codec, Scripted(says(6, END)), max_new_tokens=1)
     assert decoder.best([(7,)]).replies[0][1:] == ((6,), True)
 
 
 def test_other_tokens_end_a_reply_if_they_are_control_tokens(codec: ChatCodec) -> None:
     """The engine names 0, <|endoftext|>, and 5, an ordinary token. 1, <|im_start|>, ends nothing."""
-    decoder = TextDecoder(codec, Scripted(says(5, 1, 0), 8))
+    decoder = Texts(codec, Scripted(says(5, 1, 0), 8))
     assert decoder.ends == {END, 0}
     (reply,) = decoder.best([(7,)]).replies
     assert reply.tokens == (5, 1, 0) and not reply.cut
@@ -248,25 +250,25 @@ def test_a_families_eos_ends_a_reply_too(tmp_path: Path) -> None:
     """Gemma's turns end with <end_of_turn>, and its texts with <eos>."""
     settings = ModelSettings(FAMILIES["gemma3"].save(tmp_path), random_weights=True)
     codec = ChatCodec(load_tokenizer(settings), numbers=False)
-    decoder = TextDecoder(codec, PaddedEngine(load_base(settings, "cpu", 0)))
+    decoder = Texts(codec, PaddedEngine(load_base(settings, "cpu", 0)))
     assert codec.tokenizer.convert_ids_to_tokens(sorted(decoder.ends)) == ["<eos>", "<end_of_turn>"]
 
 
 def test_bytes_that_are_no_text_do_not_raise(codec: ChatCodec) -> None:
     """The first byte of a character alone, and an id that the tokenizer does not know."""
     alone = codec.tokenizer.convert_tokens_to_ids("Ã")  # stands for the byte C3
-    decoder = TextDecoder(codec, Scripted(says(alone, 1599, END, vocab_size=1600), 1600))
+    decoder = Texts(codec, Scripted(says(alone, 1599, END, vocab_size=1600), 1600))
     assert decoder.best([(7,)]).replies[0].text == "\ufffd"
 
 
 def test_the_best_of_equals_is_the_lowest(codec: ChatCodec) -> None:
-    decoder = TextDecoder(codec, Scripted({(): [0, 0, 0, 3, 1, 3, 3, 2], (3,): [0, 0, 9, 0, 0, 0, 0, 9]}))
+    decoder = Texts(codec, Scripted({(): [0, 0, 0, 3, 1, 3, 3, 2], (3,): [0, 0, 9, 0, 0, 0, 0, 9]}))
     assert decoder.best([(7,)]).replies[0].tokens == (3, END)
 
 
 def test_logits_that_are_not_finite_are_an_error(codec: ChatCodec) -> None:
     for bad in (math.nan, math.inf):
-        decoder = TextDecoder(codec, Scripted({(): [0, 0, bad, 0, 0, 0, 0, 0]}))
+        decoder = Texts(codec, Scripted({(): [0, 0, bad, 0, 0, 0, 0, 0]}))
         with pytest.raises(NotFiniteError, match=r"logits are not finite"):
             decoder.sample([(7,)], noise(1))
         with pytest.raises(NotFiniteError, match=r"logits are not finite"):
@@ -275,10 +277,10 @@ def test_logits_that_are_not_finite_are_an_error(codec: ChatCodec) -> None:
 
 def test_settings_out_of_range_are_refused(codec: ChatCodec) -> None:
     with pytest.raises(ValueError, match=r"max_new_tokens: 0 was given; allowed: at least 1"):
-        TextDecoder(codec, Scripted({}), max_new_tokens=0)
+        Texts(codec, Scripted({}), max_new_tokens=0)
     for wrong in (0.0, math.inf, math.nan):
         with pytest.raises(ValueError, match=r"temperature: .* was given; allowed: finite and above 0"):
-            TextDecoder(codec, Scripted({}), temperature=wrong)
+            Texts(codec, Scripted({}), temperature=wrong)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -300,7 +302,7 @@ def test_families_write_what_they_would_without_a_cache(family: str, reading: st
             reply = (*reply, int(next_logits(model, (*prompt, *reply))[-1].argmax()))
         expected.append(reply)
     # Last: the shared engine changes the model's attention function.
-    decoder = TextDecoder(codec, ENGINES[reading](model), max_new_tokens=24)
+    decoder = Texts(codec, ENGINES[reading](model), max_new_tokens=24)
     drawn = decoder.best(prompts)
     assert [reply.tokens for reply in drawn.replies] == expected
     scored = decoder.evaluate(prompts, expected)
@@ -323,7 +325,7 @@ def test_scores_are_those_of_transformers(policy: LLMPolicy, reading: str) -> No
     assert torch.allclose(scored.log_probs, log_probs, atol=1e-5)
     assert torch.allclose(scored.entropy, entropy, atol=1e-5)
     # Texts that predict a token: a, a 50, a 50 51, a 50 51 52, and b.
-    assert len(scored.nodes) == 5 and scored.states.shape == (13, 64)
+    assert len(scored.nodes) == 5 and scored.predicting.shape == (13, 64)
     # One reading of a 50 51 52, and one of b, which has too little in common with it for a tree.
     assert decoder.engine.tokens_read == len(a) + 3 + len(b)
     sums = [float(log_probs[start:end].sum()) for start, end in ((0, 3), (3, 4), (4, 8), (8, 11), (11, 13))]
@@ -333,7 +335,7 @@ def test_scores_are_those_of_transformers(policy: LLMPolicy, reading: str) -> No
 def test_the_entropy_of_a_coin_is_the_logarithm_of_two(codec: ChatCodec) -> None:
     """Two tokens of the same logit; the others have no probability, which is no NaN."""
     coin = [-math.inf, -math.inf, 0.0, 0.0, -math.inf, -math.inf, -math.inf, -math.inf]
-    scored = TextDecoder(codec, Scripted({(): coin})).evaluate([(7,)], [(END,)])
+    scored = Texts(codec, Scripted({(): coin})).evaluate([(7,)], [(END,)])
     assert scored.entropy.tolist() == pytest.approx([math.log(2)])
     assert scored.log_probs.tolist() == pytest.approx([-math.log(2)])
     assert scored.kl_to(torch.zeros(1, 8)).tolist() == pytest.approx([math.log(8 / 2)])
@@ -359,11 +361,11 @@ def test_parts_give_what_the_whole_gives(
 ) -> None:
     """Logits of two states at a time: the same values and gradients, and none kept for the way back."""
     decoder, prompts = decoder_of(policy, reading), prompts_of(policy)
-    with torch.no_grad(), decoder.engine.adapters_off():
+    with torch.no_grad(), policy.adapters.use(BASE):
         reference = decoder.evaluate(prompts, WRITTEN)
     found, kept = [], []
     for rows in (1000, 2):
-        monkeypatch.setattr(text, "LOGITS_AT_ONCE", rows * 1536)
+        monkeypatch.setattr(vocabulary, "LOGITS_AT_ONCE", rows * 1536)
         sizes: list[int] = []
 
         def pack(tensor: Tensor, sizes: list[int] = sizes) -> Tensor:
@@ -406,15 +408,15 @@ class Precise(Scripted):
 @pytest.mark.parametrize("rows", [1, 2, 4, 5])
 def test_parts_are_exact(codec: ChatCodec, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Six states in parts of ``rows``, in float64, against autograd on the whole."""
-    monkeypatch.setattr(text, "LOGITS_AT_ONCE", rows * 11)
+    monkeypatch.setattr(vocabulary, "LOGITS_AT_ONCE", rows * 11)
     engine = Precise()
-    decoder = TextDecoder(codec, engine, temperature=0.5)
+    decoder = Texts(codec, engine, temperature=0.5)
     reference = torch.randn(7, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     # The states of 3 4 5 are read first, then that of the second prompt, then those of 3 6 after the first 3.
     scored = decoder.evaluate([(7,), (8,), (7,)], [(3, 4, 5, 2), (3,), (3, 6)])
     weights = torch.arange(1.0, 8.0, dtype=torch.float64)
     order, tokens = [0, 1, 2, 3, 4, 0, 1], [3, 4, 5, 2, 3, 3, 6]
-    assert scored.node_of.tolist() == order and len(scored.nodes) == 5
+    assert scored.state_of.tolist() == order and len(scored.nodes) == 5
 
     p, q = ((x @ engine.head / 0.5).log_softmax(-1) for x in (engine.states[order], reference))
     # The reference of a state is that of its first token.
@@ -433,7 +435,7 @@ def test_parts_are_exact(codec: ChatCodec, rows: int, monkeypatch: pytest.Monkey
 def test_the_divergence_is_that_of_the_whole_vocabulary(policy: LLMPolicy, reading: str) -> None:
     """From both policies' logits in full, with its gradient; the k3 estimate from the tokens' own."""
     decoder, prompts = decoder_of(policy, reading, temperature=0.8), prompts_of(policy)
-    with torch.no_grad(), decoder.engine.adapters_off():
+    with torch.no_grad(), policy.adapters.use(BASE):
         reference = decoder.evaluate(prompts, WRITTEN)
 
     def tables() -> Tensor:
@@ -450,7 +452,7 @@ def test_the_divergence_is_that_of_the_whole_vocabulary(policy: LLMPolicy, readi
     scored = decoder.evaluate(prompts, WRITTEN)
     kl = scored.kl_to(reference)
     assert torch.allclose(kl, expected, atol=1e-5) and float(kl.detach().min()) > 0
-    assert torch.equal(kl, scored.kl_to(reference.states))
+    assert torch.equal(kl, scored.kl_to(reference.predicting))
     one, two = gradient_of(policy, kl.sum()), gradient_of(policy, expected.sum())
     assert (one - two).norm() <= 1e-4 * two.norm() and two.norm() > 0
 
@@ -471,7 +473,7 @@ def test_a_policy_does_not_diverge_from_itself(policy: LLMPolicy) -> None:
 def test_the_estimate_is_the_divergence_in_the_mean(codec: ChatCodec) -> None:
     """p = (1/2, 1/4, 1/4) against q = (1/4, 1/4, 1/2): KL = (ln 2)/2 - (ln 2)/4 = (ln 2)/4 both ways."""
     p, q = torch.tensor([0.5, 0.25, 0.25]), torch.tensor([0.25, 0.25, 0.5])
-    ours, theirs = (TextDecoder(codec, Scripted({(): x.log().tolist()}, 3)) for x in (p, q))
+    ours, theirs = (Texts(codec, Scripted({(): x.log().tolist()}, 3)) for x in (p, q))
     prompts, replies = [(7,)] * 3, [(0,), (1,), (2,)]
     scored, reference = ours.evaluate(prompts, replies), theirs.evaluate(prompts, replies)
     assert scored.kl_to(reference).tolist() == pytest.approx([math.log(2) / 4] * 3)
@@ -487,7 +489,7 @@ def test_an_adapted_head_has_a_reference_without_its_adapters(tmp_path: Path) ->
     policy = make_policy(n_actions=3, adapters=0.1, lora=lora, model=model)
     states = torch.randn(3, 32)
     with torch.no_grad():
-        with policy.engine.adapters_off():
+        with policy.adapters.use(BASE):
             expected = policy.engine.logits(states)
         assert torch.equal(policy.engine.reference_logits(states), expected)
         assert not torch.allclose(policy.engine.logits(states), expected, atol=1e-3)
@@ -504,7 +506,7 @@ def test_groups_are_within_the_budget_and_score_the_same(policy: LLMPolicy, read
     assert decoder.split([], [], 1) == []
     for group in groups:
         part = decoder.evaluate([prompts[i] for i in group], [WRITTEN[i] for i in group])
-        chosen = torch.cat([whole.log_probs[whole.turns == i] for i in group.tolist()])
+        chosen = torch.cat([whole.log_probs[whole.owners == i] for i in group.tolist()])
         assert torch.allclose(part.log_probs, chosen, atol=1e-5)
 
 
@@ -519,7 +521,7 @@ def test_smollm2_says_the_capital_of_france(reading: str) -> None:
     made = smollm2_policy()
     decoder = decoder_of(made, reading, max_new_tokens=12)
     asked = ("What is the capital of France?", "Tell me a long story about a lighthouse.")
-    with made.engine.adapters_off():
+    with made.adapters.use(BASE):
         paris, story = decoder.best(prompts_of(made, asked)).replies
     assert paris.text == "The capital of France is Paris." and not paris.cut
     assert story.cut and len(story.tokens) == 12
