@@ -26,7 +26,7 @@ def rules(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """Returns the own letter, what the turn asks for, and the board (without an amazon just picked up)."""
+    """Returns the seat's letter, what the turn asks for, and the board without an amazon just picked up."""
     board = state.observation_string(seat).split()
     history = state.history()
     if len(history) % 3 == 0:

@@ -26,7 +26,7 @@ def rules(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """Returns the own cards, what they count, and the dealer's open card."""
+    """Returns the seat's cards, what they count, and the dealer's open card."""
     return _words(state.information_state_string(seat))
 
 

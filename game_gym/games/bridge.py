@@ -53,7 +53,7 @@ def rules(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """Returns seat, vulnerability, the own hand by suit, and the auction as it was spoken."""
+    """Returns seat, vulnerability, the seat's hand by suit, and the auction as it was spoken."""
     params = state.get_game().get_parameters()
     dealer = params["dealer"]
     history = state.history()

@@ -64,7 +64,7 @@ class _Public:
 
 
 def describe(state: State, seat: int) -> str:
-    """Returns the own hand and discard, bids, every trick: all that the seat has seen, and nothing else.
+    """Returns the seat's hand and discard, bids, every trick: all that it has seen, and nothing else.
 
     OpenSpiel's string leaves out three things that the seat has seen, and that are shown here: a suit named
     by the first bidder of round 2, which defenders declined to play alone, and the dealer's own discard.

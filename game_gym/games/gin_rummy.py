@@ -45,7 +45,7 @@ def rules(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """Returns the own hand, open cards, and who took and discarded what: all that the seat has seen."""
+    """Returns the seat's hand, open cards, and who took and discarded what: all that it has seen."""
     # The opponent's hand is never read, nor are the opponent's draws in the history.
     other = 1 - seat
     hand = sorted(state.hands()[seat])

@@ -26,7 +26,7 @@ def rules(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """Returns the own card, the betting in words, and the pot: the information state, and nothing else."""
+    """Returns the seat's card, the betting in words, and the pot: the information state, and nothing else."""
     return _words(state.information_state_string(seat), seat, state.num_players())
 
 

@@ -28,7 +28,7 @@ def rules(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """Returns the own dice and all bids: the seat's information state, and nothing else."""
+    """Returns the seat's dice and all bids: its information state, and nothing else."""
     # The dice as digits, lowest first, then the bids; Player 0 made the first.
     dice, *bids = state.information_state_string(seat).split()
     players = [turn % 2 for turn in range(len(bids))]

@@ -33,7 +33,7 @@ def rules(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """Returns captured seeds, and the seeds in every house in sowing order, from the own first house."""
+    """Returns captured seeds, and the seeds in every house in sowing order, from the seat's first."""
     _, captured, board = state.observation_string(seat).split("|")
     taken, seeds = captured.split(), board.split()
     houses = len(seeds) // 2

@@ -34,7 +34,7 @@ def rules(params: Params) -> str:
 
 
 def describe(state: State, seat: int) -> str:
-    """Returns the own mark, the own view of the board, and the tries in order, as far as the seat knows."""
+    """Returns the seat's mark, its view of the board, and the tries in order, as far as it knows them."""
     return _words(state.information_state_string(seat), seat)
 
 

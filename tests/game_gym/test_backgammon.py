@@ -10,8 +10,8 @@ import pytest
 from game_gym.games.backgammon import SPEC, describe
 from game_gym.spec import load_variant
 
-# A player's view: own checkers and the opponent's by point (25 and 0 are the own and the opponent's bar),
-# then own checkers off.
+# A player's view: the player's and the opponent's checkers by point, then the player's checkers off. Point 25
+# is the player's bar, point 0 the opponent's.
 Position = tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...], int]
 
 
