@@ -1,4 +1,4 @@
-"""The replay page as a person has it: in light and dark, on a phone, with a keyboard alone."""
+"""The replay page as a person has it: in light and dark, on a phone, with only a keyboard."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """docs/comparisons.md: each section's blocks run in order and print what is shown.
 
-TextArena and verifiers are in the environment of `make comparisons` alone.
+TextArena and verifiers are only in the environment of `make comparisons`.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def turn_card(info: dict) -> bool:  # type: ignore[type-arg]
 
 
 def test_chance_is_that_of_the_same_address() -> None:
-    # The deal comes from the seed alone: open or against a bot, seat 0 holds the same card.
+    # The deal comes only from the seed: open or against a bot, seat 0 holds the same card.
     for seed in range(0, 20, 2):  # seat 0 under openenv
         assert (
             make(game="leduc_poker", opponent="open").reset(seed=seed)[0]

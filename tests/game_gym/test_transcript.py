@@ -63,7 +63,7 @@ def test_chance_speaks_the_games_words(game: str, outcome: int, name: str) -> No
 
 
 def test_rolls_after_the_first_start_nothing() -> None:
-    """In backgammon the first roll says who starts; the others are dice alone."""
+    """In backgammon the first roll says who starts; the others are only dice."""
     env = gym.make("GameSpiel-v0", game="backgammon", opponent="first", max_turns=4)
     _, info = env.reset(seed=0)
     while "result" not in info:

@@ -84,7 +84,7 @@ def found(run: Path) -> dict[str, Any]:
 def main(run: Path, kills: int, seed: int, settings: dict[str, str]) -> None:
     """Kills the run at ``kills`` random moments, and lets it end."""
     torch.set_num_threads(1)
-    make_algorithm(staged(run, **settings))  # and imports what is imported at the first use alone
+    make_algorithm(staged(run, **settings))  # and imports what is imported only at the first use
     generator, left = random.Random(seed), []
     while len(left) < kills:
         child = live(run, settings)

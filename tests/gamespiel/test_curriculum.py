@@ -57,7 +57,7 @@ def test_stages_follow_one_another_and_rows_say_so(run: Path) -> None:
 
 
 def test_the_opponents_are_the_stages_own(run: Path) -> None:
-    """The first stage plays "first" alone; rows name opponents if there were several."""
+    """The first stage plays only "first"; rows name opponents if there were several."""
     rows = read_rows(run / "metrics.jsonl")
     first = next(row["step"] for row in rows if row["curriculum/stage"] > 0)
     for row in rows:
@@ -130,7 +130,7 @@ def test_the_env_section_gets_the_stages_tasks() -> None:
 
 
 def test_games_by_index_take_the_place_of_the_stages_tasks() -> None:
-    """Index 24 is 2 modulo 22: leduc_poker. Stages then differ in opponent and threshold alone."""
+    """Index 24 is 2 modulo 22: leduc_poker. Stages then differ only in opponent and threshold."""
     config = resolve(files=[THREE], overrides=[("env.allowed_game_indices", "1,24")])
     assert with_tasks_of_stages(config) == config
     assert "env.allowed_game_indices replaces the task ids of curriculum.stages." in notices(config)

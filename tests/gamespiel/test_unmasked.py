@@ -167,7 +167,7 @@ def test_two_illegal_replies_before_each_legal_one_give_no_game_up(policy: LLMPo
     legal = round(masked.length * 40)
     assert (row.replies, row.illegal_replies, row.given_up) == (3 * legal, 2 * legal, 0)
     assert row.illegal_share == wilson(2 * legal, 3 * legal)
-    # The score is the game's; 0.01 per illegal reply is in the reward alone.
+    # The score is the game's; 0.01 per illegal reply is only in the reward.
     assert (row.score, row.returns) == (masked.score, masked.returns)
 
 

@@ -1,4 +1,4 @@
-"""``NumericInfo``: numbers alone, and the same keys, types and shapes at every turn of every environment."""
+"""``NumericInfo``: only numbers, and the same keys, types and shapes at every turn of every environment."""
 
 from __future__ import annotations
 

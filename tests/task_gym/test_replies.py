@@ -48,7 +48,7 @@ def test_first_number(reply: str, action: int | None) -> None:
         ("I raise", 2),
         ("BIG  RAISE!", 2),  # "raise" comes first in legal order
         ("bigraise", 2),
-        ("c-a-l-l", 1),  # letters and digits alone
+        ("c-a-l-l", 1),  # only letters and digits
         ("<think>1 or 2?</think> 12", 12),
         ("<thinking>1</thinking>2", 2),
         ("it was 1 </think> Raise", 2),
@@ -119,7 +119,7 @@ def test_strip_reasoning(reply: str, rest: str) -> None:
     [
         ("<thinking>a</thinking>b", "b"),
         ("<THINK>a</THINK> b", "b"),
-        ("a</THINK>b", "a</THINK>b"),  # upstream looks for lone closing tags in small letters alone
+        ("a</THINK>b", "a</THINK>b"),  # upstream looks for lone closing tags only in small letters
         ("well <think>3 or 4", "well"),
         ("well <Thinking>3 or 4", "well"),
         # <think> blocks go first, here with a closing tag of the other kind; then <thinking> is left open.

@@ -163,7 +163,7 @@ def test_own_names(header: str, own: bool) -> None:
 
 
 def test_hosts_that_evaluate_may_ask() -> None:
-    # Whoever can call on this machine alone could send the requests as well.
+    # If only this machine can call, the caller could send the requests as well.
     assert ServeOptions().asked_hosts("") == ServeOptions(host="::1").asked_hosts("") == ("*",)
     assert ServeOptions(host="0.0.0.0").asked_hosts("t0ken") == ("*",)
     assert ServeOptions(host="0.0.0.0").asked_hosts("") == ()

@@ -125,7 +125,7 @@ def test_a_program_with_too_few_outputs_gives_way(tmp_path: Any) -> None:
     strict.close()
 
 
-# Guessers that see the outputs alone: each gives every output a number, and chooses the highest.
+# Guessers that see only the outputs: each gives every output a number, and chooses the highest.
 Heuristic = Callable[[list[str]], list[float]]
 
 
