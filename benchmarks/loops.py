@@ -67,7 +67,7 @@ def look_away(variant: Variant, state: State, seat: int, legal: list[int]) -> tu
 
 
 def play_bare(variant: Variant, seed: int, episodes: int, agent: UniformAgent, look: Look = look) -> int:
-    """Plays pyspiel alone, with the environment's strings, masks and random streams.
+    """Plays bare pyspiel, with the environment's strings, masks and random streams.
 
     A game ends with its returns: no score, no closing text, no history.
     """

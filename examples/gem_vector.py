@@ -19,7 +19,7 @@ class Game(gem.Env):
 
     def step(self, action: str):
         text, reward, terminated, truncated, self.info = self.game.step(action)
-        # GEM's agents read the observation alone.
+        # GEM's agents read only the observation.
         error = f"{self.info['error']['message']}\n\n" if "error" in self.info else ""
         return error + text, reward, terminated, truncated, self.info
 

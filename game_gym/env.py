@@ -42,7 +42,7 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
 
     ## Observation space
     A string: rules (unless ``rules=False``), seat, state, legal actions and what to answer. It is complete in
-    itself, and depends on the player's information state alone.
+    itself, and depends only on the player's information state.
 
     ## Action space
     ``Discrete(n)``: n is the greatest number of actions over every game and variant that may be drawn.

@@ -1,7 +1,7 @@
 """Games for PettingZoo: one agent per seat, in turn (AEC) or at once (parallel).
 
 Every agent's observation is ``{"observation": …, "action_mask": int8 (n,), 1 = legal}``, and the mask is in
-its info too; with ``mask="info"`` it is there alone. PettingZoo comes with the extra "pettingzoo".
+its info too; with ``mask="info"`` it is only there. PettingZoo comes with the extra "pettingzoo".
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ class GameSpielAEC(_Agents, AECEnv):
     Args:
         observation: "text", or "tensor" for OpenSpiel's flat tensor, float32.
         reward: Payment of each agent at the end: its "score" in [0, 1], or the game's own "returns".
-        mask: Where the mask is beside the info: in the "observation", or in the "info" alone, where AgileRL
-            looks for it.
+        mask: "observation": the mask is in the observation and in the info. "info": it is only in the info,
+            where AgileRL looks for it.
         **arguments: Those of ``GameSpiel-v0`` (``game``, ``params``, ``task_id``, ``task_ids``, …), without
             ``opponent``, ``reward`` and ``backend``.
 

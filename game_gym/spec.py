@@ -49,14 +49,14 @@ class GameSpec:
     Attributes:
         name: OpenSpiel's short name.
         rules: Parameters to the text of the rules.
-        describe: (state, seat) to the state block of the prompt. It depends on the seat's information state
-            alone and shows all of it.
+        describe: (state, seat) to the state block of the prompt. It depends only on the seat's
+            information state and shows all of it.
         params: Task config id to OpenSpiel parameters; only games of the task-id table need it.
         variants: ``params`` repeats with this period.
         allowed: Parameters that the rules and the description know, each with its allowed values; others are
             refused.
         budget: The budget of the opponent "mcts"; None if the game cannot be searched.
-        fixed_names: Whether an action's name depends on seat and id alone, so that names can be kept.
+        fixed_names: Whether an action's name depends only on seat and id, so that names can be kept.
         typed: Parameters of which only the type is checked: that of the one value in ``allowed``.
         numbered_names: Whether every action's name begins with its id and " - ", as "12 - 24/22 13/11".
         agent: Upstream's own class, if the texts are upstream's; see ``game_gym.upstream_texts``.

@@ -1,7 +1,7 @@
 """Worlds: the states that a seat, by what it knows, may be in.
 
 OpenSpiel draws worlds for ten games of hidden information in which players move one at a time. GameSpiel uses
-the draw if its distribution follows from what the seat knows alone. Three games are left out, because their
+the draw if its distribution follows only from what the seat knows. Three games are left out, because their
 worlds keep what the seat cannot see: in euchre the cards that nobody was dealt and the dealer's discard, in
 oh_hell the cards that nobody was dealt, and in colored_trails the offer of the other proposer.
 """

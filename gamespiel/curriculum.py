@@ -57,7 +57,7 @@ def ranges_of(stage: StageConfig) -> Ranges:
 
 
 def make_starts(config: Config) -> Starts | None:
-    """Returns the samplers of a run's episodes; None if the ``env`` section alone does.
+    """Returns the samplers of a run's episodes; None if the ``env`` section chooses them.
 
     Raises:
         TaskGymError: a stage, threshold, opponent or success score cannot be had.

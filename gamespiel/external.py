@@ -155,7 +155,7 @@ def _there(options: EvalOptions, config: Config, chat: Chat) -> Player:
     if options.max_new_tokens is not None:
         common["max_tokens"] = options.max_new_tokens
     if kind.has_opponents:
-        common["opponent"] = getattr(env, "opponent")  # noqa: B009  (a key of one kind alone)
+        common["opponent"] = getattr(env, "opponent")  # noqa: B009  (only one kind has this key)
 
     def play(address: Address) -> dict[str, Any]:
         if address.task_id is None:

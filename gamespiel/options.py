@@ -31,13 +31,13 @@ class EvalOptions:
         exact: Whether values are computed exactly instead of by play.
         greedy: Whether the policy always takes its most probable action.
         unmasked: Whether the model also plays the same games without a mask, by replies as text.
-        decode: "choice" among the legal actions, or "text": replies alone, without a mask.
+        decode: "choice" among the legal actions, or "text": only replies, without a mask.
         max_new_tokens: The most tokens of a reply; None for those of training, if the policy was trained to
             write, else for what the kind of task needs.
         output: The file of results; None for one beside the checkpoint, or in ``runs``.
         save_games: The file of the episodes that are played, one JSON object per line; None for none.
-        whole_game: Whether a server plays whole episodes with the agent. This and what follows is for an
-            agent behind an endpoint alone.
+        whole_game: Whether a server plays whole episodes with the agent. This and what follows is only for
+            an agent behind an endpoint.
         resume: Whether the episodes of a run that was stopped are kept, and the rest is played.
         concurrency: Episodes at once.
         temperature: The temperature; None for the endpoint's own.

@@ -18,7 +18,7 @@ Entry = dict[str, Any]
 class QuestionDataset(Sequence[Entry], ABC):
     """Entries ``{"question", "answer", "metadata"}``, and a score for any answer.
 
-    Entry i depends on ``seed + i`` and on the other arguments alone.
+    Entry i depends only on ``seed + i`` and on the other arguments.
 
     Args:
         size: Number of entries.

@@ -23,7 +23,7 @@ SEED_LIMIT = 2**32 - 200
 
 
 def shuffled(items: Sequence[T], below: Callable[[int], int], count: int | None = None) -> list[T]:
-    """Returns the items in a random order that follows from ``below`` alone.
+    """Returns the items in a random order that follows only from ``below``.
 
     Args:
         items: Not changed.

@@ -86,8 +86,8 @@ def describe(state: State, seat: int) -> str:
     """Returns the game's own string of what the seat knows.
 
     It is the information state. In games that hide nothing the observation comes first, because it shows the
-    position, while the information state often lists the moves. Without an information state it is the
-    observation alone. Without either it is the position in games that hide nothing, else the seat's own
+    position, while the information state often lists the moves. Without an information state it is
+    only the observation. Without either it is the position in games that hide nothing, else the seat's own
     moves.
     """
     kind = state.get_game().get_type()

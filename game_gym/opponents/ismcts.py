@@ -182,7 +182,7 @@ def _play_out(state: State, rng: random.Random) -> list[float]:
 
 
 def _chance(state: State, rng: random.Random) -> int:
-    """Draws a chance outcome by its probability, with ``random()`` alone, which Python promises to keep."""
+    """Draws a chance outcome by its probability, only with ``random()``, which Python promises to keep."""
     outcomes: list[tuple[int, float]] = state.chance_outcomes()
     left = rng.random()
     for outcome, probability in outcomes:

@@ -22,7 +22,7 @@ _KEY = 0x1ABE15
 def shuffled_labels(seed: int, actions: int) -> NDArray[np.int64]:
     """Returns the labels of an episode: a permutation of 0 … actions - 1, indexed by the game's own id.
 
-    It depends on its arguments alone, in any process and release: NumPy keeps the output of a seeded bit
+    It depends only on its arguments, in any process and release: NumPy keeps the output of a seeded bit
     generator, while its Generator's ``permutation`` may change.
     """
     keys = np.random.PCG64([seed, _KEY]).random_raw(actions)

@@ -48,7 +48,7 @@ class LoraConfig:
 
 
 if TYPE_CHECKING:
-    EnvConfig = EnvKeys  # a kind's own keys are read in its file alone
+    EnvConfig = EnvKeys  # a kind's own keys are read only in its file
 else:
     # In the order of the kinds, and each class before those that it is derived from.
     _KEYS = sorted((kind.keys for kind in reversed(KINDS.values())), key=lambda keys: -len(keys.__mro__))

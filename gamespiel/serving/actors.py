@@ -150,7 +150,7 @@ class Actor(ABC, Generic[E]):
             base_url: The endpoint's address, up to and with "/v1".
             timeout: Seconds that the episode may take.
             temperature: The temperature; None for the endpoint's own.
-            api_key: The endpoint's key; None for ``CHUTES_API_KEY``, which goes to chutes.ai alone.
+            api_key: The endpoint's key; None for ``CHUTES_API_KEY``, which goes only to chutes.ai.
             max_tokens: The most tokens of a reply; None for the endpoint's own limit.
             collect_logprobs: False; log-probabilities are not collected.
             **arguments: Those of ``allowed``.

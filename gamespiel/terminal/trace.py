@@ -47,7 +47,7 @@ def trace(
     _, info = env.reset(seed=seed)
     asked = env.unwrapped.trace
     console.print(Text(f"task {info['task_id']}: {info['family']}, level {info['level']}", style="bold"))
-    # The terminal alone wraps long lines: what is copied or piped is the program.
+    # Only the terminal wraps long lines: what is copied or piped is the program.
     code = Syntax("", "python", background_color="default").highlight(asked.code.rstrip("\n"))
     console.print(code, soft_wrap=True, end="")
     if asked.stdin:

@@ -235,7 +235,7 @@ def is_free(path: str) -> bool:
 
 
 def machine() -> str:
-    """Returns a name of this machine since it was started: locks mean something there alone."""
+    """Returns a name of this machine since it was started: locks mean something only there."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

@@ -87,7 +87,7 @@ class Outcome:
 class Sampler(Protocol):
     """Chooses the starts of episodes and learns from their outcomes.
 
-    Draws depend on the seed, the address and the state alone, and a draw changes nothing but the count of
+    Draws depend only on the seed, the address and the state, and a draw changes nothing but the count of
     draws without an address. A trainer that plays many episodes at once draws by address, as
     ``draw((step, episode))``, and records the outcomes in the order of the episodes: the same run on another
     number of environments is then the same.
@@ -198,7 +198,7 @@ class LocalSampler:
         raise NotImplementedError
 
     def _check_process(self) -> None:
-        # A worker's copy would learn from its own episodes alone, unseen by anyone.
+        # A worker's copy would learn only from its own episodes, unseen by anyone.
         if os.getpid() != self._process:
             raise SamplerError(
                 f"sampler: a {type(self).__name__} of process {self._process} was used in process "

@@ -38,8 +38,8 @@ class ChatObservation(TurnWrapper, gym.Wrapper[Any, Any, Any, Any]):
 
     The observation is a tuple of ``{"role", "content"}``: the system message, if there is one; for each
     earlier turn of this episode the user's message (the observation) and the assistant's (the action's id, or
-    the reply if the environment takes text); last the user's message of this turn. The text of this turn
-    alone stays in ``info["text"]``.
+    the reply if the environment takes text); last the user's message of this turn. ``info["text"]`` has only
+    this turn's text.
 
     An illegal action is part of the conversation: it is an answer like any other. The next user message is
     ``info["error"]["message"]``, an empty line and the observation.
@@ -50,7 +50,7 @@ class ChatObservation(TurnWrapper, gym.Wrapper[Any, Any, Any, Any]):
     Args:
         env: An environment with text observations.
         system: The system message; None for no such message.
-        turns: How many earlier turns to show, the latest ones; 0 for this turn alone, None for all.
+        turns: How many earlier turns to show, the latest ones; 0 for only this turn, None for all.
         budget: The most tokens of a conversation. Whole turns are left out, the oldest first, until it fits;
             the system message and this turn always stay.
         count: Conversation (a tuple of messages, not a text) to its number of tokens, with all that a chat

@@ -14,7 +14,7 @@ class ZeroCentredReward(MaskedWrapper, gym.Wrapper[Any, Any, Any, Any]):
     """Pays 2·score - 1 in place of the score: 1 for the best end, 0 for a draw, -1 for the worst.
 
     With score s, the step that terminates the episode pays ``reward + s - 1``. That is 2s - 1 if the reward
-    was the score alone. An illegal action still costs 0.01, so that an episode's return is 2s - 1 less 0.01
+    was only the score. An illegal action still costs 0.01, so that an episode's return is 2s - 1 less 0.01
     for each illegal action, and a forfeit's last step pays -1.01. Every other step keeps its reward.
 
     A truncated episode pays nothing at its end. A cut by ``max_turns`` has no outcome to centre: a learner

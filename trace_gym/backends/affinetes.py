@@ -42,7 +42,7 @@ class AffinetesBackend:
 
     Args:
         connection: The server.
-        scoring: The scoring that the environment needs. Upstream's server has "affine" alone.
+        scoring: The scoring that the environment needs. Upstream's server has only "affine".
     """
 
     source = "affinetes"

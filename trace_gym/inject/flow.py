@@ -1,4 +1,4 @@
-"""The points for debug prints and the names they may show: definite assignment from the text alone.
+"""The points for debug prints and the names they may show: definite assignment, read from the text.
 
 A name is *certainly bound* at a point if every path to the point binds it in the same scope, and nothing in
 the program can unbind it. If the analysis does not know, it treats the name as unbound:

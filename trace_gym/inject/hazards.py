@@ -1,4 +1,4 @@
-"""Hazards: parts of a program that could notice a debug print or be disturbed by one, from the text alone.
+"""Hazards: parts of a program that could notice a debug print or be disturbed by one, read from the text.
 
 A debug print is harmless if it is a line of its own in the output, and nothing looks at the program's text,
 frames or output. The rules are coarse on purpose: one word is enough. They do not see everything. For

@@ -128,7 +128,7 @@ def _open_hub(commit: str) -> Source:
 
 @lru_cache(maxsize=16)
 def _open(source: str, version: tuple[str, int, int] | None) -> Source:
-    """Returns the source of a name; ``version`` is a key of the cache alone."""
+    """Returns the source of a name; ``version`` is only a key of the cache."""
     if source == "builtin":
         return BuiltinSource()
     path = Path(source)

@@ -2,7 +2,7 @@
 
 A worker is a bare interpreter (``-S -s -P -X utf8``) that imports this package as ``jail``, so nothing here
 imports the rest of the project. Each program copies and clears away the modules that its worker imported. So
-the package imports ``_socket`` instead of ``socket``, and some modules for type checkers alone.
+the package imports ``_socket`` instead of ``socket``, and some modules only for type checkers.
 
 Bottom to top: ``kernel`` (system calls) → ``filter`` (seccomp), ``landlock``, ``mounts`` (namespaces) →
 ``locks`` (a program's process locks itself in) → ``keeper`` (waits for the program and cleans up) →

@@ -157,7 +157,7 @@ _Header, _Data = ctypes.c_uint32 * 2, ctypes.c_uint32 * 6
 
 
 def set_capabilities(*kept: int) -> None:
-    """Sets the effective and permitted capabilities to these alone."""
+    """Sets the effective and permitted capabilities to only these."""
     mask = sum(1 << capability for capability in kept)
     header = _Header(_CAPABILITY_VERSION_3, 0)
     data = _Data(mask, mask, 0, 0, 0, 0)

@@ -40,7 +40,7 @@ def _show(source: str, target: str, flags: int) -> None:
 
 
 def enter(roots: dict[str, str], files: dict[str, str], devices: tuple[str, ...]) -> None:
-    """Changes to a root with ``roots``, ``files`` and ``devices`` alone.
+    """Changes to a root with only ``roots``, ``files`` and ``devices``.
 
     ``roots`` and ``files`` map each path inside to the directory or file outside. Directories of installed
     packages below the roots are empty.
@@ -69,7 +69,7 @@ def enter(roots: dict[str, str], files: dict[str, str], devices: tuple[str, ...]
 
 
 def fresh_work(size: int, owner: int) -> None:
-    """Mounts an empty directory of ``size`` bytes at ``WORK``, in this mount namespace alone."""
+    """Mounts an empty directory of ``size`` bytes at ``WORK``, only in this mount namespace."""
     flags = kernel.MS_NOSUID | kernel.MS_NODEV
     kernel.mount(
         "tmpfs", WORK, "tmpfs", flags, f"size={size},nr_inodes=1024,mode=0700,uid={owner},gid={owner}"
