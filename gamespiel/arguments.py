@@ -89,7 +89,7 @@ def add_eval_options(evaluate: argparse.ArgumentParser) -> None:
         "--decode",
         default=EvalOptions.decode,
         metavar="HOW",
-        help="choice, or text: such replies alone; with --env trace they are the output [choice]",
+        help="choice, or text: only such replies; with --env trace they are the output [choice]",
     )
     lengths = ", ".join(
         f"{kind.unit} {kind.max_new_tokens}" for kind in KINDS.values() if kind.reply_environment

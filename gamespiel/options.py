@@ -151,7 +151,7 @@ class EvalOptions:
         wrong += ["decode text"] * (self.decode == "text")
         if wrong:
             raise InvalidValueError(
-                f"--{wrong[0]} needs a model that is here: an agent behind an endpoint shows replies alone"
+                f"--{wrong[0]} needs a model that is here: an agent behind an endpoint shows only replies"
             )
         # "not above" instead of "at most": NaN is neither.
         if (
@@ -169,7 +169,7 @@ class EvalOptions:
         kind: Kind[EnvKeys] = KINDS[self.config.env.env_type]
         if self.unmasked and self.decode == "text":
             raise InvalidValueError(
-                "give either --unmasked (masked beside text) or --decode text (text alone), and not both"
+                "give either --unmasked (masked beside text) or --decode text (only text), and not both"
             )
         if self.unmasked and self._writes:
             raise InvalidValueError(

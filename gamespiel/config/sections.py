@@ -129,7 +129,7 @@ class RunConfig:
     eval_games: Index = key(200, "episodes per seat before and after training (0: none)")
     exact_every: Index | None = key(
         None,
-        "steps between exact evaluations, in small games (null: before and after training alone; 0: none)",
+        "steps between exact evaluations, in small games (null: only before and after training; 0: none)",
     )
     grace_seconds: PositiveFloat = key(
         8.0, "seconds that a step may take to end after SIGTERM (docker stop kills after 10)"
