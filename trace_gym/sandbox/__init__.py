@@ -9,7 +9,7 @@ Protection at every level
 
 A program gets a fresh process of a bare interpreter:
 
-- It has the standard library and no packages. Its environment contains PYTHONHASHSEED alone.
+- It has the standard library and no packages. Its environment contains only PYTHONHASHSEED.
 - It has an empty working directory, which is removed afterwards, and standard input, output and error. It has
   no other open file.
 - Processor time, wall time, memory, sizes of files, processes and open files are limited. The program cannot
@@ -58,7 +58,7 @@ no file. It can write only where everybody can.
 - "rlimits": limits.
 
 Threads are at most ``Limits.processes`` as well, with two exceptions. At level "landlock" as root the kernel
-does not count threads, so memory alone limits them. At levels below "namespaces", if the caller is not root,
+does not count threads, so only memory limits them. At levels below "namespaces", if the caller is not root,
 the kernel counts the caller's other processes too, so the limit may be off by a few.
 
 Risks at every level
