@@ -22,8 +22,7 @@ from torch import Tensor
 from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.learning.advantages import gae, normalize_by_group
 from gamespiel.agents.sampling.decisions import Decision
-
-Positions = npt.NDArray[np.int64]
+from gamespiel.agents.tokens.index import Positions
 
 
 class TurnBatch(NamedTuple):
@@ -63,7 +62,7 @@ class TurnBatch(NamedTuple):
 
 
 @dataclass
-class _Episode:
+class _EpisodeTurns:
     group: Hashable
     turns: list[int] = field(default_factory=list)
     last_value: float = 0.0
@@ -109,7 +108,7 @@ class TurnBuffer:
         self._unit_sizes: list[npt.NDArray[np.int64]] = []
         self._sampler_log_probs: list[Tensor] = []
         self._scorer_log_probs: dict[int, Tensor] = {}
-        self._episodes: dict[int, _Episode] = {}
+        self._episodes: dict[int, _EpisodeTurns] = {}
 
     def add(
         self, episode: int, decision: Decision, reward: float, value: float, group: Hashable = None
@@ -136,7 +135,7 @@ class TurnBuffer:
                 "log-probabilities, allowed: one for each of them"
             )
         self.advantages = self.returns = None  # computed before this turn was added
-        self._episodes.setdefault(episode, _Episode(group)).turns.append(len(self))
+        self._episodes.setdefault(episode, _EpisodeTurns(group)).turns.append(len(self))
         self.decisions.append(decision)
         self.rewards.append(float(reward))
         self.values.append(float(value))

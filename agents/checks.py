@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from gymnasium import spaces
+from pydantic import ValidationError
 from sb3_contrib.common.maskable.utils import EXPECTED_METHOD_NAME
 
-from gamespiel.agents.hyperparameters import SelfPlaySettings
+from gamespiel.agents.hyperparameters import Hyperparameters, SelfPlaySettings
 from gamespiel.agents.self_play import check_learns
 from gamespiel.agents.starts import check_not_sampled
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.checks import check_least
-from task_gym.errors import ArgumentError
+from task_gym.errors import ArgumentError, nearest
 
 
 def check_arguments(env: Any, total_steps: int | None) -> None:
@@ -51,3 +54,38 @@ def check_device(device: torch.device | str) -> torch.device | str:
             f"device: {str(device)!r} was given, and torch finds no GPU here; allowed: 'cpu' or 'auto'"
         )
     return device
+
+
+def check_magnet(model: Any) -> None:
+    """Raises ArgumentError if the divergence of replies from a learner's magnet would leave out its head.
+
+    The exact one is found from the magnet's hidden states, behind the head without adapters.
+    """
+    numbers = model.hyperparameters
+    head = model.policy.model.get_base_model().get_output_embeddings()
+    exact = not model.policy.answers.masked and numbers.kl_estimator == "exact"
+    if model.magnet is not None and exact and hasattr(head, "base_layer"):
+        raise ArgumentError(
+            f"magnet_coef: {numbers.magnet_coef!r} was given with adapters on the model's head and "
+            "kl_estimator 'exact', which reads replies behind the head without them; allowed: "
+            "kl_estimator 'k3', or adapters elsewhere (target_modules)"
+        )
+
+
+def with_changes(hyperparameters: Hyperparameters, changes: Mapping[str, Any]) -> Hyperparameters:
+    """Returns the hyper-parameters with some of them changed.
+
+    Raises:
+        TypeError: a name that none of them has.
+        ValueError: a value out of its range.
+    """
+    known = [field.name for field in dataclasses.fields(hyperparameters)]
+    for name in changes:
+        if name not in known:
+            raise TypeError(f"LLMPPO() got an unexpected keyword argument {name!r}{nearest(name, known)}")
+    try:
+        return dataclasses.replace(hyperparameters, **changes)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{name}: {first['msg']}, got {first['input']!r}") from error

@@ -1,4 +1,8 @@
-"""The policy: a language model with adapters as actor and critic."""
+"""The policy: a language model with adapters as actor and critic.
+
+One class, in one file: texts and masks become requests, decisions become actions, and Stable-Baselines3 finds
+all of a policy's verbs.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ from gamespiel.agents.models.loading import LOADING, ModelSettings, load_base, l
 from gamespiel.agents.models.names import NEWEST
 from gamespiel.agents.models.optimizer import ScaledAdamW
 from gamespiel.agents.sampling.decisions import Answer, Decision, Request
-from gamespiel.agents.sampling.local import LocalSampler
+from gamespiel.agents.sampling.local import EngineSampler
 from gamespiel.agents.sampling.noise import DrawnNoise, Noise
 from gamespiel.agents.sampling.sampler import Sampler
 from gamespiel.agents.scoring.scorer import Scorer, Scores
@@ -35,7 +39,7 @@ from gamespiel.agents.tokens import Tokens, inputs
 from gamespiel.agents.tokens.answers import Answers, LegalAnswers, Replies
 from gamespiel.agents.tokens.codec import ChatCodec
 from gamespiel.agents.tokens.constraints import Constraint, FreeText
-from gamespiel.agents.tokens.inputs import Masks, MissingMaskError, MissingNamesError
+from gamespiel.agents.tokens.inputs import GivenMasks, MissingMaskError, MissingNamesError
 from task_gym.errors import check_choice
 
 __all__ = ["LLMPolicy", "MissingMaskError", "MissingNamesError"]
@@ -147,7 +151,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
             gradient_checkpointing=self.model_settings.gradient_checkpointing,
         )
         self.adapters = AdapterSets(self.model)
-        self.sampler: Sampler = LocalSampler(self.engine, self.adapters, self.value_of)
+        self.sampler: Sampler = EngineSampler(self.engine, self.adapters, self.value_of)
         self.scorer = Scorer(self.engine, self.adapters, self.value_of)
         self.answers: Answers = self._make_answers(choosing)
         self.optimizer = self._make_optimizer(lr_schedule(1.0))
@@ -287,7 +291,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
     def decide(
         self,
         observations: Any,
-        action_masks: Masks | None,
+        action_masks: GivenMasks | None,
         noise: Sequence[Noise] | None,
         *,
         adapters: str | Sequence[str] = NEWEST,
@@ -343,7 +347,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         requests = [Request(p, trie, None, adapters) for p, trie in zip(prompts, tries, strict=True)]
         return self.sampler.distribution(requests)
 
-    def given_decisions(self, obs: Any, actions: Any, action_masks: Masks | None) -> list[Decision]:
+    def given_decisions(self, obs: Any, actions: Any, action_masks: GivenMasks | None) -> list[Decision]:
         """Returns given actions as decisions, whose log-probabilities are not known.
 
         Raises:
@@ -361,7 +365,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
     # -- Stable-Baselines3's verbs -------------------------------------------------------------------------
 
     def forward(
-        self, obs: Any, deterministic: bool = False, action_masks: Masks | None = None
+        self, obs: Any, deterministic: bool = False, action_masks: GivenMasks | None = None
     ) -> tuple[Any, Tensor, Tensor]:
         """Returns actions, values float32 (n, 1) and log-probabilities float32 (n,).
 
@@ -388,7 +392,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         return found
 
     def evaluate_actions(
-        self, obs: Any, actions: Any, action_masks: Masks | None = None
+        self, obs: Any, actions: Any, action_masks: GivenMasks | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Returns values (n, 1), log-probabilities (n,) and entropies (n,), float32 and differentiable.
 
@@ -398,7 +402,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         return scores.values[:, None], scores.sum(scores.log_probs), scores.sum(scores.entropy)
 
     def score(
-        self, obs: Any, actions: Any, action_masks: Masks | None = None, *, mass: bool = False
+        self, obs: Any, actions: Any, action_masks: GivenMasks | None = None, *, mass: bool = False
     ) -> Scores:
         """Returns the scores of given actions, or of the tokens of replies (see ``Scorer.score``)."""
         return self.scorer.score(self.given_decisions(obs, actions, action_masks), mass=mass)
@@ -407,7 +411,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         """Returns values float32 (n, 1); no mask is needed, since no action is chosen."""
         return self.scorer.values(self.prompts(obs))[:, None]
 
-    def get_distribution(self, obs: Any, action_masks: Masks | None = None) -> Any:
+    def get_distribution(self, obs: Any, action_masks: GivenMasks | None = None) -> Any:
         """Returns exact probabilities over all actions as a torch Categorical of shape (n, n_actions)."""
         legal = self.answers.legal_sets(action_masks, len(self.prompts(obs)))
         n_actions = int(self.action_space.n)  # type: ignore[attr-defined]
@@ -442,7 +446,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         return self.answers.as_prediction(actions, several), state
 
     def _predict(
-        self, observation: Any, deterministic: bool = False, action_masks: Masks | None = None
+        self, observation: Any, deterministic: bool = False, action_masks: GivenMasks | None = None
     ) -> Tensor:
         actions: Tensor = self.forward(observation, deterministic, action_masks)[0]
         return actions

@@ -1,4 +1,7 @@
-"""Proximal policy optimisation of language models over turns, on Stable-Baselines3."""
+"""Proximal policy optimisation of language models over turns, on Stable-Baselines3.
+
+One class, in one file: the loop, with what Stable-Baselines3 expects of an algorithm around it.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,13 @@ from gamespiel.agents import required  # noqa: F401  (raises, with the pip comma
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
 import torch
 from gymnasium import spaces
-from pydantic import ValidationError
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.monitor import Monitor
@@ -26,6 +28,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from gamespiel.agents import checks
 from gamespiel.agents.buffer import TurnBuffer
+from gamespiel.agents.collector import Collector
 from gamespiel.agents.hyperparameters import Hyperparameters, SelfPlaySettings
 from gamespiel.agents.learning.advantages import explained_variance
 from gamespiel.agents.learning.average import Average
@@ -33,21 +36,17 @@ from gamespiel.agents.learning.coefficients import Coefficients
 from gamespiel.agents.learning.divergence import Backoff, DivergedError, SkippedUpdates
 from gamespiel.agents.learning.kl_control import AdaptiveKLController
 from gamespiel.agents.learning.magnet import Magnet
-from gamespiel.agents.learning.metrics import rollout_metrics
 from gamespiel.agents.learning.progress_bar import ProgressBar, listed
-from gamespiel.agents.learning.schedules import schedule
+from gamespiel.agents.learning.schedules import schedule, schedule_of
 from gamespiel.agents.models.loading import LOADING
 from gamespiel.agents.models.names import AVERAGE, MAGNET, NEWEST
 from gamespiel.agents.policy import LLMPolicy
-from gamespiel.agents.rollout import Episode, Masks, play
-from gamespiel.agents.sampling import noise
-from gamespiel.agents.sampling.decisions import Answer
-from gamespiel.agents.self_play import Round, SelfPlay
+from gamespiel.agents.rollout import Episode
+from gamespiel.agents.self_play import SelfPlay
 from gamespiel.agents.starts import Starts
 from gamespiel.agents.update import Update
 from gamespiel.agents.vec_env import TextVecEnv
-from task_gym.errors import ArgumentError, nearest
-from task_gym.samplers import Start
+from task_gym.errors import ArgumentError
 
 
 class LLMPPO(OnPolicyAlgorithm):
@@ -117,11 +116,11 @@ class LLMPPO(OnPolicyAlgorithm):
                 changes[name] = value
         if _init_setup_model:
             checks.check_arguments(env, total_steps)
-        self.hyperparameters = chosen = _with_changes(hyperparameters or Hyperparameters(), changes)
+        self.hyperparameters = chosen = checks.with_changes(hyperparameters or Hyperparameters(), changes)
         super().__init__(
             policy,  # type: ignore[arg-type]
             env,  # type: ignore[arg-type]
-            learning_rate=_schedule_of(learning_rate, chosen.lr_schedule, chosen.learning_rate),
+            learning_rate=schedule_of(learning_rate, chosen.lr_schedule, chosen.learning_rate),
             n_steps=chosen.batch_size,
             gamma=chosen.gamma,
             gae_lambda=chosen.lam,
@@ -138,7 +137,7 @@ class LLMPPO(OnPolicyAlgorithm):
             _init_setup_model=False,
             supported_action_spaces=(spaces.Discrete, spaces.Text),
         )
-        self.entropy_schedule = FloatSchedule(_schedule_of(ent_coef, chosen.ent_schedule, chosen.ent_coef))
+        self.entropy_schedule = FloatSchedule(schedule_of(ent_coef, chosen.ent_schedule, chosen.ent_coef))
         self._set_up_others(self_play, starts, kl)
         named = hyperparameters is not None or "num_train_steps" in changes
         self.total_steps = chosen.num_train_steps if total_steps is None and named else total_steps
@@ -212,7 +211,8 @@ class LLMPPO(OnPolicyAlgorithm):
             "seed": self.seed,
             "critic_lr_multiplier": self.hyperparameters.critic_lr_multiplier,
             "betas": (self.hyperparameters.adam_beta1, self.hyperparameters.adam_beta2),
-            **self._writing,
+            "max_new_tokens": self.hyperparameters.max_new_tokens,
+            "temperature": self.hyperparameters.temperature,
             **self.policy_kwargs,
             "device": str(self.device),
         }
@@ -223,29 +223,7 @@ class LLMPPO(OnPolicyAlgorithm):
         self.rollout_buffer = TurnBuffer(
             self.gamma, self.gae_lambda, numbers.normalize_advantage, self.device
         )
-        self._check_magnet()
-
-    def _check_magnet(self) -> None:
-        """Raises ArgumentError if the divergence of replies from the magnet would leave out its head.
-
-        The exact one is found from the magnet's hidden states, behind the head without adapters.
-        """
-        head = self.policy.model.get_base_model().get_output_embeddings()
-        exact = isinstance(self.action_space, spaces.Text) and self.hyperparameters.kl_estimator == "exact"
-        if self.magnet is not None and exact and hasattr(head, "base_layer"):
-            raise ArgumentError(
-                f"magnet_coef: {self.hyperparameters.magnet_coef!r} was given with adapters on the model's "
-                "head and kl_estimator 'exact', which reads replies behind the head without them; allowed: "
-                "kl_estimator 'k3', or adapters elsewhere (target_modules)"
-            )
-
-    @property
-    def _writing(self) -> dict[str, Any]:
-        """The policy's keywords of replies, if it writes."""
-        if not isinstance(self.action_space, spaces.Text):
-            return {}
-        numbers = self.hyperparameters
-        return {"max_new_tokens": numbers.max_new_tokens, "temperature": numbers.temperature}
+        checks.check_magnet(self)
 
     # -- the loop ------------------------------------------------------------------------------------------
 
@@ -320,99 +298,33 @@ class LLMPPO(OnPolicyAlgorithm):
             raise ValueError(
                 f"LLMPPO collects from a TextVecEnv, got {type(env).__name__}: wrap the environments in one"
             )
-        starts = self._draw_starts()
-        counted, read = self.num_timesteps, self.policy.sampler.tokens_read
         self.policy.sampler.publish(NEWEST, self.policy.adapters.learning)
-        games = self._games(env, len(starts))
-        decide = self._decide if games is None else games.decide
+        counted, read = self.num_timesteps, self.policy.sampler.tokens_read
 
-        dones: list[bool] = []
-
-        def on_turns(turns: int) -> bool:
-            self.num_timesteps += turns if games is None else games.learned
+        def on_turns(dones: list[bool], learned: int) -> bool:
+            self.num_timesteps += learned
             callback.update_locals({"self": self, "env": env, "dones": np.array(dones)})
-            dones.clear()
             return callback.on_step()
 
-        over = 0
-
-        def on_step(ended: bool, turns: int) -> None:
-            nonlocal over
-            over += ended
-            dones.append(ended)
-            self.on_progress("episodes played", over, len(starts))
-
-        seeds, options = [start.seed or 0 for start in starts], [start.options or None for start in starts]
-        episodes = play(env, seeds, decide, on_turns, on_step, options)
+        collector = self.make_collector()
+        episodes = collector.collect(env, on_turns)
         if episodes is None:
             self.num_timesteps = counted
             return False
-        if games is not None:
-            episodes, pool = games.finish(episodes)
-            for name, figure in pool.items():
-                self.logger.record(f"pool/{name}", figure)
-        self._fill_buffer(episodes)
-        for name, value in rollout_metrics(episodes).items():
-            self.logger.record(f"rollout/{name}", value)
-        if self.starts is not None:
-            self.starts.record(starts, [episode.info for episode in episodes])
-            for name, shown in self.starts.metrics().items():
-                self.logger.record(name, shown)
+        for name, value in collector.metrics.items():
+            self.logger.record(name, value)
         tokens = self.policy.sampler.tokens_read - read
         self.logger.record("rollout/tokens_per_decision", tokens / max(1, self.num_timesteps - counted))
         self.last_episode = episodes[0]
         callback.on_rollout_end()
         return True
 
-    def _draw_starts(self) -> list[Start]:
-        """Returns the starts of this step's episodes, each with a seed."""
-        seeds = noise.episode_seeds(self.seed or 0, self.step, self.hyperparameters.batch_size)
-        if self.starts is None:
-            return [Start(seed=seed) for seed in seeds]
-        return self.starts.draw(self.step, seeds)
-
-    def _games(self, env: TextVecEnv, count: int) -> Round | None:
-        """Returns the step's games if every seat is this policy's to play, else None."""
-        if self.self_play is None:
-            return None
-        policy = self.policy
-        return self.self_play.begin(
-            policy.sampler, policy.adapters.learning, env, self._decide, self.seed or 0, self.step, count
-        )
-
-    def _decide(
-        self,
-        texts: list[str],
-        masks: Masks,
-        episodes: list[int],
-        turn: int,
-        adapters: str | Sequence[str] = NEWEST,
-    ) -> list[Answer]:
-        """Returns answers to a round of turns; the third and fourth argument address the noise."""
-        seed, policy = self.seed or 0, self.policy
-        drawn = [noise.Address(seed, noise.Purpose.ACTIONS, self.step, turn, episode) for episode in episodes]
-        try:
-            decisions = policy.decide(texts, masks, drawn, adapters=adapters)
-        except FloatingPointError as error:
-            raise DivergedError(f"step {self.step + 1}: {error}", self.step, in_play=True) from error
-        return [policy.answer_of(decision) for decision in decisions]
-
-    def _fill_buffer(self, episodes: Sequence[Episode]) -> None:
-        buffer, penalty = self.rollout_buffer, self.hyperparameters.cut_penalty
-        buffer.reset()
-        played = [episode for episode in episodes if not episode.fault]
-        turns = [(episode, turn) for episode in played for turn in episode.turns]
-        decisions = [turn.decision for _, turn in turns if turn.decision is not None]
-        values = self.policy.values_of(decisions)
-        for (episode, turn), decision, value in zip(turns, decisions, values, strict=True):
-            reward = turn.reward - penalty * decision.cut
-            buffer.add(episode.index, decision, reward, value, episode.group)
-        if cut := [episode for episode in played if episode.truncated]:
-            with torch.no_grad():
-                last_values = self.policy.predict_values([episode.final_observation for episode in cut])
-            for episode, value in zip(cut, last_values.flatten().tolist(), strict=True):
-                buffer.bootstrap(episode.index, value)
-        buffer.compute_returns_and_advantage()
+    def make_collector(self) -> Collector:
+        """Returns what plays this step's episodes into the buffer."""
+        return Collector(
+            self.policy, self.rollout_buffer, self.hyperparameters, seed=self.seed or 0, step=self.step,
+            starts=self.starts, self_play=self.self_play, on_progress=self.on_progress,
+        )  # fmt: skip
 
     # -- the update ----------------------------------------------------------------------------------------
 
@@ -537,32 +449,6 @@ class LLMPPO(OnPolicyAlgorithm):
         return self.policy.predict(
             observation, state, episode_start, deterministic, action_masks=action_masks
         )
-
-
-def _with_changes(hyperparameters: Hyperparameters, changes: Mapping[str, Any]) -> Hyperparameters:
-    """Returns the hyper-parameters with some of them changed.
-
-    Raises:
-        TypeError: a name that none of them has.
-        ValueError: a value out of its range.
-    """
-    known = [field.name for field in dataclasses.fields(hyperparameters)]
-    for name in changes:
-        if name not in known:
-            raise TypeError(f"LLMPPO() got an unexpected keyword argument {name!r}{nearest(name, known)}")
-    try:
-        return dataclasses.replace(hyperparameters, **changes)
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{name}: {first['msg']}, got {first['input']!r}") from error
-
-
-def _schedule_of(given: float | Schedule | None, shape: str, initial: float) -> float | Schedule:
-    """Returns a function if one is given, else the hyper-parameter's number in its shape."""
-    if callable(given):
-        return given
-    return initial if shape == "constant" else schedule(shape, initial)
 
 
 def _no_progress(phase: str, done: int, total: int) -> None:

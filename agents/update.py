@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -26,10 +24,9 @@ from gamespiel.agents.models.names import BASE, MAGNET
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.sampling import noise
 from gamespiel.agents.scoring.given import Given
+from gamespiel.agents.tokens.index import Positions
 
 log = logging.getLogger(__name__)
-
-Turns = npt.NDArray[np.int64]
 
 
 class Update:
@@ -135,7 +132,7 @@ class Update:
 
     # -- what is read together -----------------------------------------------------------------------------
 
-    def _batches(self, epoch: int) -> list[Turns]:
+    def _batches(self, epoch: int) -> list[Positions]:
         """Returns the turns of an epoch's optimizer steps; the last of them may be fewer."""
         n, size = len(self.buffer), self._batch_size
         order = noise.permutation(self.seed, self.step, 0 if self._same_forwards else epoch, n)
@@ -151,7 +148,7 @@ class Update:
             return math.ceil(len(self.buffer) / numbers.num_minibatches)
         return numbers.mini_batch_size * numbers.gradient_accumulation_steps
 
-    def _forwards(self, index: Turns) -> list[TurnBatch]:
+    def _forwards(self, index: Positions) -> list[TurnBatch]:
         """Returns turns in the parts that share a forward with gradients."""
         decisions = [self.buffer.decisions[turn] for turn in index]
         return [self.buffer.batch(index[part]) for part in self.scorer.split(decisions, mass=self._mass)]
@@ -180,7 +177,7 @@ class Update:
         self._record_gap(self.buffer.sampler_gap())
 
     @torch.no_grad()
-    def _score_batch(self, index: Turns) -> None:
+    def _score_batch(self, index: Positions) -> None:
         for batch in self._forwards(index):
             scores = self.scorer.score(batch.decisions, mass=self._mass)
             self.buffer.put_scored(batch.index, batch.sum_over_units(scores.log_probs))
@@ -191,12 +188,12 @@ class Update:
 
     # -- with gradients ------------------------------------------------------------------------------------
 
-    def _in_memory(self, work: Callable[[], Any], index: Turns) -> Any:
+    def _in_memory(self, work: Callable[[], Any], index: Positions) -> Any:
         """Returns ``work()``, which is repeated with half the budget if these turns find no memory."""
         decisions = [self.buffer.decisions[turn] for turn in index]
         return self.scorer.retry(work, decisions, lambda: self.optimizer.zero_grad(set_to_none=True))
 
-    def _optimizer_step(self, index: Turns) -> bool:
+    def _optimizer_step(self, index: Positions) -> bool:
         """Makes one update from these turns; returns whether the step goes on.
 
         Raises:
@@ -230,7 +227,7 @@ class Update:
         log.warning("step %d: an update whose loss or gradient is not finite was skipped", self.step + 1)
         self.skipped.add(self.step)
 
-    def _gradient(self, index: Turns) -> _Attempt:
+    def _gradient(self, index: Positions) -> _Attempt:
         """Accumulates the gradient of the mean loss of these turns, and clips it."""
         made = _Attempt(Means(), [])
         self.optimizer.zero_grad(set_to_none=True)

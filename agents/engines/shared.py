@@ -35,7 +35,7 @@ from gamespiel.agents.engines.token_tree import (
     tile_width,
     tiles,
 )
-from gamespiel.agents.engines.tree_attention import NAME, KeysValues, Layout, Written, register
+from gamespiel.agents.engines.tree_attention import NAME, KeysValues, Layout, WrittenKeys, register
 from gamespiel.agents.tokens import Tokens
 
 TILE = 128
@@ -186,11 +186,11 @@ class TreePrefix:
         tree: TokenTree,
         stored: dict[int, KeysValues],
         paths: Sequence[Indices] | None = None,
-        written: Written | None = None,
+        written: WrittenKeys | None = None,
     ) -> None:
         self.tree, self.stored = tree, stored
         self.paths = tree.paths if paths is None else paths
-        self.written = Written() if written is None else written
+        self.written = WrittenKeys() if written is None else written
         self.layout: Layout | None = None
 
     def select(self, rows: Sequence[int], index: Tensor) -> TreePrefix:

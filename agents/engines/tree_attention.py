@@ -20,7 +20,7 @@ from gamespiel.agents.engines.token_tree import Tiles
 NAME = "gamespiel_tree"
 
 FIRST_WRITTEN = 16
-"""Tokens for which there is place in ``Written`` at first."""
+"""Tokens for which there is place in ``WrittenKeys`` at first."""
 
 KeysValues = tuple[Tensor, Tensor]
 """Keys and values of a layer, (heads, tokens, size of a head) each."""
@@ -36,7 +36,7 @@ class _Part(NamedTuple):
     key_depths: Tensor
 
 
-class Written:
+class WrittenKeys:
     """Keys and values of tokens that were written one by one, as many in each of n texts.
 
     Attributes:
@@ -68,9 +68,9 @@ class Written:
             buffer[:, :, : self.count] = self._layers[layer][index]
         return buffer
 
-    def select(self, rows: Tensor) -> Written:
+    def select(self, rows: Tensor) -> WrittenKeys:
         """Returns the given texts, which may repeat."""
-        chosen = Written()
+        chosen = WrittenKeys()
         chosen.count = self.count
         for layer, (keys, values) in self._layers.items():
             chosen._layers[layer] = keys.index_select(0, rows), values.index_select(0, rows)
@@ -94,7 +94,7 @@ class Layout:
     back: Tensor
     stored: dict[int, KeysValues] = field(default_factory=dict)
     kept: dict[int, KeysValues] | None = None
-    written: Written | None = None
+    written: WrittenKeys | None = None
     _masks: dict[tuple[int, int, int | None], Tensor] = field(default_factory=dict)
 
     @classmethod

@@ -24,3 +24,10 @@ def schedule(shape: str, initial: float, end: float = 0.0) -> Schedule:
     """
     check_choice("schedule", shape, tuple(SHAPES))
     return lambda remaining: end + (initial - end) * SHAPES[shape](remaining)
+
+
+def schedule_of(given: float | Schedule | None, shape: str, initial: float) -> float | Schedule:
+    """Returns a function if one is given, else the hyper-parameter's number in its shape."""
+    if callable(given):
+        return given
+    return initial if shape == "constant" else schedule(shape, initial)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from gamespiel.agents.engines import Engine
 from gamespiel.agents.engines.nodes import NodeRead, NodeReader
-from gamespiel.agents.sampling.drawing import Written, inverse_cdf
+from gamespiel.agents.sampling.drawing import WrittenAnswers, inverse_cdf
 from gamespiel.agents.sampling.noise import Uniforms
 from gamespiel.agents.tokens import Tokens
 from gamespiel.agents.tokens.index import Index
@@ -36,7 +36,9 @@ class ChoiceSampler:
         self.nodes = NodeReader(engine)
 
     @torch.no_grad()
-    def sample(self, prompts: Sequence[Tokens], tries: Sequence[ActionTrie], uniforms: Uniforms) -> Written:
+    def sample(
+        self, prompts: Sequence[Tokens], tries: Sequence[ActionTrie], uniforms: Uniforms
+    ) -> WrittenAnswers:
         """Draws one legal action per state.
 
         Args:
@@ -100,7 +102,7 @@ class ChoiceSampler:
             depth += 1
 
     @torch.no_grad()
-    def best(self, prompts: Sequence[Tokens], tries: Sequence[ActionTrie]) -> Written:
+    def best(self, prompts: Sequence[Tokens], tries: Sequence[ActionTrie]) -> WrittenAnswers:
         """Returns the most probable legal action of each state, the first of equals.
 
         This reads every branching node, as ``distribution`` does.
@@ -115,7 +117,7 @@ class ChoiceSampler:
             tokens.append(trie.tokens[action])
             chosen.append(np.array([log_probs[at[b.node], b.child] for b in path], dtype=np.float32))
             masses.append(float(np.exp(sum(float(log_mass[at[b.node]]) for b in path), dtype=np.float32)))
-        return Written(tokens, chosen, masses, hidden)
+        return WrittenAnswers(tokens, chosen, masses, hidden)
 
     @torch.no_grad()
     def distribution(
@@ -196,8 +198,8 @@ class _Descent:
                 self._actions[row] = self.tries[row].ends[branch]
         return further
 
-    def written(self, hidden: Tensor) -> Written:
-        return Written(
+    def written(self, hidden: Tensor) -> WrittenAnswers:
+        return WrittenAnswers(
             [trie.tokens[action] for trie, action in zip(self.tries, self._actions, strict=True)],
             [np.array(own, dtype=np.float32) for own in self._log_probs],
             self._mass.tolist(),

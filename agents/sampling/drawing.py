@@ -22,7 +22,7 @@ class NotFiniteError(TaskGymError, FloatingPointError):
     """Logits that are not finite numbers."""
 
 
-class Written(NamedTuple):
+class WrittenAnswers(NamedTuple):
     """What was written after each of n prompts.
 
     Attributes:

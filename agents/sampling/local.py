@@ -13,14 +13,14 @@ from gamespiel.agents.engines import Engine
 from gamespiel.agents.models.adapter_sets import Adapters, AdapterSets
 from gamespiel.agents.sampling.choices import ChoiceSampler
 from gamespiel.agents.sampling.decisions import Decision, Request
-from gamespiel.agents.sampling.drawing import Written
+from gamespiel.agents.sampling.drawing import WrittenAnswers
 from gamespiel.agents.sampling.noise import group_uniforms
 from gamespiel.agents.sampling.texts import TextSampler
 from gamespiel.agents.tokens.constraints import FreeText
 from gamespiel.agents.tokens.trie import ActionTrie
 
 
-class LocalSampler:
+class EngineSampler:
     """A ``Sampler`` that also fills in the critic's values.
 
     Requests with the same adapters, the same kind of constraint and the same way to answer share forwards.
@@ -76,7 +76,7 @@ class LocalSampler:
             for request, tokens, log_probs, mass, value in rows
         ]
 
-    def _write(self, requests: Sequence[Request]) -> Written:
+    def _write(self, requests: Sequence[Request]) -> WrittenAnswers:
         """Writes the answers to requests that share forwards."""
         prompts = [request.prompt for request in requests]
         noises = [request.noise for request in requests if request.noise is not None]

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from gamespiel.agents.engines import Engine
 from gamespiel.agents.engines.vocabulary import split_states, vocabulary_log_probs
-from gamespiel.agents.sampling.drawing import NotFiniteError, Written, inverse_cdf
+from gamespiel.agents.sampling.drawing import NotFiniteError, WrittenAnswers, inverse_cdf
 from gamespiel.agents.sampling.noise import Uniforms
 from gamespiel.agents.tokens import Tokens
 from gamespiel.agents.tokens.constraints import FreeText
@@ -36,7 +36,7 @@ class TextSampler:
         self.engine = engine
 
     @torch.no_grad()
-    def write(self, prompts: Sequence[Tokens], free: FreeText, uniforms: Uniforms | None) -> Written:
+    def write(self, prompts: Sequence[Tokens], free: FreeText, uniforms: Uniforms | None) -> WrittenAnswers:
         """Writes a reply to each prompt.
 
         Args:
@@ -72,7 +72,7 @@ class TextSampler:
         at = torch.tensor(prompt_of, device=stacked.device)
         log_probs = [np.array(values, dtype=np.float32) for values in draft.log_probs]
         tokens = [tuple(own) for own in draft.tokens]
-        return Written(tokens, log_probs, [None] * len(prompts), stacked.index_select(0, at))
+        return WrittenAnswers(tokens, log_probs, [None] * len(prompts), stacked.index_select(0, at))
 
     def _write_on(self, draft: _Draft, live: _Live) -> list[_Group]:
         """Writes the live rows to their ends; returns those put off, which are to be read again."""

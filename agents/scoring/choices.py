@@ -103,7 +103,7 @@ class ChoiceScorer:
         distinct = Index[tuple[Tokens, ActionTrie, Tokens]]()
         turns = [(decision.prompt, trie_of(decision), decision.tokens) for decision in decisions]
         where = np.array([distinct(turn) for turn in turns], dtype=np.int64)
-        plan = _ReadPlan()
+        plan = _ChoiceReads()
         first = {turn: decision for turn, decision in zip(turns, decisions, strict=True)}
         for turn in distinct.items:
             prompt, trie, tokens = turn
@@ -123,7 +123,7 @@ class ChoiceScorer:
         return plan.scores(where, hidden, log_probs, log_mass if mass else None)
 
 
-class _ReadPlan:
+class _ChoiceReads:
     """The reads of a scoring: branching nodes and forced tokens of each distinct turn, as indices.
 
     In small games most turns repeat, so only distinct ones are planned, and then all are laid out together.

@@ -6,14 +6,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from gamespiel.agents.tokens.index import spans
-
-Positions = npt.NDArray[np.int64]
+from gamespiel.agents.tokens.index import Positions, spans
 
 
 class GivenPart(NamedTuple):

@@ -15,11 +15,11 @@ from gamespiel.agents.engines.budgets import Budgets
 from gamespiel.agents.models.adapter_sets import Adapters, AdapterSets
 from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.scoring.choices import ChoiceScorer
-from gamespiel.agents.scoring.given import Given, GivenPart, GivenRows, Positions
+from gamespiel.agents.scoring.given import Given, GivenPart, GivenRows
 from gamespiel.agents.scoring.texts import TextScorer
 from gamespiel.agents.tokens import Tokens
 from gamespiel.agents.tokens.constraints import FreeText
-from gamespiel.agents.tokens.index import Index
+from gamespiel.agents.tokens.index import Index, Positions
 
 T = TypeVar("T")
 

@@ -102,7 +102,7 @@ class TextScorer:
         """
         temperature = _one_temperature(decisions)
         replies = [decision.tokens for decision in decisions]
-        plan = _ReadPlan.of([decision.prompt for decision in decisions], replies)
+        plan = _TextReads.of([decision.prompt for decision in decisions], replies)
         states = self.engine.read(plan.sequences, *zip(*plan.places, strict=True))
         device = states.device
         state_of, pair_of, anchors = (
@@ -169,7 +169,7 @@ class TextScorer:
 
 
 @dataclass
-class _ReadPlan:
+class _TextReads:
     """The reads of a scoring; a state is a text that predicts a token.
 
     Attributes:
@@ -189,7 +189,7 @@ class _ReadPlan:
     anchors: list[int]
 
     @classmethod
-    def of(cls, prompts: Sequence[Tokens], replies: Sequence[Tokens]) -> _ReadPlan:
+    def of(cls, prompts: Sequence[Tokens], replies: Sequence[Tokens]) -> _TextReads:
         roots, branches, pairs = Index[Tokens](), Index[tuple[int, int]](), Index[tuple[int, int]]()
         state_at: dict[tuple[str, int], int] = {}
         sequences: list[Tokens] = []

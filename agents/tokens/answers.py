@@ -17,7 +17,7 @@ from torch import Tensor
 from gamespiel.agents.tokens import Tokens
 from gamespiel.agents.tokens.codec import ChatCodec
 from gamespiel.agents.tokens.constraints import Constraint, FreeText
-from gamespiel.agents.tokens.inputs import Masks, legal_sets, names_of
+from gamespiel.agents.tokens.inputs import GivenMasks, legal_sets, names_of
 from gamespiel.agents.tokens.trie import ActionTrie
 from task_gym.errors import TaskGymError
 
@@ -55,7 +55,9 @@ class Answers(Protocol):
 
     masked: bool
 
-    def constraints(self, observations: Any, action_masks: Masks | None, rows: int) -> Sequence[Constraint]:
+    def constraints(
+        self, observations: Any, action_masks: GivenMasks | None, rows: int
+    ) -> Sequence[Constraint]:
         """Returns the constraint of each turn's answer.
 
         Raises:
@@ -63,7 +65,7 @@ class Answers(Protocol):
             MissingNamesError: names are needed, and an observation does not have one per legal action.
         """
 
-    def legal_sets(self, action_masks: Masks | None, rows: int) -> list[Tokens]:
+    def legal_sets(self, action_masks: GivenMasks | None, rows: int) -> list[Tokens]:
         """Returns legal sets, ascending, from masks of shape (rows, n_actions), true = legal.
 
         Raises:
@@ -104,10 +106,12 @@ class LegalAnswers:
         self._numbered: Callable[[Tokens], ActionTrie] = lru_cache(TRIES_CACHED)(self._trie_of_numbers)
         self._named: Callable[[NamedLegal], ActionTrie] = lru_cache(NAMED_TRIES_CACHED)(self._trie_of_names)
 
-    def constraints(self, observations: Any, action_masks: Masks | None, rows: int) -> Sequence[ActionTrie]:
+    def constraints(
+        self, observations: Any, action_masks: GivenMasks | None, rows: int
+    ) -> Sequence[ActionTrie]:
         return self.of_legal(observations, self.legal_sets(action_masks, rows))
 
-    def legal_sets(self, action_masks: Masks | None, rows: int) -> list[Tokens]:
+    def legal_sets(self, action_masks: GivenMasks | None, rows: int) -> list[Tokens]:
         return legal_sets(action_masks, rows, self.n_actions)
 
     def of_legal(self, observations: Any, legal: Sequence[Sequence[int]]) -> Sequence[ActionTrie]:
@@ -167,10 +171,12 @@ class Replies:
     def __init__(self, constraint: FreeText) -> None:
         self.constraint = constraint
 
-    def constraints(self, observations: Any, action_masks: Masks | None, rows: int) -> Sequence[FreeText]:
+    def constraints(
+        self, observations: Any, action_masks: GivenMasks | None, rows: int
+    ) -> Sequence[FreeText]:
         return [self.constraint] * rows
 
-    def legal_sets(self, action_masks: Masks | None, rows: int) -> list[Tokens]:
+    def legal_sets(self, action_masks: GivenMasks | None, rows: int) -> list[Tokens]:
         raise ValueError(UNMASKED)
 
     def of_legal(self, observations: Any, legal: Sequence[Sequence[int]]) -> Sequence[ActionTrie]:

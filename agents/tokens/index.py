@@ -9,6 +9,9 @@ import numpy.typing as npt
 
 T = TypeVar("T")
 
+Positions = npt.NDArray[np.int64]
+"""Positions of items, int64."""
+
 
 class Index(Generic[T]):
     """Distinct items in order of first appearance; a call returns an item's index."""
@@ -24,9 +27,7 @@ class Index(Generic[T]):
         return where
 
 
-def spans(
-    first: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
+def spans(first: Positions, counts: Positions, rows: Positions) -> Positions:
     """Returns the places of the given rows' items, row after row, int64 (k,).
 
     Row r has the places ``first[r]`` to ``first[r] + counts[r] - 1``; rows may repeat.

@@ -15,7 +15,8 @@ from gamespiel.agents.tokens import Tokens
 from gamespiel.agents.tokens.codec import ChatCodec
 from task_gym.wrappers import NamedText
 
-Masks = npt.NDArray[Any] | Tensor
+GivenMasks = npt.NDArray[Any] | Tensor
+"""Action masks as callers give them: any type, shape (n, n_actions) or (n_actions,), true = legal."""
 
 
 class MissingMaskError(ValueError):
@@ -55,7 +56,7 @@ def prompts(codec: ChatCodec, observations: Any) -> list[Tokens]:
     return [codec.encode_prompt(str(text)) for text in observations]
 
 
-def legal_sets(action_masks: Masks | None, rows: int, n_actions: int) -> list[Tokens]:
+def legal_sets(action_masks: GivenMasks | None, rows: int, n_actions: int) -> list[Tokens]:
     """Returns legal sets, ascending, from masks of shape (rows, n_actions), true = legal.
 
     Raises:

@@ -16,7 +16,7 @@ from gamespiel.agents.models.names import BASE
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.sampling.choices import ChoiceSampler
 from gamespiel.agents.sampling.decisions import Decision
-from gamespiel.agents.sampling.drawing import Written
+from gamespiel.agents.sampling.drawing import WrittenAnswers
 from gamespiel.agents.sampling.noise import Uniforms
 from gamespiel.agents.sampling.texts import TextSampler
 from gamespiel.agents.scoring.choices import ChoiceScorer, ChoiceScores
@@ -124,7 +124,7 @@ class Choices:
         return scorer.split(self.decisions(prompts, legal, actions), budget=tokens, mass=mass)
 
 
-def _chosen(written: Written, tries: Sequence[ActionTrie]) -> Chosen:
+def _chosen(written: WrittenAnswers, tries: Sequence[ActionTrie]) -> Chosen:
     actions = [trie.action_of(tokens) for trie, tokens in zip(tries, written.tokens, strict=True)]
     return Chosen(
         np.array(actions, dtype=np.int64),
@@ -200,7 +200,7 @@ class Texts:
     def best(self, prompts: Sequence[Tokens]) -> Replies:
         return self._replies(self.sampler.write(prompts, self.free, None))
 
-    def _replies(self, written: Written) -> Replies:
+    def _replies(self, written: WrittenAnswers) -> Replies:
         replies = [
             Reply(self.free.read_answer(tokens, self.codec), tokens, self.free.is_cut(tokens))
             for tokens in written.tokens

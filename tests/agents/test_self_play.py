@@ -69,7 +69,7 @@ def played(actions: Sequence[int], games: int = 1, learn: str = "both") -> tuple
     found = play(model.env, list(range(games)), round_.decide, lambda turns: True)  # type: ignore[arg-type]
     assert found is not None
     episodes, _ = round_.finish(found)
-    model._fill_buffer(episodes)
+    model.make_collector().fill_buffer(episodes)
     return episodes, model
 
 
@@ -144,7 +144,7 @@ def test_samples_of_a_snapshot_are_its_own() -> None:
     """The same noise and the snapshot's probabilities: what it plays as a pool's member, it played before."""
     model = learner(8, learn="one", pool_every=1, pool_pick="newest")
     assert model.self_play is not None and model.self_play.pool is not None
-    decide = model._decide
+    decide = model.make_collector().decide
     alone = play(model.env, list(range(8)), decide, lambda turns: True)  # type: ignore[arg-type]
     begin(model, decide, 8)  # the pool's first member is published
     randomise(model.policy, 0.5, seed=9)

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 from game_gym.games import DECLARED, TABLE
 from game_gym.task import encode
-from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.collector import Collector
 from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.config import resolve
 from tests.gamespiel.runs import small, train_quietly
@@ -76,10 +76,10 @@ def test_the_default_run_begins(
     class Decided(Exception):
         pass
 
-    def decide(self: LLMPPO, *arguments: Any) -> NoReturn:
+    def decide(self: Collector, *arguments: Any) -> NoReturn:
         raise Decided
 
-    monkeypatch.setattr(LLMPPO, "_decide", decide)
+    monkeypatch.setattr(Collector, "decide", decide)
     overrides = {
         "env.game": game,
         "env.params": json.dumps(params),

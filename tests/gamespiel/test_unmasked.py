@@ -19,7 +19,7 @@ from gamespiel import evaluation
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.runs.evaluation import measure_replies, play_seeds, policy_agent
 from gamespiel.agents.runs.stats import mean_interval, wilson
-from gamespiel.agents.sampling.drawing import Written
+from gamespiel.agents.sampling.drawing import WrittenAnswers
 from gamespiel.agents.sampling.texts import TextSampler
 from gamespiel.agents.tokens.constraints import FreeText
 from gamespiel.agents.vec_env import TextVecEnv
@@ -81,13 +81,13 @@ def follow_scripts(policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
     """Writes scripted replies by their scripts, and all others by the model."""
     write = TextSampler.write
 
-    def written(self: TextSampler, prompts: Any, free: FreeText, uniforms: Any) -> Written:
+    def written(self: TextSampler, prompts: Any, free: FreeText, uniforms: Any) -> WrittenAnswers:
         if not isinstance(free, Scripted):
             return write(self, prompts, free, uniforms)
         tokens = free.write([policy.codec.tokenizer.decode(prompt) for prompt in prompts], uniforms)
         hidden = torch.zeros(len(prompts), policy.value_head.in_features)
         log_probs = [np.full(len(own), -1.0, dtype=np.float32) for own in tokens]
-        return Written(tokens, log_probs, [None] * len(prompts), hidden)
+        return WrittenAnswers(tokens, log_probs, [None] * len(prompts), hidden)
 
     monkeypatch.setattr(TextSampler, "write", written)
 
