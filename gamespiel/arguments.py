@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gamespiel.config import DEFAULT_PRESET
 from gamespiel.endpoints import EPISODE_S, USAGE
-from gamespiel.kinds import KINDS
+from gamespiel.kinds import DECLARATIONS
 from gamespiel.options import EvalOptions
 from gamespiel.serving.options import KINDS as SERVED
 from gamespiel.serving.options import ServeOptions
@@ -29,7 +29,8 @@ def _add_config_options(parser: argparse.ArgumentParser) -> None:
         help="JSON or YAML; later ones win",
     )
     parser.add_argument("--seed", metavar="N", help="the same as --run.seed")
-    parser.add_argument("--env", metavar="TYPE", help=f"{' or '.join(KINDS)}, the same as --env.env_type")
+    types = " or ".join(DECLARATIONS)
+    parser.add_argument("--env", metavar="TYPE", help=f"{types}, the same as --env.env_type")
     _add_task_options(parser)
     _add_import_option(parser)
 
@@ -65,7 +66,7 @@ def add_train_options(train: argparse.ArgumentParser) -> None:
 def add_eval_options(evaluate: argparse.ArgumentParser) -> None:
     """Adds the options of ``gamespiel eval``."""
     _add_config_options(evaluate)
-    agents = "; ".join(f"with --env {name}: {kind.agents}" for name, kind in KINDS.items())
+    agents = "; ".join(f"with --env {name}: {own.baselines.names}" for name, own in DECLARATIONS.items())
     player = evaluate.add_mutually_exclusive_group()
     player.add_argument("--checkpoint", type=Path, metavar="RUN", help="a run, or one of its checkpoints")
     player.add_argument("--agent", metavar="NAME", help=agents)
@@ -92,7 +93,7 @@ def add_eval_options(evaluate: argparse.ArgumentParser) -> None:
         help="choice, or text: only such replies; with --env trace they are the output [choice]",
     )
     lengths = ", ".join(
-        f"{kind.unit} {kind.max_new_tokens}" for kind in KINDS.values() if kind.reply_environment
+        f"{own.unit} {own.replies.max_new_tokens}" for own in DECLARATIONS.values() if own.replies
     )
     evaluate.add_argument(
         "--max_new_tokens", type=int, metavar="N", help=f"tokens that cut a reply [{lengths}]"
@@ -110,7 +111,7 @@ def _add_endpoint_options(evaluate: argparse.ArgumentParser) -> None:
     )
     group = evaluate.add_argument_group(f"with --agent {USAGE}")
     limits = ", ".join(
-        f"{kind.unit} {EPISODE_S[kind.served_as]:g}" for kind in KINDS.values() if kind.served_as is not None
+        f"{own.unit} {EPISODE_S[own.served_as]:g}" for own in DECLARATIONS.values() if own.served_as
     )
     for name, kind, metavar, text in (
         ("concurrency", int, "N", f"episodes at once [{EvalOptions.concurrency}]"),

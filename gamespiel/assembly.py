@@ -91,7 +91,7 @@ def make_algorithm(config: Config, wrap: Wrap | None = None) -> LLMPPO:
     envs, itself = TextVecEnv(copies(config.env, config.ppo.batch_size, wrap)), plays_itself(config)
     envs.waits |= any(opponent_waits(name) for name in stage_opponents(config))
     if itself:
-        kind_of(config.env).check_self_play(envs.envs[0], config.self_play.learn)
+        kind_of(config.env).player.check_self_play(envs.envs[0], config.self_play.learn)
     model = LLMPPO(
         LLMPolicy,
         envs,

@@ -12,7 +12,7 @@ import gymnasium as gym
 from gamespiel.agents.envs import TextEnvs
 from gamespiel.config import Config
 from gamespiel.config.sections import EnvConfig
-from gamespiel.kinds import kind_of
+from gamespiel.kinds import declaration_of, kind_of
 from task_gym.wrappers import NamedActions
 
 ENVIRONMENTS_AT_ONCE = 1024
@@ -27,17 +27,17 @@ def settled(config: Config) -> Config:
     Raises:
         SourceError: there is no program source of that name.
     """
-    return dataclasses.replace(config, env=kind_of(config.env).settled(config.env))
+    return dataclasses.replace(config, env=declaration_of(config.env).pin_tasks(config.env))
 
 
 def plays_itself(config: Config) -> bool:
     """Returns whether the policy in training plays every seat."""
-    return kind_of(config.env).plays_itself(config.env)
+    return declaration_of(config.env).plays_itself(config.env)
 
 
 def as_measured(config: Config) -> Config:
     """Returns the configuration as evaluations play it: against a fixed opponent, also after self-play."""
-    return dataclasses.replace(config, env=kind_of(config.env).measured(config.env))
+    return dataclasses.replace(config, env=declaration_of(config.env).evaluation_keys(config.env))
 
 
 def make_one_env(config: EnvConfig, wrap: Wrap | None = None) -> gym.Env[Any, Any]:
@@ -45,13 +45,11 @@ def make_one_env(config: EnvConfig, wrap: Wrap | None = None) -> gym.Env[Any, An
 
     With ``env.decode: text`` it is the one that takes replies as text.
     """
-    kind = kind_of(config)
+    player = kind_of(config).player
     if config.decode == "text":
-        env = kind.make_reply_env(config)
+        env = player.make_reply_env(config)
         return env if wrap is None else wrap(env)
-    # Gymnasium's checker would slow every step of every copy; the tests run it.
-    env = gym.make(kind.environment, disable_env_checker=True, **kind.arguments(config))
-    env = kind.dressed(config, env)
+    env = player.make_env(config)
     env = env if wrap is None else wrap(env)
     return NamedActions(env) if config.answer == "name" else env
 

@@ -26,14 +26,14 @@ from gamespiel.agents.runs.evaluation import (
 from gamespiel.config import (
     Config,
     InvalidValueError,
-    env_notices,
+    evaluation_notices,
     require_built,
     saved_config,
     to_dict,
 )
 from gamespiel.environments import ENVIRONMENTS_AT_ONCE, as_measured, make_envs, make_one_env, settled
-from gamespiel.kinds import kind_of
-from gamespiel.kinds.base import ShowProgress, shown_opponent
+from gamespiel.kinds import declaration_of, kind_of
+from gamespiel.kinds.base import ShowProgress, format_opponent
 from gamespiel.options import EvalOptions, place
 from gamespiel.records import records, write_records
 from gamespiel.report.progress import progress
@@ -59,29 +59,30 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
     if options.agent is None:
         check_trainer("the evaluation of a policy")
     console = console or Console()
-    config, kind = require_built(options.config), kind_of(options.config.env)
+    config, player = require_built(options.config), kind_of(options.config.env).player
     if config != (measured := as_measured(config)):
         games: Any = measured.env
-        others = shown_opponent(games.opponent)
+        others = format_opponent(games.opponent)
         said = f"opponent 'self' is for training: evaluated against {others}; --opponent names another"
         console.print(said, soft_wrap=True, markup=False)
         config, options = measured, dataclasses.replace(options, config=measured)
-    kind.check_played(config.env, "evaluation")
+    declaration_of(config.env).check_playable(config.env, "evaluation")
     if options.greedy and options.agent:
         raise InvalidValueError(f"--greedy is for a checkpoint: {options.agent!r} has no probabilities")
     if options.exact:
-        kind.exact().check(config.env)  # raises if there are no exact values
-    for notice in env_notices(config.env):
+        player.exact_game(config.env).check_size()  # raises if there are no exact values
+    for notice in evaluation_notices(config):
         console.print(notice, soft_wrap=True, markup=False)
     if options.replies:
-        kind.make_reply_env(config.env).close()  # raises if replies cannot be evaluated
+        player.make_reply_env(config.env).close()  # raises if replies cannot be evaluated
     env = make_one_env(config.env)
-    tasks = kind.tasks(env)
+    tasks = player.task_names(env)
     results = _described(options, config, tasks)
     if options.save_games is not None:
         check_writable(options.save_games, "--save_games")  # not only after hours of play
     policy = None if options.agent else _policy(options, config, env, console, results)
-    with reserved(results, place(kind.file_label(config.env, tasks), options), options.output) as path:
+    label = kind_of(config.env).presenter.file_label(config.env, tasks)
+    with reserved(results, place(label, options), options.output) as path:
         values, played = _values(options, config, policy, _where(options, tasks), console)
         write_json(results | values, path)
     results |= values
@@ -127,25 +128,26 @@ def _values(
     console: Console,
 ) -> tuple[dict[str, Any], Played]:
     """Plays or solves, and prints the table; returns the values as plain data, and what was played."""
-    kind, count = kind_of(config.env), options.num_episodes
+    presenter, count = kind_of(config.env).presenter, options.num_episodes
     if options.replies:
         assert policy is not None
         return _reply_values(options, config, policy, where, console)
     if options.exact:
         console.print(f"solving {where} exactly", soft_wrap=True, markup=False)
+        game = kind_of(config.env).player.exact_game(config.env)
         if policy is None:
-            comparison = kind.exact().of_agent(options.player, config.env)
+            comparison = game.compare_agent(options.player)
         else:
-            comparison = kind.exact().of_policy(policy, config.env, trained=options.checkpoint is not None)
+            comparison = game.compare_policy(policy, trained=options.checkpoint is not None)
         console.print(exact_table(comparison))
         return {"exact": comparison.to_dict()}, {}
     if policy is None:
         episodes = play_agent(config, options.player, count, console)
-        rows = _measured(kind.groups(episodes), measure)
+        rows = _measure_groups(config, episodes, measure)
     else:
         episodes = play_policy(config, policy, count, console, greedy=options.greedy)
         rows = measure_played(config, policy, episodes)
-    console.print(kind.table(f"{_player(options)} on {where}", rows))
+    console.print(presenter.table(f"{_player(options)} on {where}", rows))
     return {"sampled": _plain(rows)}, {"greedy" if options.greedy else "sampled": episodes}
 
 
@@ -160,7 +162,8 @@ def _reply_values(
 
     Returns the values as plain data, and what was played.
     """
-    kind, count, played = kind_of(config.env), options.num_episodes, dict[str, list[Episode]]()
+    presenter, count = kind_of(config.env).presenter, options.num_episodes
+    played: dict[str, list[Episode]] = {}
     masked: Mapping[str, Measured] = {}
     if options.unmasked:
         played["masked"] = play_policy(config, policy, count, console, when="masked: ")
@@ -169,8 +172,8 @@ def _reply_values(
     replies: dict[str, Mapping[str, MeasuredReplies]] = {}
     for how in ("sampled", "greedy"):
         played[how] = play_written(config, policy, free, count, console, greedy=how == "greedy")
-        replies[how] = _measured(kind.groups(played[how]), measure_replies)
-    console.print(kind.reply_table(f"{_player(options)} on {where}", masked, replies))
+        replies[how] = _measure_groups(config, played[how], measure_replies)
+    console.print(presenter.reply_table(f"{_player(options)} on {where}", masked, replies))
     values: dict[str, Any] = {"sampled": _plain(masked)} if options.unmasked else {}
     return values | {"replies": {how: _plain(rows) for how, rows in replies.items()}}, played
 
@@ -200,7 +203,7 @@ def measure_written(
 ) -> Mapping[str, MeasuredReplies]:
     """Does as ``play_written``; returns the episodes' measures by group."""
     episodes = play_written(config, policy, free, count, console, greedy=greedy, when=when)
-    return _measured(kind_of(config.env).groups(episodes), measure_replies)
+    return _measure_groups(config, episodes, measure_replies)
 
 
 def play_written(
@@ -228,10 +231,10 @@ def play_written(
         when: Prefix of the progress line.
         adapters: Name of the adapters that play.
     """
-    kind = kind_of(config.env)
-    copies = min(kind.at_once(count), ENVIRONMENTS_AT_ONCE)
-    envs = TextEnvs([partial(kind.make_reply_env, config.env)] * copies)
-    seeds = kind.seeds(envs, count, config.run.seed)
+    player = kind_of(config.env).player
+    copies = min(player.env_count(count), ENVIRONMENTS_AT_ONCE)
+    envs = TextEnvs([partial(player.make_reply_env, config.env)] * copies)
+    seeds = player.seeds(envs, count, config.run.seed)
     decide = policy_agent(
         policy, config.run.seed, len(seeds), greedy=greedy, adapters=adapters, constraint=free
     )
@@ -255,8 +258,9 @@ def measure_policy(
 
 def measure_played(config: Config, policy: LLMPolicy, episodes: Sequence[Episode]) -> Mapping[str, Measured]:
     """Returns the measures by group of episodes that ``play_policy`` played."""
-    groups = kind_of(config.env).groups(episodes)
-    return _measured(groups, measure) if policy.answers.masked else _measured(groups, measure_replies)
+    if policy.answers.masked:
+        return _measure_groups(config, episodes, measure)
+    return _measure_groups(config, episodes, measure_replies)
 
 
 def play_policy(
@@ -284,24 +288,24 @@ def play_policy(
     """
     if not policy.answers.masked:
         return play_written(config, policy, None, count, console, greedy=greedy, when=when, adapters=adapters)
-    kind = kind_of(config.env)
-    envs = make_envs(config.env, kind.at_once(count))
-    seeds = kind.seeds(envs, count, config.run.seed)
+    player = kind_of(config.env).player
+    envs = make_envs(config.env, player.env_count(count))
+    seeds = player.seeds(envs, count, config.run.seed)
     decide = policy_agent(policy, config.run.seed, len(seeds), greedy=greedy, adapters=adapters)
     return _played(config, envs, decide, seeds, console, when)
 
 
 def measure_agent(config: Config, name: str, count: int, console: Console) -> Mapping[str, Measured]:
     """Does as ``play_agent``; returns the episodes' measures by group."""
-    return _measured(kind_of(config.env).groups(play_agent(config, name, count, console)), measure)
+    return _measure_groups(config, play_agent(config, name, count, console), measure)
 
 
 def play_agent(config: Config, name: str, count: int, console: Console) -> list[Episode]:
     """Plays ``count`` episodes per seat with a baseline, by name, and returns them."""
     # Baselines choose, also if a policy would write; those that reply make their own environment.
-    kind, env = kind_of(config.env), dataclasses.replace(config.env, decode="choice", think=False)
-    copies, shown = partial(make_envs, env), _shown(config, console)
-    return kind.play_agent(name, env, count, config.run.seed, copies, shown)
+    player, env = kind_of(config.env).player, dataclasses.replace(config.env, decode="choice", think=False)
+    copies, show_progress = partial(make_envs, env), _shown(config, console)
+    return player.play_agent(name, env, count, config.run.seed, copies, show_progress)
 
 
 def _played(
@@ -315,14 +319,15 @@ def _played(
 
 
 def _shown(config: Config, console: Console, when: str = "") -> ShowProgress:
-    unit = kind_of(config.env).unit
+    unit = declaration_of(config.env).unit
     return lambda episodes: progress(console, f"{when}playing {episodes:,} {unit}", episodes)
 
 
-def _measured(
-    groups: Mapping[str, Sequence[Episode]], measure: Callable[[Sequence[Episode]], M | None]
+def _measure_groups(
+    config: Config, episodes: Sequence[Episode], measure: Callable[[Sequence[Episode]], M | None]
 ) -> Mapping[str, M]:
     """Returns the measures of each group with an episode that is no fault."""
+    groups = kind_of(config.env).presenter.group_episodes(episodes)
     measured = {name: measure(own) for name, own in groups.items()}
     return {name: m for name, m in measured.items() if m is not None}
 
@@ -352,8 +357,10 @@ def _policy(
 
 
 def _where(options: EvalOptions, tasks: Sequence[str]) -> str:
-    kind, env = kind_of(options.config.env), options.config.env
-    return kind.reply_where(env, tasks) if options.replies else kind.where(env, tasks, options.agent)
+    presenter, env = kind_of(options.config.env).presenter, options.config.env
+    if options.replies:
+        return presenter.describe_reply_tasks(env, tasks)
+    return presenter.describe_tasks(env, tasks, options.agent)
 
 
 def _player(options: EvalOptions) -> str:

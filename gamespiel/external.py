@@ -21,7 +21,8 @@ from gamespiel.config import Config, InvalidValueError, require_built, to_dict
 from gamespiel.endpoints import EPISODE_S
 from gamespiel.endpoints.chat import LOST, Chat, EndpointError, Sampling, Usage, parse_endpoint
 from gamespiel.endpoints.opponent import close_opponents
-from gamespiel.kinds import kind_of
+from gamespiel.environments import settled
+from gamespiel.kinds import declaration_of, kind_of
 from gamespiel.kinds.base import Address, server_arguments
 from gamespiel.options import EvalOptions, place
 from gamespiel.report.endpoints import endpoint_table, rows_of
@@ -38,7 +39,7 @@ SOON = 5.0
 """Most seconds for which Ctrl-C waits for the threads. One that is in an opponent's search ends after it."""
 
 
-class Player(NamedTuple):
+class EpisodePlayer(NamedTuple):
     """The two functions that play episodes and stop them.
 
     Attributes:
@@ -66,24 +67,24 @@ def evaluate_endpoint(options: EvalOptions, console: Console | None = None) -> d
     sampling = Sampling(options.temperature, options.max_new_tokens, options.request_s)
     chat = Chat(parse_endpoint(options.agent), sampling)
     player = _there(options, config, chat) if options.whole_game else _here(options, config, chat)
-    addresses = kind.addresses(config.env, options.num_episodes, config.run.seed)
+    addresses = kind.player.addresses(config.env, options.num_episodes, config.run.seed)
     question = _question(options, config, chat)
-    first = options.output or place(kind.file_label(config.env, question["games"]), options)
+    first = options.output or place(kind.presenter.file_label(config.env, question["games"]), options)
     with (
         reserved(question, first, options.output) as path,
         _kept(question, first, options.resume, path, len(addresses), console) as (played, keep),
     ):
         left = [address for address in addresses if address.seed not in played]
-        with progress(console, f"playing {len(left):,} {kind.unit}", len(left)) as on_step:
+        with progress(console, f"playing {len(left):,} {kind.declaration.unit}", len(left)) as on_step:
             _play(left, player, options.concurrency, keep, lambda: on_step(True, 1))
         records = [played[address.seed] for address in addresses]
-        rows = rows_of(records, kind.endpoint_groups)
+        rows = rows_of(records, kind.presenter.endpoint_groups)
         usage, spent = _usage(records), None
         if options.prices is not None:
             spent = (
                 usage.prompt_tokens * options.prices[0] + usage.completion_tokens * options.prices[1]
             ) / 1e6
-        where = kind.reply_where(config.env, question["games"])
+        where = kind.presenter.describe_reply_tasks(config.env, question["games"])
         console.print(endpoint_table(f"{chat.endpoint} on {where}", rows, usage, spent))
         results = question | {"endpoint": {name: row.to_dict() for name, row in rows.items()}}
         results |= {"usage": usage.to_dict(), "cost": spent}
@@ -95,11 +96,10 @@ def evaluate_endpoint(options: EvalOptions, console: Console | None = None) -> d
 
 def _question(options: EvalOptions, config: Config, chat: Chat) -> dict[str, Any]:
     """Returns the results without their values."""
-    kind = kind_of(config.env)
-    env = kind.settled(config.env)
+    env, player = settled(config).env, kind_of(config.env).player
     local = dataclasses.replace(env, env_mode="local")
-    made = kind.make_reply_env(dataclasses.replace(local, decode="text"))
-    tasks = kind.tasks(made)
+    made = player.make_reply_env(dataclasses.replace(local, decode="text"))
+    tasks = player.task_names(made)
     made.close()
     words = None if options.whole_game else os.environ.get(VARIABLE)  # a server has its own
     return {
@@ -116,35 +116,35 @@ def _question(options: EvalOptions, config: Config, chat: Chat) -> dict[str, Any
     }
 
 
-def _here(options: EvalOptions, config: Config, chat: Chat) -> Player:
+def _here(options: EvalOptions, config: Config, chat: Chat) -> EpisodePlayer:
     if config.env.env_mode != "local":
         raise InvalidValueError(
             f"--agent {options.agent} with env.env_mode {config.env.env_mode}: give --whole_game, with which "
             "the server plays whole games with the model"
         )
-    kind = kind_of(config.env)
+    player = kind_of(config.env).player
 
     def play(address: Address) -> dict[str, Any]:
-        return kind.play_endpoint(chat, config.env, address, options.episode_s)
+        return player.play_endpoint(chat, config.env, address, options.episode_s)
 
     def stop() -> None:
         chat.close()
         close_opponents()
 
-    return Player(play, stop)
+    return EpisodePlayer(play, stop)
 
 
-def _there(options: EvalOptions, config: Config, chat: Chat) -> Player:
+def _there(options: EvalOptions, config: Config, chat: Chat) -> EpisodePlayer:
     """Returns how a server plays an episode."""
     env, given = config.env, server_arguments(config.env)
     if not given:
         raise InvalidValueError("--whole_game is for --backend affinetes: a server plays the games")
     given.pop("backend")
-    kind = kind_of(env)
-    if kind.served_as is None:
-        raise InvalidValueError(f"--whole_game: no server plays {kind.unit}")
-    connection = connect(read_settings(given, kind.served_as))
-    limit = options.episode_s or EPISODE_S[kind.served_as]
+    declaration = declaration_of(env)
+    if declaration.served_as is None:
+        raise InvalidValueError(f"--whole_game: no server plays {declaration.unit}")
+    connection = connect(read_settings(given, declaration.served_as))
+    limit = options.episode_s or EPISODE_S[declaration.served_as]
     common: dict[str, Any] = {
         "model": chat.endpoint.model,
         "base_url": chat.endpoint.base_url,
@@ -154,7 +154,7 @@ def _there(options: EvalOptions, config: Config, chat: Chat) -> Player:
     }
     if options.max_new_tokens is not None:
         common["max_tokens"] = options.max_new_tokens
-    if kind.has_opponents:
+    if declaration.has_opponents:
         common["opponent"] = getattr(env, "opponent")  # noqa: B009  (only one kind has this key)
 
     def play(address: Address) -> dict[str, Any]:
@@ -171,12 +171,12 @@ def _there(options: EvalOptions, config: Config, chat: Chat) -> Player:
             record["error_type"] = LOST
         return record
 
-    return Player(play, connection.cancel)
+    return EpisodePlayer(play, connection.cancel)
 
 
 def _play(
     addresses: Sequence[Address],
-    player: Player,
+    player: EpisodePlayer,
     at_once: int,
     keep: Callable[[Address, dict[str, Any]], None],
     on_end: Callable[[], None],

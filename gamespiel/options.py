@@ -8,8 +8,7 @@ from pathlib import Path
 from gamespiel.agents.fields import DECODERS
 from gamespiel.config import Config, EnvConfig, InvalidValueError
 from gamespiel.endpoints import PREFIX, USAGE
-from gamespiel.kinds import KINDS
-from gamespiel.kinds.base import EnvKeys, Kind
+from gamespiel.kinds import DECLARATIONS, declaration_of
 from task_gym.errors import check_choice
 
 _OF_ENDPOINTS = (
@@ -102,8 +101,11 @@ class EvalOptions:
         """The most tokens of a reply."""
         if self.max_new_tokens is not None:
             return self.max_new_tokens
-        kind = KINDS[self.config.env.env_type]
-        return self.config.ppo.max_new_tokens if self._writes else kind.max_new_tokens
+        if self._writes:
+            return self.config.ppo.max_new_tokens
+        replies = declaration_of(self.config.env).replies
+        assert replies is not None, "options of replies are refused where there are none"
+        return replies.max_new_tokens
 
     def __post_init__(self) -> None:
         for name in ("checkpoint", "output", "save_games"):
@@ -166,7 +168,7 @@ class EvalOptions:
             raise InvalidValueError(f"--prices must be at least 0, not {' and '.join(map(str, self.prices))}")
 
     def _check_replies(self, option: str) -> None:
-        kind: Kind[EnvKeys] = KINDS[self.config.env.env_type]
+        declaration = declaration_of(self.config.env)
         if self.unmasked and self.decode == "text":
             raise InvalidValueError(
                 "give either --unmasked (masked beside text) or --decode text (only text), and not both"
@@ -187,13 +189,14 @@ class EvalOptions:
             )
         if self.greedy:
             raise InvalidValueError(f"{option} shows greedy replies beside sampled ones: leave --greedy out")
-        if kind.reply_environment is None:
-            others = " or ".join(other.unit for other in KINDS.values() if other.reply_environment)
-            raise InvalidValueError(f"{option} is for {others}, not for {kind.unit}")
-        if self.unmasked and not kind.same_tasks:
+        if declaration.replies is None:
+            others = " or ".join(other.unit for other in DECLARATIONS.values() if other.replies)
+            raise InvalidValueError(f"{option} is for {others}, not for {declaration.unit}")
+        if self.unmasked and not declaration.replies.same_tasks:
             raise InvalidValueError(
-                f"--unmasked plays the same games with and without a mask, and {kind.environment} has no "
-                f"such pair: give --decode text, which plays {kind.reply_environment}"
+                "--unmasked plays the same games with and without a mask, and "
+                f"{declaration.environment} has no such pair: give --decode text, which plays "
+                f"{declaration.replies.environment}"
             )
         if self.reply_tokens < 1:
             raise InvalidValueError(f"--max_new_tokens must be at least 1, not {self.reply_tokens}")
@@ -211,10 +214,11 @@ def place(label: str, options: EvalOptions) -> Path:
 
 
 def _check_agent(agent: str, env_type: str) -> None:
-    if re.fullmatch(KINDS[env_type].agent_pattern, agent):
+    baselines = DECLARATIONS[env_type].baselines
+    if re.fullmatch(baselines.pattern, agent):
         return
     default = env_type == EnvConfig.env_type
     with_env = "" if default else f" with --env {env_type}"
-    others = [name for name, kind in KINDS.items() if re.fullmatch(kind.agent_pattern, agent)]
+    others = [name for name, own in DECLARATIONS.items() if re.fullmatch(own.baselines.pattern, agent)]
     elsewhere = f"; {agent} goes with --env {others[0]}" if others and default else ""
-    raise InvalidValueError(f"--agent must be {KINDS[env_type].agents}{with_env}, not {agent!r}{elsewhere}")
+    raise InvalidValueError(f"--agent must be {baselines.names}{with_env}, not {agent!r}{elsewhere}")

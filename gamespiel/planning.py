@@ -16,7 +16,7 @@ from gamespiel.agents.models.memory_plan import (
     trained_parameters,
 )
 from gamespiel.config import Config, InvalidValueError, presets, resolve
-from gamespiel.kinds import kind_of
+from gamespiel.kinds import declaration_of
 from gamespiel.report.plan import CPU_NOTE, FIT_NOTE, fit_table, gib, parts_table
 from task_gym.errors import nearest
 
@@ -93,7 +93,7 @@ def _turns(config: Config) -> int:
 
 def _turn_tokens(config: Config) -> int:
     """Returns the tokens of a long turn: its prompt, and its reply if that is text."""
-    prompt = kind_of(config.env).prompt_tokens(config.env)
+    prompt = declaration_of(config.env).prompt_tokens(config.env)
     return prompt + config.ppo.max_new_tokens if config.env.decode == "text" else prompt
 
 

@@ -9,7 +9,7 @@ from gamespiel.config import Config, require_built, saved_config
 from gamespiel.config.resume import check_resumed
 from gamespiel.curriculum import make_starts, with_tasks_of_stages
 from gamespiel.environments import make_one_env, plays_itself, settled
-from gamespiel.kinds import kind_of
+from gamespiel.kinds import declaration_of, kind_of
 
 
 def check_run(config: Config, resume: Path | None = None) -> None:
@@ -25,9 +25,8 @@ def check_run(config: Config, resume: Path | None = None) -> None:
     Raises:
         TaskGymError: as ``gamespiel.training.train`` does.
     """
-    kind = kind_of(config.env)
     config = with_tasks_of_stages(require_built(config))
-    kind.check_played(config.env, "training")
+    declaration_of(config.env).check_playable(config.env, "training")
     config = settled(config)
     _check_device(config)
     _check_folders(config, resume)
@@ -35,7 +34,7 @@ def check_run(config: Config, resume: Path | None = None) -> None:
     if config.env.env_mode == "local":
         env = make_one_env(config.env)
         if plays_itself(config):
-            kind.check_self_play(env, config.self_play.learn)
+            kind_of(config.env).player.check_self_play(env, config.self_play.learn)
         env.close()
 
 

@@ -44,7 +44,7 @@ from gamespiel.config.resume import check_resumed
 from gamespiel.curriculum import with_tasks_of_stages
 from gamespiel.environments import as_measured, plays_itself, settled
 from gamespiel.evaluation import measure_played, play_policy
-from gamespiel.kinds import kind_of
+from gamespiel.kinds import declaration_of, kind_of
 from gamespiel.records import GAMES, add_records, records
 from gamespiel.report.dashboard import Dashboard
 from gamespiel.report.paired import PAIRED_NOTE, Scores, paired, paired_table
@@ -87,7 +87,7 @@ def train(config: Config, resume: str | Path | None = None, console: Console | N
     """
     console = console or Console()
     config = with_tasks_of_stages(require_built(config))
-    kind_of(config.env).check_played(config.env, "training")
+    declaration_of(config.env).check_playable(config.env, "training")
     if config.run.num_threads is not None:
         torch.set_num_threads(config.run.num_threads)
     config = settled(config)
@@ -300,7 +300,7 @@ def _measure(config: Config, model: LLMPPO, console: Console, when: str, folder:
     The first ``KEPT_GAMES`` episodes are kept in the run's folder.
     """
     adapters = model.publish_result()
-    kind, games, itself = kind_of(config.env), config.run.eval_games, plays_itself(config)
+    games, itself = config.run.eval_games, plays_itself(config)
     config = as_measured(config)
     sampled: Mapping[str, Any] = {}
     scores: Scores = ()
@@ -313,7 +313,8 @@ def _measure(config: Config, model: LLMPPO, console: Console, when: str, folder:
     comparison = None
     if config.run.exact_every != 0:
         console.print(f"{when}: exact values")
-        comparison = kind.exact().of_policy(model.policy, config.env, adapters=adapters)
+        exact_game = kind_of(config.env).player.exact_game(config.env)
+        comparison = exact_game.compare_policy(model.policy, adapters=adapters)
     several = len({game for game, _ in scores}) > 1
     return _Measures(summary_rows(sampled, comparison, exploitability=itself), scores if several else ())
 
@@ -342,7 +343,7 @@ def _next_steps(config: Config, model: LLMPPO, folder: Path, *, solved: bool) ->
     """Returns two lines: how to evaluate the run, and how to go on with it. Each can be pasted to a shell."""
     run, steps = shlex.quote(str(folder)), config.ppo.num_train_steps
     more = "" if model.step < steps else f" --ppo.num_train_steps {2 * steps}"
-    other = ", or --opponent mcts:100" if kind_of(config.env).has_opponents else ""
+    other = ", or --opponent mcts:100" if declaration_of(config.env).has_opponents else ""
     return (
         f"{command('eval')} --checkpoint {run}{' --exact' if solved else ''}  # evaluate{other}\n"
         f"{command('train')} --resume {run}{more}  # go on; play it: gamespiel.load_policy({str(folder)!r})"
@@ -441,8 +442,9 @@ def _why_unsolved(config: Config) -> str:
 
     The answer can take a second, so it is asked for once per run.
     """
-    kind = kind_of(config.env)
-    return "" if config.run.exact_every == 0 else kind.why_not_quick(kind.measured(config.env))
+    if config.run.exact_every == 0:
+        return ""
+    return kind_of(config.env).player.unsolved_reason(as_measured(config).env)
 
 
 class _BetweenSteps(BaseCallback):
@@ -457,8 +459,9 @@ class _BetweenSteps(BaseCallback):
 
     def __init__(self, folder: Path, config: Config, stop: Stop) -> None:
         super().__init__()
-        self._folder, self._run, self._env, self._stop = folder, config.run, config.env, stop
-        self._kind, self._facts = kind_of(config.env), Facts(__version__, card_facts(config))
+        self._folder, self._run, self._stop = folder, config.run, stop
+        self._player, self._measured_env = kind_of(config.env).player, as_measured(config).env
+        self._itself, self._facts = plays_itself(config), Facts(__version__, card_facts(config))
         self.saved, self.metrics = -1, dict[str, Any]()
 
     def _on_training_start(self) -> None:
@@ -471,10 +474,10 @@ class _BetweenSteps(BaseCallback):
         if every and self._model.step % every == 0:
             # Logged with the next step's row: the value of the weights before that step.
             adapters = self._model.publish_result()
-            env = self._kind.measured(self._env)
-            solved = self._kind.exact().solved(self._model.policy, env, adapters=adapters)
+            exact_game = self._player.exact_game(self._measured_env)
+            solved = exact_game.solve(self._model.policy, adapters=adapters)
             self.logger.record("eval/share", solved.share)
-            if self._kind.plays_itself(self._env):
+            if self._itself:
                 self.logger.record("eval/exploitability", solved.exploitability)
 
     def _on_step(self) -> bool:

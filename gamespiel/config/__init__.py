@@ -2,7 +2,7 @@
 
 from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.config.built import missing, require_built
-from gamespiel.config.checks import env_notices, notices, validate
+from gamespiel.config.checks import evaluation_notices, notices, validate
 from gamespiel.config.files import (
     DEFAULT_PRESET,
     DEFAULT_PRESETS,
@@ -50,7 +50,7 @@ __all__ = [
     "Stage",
     "UnknownKeyError",
     "card_facts",
-    "env_notices",
+    "evaluation_notices",
     "from_dict",
     "load",
     "missing",

@@ -29,7 +29,7 @@ class Missing(NamedTuple):
     also: tuple[str, ...] = ()
 
 
-MISSING = (Missing("env.use_vllm", bool, "false, so that the model itself samples", ("env.vllm_base_url",)),)
+MISSING = (Missing("run.use_vllm", bool, "false, so that the model itself samples", ("run.vllm_base_url",)),)
 
 
 def missing(config: Config) -> dict[str, str]:

@@ -7,10 +7,10 @@ from typing import Any
 
 from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.config.layers import CHOOSING
-from gamespiel.config.sections import Config, CurriculumConfig, EnvConfig, ModelConfig
+from gamespiel.config.sections import Config, CurriculumConfig, EnvConfig, ModelConfig, RunConfig
 from gamespiel.errors import ConfigError, Mistakes
-from gamespiel.kinds import KINDS, kind_of
-from gamespiel.kinds.base import Kind, server_keys_without_effect
+from gamespiel.kinds import DECLARATIONS, declaration_of
+from gamespiel.kinds.base import Declaration, server_keys_without_effect
 from task_gym.remote.settings import PASSWORD, has_password
 
 WITHOUT_EFFECT = {
@@ -37,7 +37,7 @@ def validate(config: Config) -> Config:
         ConfigError: Two keys contradict each other, or one needs another.
         MistakesError: Several do.
     """
-    config = dataclasses.replace(config, env=kind_of(config.env).completed(config.env))
+    config = dataclasses.replace(config, env=declaration_of(config.env).complete_keys(config.env))
     mistakes = Mistakes()
     for check, of in _CHECKS:
         with mistakes.collect():
@@ -52,7 +52,7 @@ def _check_model(model: ModelConfig) -> None:
 
 
 def _check_choice(env: EnvConfig) -> None:
-    kind = kind_of(env)
+    declaration = declaration_of(env)
     for name, other in _of_other_kinds(env).items():
         if name in other.choice:
             raise ConfigError(
@@ -61,7 +61,7 @@ def _check_choice(env: EnvConfig) -> None:
             )
     chosen = [f"env.{name}" for name in CHOOSING if getattr(env, name) not in (None, ())]
     if len(chosen) > 1:
-        raise ConfigError(f"only one key may choose the {kind.unit}, not {' and '.join(chosen)}")
+        raise ConfigError(f"only one key may choose the {declaration.unit}, not {' and '.join(chosen)}")
 
 
 def _check_server(env: EnvConfig) -> None:
@@ -71,40 +71,40 @@ def _check_server(env: EnvConfig) -> None:
         raise ConfigError(f"env.base_url: {PASSWORD}")
 
 
-def _check_vllm(env: EnvConfig) -> None:
-    if env.use_vllm and env.vllm_base_url is None:
-        raise ConfigError("env.use_vllm needs env.vllm_base_url, for example http://localhost:8000/v1")
+def _check_vllm(run: RunConfig) -> None:
+    if run.use_vllm and run.vllm_base_url is None:
+        raise ConfigError("run.use_vllm needs run.vllm_base_url, for example http://localhost:8000/v1")
 
 
 def _check_decode(env: EnvConfig) -> None:
-    kind = kind_of(env)
+    declaration = declaration_of(env)
     if env.think and env.decode != "text":
         raise ConfigError(
             "env.think = true needs env.decode: text: where a model chooses among the legal answers, it has "
             "no place to reason in"
         )
-    if env.decode == "text" and kind.reply_environment is None:
-        others = " or ".join(other.env_type for other in KINDS.values() if other.reply_environment)
+    if env.decode == "text" and declaration.replies is None:
+        others = " or ".join(other.env_type for other in DECLARATIONS.values() if other.replies)
         raise ConfigError(
             f"env.decode = 'text' needs an environment that takes text, and env.env_type "
             f"{env.env_type!r} has none; allowed: {others}"
         )
 
 
-def _of_other_kinds(env: EnvConfig) -> dict[str, Kind[Any]]:
+def _of_other_kinds(env: EnvConfig) -> dict[str, Declaration[Any]]:
     """Returns the keys that are set and that this kind of task does not read, each with a kind that does."""
-    default, own = EnvConfig(), {field.name for field in dataclasses.fields(kind_of(env).keys)}
+    default, own = EnvConfig(), {field.name for field in dataclasses.fields(declaration_of(env).keys)}
     return {
-        field.name: kind
-        for kind in KINDS.values()
-        for field in dataclasses.fields(kind.keys)
+        field.name: declaration
+        for declaration in DECLARATIONS.values()
+        for field in dataclasses.fields(declaration.keys)
         if field.name not in own and getattr(env, field.name) != getattr(default, field.name)
     }
 
 
 def _check_stages(config: Config) -> None:
     stages = config.curriculum.stages
-    if (stages or config.curriculum.replays) and kind_of(config.env).plays_itself(config.env):
+    if (stages or config.curriculum.replays) and declaration_of(config.env).plays_itself(config.env):
         raise ConfigError(
             "curriculum.stages and curriculum.failure_replay_prob judge games against an opponent, and with "
             "env.opponent: self the policy plays every seat: leave one of them out"
@@ -118,7 +118,7 @@ def _check_stages(config: Config) -> None:
             )
         where = f"curriculum.stages[{i}]"
         own: Any = {"opponent": stage.opponent}
-        if stage.opponent and kind_of(config.env).plays_itself(dataclasses.replace(config.env, **own)):
+        if stage.opponent and declaration_of(config.env).plays_itself(dataclasses.replace(config.env, **own)):
             raise ConfigError(
                 f"{where}.opponent: 'self' plays no stage, which judges games against an opponent: name "
                 "another, or leave curriculum.stages out and set env.opponent to self"
@@ -131,9 +131,9 @@ _CHECKS: tuple[tuple[Callable[[Any], None], Callable[[Config], Any]], ...] = (
     (_check_model, attrgetter("model")),
     (_check_choice, attrgetter("env")),
     (_check_decode, attrgetter("env")),
-    (lambda env: kind_of(env).check(env), attrgetter("env")),
+    (lambda env: declaration_of(env).check_keys(env), attrgetter("env")),
     (_check_server, attrgetter("env")),
-    (_check_vllm, attrgetter("env")),
+    (_check_vllm, attrgetter("run")),
     (_check_stages, lambda config: config),
 )
 """The checks, each with the part of a configuration that it reads."""
@@ -156,7 +156,7 @@ def notices(config: Config) -> list[str]:
             for name in ("mini_batch_size", "gradient_accumulation_steps")
             if getattr(config.ppo, name) != getattr(default, name)
         ]
-    found += env_notices(config.env)
+    found += evaluation_notices(config)
     found += _curriculum_notices(config)
     found += _self_play_notices(config)
     names, why = WITHOUT_EFFECT[config.env.decode]
@@ -169,7 +169,7 @@ def notices(config: Config) -> list[str]:
 
 
 def _curriculum_notices(config: Config) -> list[str]:
-    own, default, kind = config.curriculum, CurriculumConfig(), kind_of(config.env)
+    own, default, declaration = config.curriculum, CurriculumConfig(), declaration_of(config.env)
     one_by_one = ("progression_window", "promote", "earlier_share", "demote")
     needs = {
         "stages": (own.stages, ("sampler", *one_by_one)),
@@ -191,10 +191,11 @@ def _curriculum_notices(config: Config) -> list[str]:
         ]
     if own.success_scores and not (own.stages or own.replays):
         found.append("curriculum.success_scores has no effect without stages or failure replay.")
-    if not kind.has_opponents and any(stage.opponent is not None for stage in own.stages):
-        found.append(f"curriculum.stages: opponent has no effect on {kind.unit}.")
+    if not declaration.has_opponents and any(stage.opponent is not None for stage in own.stages):
+        found.append(f"curriculum.stages: opponent has no effect on {declaration.unit}.")
     indices = getattr(config.env, "allowed_game_indices", ())
-    if kind.has_opponents and indices and any(stage.task_id_range or stage.task_ids for stage in own.stages):
+    named = any(stage.task_id_range or stage.task_ids for stage in own.stages)
+    if declaration.has_opponents and indices and named:
         found.append("env.allowed_game_indices replaces the task ids of curriculum.stages.")
     return found
 
@@ -202,7 +203,7 @@ def _curriculum_notices(config: Config) -> list[str]:
 def _self_play_notices(config: Config) -> list[str]:
     """Returns those ``notices`` that are about self-play and the magnet."""
     unused: dict[str, str] = {}
-    if not kind_of(config.env).plays_itself(config.env):
+    if not declaration_of(config.env).plays_itself(config.env):
         unused |= dict.fromkeys(POOL_KEYS, "it is for env.opponent: self.")
         unused["self_play.learn"] = "it is for env.opponent: self."
     elif config.self_play.learn == "both":
@@ -217,17 +218,17 @@ def _self_play_notices(config: Config) -> list[str]:
     ]
 
 
-def env_notices(env: EnvConfig) -> list[str]:
-    """Returns those ``notices`` that are about the ``env`` section."""
-    found = []
-    if env.vllm_base_url is not None and not env.use_vllm:
-        found.append(f"env.vllm_base_url = {env.vllm_base_url} is not used: env.use_vllm is false.")
+def evaluation_notices(config: Config) -> list[str]:
+    """Returns those ``notices`` that are for evaluations too: about sampling and the ``env`` section."""
+    found, env, run = list[str](), config.env, config.run
+    if run.vllm_base_url is not None and not run.use_vllm:
+        found.append(f"run.vllm_base_url = {run.vllm_base_url} is not used: run.use_vllm is false.")
     found += [
         f"env.{name} = {getattr(env, name)!r} has no effect with env.env_mode {env.env_mode}."
         for name in server_keys_without_effect(env)
     ]
     found += [
-        f"env.{name} = {getattr(env, name)!r} has no effect on {kind_of(env).unit}."
+        f"env.{name} = {getattr(env, name)!r} has no effect on {declaration_of(env).unit}."
         for name in _of_other_kinds(env)
     ]
     return found

@@ -15,11 +15,11 @@ from gamespiel.config.layers import Layer, find_option, layer_from_data, layer_f
 from gamespiel.config.sections import Config, EnvConfig
 from gamespiel.config.yaml_text import read_yaml, write_yaml
 from gamespiel.errors import ConfigError, Mistakes, unknown
-from gamespiel.kinds import KINDS, kind_of
+from gamespiel.kinds import DECLARATIONS, declaration_of
 from gamespiel.kinds.base import TASK_IDS
 from task_gym.files import write_atomically
 
-DEFAULT_PRESETS = {name: kind.preset for name, kind in KINDS.items() if kind.preset is not None}
+DEFAULT_PRESETS = {name: own.preset for name, own in DECLARATIONS.items() if own.preset is not None}
 """By env_type, the preset that is trained when neither a preset nor a file is named."""
 
 DEFAULT_PRESET = DEFAULT_PRESETS[EnvConfig.env_type]
@@ -97,8 +97,7 @@ def resolve_pretrained(preset: str, overrides: Iterable[tuple[str, str]]) -> Res
         ConfigError: As ``resolve``.
     """
     whole, overrides = resolve(preset), list(overrides)
-    kind = kind_of(whole.env)
-    tasks = ("env_type", *TASK_IDS, *kind.choice)
+    tasks = ("env_type", *TASK_IDS, *declaration_of(whole.env).choice)
     base = Config(env=EnvConfig(**{name: getattr(whole.env, name) for name in tasks}))
     name = f"defaults for pretrained models, tasks of preset {preset}"
     resolved = resolve_layers(None, (), overrides, base=base, base_name=name)
@@ -148,7 +147,7 @@ def to_dict(config: Config) -> dict[str, dict[str, Any]]:
     return data
 
 
-OF_A_MACHINE = ("model.model_name", "env.base_url", "env.docker_host", "env.source", "env.vllm_base_url")
+OF_A_MACHINE = ("model.model_name", "env.base_url", "env.docker_host", "env.source")
 """Keys whose values may be places on a machine, beside those of the section ``run``."""
 
 

@@ -146,8 +146,8 @@ _OTHER = (
     Word("max_length", HF, "ppo.max_new_tokens", "it counts the prompt too", (None,)),
     Word("max_prompt_length", TRL, "", "prompts are never cut", (None,)),
     Word("stop_token", TRL, "", "a reply ends with the model's end of turn", ("eos", None)),
-    Word("vllm_mode", TRL, "env.use_vllm", _VLLM),
-    Word("vllm_server_base_url", TRL, "env.vllm_base_url", _VLLM, (None,)),
+    Word("vllm_mode", TRL, "run.use_vllm", _VLLM),
+    Word("vllm_server_base_url", TRL, "run.vllm_base_url", _VLLM, (None,)),
     Word("vllm_gpu_memory_utilization", TRL, "", _VLLM),
     # The model and its adapters.
     Word(

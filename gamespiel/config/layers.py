@@ -10,20 +10,20 @@ from typing import Any, NamedTuple
 
 from gamespiel.config.foreign import SHORT, WORDS, Word, is_harmless, notices_of_words, refusal
 from gamespiel.config.parse import parse, read_text
-from gamespiel.config.schema import DOTTED, KEYS, SECTION_OF, SECTIONS
+from gamespiel.config.schema import DOTTED, KEYS, MOVED, SECTION_OF, SECTIONS
 from gamespiel.config.sections import Config, EnvConfig, Stage
 from gamespiel.errors import ConfigError, InvalidValueError, Mistakes, UnknownKeyError, unknown
-from gamespiel.kinds import KINDS
+from gamespiel.kinds import DECLARATIONS
 from gamespiel.kinds.base import TASK_IDS
 from task_gym.errors import shown
 
-CHOOSING = (*TASK_IDS, *(name for kind in KINDS.values() for name in kind.choosing))
+CHOOSING = (*TASK_IDS, *(name for own in DECLARATIONS.values() for name in own.choosing))
 """Keys of ``env`` that each choose the tasks; only one may be given."""
 
-REPLACED = (*CHOOSING, *(name for kind in KINDS.values() for name in kind.belonging))
+REPLACED = (*CHOOSING, *(name for own in DECLARATIONS.values() for name in own.belonging))
 """Keys of ``env`` that a later choice of tasks replaces."""
 
-NARROWING = tuple(name for kind in KINDS.values() for name in kind.narrowing)
+NARROWING = tuple(name for own in DECLARATIONS.values() for name in own.narrowing)
 """Keys of ``env`` that a later choice of tasks keeps, and another kind of task does not."""
 
 
@@ -54,10 +54,12 @@ def layer_from_data(data: Any, source: str = "config") -> Layer:
                 words.append(word)
                 continue
             place = _find_key(section, key, source)
+            written = f"{section}.{key}" if f"{section}.{key}" in MOVED else key
             if place in named:
-                how = f"as {named[place]} and as {key}" if word or named[place] in WORDS else _IN_AND_OUT
+                same = named[place] == written == place[1]
+                how = _IN_AND_OUT if same else f"as {named[place]} and as {written}"
                 raise ConfigError(f"{source}: {'.'.join(place)} is given twice, {how}")
-            named[place] = key
+            named[place] = written
             sections.setdefault(place[0], {})[place[1]] = item
             words += [] if word is None else [word]
     typed: dict[str, Mapping[str, Any]] = {}
@@ -104,7 +106,8 @@ def layer_from_overrides(overrides: Iterable[tuple[str, str]]) -> Layer:
             value = parse(section, {key: read_text(text, section, key)}, "--")
             sections.setdefault(section, {}).update(value)
             names.append(f"--{dotted}")
-            words += [] if dotted in DOTTED else [WORDS[dotted.rpartition(".")[2]]._replace(word=dotted)]
+            if dotted not in DOTTED and dotted not in MOVED:
+                words.append(WORDS[dotted.rpartition(".")[2]]._replace(word=dotted))
     mistakes.raise_all()
     keys = [f"{section}.{key}" for section, values in sections.items() for key in values]
     notices = notices_of_words("--", dict.fromkeys(words), keys)
@@ -113,6 +116,8 @@ def layer_from_overrides(overrides: Iterable[tuple[str, str]]) -> Layer:
 
 def _find_key(section: str | None, name: str, source: str) -> tuple[str, str]:
     """Returns the section and the key that a file's key means: itself, or another library's word for it.
+
+    A key that has moved means itself at its earlier place too.
 
     Args:
         section: The section that has it; None for a flat key.
@@ -124,6 +129,9 @@ def _find_key(section: str | None, name: str, source: str) -> tuple[str, str]:
     """
     own = SECTION_OF.get(name)
     if own is not None and section in (None, own):
+        return own, name
+    if f"{section}.{name}" in MOVED:
+        own, _, name = MOVED[f"{section}.{name}"].partition(".")
         return own, name
     given, word = str(name) if section is None else f"{section}.{name}", WORDS.get(name)
     if word is not None and word.differs:
@@ -140,6 +148,7 @@ def _find_key(section: str | None, name: str, source: str) -> tuple[str, str]:
 
 def find_option(dotted: str) -> tuple[str, str] | None:
     """Returns the section and the key that an option sets, as ``_find_key`` does; None if it sets none."""
+    dotted = MOVED.get(dotted, dotted)
     section, _, key = dotted.partition(".")
     if dotted in DOTTED:
         return section, key

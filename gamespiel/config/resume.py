@@ -19,7 +19,6 @@ MAY_CHANGE = (
     "env.cpu_limit",
     "env.docker_host",
     "env.server_timeout",
-    "env.vllm_base_url",
     "run.output_dir",
     "run.checkpoint_every",
     "run.keep_checkpoints",
@@ -28,6 +27,7 @@ MAY_CHANGE = (
     "run.grace_seconds",
     "run.device",
     "run.num_threads",
+    "run.vllm_base_url",
     "run.imports",
 )
 

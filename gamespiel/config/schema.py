@@ -21,6 +21,12 @@ SECTION_OF: Mapping[str, str] = {name: section for section, keys in KEYS.items()
 
 DOTTED: tuple[str, ...] = tuple(f"{section}.{name}" for section, keys in KEYS.items() for name in keys)
 
+MOVED: Mapping[str, str] = {
+    "env.use_vllm": "run.use_vllm",
+    "env.vllm_base_url": "run.vllm_base_url",
+}
+"""Keys by the place that they had in earlier versions, where files and options may still have them."""
+
 Node = Mapping[str, Any]
 """A JSON schema, or a part of one."""
 
@@ -41,9 +47,9 @@ class _Untitled(GenerateJsonSchema):
 
 
 @cache
-def _definitions() -> Mapping[str, Any]:
+def _definitions() -> dict[str, Any]:
     """Returns the JSON schema of every class within ``Config``, by name."""
-    made: Mapping[str, Any] = TypeAdapter(Config).json_schema(schema_generator=_Untitled)["$defs"]
+    made: dict[str, Any] = TypeAdapter(Config).json_schema(schema_generator=_Untitled)["$defs"]
     for section, cls in SECTIONS.items():
         for name, node in made[cls.__name__]["properties"].items():
             node["description"] += note(f"{section}.{name}")
@@ -60,8 +66,21 @@ def file_schema() -> dict[str, Any]:
         "type": "object",
         "properties": {name: {"$ref": ref} for name, ref in (refs | flat).items()},
         "additionalProperties": False,
-        "$defs": _definitions(),
+        "$defs": _definitions() | _moved_definitions(),
     }
+
+
+def _moved_definitions() -> dict[str, Any]:
+    """Returns the sections that keys have moved from, with these keys marked as deprecated."""
+    made: dict[str, Any] = {}
+    for old, new in MOVED.items():
+        (before, name), (section, key) = old.split("."), new.split(".")
+        own = SECTIONS[before].__name__
+        node = made.setdefault(own, _definitions()[own])
+        ref = f"#/$defs/{SECTIONS[section].__name__}/properties/{key}"
+        properties = node["properties"] | {name: {"$ref": ref, "deprecated": True}}
+        made[own] = {**node, "properties": properties}
+    return made
 
 
 def node_of(section: str, path: Iterable[str | int]) -> Node:

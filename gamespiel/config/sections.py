@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 
 from gamespiel.agents.fields import STRICT, Count, Index, Many, Seed, Share, key
 from gamespiel.agents.hyperparameters import Hyperparameters, SelfPlaySettings
-from gamespiel.kinds import KINDS
+from gamespiel.kinds import DECLARATIONS
 from gamespiel.kinds.base import EnvKeys, Name, Opponents, TaskRange
 from task_gym.samplers.failures import REPLAYS
 from task_gym.samplers.stages import THRESHOLD
@@ -51,14 +51,14 @@ if TYPE_CHECKING:
     EnvConfig = EnvKeys  # a kind's own keys are read only in its file
 else:
     # In the order of the kinds, and each class before those that it is derived from.
-    _KEYS = sorted((kind.keys for kind in reversed(KINDS.values())), key=lambda keys: -len(keys.__mro__))
+    _KEYS = sorted((own.keys for own in reversed(DECLARATIONS.values())), key=lambda keys: -len(keys.__mro__))
 
     @dataclass(frozen=True, config=STRICT)
     class EnvConfig(*dict.fromkeys([*_KEYS, EnvKeys])):
         """Tasks, and how they are played: the keys of all kinds of task."""
 
-        env_type: Literal[tuple(KINDS)] = key(
-            EnvKeys.env_type, f"kind of task: {' or '.join(kind.unit for kind in KINDS.values())}"
+        env_type: Literal[tuple(DECLARATIONS)] = key(
+            EnvKeys.env_type, f"kind of task: {' or '.join(own.unit for own in DECLARATIONS.values())}"
         )
 
 
@@ -136,6 +136,8 @@ class RunConfig:
     )
     device: str = key("auto", "auto, cpu, cuda, cuda:1, ...")
     num_threads: Count | None = key(None, "CPU threads (null: torch decides)")
+    use_vllm: bool = key(False, "sample from a vLLM server")
+    vllm_base_url: str | None = key(None, "URL of that server")
     imports: Many[str] = key((), "modules of your own that register opponents, games and rewards")
 
 

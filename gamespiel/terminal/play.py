@@ -13,7 +13,7 @@ from rich.text import Text
 
 from gamespiel.config import EnvConfig
 from gamespiel.errors import ConfigError
-from gamespiel.kinds import kind_of
+from gamespiel.kinds import declaration_of, kind_of
 from gamespiel.terminal.screen import box_of, menu, position, rule, transcript
 
 if TYPE_CHECKING:
@@ -89,8 +89,7 @@ def _make(config: EnvConfig, checkpoint: Path | None, console: Console) -> gym.E
             f"env.env_type: {config.env_type!r} was given, allowed: {GAMES!r}; "
             "gamespiel trace asks about programs"
         )
-    kind = kind_of(config)
-    measured = kind.measured(config)
+    measured = declaration_of(config).evaluation_keys(config)
     if measured != config:  # with nobody else to play, every seat would be the person's
         said = f"env.opponent = 'self' is for training: you play against {measured.opponent}"
         console.print(f"{said}; --opponent names another", markup=False)
@@ -99,9 +98,7 @@ def _make(config: EnvConfig, checkpoint: Path | None, console: Console) -> gym.E
         from gamespiel.environments import make_one_env
 
         return make_one_env(config)
-    kind = kind_of(config)  # without a policy there is no need for PyTorch
-    made = gym.make(kind.environment, disable_env_checker=True, **kind.arguments(config))
-    return kind.dressed(config, made)
+    return kind_of(config).player.make_env(config)  # without a policy there is no need for PyTorch
 
 
 def _advisor(checkpoint: Path | None, env: gym.Env[Any, Any]) -> Advisor | None:

@@ -17,7 +17,7 @@ from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.sampling.noise import DrawnNoise
 from gamespiel.config import EnvConfig, InvalidValueError
 from gamespiel.environments import make_one_env
-from gamespiel.kinds import kind_of
+from gamespiel.kinds import declaration_of
 from gamespiel.playing import load_policy
 from gamespiel.report.text import clean
 from gamespiel.terminal.screen import box_of, menu, position, rule
@@ -54,7 +54,7 @@ def watch(
         raise InvalidValueError(f"--episodes must be at least 1, not {episodes}")
     if not 0 <= delay < math.inf:
         raise InvalidValueError(f"--delay must be at least 0 seconds, not {delay}")
-    if kind_of(config).plays_itself(config):
+    if declaration_of(config).plays_itself(config):
         console.print("opponent 'self': the policy plays every seat", markup=False)
     env = make_one_env(config)
     policy = load_policy(checkpoint, env)

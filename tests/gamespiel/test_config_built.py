@@ -23,7 +23,7 @@ FILES = Path(__file__).parents[1] / "data" / "configs"
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"use_vllm": True, "vllm_base_url": "http://h/v1"}, "env.use_vllm = True"),
+        ({"use_vllm": True, "vllm_base_url": "http://h/v1"}, "run.use_vllm = True"),
     ],
 )
 def test_each_missing_engine(data: dict[str, object], message: str) -> None:
@@ -50,7 +50,7 @@ def test_help_texts_follow_the_table() -> None:
     marked = {key: note(key) for key in DOTTED if note(key)}
     assert not any(key.startswith("curriculum.") for key in marked)
     assert "env.env_mode" not in marked
-    assert marked["env.vllm_base_url"] == " (not built yet: env.use_vllm)"
+    assert marked["run.vllm_base_url"] == " (not built yet: run.use_vllm)"
     assert "ppo.learning_rate" not in marked
     for key, text in marked.items():
         section, name = key.split(".")

@@ -60,9 +60,9 @@ def test_flat_games_file_splits_into_env_and_ppo() -> None:
 
 @pytest.mark.parametrize(("name", "kind"), [("games_served", "openspiel"), ("trace_served", "trace")])
 def test_flat_served_files(name: str, kind: str) -> None:
-    env = load(FILES / f"{name}.json").env
-    assert (env.env_type, env.env_mode, env.use_vllm) == (kind, "docker", True)
-    assert env.vllm_base_url == "http://localhost:8000/v1"
+    config = load(FILES / f"{name}.json")
+    assert (config.env.env_type, config.env.env_mode) == (kind, "docker")
+    assert (config.run.use_vllm, config.run.vllm_base_url) == (True, "http://localhost:8000/v1")
 
 
 def test_curriculum_file() -> None:
@@ -106,7 +106,7 @@ def test_keys_without_effect_are_noticed() -> None:
     config = from_dict({"use_nested_quant": True, "vllm_base_url": "http://h/v1"})
     assert [notice.split(" = ")[0] for notice in notices(config)] == [
         "model.use_nested_quant",
-        "env.vllm_base_url",
+        "run.vllm_base_url",
     ]
 
 
@@ -220,7 +220,7 @@ def test_an_empty_yaml_file_says_nothing(tmp_path: Path) -> None:
             r"env.task_ids\[0\] must be \[first, last\] with first <= last, not \[5, 4\]",
         ),
         ({"params": {"players": 3}}, "env.params needs env.game"),
-        ({"use_vllm": True}, "env.use_vllm needs env.vllm_base_url"),
+        ({"use_vllm": True}, "run.use_vllm needs run.vllm_base_url"),
         ({"stages": [{"task_id_range": [0, 1]}]}, r"stages\[0\].name is missing: text"),
         (
             {"stages": [{"name": "a", "task_id_range": [0, 1], "task_ids": [5]}]},

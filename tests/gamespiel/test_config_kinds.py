@@ -9,7 +9,7 @@ from gamespiel.config import (
     ConfigError,
     EnvConfig,
     InvalidValueError,
-    env_notices,
+    evaluation_notices,
     from_dict,
     load,
     notices,
@@ -17,9 +17,10 @@ from gamespiel.config import (
 )
 from gamespiel.config.schema import KEYS
 from gamespiel.environments import make_envs
-from gamespiel.kinds import KINDS
+from gamespiel.kinds import DECLARATIONS
 from gamespiel.kinds.base import EnvKeys
-from gamespiel.kinds.traces import Traces, trace_arguments
+from gamespiel.kinds.traces.declaration import DECLARATION
+from gamespiel.kinds.traces.keys import trace_arguments
 from task_gym.errors import ArgumentError
 from tests.gamespiel.test_config_files import FILES
 
@@ -69,9 +70,9 @@ def test_values_out_of_range(data: dict[str, object], message: str) -> None:
 
 
 def test_what_has_no_effect_is_said() -> None:
-    assert env_notices(from_dict({"env_type": "trace"}).env) == []
+    assert evaluation_notices(from_dict({"env_type": "trace"})) == []
     traces = from_dict({"env_type": "trace", "opponent": "mcts", "rules": False, "illegal": "raise"})
-    assert env_notices(traces.env) == notices(traces)
+    assert evaluation_notices(traces) == notices(traces)
     assert notices(traces) == [
         "env.opponent = 'mcts' has no effect on traces.",
         "env.rules = False has no effect on traces.",
@@ -85,9 +86,9 @@ def test_every_key_is_of_one_kind_or_of_all() -> None:
     defined = [name for keys in EnvConfig.__mro__[1:] for name in vars(keys).get("__annotations__", ())]
     assert sorted(defined) == sorted(KEYS["env"])
     of_all = {field.name for field in dataclasses.fields(EnvKeys)}
-    for kind in KINDS.values():
-        own = {field.name for field in dataclasses.fields(kind.keys)} - of_all
-        assert len(kind.choice) == len(set(kind.choice)) and set(kind.choice) <= own
+    for declaration in DECLARATIONS.values():
+        own = {field.name for field in dataclasses.fields(declaration.keys)} - of_all
+        assert len(declaration.choice) == len(set(declaration.choice)) and set(declaration.choice) <= own
 
 
 def test_another_kind_of_task_replaces_the_choice_of_tasks(tmp_path: Path) -> None:
@@ -121,11 +122,11 @@ def test_what_the_section_means_to_the_environments() -> None:
         "injector": "affine", "scoring": "exact",
     }  # fmt: skip
     assert trace_arguments(env) == shared
-    assert Traces().arguments(env) == shared | {"illegal": "forfeit", "listed": True}
+    assert DECLARATION.arguments(env) == shared | {"illegal": "forfeit", "listed": True}
     by_name = dataclasses.replace(env, answer="name")
-    assert Traces().arguments(by_name) == shared | {"illegal": "forfeit", "listed": False}
+    assert DECLARATION.arguments(by_name) == shared | {"illegal": "forfeit", "listed": False}
     everything = from_dict({"env_type": "trace"}).env
-    assert Traces().arguments(everything)["task_ids"] is None
+    assert DECLARATION.arguments(everything)["task_ids"] is None
 
 
 def test_the_environment_is_that_of_the_kind() -> None:

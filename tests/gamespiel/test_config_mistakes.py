@@ -92,7 +92,7 @@ def test_keys_that_contradict_each_other_are_named_together() -> None:
     with pytest.raises(MistakesError) as raised:
         from_dict(data)
     assert [str(mistake).split(" ")[0] for mistake in raised.value.mistakes] == [
-        "model.use_4bit", "env.think", "env.env_mode", "env.use_vllm",
+        "model.use_4bit", "env.think", "env.env_mode", "run.use_vllm",
     ]  # fmt: skip
 
 

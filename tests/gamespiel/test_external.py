@@ -160,7 +160,7 @@ def test_ctrl_c_right_after_an_episode_was_submitted_gives_it_up(monkeypatch: py
     with pytest.raises(KeyboardInterrupt):
         external._play(
             [Address(0, 0, "kuhn_poker")],
-            external.Player(play, stopped.set),
+            external.EpisodePlayer(play, stopped.set),
             2,
             lambda *_: None,
             lambda: None,

@@ -149,7 +149,7 @@ def test_nothing_heavy_is_loaded_for_a_plan() -> None:
         (["--env.opponent", "open"], "training needs an opponent to play against"),
         (["--env.opponent", "rndom"], "opponent: 'rndom' was given"),
         (["--env.game", "kuhn_pokr"], "'kuhn_pokr'"),
-        (["--env.use_vllm", "true", "--env.vllm_base_url", "http://h/v1"], "not built yet: env.use_vllm"),
+        (["--env.use_vllm", "true", "--env.vllm_base_url", "http://h/v1"], "not built yet: run.use_vllm"),
         (["--env.game", "blackjack", "--env.opponent", "self"], "env.opponent is 'self'"),
         (["--run.device", "gpu"], "run.device must be auto, cpu, cuda or cuda:N, not 'gpu'"),
         (["--output_dir", "old"], "run.output_dir 'old' already holds a run"),

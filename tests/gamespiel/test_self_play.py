@@ -15,7 +15,7 @@ from gamespiel.assembly import make_algorithm
 from gamespiel.config import Config, ConfigError, InvalidValueError, from_dict, notices, resolve, saved_config
 from gamespiel.environments import as_measured
 from gamespiel.evaluation import evaluate
-from gamespiel.kinds import kind_of
+from gamespiel.kinds import declaration_of
 from gamespiel.options import EvalOptions
 from gamespiel.training import train
 from tests.gamespiel.runs import assert_same_run, quiet, rows_of, small, steps_of, train_quietly
@@ -198,7 +198,7 @@ def test_the_preset_makes_a_step(tmp_path: Path) -> None:
         "env.game": "kuhn_poker", "run.output_dir": str(tmp_path / "run"), "run.num_threads": "1",
     }  # fmt: skip
     asked = resolve("tiny-selfplay", overrides=overrides.items())
-    assert notices(asked) == [] and kind_of(asked.env).plays_itself(asked.env)
+    assert notices(asked) == [] and declaration_of(asked.env).plays_itself(asked.env)
     console = quiet()
     train(asked, None, console)
     (row,) = read_rows(tmp_path / "run" / "metrics.jsonl")

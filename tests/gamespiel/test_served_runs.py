@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from gamespiel.agents.runs.loggers import read_rows
-from gamespiel.config import ConfigError, env_notices, from_dict, resolve
+from gamespiel.config import ConfigError, evaluation_notices, from_dict, resolve
 from gamespiel.evaluation import evaluate
-from gamespiel.kinds import kind_of
+from gamespiel.kinds import declaration_of
 from gamespiel.options import EvalOptions
 from gamespiel.training import train
 from task_gym.errors import ArgumentError
@@ -24,7 +24,7 @@ from tests.task_gym.remote.stub import Stub
 
 FILES = Path(__file__).parents[1] / "data" / "configs"
 SMALL = {
-    "env.use_vllm": "false",
+    "run.use_vllm": "false",
     "ppo.batch_size": "2",
     "ppo.mini_batch_size": "2",
     "ppo.gradient_accumulation_steps": "1",
@@ -39,7 +39,7 @@ SMALL = {
 
 def arguments(data: dict[str, Any]) -> dict[str, Any]:
     env = from_dict(data).env
-    return kind_of(env).arguments(env)
+    return declaration_of(env).arguments(env)
 
 
 def test_a_docker_file_is_upstreams_image_and_every_game() -> None:
@@ -67,7 +67,7 @@ def test_keys_of_servers() -> None:
     assert "base_url" not in found
     with pytest.raises(ConfigError, match=r"env.env_mode = 'url' needs env.base_url"):
         from_dict({"env_mode": "url"})
-    (notice,) = env_notices(from_dict({"image": "a", "task_id": 0}).env)
+    (notice,) = evaluation_notices(from_dict({"image": "a", "task_id": 0}))
     assert notice == "env.image = 'a' has no effect with env.env_mode local."
     assert "backend" not in arguments({"task_id": 0})
 

@@ -20,7 +20,8 @@ from gamespiel.agents.runs.checkpoint import CheckpointError
 from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.config import Config, InvalidValueError, load, resolve, saved_config
 from gamespiel.evaluation import evaluate
-from gamespiel.kinds.games import Games
+from gamespiel.kinds.games.declaration import DECLARATION
+from gamespiel.kinds.games.player import GamePlayer
 from gamespiel.options import EvalOptions
 from gamespiel.training import train
 from task_gym.errors import GameError, OpponentError, TaskGymError
@@ -234,7 +235,7 @@ def test_a_mistyped_game_or_model_leaves_nothing_behind(
 
 
 def test_the_game_may_be_any_of_the_four_keys(tmp_path: Path) -> None:
-    arguments = Games().arguments
+    arguments = DECLARATION.arguments
     none = small(tmp_path, env__game="null").env
     assert arguments(dataclasses.replace(none, task_id=200000000))["task_id"] == 200000000
     assert arguments(dataclasses.replace(none, task_ids=(7, (9, 11))))["task_ids"] == [7, (9, 11)]
@@ -269,17 +270,17 @@ def test_exact_values_are_asked_for_once_and_before_the_model(
 ) -> None:
     """Asking counts the game's histories, and loading a model can take minutes."""
     asked: list[str] = []
-    why, load = Games.why_not_quick, training._loaded
+    reason, load = GamePlayer.unsolved_reason, training._loaded
 
-    def why_not_quick(self: Games, env: Any) -> str:
+    def unsolved_reason(self: GamePlayer, env: Any) -> str:
         asked.append("size")
-        return why(self, env)
+        return reason(self, env)
 
     def loaded(*arguments: Any) -> Any:
         asked.append("model")
         return load(*arguments)
 
-    monkeypatch.setattr(Games, "why_not_quick", why_not_quick)
+    monkeypatch.setattr(GamePlayer, "unsolved_reason", unsolved_reason)
     monkeypatch.setattr(training, "_loaded", loaded)
     for every in ("1", "null"):
         asked.clear()

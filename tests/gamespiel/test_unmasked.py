@@ -28,7 +28,7 @@ from gamespiel.cli import main
 from gamespiel.config import Config, InvalidValueError, resolve
 from gamespiel.environments import make_envs
 from gamespiel.evaluation import evaluate, measure_agent, measure_written
-from gamespiel.kinds import KINDS, kind_of
+from gamespiel.kinds import DECLARATIONS, kind_of
 from gamespiel.options import EvalOptions
 from gamespiel.report.tables import replies_note, replies_table
 from tests.agents.toys import randomise, same_noise
@@ -194,7 +194,7 @@ def test_games_that_are_over_before_the_first_turn_have_no_reply(policy: LLMPoli
 
 def test_names_are_replies_where_actions_are_answered_by_name(policy: LLMPolicy) -> None:
     """A number within a name is not read as an id: x(1,1) is action 4 in tic_tac_toe."""
-    env: Any = kind_of(config().env).make_reply_env(config(*TIC_TAC_TOE, ("env.answer", "name")).env)
+    env: Any = kind_of(config().env).player.make_reply_env(config(*TIC_TAC_TOE, ("env.answer", "name")).env)
     text, info = env.reset(seed=0)
     assert text.endswith("Your choice (action name only):") and "x(1,1)" in text.names
     for reply, action in (
@@ -219,8 +219,8 @@ def test_replies_are_as_legal_as_the_legal_mass_says() -> None:
     given = config()
     policy = make_policy(given, make_envs(given.env, 1))
     randomise(policy, 0.1)
-    envs = TextVecEnv([lambda: kind_of(given.env).make_reply_env(given.env)] * 200)
-    seeds = kind_of(given.env).seeds(envs, 100, 0)
+    envs = TextVecEnv([lambda: kind_of(given.env).player.make_reply_env(given.env)] * 200)
+    seeds = kind_of(given.env).player.seeds(envs, 100, 0)
     free = evaluation.reply_constraint(policy, 32)
     episodes = play_seeds(envs, policy_agent(policy, 0, 200, constraint=free), seeds)
     turns = [turn for episode in episodes for turn in episode.turns]
@@ -237,9 +237,9 @@ def test_with_all_mass_on_legal_answers_the_mask_changes_nothing(policy: LLMPoli
     """Both policies use the same noise. The untrained model gives 0.999 to the legal answers."""
     given = config()
     masked_envs = make_envs(given.env, 200)
-    seeds = kind_of(given.env).seeds(masked_envs, 100, 0)
+    seeds = kind_of(given.env).player.seeds(masked_envs, 100, 0)
     masked = play_seeds(masked_envs, policy_agent(policy, 0, 200), seeds)
-    envs = TextVecEnv([lambda: kind_of(given.env).make_reply_env(given.env)] * 200)
+    envs = TextVecEnv([lambda: kind_of(given.env).player.make_reply_env(given.env)] * 200)
     free = evaluation.reply_constraint(policy, 32)
     written = play_seeds(envs, policy_agent(policy, 0, 200, constraint=free), seeds)
     assert [[e.seed, e.info["seat"]] for e in masked] == [[e.seed, e.info["seat"]] for e in written]
@@ -434,7 +434,7 @@ def test_traces_have_no_pair_of_games(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         EvalOptions(given, unmasked=True)
     assert EvalOptions(given, decode="text").reply_tokens == 1024
-    monkeypatch.setattr(type(KINDS["trace"]), "reply_environment", None)
+    monkeypatch.setattr(type(DECLARATIONS["trace"]), "replies", None)
     with pytest.raises(InvalidValueError, match=r"--decode text is for games, not for traces"):
         EvalOptions(given, decode="text")
 

@@ -9,7 +9,18 @@ from pydantic.dataclasses import dataclass
 
 from gamespiel.agents.fields import Index, key
 from gamespiel.errors import ConfigError
-from gamespiel.kinds.base import PART, EnvKeys, Kind, MakeEnvs, ShowProgress, answers_of
+from gamespiel.kinds.base import (
+    PART,
+    Baselines,
+    Declaration,
+    EnvKeys,
+    Kind,
+    MakeEnvs,
+    Player,
+    Presenter,
+    ShowProgress,
+    answers_of,
+)
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -30,19 +41,18 @@ class DuelKeys(EnvKeys):
     rival: str = key("first", "duels: who plays the other seats")
 
 
-class Duels(Kind[DuelKeys]):
+class DuelDeclaration(Declaration[DuelKeys]):
     """Kuhn poker at one of two tables."""
 
     env_type = "duel"
     unit = "duels"
     environment = "GameSpiel-v0"
-    agents = "low or high"
-    agent_pattern = "low|high"
+    baselines = Baselines("low or high", "low|high")
     keys = DuelKeys
     choosing = ("table",)
     belonging = ("round",)
 
-    def check(self, env: DuelKeys) -> None:
+    def check_keys(self, env: DuelKeys) -> None:
         if env.round is not None and env.table is None:
             raise ConfigError("env.round needs env.table")
 
@@ -50,24 +60,28 @@ class Duels(Kind[DuelKeys]):
         players = 3 if env.table == "large" else 2
         return {"game": "kuhn_poker", "params": {"players": players}, "opponent": env.rival}
 
-    def check_played(self, env: DuelKeys, who: str) -> None:
+    def check_playable(self, env: DuelKeys, who: str) -> None:
         if env.rival == "open":
             raise ConfigError(f"{who} needs a rival")
 
-    def tasks(self, env: gym.Env[Any, Any]) -> list[str]:
+
+class DuelPlayer(Player[DuelKeys]):
+    """Plays the seeds one after the other."""
+
+    def task_names(self, env: gym.Env[Any, Any]) -> list[str]:
         return ["duel"]
-
-    def where(self, env: DuelKeys, tasks: Sequence[str], agent: str | None) -> str:
-        return f"the {env.table} table"
-
-    def file_label(self, env: DuelKeys, tasks: Sequence[str]) -> str:
-        return "duel"
 
     def seeds(self, envs: TextVecEnv, count: int, seed: int) -> list[int]:
         return list(range(seed, seed + count))
 
     def play_agent(
-        self, name: str, env: DuelKeys, count: int, seed: int, make_envs: MakeEnvs, shown: ShowProgress
+        self,
+        name: str,
+        env: DuelKeys,
+        count: int,
+        seed: int,
+        make_envs: MakeEnvs,
+        show_progress: ShowProgress,
     ) -> list[Episode]:
         from gamespiel.agents.runs.evaluation import play_seeds
 
@@ -75,14 +89,25 @@ class Duels(Kind[DuelKeys]):
             return answers_of([row.nonzero()[0][-1 if name == "high" else 0] for row in masks])
 
         envs = make_envs(count)
-        with shown(count) as on_step:
+        with show_progress(count) as on_step:
             return play_seeds(envs, decide, self.seeds(envs, count, seed), on_step)
 
-    def groups(self, episodes: Sequence[Episode]) -> dict[str, list[Episode]]:
+
+class DuelPresenter(Presenter[DuelKeys]):
+    """One group, and one line in the place of a table."""
+
+    def describe_tasks(self, env: DuelKeys, tasks: Sequence[str], agent: str | None) -> str:
+        return f"the {env.table} table"
+
+    def file_label(self, env: DuelKeys, tasks: Sequence[str]) -> str:
+        return "duel"
+
+    def group_episodes(self, episodes: Sequence[Episode]) -> dict[str, list[Episode]]:
         return {"all": list(episodes)}
 
     def table(self, title: str, rows: Mapping[str, Measured]) -> RenderableType:
         return f"{title}: {rows['all'].episodes} duels"
 
 
-KIND = Duels()
+DECLARATION = DuelDeclaration()
+KIND = Kind(DECLARATION, DuelPlayer(DECLARATION), DuelPresenter())

@@ -15,13 +15,8 @@ import gamespiel  # noqa: F401 (registers the environments)
 from gamespiel.agents.rollout import Episode
 from gamespiel.config import Config, InvalidValueError, resolve, saved_config
 from gamespiel.evaluation import evaluate
-from gamespiel.kinds.traces import (
-    by_level_and_family,
-    choice_agent,
-    echo,
-    reply_episodes,
-    trace_seeds,
-)
+from gamespiel.kinds.traces import KIND, trace_seeds
+from gamespiel.kinds.traces.baselines import choice_agent, echo, play_replies
 from gamespiel.options import EvalOptions
 from task_gym.errors import TaskGymError
 from tests.gamespiel.runs import quiet, train_quietly
@@ -108,7 +103,8 @@ def test_echo_is_right_where_the_literals_are_the_output(tmp_path: Path) -> None
 def test_scoring_says_which_score_is_paid() -> None:
     seeds = trace_seeds(0, 3)
     for scoring in ("affine", "exact", "lines"):
-        for episode in reply_episodes(config([*LEVEL_1, ("env.scoring", scoring)]).env, "echo", seeds):
+        env = KIND.player.make_reply_env(config([*LEVEL_1, ("env.scoring", scoring)]).env)
+        for episode in play_replies(env, "echo", seeds):
             assert episode.total_reward == episode.info["score"] == episode.info["by_scoring"][scoring]
 
 
@@ -143,7 +139,7 @@ def test_first_picks_the_first_output(tmp_path: Path) -> None:
     assert (row["episodes"], row["length"], row["illegal_rate"]) == (6, 1.0, 0.0)
     assert "first on CodeTraceChoice-v0" in printed
     # Replies and choices have the same tasks.
-    replied = reply_episodes(config(LEVEL_1).env, "empty", trace_seeds(0, 6))
+    replied = play_replies(KIND.player.make_reply_env(config(LEVEL_1).env), "empty", trace_seeds(0, 6))
     asked = [env.reset(seed=seed)[1]["task_id"] for seed in trace_seeds(0, 6)]
     assert [episode.info["task_id"] for episode in replied] == asked
 
@@ -153,12 +149,13 @@ def test_groups() -> None:
         return Episode(0, 0, {"level": level, "family": family})
 
     one, ten, two = episode(1, "a"), episode(10, "b"), episode(2, "a")
-    groups = by_level_and_family([ten, one, two])
+    groups = KIND.presenter.group_episodes([ten, one, two])
     assert groups == {
         "level 1": [one], "level 2": [two], "level 10": [ten],
         "family a": [one, two], "family b": [ten], "all": [ten, one, two],
     }  # fmt: skip
-    assert list(by_level_and_family([one])) == list(by_level_and_family([episode(None, None)])) == ["all"]
+    for alone in (one, episode(None, None)):
+        assert list(KIND.presenter.group_episodes([alone])) == ["all"]
 
 
 # -- errors and notices ------------------------------------------------------------------------------------

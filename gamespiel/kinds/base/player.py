@@ -1,0 +1,162 @@
+"""The player of a kind of task: what training and evaluation ask to play its episodes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias
+
+import gymnasium as gym
+
+from gamespiel.errors import InvalidValueError
+from gamespiel.kinds.base.declaration import Declaration
+from gamespiel.kinds.base.keys import Keys
+from task_gym.wrappers import NamedText
+from task_gym.wrappers.base import Info, TurnWrapper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from contextlib import AbstractContextManager
+
+    from gamespiel.agents.envs import TextEnvs
+    from gamespiel.agents.rollout import Episode, OnStep
+    from gamespiel.agents.sampling.decisions import Answer
+    from gamespiel.endpoints.chat import Chat
+    from gamespiel.exact import ExactGame
+
+MakeEnvs: TypeAlias = "Callable[[int], TextEnvs]"
+"""Number of environments to that many copies of the configured environment."""
+
+ShowProgress: TypeAlias = "Callable[[int], AbstractContextManager[OnStep]]"
+"""Number of episodes to a context whose value is called after each step; see ``report.progress``."""
+
+
+class Address(NamedTuple):
+    """One episode of an evaluation.
+
+    Attributes:
+        task_id: The task; None for a game by name.
+        seed: The seed.
+        task: The kind's own name of the task, to play it here.
+    """
+
+    task_id: int | None
+    seed: int
+    task: Any = None
+
+
+@dataclass(frozen=True)
+class Player(ABC, Generic[Keys]):
+    """A kind's environments, and the play of their episodes.
+
+    Attributes:
+        declaration: The kind's declaration.
+    """
+
+    declaration: Declaration[Keys]
+
+    # -- environments --------------------------------------------------------------------------------------
+
+    def make_env(self, env: Keys) -> gym.Env[Any, Any]:
+        """Returns the environment that a policy plays, in the wrappers that the section asks for."""
+        # Gymnasium's checker would slow every step of every copy; the tests run it.
+        arguments = self.declaration.arguments(env)
+        made = gym.make(self.declaration.environment, disable_env_checker=True, **arguments)
+        return self.wrap_env(env, made)
+
+    def wrap_env(self, env: Keys, made: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+        """Returns an environment in the wrappers that the section asks for; here in none."""
+        return made
+
+    def make_reply_env(self, env: Keys) -> gym.Env[Any, Any]:
+        """Returns the environment that takes replies as text.
+
+        Raises:
+            InvalidValueError: there is none, or the section's replies cannot be evaluated.
+        """
+        raise InvalidValueError(f"no environment takes replies as text for {self.declaration.unit}")
+
+    @abstractmethod
+    def task_names(self, env: gym.Env[Any, Any]) -> list[str]:
+        """Returns the names of the tasks that an environment may draw, in alphabetical order."""
+
+    def check_self_play(self, local: gym.Env[Any, Any], learn: str) -> None:
+        """Raises ``InvalidValueError`` if an environment's games cannot be learned by self-play.
+
+        The base class does nothing.
+        """
+
+    # -- episodes of policies and baselines ----------------------------------------------------------------
+
+    def env_count(self, count: int) -> int:
+        """Returns the number of environments that play ``count`` episodes per seat at once: one seat's."""
+        return count
+
+    @abstractmethod
+    def seeds(self, envs: TextEnvs, count: int, seed: int) -> list[int]:
+        """Returns the seeds of an evaluation: ``count`` episodes per seat."""
+
+    @abstractmethod
+    def play_agent(
+        self, name: str, env: Keys, count: int, seed: int, make_envs: MakeEnvs, show_progress: ShowProgress
+    ) -> list[Episode]:
+        """Plays the episodes of an evaluation with a baseline, by name, and returns them."""
+
+    # -- agents behind endpoints, of kinds that have them --------------------------------------------------
+
+    def addresses(self, env: Keys, count: int, seed: int) -> list[Address]:
+        """Returns the episodes of an evaluation by upstream's ``evaluate``: ``count`` per seat.
+
+        Raises:
+            InvalidValueError: there is no ``evaluate`` of this kind, or the section does not fit it.
+        """
+        raise InvalidValueError(f"agents behind endpoints do not play {self.declaration.unit}")
+
+    def play_endpoint(self, chat: Chat, env: Keys, address: Address, timeout: float | None) -> dict[str, Any]:
+        """Plays an episode with a model; returns what upstream's ``evaluate`` returns."""
+        raise NotImplementedError
+
+    # -- exact values, of kinds that have them -------------------------------------------------------------
+
+    def unsolved_reason(self, env: Keys) -> str:
+        """Returns why exact values of the configured task take longer than seconds, or cannot be had.
+
+        It is "" if they take seconds: then runs find them unasked.
+        """
+        return f"{self.declaration.unit} have no exact values"
+
+    def exact_game(self, env: Keys) -> ExactGame:
+        """Returns the configured task as a game whose exact values can be computed, if it is small enough.
+
+        Raises:
+            TaskGymError: tasks of this kind, or the configured ones, have no exact values.
+        """
+        raise InvalidValueError(
+            f"--exact is for games small enough to enumerate, not for {self.declaration.unit}"
+        )
+
+
+THINK = "Reason first, between <think> and </think>. What follows is your answer."
+"""The line with which ``env.think`` asks for reasoning."""
+
+
+class Thinking(TurnWrapper, gym.Wrapper[Any, Any, Any, Any]):
+    """Asks for reasoning before the answer, in a line before the question that ends an observation.
+
+    The environment's own rule finds the answer: it has to leave out what is between the tags.
+    """
+
+    def show(self, observation: str, info: Info) -> tuple[str, Info]:
+        """Returns the text with the line, and the info as it is; the text after the end stays."""
+        if "result" in info:
+            return observation, info
+        state, line_end, question = observation.rpartition("\n")
+        text = f"{state}{line_end}{THINK}\n{question}"
+        return NamedText(text, observation.names) if isinstance(observation, NamedText) else text, info
+
+
+def answers_of(actions: Iterable[Any]) -> list[Answer]:
+    """Returns a baseline's actions as its answers."""
+    from gamespiel.agents.sampling.decisions import Answer
+
+    return [Answer(int(action)) for action in actions]

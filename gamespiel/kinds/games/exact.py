@@ -1,0 +1,65 @@
+"""The configured game as exact values need it, and why it may have none."""
+
+from __future__ import annotations
+
+from game_gym import exact
+from game_gym.spec import Variant
+from gamespiel.errors import InvalidValueError
+from gamespiel.exact import ExactGame
+from gamespiel.kinds.games.keys import GameKeys
+from task_gym.errors import SizeError, check_choice
+
+QUICK = 50_000
+"""The most histories of a game that runs solve unasked. Leduc poker has 9,457; liar's dice has 294,883, and
+the embedded model alone takes half a minute there."""
+
+
+def exact_game(env: GameKeys) -> ExactGame:
+    """Returns the configured game and opponent. The game may be too large.
+
+    Raises:
+        ArgumentError: the opponent's policy is not known exactly.
+        InvalidValueError: there are several opponents, env.max_turns cuts games, or actions are answered by
+            name.
+        SizeError: there are several games.
+    """
+    opponent = _require_one_opponent(env)
+    check_choice("opponent", opponent, tuple(exact.OPPONENTS))
+    return ExactGame(_require_variant(env), opponent, env.rules)
+
+
+def unsolved_reason(env: GameKeys) -> str:
+    """Returns why the configured game is not solved against its opponent in seconds; "" if it is."""
+    if env.decode == "text":
+        return "exact values are those of a policy behind its mask, and env.decode: text has none"
+    try:
+        variant, opponent = _require_variant(env), _require_one_opponent(env)
+        if opponent not in exact.OPPONENTS:
+            known = " and ".join(map(repr, exact.OPPONENTS))
+            return f"the policy of opponent {opponent!r} is not known exactly, as that of {known} is"
+        exact.check_size(variant, QUICK)
+    except (InvalidValueError, SizeError) as error:
+        return str(error)
+    return ""
+
+
+def _require_one_opponent(env: GameKeys) -> str:
+    if not isinstance(env.opponent, str):
+        raise InvalidValueError(
+            f"exact evaluation takes one opponent, not {' and '.join(env.opponent)}: name one with --opponent"
+        )
+    return env.opponent
+
+
+def _require_variant(env: GameKeys) -> Variant:
+    if env.task_id is None and env.game is None:
+        raise SizeError("exact evaluation takes one game: give env.task_id or env.game, not a set of them")
+    if env.answer != "id":
+        raise InvalidValueError(
+            f"exact evaluation asks for numbers of actions: env.answer must be 'id', not {env.answer!r}"
+        )
+    if env.max_turns is not None:
+        raise InvalidValueError(
+            f"exact evaluation plays every game to its end: env.max_turns must be null, not {env.max_turns}"
+        )
+    return exact.find_variant(env.task_id, env.game, env.params or None)

@@ -1,0 +1,49 @@
+"""The keys of games in the ``env`` section."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from gamespiel.agents.fields import WHOLE, Index, Many, key
+from gamespiel.errors import InvalidValueError
+from gamespiel.kinds.base import PART, EnvKeys, Name, Opponents
+from task_gym.opponents import OPEN, SELF
+
+GameParam = str | int | float | bool
+
+
+@dataclass(frozen=True, config=PART)
+class GameKeys(EnvKeys):
+    """The keys of games."""
+
+    game: str | None = key(None, "an OpenSpiel game by name")
+    params: dict[Name, GameParam] = key({}, "the game's parameters")
+    allowed_game_indices: Many[Index] = key((), "games by index (modulo 22)")
+    opponent: Opponents = key(
+        "random",
+        "random, first, self, openai:MODEL@URL, or mcts, ismcts, mcts-python, also with :SIMS[xROLLOUTS]; or "
+        "several with weights, as {random: 0.5, mcts:100: 0.3, self: 0.2}, one drawn per episode",
+    )
+    seeding: Literal["openenv", "evaluate"] = key("openenv", "the protocol that expands a seed")
+    rules: bool = key(True, "put the rules into each prompt")
+    reward: str = key(
+        "score", "what an episode pays: score, upstream, or one that an imported module registers"
+    )
+    max_turns: Annotated[int, Field(ge=2), WHOLE] | None = key(None, "cut an episode after this many turns")
+
+
+def seat_name(opponent: str) -> str:
+    """Returns an opponent's name as environments know it: seats of the policy itself are open there."""
+    return OPEN if opponent == SELF else opponent
+
+
+def check_illegal(env: GameKeys) -> None:
+    """Raises ``InvalidValueError`` if an illegal reply, which nothing masks, would be an error."""
+    if env.illegal == "raise":
+        raise InvalidValueError(
+            "env.illegal must be penalize or forfeit if nothing masks the model, not 'raise': the first "
+            "illegal reply would be an error"
+        )

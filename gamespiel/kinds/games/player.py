@@ -1,0 +1,190 @@
+"""The player of games: environments against opponents, seeds balanced over seats, baselines, endpoints."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+
+from gamespiel.errors import InvalidValueError
+from gamespiel.kinds.base import Address, MakeEnvs, Player, ShowProgress, Thinking, format_opponent
+from gamespiel.kinds.games.keys import GameKeys, check_illegal, seat_name
+from task_gym.opponents import SELF
+from task_gym.replies import strip_reasoning
+from task_gym.rewards import find_reward
+from task_gym.wrappers import NamedActions, NamedText
+
+if TYPE_CHECKING:
+    from gamespiel.agents.envs import TextEnvs
+    from gamespiel.agents.rollout import Episode
+    from gamespiel.endpoints.chat import Chat
+    from gamespiel.exact import ExactGame
+
+SEATS = 2
+"""Seats of nearly all games: the environments that an evaluation makes for each episode per seat."""
+
+
+class GamePlayer(Player[GameKeys]):
+    """Plays games against the configured opponent, or with a baseline in the agent's seat."""
+
+    def wrap_env(self, env: GameKeys, made: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+        if not isinstance(env.opponent, str):
+            from game_gym.wrappers import MixedOpponents
+
+            made = MixedOpponents(made, {seat_name(name): w for name, w in env.opponent.items()})
+        return _wrap_reward(env.reward, made)
+
+    def make_reply_env(self, env: GameKeys) -> gym.Env[Any, Any]:
+        check_illegal(env)
+        # Upstream's rule for openenv would take the first number of the reasoning.
+        arguments = self.declaration.arguments(env) | {
+            "parse": "last" if env.think or env.answer == "name" else "upstream"
+        }
+        assert self.declaration.replies is not None
+        made: gym.Env[Any, Any] = gym.make(
+            self.declaration.replies.environment, disable_env_checker=True, **arguments
+        )
+        made = self.wrap_env(env, made)
+        made = Thinking(made) if env.think else made
+        return NamedReplies(made) if env.answer == "name" else made
+
+    def task_names(self, env: gym.Env[Any, Any]) -> list[str]:
+        local: Any = env.unwrapped
+        return sorted({variant.spec.name for variant in local.variants})
+
+    def check_self_play(self, local: gym.Env[Any, Any], learn: str) -> None:
+        games: Any = local.unwrapped
+        for variant in games.variants:
+            name = f"env.opponent is {SELF!r}, and {variant.spec.name} has"
+            if variant.players < 2:
+                raise InvalidValueError(f"{name} one seat; allowed: games of at least two")
+            if learn == "both" and not variant.zero_sum:
+                raise InvalidValueError(
+                    f"{name} returns that do not sum to zero; allowed: zero-sum games, or "
+                    "self_play.learn: one"
+                )
+
+    def env_count(self, count: int) -> int:
+        return SEATS * count
+
+    def seeds(self, envs: TextEnvs, count: int, seed: int) -> list[int]:
+        from gamespiel.agents.runs.seats import balanced_seeds
+
+        # A seat does not depend on the opponent. "first" is the cheapest; upstream's servers have "random".
+        local: Any = envs.envs[0].unwrapped
+        cheap = {"opponent": "first" if local.is_local else "random"}
+        return balanced_seeds(envs.envs[0], count, seed, cheap)
+
+    def play_agent(
+        self,
+        name: str,
+        env: GameKeys,
+        count: int,
+        seed: int,
+        make_envs: MakeEnvs,
+        show_progress: ShowProgress,
+    ) -> list[Episode]:
+        from gamespiel.agents.runs.evaluation import play_seeds
+        from gamespiel.kinds.games.baselines import baseline_agent
+
+        if env.env_mode != "local":
+            raise InvalidValueError(
+                f"--agent {name} reads the state of a game, which a server does not show: it needs "
+                "env.env_mode: local"
+            )
+        envs = make_envs(self.env_count(count))
+        seeds = self.seeds(envs, count, seed)
+        agent = baseline_agent(name, envs, seed, len(seeds))
+        with show_progress(len(seeds)) as on_step:
+            return play_seeds(envs, agent, seeds, on_step)
+
+    def addresses(self, env: GameKeys, count: int, seed: int) -> list[Address]:
+        from game_gym.task import Task
+        from gamespiel.agents.runs.seats import balanced_seeds
+
+        self.declaration.check_playable(env, "evaluation")
+        _require_one_opponent(env)
+        if env.max_turns is not None:
+            raise InvalidValueError(
+                "env.max_turns cuts games, and evaluate plays them to the end: leave it out"
+            )
+        plain = dataclasses.replace(env, env_mode="local", seeding="evaluate")
+        arguments = self.declaration.arguments(plain)
+        made = gym.make(self.declaration.environment, disable_env_checker=True, **arguments)
+        local: Any = made.unwrapped
+        cheap = {"opponent": "first"}
+        addresses: list[Address] = []
+        for drawn in balanced_seeds(made, count, seed, cheap):
+            task_id = made.reset(seed=drawn, options=cheap)[1]["task_id"]
+            addresses.append(Address(task_id, drawn, Task(task_id, local.variant)))
+        return addresses
+
+    def play_endpoint(
+        self, chat: Chat, env: GameKeys, address: Address, timeout: float | None
+    ) -> dict[str, Any]:
+        from gamespiel.endpoints.games import TIMEOUT, play_game
+
+        limit = TIMEOUT if timeout is None else timeout
+        return play_game(chat, address.task, address.seed, _require_one_opponent(env), limit)
+
+    def unsolved_reason(self, env: GameKeys) -> str:
+        from gamespiel.kinds.games.exact import unsolved_reason
+
+        return unsolved_reason(env)
+
+    def exact_game(self, env: GameKeys) -> ExactGame:
+        from gamespiel.kinds.games.exact import exact_game
+
+        return exact_game(env)
+
+
+def _require_one_opponent(env: GameKeys) -> str:
+    """Returns the opponent's name.
+
+    Raises:
+        InvalidValueError: it is a mixture, or the policy itself.
+    """
+    if not isinstance(env.opponent, str) or env.opponent == SELF:
+        raise InvalidValueError(
+            f"an agent behind an endpoint plays one opponent, not {format_opponent(env.opponent)!r}: name "
+            "one with --opponent"
+        )
+    return env.opponent
+
+
+def _wrap_reward(name: str, env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+    """Returns an environment in the wrapper of a registered reward, if it is one.
+
+    Raises:
+        InvalidValueError: what was registered returns no environment.
+    """
+    wrap = find_reward(name)
+    if wrap is None:
+        return env
+    made: gym.Env[Any, Any] = wrap(env)
+    if getattr(made, "unwrapped", None) is not env.unwrapped:
+        raise InvalidValueError(
+            f"env.reward {name!r} returned {made!r}, needed: the environment that it was given, in a wrapper"
+        )
+    return made
+
+
+class NamedReplies(NamedActions, gym.Wrapper[Any, Any, Any, Any]):
+    """Asks for an action's name, and reads a reply that is one as that action.
+
+    Any other reply is left to the environment's own rule. That rule looks for numbers first: on its own it
+    would read the name "x(1,1)" in tic_tac_toe as action 1.
+    """
+
+    def show(self, observation: str, info: dict[str, Any]) -> tuple[NamedText, dict[str, Any]]:
+        """Returns the text with its names, which the next reply may be."""
+        text, info = super().show(observation, info)
+        names = (name.strip() for name in text.names)
+        self._actions = dict(zip(names, info["legal_actions"], strict=True))
+        return text, info
+
+    def step(self, action: str) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Gives the environment the number of the action that the reply is the name of, else the reply."""
+        named = self._actions.get(strip_reasoning(action))
+        return super().step(action if named is None else str(named))

@@ -1,0 +1,61 @@
+"""The presenter of games: results by game, seat and opponent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gamespiel.kinds.base import Presenter, format_opponent
+from gamespiel.kinds.games.keys import GameKeys
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from gamespiel.agents.rollout import Episode
+    from gamespiel.agents.runs.evaluation import Measured, MeasuredReplies
+
+
+class GamePresenter(Presenter[GameKeys]):
+    """Titles that name games and opponent, and tables of scores."""
+
+    def describe_tasks(self, env: GameKeys, tasks: Sequence[str], agent: str | None) -> str:
+        listed = ", ".join(tasks) if len(tasks) <= 3 else f"{len(tasks)} games"
+        return f"{listed} against {format_opponent(env.opponent)}"
+
+    def file_label(self, env: GameKeys, tasks: Sequence[str]) -> str:
+        played = tasks[0] if len(tasks) == 1 else f"{len(tasks)}-games"
+        return f"{played}-{format_opponent(env.opponent)}"
+
+    def run_name(self, env: GameKeys) -> str | None:
+        return env.game
+
+    def group_episodes(self, episodes: Sequence[Episode]) -> dict[str, list[Episode]]:
+        from gamespiel.agents.runs.evaluation import by_game, by_opponent, by_seat
+
+        games = by_game(episodes)
+        seats = {f"seat {seat}": own for seat, own in by_seat(episodes).items()}
+        against = {f"against {name}": own for name, own in by_opponent(episodes).items()}
+        several = {**(games if len(games) > 1 else {}), **(against if len(against) > 1 else {})}
+        return {**several, **seats, "all": list(episodes)}
+
+    def table(self, title: str, rows: Mapping[str, Measured]) -> RenderableType:
+        from rich.console import Group
+        from rich.text import Text
+
+        from gamespiel.report.tables import SAMPLED_NOTE, sampled_table
+
+        return Group(sampled_table(title, rows), Text(SAMPLED_NOTE))
+
+    def reply_table(
+        self, title: str, masked: Mapping[str, Measured], replies: Mapping[str, Mapping[str, MeasuredReplies]]
+    ) -> RenderableType:
+        from rich.console import Group
+        from rich.text import Text
+
+        from gamespiel.report.tables import replies_note, replies_table
+
+        return Group(replies_table(title, masked, replies), Text(replies_note(masked, replies)))
+
+    def endpoint_groups(self, record: Mapping[str, Any]) -> list[str]:
+        extra = record["extra"]
+        return [str(extra.get("game_name")), f"seat {extra.get('llm_player_id')}"]

@@ -1,0 +1,86 @@
+"""The player of code tracing: environments with a choice of outputs or with replies, and their seeds."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+
+from gamespiel.errors import InvalidValueError
+from gamespiel.kinds.base import Address, MakeEnvs, Player, ShowProgress, Thinking
+from gamespiel.kinds.traces.baselines import REPLIES, choice_agent, play_replies
+from gamespiel.kinds.traces.declaration import NAME
+from gamespiel.kinds.traces.keys import REPLY_ENVIRONMENT, TraceKeys, reply_environment, trace_arguments
+
+if TYPE_CHECKING:
+    from gamespiel.agents.envs import TextEnvs
+    from gamespiel.agents.rollout import Episode
+    from gamespiel.endpoints.chat import Chat
+
+
+class TracePlayer(Player[TraceKeys]):
+    """Plays one program per episode."""
+
+    def make_reply_env(self, env: TraceKeys) -> gym.Env[Any, Any]:
+        made = gym.make(reply_environment(env), disable_env_checker=True, **trace_arguments(env))
+        return Thinking(made) if env.think else made
+
+    def task_names(self, env: gym.Env[Any, Any]) -> list[str]:
+        return [NAME]
+
+    def seeds(self, envs: TextEnvs, count: int, seed: int) -> list[int]:
+        return trace_seeds(seed, count)
+
+    def play_agent(
+        self,
+        name: str,
+        env: TraceKeys,
+        count: int,
+        seed: int,
+        make_envs: MakeEnvs,
+        show_progress: ShowProgress,
+    ) -> list[Episode]:
+        from gamespiel.agents.runs.evaluation import play_seeds
+
+        if env.env_mode != "local":
+            raise InvalidValueError(
+                f"--agent {name} needs what a server does not show: it needs env.env_mode: local"
+            )
+        seeds = trace_seeds(seed, count)
+        if name in REPLIES:
+            whole = dataclasses.replace(env, by_line=False, think=False)
+            with show_progress(count) as on_step:
+                return play_replies(self.make_reply_env(whole), name, seeds, on_step)
+        with show_progress(count) as on_step:
+            return play_seeds(make_envs(count), choice_agent(name, seed, count), seeds, on_step)
+
+    def addresses(self, env: TraceKeys, count: int, seed: int) -> list[Address]:
+        made = gym.make(REPLY_ENVIRONMENT, disable_env_checker=True, **trace_arguments(_local_keys(env)))
+        try:
+            resets = ((drawn, made.reset(seed=drawn)[1]) for drawn in trace_seeds(seed, count))
+            return [Address(info["task_id"], drawn) for drawn, info in resets]
+        finally:
+            made.close()
+
+    def play_endpoint(
+        self, chat: Chat, env: TraceKeys, address: Address, timeout: float | None
+    ) -> dict[str, Any]:
+        from gamespiel.endpoints.traces import TIMEOUT, ask_trace
+        from trace_gym.envs.text import CodeTraceEnv
+
+        made = CodeTraceEnv(**trace_arguments(_local_keys(env)))
+        assert address.task_id is not None
+        limit = TIMEOUT if timeout is None else timeout
+        return ask_trace(chat, made, address.task_id, address.seed, limit)
+
+
+def _local_keys(env: TraceKeys) -> TraceKeys:
+    return dataclasses.replace(env, env_mode="local")
+
+
+def trace_seeds(seed: int, count: int) -> list[int]:
+    """Returns the episode seeds of an evaluation on traces: the same tasks for every agent."""
+    from gamespiel.agents.sampling.noise import Purpose, episode_seeds
+
+    return episode_seeds(seed, 0, count, Purpose.EVALUATION_TASKS)
