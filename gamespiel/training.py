@@ -444,7 +444,7 @@ def _why_unsolved(config: Config) -> str:
     """
     if config.run.exact_every == 0:
         return ""
-    return kind_of(config.env).player.unsolved_reason(as_measured(config).env)
+    return kind_of(config.env).player.explain_unsolved(as_measured(config).env)
 
 
 class _BetweenSteps(BaseCallback):

@@ -66,11 +66,11 @@ def file_schema() -> dict[str, Any]:
         "type": "object",
         "properties": {name: {"$ref": ref} for name, ref in (refs | flat).items()},
         "additionalProperties": False,
-        "$defs": _definitions() | _moved_definitions(),
+        "$defs": _definitions() | _mark_moved_keys(),
     }
 
 
-def _moved_definitions() -> dict[str, Any]:
+def _mark_moved_keys() -> dict[str, Any]:
     """Returns the sections that keys have moved from, with these keys marked as deprecated."""
     made: dict[str, Any] = {}
     for old, new in MOVED.items():

@@ -24,7 +24,7 @@ from gamespiel.config import Config, InvalidValueError, resolve, save, saved_con
 from gamespiel.environments import make_envs
 from gamespiel.evaluation import evaluate
 from gamespiel.kinds.games.baselines import baseline_agent
-from gamespiel.kinds.games.exact import unsolved_reason
+from gamespiel.kinds.games.exact import explain_unsolved
 from gamespiel.options import EvalOptions
 from gamespiel.report.results import reserved, write_json
 from task_gym.errors import ArgumentError, OpponentError, SizeError, TaskGymError
@@ -193,15 +193,15 @@ def test_what_cannot_be_solved_is_refused(
     with pytest.raises(error, match=message):
         run(tmp_path, config(*overrides), agent=agent, exact=True)
     assert not (tmp_path / "result.json").exists()
-    assert agent == "mcts:20" or unsolved_reason(config(*overrides).env)
+    assert agent == "mcts:20" or explain_unsolved(config(*overrides).env)
 
 
 def test_what_can_be_solved_is_known() -> None:
     for overrides in ([], KUHN, [("env.opponent", "first")]):
-        assert not unsolved_reason(config(*overrides).env)
+        assert not explain_unsolved(config(*overrides).env)
     # Few enough for --exact, and too many for runs that did not ask.
     liars_dice = config(("env.task_id", "null"), ("env.game", "liars_dice")).env
-    assert "liars_dice was given, which has more than 50,000 histories" in unsolved_reason(liars_dice)
+    assert "liars_dice was given, which has more than 50,000 histories" in explain_unsolved(liars_dice)
 
 
 # -- checkpoints -------------------------------------------------------------------------------------------

@@ -270,9 +270,9 @@ def test_exact_values_are_asked_for_once_and_before_the_model(
 ) -> None:
     """Asking counts the game's histories, and loading a model can take minutes."""
     asked: list[str] = []
-    reason, load = GamePlayer.unsolved_reason, training._loaded
+    reason, load = GamePlayer.explain_unsolved, training._loaded
 
-    def unsolved_reason(self: GamePlayer, env: Any) -> str:
+    def explain_unsolved(self: GamePlayer, env: Any) -> str:
         asked.append("size")
         return reason(self, env)
 
@@ -280,7 +280,7 @@ def test_exact_values_are_asked_for_once_and_before_the_model(
         asked.append("model")
         return load(*arguments)
 
-    monkeypatch.setattr(GamePlayer, "unsolved_reason", unsolved_reason)
+    monkeypatch.setattr(GamePlayer, "explain_unsolved", explain_unsolved)
     monkeypatch.setattr(training, "_loaded", loaded)
     for every in ("1", "null"):
         asked.clear()

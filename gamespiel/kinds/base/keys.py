@@ -10,13 +10,13 @@ from pydantic.dataclasses import dataclass
 from gamespiel.agents.fields import LISTED, STRICT, Decode, Index, Many, key
 
 
-def _in_order(bounds: tuple[int, int]) -> tuple[int, int]:
+def _check_order(bounds: tuple[int, int]) -> tuple[int, int]:
     if bounds[0] > bounds[1]:
         raise ValueError("must be [first, last] with first <= last")
     return bounds
 
 
-TaskRange = Annotated[tuple[Index, Index], LISTED, AfterValidator(_in_order)]
+TaskRange = Annotated[tuple[Index, Index], LISTED, AfterValidator(_check_order)]
 TASK_IDS = ("task_id", "task_ids")
 
 Name = Annotated[str, BeforeValidator(str)]

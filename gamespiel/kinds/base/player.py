@@ -118,7 +118,7 @@ class Player(ABC, Generic[Keys]):
 
     # -- exact values, of kinds that have them -------------------------------------------------------------
 
-    def unsolved_reason(self, env: Keys) -> str:
+    def explain_unsolved(self, env: Keys) -> str:
         """Returns why exact values of the configured task take longer than seconds, or cannot be had.
 
         It is "" if they take seconds: then runs find them unasked.

@@ -28,7 +28,7 @@ def exact_game(env: GameKeys) -> ExactGame:
     return ExactGame(_require_variant(env), opponent, env.rules)
 
 
-def unsolved_reason(env: GameKeys) -> str:
+def explain_unsolved(env: GameKeys) -> str:
     """Returns why the configured game is not solved against its opponent in seconds; "" if it is."""
     if env.decode == "text":
         return "exact values are those of a policy behind its mask, and env.decode: text has none"

@@ -128,10 +128,10 @@ class GamePlayer(Player[GameKeys]):
         limit = TIMEOUT if timeout is None else timeout
         return play_game(chat, address.task, address.seed, _require_one_opponent(env), limit)
 
-    def unsolved_reason(self, env: GameKeys) -> str:
-        from gamespiel.kinds.games.exact import unsolved_reason
+    def explain_unsolved(self, env: GameKeys) -> str:
+        from gamespiel.kinds.games.exact import explain_unsolved
 
-        return unsolved_reason(env)
+        return explain_unsolved(env)
 
     def exact_game(self, env: GameKeys) -> ExactGame:
         from gamespiel.kinds.games.exact import exact_game
