@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
 import torch
 from gymnasium import spaces
-from pydantic import ValidationError
 from sb3_contrib.common.maskable.utils import EXPECTED_METHOD_NAME
 
-from gamespiel.agents.hyperparameters import Hyperparameters, SelfPlaySettings
+from gamespiel.agents.hyperparameters import SelfPlaySettings
 from gamespiel.agents.self_play import check_learns
 from gamespiel.agents.starts import check_not_sampled
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.checks import check_least
-from task_gym.errors import ArgumentError, nearest
+from task_gym.errors import ArgumentError
 
 
 def check_arguments(env: Any, total_steps: int | None) -> None:
@@ -70,22 +67,3 @@ def check_magnet(model: Any) -> None:
             "kl_estimator 'exact', which reads replies behind the head without them; allowed: "
             "kl_estimator 'k3', or adapters elsewhere (target_modules)"
         )
-
-
-def with_changes(hyperparameters: Hyperparameters, changes: Mapping[str, Any]) -> Hyperparameters:
-    """Returns the hyper-parameters with some of them changed.
-
-    Raises:
-        TypeError: a name that none of them has.
-        ValueError: a value out of its range.
-    """
-    known = [field.name for field in dataclasses.fields(hyperparameters)]
-    for name in changes:
-        if name not in known:
-            raise TypeError(f"LLMPPO() got an unexpected keyword argument {name!r}{nearest(name, known)}")
-    try:
-        return dataclasses.replace(hyperparameters, **changes)
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{name}: {first['msg']}, got {first['input']!r}") from error

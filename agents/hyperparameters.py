@@ -1,11 +1,50 @@
-"""The hyper-parameters of ``LLMPPO``: the sections ``ppo`` and ``self_play`` of a configuration."""
+"""What a learner is made of: the sections ``model``, ``lora``, ``ppo`` and ``self_play`` of a configuration.
 
-from typing import Annotated, Literal
+Each number has its type, range, default and help text here, and nowhere else.
+"""
 
-from pydantic import Field, NonNegativeFloat, PositiveFloat
+import dataclasses
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import Field, NonNegativeFloat, PositiveFloat, ValidationError
 from pydantic.dataclasses import dataclass
 
-from gamespiel.agents.fields import STRICT, Count, Index, Shape, Share, key
+from gamespiel.agents.fields import STRICT, Count, Index, Many, Shape, Share, key
+from task_gym.errors import nearest
+
+S = TypeVar("S")
+
+ALL_LINEAR = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+"""The linear layers of a decoder block, by the names that most families give them."""
+
+
+@dataclass(frozen=True, config=STRICT)
+class ModelSettings:
+    """The base model, by name: a policy can be rebuilt from its settings."""
+
+    model_name: str = key("tiny", "'tiny' (comes with GameSpiel), a hub name, a folder or a .gguf file")
+    use_4bit: bool = key(False, "keep the base model's linear layers in 4 bits (NF4)")
+    use_8bit: bool = key(False, "keep them in 8 bits (int8)")
+    use_nested_quant: bool = key(False, "with use_4bit: keep the constants of 4 bits in 8 bits")
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = key("auto", "type of the base model's weights")
+    random_weights: bool = key(False, "same architecture, freshly initialised")
+    reading: Literal["auto", "shared", "padded"] = key(
+        "auto", "shared: read once what prompts begin with; padded: read each alone; auto: shared if it can"
+    )
+    gradient_checkpointing: bool = key(False, "less memory in updates, for a third more time")
+
+
+@dataclass(frozen=True, config=STRICT)
+class LoraSettings:
+    """The low-rank adapters that are trained (Hu et al. 2021, arXiv:2106.09685).
+
+    There is no dropout: it would make old and new log-probabilities differ with no update at all.
+    """
+
+    r: Count = key(16, "rank of the adapters")
+    lora_alpha: PositiveFloat = key(32.0, "scale: alpha / r multiplies the adapter")
+    target_modules: Many[str] = key(ALL_LINEAR, "layers that get an adapter")
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -83,3 +122,27 @@ class SelfPlaySettings:
     )
     pool_every: Count = key(10, "steps between snapshots that join the pool")
     pool_size: Count = key(20, "snapshots in the pool; beyond it the oldest leaves")
+
+
+def with_changes(settings: S, changes: Mapping[str, Any], caller: str) -> S:
+    """Returns settings of any kind with some of them changed.
+
+    Args:
+        settings: One of the classes of this module.
+        changes: Values by name.
+        caller: Who was given them, for the message.
+
+    Raises:
+        TypeError: a name that none of them has.
+        ValueError: a value out of its range.
+    """
+    known = [field.name for field in dataclasses.fields(settings)]  # type: ignore[arg-type]
+    for name in changes:
+        if name not in known:
+            raise TypeError(f"{caller} got an unexpected keyword argument {name!r}{nearest(name, known)}")
+    try:
+        return dataclasses.replace(settings, **changes)  # type: ignore[type-var]
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{name}: {first['msg']}, got {first['input']!r}") from error

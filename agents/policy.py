@@ -23,11 +23,11 @@ from torch import Tensor, nn
 
 from gamespiel.agents.engines import Budgets, Engine, make_engine, positions_of
 from gamespiel.agents.fields import DECODERS
-from gamespiel.agents.hyperparameters import Hyperparameters
+from gamespiel.agents.hyperparameters import Hyperparameters, LoraSettings, ModelSettings, with_changes
 from gamespiel.agents.models import suitability
 from gamespiel.agents.models.adapter_sets import AdapterSets
-from gamespiel.agents.models.adapters import LoraSettings, add_adapters
-from gamespiel.agents.models.loading import LOADING, ModelSettings, load_base, load_tokenizer
+from gamespiel.agents.models.adapters import add_adapters
+from gamespiel.agents.models.loading import LOADING, load_base, load_tokenizer
 from gamespiel.agents.models.names import NEWEST
 from gamespiel.agents.models.optimizer import ScaledAdamW
 from gamespiel.agents.sampling.decisions import Answer, Decision, Request
@@ -136,8 +136,12 @@ class LLMPolicy(MaskableActorCriticPolicy):
             )
         # Skip the parent's constructor, which builds multilayer perceptrons; its attributes are set below.
         BasePolicy.__init__(self, observation_space, action_space, optimizer_class=ScaledAdamW)
-        self.model_settings = model if isinstance(model, ModelSettings) else ModelSettings(**(model or {}))
-        self.lora_settings = lora if isinstance(lora, LoraSettings) else LoraSettings(**(lora or {}))
+        self.model_settings = (
+            model if isinstance(model, ModelSettings) else with_changes(ModelSettings(), model or {}, "model")
+        )
+        self.lora_settings = (
+            lora if isinstance(lora, LoraSettings) else with_changes(LoraSettings(), lora or {}, "lora")
+        )
         self.answer, self.critic_lr_multiplier = answer, critic_lr_multiplier
         self.decode, self.think = decode, think
         self.max_new_tokens, self.temperature = max_new_tokens, temperature

@@ -29,7 +29,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from gamespiel.agents import checks
 from gamespiel.agents.buffer import TurnBuffer
 from gamespiel.agents.collector import Collector
-from gamespiel.agents.hyperparameters import Hyperparameters, SelfPlaySettings
+from gamespiel.agents.hyperparameters import Hyperparameters, SelfPlaySettings, with_changes
 from gamespiel.agents.learning.advantages import explained_variance
 from gamespiel.agents.learning.average import Average
 from gamespiel.agents.learning.coefficients import Coefficients
@@ -116,7 +116,9 @@ class LLMPPO(OnPolicyAlgorithm):
                 changes[name] = value
         if _init_setup_model:
             checks.check_arguments(env, total_steps)
-        self.hyperparameters = chosen = checks.with_changes(hyperparameters or Hyperparameters(), changes)
+        self.hyperparameters = chosen = with_changes(
+            hyperparameters or Hyperparameters(), changes, "LLMPPO()"
+        )
         super().__init__(
             policy,  # type: ignore[arg-type]
             env,  # type: ignore[arg-type]

@@ -12,8 +12,7 @@ import gymnasium as gym
 import torch
 
 from gamespiel.agents.envs import TextEnvs
-from gamespiel.agents.models.adapters import LoraSettings
-from gamespiel.agents.models.loading import ModelSettings
+from gamespiel.agents.hyperparameters import LoraSettings, ModelSettings
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.vec_env import TextVecEnv
@@ -57,10 +56,10 @@ def device_of(config: Config) -> torch.device:
 
 
 def policy_settings(config: Config) -> dict[str, Any]:
-    """Returns ``LLMPolicy``'s keywords, without ``lora_dropout``: see ``agents.adapters.LoraSettings``."""
+    """Returns ``LLMPolicy``'s keywords, without ``lora_dropout``: see ``LoraSettings``."""
     return {
         "model": ModelSettings(**dataclasses.asdict(config.model)),
-        "lora": LoraSettings(config.lora.r, config.lora.lora_alpha, tuple(config.lora.target_modules)),
+        "lora": LoraSettings(config.lora.r, config.lora.lora_alpha, config.lora.target_modules),
         "answer": config.env.answer,
         "decode": config.env.decode,
         "think": config.env.think,

@@ -247,7 +247,9 @@ def _kept(
     Raises:
         InvalidValueError: there are such episodes, and ``resume`` is not set; or there are none, and it is.
     """
-    text = json.dumps(question, sort_keys=True, ensure_ascii=False)
+    # Earlier versions counted where a policy samples among the environment's keys: their files are found too.
+    asked = {**question, "env": {**question["env"], "use_vllm": False, "vllm_base_url": None}}
+    text = json.dumps(asked, sort_keys=True, ensure_ascii=False)
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
     file = first.with_name(f"{first.stem}-{digest}.jsonl")
     done = results.exists() and results.stat().st_size > 0

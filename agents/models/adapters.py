@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from gamespiel.agents.hyperparameters import ALL_LINEAR, LoraSettings
 from gamespiel.agents.models import quantization, targets
 
-ALL_LINEAR = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
-
-
-@dataclass(frozen=True)
-class LoraSettings:
-    """Settings of low-rank adapters (Hu et al. 2021, arXiv:2106.09685).
-
-    There is no dropout: it would make old and new log-probabilities differ with no update at all.
-
-    Attributes:
-        r: Rank of the adapters.
-        lora_alpha: Scale of the adapters; their output is multiplied by ``lora_alpha / r``.
-        target_modules: Names of the linear modules that get adapters.
-    """
-
-    r: int = 16
-    lora_alpha: float = 32
-    target_modules: Sequence[str] = ALL_LINEAR
+__all__ = ["ALL_LINEAR", "LoraSettings", "add_adapters"]
 
 
 def add_adapters(base: Any, settings: LoraSettings, seed: int) -> Any:

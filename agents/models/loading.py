@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 
+from gamespiel.agents.hyperparameters import ModelSettings
 from gamespiel.agents.models import gguf, hub, memory, quantization
 from gamespiel.agents.models.patches import replaced
 from gamespiel.agents.models.quantization import Quantization
@@ -39,33 +40,7 @@ LOADING = threading.RLock()
 
 
 @dataclass(frozen=True)
-class ModelSettings:
-    """A base model by name, so that a policy can be rebuilt from its settings.
-
-    Attributes:
-        model_name: ``tiny`` (shipped with the package), a folder, a GGUF file, or a name on the model hub.
-        dtype: ``auto`` (float32 on a CPU, else the dtype of the saved model; bfloat16 with 4 or 8 bits), or a
-            name in ``DTYPES``.
-        random_weights: Whether the weights are drawn anew, with the same architecture and tokenizer.
-        reading: Name of the engine that reads prompts; see ``gamespiel.agents.engines.make_engine``.
-        gradient_checkpointing: Whether updates keep each layer's input alone, and compute the rest again.
-        use_4bit: Whether linear layers are kept in 4 bits; see ``gamespiel.agents.models.quantization``.
-        use_8bit: Whether they are kept in 8 bits.
-        use_nested_quant: Whether the constants of 4 bits are kept in 8 bits.
-    """
-
-    model_name: str = "tiny"
-    dtype: str = "auto"
-    random_weights: bool = False
-    reading: str = "auto"
-    gradient_checkpointing: bool = False
-    use_4bit: bool = False
-    use_8bit: bool = False
-    use_nested_quant: bool = False
-
-
-@dataclass(frozen=True)
-class _Plan:
+class _LoadPlan:
     """The way to load a base model: its settings, as a device takes them."""
 
     location: str
@@ -136,23 +111,21 @@ def _warn_of_emulation(dtype: torch.dtype, device: torch.device) -> None:
         )
 
 
-def _planned(settings: ModelSettings, device: torch.device) -> _Plan:
-    if settings.dtype != "auto" and settings.dtype not in DTYPES:
-        raise ModelError(f"dtype {settings.dtype!r} is unknown; allowed: auto, {', '.join(DTYPES)}")
+def _planned(settings: ModelSettings, device: torch.device) -> _LoadPlan:
     if settings.use_4bit and settings.use_8bit:
         raise ModelError("use_4bit and use_8bit contradict each other: set one of them")
     location, dtype = resolve(settings.model_name), DTYPES.get(settings.dtype)
     bits = 4 if settings.use_4bit else 8 if settings.use_8bit else None
     if bits is not None:
         dtype = dtype or torch.bfloat16
-        return _Plan(location, dtype, Quantization(bits, settings.use_nested_quant, dtype), device)
+        return _LoadPlan(location, dtype, Quantization(bits, settings.use_nested_quant, dtype), device)
     if dtype is None and (device.type == "cpu" or is_gguf(location)):
         # The blocks of a GGUF file have no type of their own.
         dtype = torch.float32 if device.type == "cpu" else torch.bfloat16
-    return _Plan(location, dtype, None, device)
+    return _LoadPlan(location, dtype, None, device)
 
 
-def _drawn(settings: ModelSettings, plan: _Plan, seed: int) -> Any:
+def _drawn(settings: ModelSettings, plan: _LoadPlan, seed: int) -> Any:
     """Returns a model of the same architecture with random weights."""
     from transformers import AutoModelForCausalLM
 
@@ -165,7 +138,7 @@ def _drawn(settings: ModelSettings, plan: _Plan, seed: int) -> Any:
     return _placed(model.to(plan.dtype or torch.get_default_dtype()), plan)
 
 
-def _unpacked(settings: ModelSettings, plan: _Plan, seed: int) -> Any:
+def _unpacked(settings: ModelSettings, plan: _LoadPlan, seed: int) -> Any:
     """Returns the model of a GGUF file, with plain weights."""
     from transformers import AutoModelForCausalLM
 
@@ -183,7 +156,7 @@ def _unpacked(settings: ModelSettings, plan: _Plan, seed: int) -> Any:
     return _placed(model, plan)
 
 
-def _saved(settings: ModelSettings, plan: _Plan, seed: int) -> Any:
+def _saved(settings: ModelSettings, plan: _LoadPlan, seed: int) -> Any:
     """Returns the model of a folder or of the hub, in the bits in which it was saved if they are few."""
     from transformers import AutoModelForCausalLM
 
@@ -211,14 +184,14 @@ def _saved(settings: ModelSettings, plan: _Plan, seed: int) -> Any:
     return quantization.settled(model) if "device_map" in keywords else model.to(plan.device)
 
 
-def _config(settings: ModelSettings, plan: _Plan) -> Any:
+def _config(settings: ModelSettings, plan: _LoadPlan) -> Any:
     from transformers import AutoConfig
 
     with _loading(settings.model_name, plan.location) as files:
         return AutoConfig.from_pretrained(**files, trust_remote_code=False)
 
 
-def _placed(model: Any, plan: _Plan) -> Any:
+def _placed(model: Any, plan: _LoadPlan) -> Any:
     """Returns the model on its device, quantised if that was asked for."""
     if plan.quantization is None:
         return model.to(plan.device)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from gamespiel.agents.hyperparameters import ALL_LINEAR
 from gamespiel.agents.models.architectures import Architecture
 
 GIB = 2**30
@@ -60,7 +61,7 @@ class Load:
     bits: int | None = None
     nested: bool = False
     rank: int = 16
-    targets: tuple[str, ...] = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+    targets: tuple[str, ...] = ALL_LINEAR
     tokens_per_backward: int = 4096
     backward_budget: int = 0
     tokens_per_forward: int = 16_384
@@ -83,7 +84,7 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Plan:
+class MemoryPlan:
     """The memory of a run by part, in bytes.
 
     Attributes:
@@ -144,13 +145,13 @@ class Plan:
         return self.peak <= (1 - SPARE) * card
 
 
-def plan(load: Load) -> Plan:
+def plan(load: Load) -> MemoryPlan:
     """Returns the memory that a run takes."""
     trained = trained_parameters(load)
     plain = activations(replace(load, gradient_checkpointing=False))
     checkpointed = activations(replace(load, gradient_checkpointing=True))
     disk = checkpoint(load)
-    return Plan(
+    return MemoryPlan(
         weights=weights(load),
         adapters=4 * trained,
         gradients=4 * trained,

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, PositiveFloat
 from pydantic.dataclasses import dataclass
 
 from gamespiel.agents.fields import STRICT, Count, Index, Many, Seed, Share, key
-from gamespiel.agents.hyperparameters import Hyperparameters, SelfPlaySettings
+from gamespiel.agents.hyperparameters import Hyperparameters, LoraSettings, ModelSettings, SelfPlaySettings
 from gamespiel.kinds import DECLARATIONS
 from gamespiel.kinds.base import EnvKeys, Name, Opponents, TaskRange
 from task_gym.samplers.failures import REPLAYS
@@ -19,32 +19,15 @@ from task_gym.samplers.stages import THRESHOLD
 
 
 @dataclass(frozen=True, config=STRICT)
-class ModelConfig:
+class ModelConfig(ModelSettings):
     """The base model."""
-
-    model_name: str = key("tiny", "'tiny' (comes with GameSpiel), a hub name, a folder or a .gguf file")
-    use_4bit: bool = key(False, "keep the base model's linear layers in 4 bits (NF4)")
-    use_8bit: bool = key(False, "keep them in 8 bits (int8)")
-    use_nested_quant: bool = key(False, "with use_4bit: keep the constants of 4 bits in 8 bits")
-    dtype: Literal["auto", "float32", "bfloat16", "float16"] = key("auto", "type of the base model's weights")
-    random_weights: bool = key(False, "same architecture, freshly initialised")
-    reading: Literal["auto", "shared", "padded"] = key(
-        "auto", "shared: read once what prompts begin with; padded: read each alone; auto: shared if it can"
-    )
-    gradient_checkpointing: bool = key(False, "less memory in updates, for a third more time")
 
 
 @dataclass(frozen=True, config=STRICT)
-class LoraConfig:
+class LoraConfig(LoraSettings):
     """The adapters that are trained."""
 
-    r: Count = key(16, "rank of the adapters")
-    lora_alpha: PositiveFloat = key(32.0, "scale: alpha / r multiplies the adapter")
     lora_dropout: Share = key(0.0, "accepted; 0 wherever a probability ratio is taken")
-    target_modules: Many[str] = key(
-        ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
-        "layers that get an adapter",
-    )
 
 
 if TYPE_CHECKING:

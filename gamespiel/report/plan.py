@@ -8,7 +8,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from gamespiel.agents.models.memory_plan import GIB, SPARE, Load, Plan
+from gamespiel.agents.models.memory_plan import GIB, SPARE, Load, MemoryPlan
 
 FIT_NOTE = (
     "peak: GiB, with forwards as large as the token budgets allow; prompts that share or repeat more need "
@@ -23,7 +23,7 @@ CPU_NOTE = (
 """Printed if the plan is for the CPU."""
 
 
-def part_rows(load: Load, made: Plan) -> list[tuple[str, int]]:
+def part_rows(load: Load, made: MemoryPlan) -> list[tuple[str, int]]:
     """Returns a plan's parts in words, in bytes; sums are after their parts."""
     budget = f" of {load.backward_budget:,}" if load.backward_budget else ""
     update = f"update, {load.tokens_per_backward:,}{budget} tokens"
@@ -55,7 +55,7 @@ def part_rows(load: Load, made: Plan) -> list[tuple[str, int]]:
 SUMS = ("always", "while updating", "while playing", "peak")
 
 
-def parts_table(load: Load, made: Plan) -> Table:
+def parts_table(load: Load, made: MemoryPlan) -> Table:
     """Returns a table with a row per part, in GiB."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
     table.add_column("memory", overflow="fold")
@@ -69,7 +69,7 @@ def parts_table(load: Load, made: Plan) -> Table:
     return table
 
 
-def fit_table(plans: Mapping[str, Plan], cards: Sequence[float]) -> Table:
+def fit_table(plans: Mapping[str, MemoryPlan], cards: Sequence[float]) -> Table:
     """Returns a table with a row per configuration: its peak, and whether it fits cards of so many GiB."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
     table.add_column("preset", overflow="fold")

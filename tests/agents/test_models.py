@@ -20,6 +20,7 @@ from gamespiel.agents.models.loading import (
     load_tokenizer,
 )
 from gamespiel.agents.models.memory import MemoryLimitError
+from tests.agents.toys import make_policy
 
 
 def test_the_base_is_frozen_and_in_evaluation_mode() -> None:
@@ -29,10 +30,11 @@ def test_the_base_is_frozen_and_in_evaluation_mode() -> None:
 
 
 def test_an_unknown_dtype() -> None:
-    with pytest.raises(
-        ModelError, match="dtype 'int4' is unknown; allowed: auto, float32, bfloat16, float16"
-    ):
-        load_base(ModelSettings(dtype="int4"), "cpu", seed=0)
+    message = r"dtype: Input should be 'auto', 'float32', 'bfloat16' or 'float16', got 'int4'"
+    with pytest.raises(ValueError, match=message):
+        make_policy(model={"dtype": "int4"})
+    with pytest.raises(TypeError, match=r"model got an unexpected keyword argument 'dtyp'.*'dtype'"):
+        make_policy(model={"dtyp": "float32"})
 
 
 def test_random_weights_are_the_seeds() -> None:

@@ -22,7 +22,15 @@ from gamespiel.agents.models import quantization
 from gamespiel.agents.models.adapters import LoraSettings, add_adapters
 from gamespiel.agents.models.architectures import KNOWN, Architecture, architecture_of, from_config
 from gamespiel.agents.models.loading import DTYPES
-from gamespiel.agents.models.memory_plan import GIB, Load, Plan, cast_adapters, kept_per_token, plan, weights
+from gamespiel.agents.models.memory_plan import (
+    GIB,
+    Load,
+    MemoryPlan,
+    cast_adapters,
+    kept_per_token,
+    plan,
+    weights,
+)
 from gamespiel.agents.models.quantization import Quantization
 from gamespiel.config import resolve
 from gamespiel.planning import load_of
@@ -170,7 +178,7 @@ def test_a_checkpoint_on_disk(tmp_path: Path) -> None:
 
 
 def test_the_peak_is_the_larger_of_updating_and_playing() -> None:
-    parts = Plan(
+    parts = MemoryPlan(
         weights=100, adapters=1, gradients=1, optimizer=2, activations=50, activations_plain=50,
         activations_checkpointed=5, backward=7, head=9, sampling=3, cache=40, sampling_head=2, context=6,
         on_disk=4, kept_on_disk=16,
