@@ -197,8 +197,8 @@ class TurnBuffer:
         return TurnBatch(
             index=index,
             decisions=[self.decisions[turn] for turn in index],
-            unit_of_token=self._repeat(all_sizes),
-            turn_of_unit=self._repeat(np.array([len(own) for own in sizes], dtype=np.int64)),
+            unit_of_token=self._repeat_index(all_sizes),
+            turn_of_unit=self._repeat_index(np.array([len(own) for own in sizes], dtype=np.int64)),
             old_values=tensor(np.array(self.values)),
             sampler_log_probs=torch.cat([self._sampler_log_probs[turn] for turn in index]).to(self.device),
             old_log_probs=self._old_log_probs(index).to(self.device),
@@ -206,7 +206,7 @@ class TurnBuffer:
             returns=tensor(self.returns),
         )
 
-    def _repeat(self, counts: npt.NDArray[np.int64]) -> Tensor:
+    def _repeat_index(self, counts: npt.NDArray[np.int64]) -> Tensor:
         """Returns the numbers from 0, each as often as it counts."""
         return torch.from_numpy(np.repeat(np.arange(len(counts)), counts)).to(self.device)
 

@@ -75,15 +75,15 @@ class TextEnvs:
             partial(self.envs[i].reset, seed=seed, options=option)
             for i, seed, option in zip(indices, seeds, given, strict=True)
         ]
-        return self._in_order(calls)
+        return self._run_in_order(calls)
 
     def step_many(self, indices: Sequence[int], actions: Sequence[Any]) -> Iterator[Step]:
         """Takes one step in each of these environments, in order; those that wait, all at once."""
-        return self._in_order(
+        return self._run_in_order(
             [partial(self.step_one, i, action) for i, action in zip(indices, actions, strict=True)]
         )
 
-    def _in_order(self, calls: Sequence[Callable[[], T]]) -> Iterator[T]:
+    def _run_in_order(self, calls: Sequence[Callable[[], T]]) -> Iterator[T]:
         """Yields the calls' results. Calls that wait for a server run together, each in a thread."""
         if not self.waits:
             return (call() for call in calls)

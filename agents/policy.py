@@ -146,7 +146,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         self.decode, self.think = decode, think
         self.max_new_tokens, self.temperature = max_new_tokens, temperature
         self.weight_decay, self.betas, self.seed = weight_decay, betas, seed
-        self._load(device)
+        self._load_model(device)
         self.budgets = Budgets()
         self.engine: Engine = make_engine(
             self.model,
@@ -160,7 +160,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         self.answers: Answers = self._make_answers(choosing)
         self.optimizer = self._make_optimizer(lr_schedule(1.0))
 
-    def _load(self, device: str) -> None:
+    def _load_model(self, device: str) -> None:
         """Loads the base model, and adds adapters and the value head.
 
         One thread at a time: transformers' loading, torch's seed and ``torch.nn.init``, which transformers
@@ -288,7 +288,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
 
     def obs_to_tensor(self, observation: Any) -> tuple[Any, bool]:
         """Returns observations as a batch, and whether several were given; texts do not become tensors."""
-        return inputs.batched(observation)
+        return inputs.batch_observations(observation)
 
     # -- requests and decisions ----------------------------------------------------------------------------
 
@@ -346,12 +346,12 @@ class LLMPolicy(MaskableActorCriticPolicy):
             ValueError: the policy writes.
             MemoryLimitError: not even one state fits into memory.
         """
-        tries = self.answers.of_legal(observations, legal)
+        tries = self.answers.make_tries(observations, legal)
         prompts = self.prompts(observations)
         requests = [Request(p, trie, None, adapters) for p, trie in zip(prompts, tries, strict=True)]
         return self.sampler.distribution(requests)
 
-    def given_decisions(self, obs: Any, actions: Any, action_masks: GivenMasks | None) -> list[Decision]:
+    def make_decisions(self, obs: Any, actions: Any, action_masks: GivenMasks | None) -> list[Decision]:
         """Returns given actions as decisions, whose log-probabilities are not known.
 
         Raises:
@@ -361,10 +361,10 @@ class LLMPolicy(MaskableActorCriticPolicy):
         turns = zip(
             prompts,
             self.answers.constraints(obs, action_masks, len(prompts)),
-            self.answers.given_actions(actions),
+            self.answers.list_actions(actions),
             strict=True,
         )
-        return [Decision.of_answer(prompt, c, c.answer_tokens(action)) for prompt, c, action in turns]
+        return [Decision.from_answer(prompt, c, c.answer_tokens(action)) for prompt, c, action in turns]
 
     # -- Stable-Baselines3's verbs -------------------------------------------------------------------------
 
@@ -375,13 +375,13 @@ class LLMPolicy(MaskableActorCriticPolicy):
 
         Actions are int64 (n,), or the replies' texts as an object array (n,).
         """
-        noise = None if deterministic else DrawnNoise.of_batch(_draw_from_torch, len(self.prompts(obs)))
+        noise = None if deterministic else DrawnNoise.for_batch(_draw_from_torch, len(self.prompts(obs)))
         decisions = self.decide(obs, action_masks, noise)
         actions = [self.answer_of(decision).action for decision in decisions]
         log_probs = [float(decision.log_probs.sum()) for decision in decisions]
         device = self.engine.device
         return (
-            self.answers.as_batch(actions, device),
+            self.answers.batch_actions(actions, device),
             torch.tensor(self.values_of(decisions), device=device)[:, None],
             torch.tensor(log_probs, device=device),
         )
@@ -409,7 +409,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         self, obs: Any, actions: Any, action_masks: GivenMasks | None = None, *, mass: bool = False
     ) -> Scores:
         """Returns the scores of given actions, or of the tokens of replies (see ``Scorer.score``)."""
-        return self.scorer.score(self.given_decisions(obs, actions, action_masks), mass=mass)
+        return self.scorer.score(self.make_decisions(obs, actions, action_masks), mass=mass)
 
     def predict_values(self, obs: Any) -> Tensor:
         """Returns values float32 (n, 1); no mask is needed, since no action is chosen."""
@@ -447,7 +447,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         observations, several = self.obs_to_tensor(observation)
         with torch.no_grad():
             actions = self.forward(observations, deterministic, action_masks)[0]
-        return self.answers.as_prediction(actions, several), state
+        return self.answers.format_prediction(actions, several), state
 
     def _predict(
         self, observation: Any, deterministic: bool = False, action_masks: GivenMasks | None = None

@@ -36,7 +36,7 @@ from gamespiel.agents.learning.coefficients import Coefficients
 from gamespiel.agents.learning.divergence import Backoff, DivergedError, SkippedUpdates
 from gamespiel.agents.learning.kl_control import AdaptiveKLController
 from gamespiel.agents.learning.magnet import Magnet
-from gamespiel.agents.learning.progress_bar import ProgressBar, listed
+from gamespiel.agents.learning.progress_bar import ProgressBar, list_callbacks
 from gamespiel.agents.learning.schedules import schedule, schedule_of
 from gamespiel.agents.models.loading import LOADING
 from gamespiel.agents.models.names import AVERAGE, MAGNET, NEWEST
@@ -260,7 +260,7 @@ class LLMPPO(OnPolicyAlgorithm):
             self._last_obs = np.empty(0, dtype=object)
         by_steps = total_timesteps is None
         if progress_bar:
-            callback = [*listed(callback), ProgressBar(by_steps)]
+            callback = [*list_callbacks(callback), ProgressBar(by_steps)]
         # Callbacks read the local variable, which is the limit in all of Stable-Baselines3.
         total_timesteps, callback = self._setup_learn(
             total_timesteps or 0, callback, reset_num_timesteps, tb_log_name
@@ -343,7 +343,7 @@ class LLMPPO(OnPolicyAlgorithm):
         self._update_learning_rate(self.policy.optimizer)
         self.ent_coef = self.entropy_schedule(self._current_progress_remaining)
         read = self.policy.scorer.tokens_read
-        coefficients = Coefficients.of_step(
+        coefficients = Coefficients.for_step(
             self.hyperparameters,
             ent_coef=self.ent_coef,
             kl_coef=self.kl.coefficient,
@@ -375,7 +375,7 @@ class LLMPPO(OnPolicyAlgorithm):
         """Returns the weight of the divergence from this step's magnet, which the scorer knows then."""
         if self.magnet is None:
             return 0.0
-        magnet = self.magnet.at(self.policy.adapters.learning, self.step)
+        magnet = self.magnet.move(self.policy.adapters.learning, self.step)
         self.policy.scorer.publish(MAGNET, magnet.adapters)
         weight = self.magnet_schedule(self._current_progress_remaining)
         self.logger.record("train/magnet_coef", weight)

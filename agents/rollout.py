@@ -155,7 +155,7 @@ def takes_replies(env: TextEnvs) -> bool:
     return isinstance(env.action_space, spaces.Text)
 
 
-def _masks(env: TextEnvs, slots: list[int]) -> Masks:
+def _read_masks(env: TextEnvs, slots: list[int]) -> Masks:
     if takes_replies(env):
         return np.zeros((len(slots), 0), dtype=np.bool_)
     return np.stack(env.env_method(ACTION_MASKS, indices=slots)).astype(bool)
@@ -175,7 +175,7 @@ def _play_wave(
     for slot, (episode, opened) in enumerate(zip(wave, openings, strict=True)):
         texts[slot], episode.info = opened
         # A game can be over, or a backend can fail, before the first turn: then there is nothing to decide.
-        begun = "result" not in episode.info if takes_replies(env) else bool(_masks(env, [slot]).any())
+        begun = "result" not in episode.info if takes_replies(env) else bool(_read_masks(env, [slot]).any())
         if not begun and "result" not in episode.info:
             raise ArgumentError(
                 f"env: an episode (seed {episode.seed}) began without a legal action, allowed: at least one, "
@@ -185,7 +185,7 @@ def _play_wave(
         on_step(not begun, 0)
     turn = 0
     while live:
-        masks = _masks(env, live)
+        masks = _read_masks(env, live)
         shown = [texts[slot] for slot in live]
         answers = decide(shown, masks, [wave[slot].index for slot in live], turn)
         decided = [Turn(*row[:2], *row[2]) for row in zip(shown, masks, answers, strict=True)]

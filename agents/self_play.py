@@ -79,12 +79,12 @@ class SelfPlay:
         names = [NEWEST]
         if self.pool is not None:
             self.pool.grow(adapters, step)
-            self._publish(sampler)
+            self._publish_members(sampler)
             drawn = self.pool.draw(noise.opponent_uniforms(seed, step, games))
             names = [member.name for member in self.pool.members]
         return Round(self, env, decide, drawn, names)
 
-    def _publish(self, sampler: Sampler) -> None:
+    def _publish_members(self, sampler: Sampler) -> None:
         """Makes the sampler know the pool's members, and no earlier ones."""
         assert self.pool is not None
         members = {member.name: member.snapshot for member in self.pool.members}
@@ -105,7 +105,7 @@ class SelfPlay:
                 continue
             for episode in game.episodes:
                 scores[game.opponent].append(episode.info["score"])
-                self.pool.record(game.opponent, _points(episode.info["result"]))
+                self.pool.record(game.opponent, _points_of(episode.info["result"]))
         return self.pool.metrics(scores)
 
 
@@ -156,11 +156,13 @@ class Round:
         players = []
         for episode, seat in zip(episodes, self._env.get_attr("seat", slots), strict=True):
             self._moved[episode].append(seat)
-            players.append(NEWEST if self._learns(episode, seat) else self._names[self._opponents[episode]])
+            players.append(
+                NEWEST if self._is_learner(episode, seat) else self._names[self._opponents[episode]]
+            )
         self.learned = players.count(NEWEST)
         return self._decide(texts, masks, episodes, turn, players)
 
-    def _learns(self, episode: int, seat: int) -> bool:
+    def _is_learner(self, episode: int, seat: int) -> bool:
         return self._both or episode in self._theirs or seat == episode % self._seats[episode]
 
     def finish(self, games: Sequence[Episode]) -> tuple[list[Episode], dict[str, float | list[float]]]:
@@ -168,7 +170,7 @@ class Round:
 
         A fault, which counts for nothing, is one episode as it is.
         """
-        split = [self._split(game) for game in games]
+        split = [self._split_seats(game) for game in games]
         metrics = self._of.finish(split)
         episodes = [
             episode
@@ -179,13 +181,13 @@ class Round:
             episode.index = index
         return episodes, metrics
 
-    def _split(self, game: Episode) -> SeatEpisodes:
+    def _split_seats(self, game: Episode) -> SeatEpisodes:
         opponent = self._opponents[game.index]
         if game.fault:
             return SeatEpisodes(opponent, [])
         if OPEN in self._drawn and game.info.get("opponent", OPEN) != OPEN:
             return SeatEpisodes(None, [game])
-        scores = _scores(game)
+        scores = _read_scores(game)
         moved = self._moved[game.index]
         return SeatEpisodes(
             opponent,
@@ -211,7 +213,7 @@ def check_learns(env: Any, settings: SelfPlaySettings) -> None:
         )
 
 
-def _scores(game: Episode) -> Sequence[float]:
+def _read_scores(game: Episode) -> Sequence[float]:
     """Returns a game's scores, one per seat.
 
     Raises:
@@ -251,6 +253,6 @@ def _seat_episode(game: Episode, seat: int, scores: Sequence[float], moved: Sequ
     return replace(game, info=info, turns=turns)
 
 
-def _points(result: str) -> float:
+def _points_of(result: str) -> float:
     """Returns the points of a result in a win rate."""
     return {"win": 1.0, "draw": 0.5}.get(result, 0.0)

@@ -74,7 +74,7 @@ class Starts:
         found = {
             f"{prefix}/{name}": value
             for prefix, sampler in self._samplers.items()
-            for name, value in _flat(sampler.stats())
+            for name, value in _flatten_stats(sampler.stats())
         }
         for name, results in self._results.items():
             found[f"curriculum/success/{name}"] = sum(results) / len(results)
@@ -115,7 +115,7 @@ def check_not_sampled(env: Any) -> None:
             )
 
 
-def _flat(stats: State) -> Iterator[tuple[str, float | str]]:
+def _flatten_stats(stats: State) -> Iterator[tuple[str, float | str]]:
     """Yields the numbers and names of a sampler; those of a mapping in it as NAME/KEY."""
     for name, value in stats.items():
         for key, inner in value.items() if isinstance(value, Mapping) else [("", value)]:

@@ -116,11 +116,11 @@ class Update:
             MemoryLimitError: not even one turn fits into memory.
         """
         n, epochs = len(self.buffer), self.hyperparameters.ppo_epochs
-        self._prepare()
+        self._prepare_others()
         if self._score_first:
             self._score_again()
         done = 0
-        for index in itertools.chain.from_iterable(map(self._batches, range(epochs))):
+        for index in itertools.chain.from_iterable(map(self._draw_batches, range(epochs))):
             self.on_progress("turns learned from", done, epochs * n)
             memory.give_back()
             if not self._optimizer_step(index):
@@ -132,7 +132,7 @@ class Update:
 
     # -- what is read together -----------------------------------------------------------------------------
 
-    def _batches(self, epoch: int) -> list[Positions]:
+    def _draw_batches(self, epoch: int) -> list[Positions]:
         """Returns the turns of an epoch's optimizer steps; the last of them may be fewer."""
         n, size = len(self.buffer), self._batch_size
         order = noise.permutation(self.seed, self.step, 0 if self._same_forwards else epoch, n)
@@ -148,20 +148,20 @@ class Update:
             return math.ceil(len(self.buffer) / numbers.num_minibatches)
         return numbers.mini_batch_size * numbers.gradient_accumulation_steps
 
-    def _forwards(self, index: Positions) -> list[TurnBatch]:
+    def _split_forwards(self, index: Positions) -> list[TurnBatch]:
         """Returns turns in the parts that share a forward with gradients."""
         decisions = [self.buffer.decisions[turn] for turn in index]
         return [self.buffer.batch(index[part]) for part in self.scorer.split(decisions, mass=self._mass)]
 
     # -- without gradients ---------------------------------------------------------------------------------
 
-    def _prepare(self) -> None:
+    def _prepare_others(self) -> None:
         """Asks for what the reference and the magnet make of all turns."""
         for name in self._others:
             self._given[name] = self.scorer.prepare(
                 self.buffer.decisions,
                 name,
-                self._batches(0),
+                self._draw_batches(0),
                 estimator=self.hyperparameters.kl_estimator,
                 mass=self._mass,
             )
@@ -172,13 +172,13 @@ class Update:
             return
         while self._scored_with != self.scorer.budgets.tokens_per_backward:
             self._scored_with = self.scorer.budgets.tokens_per_backward
-            for index in self._batches(0):
-                self._in_memory(partial(self._score_batch, index), index)
+            for index in self._draw_batches(0):
+                self._retry_in_memory(partial(self._score_batch, index), index)
         self._record_gap(self.buffer.sampler_gap())
 
     @torch.no_grad()
     def _score_batch(self, index: Positions) -> None:
-        for batch in self._forwards(index):
+        for batch in self._split_forwards(index):
             scores = self.scorer.score(batch.decisions, mass=self._mass)
             self.buffer.put_scored(batch.index, batch.sum_over_units(scores.log_probs))
 
@@ -188,7 +188,7 @@ class Update:
 
     # -- with gradients ------------------------------------------------------------------------------------
 
-    def _in_memory(self, work: Callable[[], Any], index: Positions) -> Any:
+    def _retry_in_memory(self, work: Callable[[], Any], index: Positions) -> Any:
         """Returns ``work()``, which is repeated with half the budget if these turns find no memory."""
         decisions = [self.buffer.decisions[turn] for turn in index]
         return self.scorer.retry(work, decisions, lambda: self.optimizer.zero_grad(set_to_none=True))
@@ -203,11 +203,11 @@ class Update:
         def attempt() -> _Attempt:
             if self._score_first and not self._steps_taken:
                 self._score_again()  # if the budget has fallen; the policy is still the one that played
-            return self._gradient(index)
+            return self._accumulate_gradient(index)
 
-        made = self._in_memory(attempt, index)
+        made = self._retry_in_memory(attempt, index)
         if not made.finite:
-            self._skip()
+            self._skip_update()
             return True
         self.skipped.in_a_row = 0
         if not self._score_first and not self._steps_taken:
@@ -220,21 +220,21 @@ class Update:
         self._steps_taken += 1
         return True
 
-    def _skip(self) -> None:
+    def _skip_update(self) -> None:
         """Counts an update that is not finite, and forgets its gradient."""
         self.optimizer.zero_grad(set_to_none=True)
         self._skipped_here += 1
         log.warning("step %d: an update whose loss or gradient is not finite was skipped", self.step + 1)
         self.skipped.add(self.step)
 
-    def _gradient(self, index: Positions) -> _Attempt:
+    def _accumulate_gradient(self, index: Positions) -> _Attempt:
         """Accumulates the gradient of the mean loss of these turns, and clips it."""
         made = _Attempt(Means(), [])
         self.optimizer.zero_grad(set_to_none=True)
-        forwards = self._forwards(index)
+        forwards = self._split_forwards(index)
         totals = {"units": sum(batch.units for batch in forwards), "turns": len(index)}
         for batch in forwards:
-            loss = self._loss(batch, totals, made)
+            loss = self._sum_terms(batch, totals, made)
             if not (math.isfinite(loss.detach()) and math.isfinite(made.means["kl_ref"])):
                 made.finite = False
                 return made
@@ -246,10 +246,10 @@ class Update:
             made.finite &= math.isfinite(norm)
         return made
 
-    def _loss(self, batch: TurnBatch, totals: dict[str, int], made: _Attempt) -> Tensor:
+    def _sum_terms(self, batch: TurnBatch, totals: dict[str, int], made: _Attempt) -> Tensor:
         """Returns the forward's part of the loss, the sum of its terms, and notes their metrics."""
         counts = {"units": batch.units, "turns": len(batch.index)}
-        scored, played = self._score(batch, made)
+        scored, played = self._score_forward(batch, made)
         parts: dict[str, Tensor] = {}
         for term in select_terms(mass=self._mass, magnet=MAGNET in self._given):
             part = term(scored, played, self.coefficients)
@@ -260,7 +260,7 @@ class Update:
         weighted = [loss * (counts[over] / totals[over]) for over, loss in parts.items()]
         return sum(weighted[1:], weighted[0])
 
-    def _score(self, batch: TurnBatch, made: _Attempt) -> tuple[Scored, Played]:
+    def _score_forward(self, batch: TurnBatch, made: _Attempt) -> tuple[Scored, Played]:
         """Scores a forward's turns; returns what was scored and what is known of them, in ratio units."""
         given = {name: other.take(batch.index) for name, other in self._given.items()}
         scores = self.scorer.score(batch.decisions, given, mass=self._mass, critic_only=self._critic_only)

@@ -72,12 +72,12 @@ def settings_of(name: str) -> Iterator[ModelSettings]:
     """Yields a model's settings. An architecture without weights gets a folder within the context."""
     shape = MODELS[name]
     if shape.pretrained:
-        yield ModelSettings(shape.name, shape.dtype)
+        yield ModelSettings(shape.name, dtype=shape.dtype)
         return
     with tempfile.TemporaryDirectory() as folder:
         load_tokenizer(ModelSettings(SMOLLM2)).save_pretrained(folder)
         (Path(folder) / "config.json").write_text(json.dumps(KNOWN[shape.name]), encoding="utf-8")
-        yield ModelSettings(folder, shape.dtype, random_weights=True, use_4bit=shape.use_4bit)
+        yield ModelSettings(folder, dtype=shape.dtype, random_weights=True, use_4bit=shape.use_4bit)
 
 
 def matrix_peak(dtype: torch.dtype) -> float:

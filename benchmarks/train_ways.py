@@ -17,7 +17,7 @@ from torch import Tensor
 from gamespiel.agents.engines.base import base_of
 from gamespiel.agents.engines.token_tree import TokenTree
 from gamespiel.agents.learning.coefficients import Coefficients
-from gamespiel.agents.learning.terms import Played, Scored, clipped_policy_gradient, critic_error
+from gamespiel.agents.learning.terms import Played, Scored, critic_error, policy_gradient
 from gamespiel.agents.models.names import BASE
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.sampling.decisions import Decision, Request
@@ -95,7 +95,7 @@ def shape_of(turns: Sequence[Turn]) -> dict[str, Any]:
         "distinct_prompts": len(set(prompts)),
         "legal_actions": round(sum(len(turn.legal) for turn in turns) / len(turns), 2),
         "tokens_per_prompt": round(sum(map(len, prompts)) / len(turns), 1),
-        "distinct_tokens_per_turn": round(len(TokenTree.of(prompts).tokens) / len(turns), 1),
+        "distinct_tokens_per_turn": round(len(TokenTree.build(prompts).tokens) / len(turns), 1),
     }
 
 
@@ -143,9 +143,9 @@ class Ours:
     def _decisions(self, turns: Sequence[Turn]) -> list[Decision]:
         answers = self.policy.answers
         assert isinstance(answers, LegalAnswers)
-        tries = [answers.numbered_trie(turn.legal) for turn in turns]
+        tries = [answers.trie_of_numbers(turn.legal) for turn in turns]
         return [
-            Decision.of_answer(turn.prompt, trie, trie.answer_tokens(turn.action))
+            Decision.from_answer(turn.prompt, trie, trie.answer_tokens(turn.action))
             for turn, trie in zip(turns, tries, strict=True)
         ]
 
@@ -289,6 +289,6 @@ def _policy_loss(log_probs: Tensor) -> Tensor:
     """Returns PPO's loss of a first pass, with advantages of both signs."""
     signs = torch.tensor([(-1.0) ** i for i in range(len(log_probs))], device=log_probs.device)
     old, none = log_probs.detach(), log_probs[:0]
-    return clipped_policy_gradient(
+    return policy_gradient(
         Scored(log_probs, none, none), Played(old, old, signs, none), Coefficients(cliprange=0.2)
     ).loss

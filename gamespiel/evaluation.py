@@ -13,7 +13,7 @@ from rich.console import Console
 from gamespiel.agents.envs import TextEnvs
 from gamespiel.agents.installed import check_trainer
 from gamespiel.agents.models.names import NEWEST
-from gamespiel.agents.models.weights import described
+from gamespiel.agents.models.weights import describe_model
 from gamespiel.agents.rollout import Decide, Episode
 from gamespiel.agents.runs.evaluation import (
     Measured,
@@ -344,10 +344,10 @@ def _policy(
     if config.run.num_threads is not None:
         torch.set_num_threads(config.run.num_threads)
     if options.checkpoint is None:
-        console.print(f"loading {described(config.model.model_name)}", soft_wrap=True, markup=False)
+        console.print(f"loading {describe_model(config.model.model_name)}", soft_wrap=True, markup=False)
         return make_policy(config, env)
     checkpoint.find(options.checkpoint)  # before the model is loaded, which can take minutes
-    named = described(config.model.model_name)
+    named = describe_model(config.model.model_name)
     console.print(f"loading {named} with {options.checkpoint}", soft_wrap=True, markup=False)
     # --seed is the games'; random base weights are still those of the run's own seed.
     trained = dataclasses.replace(config.run, seed=saved_config(options.checkpoint).run.seed)

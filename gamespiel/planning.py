@@ -12,8 +12,8 @@ from gamespiel.agents.models.memory_plan import (
     LOGITS_LEARNED_FROM,
     WIDTHS,
     Load,
+    count_trained_parameters,
     plan,
-    trained_parameters,
 )
 from gamespiel.config import Config, InvalidValueError, presets, resolve
 from gamespiel.kinds import declaration_of
@@ -53,7 +53,7 @@ def show(config: Config, card: str, console: Console | None = None) -> None:
     load = load_of(config)
     made = plan(load)
     name = config.model.model_name
-    total, trained = load.architecture.parameters, trained_parameters(load)
+    total, trained = load.architecture.parameters, count_trained_parameters(load)
     where = "a GPU" if load.on_gpu else "the CPU"
     console.print(
         f"{name}: {total:,} parameters, {trained:,} trained, on {where}\n", soft_wrap=True, markup=False

@@ -24,7 +24,7 @@ from stable_baselines3.common.logger import KVWriter, Logger
 
 from gamespiel import __version__, runs
 from gamespiel.agents.learning.divergence import DivergedError
-from gamespiel.agents.models.weights import ModelError, described
+from gamespiel.agents.models.weights import ModelError, describe_model
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.card import Facts
@@ -185,7 +185,7 @@ def _with_run(config: Config, **values: Any) -> Config:
 
 
 def _loaded(config: Config, console: Console) -> LLMPPO:
-    console.print(f"loading {described(config.model.model_name)}", soft_wrap=True, markup=False)
+    console.print(f"loading {describe_model(config.model.model_name)}", soft_wrap=True, markup=False)
     return make_algorithm(config)
 
 

@@ -37,6 +37,6 @@ def make_engine(model: Any, reading: str, budgets: Budgets | None = None, **sett
     check_choice("reading", reading, ("auto", *ENGINES))
     if reading == "auto":
         small = sum(parameter.numel() for parameter in model.parameters()) < SMALL
-        reading = "padded" if small or SharedEngine.unsupported(model) else "shared"
+        reading = "padded" if small or SharedEngine.find_obstacle(model) else "shared"
     engine: Engine = ENGINES[reading](model, budgets, **settings)
     return engine

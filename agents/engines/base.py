@@ -170,7 +170,9 @@ class TransformersEngine(ABC):
         """Yields the indices of the sequences that one forward reads, within the budget."""
 
     @abstractmethod
-    def _read(self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]) -> Tensor:
+    def _read_forward(
+        self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]
+    ) -> Tensor:
         """Returns what ``read`` does, in one forward."""
 
     def read(self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]) -> Tensor:
@@ -182,7 +184,7 @@ class TransformersEngine(ABC):
         for chunk in self.chunks(sequences):
             local = [(i, k) for i, row in enumerate(chunk) for k in wanted.get(row, ())]
             own = [i for i, _ in local], [positions[k] for _, k in local]
-            parts.append(self._read([sequences[row] for row in chunk], *own))
+            parts.append(self._read_forward([sequences[row] for row in chunk], *own))
             order.extend(k for _, k in local)
         inverse = torch.empty(len(order), dtype=torch.long)
         inverse[torch.tensor(order, dtype=torch.long)] = torch.arange(len(order))
@@ -211,11 +213,11 @@ class TransformersEngine(ABC):
         return context
 
     def logits(self, hidden: Tensor) -> Tensor:
-        return self._logits(self.head, hidden)
+        return self._apply_head(self.head, hidden)
 
     def reference_logits(self, hidden: Tensor) -> Tensor:
         # An adapted head has the one it adapts inside. Adapters need not be switched off for it alone.
-        return self._logits(getattr(self.head, "base_layer", self.head), hidden)
+        return self._apply_head(getattr(self.head, "base_layer", self.head), hidden)
 
     def logits_of(self, hidden: Tensor, tokens: Tensor) -> Tensor:
         if type(self.head) is not nn.Linear:  # adapted or quantised: it has no plain weights
@@ -225,7 +227,7 @@ class TransformersEngine(ABC):
         bias = None if self.head.bias is None else self.head.bias.index_select(0, distinct).float()
         return self._postprocess(linear(hidden.float(), weight, bias)).gather(1, where)
 
-    def _logits(self, head: Any, hidden: Tensor) -> Tensor:
+    def _apply_head(self, head: Any, hidden: Tensor) -> Tensor:
         return self._postprocess(head(hidden.to(head.weight.dtype)).float())
 
     def _postprocess(self, logits: Tensor) -> Tensor:
@@ -260,10 +262,10 @@ def positions_of(config: Any) -> int | None:
     rotary = getattr(text, "rope_parameters", None) or {}
     # Layers of several kinds have a mapping each.
     kinds = [each for each in rotary.values() if isinstance(each, Mapping)] or [rotary]
-    return max(positions, *(_stretched(each, positions) for each in kinds))
+    return max(positions, *(_scale_positions(each, positions) for each in kinds))
 
 
-def _stretched(rotary: Mapping[str, Any], positions: int) -> int:
+def _scale_positions(rotary: Mapping[str, Any], positions: int) -> int:
     """Returns the positions that rotary embeddings are scaled to; some files name those before scaling."""
     original = rotary.get("original_max_position_embeddings") or positions
     return int(original * (rotary.get("factor") or 1))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from gamespiel.agents.hyperparameters import Hyperparameters
-from gamespiel.agents.models.memory import halved, is_out_of_memory, release
+from gamespiel.agents.models.memory import halve_budget, is_out_of_memory, release
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ class Budgets:
                     raise
             # Only here is the error gone, and with it the tensors that its traceback kept.
             release()
-            self.tokens_per_forward = halved("ppo.tokens_per_forward", self.tokens_per_forward, texts)
+            self.tokens_per_forward = halve_budget("ppo.tokens_per_forward", self.tokens_per_forward, texts)
 
     def retry_backward(
         self, work: Callable[[], T], texts: Sequence[Sequence[int]], undo: Callable[[], None]
@@ -96,4 +96,6 @@ class Budgets:
                     raise
             undo()
             release()
-            self.tokens_per_backward = halved("ppo.tokens_per_backward", self.tokens_per_backward, texts)
+            self.tokens_per_backward = halve_budget(
+                "ppo.tokens_per_backward", self.tokens_per_backward, texts
+            )

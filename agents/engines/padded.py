@@ -31,8 +31,10 @@ class PaddedEngine(TransformersEngine):
         slides = "sliding_attention" in (getattr(config, "layer_types", None) or ("sliding_attention",))
         self._window: int | None = getattr(config, "sliding_window", None) if slides else None
 
-    def _read(self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]) -> Tensor:
-        ids = self._padded(sequences)
+    def _read_forward(
+        self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]
+    ) -> Tensor:
+        ids = self._pad_rows(sequences)
         with self._checkpoint_layers():
             states: Tensor = self.transformer(input_ids=ids, use_cache=False).last_hidden_state
         at_row = torch.tensor(rows, device=states.device)
@@ -66,7 +68,7 @@ class PaddedEngine(TransformersEngine):
         # Made here, it keeps all tokens of layers with a sliding window too.
         kept = DynamicCache() if cache and self._plain else None
         out = self.transformer(
-            input_ids=self._padded(prompts), use_cache=kept is not None, past_key_values=kept
+            input_ids=self._pad_rows(prompts), use_cache=kept is not None, past_key_values=kept
         )
         last = out.last_hidden_state[torch.arange(len(prompts), device=self.device), lengths - 1]
         return last, Prefix(prompts, lengths, kept) if cache else None
@@ -81,12 +83,12 @@ class PaddedEngine(TransformersEngine):
         for end, sequence in enumerate(tokens):
             longest = max(longest, len(sequence))
             if end > start and (prefix.width + longest) * (end + 1 - start) > self.budgets.tokens_per_forward:
-                parts.append(self._extend(prefix, rows[start:end], tokens[start:end]))
+                parts.append(self._extend_forward(prefix, rows[start:end], tokens[start:end]))
                 start, longest = end, len(sequence)
-        parts.append(self._extend(prefix, rows[start:], tokens[start:]))
+        parts.append(self._extend_forward(prefix, rows[start:], tokens[start:]))
         return torch.cat(parts)
 
-    def _extend(self, prefix: Prefix, rows: Sequence[int], tokens: Sequence[Tokens]) -> Tensor:
+    def _extend_forward(self, prefix: Prefix, rows: Sequence[int], tokens: Sequence[Tokens]) -> Tensor:
         device = self.device
         index = torch.tensor(rows, device=device)
         cache = prefix.select(index)
@@ -96,7 +98,7 @@ class PaddedEngine(TransformersEngine):
         slots = torch.arange(prefix.width, device=device)
         mask = torch.cat([slots < prompt_lengths[:, None], steps < counts[:, None]], dim=1)
         states = self.transformer(
-            input_ids=self._padded(tokens),
+            input_ids=self._pad_rows(tokens),
             attention_mask=mask.long(),
             position_ids=prompt_lengths[:, None] + steps,
             past_key_values=cache,
@@ -134,7 +136,7 @@ class PaddedEngine(TransformersEngine):
             return sys.maxsize
         return max(1, self.budgets.tokens_per_forward // (prefix.mask.shape[1] + 1))
 
-    def _padded(self, sequences: Sequence[Tokens]) -> Tensor:
+    def _pad_rows(self, sequences: Sequence[Tokens]) -> Tensor:
         width = max(map(len, sequences))
         # Where positions have rows of a table, there is no row for the next one.
         if self.positions is not None and width > self.positions:

@@ -29,11 +29,11 @@ from gamespiel.agents.engines.padded import PaddedEngine
 from gamespiel.agents.engines.token_tree import (
     Indices,
     TokenTree,
-    continued_tiles,
-    groups,
-    path_tiles,
-    tile_width,
-    tiles,
+    choose_tile_width,
+    group_sequences,
+    tile_continuations,
+    tile_paths,
+    tile_tree,
 )
 from gamespiel.agents.engines.tree_attention import NAME, KeysValues, Layout, WrittenKeys, register
 from gamespiel.agents.tokens import Tokens
@@ -68,7 +68,7 @@ class SharedEngine(TransformersEngine):
 
     def __init__(self, model: Any, budgets: Budgets | None = None, **kwargs: Any) -> None:
         super().__init__(model, budgets, **kwargs)
-        if reason := self.unsupported(model):
+        if reason := self.find_obstacle(model):
             raise UnsupportedModelError(f"reading 'shared': {reason}; allowed: reading 'padded'")
         checkpointing = kwargs.get("gradient_checkpointing", False)
         self._alone = PaddedEngine(model, Budgets(ALONE), gradient_checkpointing=checkpointing)
@@ -76,29 +76,31 @@ class SharedEngine(TransformersEngine):
         self.transformer.set_attn_implementation(NAME)  # type: ignore[operator]
 
     @staticmethod
-    def unsupported(model: Any) -> str | None:
+    def find_obstacle(model: Any) -> str | None:
         """Returns why a model's attention cannot be computed on a tree, or None if it can."""
         transformer = transformer_of(model)
         return None if is_plain(transformer) else describe_family(transformer)
 
     def chunks(self, sequences: Sequence[Tokens], budget: int | None = None) -> Iterator[list[int]]:
-        return groups(sequences, self.budgets.tokens_per_forward if budget is None else budget)
+        return group_sequences(sequences, self.budgets.tokens_per_forward if budget is None else budget)
 
-    def _read(self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]) -> Tensor:
-        tree = TokenTree.of(sequences)
+    def _read_forward(
+        self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]
+    ) -> Tensor:
+        tree = TokenTree.build(sequences)
         if len(tree.tokens) > WORTH * sum(map(len, sequences)):
             self.tokens_read += sum(map(len, sequences))
             return self._alone.read(sequences, rows, positions)
         at = [tree.paths[row][position] for row, position in zip(rows, positions, strict=True)]
-        return self._states(tree).index_select(0, self._tensor(np.array(at, dtype=np.int64)))
+        return self._read_tree(tree).index_select(0, self._to_tensor(np.array(at, dtype=np.int64)))
 
     @torch.no_grad()
     def prefill(self, prompts: Sequence[Tokens], *, cache: bool) -> tuple[Tensor, TreePrefix | None]:
-        tree = TokenTree.of(prompts)
+        tree = TokenTree.build(prompts)
         kept: dict[int, KeysValues] | None = {} if cache else None
-        states = self._states(tree, kept)
+        states = self._read_tree(tree, kept)
         last = np.array([path[-1] for path in tree.paths])
-        return states.index_select(0, self._tensor(last)), None if kept is None else TreePrefix(tree, kept)
+        return states.index_select(0, self._to_tensor(last)), None if kept is None else TreePrefix(tree, kept)
 
     @torch.no_grad()
     def extend(self, prefix: TreePrefix, rows: Sequence[int], tokens: Sequence[Tokens]) -> Tensor:
@@ -107,36 +109,36 @@ class SharedEngine(TransformersEngine):
         for end, sequence in enumerate(tokens):
             size += len(sequence)
             if end > start and size > self.budgets.tokens_per_forward:
-                parts.append(self._extend(prefix, rows[start:end], tokens[start:end]))
+                parts.append(self._extend_forward(prefix, rows[start:end], tokens[start:end]))
                 start, size = end, len(sequence)
-        parts.append(self._extend(prefix, rows[start:], tokens[start:]))
+        parts.append(self._extend_forward(prefix, rows[start:], tokens[start:]))
         return torch.cat(parts)
 
-    def _extend(self, prefix: TreePrefix, rows: Sequence[int], tokens: Sequence[Tokens]) -> Tensor:
+    def _extend_forward(self, prefix: TreePrefix, rows: Sequence[int], tokens: Sequence[Tokens]) -> Tensor:
         order = sorted(range(len(rows)), key=lambda i: int(prefix.tree.paths[rows[i]][-1]))
         paths = [prefix.tree.paths[rows[i]] for i in order]
         counts = [len(tokens[i]) for i in order]
-        layout = Layout.of(continued_tiles(prefix.tree, paths, counts, CONTINUED_TILE), self.device)
+        layout = Layout.build(tile_continuations(prefix.tree, paths, counts, CONTINUED_TILE), self.device)
         layout.stored = prefix.stored
         ids = np.concatenate([np.array(tokens[i], dtype=np.int64) for i in order])
         depths = np.concatenate([len(path) + np.arange(n) for path, n in zip(paths, counts, strict=True)])
-        states = self._forward(ids, depths, layout)
+        states = self._run_forward(ids, depths, layout)
         last = np.empty(len(order), dtype=np.int64)
         last[order] = np.cumsum(counts) - 1
-        return states.index_select(0, self._tensor(last))
+        return states.index_select(0, self._to_tensor(last))
 
     @torch.no_grad()
     def grow(
         self, prefix: TreePrefix, rows: Sequence[int], tokens: Sequence[int]
     ) -> tuple[Tensor, TreePrefix]:
         if list(rows) != list(range(len(prefix.paths))):
-            prefix = prefix.select(rows, self._tensor(np.array(rows, dtype=np.int64)))
+            prefix = prefix.select(rows, self._to_tensor(np.array(rows, dtype=np.int64)))
         if prefix.layout is None:
-            prefix.layout = Layout.of(path_tiles(prefix.tree, prefix.paths, CONTINUED_TILE), self.device)
+            prefix.layout = Layout.build(tile_paths(prefix.tree, prefix.paths, CONTINUED_TILE), self.device)
         parts, back = prefix.layout.parts, prefix.layout.back
         layout = Layout(parts, back, prefix.stored, written=prefix.written)
         depths = np.array([len(path) for path in prefix.paths]) + prefix.written.count
-        states = self._forward(np.array(tokens, dtype=np.int64), depths, layout)
+        states = self._run_forward(np.array(tokens, dtype=np.int64), depths, layout)
         prefix.written.count += 1
         return states, prefix
 
@@ -146,27 +148,27 @@ class SharedEngine(TransformersEngine):
         left = max(budget - len(prefix.tree.tokens), budget // 2)
         return max(1, left // (prefix.written.count + 1))
 
-    def _states(self, tree: TokenTree, kept: dict[int, KeysValues] | None = None) -> Tensor:
+    def _read_tree(self, tree: TokenTree, kept: dict[int, KeysValues] | None = None) -> Tensor:
         """Returns the hidden states of a tree's row, (n, hidden); ``kept`` takes its keys and values."""
-        layout = Layout.of(tiles(tree, tile_width(tree, TILE, GATHERED)), self.device)
+        layout = Layout.build(tile_tree(tree, choose_tile_width(tree, TILE, GATHERED)), self.device)
         layout.kept = kept
-        return self._forward(tree.tokens, tree.depths, layout)
+        return self._run_forward(tree.tokens, tree.depths, layout)
 
-    def _forward(self, ids: Indices, depths: Indices, layout: Layout) -> Tensor:
+    def _run_forward(self, ids: Indices, depths: Indices, layout: Layout) -> Tensor:
         self.tokens_read += len(ids)
         # A mask of four dimensions is taken as it is, so transformers makes none; the layout is used instead.
         unused = torch.empty(1, 1, 1, 0, device=self.device)
         with self._checkpoint_layers():
             states: Tensor = self.transformer(
-                input_ids=self._tensor(ids)[None],
-                position_ids=self._tensor(depths)[None],
+                input_ids=self._to_tensor(ids)[None],
+                position_ids=self._to_tensor(depths)[None],
                 attention_mask=unused,
                 use_cache=False,
                 tree=layout,
             ).last_hidden_state
         return states[0]
 
-    def _tensor(self, indices: Indices) -> Tensor:
+    def _to_tensor(self, indices: Indices) -> Tensor:
         return torch.from_numpy(indices).to(self.device)
 
 

@@ -37,15 +37,15 @@ class TokenTree:
     paths: list[Indices]
 
     @classmethod
-    def of(cls, sequences: Sequence[Tokens]) -> TokenTree:
+    def build(cls, sequences: Sequence[Tokens]) -> TokenTree:
         """Returns the tree of non-empty sequences; those given twice are in it once."""
         rows = [np.array(sequence, dtype=np.int64) for sequence in sequences]
         size = sum(map(len, rows))
         tokens, depths, ends = (np.empty(size, dtype=np.int64) for _ in range(3))
         paths: list[Indices] = [np.empty(0, dtype=np.int64)] * len(rows)
         before, path, n = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), 0
-        for row in ordered(sequences):
-            shared = common(before, rows[row])
+        for row in sort_sequences(sequences):
+            shared = count_common(before, rows[row])
             ends[path[shared:]] = n
             new = np.arange(n, n + len(rows[row]) - shared)
             tokens[new], depths[new] = rows[row][shared:], np.arange(shared, len(rows[row]))
@@ -55,25 +55,25 @@ class TokenTree:
         return cls(tokens[:n], depths[:n], ends[:n], paths)
 
 
-def ordered(sequences: Sequence[Tokens]) -> list[int]:
+def sort_sequences(sequences: Sequence[Tokens]) -> list[int]:
     """Returns the indices of sequences in lexicographic order, which puts shared beginnings side by side."""
     return sorted(range(len(sequences)), key=sequences.__getitem__)
 
 
-def common(one: Indices, other: Indices) -> int:
+def count_common(one: Indices, other: Indices) -> int:
     """Returns the length of the longest common beginning."""
     width = min(len(one), len(other))
     different = np.flatnonzero(one[:width] != other[:width])
     return int(different[0]) if len(different) else width
 
 
-def groups(sequences: Sequence[Tokens], budget: int) -> Iterator[list[int]]:
+def group_sequences(sequences: Sequence[Tokens], budget: int) -> Iterator[list[int]]:
     """Yields indices of sequences whose tree has at most ``budget`` tokens; a longer sequence is alone."""
     group: list[int] = []
     before, n = np.empty(0, dtype=np.int64), 0
-    for row in ordered(sequences):
+    for row in sort_sequences(sequences):
         tokens = np.array(sequences[row], dtype=np.int64)
-        n += len(tokens) - common(before, tokens)
+        n += len(tokens) - count_common(before, tokens)
         if group and n > budget:
             yield group
             group, n = [], len(tokens)
@@ -118,7 +118,7 @@ KEYS_ROUNDED_TO = 64
 """Tiles with about as many keys share one call; fast kernels also want a mask's rows aligned."""
 
 
-def tile_width(tree: TokenTree, least: int, gathered: int) -> int:
+def choose_tile_width(tree: TokenTree, least: int, gathered: int) -> int:
     """Returns the least width, doubled until the tiles have ``gathered`` keys per token of the row in all."""
     n, width = len(tree.tokens), least
     while width < n and int(tree.depths[::width].sum()) + n > gathered * n:
@@ -126,7 +126,7 @@ def tile_width(tree: TokenTree, least: int, gathered: int) -> int:
     return width
 
 
-def tiles(tree: TokenTree, width: int) -> list[Tiles]:
+def tile_tree(tree: TokenTree, width: int) -> list[Tiles]:
     """Returns the tree's row in tiles of ``width`` tokens, with what each may attend to."""
     made = []
     leaves = {int(path[-1]): path for path in tree.paths}
@@ -138,10 +138,10 @@ def tiles(tree: TokenTree, width: int) -> list[Tiles]:
         keys = np.concatenate([path[: tree.depths[start]], queries])
         allowed = (keys <= queries[:, None]) & (queries[:, None] < tree.ends[keys])
         made.append(_Tile(queries, keys, allowed, tree.depths[queries], tree.depths[keys]))
-    return _batched(made, width)
+    return _batch_tiles(made, width)
 
 
-def continued_tiles(
+def tile_continuations(
     tree: TokenTree, paths: Sequence[Indices], counts: Sequence[int], width: int
 ) -> list[Tiles]:
     """Returns rows of new tokens in tiles: ``counts[i]`` tokens continue ``paths[i]``, a path of the tree.
@@ -171,10 +171,10 @@ def continued_tiles(
             np.concatenate([tree.depths[old], depths[new]]),
         )
         made.append(_Tile(queries, keys, allowed, depths[queries], key_depths))
-    return _batched(made, width)
+    return _batch_tiles(made, width)
 
 
-def path_tiles(tree: TokenTree, paths: Sequence[Indices], width: int) -> list[Tiles]:
+def tile_paths(tree: TokenTree, paths: Sequence[Indices], width: int) -> list[Tiles]:
     """Returns rows of one token each in tiles: token i follows ``paths[i]`` and attends to nothing else."""
     made = []
     anchors, depths = np.array([path[-1] for path in paths]), np.array([len(path) for path in paths])
@@ -185,19 +185,19 @@ def path_tiles(tree: TokenTree, paths: Sequence[Indices], width: int) -> list[Ti
         at = anchors[queries][:, None]
         allowed = (keys <= at) & (at < tree.ends[keys])
         made.append(_Tile(queries, keys, allowed, depths[queries], tree.depths[keys]))
-    return _batched(made, width)
+    return _batch_tiles(made, width)
 
 
-def _batched(made: Sequence[_Tile], width: int) -> list[Tiles]:
+def _batch_tiles(made: Sequence[_Tile], width: int) -> list[Tiles]:
     """Returns the tiles, those of about the same number of keys together."""
     by_size: dict[int, list[_Tile]] = {}
     for tile in made:
         size = -(-len(tile.keys) // KEYS_ROUNDED_TO) * KEYS_ROUNDED_TO
         by_size.setdefault(size, []).append(tile)
-    return [_stacked(members, width, size) for size, members in sorted(by_size.items())]
+    return [_stack_tiles(members, width, size) for size, members in sorted(by_size.items())]
 
 
-def _stacked(members: Sequence[_Tile], width: int, size: int) -> Tiles:
+def _stack_tiles(members: Sequence[_Tile], width: int, size: int) -> Tiles:
     """Returns tiles stacked: short ones repeat their first query and, not allowed, their last key."""
     first = [np.where(np.arange(width) < len(tile.queries), np.arange(width), 0) for tile in members]
     more = [size - len(tile.keys) for tile in members]

@@ -54,13 +54,16 @@ class WrittenKeys:
         """
         held = self._layers.get(layer)
         if held is None or held[0].shape[2] == self.count:
-            held = self._layers[layer] = self._wider(layer, 0, new[0]), self._wider(layer, 1, new[1])
+            held = self._layers[layer] = (
+                self._grow_buffer(layer, 0, new[0]),
+                self._grow_buffer(layer, 1, new[1]),
+            )
         for buffer, x in zip(held, new, strict=True):
             buffer[:, :, self.count] = x.transpose(0, 1)
         keys, values = (buffer[:, :, : self.count + 1] for buffer in held)
         return keys, values
 
-    def _wider(self, layer: int, index: int, new: Tensor) -> Tensor:
+    def _grow_buffer(self, layer: int, index: int, new: Tensor) -> Tensor:
         """Returns a buffer of twice the tokens, so that most tokens are written without a copy."""
         heads, n, size = new.shape
         buffer = new.new_empty(n, heads, max(FIRST_WRITTEN, 2 * self.count), size)
@@ -98,7 +101,7 @@ class Layout:
     _masks: dict[tuple[int, int, int | None], Tensor] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, tiles: Sequence[Tiles], device: torch.device) -> Layout:
+    def build(cls, tiles: Sequence[Tiles], device: torch.device) -> Layout:
         queries = np.concatenate([part.queries.ravel() for part in tiles])
         # A short tile repeats its first query: the last to write wins, so write the real places last.
         back = np.empty(int(queries.max()) + 1, dtype=np.int64)
@@ -150,7 +153,7 @@ def tree_attention(
     if tree.kept is not None:
         tree.kept[layer] = (keys, values)
     if tree.written is not None:
-        return _one_more(tree, layer, queries, (keys, values), scaling, sliding_window), None
+        return _attend_one_more(tree, layer, queries, (keys, values), scaling, sliding_window), None
     if layer in tree.stored:
         old_keys, old_values = tree.stored[layer]
         keys, values = torch.cat([old_keys, keys], 1), torch.cat([old_values, values], 1)
@@ -159,7 +162,7 @@ def tree_attention(
     outputs = []
     for index, part in enumerate(tree.parts):
         b, t = part.queries.shape
-        q, k, v = _in_tiles(part, queries, keys, values)
+        q, k, v = _gather_tiles(part, queries, keys, values)
         mask = tree.mask(index, groups, sliding_window)
         out = scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scaling)
         out = out.view(b, len(keys), groups, t, size).permute(0, 3, 1, 2, 4)
@@ -167,7 +170,9 @@ def tree_attention(
     return torch.cat(outputs).index_select(0, tree.back)[None], None
 
 
-def _in_tiles(part: _Part, queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _gather_tiles(
+    part: _Part, queries: Tensor, keys: Tensor, values: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
     """Returns queries (b, key heads, groups * t, size), and keys and values (b, key heads, k, size)."""
     (b, t), (heads, _, size) = part.queries.shape, queries.shape
     # Heads that share keys become further queries: then keys are not repeated, and every kernel does.
@@ -194,7 +199,7 @@ class _Attended(NamedTuple):
     peak: Tensor
 
     @classmethod
-    def of(cls, q: Tensor, k: Tensor, v: Tensor, scale: float, mask: Tensor | None = None) -> _Attended:
+    def attend(cls, q: Tensor, k: Tensor, v: Tensor, scale: float, mask: Tensor | None = None) -> _Attended:
         scores = (q.float() @ k.float().mT) * scale
         if mask is not None:
             scores = scores.masked_fill(~mask, -torch.inf)
@@ -203,13 +208,13 @@ class _Attended(NamedTuple):
         weights = (scores - peak).exp()
         return cls(weights @ v.float(), weights.sum(-1, keepdim=True), peak)
 
-    def merged(self, other: _Attended) -> Tensor:
+    def merge(self, other: _Attended) -> Tensor:
         peak = torch.maximum(self.peak, other.peak)
         one, two = (self.peak - peak).exp(), (other.peak - peak).exp()
         return (self.values * one + other.values * two) / (self.weight * one + other.weight * two)
 
 
-def _one_more(
+def _attend_one_more(
     tree: Layout, layer: int, queries: Tensor, new: KeysValues, scaling: float | None, window: int | None
 ) -> Tensor:
     """Attends from one more token of each text: to its prompt in tiles, and to its own tokens in a batch.
@@ -231,17 +236,17 @@ def _one_more(
     if window is not None:
         own_keys, own_values = own_keys[:, :, -window:], own_values[:, :, -window:]
     q = queries.view(len(keys), groups, n, size).permute(2, 0, 1, 3)
-    own = _Attended.of(q, own_keys, own_values, scale)
+    own = _Attended.attend(q, own_keys, own_values, scale)
     parts = []
     for index, part in enumerate(tree.parts):
         b, t = part.queries.shape
-        tiled = _in_tiles(part, queries, keys, values)
-        shared = _Attended.of(*tiled, scale, tree.mask(index, groups, window))
+        tiled = _gather_tiles(part, queries, keys, values)
+        shared = _Attended.attend(*tiled, scale, tree.mask(index, groups, window))
         # From (b, key heads, groups * t, ...) to a row per query, (b * t, key heads, groups, ...).
         split = [x.view(b, len(keys), groups, t, -1).permute(0, 3, 1, 2, 4) for x in shared]
         parts.append([x.reshape(b * t, len(keys), groups, -1) for x in split])
     prompt = _Attended(*(torch.cat(x).index_select(0, tree.back) for x in zip(*parts, strict=True)))
-    return own.merged(prompt).to(queries.dtype).reshape(1, n, heads, size)
+    return own.merge(prompt).to(queries.dtype).reshape(1, n, heads, size)
 
 
 def register() -> None:

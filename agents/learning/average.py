@@ -25,6 +25,6 @@ class Average:
 
     def add(self, adapters: Adapters, step: int) -> None:
         """Adds the adapters after their ``step``-th step; in the first steps all of them count the same."""
-        present = Snapshot.of(adapters, step)
+        present = Snapshot.take(adapters, step)
         rate = max(1.0 - self.decay, 1.0 / step)
         self.snapshot = present if self.snapshot is None else self.snapshot.towards(present, rate)

@@ -32,7 +32,7 @@ class Coefficients:
     sampler_weight_cap: float | None = Hyperparameters.sampler_weight_cap
 
     @classmethod
-    def of_step(
+    def for_step(
         cls, numbers: Hyperparameters, *, ent_coef: float, kl_coef: float, magnet_coef: float
     ) -> Coefficients:
         """Returns the coefficients of a step, given those that change between steps."""

@@ -29,10 +29,10 @@ class Magnet:
         self.every, self.rate = every, rate
         self.snapshot: Snapshot | None = None
 
-    def at(self, adapters: Adapters, step: int) -> Snapshot:
+    def move(self, adapters: Adapters, step: int) -> Snapshot:
         """Returns a step's magnet, given the adapters at its beginning. Asked again, it does not move."""
         if self.snapshot is None:
-            self.snapshot = Snapshot.of(adapters, step)
+            self.snapshot = Snapshot.take(adapters, step)
         elif self.every and step % self.every == 0 and self.snapshot.step != step:
-            self.snapshot = self.snapshot.towards(Snapshot.of(adapters, step), self.rate)
+            self.snapshot = self.snapshot.towards(Snapshot.take(adapters, step), self.rate)
         return self.snapshot

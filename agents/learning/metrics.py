@@ -60,33 +60,35 @@ def rollout_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
         return out
     turns = [turn for episode in played for turn in episode.turns]
     out |= {
-        "reward": _mean([episode.total_reward for episode in played]),
-        "success": _mean([bool(episode.info.get("success", False)) for episode in played]),
+        "reward": _mean_of([episode.total_reward for episode in played]),
+        "success": _mean_of([bool(episode.info.get("success", False)) for episode in played]),
         "turns": len(turns) / len(played),
-        "cut": _mean([episode.truncated for episode in played]),
+        "cut": _mean_of([episode.truncated for episode in played]),
     }
     found = [turn.measures for turn in turns]  # none, if all games end before the seat's first turn
-    out |= {name: _mean([own[name] for own in found]) for name in (found[0] if found else ())}
+    out |= {name: _mean_of([own[name] for own in found]) for name in (found[0] if found else ())}
     if any(not turn.action_mask.size for turn in turns):  # nothing masked them
-        out["illegal"] = _mean([turn.refused for turn in turns])
+        out["illegal"] = _mean_of([turn.refused for turn in turns])
     for seat in sorted({e.info["seat"] for e in played if e.info.get("seat") is not None}):
         own = [e.total_reward for e in played if e.info.get("seat") == seat]
-        out[f"seat{seat}_reward"] = _mean(own)
-    return out | _by_opponent(played)
+        out[f"seat{seat}_reward"] = _mean_of(own)
+    return out | _opponent_metrics(played)
 
 
-def _by_opponent(played: Sequence[Episode]) -> dict[str, float]:
+def _opponent_metrics(played: Sequence[Episode]) -> dict[str, float]:
     names = sorted({str(episode.info["opponent"]) for episode in played if "opponent" in episode.info})
     out: dict[str, float] = {}
     for name in names if len(names) > 1 else ():
         own = [episode for episode in played if episode.info.get("opponent") == name]
         out |= {
             f"against/{name}/episodes": len(own),
-            f"against/{name}/reward": _mean([episode.total_reward for episode in own]),
-            f"against/{name}/success": _mean([bool(episode.info.get("success", False)) for episode in own]),
+            f"against/{name}/reward": _mean_of([episode.total_reward for episode in own]),
+            f"against/{name}/success": _mean_of(
+                [bool(episode.info.get("success", False)) for episode in own]
+            ),
         }
     return out
 
 
-def _mean(values: Sequence[Any]) -> float:
+def _mean_of(values: Sequence[Any]) -> float:
     return float(np.mean(values))

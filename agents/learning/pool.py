@@ -68,7 +68,7 @@ class Pool:
         """Adds the adapters at the beginning of a step, if it is time. Asked again, it adds nothing."""
         if self.members and (step % self.every or self.members[-1].snapshot.step == step):
             return
-        self.members = [*self.members, Member(Snapshot.of(adapters, step))][-self.size :]
+        self.members = [*self.members, Member(Snapshot.take(adapters, step))][-self.size :]
 
     def weights(self) -> npt.NDArray[np.float64]:
         """Returns the probability of each member, float64 (members,)."""

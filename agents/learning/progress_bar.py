@@ -8,7 +8,7 @@ from stable_baselines3.common.callbacks import BaseCallback, ConvertCallback, Pr
 from stable_baselines3.common.type_aliases import MaybeCallback
 
 
-def listed(callback: MaybeCallback) -> list[Any]:
+def list_callbacks(callback: MaybeCallback) -> list[Any]:
     """Returns callbacks as a list, whatever form ``learn`` was given them in."""
     if isinstance(callback, list):
         return callback

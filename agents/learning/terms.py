@@ -77,7 +77,7 @@ class Part(NamedTuple):
 Term = Callable[[Scored, Played, Coefficients], Part]
 
 
-def clipped_policy_gradient(scored: Scored, played: Played, numbers: Coefficients) -> Part:
+def policy_gradient(scored: Scored, played: Played, numbers: Coefficients) -> Part:
     """Returns the mean of −min(r A, clip(r, 1 − ε, 1 + ε) A) (Schulman et al. 2017, arXiv:1707.06347, eq. 7).
 
     ``approx_kl`` is the low-variance estimator (r − 1) − log r of KL(old || new), in nats per unit (Schulman,
@@ -130,7 +130,7 @@ def magnet_divergence(scored: Scored, played: Played, numbers: Coefficients) -> 
     return Part(numbers.magnet_coef * divergence, "units", {"kl_magnet": divergence})
 
 
-def illegality(scored: Scored, played: Played, numbers: Coefficients) -> Part:
+def illegal_mass_penalty(scored: Scored, played: Played, numbers: Coefficients) -> Part:
     """Returns the weighted mean of −log(mass), as far as the mass on legal answers is below its target.
 
     A mask hides what a model would say without it, and no other term asks for it: under a mask alone the mass
@@ -155,5 +155,5 @@ def select_terms(*, mass: bool, magnet: bool) -> Sequence[Term]:
         mass: Whether the mass on legal answers is trained.
         magnet: Whether there is a magnet.
     """
-    terms: list[Term] = [clipped_policy_gradient, critic_error, entropy_bonus, reference_divergence]
-    return [*terms, *([illegality] if mass else []), *([magnet_divergence] if magnet else [])]
+    terms: list[Term] = [policy_gradient, critic_error, entropy_bonus, reference_divergence]
+    return [*terms, *([illegal_mass_penalty] if mass else []), *([magnet_divergence] if magnet else [])]

@@ -82,10 +82,10 @@ class AdapterSets:
             with self._model.disable_adapter():
                 yield
         else:
-            with self._swap(self._find(name)):
+            with self._swap_in(self._find_published(name)):
                 yield
 
-    def _find(self, name: str) -> Adapters:
+    def _find_published(self, name: str) -> Adapters:
         if name not in self._published:
             known = (NEWEST, BASE, *self._published)
             raise UnknownAdaptersError(
@@ -94,7 +94,7 @@ class AdapterSets:
         return self._published[name]
 
     @contextmanager
-    def _swap(self, adapters: Adapters) -> Iterator[None]:
+    def _swap_in(self, adapters: Adapters) -> Iterator[None]:
         own = {name: parameter.data for name, parameter in self._learning.items()}
         try:
             for name, parameter in self._learning.items():

@@ -42,7 +42,7 @@ def add_adapters(base: Any, settings: LoraSettings, seed: int) -> Any:
             try:
                 model = get_peft_model(base, config)
             except ValueError as error:
-                raise targets.refused(base, settings.target_modules, error) from error
+                raise targets.explain_refusal(base, settings.target_modules, error) from error
         targets.check_adapted(model, settings.target_modules)
     if base.dtype == torch.bfloat16:
         _compute_in_type_of_input(model)

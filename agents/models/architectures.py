@@ -159,11 +159,11 @@ def architecture_of(model_name: str) -> Architecture:
     location = resolve(model_name)
     if is_gguf(location):
         return from_gguf(model_name, Path(location))
-    path = _cached(model_name) if is_hub_name(location) else Path(location) / "config.json"
+    path = _find_cached(model_name) if is_hub_name(location) else Path(location) / "config.json"
     return from_config(json.loads(path.read_text(encoding="utf-8")), model_name)
 
 
-def _cached(model_name: str) -> Path:
+def _find_cached(model_name: str) -> Path:
     """Returns the ``config.json`` that an earlier download left in the hub's cache."""
     from huggingface_hub import try_to_load_from_cache
 
@@ -202,7 +202,7 @@ def from_config(config: Mapping[str, Any], name: str) -> Architecture:
             head_dim=int(config.get("head_dim") or family.head_dim or hidden // heads),
             vocabulary=int(config["vocab_size"]),
             tied=bool(config.get("tie_word_embeddings", family.tied)),
-            biased=_biased(family, config),
+            biased=_has_bias(family, config),
             qk_norm=family.qk_norm,
             norms=family.norms,
             dtype=str(config.get("dtype") or config.get("torch_dtype") or "float32"),
@@ -211,7 +211,7 @@ def from_config(config: Mapping[str, Any], name: str) -> Architecture:
         raise ModelError(f"model_name {name!r} has a configuration without {error}") from error
 
 
-def _biased(family: Family, config: Mapping[str, Any]) -> tuple[str, ...]:
+def _has_bias(family: Family, config: Mapping[str, Any]) -> tuple[str, ...]:
     queries = ("q_proj", "k_proj", "v_proj")
     attention = (*queries, "o_proj") if config.get("attention_bias") else queries if family.qkv_bias else ()
     return (*attention, *(("gate_proj", "up_proj", "down_proj") if config.get("mlp_bias") else ()))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gamespiel.agents.models.patches import replaced
+from gamespiel.agents.models.patches import replace_names
 from gamespiel.agents.models.weights import ModelError
 
 VERSIONS = (2, 3)
@@ -93,54 +93,54 @@ class _Cursor:
         self.content, self.at = content, 8
 
     def header(self) -> Header:
-        tensors, entries = self._numbers("QQ")
+        tensors, entries = self._read_numbers("QQ")
         metadata = {}
         for _ in range(entries):
-            key = self._text()
-            (kind,) = self._numbers("I")
-            if (value := self._value(kind)) is not None:
+            key = self._read_text()
+            (kind,) = self._read_numbers("I")
+            if (value := self._read_value(kind)) is not None:
                 metadata[key] = value
         ends = [self._tensor_end() for _ in range(tensors)]
         alignment = metadata.get("general.alignment", _ALIGNMENT)
         return Header(metadata, -(-self.at // alignment) * alignment + max(ends, default=0))
 
-    def _numbers(self, layout: str) -> tuple[Any, ...]:
+    def _read_numbers(self, layout: str) -> tuple[Any, ...]:
         values = struct.unpack_from(f"<{layout}", self.content, self.at)
         self.at += struct.calcsize(f"<{layout}")
         return values
 
-    def _text(self) -> str:
-        (length,) = self._numbers("Q")
-        self._skip(length)
+    def _read_text(self) -> str:
+        (length,) = self._read_numbers("Q")
+        self._skip_value(length)
         return self.content[self.at - length : self.at].decode()
 
-    def _skip(self, length: int) -> None:
+    def _skip_value(self, length: int) -> None:
         self.at += length
         if self.at > len(self.content):
             raise ValueError(f"an entry ends at byte {self.at:,} of {len(self.content):,}")
 
-    def _value(self, kind: int) -> Any:
+    def _read_value(self, kind: int) -> Any:
         """Returns a number or text, or None after an array."""
         if kind == _STRING:
-            return self._text()
+            return self._read_text()
         if kind != _ARRAY:
-            return self._numbers(_layout(kind))[0]
-        inner, count = self._numbers("IQ")
+            return self._read_numbers(_layout(kind))[0]
+        inner, count = self._read_numbers("IQ")
         if inner == _STRING:
             for _ in range(count):
-                self._skip(self._numbers("Q")[0])
+                self._skip_value(self._read_numbers("Q")[0])
         else:
-            self._skip(count * struct.calcsize(f"<{_layout(inner)}"))
+            self._skip_value(count * struct.calcsize(f"<{_layout(inner)}"))
         return None
 
     def _tensor_end(self) -> int:
         """Returns where a tensor ends, counted from the first one's beginning."""
         from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
 
-        self._text()
-        (dimensions,) = self._numbers("I")
-        shape = self._numbers(f"{dimensions}Q")
-        kind, offset = self._numbers("IQ")
+        self._read_text()
+        (dimensions,) = self._read_numbers("I")
+        shape = self._read_numbers(f"{dimensions}Q")
+        kind, offset = self._read_numbers("IQ")
         block, size = GGML_QUANT_SIZES[GGMLQuantizationType(kind)]
         return int(offset + prod(shape) // block * size)
 
@@ -151,7 +151,7 @@ def _layout(kind: int) -> str:
     return _SCALARS[kind]
 
 
-def corrected(model_name: str, path: Path, tokenizer: Any) -> Any:
+def restore_digit_splits(model_name: str, path: Path, tokenizer: Any) -> Any:
     """Returns the tokenizer with the file's way of splitting digits, which transformers leaves behind.
 
     Without it, "\\n  1" has other tokens than those that the model has learned.
@@ -165,7 +165,7 @@ def corrected(model_name: str, path: Path, tokenizer: Any) -> Any:
     return tokenizer
 
 
-def loading(path: Path) -> dict[str, Any]:
+def patch_reader(path: Path) -> dict[str, Any]:
     """Returns the arguments with which ``from_pretrained`` reads the file."""
     # An absolute name: a file of that name in the working directory would be read in its place.
     return {"pretrained_model_name_or_path": str(path.parent), "gguf_file": str(path.absolute())}
@@ -184,11 +184,11 @@ def read_faster() -> Iterator[None]:
         def __setattr__(self, name: str, value: Any) -> None:
             super().__setattr__(name, np.asarray(value) if name == "data" else value)
 
-    with replaced(gguf, GGUFReader=Reader, get_tensor_name_map=cache(gguf.get_tensor_name_map)):
+    with replace_names(gguf, GGUFReader=Reader, get_tensor_name_map=cache(gguf.get_tensor_name_map)):
         yield
 
 
-def unpacking() -> Any:
+def unpacked_config() -> Any:
     """Returns the configuration that makes plain weights of the file's blocks.
 
     On some devices transformers would keep the blocks, through which no gradient goes.
@@ -198,7 +198,7 @@ def unpacking() -> Any:
     return GgufConfig(dequantize=True)
 
 
-def freed(model: Any) -> Any:
+def strip_format(model: Any) -> Any:
     """Returns the model without the traces of the file's format, with which it could not be saved."""
     for holder, name in (
         (model.config, "quantization_config"),

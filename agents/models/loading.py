@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 
 from gamespiel.agents.hyperparameters import ModelSettings
 from gamespiel.agents.models import gguf, hub, memory, quantization
-from gamespiel.agents.models.patches import replaced
+from gamespiel.agents.models.patches import replace_names
 from gamespiel.agents.models.quantization import Quantization
 from gamespiel.agents.models.weights import TINY, ModelError, is_gguf, is_hub_name, resolve, weight_files
 from task_gym.errors import TaskGymError
@@ -59,9 +59,13 @@ def load_tokenizer(settings: ModelSettings) -> Any:
     from transformers import AutoTokenizer
 
     location = resolve(settings.model_name)
-    with _loading(settings.model_name, location) as files:
+    with _explain_errors(settings.model_name, location) as files:
         tokenizer = AutoTokenizer.from_pretrained(**files, trust_remote_code=False)
-    return gguf.corrected(settings.model_name, Path(location), tokenizer) if is_gguf(location) else tokenizer
+    return (
+        gguf.restore_digit_splits(settings.model_name, Path(location), tokenizer)
+        if is_gguf(location)
+        else tokenizer
+    )
 
 
 def load_base(settings: ModelSettings, device: torch.device | str, seed: int) -> Any:
@@ -72,11 +76,17 @@ def load_base(settings: ModelSettings, device: torch.device | str, seed: int) ->
             cannot be loaded.
         MemoryLimitError: the model does not fit into the device's memory.
     """
-    plan = _planned(settings, torch.device(device))
+    plan = _plan_load(settings, torch.device(device))
     if plan.quantization is not None:
         quantization.check(plan.quantization, plan.device)
-    with torch.random.fork_rng(devices=[]), _fitting(settings.model_name, plan.device):
-        load = _drawn if settings.random_weights else _unpacked if is_gguf(plan.location) else _saved
+    with torch.random.fork_rng(devices=[]), _require_memory(settings.model_name, plan.device):
+        load = (
+            _draw_weights
+            if settings.random_weights
+            else _load_unpacked
+            if is_gguf(plan.location)
+            else _load_saved
+        )
         model = load(settings, plan, seed)
     _warn_of_emulation(model.dtype, plan.device)
     model.requires_grad_(False)
@@ -84,7 +94,7 @@ def load_base(settings: ModelSettings, device: torch.device | str, seed: int) ->
 
 
 @contextmanager
-def _fitting(model_name: str, device: torch.device) -> Iterator[None]:
+def _require_memory(model_name: str, device: torch.device) -> Iterator[None]:
     """Turns errors of memory into MemoryLimitError."""
     try:
         yield
@@ -93,9 +103,9 @@ def _fitting(model_name: str, device: torch.device) -> Iterator[None]:
         if not any(isinstance(e, Exception) and memory.is_out_of_memory(e) for e in (error, error.__cause__)):
             raise
         raise memory.MemoryLimitError(
-            f"model_name {model_name!r} does not fit into the memory of {quantization.called(device)}; use a "
-            "smaller model or type (model.use_4bit, model.dtype), or a device with more memory: train --plan "
-            "shows what each takes"
+            f"model_name {model_name!r} does not fit into the memory of "
+            f"{quantization.describe_device(device)}; use a smaller model or type (model.use_4bit, "
+            "model.dtype), or a device with more memory: train --plan shows what each takes"
         ) from error
 
 
@@ -107,11 +117,11 @@ def _warn_of_emulation(dtype: torch.dtype, device: torch.device) -> None:
         log.warning(
             "%s emulates bfloat16: it is slower there, and attention takes more memory than --plan says; "
             "model.dtype float16 is computed by the card itself",
-            quantization.called(device),
+            quantization.describe_device(device),
         )
 
 
-def _planned(settings: ModelSettings, device: torch.device) -> _LoadPlan:
+def _plan_load(settings: ModelSettings, device: torch.device) -> _LoadPlan:
     if settings.use_4bit and settings.use_8bit:
         raise ModelError("use_4bit and use_8bit contradict each other: set one of them")
     location, dtype = resolve(settings.model_name), DTYPES.get(settings.dtype)
@@ -125,44 +135,44 @@ def _planned(settings: ModelSettings, device: torch.device) -> _LoadPlan:
     return _LoadPlan(location, dtype, None, device)
 
 
-def _drawn(settings: ModelSettings, plan: _LoadPlan, seed: int) -> Any:
+def _draw_weights(settings: ModelSettings, plan: _LoadPlan, seed: int) -> Any:
     """Returns a model of the same architecture with random weights."""
     from transformers import AutoModelForCausalLM
 
-    config = _config(settings, plan)
+    config = _load_config(settings, plan)
     if hasattr(config, "quantization_config"):
         del config.quantization_config  # it describes the saved weights
-    with _loading(settings.model_name, plan.location):
+    with _explain_errors(settings.model_name, plan.location):
         torch.manual_seed(seed)
         model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
-    return _placed(model.to(plan.dtype or torch.get_default_dtype()), plan)
+    return _place_model(model.to(plan.dtype or torch.get_default_dtype()), plan)
 
 
-def _unpacked(settings: ModelSettings, plan: _LoadPlan, seed: int) -> Any:
+def _load_unpacked(settings: ModelSettings, plan: _LoadPlan, seed: int) -> Any:
     """Returns the model of a GGUF file, with plain weights."""
     from transformers import AutoModelForCausalLM
 
-    with _loading(settings.model_name, plan.location) as files:
+    with _explain_errors(settings.model_name, plan.location) as files:
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             **files,
-            quantization_config=gguf.unpacking(),
+            quantization_config=gguf.unpacked_config(),
             dtype=plan.dtype,
             output_loading_info=True,
             trust_remote_code=False,
         )
-    model = gguf.freed(_complete(settings, *loaded))
+    model = gguf.strip_format(_require_complete(settings, *loaded))
     # PEFT writes it beside the adapters. transformers has put the file's folder there.
     model.name_or_path = settings.model_name
-    return _placed(model, plan)
+    return _place_model(model, plan)
 
 
-def _saved(settings: ModelSettings, plan: _LoadPlan, seed: int) -> Any:
+def _load_saved(settings: ModelSettings, plan: _LoadPlan, seed: int) -> Any:
     """Returns the model of a folder or of the hub, in the bits in which it was saved if they are few."""
     from transformers import AutoModelForCausalLM
 
     if not is_hub_name(plan.location):
         weight_files(settings.model_name, Path(plan.location))
-    bits, chosen = quantization.bits_of(_config(settings, plan)), plan.quantization
+    bits, chosen = quantization.bits_of(_load_config(settings, plan)), plan.quantization
     if bits is not None and chosen is not None and chosen.bits != bits:
         raise ModelError(
             f"model_name {settings.model_name!r} was saved in {bits} bits, and model.use_{chosen.bits}bit "
@@ -176,37 +186,37 @@ def _saved(settings: ModelSettings, plan: _LoadPlan, seed: int) -> Any:
         quantization.check(Quantization(bits, False, plan.dtype or torch.bfloat16), plan.device)
     elif chosen is not None:
         keywords["quantization_config"] = quantization.config_of(chosen)
-    with _loading(settings.model_name, plan.location) as files:
+    with _explain_errors(settings.model_name, plan.location) as files:
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             **files, **keywords, output_loading_info=True, trust_remote_code=False
         )
-    model = _complete(settings, *loaded)
-    return quantization.settled(model) if "device_map" in keywords else model.to(plan.device)
+    model = _require_complete(settings, *loaded)
+    return quantization.settle_device(model) if "device_map" in keywords else model.to(plan.device)
 
 
-def _config(settings: ModelSettings, plan: _LoadPlan) -> Any:
+def _load_config(settings: ModelSettings, plan: _LoadPlan) -> Any:
     from transformers import AutoConfig
 
-    with _loading(settings.model_name, plan.location) as files:
+    with _explain_errors(settings.model_name, plan.location) as files:
         return AutoConfig.from_pretrained(**files, trust_remote_code=False)
 
 
-def _placed(model: Any, plan: _LoadPlan) -> Any:
+def _place_model(model: Any, plan: _LoadPlan) -> Any:
     """Returns the model on its device, quantised if that was asked for."""
     if plan.quantization is None:
         return model.to(plan.device)
     return quantization.quantise(model, plan.quantization, plan.device)
 
 
-def _files(model_name: str, location: str) -> dict[str, Any]:
+def _list_files(model_name: str, location: str) -> dict[str, Any]:
     """Returns where transformers finds the files of a model."""
     if not is_gguf(location):
         return {"pretrained_model_name_or_path": location}
     gguf.read_header(model_name, Path(location))
-    return gguf.loading(Path(location))
+    return gguf.patch_reader(Path(location))
 
 
-def _complete(settings: ModelSettings, model: Any, info: Mapping[str, Any]) -> Any:
+def _require_complete(settings: ModelSettings, model: Any, info: Mapping[str, Any]) -> Any:
     """Returns the model if all its weights were in the files: transformers draws missing ones at random."""
     if missing := sorted(info["missing_keys"]):
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
@@ -218,28 +228,28 @@ def _complete(settings: ModelSettings, model: Any, info: Mapping[str, Any]) -> A
 
 
 @contextmanager
-def _loading(model_name: str, location: str) -> Iterator[dict[str, Any]]:
+def _explain_errors(model_name: str, location: str) -> Iterator[dict[str, Any]]:
     """Yields where transformers finds the files, and turns its errors into ModelError.
 
     Progress bars are hidden, except those of downloads.
     """
-    files = _files(model_name, location)
+    files = _list_files(model_name, location)
     reading = gguf.read_faster() if is_gguf(location) else nullcontext()
     try:
-        with _from_hub(location) if is_hub_name(location) else _quiet(), reading:
+        with _from_hub(location) if is_hub_name(location) else _silence_transformers(), reading:
             yield files
     except (TaskGymError, MemoryError, torch.OutOfMemoryError):
         raise
     except SafetensorError as error:
         raise ModelError(
-            f"model_name {model_name!r} has a damaged safetensors file ({_line(error)}); copy or download it "
-            "again"
+            f"model_name {model_name!r} has a damaged safetensors file ({_join_lines(error)}); copy or "
+            "download it again"
         ) from error
     except Exception as error:  # transformers has no class for errors of the files that it is given
-        raise ModelError(f"model_name {model_name!r} {_reason(error)}") from error
+        raise ModelError(f"model_name {model_name!r} {_explain_error(error)}") from error
 
 
-def _reason(error: Exception) -> str:
+def _explain_error(error: Exception) -> str:
     if "trust_remote_code" in str(error):
         return (
             "names code of its own in its config (auto_map), which is never run here; allowed: architectures "
@@ -247,19 +257,19 @@ def _reason(error: Exception) -> str:
         )
     if "GGUF model with architecture" in str(error):
         return (
-            f"has an architecture that transformers does not read from GGUF files ({_line(error)}); give the "
-            "model's folder or hub name"
+            f"has an architecture that transformers does not read from GGUF files ({_join_lines(error)}); "
+            "give the model's folder or hub name"
         )
     if "ignore_mismatched_sizes" in str(error):
         return "has weights of other shapes than its config.json describes"
     if isinstance(error, JSONDecodeError):
-        return f"has a damaged JSON file ({_line(error)})"
+        return f"has a damaged JSON file ({_join_lines(error)})"
     if "backend tokenizer" in str(error):
         return "has no tokenizer; allowed: a model with a tokenizer.json beside its config.json"
-    return f"cannot be loaded: {_line(error)}"
+    return f"cannot be loaded: {_join_lines(error)}"
 
 
-def _line(error: Exception) -> str:
+def _join_lines(error: Exception) -> str:
     """Returns a message's first sentence; the others are about other ways to use transformers."""
     lines = [line.strip(" .") for line in str(error).splitlines() if line.strip()]
     return " ".join(lines[:2] if lines[0].endswith(":") else lines[:1]) if lines else type(error).__name__
@@ -274,7 +284,7 @@ def _from_hub(name: str) -> Iterator[None]:
     if hub.only_cached(name) and not offline:
         offline = True
         _say_cached(name)
-    with replaced(constants, HF_HUB_OFFLINE=offline):
+    with replace_names(constants, HF_HUB_OFFLINE=offline):
         yield
 
 
@@ -284,7 +294,7 @@ def _say_cached(name: str) -> None:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _silence_transformers() -> Iterator[None]:
     """Hides transformers' progress bars within the context."""
     from transformers import modeling_gguf_pytorch_utils as unpacker
     from transformers.utils import logging
@@ -295,7 +305,7 @@ def _quiet() -> Iterator[None]:
     logging.disable_progress_bar()
     try:
         # This bar does not ask whether bars are shown.
-        with replaced(unpacker, tqdm=lambda items, **_: items):
+        with replace_names(unpacker, tqdm=lambda items, **_: items):
             yield
     finally:
         logging.enable_progress_bar()

@@ -35,7 +35,7 @@ def is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, RuntimeError) and any(part in str(error) for part in UNNAMED)
 
 
-def halved(key: str, tokens: int, prompts: Sequence[Sequence[int]]) -> int:
+def halve_budget(key: str, tokens: int, prompts: Sequence[Sequence[int]]) -> int:
     """Returns the token budget to try next, and says so in the log.
 
     Args:

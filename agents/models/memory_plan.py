@@ -147,7 +147,7 @@ class MemoryPlan:
 
 def plan(load: Load) -> MemoryPlan:
     """Returns the memory that a run takes."""
-    trained = trained_parameters(load)
+    trained = count_trained_parameters(load)
     plain = activations(replace(load, gradient_checkpointing=False))
     checkpointed = activations(replace(load, gradient_checkpointing=True))
     disk = checkpoint(load)
@@ -193,20 +193,20 @@ def adapter_parameters(load: Load) -> int:
     return load.architecture.layers * sum(load.rank * sum(sizes[name]) for name in load.targets)
 
 
-def trained_parameters(load: Load) -> int:
+def count_trained_parameters(load: Load) -> int:
     """Returns the number of all trained parameters: the adapters' and the value head's."""
     return adapter_parameters(load) + load.architecture.hidden_size + 1
 
 
 def checkpoint(load: Load) -> int:
     """Returns the size of a checkpoint: adapters, value head and AdamW's two moments, all in float32."""
-    return 12 * trained_parameters(load)
+    return 12 * count_trained_parameters(load)
 
 
 # -- a forward with gradients --------------------------------------------------------------------------------
 
 
-def kept_per_token(load: Load) -> dict[str, int]:
+def bytes_kept_per_token(load: Load) -> dict[str, int]:
     """Returns the bytes that autograd keeps per token of one layer, by the part that needs them.
 
     A frozen linear layer keeps nothing: its weight is enough. An adapter keeps its input, which adapters of
@@ -252,7 +252,7 @@ def activations(load: Load) -> int:
 
     With gradient checkpointing, that is each layer's input, and one layer that is being computed again.
     """
-    layer = load.tokens_per_backward * sum(kept_per_token(load).values()) + cast_adapters(load)
+    layer = load.tokens_per_backward * sum(bytes_kept_per_token(load).values()) + cast_adapters(load)
     # The last norm's input in float32, and the rotations' sines and cosines
     per_token = 4 * load.architecture.hidden_size + 2 * load.width * load.architecture.head_dim
     ends = load.tokens_per_backward * (per_token + layout_per_token(load))
@@ -284,7 +284,7 @@ def backward(load: Load) -> int:
     inner, width = load.architecture.intermediate_size, load.width
     per_token = (3 * width + (8 if load.adapter_width != width else 0)) * inner
     residual = 2 * width * load.architecture.hidden_size  # the stream's gradient, and its sum with a branch's
-    return load.tokens_per_backward * (per_token + residual) + unpacked(load)
+    return load.tokens_per_backward * (per_token + residual) + unpacked_layer_bytes(load)
 
 
 def head(load: Load) -> int:
@@ -297,7 +297,7 @@ def head(load: Load) -> int:
     return rows * load.architecture.vocabulary * (load.width + 12)
 
 
-def unpacked(load: Load) -> int:
+def unpacked_layer_bytes(load: Load) -> int:
     """Returns the largest linear layer in the model's type: quantised weights are unpacked one at a time."""
     if load.bits is None:
         return 0
@@ -314,7 +314,9 @@ def sampling(load: Load) -> int:
     per_token = 2 * (width + load.adapter_width) * inner
     # The stream, its norm, and the adapter's copy of that
     residual = (2 * width + (4 if load.adapter_width != width else 0)) * load.architecture.hidden_size
-    return load.tokens_per_forward * (per_token + residual + layout_per_token(load)) + unpacked(load)
+    return load.tokens_per_forward * (per_token + residual + layout_per_token(load)) + unpacked_layer_bytes(
+        load
+    )
 
 
 def cache(load: Load) -> int:

@@ -11,7 +11,7 @@ _lock = threading.RLock()
 
 
 @contextmanager
-def replaced(module: ModuleType, **values: Any) -> Iterator[None]:
+def replace_names(module: ModuleType, **values: Any) -> Iterator[None]:
     """Gives names of a module other values within the context."""
     with _lock:
         before = {name: getattr(module, name) for name in values}

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from gamespiel.agents.models.patches import replaced
+from gamespiel.agents.models.patches import replace_names
 from gamespiel.agents.models.weights import ModelError
 
 
@@ -39,25 +39,27 @@ def check(chosen: Quantization, device: torch.device) -> None:
     """
     key = f"model.use_{chosen.bits}bit"
     try:
-        _bitsandbytes()
+        _import_bitsandbytes()
     except ImportError as error:
         raise ModelError(f"{key} needs the package bitsandbytes: pip install bitsandbytes") from error
     try:
         with torch.random.fork_rng(devices=[]):
-            layer = _quantised(nn.Linear(64, 64, bias=False, dtype=chosen.dtype), chosen, device).eval()
+            layer = _quantise_layers(nn.Linear(64, 64, bias=False, dtype=chosen.dtype), chosen, device).eval()
         given = torch.ones(2, 64, dtype=chosen.dtype, device=device, requires_grad=True)
         first, second = layer(given.detach()), layer(given)
         second.float().sum().backward()
     except Exception as error:  # whatever a device without the kernels raises
-        raise ModelError(f"{key}: bitsandbytes cannot do this on {called(device)}: {error}") from error
+        raise ModelError(
+            f"{key}: bitsandbytes cannot do this on {describe_device(device)}: {error}"
+        ) from error
     if given.grad is None or not given.grad.any() or not torch.equal(first, second):
         raise ModelError(
-            f"{key}: on {called(device)}, this version of bitsandbytes computes otherwise with gradients "
-            "than without: choose another version, or leave the key out"
+            f"{key}: on {describe_device(device)}, this version of bitsandbytes computes otherwise with "
+            "gradients than without: choose another version, or leave the key out"
         )
 
 
-def called(device: torch.device) -> str:
+def describe_device(device: torch.device) -> str:
     """Returns a device in words, with a GPU's name."""
     return f"{device} ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else f"the {device}"
 
@@ -97,7 +99,7 @@ def quantise(model: Any, chosen: Quantization, device: torch.device) -> Any:
     head = model.get_output_embeddings()
     for name, module in list(model.named_modules()):
         if type(module) is nn.Linear and module is not head:
-            model.set_submodule(name, _quantised(module, chosen, device))
+            model.set_submodule(name, _quantise_layers(module, chosen, device))
     model.to(device)
     # PEFT looks for these to choose its adapters.
     setattr(model, f"is_loaded_in_{chosen.bits}bit", True)
@@ -105,8 +107,8 @@ def quantise(model: Any, chosen: Quantization, device: torch.device) -> Any:
     return model
 
 
-def _quantised(module: nn.Linear, chosen: Quantization, device: torch.device) -> nn.Linear:
-    bnb = _bitsandbytes()
+def _quantise_layers(module: nn.Linear, chosen: Quantization, device: torch.device) -> nn.Linear:
+    bnb = _import_bitsandbytes()
     sizes, biased, weight = (
         (module.in_features, module.out_features),
         module.bias is not None,
@@ -125,10 +127,10 @@ def _quantised(module: nn.Linear, chosen: Quantization, device: torch.device) ->
             )
     if module.bias is not None:
         layer.bias = nn.Parameter(module.bias.data, requires_grad=False)
-    return settled(layer.to(device))
+    return settle_device(layer.to(device))
 
 
-def settled(model: Any) -> Any:
+def settle_device(model: Any) -> Any:
     """Returns the model with its quantised layers computing in one way, whatever they have read before.
 
     - 4 bits: on CPUs with AVX512-BF16, bitsandbytes repacks a layer's weights at the first pass in evaluation
@@ -138,7 +140,7 @@ def settled(model: Any) -> Any:
       And bitsandbytes keeps a layer's input for the gradient of its weights, which are frozen, where gradient
       checkpointing does not find it: of a large model, gigabytes.
     """
-    bnb = _bitsandbytes()
+    bnb = _import_bitsandbytes()
     for module in model.modules():
         if isinstance(module, bnb.nn.Linear4bit):
             module.support_avx512bf16_for_cpu = False
@@ -169,17 +171,17 @@ def plain_peft() -> Iterator[None]:
             del sys.modules["bitsandbytes"]
     from peft.tuners.lora import model as chooser
 
-    with replaced(chooser, is_bnb_available=_no, is_bnb_4bit_available=_no):
+    with replace_names(chooser, is_bnb_available=_return_false, is_bnb_4bit_available=_return_false):
         yield
 
 
-def _no() -> bool:
+def _return_false() -> bool:
     return False
 
 
-def _bitsandbytes() -> Any:
+def _import_bitsandbytes() -> Any:
     """Returns bitsandbytes, imported only here, and without its words about kernels that are not used."""
-    with _quiet("bitsandbytes.backends.cpu.ops"):
+    with _silence_logger("bitsandbytes.backends.cpu.ops"):
         import bitsandbytes
 
     # It says at every product that it computes in float16, which is what int8 means.
@@ -188,7 +190,7 @@ def _bitsandbytes() -> Any:
 
 
 @contextmanager
-def _quiet(name: str) -> Iterator[None]:
+def _silence_logger(name: str) -> Iterator[None]:
     logger = logging.getLogger(name)
     before, logger.disabled = logger.disabled, True
     try:

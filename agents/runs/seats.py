@@ -12,7 +12,7 @@ PROBES = 64
 """Seeds that are probed for the environment's seats: enough to find 4 equally likely ones."""
 
 
-def balanced_seeds(
+def draw_balanced_seeds(
     env: gym.Env[Any, Any], per_seat: int, seed: int, options: dict[str, Any] | None = None
 ) -> list[int]:
     """Returns episode seeds that give every seat ``per_seat`` episodes, in the order drawn.
@@ -24,11 +24,11 @@ def balanced_seeds(
         options: Options of the resets that find a seed's seat, such as a cheap opponent.
     """
     stream = episode_seeds(seed, 0, PROBES, Purpose.EVALUATION_TASKS)
-    seats = {_seat(env, probe, options) for probe in stream}
+    seats = {_find_seat(env, probe, options) for probe in stream}
     quota, chosen, block = dict.fromkeys(seats, per_seat), [], 0
     while any(quota.values()):
         for candidate in stream:
-            seat = _seat(env, candidate, options)
+            seat = _find_seat(env, candidate, options)
             if quota.get(seat, 0):
                 quota[seat] -= 1
                 chosen.append(candidate)
@@ -37,5 +37,5 @@ def balanced_seeds(
     return chosen
 
 
-def _seat(env: gym.Env[Any, Any], seed: int, options: dict[str, Any] | None) -> Any:
+def _find_seat(env: gym.Env[Any, Any], seed: int, options: dict[str, Any] | None) -> Any:
     return env.reset(seed=seed, options=options)[1].get("seat")

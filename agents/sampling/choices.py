@@ -62,11 +62,11 @@ class ChoiceSampler:
             local = {prompt: i for i, prompt in enumerate(chunk)}
             for prompt, i in local.items():
                 hidden[prompt] = last[i]
-            self._descend(descent, {row: local[prompt_of[row]] for row in rows}, last, prefix, uniforms)
+            self._descend_tries(descent, {row: local[prompt_of[row]] for row in rows}, last, prefix, uniforms)
         stacked = torch.stack([h for h in hidden if h is not None])
-        return descent.written(stacked[torch.tensor(prompt_of, device=stacked.device)])
+        return descent.finish(stacked[torch.tensor(prompt_of, device=stacked.device)])
 
-    def _descend(
+    def _descend_tries(
         self, descent: _Descent, slot: dict[int, int], last: Tensor, prefix: Any, uniforms: Uniforms
     ) -> None:
         """Leads the rows of one chunk from their tries' roots to an action, one depth at a time.
@@ -198,7 +198,7 @@ class _Descent:
                 self._actions[row] = self.tries[row].ends[branch]
         return further
 
-    def written(self, hidden: Tensor) -> WrittenAnswers:
+    def finish(self, hidden: Tensor) -> WrittenAnswers:
         return WrittenAnswers(
             [trie.tokens[action] for trie, action in zip(self.tries, self._actions, strict=True)],
             [np.array(own, dtype=np.float32) for own in self._log_probs],

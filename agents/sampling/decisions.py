@@ -68,7 +68,7 @@ class Decision:
         return dict(self.constraint.measures(self.tokens, self.legal_mass, self.cut))
 
     @classmethod
-    def of_answer(cls, prompt: Tokens, constraint: Constraint, tokens: Tokens) -> Decision:
+    def from_answer(cls, prompt: Tokens, constraint: Constraint, tokens: Tokens) -> Decision:
         """Returns the decision for a given answer, which nobody sampled: its log-probabilities are NaN."""
         decided = sum(constraint.unit_sizes(tokens))
         unknown = np.full(decided, np.nan, dtype=np.float32)

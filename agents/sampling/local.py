@@ -49,7 +49,7 @@ class EngineSampler:
     def sample(self, requests: Sequence[Request]) -> list[Decision]:
         groups: dict[Hashable, list[int]] = {}
         for row, request in enumerate(requests):
-            groups.setdefault(_shared_settings(request), []).append(row)
+            groups.setdefault(_group_key(request), []).append(row)
         decisions: dict[int, Decision] = {}
         for rows in groups.values():
             found = self._sample_group([requests[row] for row in rows])
@@ -59,7 +59,7 @@ class EngineSampler:
     def _sample_group(self, requests: Sequence[Request]) -> list[Decision]:
         prompts, first = [request.prompt for request in requests], requests[0]
         with self._adapters.use(first.adapters):
-            written = self._engine.budgets.retry_forward(lambda: self._write(requests), prompts)
+            written = self._engine.budgets.retry_forward(lambda: self._write_answers(requests), prompts)
             values: list[float] = self._critic(written.hidden).tolist()
         rows = zip(requests, written.tokens, written.log_probs, written.legal_mass, values, strict=True)
         return [
@@ -76,7 +76,7 @@ class EngineSampler:
             for request, tokens, log_probs, mass, value in rows
         ]
 
-    def _write(self, requests: Sequence[Request]) -> WrittenAnswers:
+    def _write_answers(self, requests: Sequence[Request]) -> WrittenAnswers:
         """Writes the answers to requests that share forwards."""
         prompts = [request.prompt for request in requests]
         noises = [request.noise for request in requests if request.noise is not None]
@@ -109,7 +109,7 @@ class EngineSampler:
             )
 
 
-def _shared_settings(request: Request) -> Hashable:
+def _group_key(request: Request) -> Hashable:
     """Returns what requests have in common that share forwards."""
     text = request.constraint if isinstance(request.constraint, FreeText) else None
     return request.adapters, text, request.noise is None

@@ -98,7 +98,7 @@ class DrawnNoise:
     episode: int
 
     @classmethod
-    def of_batch(cls, draw: Callable[[int], npt.NDArray[np.float64]], size: int) -> list[DrawnNoise]:
+    def for_batch(cls, draw: Callable[[int], npt.NDArray[np.float64]], size: int) -> list[DrawnNoise]:
         """Returns the noise of each request of a batch."""
         return [cls(draw, size, row) for row in range(size)]
 

@@ -114,7 +114,7 @@ class ChoiceScorer:
                 node = trie.nodes[branch.node]
                 read = reads(NodeRead(sequence, last + len(node.prefix), node.children))
                 plan.branch(read, branch.child)
-            for depth, token in trie.forced(action) if mass else ():
+            for depth, token in trie.list_forced(action) if mass else ():
                 plan.force(reads(NodeRead(sequence, last + depth, (token,))))
         states, hidden = self.nodes.read(sequences.items, reads.items, plan.anchors, where)
         log_probs, log_mass = self.nodes.child_log_probs(

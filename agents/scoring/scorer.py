@@ -117,7 +117,7 @@ class Scorer:
                 untrained critic cannot move the adapters.
         """
         with torch.set_grad_enabled(torch.is_grad_enabled() and not critic_only):
-            found = self._of(decisions).score(decisions, mass=mass)
+            found = self._scorer_of(decisions).score(decisions, mass=mass)
         values = self._critic(found.hidden)
         with torch.set_grad_enabled(torch.is_grad_enabled() and not critic_only):
             divergences = {
@@ -143,7 +143,7 @@ class Scorer:
         is enough, it has the given order.
         """
         rows_of: dict[Tokens, list[int]] = {}
-        for row, sequence in enumerate(self._sequences(decisions, mass=mass)):
+        for row, sequence in enumerate(self._read_sequences(decisions, mass=mass)):
             rows_of.setdefault(sequence, []).append(row)
         sequences = list(rows_of)
         limit = self.budgets.tokens_per_backward if budget is None else budget
@@ -154,7 +154,7 @@ class Scorer:
 
     def retry(self, work: Callable[[], T], decisions: Sequence[Decision], undo: Callable[[], None]) -> T:
         """Returns ``work()``, scores of these decisions with gradients (see ``Budgets.retry_backward``)."""
-        return self.budgets.retry_backward(work, self._sequences(decisions, mass=False), undo)
+        return self.budgets.retry_backward(work, self._read_sequences(decisions, mass=False), undo)
 
     # -- without gradients ---------------------------------------------------------------------------------
 
@@ -217,7 +217,7 @@ class Scorer:
     def _prepare_part(
         self, decisions: Sequence[Decision], where: Positions, estimator: str, mass: bool
     ) -> GivenPart:
-        found = self._of(decisions).score(decisions, mass=mass)
+        found = self._scorer_of(decisions).score(decisions, mass=mass)
         counts = np.bincount(found.owners.cpu().numpy(), minlength=len(decisions))
         return GivenPart(where, counts, found.keep(estimator))
 
@@ -227,9 +227,9 @@ class Scorer:
         Raises:
             MemoryLimitError: not even one prompt fits into memory.
         """
-        return self.budgets.retry_forward(lambda: self._values(prompts), prompts)
+        return self.budgets.retry_forward(lambda: self._read_values(prompts), prompts)
 
-    def _values(self, prompts: Sequence[Tokens]) -> Tensor:
+    def _read_values(self, prompts: Sequence[Tokens]) -> Tensor:
         distinct = Index[Tokens]()
         where = [distinct(prompt) for prompt in prompts]
         last = [len(prompt) - 1 for prompt in distinct.items]
@@ -238,13 +238,13 @@ class Scorer:
 
     # -- choosing and writing ------------------------------------------------------------------------------
 
-    def _of(self, decisions: Sequence[Decision]) -> ChoiceScorer | TextScorer:
+    def _scorer_of(self, decisions: Sequence[Decision]) -> ChoiceScorer | TextScorer:
         """Returns the part that scores decisions of this kind."""
         return self._texts if isinstance(decisions[0].constraint, FreeText) else self._choices
 
-    def _sequences(self, decisions: Sequence[Decision], *, mass: bool) -> list[Tokens]:
+    def _read_sequences(self, decisions: Sequence[Decision], *, mass: bool) -> list[Tokens]:
         """Returns what is read of each decision, its prompt first."""
         return [
-            (*decision.prompt, *self._of([decision]).read_tokens(decision, mass=mass))
+            (*decision.prompt, *self._scorer_of([decision]).read_tokens(decision, mass=mass))
             for decision in decisions
         ]

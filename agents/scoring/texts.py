@@ -102,7 +102,7 @@ class TextScorer:
         """
         temperature = _one_temperature(decisions)
         replies = [decision.tokens for decision in decisions]
-        plan = _TextReads.of([decision.prompt for decision in decisions], replies)
+        plan = _TextReads.plan([decision.prompt for decision in decisions], replies)
         states = self.engine.read(plan.sequences, *zip(*plan.places, strict=True))
         device = states.device
         state_of, pair_of, anchors = (
@@ -138,7 +138,9 @@ class TextScorer:
             where, token = (
                 torch.from_numpy(x).to(states.device) for x in (at[here] - part.start, tokens[here])
             )
-            scored.append(self._apply(states, self._score_part, states[part], where, token, temperature))
+            scored.append(
+                self._apply_in_part(states, self._score_part, states[part], where, token, temperature)
+            )
         log_probs, entropies = (torch.cat(parts) for parts in zip(*scored, strict=True))
         return log_probs.index_select(0, torch.from_numpy(inverse).to(states.device)), entropies
 
@@ -153,7 +155,7 @@ class TextScorer:
         parts = split_states(self.engine, len(states))
         return torch.cat(
             [
-                self._apply(states, self._divergence_part, states[part], other[part], temperature)
+                self._apply_in_part(states, self._divergence_part, states[part], other[part], temperature)
                 for part in parts
             ]
         )
@@ -164,7 +166,7 @@ class TextScorer:
             others = vocabulary_log_probs(self.engine.reference_logits(other), temperature)
         return _mean_under(log_probs, log_probs - others)
 
-    def _apply(self, states: Tensor, function: Callable[..., Any], *arguments: Any) -> Any:
+    def _apply_in_part(self, states: Tensor, function: Callable[..., Any], *arguments: Any) -> Any:
         return apply_in_part(self.engine, len(states), function, *arguments)
 
 
@@ -189,7 +191,7 @@ class _TextReads:
     anchors: list[int]
 
     @classmethod
-    def of(cls, prompts: Sequence[Tokens], replies: Sequence[Tokens]) -> _TextReads:
+    def plan(cls, prompts: Sequence[Tokens], replies: Sequence[Tokens]) -> _TextReads:
         roots, branches, pairs = Index[Tokens](), Index[tuple[int, int]](), Index[tuple[int, int]]()
         state_at: dict[tuple[str, int], int] = {}
         sequences: list[Tokens] = []

@@ -73,20 +73,20 @@ class Answers(Protocol):
             ValueError: no mask limits these answers.
         """
 
-    def of_legal(self, observations: Any, legal: Sequence[Sequence[int]]) -> Sequence[ActionTrie]:
+    def make_tries(self, observations: Any, legal: Sequence[Sequence[int]]) -> Sequence[ActionTrie]:
         """Returns the tries of legal sets, ascending and not empty.
 
         Raises:
             ValueError: no mask limits these answers, so legal actions have no probabilities.
         """
 
-    def given_actions(self, actions: Any) -> Sequence[Any]:
+    def list_actions(self, actions: Any) -> Sequence[Any]:
         """Returns given actions one by one, as ``Constraint.answer_tokens`` takes them."""
 
-    def as_batch(self, actions: Sequence[int | str], device: torch.device) -> Any:
+    def batch_actions(self, actions: Sequence[int | str], device: torch.device) -> Any:
         """Returns actions as Stable-Baselines3 takes a batch of them."""
 
-    def as_prediction(self, batch: Any, several: bool) -> Any:
+    def format_prediction(self, batch: Any, several: bool) -> Any:
         """Returns a batch as ``predict`` gives it: an array, or its only item."""
 
 
@@ -109,23 +109,23 @@ class LegalAnswers:
     def constraints(
         self, observations: Any, action_masks: GivenMasks | None, rows: int
     ) -> Sequence[ActionTrie]:
-        return self.of_legal(observations, self.legal_sets(action_masks, rows))
+        return self.make_tries(observations, self.legal_sets(action_masks, rows))
 
     def legal_sets(self, action_masks: GivenMasks | None, rows: int) -> list[Tokens]:
         return legal_sets(action_masks, rows, self.n_actions)
 
-    def of_legal(self, observations: Any, legal: Sequence[Sequence[int]]) -> Sequence[ActionTrie]:
+    def make_tries(self, observations: Any, legal: Sequence[Sequence[int]]) -> Sequence[ActionTrie]:
         sets = [tuple(actions) for actions in legal]
         if not self.by_name:
             return [self._numbered(actions) for actions in sets]
         named = zip(sets, names_of(observations, sets), strict=True)
-        return [self.named_trie(NamedLegal(actions, names)) for actions, names in named]
+        return [self.trie_of_names(NamedLegal(actions, names)) for actions, names in named]
 
-    def numbered_trie(self, legal: Tokens) -> ActionTrie:
+    def trie_of_numbers(self, legal: Tokens) -> ActionTrie:
         """Returns the trie of a legal set whose actions are written as their numbers."""
         return self._numbered(legal)
 
-    def named_trie(self, legal: NamedLegal) -> ActionTrie:
+    def trie_of_names(self, legal: NamedLegal) -> ActionTrie:
         """Returns the trie of a legal set whose actions are written as their names.
 
         Raises:
@@ -146,15 +146,15 @@ class LegalAnswers:
                 "tokenizer, or one the beginning of another; allowed: names that differ, or answers by id"
             ) from error
 
-    def given_actions(self, actions: Any) -> Sequence[int]:
+    def list_actions(self, actions: Any) -> Sequence[int]:
         given = np.asarray(torch.as_tensor(actions).cpu()).astype(np.int64)
         chosen: list[int] = given.reshape(-1).tolist()
         return chosen
 
-    def as_batch(self, actions: Sequence[int | str], device: torch.device) -> Tensor:
+    def batch_actions(self, actions: Sequence[int | str], device: torch.device) -> Tensor:
         return torch.tensor(list(map(int, actions)), dtype=torch.int64, device=device)
 
-    def as_prediction(self, batch: Tensor, several: bool) -> npt.NDArray[np.int64]:
+    def format_prediction(self, batch: Tensor, several: bool) -> npt.NDArray[np.int64]:
         actions: npt.NDArray[np.int64] = batch.cpu().numpy()
         return actions if several else actions.squeeze(axis=0)
 
@@ -179,16 +179,16 @@ class Replies:
     def legal_sets(self, action_masks: GivenMasks | None, rows: int) -> list[Tokens]:
         raise ValueError(UNMASKED)
 
-    def of_legal(self, observations: Any, legal: Sequence[Sequence[int]]) -> Sequence[ActionTrie]:
+    def make_tries(self, observations: Any, legal: Sequence[Sequence[int]]) -> Sequence[ActionTrie]:
         raise ValueError(UNMASKED)
 
-    def given_actions(self, actions: Any) -> Sequence[Any]:
+    def list_actions(self, actions: Any) -> Sequence[Any]:
         return list(actions)
 
-    def as_batch(self, actions: Sequence[int | str], device: torch.device) -> npt.NDArray[np.object_]:
+    def batch_actions(self, actions: Sequence[int | str], device: torch.device) -> npt.NDArray[np.object_]:
         texts = np.empty(len(actions), dtype=object)
         texts[:] = list(actions)
         return texts
 
-    def as_prediction(self, batch: npt.NDArray[np.object_], several: bool) -> Any:
+    def format_prediction(self, batch: npt.NDArray[np.object_], several: bool) -> Any:
         return batch if several else batch[0]

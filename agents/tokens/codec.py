@@ -99,7 +99,7 @@ class ChatCodec:
         self._prompts = _Recent(TOKENS_CACHED)
         self.encode_action: Callable[[int], Tokens] = lru_cache(ANSWERS_CACHED)(self._encode_action)
         self._probe_text = self.prompt_text(QUESTION)
-        self._probe = self._encode(self._probe_text)
+        self._probe = self._encode_text(self._probe_text)
         self._ending = self._find_ending()
         if numbers:
             self._check_digits()
@@ -119,7 +119,7 @@ class ChatCodec:
         Raises:
             ChatTemplateError: there is no template, or it fails.
         """
-        return self._rendered([{"role": "user", "content": text}], add_generation_prompt=True)
+        return self._render([{"role": "user", "content": text}], add_generation_prompt=True)
 
     def encode_prompt(self, text: str) -> Tokens:
         """Returns the tokens that the model reads before it answers.
@@ -141,11 +141,11 @@ class ChatCodec:
         Raises:
             TokenBoundaryError: the answer merges with the prompt.
         """
-        parts = self._marked(text)
-        tokens = self._encode(parts[0])
+        parts = self._cut_controls(text)
+        tokens = self._encode_text(parts[0])
         self._check_seam(parts[0], tokens)
         for part in parts[1:]:
-            tokens += self._encode(part)
+            tokens += self._encode_text(part)
         self._check_controls(text, tokens, 0)
         return (*tokens, self.end_of_turn)
 
@@ -171,22 +171,22 @@ class ChatCodec:
         own = {self.end_of_turn, self.tokenizer.eos_token_id} - {None}
         return frozenset(own | (generation_ends & controls))
 
-    def _encode(self, text: str) -> Tokens:
+    def _encode_text(self, text: str) -> Tokens:
         return tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def _encode_action(self, action: int) -> Tokens:
         return self.encode_answer(self.action_text(action))
 
     def _encode_prompt(self, text: str) -> Tokens:
-        parts = self._marked(text)
+        parts = self._cut_controls(text)
         if len(parts) == 1:
             rendered = self.prompt_text(text)
-            tokens = self._encode(rendered)
+            tokens = self._encode_text(rendered)
         else:
             # The template goes around the whole text: it may trim it, or change it in other ways.
             mark = next(mark for mark in MARKS if mark not in text)
             rendered = self.prompt_text(mark.join(parts))
-            tokens = tuple(token for part in rendered.split(mark) for token in self._encode(part))
+            tokens = tuple(token for part in rendered.split(mark) for token in self._encode_text(part))
         self._check_controls(text, tokens, self._count_controls(self._probe))
         if not rendered.endswith(self._ending):
             raise ChatTemplateError(
@@ -216,7 +216,7 @@ class ChatCodec:
         """Returns whether a token comes from the chat template alone."""
         return token in self._control_ids
 
-    def _marked(self, text: str) -> list[str]:
+    def _cut_controls(self, text: str) -> list[str]:
         """Returns the text, cut after the first character of each control token that is spelt in it."""
         if not self._controls:
             return [text]
@@ -229,7 +229,7 @@ class ChatCodec:
     def _name(self) -> str:
         return repr(self.tokenizer.name_or_path or type(self.tokenizer).__name__)
 
-    def _rendered(self, messages: Sequence[Mapping[str, str]], *, add_generation_prompt: bool) -> str:
+    def _render(self, messages: Sequence[Mapping[str, str]], *, add_generation_prompt: bool) -> str:
         from jinja2 import TemplateError
 
         try:
@@ -264,13 +264,13 @@ class ChatCodec:
         ``<end_of_turn>``.
         """
         messages = [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": ANSWER}]
-        _, found, after = self._rendered(messages, add_generation_prompt=False).rpartition(ANSWER)
+        _, found, after = self._render(messages, add_generation_prompt=False).rpartition(ANSWER)
         if not found:
             raise ChatTemplateError(
                 f"the chat template of {self._name} leaves out or changes an assistant's message; allowed: "
                 "one that writes it as it is"
             )
-        tokens = self._encode(after.lstrip())
+        tokens = self._encode_text(after.lstrip())
         if tokens and tokens[0] in self._control_ids:
             return tokens[0]
         if self.tokenizer.eos_token_id is None:
@@ -299,26 +299,26 @@ class ChatCodec:
 
     def _check_digits(self) -> None:
         """Checks that numbers are their digits, so that every program writes a number in the same tokens."""
-        single = {digit: self._encode(digit) for digit in DIGITS}
+        single = {digit: self._encode_text(digit) for digit in DIGITS}
         split = [digit for digit, tokens in single.items() if len(tokens) != 1]
         if split:
             raise TokenBoundaryError(
-                f"digits {split} are not one token each in {self._name}; {self._instead()}"
+                f"digits {split} are not one token each in {self._name}; {self._advise_other()}"
             )
         for digit in DIGITS:
             for answer in (digit, f"1{digit}", f"{digit}00", f"20{digit}8"):
                 self._check_seam(answer, tuple(single[d][0] for d in answer))
 
     def _check_seam(self, answer: str, tokens: Tokens) -> None:
-        together = self._encode(self._probe_text + answer)
+        together = self._encode_text(self._probe_text + answer)
         if together != self._probe + tokens:
             raise TokenBoundaryError(
                 f"{self._name} tokenises {answer!r} after a prompt otherwise than as {list(tokens)}, so the "
                 f"tokens scored would not be the tokens read: the tokens at the end of both together are "
-                f"{list(together[-len(tokens) - 1 :])}; {self._instead()}"
+                f"{list(together[-len(tokens) - 1 :])}; {self._advise_other()}"
             )
 
-    def _instead(self) -> str:
+    def _advise_other(self) -> str:
         """Returns the advice for tokenizers that merge."""
         other = "name" if self.numbers else "id"
         return f"use a tokenizer that splits digits and at line ends (Qwen, SmolLM), or env.answer: {other}"

@@ -105,7 +105,7 @@ def names_of(observations: Any, legal: Sequence[Tokens]) -> list[tuple[str, ...]
     return names
 
 
-def batched(observation: Any) -> tuple[Any, bool]:
+def batch_observations(observation: Any) -> tuple[Any, bool]:
     """Returns observations as a batch, and whether several were given; texts do not become tensors."""
     if isinstance(observation, str):
         return [observation], False

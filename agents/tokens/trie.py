@@ -137,7 +137,7 @@ class ActionTrie:
         """Returns what metrics report of an answer."""
         return {} if legal_mass is None else {"legal_mass": legal_mass}
 
-    def forced(self, action: int) -> list[tuple[int, int]]:
+    def list_forced(self, action: int) -> list[tuple[int, int]]:
         """Returns the (depth, token) of an action at which no other token could lead to a legal action."""
         chosen = {len(self.nodes[choice.node].prefix) for choice in self.paths[action]}
         return [(depth, token) for depth, token in enumerate(self.tokens[action]) if depth not in chosen]

@@ -81,7 +81,7 @@ def _episode(
         console.print(rule(f"turn {turn}, Player {info['seat']}"))
         _show(env, observation, info, console)
         mask = np.asarray(info["action_mask"], dtype=bool)[None] if policy.answers.masked else None
-        noise = None if greedy else DrawnNoise.of_batch(rng.random, 1)
+        noise = None if greedy else DrawnNoise.for_batch(rng.random, 1)
         (decision,) = policy.decide([observation], mask, noise)
         given = _show_decision(policy, observation, info, decision, console)
         wait()

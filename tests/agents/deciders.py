@@ -86,8 +86,8 @@ class Choices:
 
     def trie(self, legal: Tokens | NamedLegal) -> ActionTrie:
         if isinstance(legal, NamedLegal):
-            return self.answers.named_trie(legal)
-        return self.answers.numbered_trie(legal)
+            return self.answers.trie_of_names(legal)
+        return self.answers.trie_of_numbers(legal)
 
     def tries(self, legal: Sequence[Any]) -> list[ActionTrie]:
         return [self.trie(actions) for actions in legal]
@@ -107,7 +107,9 @@ class Choices:
         self, prompts: Sequence[Tokens], legal: Sequence[Any], actions: Sequence[int]
     ) -> list[Decision]:
         rows = zip(prompts, self.tries(legal), actions, strict=True)
-        return [Decision.of_answer(prompt, trie, trie.answer_tokens(action)) for prompt, trie, action in rows]
+        return [
+            Decision.from_answer(prompt, trie, trie.answer_tokens(action)) for prompt, trie, action in rows
+        ]
 
     def evaluate(
         self,

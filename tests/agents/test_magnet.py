@@ -38,7 +38,7 @@ def test_when_it_moves() -> None:
         with torch.no_grad():
             for parameter in policy.adapter_parameters():
                 parameter.fill_(weight)
-        snapshot = magnet.at(policy.adapters.learning, step)
+        snapshot = magnet.move(policy.adapters.learning, step)
         values = torch.cat([t.flatten() for t in snapshot.adapters.values()]).unique()
         return snapshot.step, float(values)
 
@@ -52,9 +52,9 @@ def test_when_it_moves() -> None:
 
 def test_it_stays_where_the_run_began() -> None:
     policy, magnet = make_policy(), Magnet()
-    first = magnet.at(policy.adapters.learning, 0)
+    first = magnet.move(policy.adapters.learning, 0)
     randomise(policy, 0.1)
-    assert magnet.at(policy.adapters.learning, 100) is first
+    assert magnet.move(policy.adapters.learning, 100) is first
 
 
 def scores_of(log_probs: torch.Tensor) -> ChoiceScores:
@@ -89,7 +89,7 @@ def learner(**changes: float) -> LLMPPO:
     model.hyperparameters = replace(model.hyperparameters, **changes)
     assert model.magnet is not None
     randomise(model.policy, 0.1, seed=1)
-    model.magnet.snapshot = Snapshot.of(model.policy.adapters.learning, 0)
+    model.magnet.snapshot = Snapshot.take(model.policy.adapters.learning, 0)
     randomise(model.policy, 0.1, seed=2)
     return model
 
@@ -97,7 +97,7 @@ def learner(**changes: float) -> LLMPPO:
 def test_equal_policies_do_not_diverge() -> None:
     model = learner()
     assert model.magnet is not None
-    model.magnet.snapshot = Snapshot.of(model.policy.adapters.learning, 0)
+    model.magnet.snapshot = Snapshot.take(model.policy.adapters.learning, 0)
     assert collect(model)
     logged = trained(model)
     assert logged["train/kl_magnet"] == pytest.approx(0.0, abs=1e-6)

@@ -99,7 +99,7 @@ def test_groups_are_drawn_apart_and_come_back_in_order() -> None:
 def test_drawn_noise_takes_one_draw_per_depth_and_group() -> None:
     """Of a batch of 4, a group of rows 3 and 0: each depth draws 4 numbers, and takes two of them."""
     rng, again = np.random.default_rng(0), np.random.default_rng(0)
-    batch = DrawnNoise.of_batch(rng.random, 4)
+    batch = DrawnNoise.for_batch(rng.random, 4)
     noise = group_uniforms([batch[3], batch[0]])
     for depth in range(2):
         assert np.array_equal(noise(depth), again.random(4)[[3, 0]])

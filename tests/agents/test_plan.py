@@ -26,8 +26,8 @@ from gamespiel.agents.models.memory_plan import (
     GIB,
     Load,
     MemoryPlan,
+    bytes_kept_per_token,
     cast_adapters,
-    kept_per_token,
     plan,
     weights,
 )
@@ -84,7 +84,7 @@ def test_a_layer_keeps_what_the_formula_says(family: str, kind: str) -> None:
     made = [model_of(family, layers, dtype, int(bits) if bits else None, **sizes) for layers in (2, 3)]
     fewer, more = (kept(model, planned.TILE) for model, _ in made)
     load = Load(made[0][1], dtype, int(bits) if bits else None, rank=4, prompt_tokens=0)
-    expected = planned.TILE * sum(kept_per_token(load).values()) + cast_adapters(load)
+    expected = planned.TILE * sum(bytes_kept_per_token(load).values()) + cast_adapters(load)
     if family == "gemma3_text":
         expected += 4 * (4 * 128 + 2 * 32)  # 1 + the weight of each norm, in float32
     assert more - fewer == expected
@@ -93,8 +93,8 @@ def test_a_layer_keeps_what_the_formula_says(family: str, kind: str) -> None:
 def test_adapters_on_fewer_modules_keep_fewer_inputs() -> None:
     """Without k, o, gate, up and down, q and v still share their input; the others' are gone."""
     architecture = from_config({"model_type": "llama", "num_hidden_layers": 2, **SMALL}, "llama")
-    everywhere = kept_per_token(Load(architecture))
-    two = kept_per_token(Load(architecture, targets=("q_proj", "v_proj")))
+    everywhere = bytes_kept_per_token(Load(architecture))
+    two = bytes_kept_per_token(Load(architecture, targets=("q_proj", "v_proj")))
     gone = {name: everywhere[name] - two[name] for name in everywhere if everywhere[name] != two[name]}
     assert gone == {
         "adapters": 2 * 16 * 5,
@@ -106,7 +106,7 @@ def test_adapters_on_fewer_modules_keep_fewer_inputs() -> None:
 
 def test_checkpointing_keeps_the_layers_inputs_and_one_layer() -> None:
     load = Load(architecture_of(SMOLLM2), tokens_per_backward=1000)
-    layer = 1000 * sum(kept_per_token(load).values()) + cast_adapters(load)
+    layer = 1000 * sum(bytes_kept_per_token(load).values()) + cast_adapters(load)
     made = plan(load)
     # 30 layers; a layer's input is 576 numbers of 2 bytes.
     assert made.activations_plain - made.activations_checkpointed == 29 * layer - 1000 * 30 * 576 * 2
@@ -168,7 +168,11 @@ def test_a_checkpoint_on_disk(tmp_path: Path) -> None:
     torch.save(policy.state_dict(), tmp_path / "weights.pt")
     size = sum(path.stat().st_size for path in tmp_path.iterdir())
     load = Load(architecture_of("tiny"))
-    assert planned.trained_parameters(load) == sum(p.numel() for p in policy.trainable_parameters()) == 38_977
+    assert (
+        planned.count_trained_parameters(load)
+        == sum(p.numel() for p in policy.trainable_parameters())
+        == 38_977
+    )
     assert planned.checkpoint(load) == 12 * 38_977
     # The 30 tensors have names and places that weigh something in a model this small.
     assert planned.checkpoint(load) < size < planned.checkpoint(load) + 60_000

@@ -117,7 +117,9 @@ def test_a_name_is_as_probable_as_the_model_finds_it(policy: LLMPolicy) -> None:
     assert torch.allclose(probs[0], by_number, atol=1e-6)
     assert probs[2, 7] == 1.0
     prompt, end = named.codec.encode_prompt("seat 0"), named.codec.end_of_turn
-    answers = {a: (*named.codec._encode(n), end) for a, n in zip((1, 12, 123), NAMED[1].names, strict=True)}
+    answers = {
+        a: (*named.codec._encode_text(n), end) for a, n in zip((1, 12, 123), NAMED[1].names, strict=True)
+    }
 
     def chance(action: int) -> float:
         left, chance = dict(answers), 1.0
@@ -478,7 +480,7 @@ def test_half_precision_masks_in_single(dtype: str) -> None:
     assert {p.dtype for p in policy.trainable_parameters()} == {torch.float32}
     legal = [(1, 2), tuple(range(10)), (1, 12, 123)]
     masks = masks_of(legal)
-    decisions = policy.given_decisions(TEXTS, [1, 9, 12], masks)
+    decisions = policy.make_decisions(TEXTS, [1, 9, 12], masks)
     given = policy.scorer.prepare(decisions, BASE, [np.arange(3)]).take(np.arange(3))
     scored = policy.scorer.score(decisions, {BASE: given})
     assert scored.log_probs.dtype == scored.entropy.dtype == scored.values.dtype == torch.float32

@@ -304,7 +304,7 @@ def test_the_maskable_evaluator() -> None:
 
     def highest(texts: Any, masks: Any, noise: Any) -> list[Decision]:
         actions = [np.flatnonzero(mask)[-1] for mask in np.atleast_2d(masks)]
-        given = model.policy.given_decisions(texts, actions, masks)
+        given = model.policy.make_decisions(texts, actions, masks)
         return [replace(decision, value=0.0) for decision in given]
 
     model.policy.decide = highest  # type: ignore[method-assign]

@@ -281,7 +281,7 @@ def test_a_version_that_loses_gradients_is_found(monkeypatch: pytest.MonkeyPatch
 
     if not has_avx512bf16():
         pytest.skip("bitsandbytes repacks weights only on CPUs with AVX512-BF16")
-    monkeypatch.setattr(quantization, "settled", lambda model: model)
+    monkeypatch.setattr(quantization, "settle_device", lambda model: model)
     with pytest.raises(ModelError, match=r"on the cpu, .* computes otherwise with gradients than without"):
         loaded(use_4bit=True)
 

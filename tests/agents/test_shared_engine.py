@@ -15,11 +15,11 @@ from gamespiel.agents.engines import PaddedEngine, SharedEngine
 from gamespiel.agents.engines.shared import TILE
 from gamespiel.agents.engines.token_tree import (
     TokenTree,
-    continued_tiles,
-    groups,
-    path_tiles,
-    tile_width,
-    tiles,
+    choose_tile_width,
+    group_sequences,
+    tile_continuations,
+    tile_paths,
+    tile_tree,
 )
 
 Tokens = tuple[int, ...]
@@ -28,7 +28,7 @@ SEQUENCES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=9).map(tup
 
 def test_a_tree_by_hand() -> None:
     """Depth first: 1 2 3, then 4 below 1 2, then 5 below 1; 1 2 is given too, and 1 2 3 twice."""
-    tree = TokenTree.of([(1, 5), (1, 2, 3), (1, 2), (1, 2, 4), (1, 2, 3)])
+    tree = TokenTree.build([(1, 5), (1, 2, 3), (1, 2), (1, 2, 4), (1, 2, 3)])
     assert tree.tokens.tolist() == [1, 2, 3, 4, 5]
     assert tree.depths.tolist() == [0, 1, 2, 2, 1]
     assert tree.ends.tolist() == [5, 4, 3, 4, 5]
@@ -37,7 +37,7 @@ def test_a_tree_by_hand() -> None:
 
 @given(SEQUENCES)
 def test_a_tree_has_each_beginning_once(sequences: list[Tokens]) -> None:
-    tree = TokenTree.of(sequences)
+    tree = TokenTree.build(sequences)
     beginnings = {sequence[: n + 1] for sequence in sequences for n in range(len(sequence))}
     assert len(tree.tokens) == len(beginnings)
     for sequence, path in zip(sequences, tree.paths, strict=True):
@@ -47,17 +47,17 @@ def test_a_tree_has_each_beginning_once(sequences: list[Tokens]) -> None:
 
 @given(SEQUENCES, st.integers(1, 12))
 def test_groups_hold_all_sequences_within_the_budget(sequences: list[Tokens], budget: int) -> None:
-    made = list(groups(sequences, budget))
+    made = list(group_sequences(sequences, budget))
     assert sorted(row for group in made for row in group) == list(range(len(sequences)))
     for group in made:
-        assert len(group) == 1 or len(TokenTree.of([sequences[row] for row in group]).tokens) <= budget
+        assert len(group) == 1 or len(TokenTree.build([sequences[row] for row in group]).tokens) <= budget
 
 
 @given(SEQUENCES, st.integers(1, 7))
 def test_a_token_attends_to_its_path_and_nothing_else(sequences: list[Tokens], width: int) -> None:
-    tree = TokenTree.of(sequences)
+    tree = TokenTree.build(sequences)
     seen: dict[int, set[int]] = {}
-    for part in tiles(tree, width):
+    for part in tile_tree(tree, width):
         for queries, keys, allowed, query_depths, key_depths in zip(*vars(part).values(), strict=True):
             for q, query in enumerate(queries):
                 seen[int(query)] = set(keys[allowed[q]].tolist())
@@ -75,21 +75,21 @@ def test_tiles_grow_until_they_gather_few_keys() -> None:
     With 128: 128 * 120 / 2,048 = 7.5 keys per token, and 1 of its own. With 256: 3.5 and 1. With 512: 1.5 and
     1. Sixteen paths of 128 that share nothing gather nothing.
     """
-    path = TokenTree.of([tuple(range(2048))])
-    assert tile_width(path, 128, 9) == 128 and tile_width(path, 128, 8) == 256
-    assert tile_width(path, 128, 4) == 512 and tile_width(path, 128, 1) == 2048
-    assert tile_width(TokenTree.of([(i,) * 128 for i in range(16)]), 128, 1) == 128
+    path = TokenTree.build([tuple(range(2048))])
+    assert choose_tile_width(path, 128, 9) == 128 and choose_tile_width(path, 128, 8) == 256
+    assert choose_tile_width(path, 128, 4) == 512 and choose_tile_width(path, 128, 1) == 2048
+    assert choose_tile_width(TokenTree.build([(i,) * 128 for i in range(16)]), 128, 1) == 128
 
 
 @given(SEQUENCES, st.lists(st.tuples(st.integers(0, 11), st.integers(1, 3)), min_size=1, max_size=6))
 def test_a_continuation_attends_to_its_prompt_and_itself(
     sequences: list[Tokens], more: list[tuple[int, int]]
 ) -> None:
-    tree = TokenTree.of(sequences)
+    tree = TokenTree.build(sequences)
     paths = [tree.paths[row % len(sequences)] for row, _ in more]
     counts = [count for _, count in more]
     stored, seen = len(tree.tokens), {}
-    for part in continued_tiles(tree, paths, counts, 4):
+    for part in tile_continuations(tree, paths, counts, 4):
         for queries, keys, allowed, *_ in zip(*vars(part).values(), strict=True):
             for q, query in enumerate(queries):
                 seen[int(query)] = sorted(keys[allowed[q]].tolist())
@@ -188,10 +188,10 @@ def test_continuations_are_those_of_reading_alone(family: str) -> None:
 
 @given(SEQUENCES, st.lists(st.integers(0, 11), min_size=1, max_size=9))
 def test_one_more_token_attends_to_its_path(sequences: list[Tokens], rows: list[int]) -> None:
-    tree = TokenTree.of(sequences)
+    tree = TokenTree.build(sequences)
     paths = [tree.paths[row % len(sequences)] for row in rows]
     seen = {}
-    for part in path_tiles(tree, paths, 4):
+    for part in tile_paths(tree, paths, 4):
         for queries, keys, allowed, query_depths, _ in zip(*vars(part).values(), strict=True):
             for q, query in enumerate(queries):
                 seen[int(query)] = sorted(keys[allowed[q]].tolist())

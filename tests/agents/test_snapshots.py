@@ -29,7 +29,7 @@ def policy() -> LLMPolicy:
 
 
 def snapshot_of(policy: LLMPolicy, step: int) -> Snapshot:
-    return Snapshot.of(policy.adapters.learning, step)
+    return Snapshot.take(policy.adapters.learning, step)
 
 
 def test_a_policy_plays_as_it_was(policy: LLMPolicy) -> None:

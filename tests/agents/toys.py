@@ -196,7 +196,7 @@ def masks_of(legal: list[tuple[int, ...]], n_actions: int = N_ACTIONS) -> np.nda
 
 def same_noise(uniform: float, rows: int) -> list[DrawnNoise]:
     """Returns noise that is the same number for every row and depth."""
-    return DrawnNoise.of_batch(lambda size: np.full(size, uniform), rows)
+    return DrawnNoise.for_batch(lambda size: np.full(size, uniform), rows)
 
 
 class Rows(KVWriter):

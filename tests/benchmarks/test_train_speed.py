@@ -19,7 +19,7 @@ from gamespiel.agents.policy import LLMPolicy
 
 @pytest.fixture(scope="module")
 def policy() -> LLMPolicy:
-    made = make_policy(ModelSettings("tiny", "float32"), "padded")
+    made = make_policy(ModelSettings("tiny", dtype="float32"), "padded")
     with torch.no_grad():
         for parameter in made.adapter_parameters():  # B = 0 would give A no gradient
             parameter.normal_(std=0.05)

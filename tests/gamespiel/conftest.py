@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gamespiel import training
-from gamespiel.agents.models.patches import replaced
+from gamespiel.agents.models.patches import replace_names
 from gamespiel.agents.models.quantization import plain_peft
 from gamespiel.report.plots import learning_curve
 from tests.gamespiel.runs import small, train_quietly
@@ -20,7 +20,7 @@ __all__ = ["one_thread"]
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of an uninterrupted run of the small configuration. Tests must not change it."""
-    with replaced(training, learning_curve=learning_curve):
+    with replace_names(training, learning_curve=learning_curve):
         return train_quietly(small(tmp_path_factory.mktemp("finished") / "run"))
 
 

@@ -31,13 +31,13 @@ def rate_at(step: int, factor: float) -> float:
 
 def losses_break(monkeypatch: pytest.MonkeyPatch, first: int, above: float) -> None:
     """Makes the loss NaN from step ``first`` on, at learning rates above ``above``."""
-    loss = Update._loss
+    loss = Update._sum_terms
 
     def instead(self: Update, *args: Any) -> Any:
         broken = self.step >= first and self.optimizer.param_groups[0]["lr"] > above
         return loss(self, *args) * (torch.nan if broken else 1.0)
 
-    monkeypatch.setattr(Update, "_loss", instead)
+    monkeypatch.setattr(Update, "_sum_terms", instead)
 
 
 def test_back_to_the_checkpoint_with_half_the_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

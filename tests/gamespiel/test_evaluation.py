@@ -18,8 +18,8 @@ from game_gym.task import encode
 from gamespiel import assembly, evaluation
 from gamespiel.agents.models.loading import TINY
 from gamespiel.agents.runs import checkpoint
-from gamespiel.agents.runs.evaluation import by_seat, play_seeds
-from gamespiel.agents.runs.seats import balanced_seeds
+from gamespiel.agents.runs.evaluation import group_by_seat, play_seeds
+from gamespiel.agents.runs.seats import draw_balanced_seeds
 from gamespiel.config import Config, InvalidValueError, resolve, save, saved_config, to_dict
 from gamespiel.environments import make_envs
 from gamespiel.evaluation import evaluate
@@ -116,9 +116,9 @@ def test_mcts_beats_random_at_tic_tac_toe(tmp_path: Path) -> None:
 def test_a_baseline_plays_as_the_opponent_of_its_name(tmp_path: Path) -> None:
     """``first`` against ``first`` in kuhn poker: nobody bets, so each seat has one turn."""
     envs = make_envs(config(*KUHN, ("env.opponent", "first")).env, 8)
-    seeds = balanced_seeds(envs.envs[0], 10, seed=1)
+    seeds = draw_balanced_seeds(envs.envs[0], 10, seed=1)
     episodes = play_seeds(envs, baseline_agent("first", envs, 1, len(seeds)), seeds)
-    assert {seat: len(own) for seat, own in by_seat(episodes).items()} == {0: 10, 1: 10}
+    assert {seat: len(own) for seat, own in group_by_seat(episodes).items()} == {0: 10, 1: 10}
     assert all([turn.action for turn in episode.turns] == [0] for episode in episodes)
     assert {abs(episode.info["returns"][0]) for episode in episodes} == {1.0}
 

@@ -69,12 +69,12 @@ class GamePlayer(Player[GameKeys]):
         return SEATS * count
 
     def seeds(self, envs: TextEnvs, count: int, seed: int) -> list[int]:
-        from gamespiel.agents.runs.seats import balanced_seeds
+        from gamespiel.agents.runs.seats import draw_balanced_seeds
 
         # A seat does not depend on the opponent. "first" is the cheapest; upstream's servers have "random".
         local: Any = envs.envs[0].unwrapped
         cheap = {"opponent": "first" if local.is_local else "random"}
-        return balanced_seeds(envs.envs[0], count, seed, cheap)
+        return draw_balanced_seeds(envs.envs[0], count, seed, cheap)
 
     def play_agent(
         self,
@@ -101,7 +101,7 @@ class GamePlayer(Player[GameKeys]):
 
     def addresses(self, env: GameKeys, count: int, seed: int) -> list[Address]:
         from game_gym.task import Task
-        from gamespiel.agents.runs.seats import balanced_seeds
+        from gamespiel.agents.runs.seats import draw_balanced_seeds
 
         self.declaration.check_playable(env, "evaluation")
         _require_one_opponent(env)
@@ -115,7 +115,7 @@ class GamePlayer(Player[GameKeys]):
         local: Any = made.unwrapped
         cheap = {"opponent": "first"}
         addresses: list[Address] = []
-        for drawn in balanced_seeds(made, count, seed, cheap):
+        for drawn in draw_balanced_seeds(made, count, seed, cheap):
             task_id = made.reset(seed=drawn, options=cheap)[1]["task_id"]
             addresses.append(Address(task_id, drawn, Task(task_id, local.variant)))
         return addresses
