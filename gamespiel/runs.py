@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shlex
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +16,9 @@ from filelock import FileLock, Timeout
 from gamespiel.agents.runs import checkpoint
 from gamespiel.config import SAVED_NAME, Config, ConfigError, InvalidValueError, saved_config
 from gamespiel.kinds import kind_of
+from gamespiel.usage import command
+from task_gym.errors import TaskGymError
+from task_gym.files import free_space
 
 METRICS = "metrics.jsonl"
 CURVE = "learning_curve.png"
@@ -133,3 +138,22 @@ def folder_of(checkpoint: Path, config: Config) -> Path:
     if asked not in (None, own_name) and Path(asked).resolve() != folder.resolve():
         raise InvalidValueError(f"run.output_dir cannot be {asked!r}: a resumed run stays in {str(folder)!r}")
     return folder
+
+
+class DiskFullError(TaskGymError):
+    """A file of a run that a full disk cannot take."""
+
+
+@contextmanager
+def require_room(folder: Path) -> Iterator[None]:
+    """Says of a full disk which file it could not take, how much is free, and how the run goes on."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        raise DiskFullError(
+            f"{error.filename or str(folder)!r} cannot be written: {error.strerror} "
+            f"({free_space(folder)}). Checkpoints are whole; make room and go on: "
+            f"{command('train')} --resume {shlex.quote(str(folder))}"
+        ) from error

@@ -6,11 +6,9 @@ from gamespiel.agents import required  # noqa: F401  (raises, with the pip comma
 
 # isort: split
 import dataclasses
-import errno
 import json
 import logging
 import shlex
-import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -19,8 +17,7 @@ from typing import Any, NamedTuple
 
 import torch
 from rich.console import Console
-from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.logger import KVWriter, Logger
+from stable_baselines3.common.logger import Logger
 
 from gamespiel import __version__, runs
 from gamespiel.agents.learning.divergence import DivergedError
@@ -30,6 +27,7 @@ from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.card import Facts
 from gamespiel.agents.runs.loggers import JSONLWriter, truncate_after
 from gamespiel.assembly import make_algorithm
+from gamespiel.callbacks import BetweenSteps, DisplayWriter, make_activity
 from gamespiel.config import (
     SAVED_NAME,
     Config,
@@ -51,11 +49,9 @@ from gamespiel.report.paired import PAIRED_NOTE, Scores, paired, paired_table
 from gamespiel.report.plots import learning_curve
 from gamespiel.report.results import write_json
 from gamespiel.report.summary import SHARE, SUMMARY_NOTE, shown_rows, summary_rows, summary_table
-from gamespiel.runs import CURVE, METRICS, SUMMARY
-from gamespiel.stopping import Stop, Stopped, asking, interrupting, name_of
+from gamespiel.runs import CURVE, METRICS, SUMMARY, require_room
+from gamespiel.stopping import Stop, Stopped, asking, interrupting
 from gamespiel.usage import command
-from task_gym.errors import TaskGymError
-from task_gym.files import free_space
 
 KEPT_GAMES = 8
 """Episodes that a run keeps of an evaluation, to show how play changed."""
@@ -105,7 +101,7 @@ def train(config: Config, resume: str | Path | None = None, console: Console | N
         for notice in found:
             console.print(notice, soft_wrap=True, markup=False)
         console.print(f"{_describe(model)}\nrun folder: {folder}", soft_wrap=True, markup=False)
-        stack.enter_context(_room_on_disk(folder))
+        stack.enter_context(require_room(folder))
         before = _before(config, model, folder, console, resumed=resume is not None)
         if SHARE in before.rows and config.run.exact_every == 0:
             config = _with_run(config, exact_every=None)  # a resumed run: measured after as it was before
@@ -161,25 +157,6 @@ def _go_on(config: Config, start: Path, console: Console, stack: ExitStack) -> t
     return folder, config, model
 
 
-class DiskFullError(TaskGymError):
-    """A file of a run that a full disk cannot take."""
-
-
-@contextmanager
-def _room_on_disk(folder: Path) -> Iterator[None]:
-    """Says of a full disk which file it could not take, how much is free, and how the run goes on."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise
-        raise DiskFullError(
-            f"{error.filename or str(folder)!r} cannot be written: {error.strerror} "
-            f"({free_space(folder)}). Checkpoints are whole; make room and go on: "
-            f"{command('train')} --resume {shlex.quote(str(folder))}"
-        ) from error
-
-
 def _with_run(config: Config, **values: Any) -> Config:
     return dataclasses.replace(config, run=dataclasses.replace(config.run, **values))
 
@@ -204,14 +181,14 @@ def _learn(config: Config, model: LLMPPO, folder: Path, console: Console) -> Sto
         _stage_changes_to(dashboard.message),
         asking(stop),
     ):
-        between = _BetweenSteps(folder, config, stop)
-        model.on_progress = _telling(stop, dashboard, lambda: between.saved)
+        between = BetweenSteps(folder, config, stop)
+        model.on_progress = make_activity(stop, dashboard, lambda: between.saved)
         diverged: DivergedError | None = None
         while True:
             if diverged is not None:
                 dashboard.message(_back_off(model, folder, diverged))
             model.set_logger(
-                Logger(str(folder), [JSONLWriter(folder / METRICS), _Display(dashboard, model, between)])
+                Logger(str(folder), [JSONLWriter(folder / METRICS), DisplayWriter(dashboard, model, between)])
             )
             try:
                 model.learn(callback=between)
@@ -414,29 +391,6 @@ def _loads_float32(config: Config) -> bool:
     return model.dtype == "float32" or (model.dtype == "auto" and on_cpu and not quantised)
 
 
-def _telling(stop: Stop, dashboard: Dashboard, saved: Callable[[], int]) -> Callable[[str, int, int], None]:
-    """Returns the dashboard's ``activity``, which then also says once that the run is stopping.
-
-    An update can go on for minutes after the signal, whose handler must not print. After SIGTERM it is given
-    up when the time of grace is over.
-    """
-
-    def show(phase: str, done: int, total: int) -> None:
-        if stop.number is not None and not stop.told:
-            stop.told = True
-            once_more = "; Ctrl-C once more stops at once" if stop.number == signal.SIGINT else ""
-            dashboard.message(f"{name_of(stop.number)}: stopping with a checkpoint{once_more}")
-        if stop.number is not None and stop.late:
-            dashboard.message(
-                f"the step did not end within {stop.grace:g} s (run.grace_seconds): "
-                f"the checkpoint is that of step {saved()}"
-            )
-            raise Stopped(stop.number)
-        dashboard.activity(phase, done, total)
-
-    return show
-
-
 def _why_unsolved(config: Config) -> str:
     """Returns why the run has no exact values; "" if it has them, or if nobody asks for them.
 
@@ -445,75 +399,3 @@ def _why_unsolved(config: Config) -> str:
     if config.run.exact_every == 0:
         return ""
     return kind_of(config.env).player.explain_unsolved(as_measured(config).env)
-
-
-class _BetweenSteps(BaseCallback):
-    """Saves checkpoints and evaluates exactly between steps, and stops the run when asked to.
-
-    An interrupted step is discarded, and played again on resume.
-
-    Attributes:
-        saved: The step of the newest checkpoint.
-        metrics: The newest step's metrics, for its checkpoint's card.
-    """
-
-    def __init__(self, folder: Path, config: Config, stop: Stop) -> None:
-        super().__init__()
-        self._folder, self._run, self._stop = folder, config.run, stop
-        self._player, self._measured_env = kind_of(config.env).player, as_measured(config).env
-        self._itself, self._facts = plays_itself(config), Facts(__version__, card_facts(config))
-        self.saved, self.metrics = -1, dict[str, Any]()
-
-    def _on_training_start(self) -> None:
-        self.saved = self._model.step  # new or resumed, a run begins at a checkpoint
-
-    def _on_rollout_start(self) -> None:
-        if self._model.step % self._run.checkpoint_every == 0:
-            self._save()
-        every = self._run.exact_every
-        if every and self._model.step % every == 0:
-            # Logged with the next step's row: the value of the weights before that step.
-            adapters = self._model.publish_result()
-            exact_game = self._player.exact_game(self._measured_env)
-            solved = exact_game.solve(self._model.policy, adapters=adapters)
-            self.logger.record("eval/share", solved.share)
-            if self._itself:
-                self.logger.record("eval/exploitability", solved.exploitability)
-
-    def _on_step(self) -> bool:
-        return not self._stop.asked
-
-    def _on_training_end(self) -> None:
-        self._save()
-
-    @property
-    def _model(self) -> LLMPPO:
-        model: LLMPPO = self.model  # type: ignore[assignment]
-        return model
-
-    def _save(self) -> None:
-        if self.saved == self._model.step:
-            return
-        checkpoint.save(self._model, self._folder, dataclasses.replace(self._facts, metrics=self.metrics))
-        checkpoint.prune(self._folder, self._run.keep_checkpoints)
-        self.saved = self._model.step
-
-
-class _Display(KVWriter):
-    """Passes each step's metrics to the dashboard, with the step's first episode, and to the callback."""
-
-    def __init__(self, dashboard: Dashboard, model: LLMPPO, between: _BetweenSteps) -> None:
-        self._dashboard, self._model, self._between = dashboard, model, between
-        self._solved: dict[str, float | str] = {}
-
-    def write(
-        self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0
-    ) -> None:
-        metrics = {key: value for key, value in key_values.items() if isinstance(value, int | float | str)}
-        self._solved |= {k: v for k, v in metrics.items() if k.startswith("eval/")}  # until the next
-        self._between.metrics = metrics
-        episode = self._model.last_episode
-        self._dashboard.update(self._solved | metrics, episode.transcript() if episode is not None else None)
-
-    def close(self) -> None:
-        """Does nothing: the caller closes the dashboard."""

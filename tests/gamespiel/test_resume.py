@@ -15,7 +15,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from gamespiel import training
+from gamespiel import callbacks, training
 from gamespiel.agents.models.weights import TINY, ModelError
 from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.checkpoint import CheckpointError
@@ -59,16 +59,16 @@ def test_ctrl_c_stops_after_the_last_whole_step(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A real signal comes when the fourth step is shown: the fifth is begun, dropped and played again."""
-    write = training._Display.write
+    write = callbacks.DisplayWriter.write
 
-    def interrupting(self: training._Display, *args: object) -> None:
+    def interrupting(self: callbacks.DisplayWriter, *args: object) -> None:
         write(self, *args)  # type: ignore[arg-type]
         if self._model.step == 4:
             signal.raise_signal(signal.SIGINT)
 
     console, run = quiet(), tmp_path / "run"
     with monkeypatch.context() as patch:
-        patch.setattr(training._Display, "write", interrupting)
+        patch.setattr(callbacks.DisplayWriter, "write", interrupting)
         with pytest.raises(KeyboardInterrupt):
             training.train(small(run, run__checkpoint_every="100"), console=console)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -81,11 +81,11 @@ def test_ctrl_c_stops_after_the_last_whole_step(
 
 
 def test_a_second_ctrl_c_stops_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupting(self: training._Display, *args: object) -> None:
+    def interrupting(self: callbacks.DisplayWriter, *args: object) -> None:
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(training._Display, "write", interrupting)
+    monkeypatch.setattr(callbacks.DisplayWriter, "write", interrupting)
     with pytest.raises(KeyboardInterrupt):
         train_quietly(small(tmp_path / "run", run__eval_games="0"))
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from gamespiel import training
+from gamespiel import callbacks, training
 from gamespiel.agents.models.loading import LOADING
 from gamespiel.agents.ppo import LLMPPO
 from tests.agents.toys import Bandit, make_ppo
@@ -36,13 +36,13 @@ def test_each_run_is_what_it_is_alone(drawn: str, tmp_path: Path) -> None:
 
 
 def test_a_warning_is_shown_by_the_run_that_it_is_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write = training._Display.write
+    write = callbacks.DisplayWriter.write
 
-    def warning(self: training._Display, *args: object) -> None:
+    def warning(self: callbacks.DisplayWriter, *args: object) -> None:
         write(self, *args)  # type: ignore[arg-type]
         logging.getLogger("gamespiel.agents").warning("seed %s", self._model.seed)
 
-    monkeypatch.setattr(training._Display, "write", warning)
+    monkeypatch.setattr(callbacks.DisplayWriter, "write", warning)
     consoles = {seed: quiet() for seed in ("3", "4")}
 
     def go(seed: str) -> None:
@@ -71,9 +71,9 @@ def test_the_seed_is_set_while_no_other_model_is_made(monkeypatch: pytest.Monkey
 
 def test_other_types_than_float32_train_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Loading them changes torch's default type, also for the thread that trains."""
-    write, refused = training._Display.write, []
+    write, refused = callbacks.DisplayWriter.write, []
 
-    def start_another(self: training._Display, *args: object) -> None:
+    def start_another(self: callbacks.DisplayWriter, *args: object) -> None:
         write(self, *args)  # type: ignore[arg-type]
         if self._model.step == 1:
             half = small(tmp_path / "half", model__dtype="bfloat16", **SHORT)
@@ -81,7 +81,7 @@ def test_other_types_than_float32_train_alone(tmp_path: Path, monkeypatch: pytes
                 refused.append(threads.submit(train_quietly, half).exception())
 
     with monkeypatch.context() as patch:
-        patch.setattr(training._Display, "write", start_another)
+        patch.setattr(callbacks.DisplayWriter, "write", start_another)
         train_quietly(small(tmp_path / "run", **SHORT))
     assert str(refused[0]).startswith("model.dtype 'bfloat16' was given, and another thread of this process")
     assert not (tmp_path / "half").exists()

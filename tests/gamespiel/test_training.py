@@ -13,7 +13,7 @@ import torch
 from matplotlib.image import imread
 from safetensors.torch import load_file
 
-from gamespiel import __version__, training
+from gamespiel import __version__, runs, training
 from gamespiel.agents.models.loading import ModelError
 from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.checkpoint import CheckpointError
@@ -315,7 +315,7 @@ def test_a_full_disk_is_named_and_the_run_goes_on(finished: Path, tmp_path: Path
         rf"^'{run}/metrics.jsonl' cannot be written: No space left on device \([\d,.]+ MiB are free in "
         rf"'{run}'\)\. Checkpoints are whole; make room and go on: gamespiel train --resume {run}$"
     )
-    with pytest.raises(training.DiskFullError, match=message):
+    with pytest.raises(runs.DiskFullError, match=message):
         train_quietly(small(run))
     (run / "metrics.jsonl").unlink()
     train_quietly(saved_config(run), resume=run)

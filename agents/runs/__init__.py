@@ -1,0 +1,1 @@
+"""The records of a run: checkpoints, logs, and measures of the policy."""

@@ -1,0 +1,119 @@
+"""Callbacks of a run: what happens between its steps, and what is shown of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import KVWriter
+
+from gamespiel import __version__
+from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.runs import checkpoint
+from gamespiel.agents.runs.card import Facts
+from gamespiel.config import Config, card_facts
+from gamespiel.environments import as_measured, plays_itself
+from gamespiel.kinds import kind_of
+from gamespiel.report.dashboard import Dashboard
+from gamespiel.stopping import Stop, Stopped, name_of
+
+
+def make_activity(
+    stop: Stop, dashboard: Dashboard, saved: Callable[[], int]
+) -> Callable[[str, int, int], None]:
+    """Returns the dashboard's ``activity``, which then also says once that the run is stopping.
+
+    An update can go on for minutes after the signal, whose handler must not print. After SIGTERM it is given
+    up when the time of grace is over.
+    """
+
+    def show(phase: str, done: int, total: int) -> None:
+        if stop.number is not None and not stop.told:
+            stop.told = True
+            once_more = "; Ctrl-C once more stops at once" if stop.number == signal.SIGINT else ""
+            dashboard.message(f"{name_of(stop.number)}: stopping with a checkpoint{once_more}")
+        if stop.number is not None and stop.late:
+            dashboard.message(
+                f"the step did not end within {stop.grace:g} s (run.grace_seconds): "
+                f"the checkpoint is that of step {saved()}"
+            )
+            raise Stopped(stop.number)
+        dashboard.activity(phase, done, total)
+
+    return show
+
+
+class BetweenSteps(BaseCallback):
+    """Saves checkpoints and evaluates exactly between steps, and stops the run when asked to.
+
+    An interrupted step is discarded, and played again on resume.
+
+    Attributes:
+        saved: The step of the newest checkpoint.
+        metrics: The newest step's metrics, for its checkpoint's card.
+    """
+
+    def __init__(self, folder: Path, config: Config, stop: Stop) -> None:
+        super().__init__()
+        self._folder, self._run, self._stop = folder, config.run, stop
+        self._player, self._measured_env = kind_of(config.env).player, as_measured(config).env
+        self._itself, self._facts = plays_itself(config), Facts(__version__, card_facts(config))
+        self.saved, self.metrics = -1, dict[str, Any]()
+
+    def _on_training_start(self) -> None:
+        self.saved = self._model.step  # new or resumed, a run begins at a checkpoint
+
+    def _on_rollout_start(self) -> None:
+        if self._model.step % self._run.checkpoint_every == 0:
+            self._save()
+        every = self._run.exact_every
+        if every and self._model.step % every == 0:
+            # Logged with the next step's row: the value of the weights before that step.
+            adapters = self._model.publish_result()
+            exact_game = self._player.exact_game(self._measured_env)
+            solved = exact_game.solve(self._model.policy, adapters=adapters)
+            self.logger.record("eval/share", solved.share)
+            if self._itself:
+                self.logger.record("eval/exploitability", solved.exploitability)
+
+    def _on_step(self) -> bool:
+        return not self._stop.asked
+
+    def _on_training_end(self) -> None:
+        self._save()
+
+    @property
+    def _model(self) -> LLMPPO:
+        model: LLMPPO = self.model  # type: ignore[assignment]
+        return model
+
+    def _save(self) -> None:
+        if self.saved == self._model.step:
+            return
+        checkpoint.save(self._model, self._folder, dataclasses.replace(self._facts, metrics=self.metrics))
+        checkpoint.prune(self._folder, self._run.keep_checkpoints)
+        self.saved = self._model.step
+
+
+class DisplayWriter(KVWriter):
+    """Passes each step's metrics to the dashboard, with the step's first episode, and to the callback."""
+
+    def __init__(self, dashboard: Dashboard, model: LLMPPO, between: BetweenSteps) -> None:
+        self._dashboard, self._model, self._between = dashboard, model, between
+        self._solved: dict[str, float | str] = {}
+
+    def write(
+        self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0
+    ) -> None:
+        metrics = {key: value for key, value in key_values.items() if isinstance(value, int | float | str)}
+        self._solved |= {k: v for k, v in metrics.items() if k.startswith("eval/")}  # until the next
+        self._between.metrics = metrics
+        episode = self._model.last_episode
+        self._dashboard.update(self._solved | metrics, episode.transcript() if episode is not None else None)
+
+    def close(self) -> None:
+        """Does nothing: the caller closes the dashboard."""
