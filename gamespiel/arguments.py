@@ -157,10 +157,10 @@ def add_serve_options(serve: argparse.ArgumentParser) -> None:
         ("hosts", "names with a dot under which it may be asked without a token"),
         ("evaluate_hosts", "hosts that evaluate may ask; '*' for all"),
     ):
-        serve.add_argument(f"--{name}", type=_listed, metavar="HOST,…", help=what)
+        serve.add_argument(f"--{name}", type=_split_list, metavar="HOST,…", help=what)
 
 
-def _listed(text: str) -> tuple[str, ...]:
+def _split_list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 

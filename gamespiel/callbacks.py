@@ -16,7 +16,7 @@ from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.card import Facts
 from gamespiel.config import Config, card_facts
-from gamespiel.environments import as_measured, plays_itself
+from gamespiel.environments import evaluation_config, plays_itself
 from gamespiel.kinds import kind_of
 from gamespiel.report.dashboard import Dashboard
 from gamespiel.stopping import Stop, Stopped, name_of
@@ -60,7 +60,7 @@ class BetweenSteps(BaseCallback):
     def __init__(self, folder: Path, config: Config, stop: Stop) -> None:
         super().__init__()
         self._folder, self._run, self._stop = folder, config.run, stop
-        self._player, self._measured_env = kind_of(config.env).player, as_measured(config).env
+        self._player, self._measured_env = kind_of(config.env).player, evaluation_config(config).env
         self._itself, self._facts = plays_itself(config), Facts(__version__, card_facts(config))
         self.saved, self.metrics = -1, dict[str, Any]()
 

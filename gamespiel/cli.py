@@ -14,9 +14,9 @@ from gamespiel import __version__, arguments, commands
 from gamespiel.commands import Overrides
 from gamespiel.config import ConfigError, presets
 from gamespiel.config.files import read_layer
-from gamespiel.config.layers import layer_from_overrides, unknown_option
+from gamespiel.config.layers import explain_unknown_option, layer_from_overrides
 from gamespiel.config.schema import DOTTED
-from gamespiel.errors import Mistakes, MistakesError, unknown
+from gamespiel.errors import Mistakes, MistakesError, unknown_name_error
 from gamespiel.report.streams import lasting_output
 from gamespiel.stopping import Stopped
 from gamespiel.usage import config_help
@@ -74,19 +74,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.errno not in OF_FILES:
             raise
-        _complain(_of_file(error))
+        _print_error(_explain_file_error(error))
         return 2
     except MistakesError as error:
-        _complain(str(error))
+        _print_error(str(error))
         return 2
     except TaskGymError as error:
-        _complain(" ".join(str(error).split()))
+        _print_error(" ".join(str(error).split()))
         return 2
     except Stopped as stop:
-        _complain("interrupted" if stop.number == signal.SIGINT else f"stopped by {stop}")
+        _print_error("interrupted" if stop.number == signal.SIGINT else f"stopped by {stop}")
         return 128 + stop.number
     except KeyboardInterrupt:
-        _complain("interrupted")
+        _print_error("interrupted")
         return 130
     return 0
 
@@ -96,10 +96,10 @@ def _check_command(tokens: Sequence[str]) -> None:
     if not tokens:
         raise ConfigError(f"no command was given; allowed: {', '.join(COMMANDS)}")
     if not tokens[0].startswith("-") and tokens[0] not in COMMANDS:
-        raise unknown("command", tokens[0], COMMANDS, listed=True)
+        raise unknown_name_error("command", tokens[0], COMMANDS, listed=True)
 
 
-def _stray(token: str, args: argparse.Namespace) -> ConfigError:
+def _take_stray(token: str, args: argparse.Namespace) -> ConfigError:
     """Returns the error for an argument without an option, with the option that it may belong to."""
     from game_gym.games import DECLARED
 
@@ -121,9 +121,9 @@ def _check_extra(extra: Sequence[str], args: argparse.Namespace, overrides: Over
     mistakes, before = Mistakes(), ""
     for token in extra:
         if token.startswith("--") or (token.startswith("-") and not before):
-            mistakes.add(unknown_option(token.partition("=")[0], allowed))
+            mistakes.add(explain_unknown_option(token.partition("=")[0], allowed))
         elif not before.startswith("--") or "=" in before:  # else it is the value of that option
-            mistakes.add(_stray(token, args))
+            mistakes.add(_take_stray(token, args))
         before = token
     for file in getattr(args, "config", ()):
         with mistakes.collect():
@@ -133,7 +133,7 @@ def _check_extra(extra: Sequence[str], args: argparse.Namespace, overrides: Over
     mistakes.raise_all()
 
 
-def _complain(text: str) -> None:
+def _print_error(text: str) -> None:
     """Prints an error, unless the terminal has gone: the exit status must be the command's own."""
     with lasting_output():
         print(f"gamespiel: {text}", file=sys.stderr)
@@ -162,7 +162,7 @@ def _is_reader_gone() -> bool:
     return True
 
 
-def _of_file(error: OSError) -> str:
+def _explain_file_error(error: OSError) -> str:
     names = " -> ".join(repr(str(name)) for name in (error.filename, error.filename2) if name is not None)
     return f"{names}: {error.strerror}" if names else str(error.strerror)
 

@@ -22,7 +22,7 @@ from gamespiel.config.imports import import_modules
 from gamespiel.config.layers import find_option
 from gamespiel.config.schema import file_schema
 from gamespiel.config.sections import EnvConfig, ModelConfig
-from gamespiel.errors import unknown
+from gamespiel.errors import unknown_name_error
 from gamespiel.options import EvalOptions
 from gamespiel.report.streams import lasting_output
 from gamespiel.report.text import print_json
@@ -37,7 +37,7 @@ Overrides = list[tuple[str, str]]
 
 def run_train(args: argparse.Namespace, overrides: Overrides) -> None:
     """Train a policy."""
-    flags = [*_shared_flags(args), ("run.output_dir", args.output_dir)]
+    flags = [*_train_and_eval_flags(args), ("run.output_dir", args.output_dir)]
     if args.init_from is not None:
         flags.append(("run.init_from", str(args.init_from)))
     run, option = (args.init_from, "--from") if args.init_from is not None else (args.resume, "--resume")
@@ -59,15 +59,15 @@ def run_train(args: argparse.Namespace, overrides: Overrides) -> None:
         train(resolved.config, resume=args.resume)
 
 
-def _shared_flags(args: argparse.Namespace) -> list[tuple[str, str | None]]:
+def _train_and_eval_flags(args: argparse.Namespace) -> list[tuple[str, str | None]]:
     """Returns the keys that options of ``train`` and ``eval`` set, with their values or None."""
     return [("run.seed", args.seed), ("env.env_type", args.env), *game_flags(args)]
 
 
 def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
     """Evaluate a trained policy or a named agent."""
-    flags = _shared_flags(args)
-    named = args.preset is not None or args.config or _named_model(overrides) is not None
+    flags = _train_and_eval_flags(args)
+    named = args.preset is not None or args.config or _find_model_option(overrides) is not None
     if args.checkpoint is None and args.agent is None and not named:
         raise ConfigError(
             "who is evaluated? give --checkpoint RUN, --agent NAME, or a model with --model.model_name NAME"
@@ -211,7 +211,7 @@ def run_export(args: argparse.Namespace, overrides: Overrides) -> None:
 def _refuse(overrides: Overrides, args: argparse.Namespace) -> None:
     """Raises if configuration keys are given to a command that has none."""
     if overrides:
-        raise unknown("option", f"--{overrides[0][0]}", args.flags)
+        raise unknown_name_error("option", f"--{overrides[0][0]}", args.flags)
 
 
 def _resolve(
@@ -269,7 +269,7 @@ def _resolve_layers(
     return resolve_layers(preset, (), given)
 
 
-def _named_model(overrides: Overrides) -> str | None:
+def _find_model_option(overrides: Overrides) -> str | None:
     """Returns the model that an option names, also in another library's words; None if none does."""
     named = [text for dotted, text in overrides if find_option(dotted) == ("model", "model_name")]
     return named[-1] if named else None
@@ -277,7 +277,7 @@ def _named_model(overrides: Overrides) -> str | None:
 
 def _other_model(overrides: Overrides) -> bool:
     """Returns whether an option names a model that is not the default one, which has presets of its own."""
-    return _named_model(overrides) not in (None, ModelConfig.model_name)
+    return _find_model_option(overrides) not in (None, ModelConfig.model_name)
 
 
 def _resolve_game(

@@ -24,7 +24,7 @@ from task_gym.samplers import (
 Ranges = list[tuple[int, int]]
 
 
-def with_tasks_of_stages(config: Config) -> Config:
+def add_stage_tasks(config: Config) -> Config:
     """Returns the configuration whose ``env`` section may draw the tasks of all stages.
 
     Raises:
@@ -40,10 +40,10 @@ def with_tasks_of_stages(config: Config) -> Config:
             return config  # such a stage draws among all tasks, and so must the section
         chosen = tuple(dict.fromkeys(named))
         return dataclasses.replace(config, env=dataclasses.replace(env, task_ids=chosen))
-    own = [(env.task_id, env.task_id)] if env.task_id is not None else _pairs(env.task_ids)
+    own = [(env.task_id, env.task_id)] if env.task_id is not None else _pair_opponents(env.task_ids)
     for stage in config.curriculum.stages:
         for first, last in ranges_of(stage):
-            if not _within(first, last, own):
+            if not _is_within(first, last, own):
                 raise InvalidValueError(
                     f"curriculum.stages: stage {stage.name!r} draws {first} … {last}, which the env section "
                     "excludes; let env choose no tasks (all stages' are then its own), or a set with these"
@@ -53,7 +53,9 @@ def with_tasks_of_stages(config: Config) -> Config:
 
 def ranges_of(stage: StageConfig) -> Ranges:
     """Returns the ranges of task ids that a stage names."""
-    return _pairs(stage.task_ids) + ([stage.task_id_range] if stage.task_id_range is not None else [])
+    return _pair_opponents(stage.task_ids) + (
+        [stage.task_id_range] if stage.task_id_range is not None else []
+    )
 
 
 def make_starts(config: Config) -> Starts | None:
@@ -81,7 +83,7 @@ def make_starts(config: Config) -> Starts | None:
 
 def _make_sampler(config: Config, scores: dict[str | int, float]) -> Sampler:
     section, seed = config.curriculum, config.run.seed
-    stages = [_stage(config, stage) for stage in section.stages]
+    stages = [_make_stage(config, stage) for stage in section.stages]
     if section.sampler == "uniform":
         return Uniform(stages, seed=seed, success_scores=scores)
     if section.sampler == "learning_progress":
@@ -106,7 +108,7 @@ def stage_opponents(config: Config) -> Sequence[str]:
     return [name for stage in config.curriculum.stages for name in names_of(stage.opponent)]
 
 
-def _stage(config: Config, stage: StageConfig) -> Stage:
+def _make_stage(config: Config, stage: StageConfig) -> Stage:
     declaration = declaration_of(config.env)
     ids: list[Any] | None = list(ranges_of(stage)) or None
     return Stage(
@@ -118,11 +120,11 @@ def _stage(config: Config, stage: StageConfig) -> Stage:
     )
 
 
-def _pairs(task_ids: Sequence[Any]) -> Ranges:
+def _pair_opponents(task_ids: Sequence[Any]) -> Ranges:
     return [(entry, entry) if isinstance(entry, int) else (entry[0], entry[1]) for entry in task_ids]
 
 
-def _within(first: int, last: int, ranges: Ranges) -> bool:
+def _is_within(first: int, last: int, ranges: Ranges) -> bool:
     """Returns whether each id from first to last is in one of the ranges."""
     for low, high in sorted(ranges):
         if low <= first <= high:

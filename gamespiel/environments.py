@@ -21,7 +21,7 @@ ENVIRONMENTS_AT_ONCE = 1024
 Wrap = Callable[[gym.Env[Any, Any]], gym.Env[Any, Any]]
 
 
-def settled(config: Config) -> Config:
+def pin_tasks_of(config: Config) -> Config:
     """Returns the configuration with names that mean the same tasks on any machine and at any time.
 
     Raises:
@@ -35,7 +35,7 @@ def plays_itself(config: Config) -> bool:
     return declaration_of(config.env).plays_itself(config.env)
 
 
-def as_measured(config: Config) -> Config:
+def evaluation_config(config: Config) -> Config:
     """Returns the configuration as evaluations play it: against a fixed opponent, also after self-play."""
     return dataclasses.replace(config, env=declaration_of(config.env).evaluation_keys(config.env))
 

@@ -76,7 +76,9 @@ class Mistakes:
         raise together
 
 
-def unknown(kind: str, given: str, allowed: Iterable[str], *, listed: bool = False) -> UnknownKeyError:
+def unknown_name_error(
+    kind: str, given: str, allowed: Iterable[str], *, listed: bool = False
+) -> UnknownKeyError:
     """Returns the error for a name that is not allowed, with the nearest match or with all allowed names.
 
     Args:

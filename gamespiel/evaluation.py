@@ -31,13 +31,19 @@ from gamespiel.config import (
     saved_config,
     to_dict,
 )
-from gamespiel.environments import ENVIRONMENTS_AT_ONCE, as_measured, make_envs, make_one_env, settled
+from gamespiel.environments import (
+    ENVIRONMENTS_AT_ONCE,
+    evaluation_config,
+    make_envs,
+    make_one_env,
+    pin_tasks_of,
+)
 from gamespiel.kinds import declaration_of, kind_of
 from gamespiel.kinds.base import ShowProgress, format_opponent
 from gamespiel.options import EvalOptions, place
 from gamespiel.records import records, write_records
 from gamespiel.report.progress import progress
-from gamespiel.report.results import check_writable, reserved, write_json
+from gamespiel.report.results import check_writable, reserve_results, write_json
 from gamespiel.report.tables import exact_table
 
 if TYPE_CHECKING:  # baselines are evaluated without a learning library
@@ -60,7 +66,7 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
         check_trainer("the evaluation of a policy")
     console = console or Console()
     config, player = require_built(options.config), kind_of(options.config.env).player
-    if config != (measured := as_measured(config)):
+    if config != (measured := evaluation_config(config)):
         games: Any = measured.env
         others = format_opponent(games.opponent)
         said = f"opponent 'self' is for training: evaluated against {others}; --opponent names another"
@@ -77,13 +83,13 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
         player.make_reply_env(config.env).close()  # raises if replies cannot be evaluated
     env = make_one_env(config.env)
     tasks = player.task_names(env)
-    results = _described(options, config, tasks)
+    results = _describe_evaluation(options, config, tasks)
     if options.save_games is not None:
         check_writable(options.save_games, "--save_games")  # not only after hours of play
-    policy = None if options.agent else _policy(options, config, env, console, results)
+    policy = None if options.agent else _load_policy(options, config, env, console, results)
     label = kind_of(config.env).presenter.file_label(config.env, tasks)
-    with reserved(results, place(label, options), options.output) as path:
-        values, played = _values(options, config, policy, _where(options, tasks), console)
+    with reserve_results(results, place(label, options), options.output) as path:
+        values, played = _evaluate_policy(options, config, policy, _describe_tasks(options, tasks), console)
         write_json(results | values, path)
     results |= values
     if options.save_games is not None:
@@ -98,14 +104,14 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
     return results
 
 
-def _described(options: EvalOptions, config: Config, tasks: Any) -> dict[str, Any]:
+def _describe_evaluation(options: EvalOptions, config: Config, tasks: Any) -> dict[str, Any]:
     """Returns what is evaluated: the agent, the environment and how the agent answers."""
     found: dict[str, Any] = {
         "agent": options.player,
         "greedy": options.greedy,
         "seed": config.run.seed,
         "num_episodes": None if options.exact else options.num_episodes,
-        "env": to_dict(settled(config))["env"],
+        "env": to_dict(pin_tasks_of(config))["env"],
         "games": tasks,
     }
     if options.agent is None:
@@ -120,7 +126,7 @@ def _described(options: EvalOptions, config: Config, tasks: Any) -> dict[str, An
     return found
 
 
-def _values(
+def _evaluate_policy(
     options: EvalOptions,
     config: Config,
     policy: LLMPolicy | None,
@@ -147,8 +153,8 @@ def _values(
     else:
         episodes = play_policy(config, policy, count, console, greedy=options.greedy)
         rows = measure_played(config, policy, episodes)
-    console.print(presenter.table(f"{_player(options)} on {where}", rows))
-    return {"sampled": _plain(rows)}, {"greedy" if options.greedy else "sampled": episodes}
+    console.print(presenter.table(f"{_describe_player(options)} on {where}", rows))
+    return {"sampled": _rows_to_dict(rows)}, {"greedy" if options.greedy else "sampled": episodes}
 
 
 def _reply_values(
@@ -173,12 +179,12 @@ def _reply_values(
     for how in ("sampled", "greedy"):
         played[how] = play_written(config, policy, free, count, console, greedy=how == "greedy")
         replies[how] = _measure_groups(config, played[how], measure_replies)
-    console.print(presenter.reply_table(f"{_player(options)} on {where}", masked, replies))
-    values: dict[str, Any] = {"sampled": _plain(masked)} if options.unmasked else {}
-    return values | {"replies": {how: _plain(rows) for how, rows in replies.items()}}, played
+    console.print(presenter.reply_table(f"{_describe_player(options)} on {where}", masked, replies))
+    values: dict[str, Any] = {"sampled": _rows_to_dict(masked)} if options.unmasked else {}
+    return values | {"replies": {how: _rows_to_dict(rows) for how, rows in replies.items()}}, played
 
 
-def _plain(rows: Mapping[str, Measured]) -> dict[str, Any]:
+def _rows_to_dict(rows: Mapping[str, Measured]) -> dict[str, Any]:
     return {name: row.to_dict() for name, row in rows.items()}
 
 
@@ -239,7 +245,7 @@ def play_written(
         policy, config.run.seed, len(seeds), greedy=greedy, adapters=adapters, constraint=free
     )
     when = f"{when}replies, {'greedy' if greedy else 'sampled'}: "
-    return _played(config, envs, decide, seeds, console, when)
+    return _play_seeds(config, envs, decide, seeds, console, when)
 
 
 def measure_policy(
@@ -292,7 +298,7 @@ def play_policy(
     envs = make_envs(config.env, player.env_count(count))
     seeds = player.seeds(envs, count, config.run.seed)
     decide = policy_agent(policy, config.run.seed, len(seeds), greedy=greedy, adapters=adapters)
-    return _played(config, envs, decide, seeds, console, when)
+    return _play_seeds(config, envs, decide, seeds, console, when)
 
 
 def measure_agent(config: Config, name: str, count: int, console: Console) -> Mapping[str, Measured]:
@@ -304,21 +310,21 @@ def play_agent(config: Config, name: str, count: int, console: Console) -> list[
     """Plays ``count`` episodes per seat with a baseline, by name, and returns them."""
     # Baselines choose, also if a policy would write; those that reply make their own environment.
     player, env = kind_of(config.env).player, dataclasses.replace(config.env, decode="choice", think=False)
-    copies, show_progress = partial(make_envs, env), _shown(config, console)
+    copies, show_progress = partial(make_envs, env), _show_progress(config, console)
     return player.play_agent(name, env, count, config.run.seed, copies, show_progress)
 
 
-def _played(
+def _play_seeds(
     config: Config, envs: TextEnvs, decide: Decide, seeds: Sequence[int], console: Console, when: str
 ) -> list[Episode]:
     """Plays one episode per seed, with its progress shown, and closes the environments."""
-    with _shown(config, console, when)(len(seeds)) as on_step:
+    with _show_progress(config, console, when)(len(seeds)) as on_step:
         episodes = play_seeds(envs, decide, seeds, on_step)
     envs.close()
     return episodes
 
 
-def _shown(config: Config, console: Console, when: str = "") -> ShowProgress:
+def _show_progress(config: Config, console: Console, when: str = "") -> ShowProgress:
     unit = declaration_of(config.env).unit
     return lambda episodes: progress(console, f"{when}playing {episodes:,} {unit}", episodes)
 
@@ -332,7 +338,7 @@ def _measure_groups(
     return {name: m for name, m in measured.items() if m is not None}
 
 
-def _policy(
+def _load_policy(
     options: EvalOptions, config: Config, env: gym.Env[Any, Any], console: Console, results: dict[str, Any]
 ) -> LLMPolicy:
     """Returns the checkpoint's policy, or the untrained model's; puts the loaded step into ``results``."""
@@ -356,12 +362,12 @@ def _policy(
     return policy
 
 
-def _where(options: EvalOptions, tasks: Sequence[str]) -> str:
+def _describe_tasks(options: EvalOptions, tasks: Sequence[str]) -> str:
     presenter, env = kind_of(options.config.env).presenter, options.config.env
     if options.replies:
         return presenter.describe_reply_tasks(env, tasks)
     return presenter.describe_tasks(env, tasks, options.agent)
 
 
-def _player(options: EvalOptions) -> str:
+def _describe_player(options: EvalOptions) -> str:
     return f"{options.player}, greedy" if options.greedy else options.player

@@ -21,13 +21,13 @@ from gamespiel.config import Config, InvalidValueError, require_built, to_dict
 from gamespiel.endpoints import EPISODE_S
 from gamespiel.endpoints.chat import LOST, Chat, EndpointError, Sampling, Usage, parse_endpoint
 from gamespiel.endpoints.opponent import close_opponents
-from gamespiel.environments import settled
+from gamespiel.environments import pin_tasks_of
 from gamespiel.kinds import declaration_of, kind_of
 from gamespiel.kinds.base import Address, server_arguments
 from gamespiel.options import EvalOptions, place
 from gamespiel.report.endpoints import endpoint_table, rows_of
 from gamespiel.report.progress import progress
-from gamespiel.report.results import reserved, write_json
+from gamespiel.report.results import reserve_results, write_json
 from task_gym.errors import BackendError
 from task_gym.files import append_line, write_atomically
 from task_gym.remote import Failure, connect, read_settings
@@ -66,20 +66,20 @@ def evaluate_endpoint(options: EvalOptions, console: Console | None = None) -> d
     assert options.agent is not None
     sampling = Sampling(options.temperature, options.max_new_tokens, options.request_s)
     chat = Chat(parse_endpoint(options.agent), sampling)
-    player = _there(options, config, chat) if options.whole_game else _here(options, config, chat)
+    player = _play_there(options, config, chat) if options.whole_game else _play_here(options, config, chat)
     addresses = kind.player.addresses(config.env, options.num_episodes, config.run.seed)
-    question = _question(options, config, chat)
+    question = _make_question(options, config, chat)
     first = options.output or place(kind.presenter.file_label(config.env, question["games"]), options)
     with (
-        reserved(question, first, options.output) as path,
-        _kept(question, first, options.resume, path, len(addresses), console) as (played, keep),
+        reserve_results(question, first, options.output) as path,
+        _keep_episodes(question, first, options.resume, path, len(addresses), console) as (played, keep),
     ):
         left = [address for address in addresses if address.seed not in played]
         with progress(console, f"playing {len(left):,} {kind.declaration.unit}", len(left)) as on_step:
-            _play(left, player, options.concurrency, keep, lambda: on_step(True, 1))
+            _play_episode(left, player, options.concurrency, keep, lambda: on_step(True, 1))
         records = [played[address.seed] for address in addresses]
         rows = rows_of(records, kind.presenter.endpoint_groups)
-        usage, spent = _usage(records), None
+        usage, spent = _sum_usage(records), None
         if options.prices is not None:
             spent = (
                 usage.prompt_tokens * options.prices[0] + usage.completion_tokens * options.prices[1]
@@ -94,9 +94,9 @@ def evaluate_endpoint(options: EvalOptions, console: Console | None = None) -> d
     return results
 
 
-def _question(options: EvalOptions, config: Config, chat: Chat) -> dict[str, Any]:
+def _make_question(options: EvalOptions, config: Config, chat: Chat) -> dict[str, Any]:
     """Returns the results without their values."""
-    env, player = settled(config).env, kind_of(config.env).player
+    env, player = pin_tasks_of(config).env, kind_of(config.env).player
     local = dataclasses.replace(env, env_mode="local")
     made = player.make_reply_env(dataclasses.replace(local, decode="text"))
     tasks = player.task_names(made)
@@ -116,7 +116,7 @@ def _question(options: EvalOptions, config: Config, chat: Chat) -> dict[str, Any
     }
 
 
-def _here(options: EvalOptions, config: Config, chat: Chat) -> EpisodePlayer:
+def _play_here(options: EvalOptions, config: Config, chat: Chat) -> EpisodePlayer:
     if config.env.env_mode != "local":
         raise InvalidValueError(
             f"--agent {options.agent} with env.env_mode {config.env.env_mode}: give --whole_game, with which "
@@ -134,7 +134,7 @@ def _here(options: EvalOptions, config: Config, chat: Chat) -> EpisodePlayer:
     return EpisodePlayer(play, stop)
 
 
-def _there(options: EvalOptions, config: Config, chat: Chat) -> EpisodePlayer:
+def _play_there(options: EvalOptions, config: Config, chat: Chat) -> EpisodePlayer:
     """Returns how a server plays an episode."""
     env, given = config.env, server_arguments(config.env)
     if not given:
@@ -174,7 +174,7 @@ def _there(options: EvalOptions, config: Config, chat: Chat) -> EpisodePlayer:
     return EpisodePlayer(play, connection.cancel)
 
 
-def _play(
+def _play_episode(
     addresses: Sequence[Address],
     player: EpisodePlayer,
     at_once: int,
@@ -228,7 +228,7 @@ def _play(
 
 
 @contextmanager
-def _kept(
+def _keep_episodes(
     question: Mapping[str, Any], first: Path, resume: bool, results: Path, count: int, console: Console
 ) -> Iterator[tuple[dict[int, dict[str, Any]], Callable[[Address, dict[str, Any]], None]]]:
     """Yields the episodes that were played before, by seed, and the function that keeps another one.
@@ -253,7 +253,7 @@ def _kept(
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
     file = first.with_name(f"{first.stem}-{digest}.jsonl")
     done = results.exists() and results.stat().st_size > 0
-    played = _earlier(file, resume, count if done else None, console)
+    played = _read_earlier(file, resume, count if done else None, console)
     lock = threading.Lock()
 
     def keep(address: Address, record: dict[str, Any]) -> None:
@@ -275,7 +275,7 @@ def _kept(
         raise
 
 
-def _earlier(file: Path, resume: bool, count: int | None, console: Console) -> dict[int, dict[str, Any]]:
+def _read_earlier(file: Path, resume: bool, count: int | None, console: Console) -> dict[int, dict[str, Any]]:
     """Returns the episodes of a file that count, by seed; removes the file if none do.
 
     Args:
@@ -284,7 +284,7 @@ def _earlier(file: Path, resume: bool, count: int | None, console: Console) -> d
         count: The number of episodes with which the evaluation is over; None if it has no results.
         console: The console to print on.
     """
-    played = _read(file) if file.exists() else {}
+    played = _read_lines(file) if file.exists() else {}
     if not resume:
         if played and (count is None or len(played) < count):
             raise InvalidValueError(
@@ -303,7 +303,7 @@ def _earlier(file: Path, resume: bool, count: int | None, console: Console) -> d
     return counted
 
 
-def _read(file: Path) -> dict[int, dict[str, Any]]:
+def _read_lines(file: Path) -> dict[int, dict[str, Any]]:
     """Returns the whole lines of a file by seed; of a seed that was played again, the last one.
 
     A kill may have cut the last line, in mid-character.
@@ -318,7 +318,7 @@ def _read(file: Path) -> dict[int, dict[str, Any]]:
     return played
 
 
-def _usage(records: Sequence[Mapping[str, Any]]) -> Usage:
+def _sum_usage(records: Sequence[Mapping[str, Any]]) -> Usage:
     total = Usage()
     for record in records:
         counted = record.get("extra", {}).get("usage") or {}

@@ -49,7 +49,7 @@ def show(config: Config, card: str, console: Console | None = None) -> None:
         ModelError: the model's architecture is not known on this machine.
     """
     console = Console(highlight=False) if console is None else console
-    cards = _cards(config, card)
+    cards = _list_cards(config, card)
     load = load_of(config)
     made = plan(load)
     name = config.model.model_name
@@ -67,23 +67,23 @@ def show(config: Config, card: str, console: Console | None = None) -> None:
     if not load.on_gpu:
         console.print(f"{CPU_NOTE}\n", soft_wrap=True)
     if load.backward_budget:
-        console.print(f"{_unfilled(config, load)}\n", soft_wrap=True)
+        console.print(f"{_explain_unfilled(config, load)}\n", soft_wrap=True)
     loads = {name: load_of(resolve(name)) for name in presets()}
     plans = {name: plan(own) for name, own in loads.items()}
     console.print(fit_table(({} if load in loads.values() else {"as configured": made}) | plans, cards))
     console.print(FIT_NOTE, soft_wrap=True)
 
 
-def _unfilled(config: Config, load: Load) -> str:
+def _explain_unfilled(config: Config, load: Load) -> str:
     """Returns why an update's forwards are smaller than ``ppo.tokens_per_backward``."""
     return (
-        f"ppo.tokens_per_backward is {load.backward_budget:,}. An optimizer step has {_turns(config):,} "
-        f"turns of at most {_turn_tokens(config):,} tokens, so its forwards have "
+        f"ppo.tokens_per_backward is {load.backward_budget:,}. An optimizer step has "
+        f"{_count_turns(config):,} turns of at most {_turn_tokens(config):,} tokens, so its forwards have "
         f"{load.tokens_per_backward:,} at most."
     )
 
 
-def _turns(config: Config) -> int:
+def _count_turns(config: Config) -> int:
     """Returns the turns of an optimizer step."""
     ppo = config.ppo
     if ppo.num_minibatches:
@@ -122,7 +122,7 @@ def load_of(config: Config) -> Load:
                 f"lora.target_modules: {name!r} was given, the model has: {', '.join(architecture.linears)}"
                 f"{nearest(name, architecture.linears)}"
             )
-    turns, prompt_tokens = _turns(config), _turn_tokens(config)
+    turns, prompt_tokens = _count_turns(config), _turn_tokens(config)
     scored = max(turns, REFERENCE_BATCH) if dtype == "float32" else turns
     nodes = NODES[config.env.answer]
     rows = max(nodes * scored, ppo.tokens_per_forward // OWN_TOKENS)
@@ -148,7 +148,7 @@ def load_of(config: Config) -> Load:
     )
 
 
-def _cards(config: Config, card: str) -> Sequence[float]:
+def _list_cards(config: Config, card: str) -> Sequence[float]:
     """Returns the cards to plan for, in GiB."""
     if card:
         try:
@@ -158,11 +158,11 @@ def _cards(config: Config, card: str) -> Sequence[float]:
         if not 0 < size < float("inf"):
             raise InvalidValueError(f"--plan takes the GiB of a card, a number above 0, not {card!r}")
         return [size]
-    found = found_card(config)
+    found = find_card(config)
     return CARDS if found is None else [round(found / GIB, 1)]
 
 
-def found_card(config: Config) -> int | None:
+def find_card(config: Config) -> int | None:
     """Returns the bytes of the GPU that ``run.device`` names, or None on a machine without any.
 
     Raises:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from gamespiel.config import Config, require_built, saved_config
 from gamespiel.config.resume import check_resumed
-from gamespiel.curriculum import make_starts, with_tasks_of_stages
-from gamespiel.environments import make_one_env, plays_itself, settled
+from gamespiel.curriculum import add_stage_tasks, make_starts
+from gamespiel.environments import make_one_env, pin_tasks_of, plays_itself
 from gamespiel.kinds import declaration_of, kind_of
 
 
@@ -25,9 +25,9 @@ def check_run(config: Config, resume: Path | None = None) -> None:
     Raises:
         TaskGymError: as ``gamespiel.training.train`` does.
     """
-    config = with_tasks_of_stages(require_built(config))
+    config = add_stage_tasks(require_built(config))
     declaration_of(config.env).check_playable(config.env, "training")
-    config = settled(config)
+    config = pin_tasks_of(config)
     _check_device(config)
     _check_folders(config, resume)
     make_starts(config)

@@ -51,10 +51,10 @@ def records(
         adapters: Name of the adapters that played.
         **more: Further entries of every record.
     """
-    return [_record(episode, env, player, policy, adapters, more) for episode in episodes]
+    return [_make_record(episode, env, player, policy, adapters, more) for episode in episodes]
 
 
-def _record(
+def _make_record(
     episode: Episode,
     env: EnvConfig,
     player: str,
@@ -63,8 +63,8 @@ def _record(
     more: Mapping[str, Any],
 ) -> Record:
     info = episode.info
-    odds = _probabilities(episode.turns, policy, adapters)
-    named = _named(episode, env)
+    odds = _ask_probabilities(episode.turns, policy, adapters)
+    named = _name_actions(episode, env)
     turns = []
     for turn, probabilities, (legal, names, action) in zip(episode.turns, odds, named, strict=True):
         turns.append(
@@ -85,14 +85,14 @@ def _record(
         **more,
         **{key: info.get(key) for key in ADDRESS},
         "seed": episode.seed,
-        "params": _params(env) if info.get("task_id") is None else None,
+        "params": _read_params(env) if info.get("task_id") is None else None,
         **{key: info.get(key) for key in ENDING},
         "turns": turns,
         "final_observation": episode.final_observation,
     }
 
 
-def _probabilities(
+def _ask_probabilities(
     turns: Sequence[Turn], policy: LLMPolicy | None, adapters: str
 ) -> list[list[float] | None]:
     """Returns the probability of each legal action per turn, or None where nothing was masked."""
@@ -107,7 +107,7 @@ def _probabilities(
     return found
 
 
-def _params(env: Any) -> dict[str, Any]:
+def _read_params(env: Any) -> dict[str, Any]:
     """Returns the parameters of a named game; the section's keys are put together when it is made."""
     return dict(getattr(env, "params", {}))
 
@@ -116,14 +116,14 @@ Named = tuple[list[int], list[str] | None, int | None]
 """Legal actions, their names if they are known, and the action that was taken; None for an illegal one."""
 
 
-def _named(episode: Episode, env: EnvConfig) -> list[Named]:
+def _name_actions(episode: Episode, env: EnvConfig) -> list[Named]:
     """Returns each turn's legal actions with names, which the game is played again for."""
     history, seat = episode.info.get("history"), episode.info.get("seat")
     if env.env_type != GAME_KIND or history is None:  # a server may keep the moves to itself
-        return [_unnamed(turn) for turn in episode.turns]
+        return [_list_actions(turn) for turn in episode.turns]
     from game_gym.transcript import positions
 
-    variant = variant_of({**episode.info, "params": _params(env)})
+    variant = variant_of({**episode.info, "params": _read_params(env)})
     found: list[Named] = []
     turns = iter(episode.turns)
     for state, moves in positions(variant, history):
@@ -145,7 +145,7 @@ def _named(episode: Episode, env: EnvConfig) -> list[Named]:
     return found
 
 
-def _unnamed(turn: Turn) -> Named:
+def _list_actions(turn: Turn) -> Named:
     legal = turn.action_mask.nonzero()[0].tolist()
     return legal, None, int(turn.action) if turn.action_mask.size else None
 

@@ -78,7 +78,7 @@ def interrupting() -> Iterator[None]:
             raised = True
             raise Stopped(number)
 
-    with _handled(dict.fromkeys(OTHERS, interrupt)):
+    with _set_handlers(dict.fromkeys(OTHERS, interrupt)):
         yield
 
 
@@ -95,12 +95,12 @@ def asking(stop: Stop) -> Iterator[None]:
         if number == signal.SIGINT:
             signal.signal(signal.SIGINT, usual)
 
-    with _handled(dict.fromkeys(("SIGINT", *OTHERS), ask)):
+    with _set_handlers(dict.fromkeys(("SIGINT", *OTHERS), ask)):
         yield
 
 
 @contextmanager
-def _handled(handlers: Mapping[str, Handler]) -> Iterator[None]:
+def _set_handlers(handlers: Mapping[str, Handler]) -> Iterator[None]:
     """Sets handlers by name within the context; signals that are ignored, as by ``nohup``, stay so."""
     before: dict[int, signal.Handlers | Handler | int | None] = {}
     for name, handler in handlers.items():

@@ -39,16 +39,16 @@ from gamespiel.config import (
     saved_config,
 )
 from gamespiel.config.resume import check_resumed
-from gamespiel.curriculum import with_tasks_of_stages
-from gamespiel.environments import as_measured, plays_itself, settled
+from gamespiel.curriculum import add_stage_tasks
+from gamespiel.environments import evaluation_config, pin_tasks_of, plays_itself
 from gamespiel.evaluation import measure_played, play_policy
 from gamespiel.kinds import declaration_of, kind_of
 from gamespiel.records import GAMES, add_records, records
 from gamespiel.report.dashboard import Dashboard
-from gamespiel.report.paired import PAIRED_NOTE, Scores, paired, paired_table
+from gamespiel.report.paired import PAIRED_NOTE, Scores, pair_scores, render_pairs
 from gamespiel.report.plots import learning_curve
 from gamespiel.report.results import write_json
-from gamespiel.report.summary import SHARE, SUMMARY_NOTE, shown_rows, summary_rows, summary_table
+from gamespiel.report.summary import SHARE, SUMMARY_NOTE, rename_rows, summary_rows, summary_table
 from gamespiel.runs import CURVE, METRICS, SUMMARY, require_room
 from gamespiel.stopping import Stop, Stopped, asking, interrupting
 from gamespiel.usage import command
@@ -82,34 +82,34 @@ def train(config: Config, resume: str | Path | None = None, console: Console | N
         Stopped: Ctrl-C, SIGTERM or SIGHUP stopped the run; it is a KeyboardInterrupt.
     """
     console = console or Console()
-    config = with_tasks_of_stages(require_built(config))
+    config = add_stage_tasks(require_built(config))
     declaration_of(config.env).check_playable(config.env, "training")
     if config.run.num_threads is not None:
         torch.set_num_threads(config.run.num_threads)
-    config = settled(config)
-    unsolved = _why_unsolved(config)
+    config = pin_tasks_of(config)
+    unsolved = _explain_unsolved(config)
     with interrupting(), _training(config), ExitStack() as stack:
         if resume is None:
-            folder, config, model = _begin(config, console, stack)
+            folder, config, model = _begin_run(config, console, stack)
         else:
             folder, config, model = _go_on(config, checkpoint.find(Path(resume)), console, stack)
         found = notices(config)
         if unsolved:
             if config.run.exact_every:
                 found.append(f"run.exact_every = {config.run.exact_every} has no effect: {unsolved}.")
-            config = _with_run(config, exact_every=0)
+            config = _change_run(config, exact_every=0)
         for notice in found:
             console.print(notice, soft_wrap=True, markup=False)
-        console.print(f"{_describe(model)}\nrun folder: {folder}", soft_wrap=True, markup=False)
+        console.print(f"{_describe_model(model)}\nrun folder: {folder}", soft_wrap=True, markup=False)
         stack.enter_context(require_room(folder))
-        before = _before(config, model, folder, console, resumed=resume is not None)
+        before = _measure_before(config, model, folder, console, resumed=resume is not None)
         if SHARE in before.rows and config.run.exact_every == 0:
-            config = _with_run(config, exact_every=None)  # a resumed run: measured after as it was before
-        stop = _learn(config, model, folder, console)
+            config = _change_run(config, exact_every=None)  # a resumed run: measured after as it was before
+        stop = _learn_steps(config, model, folder, console)
         if (folder / METRICS).stat().st_size:
             learning_curve(folder / METRICS, folder / CURVE)
         if stop.number is None:
-            _conclude(config, model, folder, before, console)
+            _conclude_run(config, model, folder, before, console)
         else:  # not a long evaluation, for which nobody may have the time
             solved = SHARE in before.rows
             console.print(_next_steps(config, model, folder, solved=solved), soft_wrap=True, markup=False)
@@ -117,7 +117,7 @@ def train(config: Config, resume: str | Path | None = None, console: Console | N
     return folder
 
 
-def _begin(config: Config, console: Console, stack: ExitStack) -> tuple[Path, Config, LLMPPO]:
+def _begin_run(config: Config, console: Console, stack: ExitStack) -> tuple[Path, Config, LLMPPO]:
     """Returns a new run's folder, locked until ``stack`` closes, its configuration and its model.
 
     The folder is made last, so a wrong game or model leaves no empty folder.
@@ -126,13 +126,13 @@ def _begin(config: Config, console: Console, stack: ExitStack) -> tuple[Path, Co
     origin = None if config.run.init_from is None else Path(config.run.init_from)
     if origin is not None:
         checkpoint.find(origin)  # before the model is loaded, which can take minutes
-    model = _loaded(config, console)
+    model = _load_model(config, console)
     if origin is not None:
         start = checkpoint.load_newest(model.policy, origin)
-        config = _with_run(config, init_from=str(start))
+        config = _change_run(config, init_from=str(start))
         console.print(f"starting from the weights of {start}", soft_wrap=True, markup=False)
     folder = stack.enter_context(runs.create(config))
-    config = _with_run(config, output_dir=str(folder))
+    config = _change_run(config, output_dir=str(folder))
     checkpoint.save(model, folder, Facts(__version__, card_facts(config)))
     save(config, folder / SAVED_NAME)
     return folder, config, model
@@ -145,28 +145,28 @@ def _go_on(config: Config, start: Path, console: Console, stack: ExitStack) -> t
     stack.enter_context(runs.own(folder))
     checkpoint.require_newest(start)
     try:
-        model = _loaded(config, console)
+        model = _load_model(config, console)
     except ModelError as error:
         raise ModelError(
             f"{error}. If the run's model is elsewhere now, give its place: --model.model_name NAME"
         ) from error
     checkpoint.load(model, start)
     truncate_after(folder / METRICS, model.step)
-    config = _with_run(config, output_dir=str(folder))
+    config = _change_run(config, output_dir=str(folder))
     save(config, folder / SAVED_NAME)
     return folder, config, model
 
 
-def _with_run(config: Config, **values: Any) -> Config:
+def _change_run(config: Config, **values: Any) -> Config:
     return dataclasses.replace(config, run=dataclasses.replace(config.run, **values))
 
 
-def _loaded(config: Config, console: Console) -> LLMPPO:
+def _load_model(config: Config, console: Console) -> LLMPPO:
     console.print(f"loading {describe_model(config.model.model_name)}", soft_wrap=True, markup=False)
     return make_algorithm(config)
 
 
-def _learn(config: Config, model: LLMPPO, folder: Path, console: Console) -> Stop:
+def _learn_steps(config: Config, model: LLMPPO, folder: Path, console: Console) -> Stop:
     """Trains to the last step, or until a signal asks to stop; returns whether one has.
 
     After a divergence the run goes on from its last checkpoint with half the learning rate.
@@ -237,7 +237,7 @@ def _back_off(model: LLMPPO, folder: Path, error: DivergedError) -> str:
     )
 
 
-def _describe(model: LLMPPO) -> str:
+def _describe_model(model: LLMPPO) -> str:
     policy = model.policy
     _, total = policy.model.get_nb_trainable_parameters()  # which knows how many there are in a byte
     trained = sum(p.numel() for p in policy.trainable_parameters())
@@ -258,7 +258,9 @@ class _Measures(NamedTuple):
         return {"before": self.rows, **scores}
 
 
-def _before(config: Config, model: LLMPPO, folder: Path, console: Console, *, resumed: bool) -> _Measures:
+def _measure_before(
+    config: Config, model: LLMPPO, folder: Path, console: Console, *, resumed: bool
+) -> _Measures:
     """Returns the measures before training: a resumed run's from disk, or none if the file is missing."""
     path = folder / SUMMARY
     if resumed and path.exists():
@@ -266,19 +268,19 @@ def _before(config: Config, model: LLMPPO, folder: Path, console: Console, *, re
         return _Measures(stored["before"], stored.get("scores_before", ()))
     if model.step:
         return _Measures({})
-    found = _measure(config, model, console, "before training", folder)
+    found = _measure_result(config, model, console, "before training", folder)
     write_json(found.to_dict(), path)
     return found
 
 
-def _measure(config: Config, model: LLMPPO, console: Console, when: str, folder: Path) -> _Measures:
+def _measure_result(config: Config, model: LLMPPO, console: Console, when: str, folder: Path) -> _Measures:
     """Returns the measures of the run's result so far: by play, and exactly unless ``exact_every`` is 0.
 
     The first ``KEPT_GAMES`` episodes are kept in the run's folder.
     """
     adapters = model.publish_result()
     games, itself = config.run.eval_games, plays_itself(config)
-    config = as_measured(config)
+    config = evaluation_config(config)
     sampled: Mapping[str, Any] = {}
     scores: Scores = ()
     if games:
@@ -296,20 +298,20 @@ def _measure(config: Config, model: LLMPPO, console: Console, when: str, folder:
     return _Measures(summary_rows(sampled, comparison, exploitability=itself), scores if several else ())
 
 
-def _conclude(config: Config, model: LLMPPO, folder: Path, before: _Measures, console: Console) -> None:
-    found = _measure(config, model, console, "after training", folder)
-    after, pairs = found.rows, paired(before.scores, found.scores)
+def _conclude_run(config: Config, model: LLMPPO, folder: Path, before: _Measures, console: Console) -> None:
+    found = _measure_result(config, model, console, "after training", folder)
+    after, pairs = found.rows, pair_scores(before.scores, found.scores)
     by_game = {"paired": {name: row._asdict() for name, row in pairs.items()}} if pairs else {}
     write_json(
         {"step": model.step, "decisions": model.num_timesteps, **before.to_dict(), "after": after, **by_game},
         folder / SUMMARY,
     )
     if before.rows or after:
-        console.print(summary_table(shown_rows(before.rows), shown_rows(after)))
+        console.print(summary_table(rename_rows(before.rows), rename_rows(after)))
     if "illegal rate" in after:
         console.print(SUMMARY_NOTE)
     if pairs:
-        console.print(paired_table(pairs))
+        console.print(render_pairs(pairs))
         console.print(PAIRED_NOTE)
     console.print(f"{model.num_timesteps:,} decisions in {model.seconds:.0f} s")
     solved = SHARE in after
@@ -330,7 +332,7 @@ def _next_steps(config: Config, model: LLMPPO, folder: Path, *, solved: bool) ->
 @contextmanager
 def _warnings_to(show: Callable[[str], None]) -> Iterator[None]:
     """Shows the learner's warnings, such as a lowered token budget, instead of writing them to stderr."""
-    with _shown(logging.getLogger("gamespiel.agents"), logging.WARNING, show):
+    with _show_log(logging.getLogger("gamespiel.agents"), logging.WARNING, show):
         yield
 
 
@@ -341,14 +343,14 @@ def _stage_changes_to(show: Callable[[str], None]) -> Iterator[None]:
     level = stages.level
     stages.setLevel(logging.INFO)
     try:
-        with _shown(stages, logging.INFO, show):
+        with _show_log(stages, logging.INFO, show):
             yield
     finally:
         stages.setLevel(level)
 
 
 @contextmanager
-def _shown(logger: logging.Logger, level: int, show: Callable[[str], None]) -> Iterator[None]:
+def _show_log(logger: logging.Logger, level: int, show: Callable[[str], None]) -> Iterator[None]:
     """Shows what a logger writes at a level and above, but not what another thread's run writes."""
     own = threading.get_ident()
     handler = logging.Handler(level)
@@ -391,11 +393,11 @@ def _loads_float32(config: Config) -> bool:
     return model.dtype == "float32" or (model.dtype == "auto" and on_cpu and not quantised)
 
 
-def _why_unsolved(config: Config) -> str:
+def _explain_unsolved(config: Config) -> str:
     """Returns why the run has no exact values; "" if it has them, or if nobody asks for them.
 
     The answer can take a second, so it is asked for once per run.
     """
     if config.run.exact_every == 0:
         return ""
-    return kind_of(config.env).player.explain_unsolved(as_measured(config).env)
+    return kind_of(config.env).player.explain_unsolved(evaluation_config(config).env)

@@ -79,8 +79,8 @@ def _render_card(name: str | None, base: Mapping[str, Any], step: int, decisions
         "---", *([f"base_model: {name}"] if name else []), "library_name: peft",
         "pipeline_tag: text-generation", tags, "---", "",
         "# LoRA adapters trained with GameSpiel", "",
-        f"Adapters of rank {base['r']} (alpha {base['lora_alpha']:g}) {_link_to(name, base)}, after step {step:,} "
-        f"of PPO and {decisions:,} decisions{version}.", "",
+        f"Adapters of rank {base['r']} (alpha {base['lora_alpha']:g}) {_link_to(name, base)}, after step "
+        f"{step:,} of PPO and {decisions:,} decisions{version}.", "",
         "## Use", "",
         "With the whole run's folder, `gamespiel.load_policy(RUN)` loads the policy, with its critic and its "
         "prompts. This folder alone is for PEFT:", "",

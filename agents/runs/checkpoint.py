@@ -34,12 +34,12 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from gamespiel.agents.runs.card import Facts, write_card
 from gamespiel.agents.learning.divergence import Backoff
-from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.learning.pool import Member
 from gamespiel.agents.models.snapshots import Snapshot
 from gamespiel.agents.models.weights import WHEELS, identity
+from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.runs.card import Facts, write_card
 from task_gym.errors import SamplerError, TaskGymError
 from task_gym.files import free_space, write_atomically
 
@@ -176,9 +176,7 @@ def _load_snapshots(model: LLMPPO, folder: Path, state: Mapping[str, Any]) -> No
         Snapshot.load(own, state["step"], folder / LEARNER).put(own)
     if model.magnet is not None:
         kept = state.get("magnet")
-        model.magnet.snapshot = kept and Snapshot.load(
-            own, kept["step"], folder / "magnet.safetensors"
-        )
+        model.magnet.snapshot = kept and Snapshot.load(own, kept["step"], folder / "magnet.safetensors")
     if model.self_play is not None and model.self_play.pool is not None:
         model.self_play.pool.members = [
             Member(

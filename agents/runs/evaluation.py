@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from gamespiel.agents.envs import TextEnvs
-from gamespiel.agents.sampling.decisions import Answer
-from gamespiel.agents.sampling.noise import Address, Purpose
 from gamespiel.agents.models.names import NEWEST
 from gamespiel.agents.rollout import Decide, Episode, Masks, OnStep, play
 from gamespiel.agents.runs.stats import Interval, mean_interval, wilson
+from gamespiel.agents.sampling.decisions import Answer
+from gamespiel.agents.sampling.noise import Address, Purpose
 
 if TYPE_CHECKING:  # baselines are evaluated without a learning library
     from gamespiel.agents.policy import LLMPolicy

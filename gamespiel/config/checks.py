@@ -53,7 +53,7 @@ def _check_model(model: ModelConfig) -> None:
 
 def _check_choice(env: EnvConfig) -> None:
     declaration = declaration_of(env)
-    for name, other in _of_other_kinds(env).items():
+    for name, other in _find_foreign_keys(env).items():
         if name in other.choice:
             raise ConfigError(
                 f"env.{name} = {getattr(env, name)!r} chooses {other.unit}, and env.env_type is "
@@ -91,7 +91,7 @@ def _check_decode(env: EnvConfig) -> None:
         )
 
 
-def _of_other_kinds(env: EnvConfig) -> dict[str, Declaration[Any]]:
+def _find_foreign_keys(env: EnvConfig) -> dict[str, Declaration[Any]]:
     """Returns the keys that are set and that this kind of task does not read, each with a kind that does."""
     default, own = EnvConfig(), {field.name for field in dataclasses.fields(declaration_of(env).keys)}
     return {
@@ -229,6 +229,6 @@ def evaluation_notices(config: Config) -> list[str]:
     ]
     found += [
         f"env.{name} = {getattr(env, name)!r} has no effect on {declaration_of(env).unit}."
-        for name in _of_other_kinds(env)
+        for name in _find_foreign_keys(env)
     ]
     return found

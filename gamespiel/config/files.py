@@ -14,7 +14,7 @@ from gamespiel.config.checks import validate
 from gamespiel.config.layers import Layer, find_option, layer_from_data, layer_from_overrides, merge
 from gamespiel.config.sections import Config, EnvConfig
 from gamespiel.config.yaml_text import read_yaml, write_yaml
-from gamespiel.errors import ConfigError, Mistakes, unknown
+from gamespiel.errors import ConfigError, Mistakes, unknown_name_error
 from gamespiel.kinds import DECLARATIONS, declaration_of
 from gamespiel.kinds.base import TASK_IDS
 from task_gym.files import write_atomically
@@ -60,7 +60,7 @@ def resolve(
         ConfigError: A layer cannot be read, has an unknown key or a bad value, or the layers do not fit.
         MistakesError: There are several such mistakes.
     """
-    return _logged(resolve_layers(preset, files, overrides, base=base))
+    return _log_notices(resolve_layers(preset, files, overrides, base=base))
 
 
 def resolve_layers(
@@ -132,10 +132,10 @@ def from_dict(data: Any, source: str = "config", *, base: Config | None = None) 
     """
     below = [layer_from_data(to_dict(base))] if base is not None else []
     layer = layer_from_data(data, source)
-    return _logged(Resolved(validate(merge([*below, layer])), layer.name, layer.notices))
+    return _log_notices(Resolved(validate(merge([*below, layer])), layer.name, layer.notices))
 
 
-def _logged(resolved: Resolved) -> Config:
+def _log_notices(resolved: Resolved) -> Config:
     for notice in resolved.notices:
         logging.getLogger(__name__).warning(notice)
     return resolved.config
@@ -210,7 +210,7 @@ def preset_path(name: str) -> Path:
         UnknownKeyError: There is no such preset; the message names the nearest one, and all.
     """
     if name not in presets():
-        raise unknown("preset", name, presets(), listed=True)
+        raise unknown_name_error("preset", name, presets(), listed=True)
     return _preset_dir() / f"{name}.yaml"
 
 

@@ -12,7 +12,7 @@ from gamespiel.config.foreign import SHORT, WORDS, Word, is_harmless, notices_of
 from gamespiel.config.parse import parse, read_text
 from gamespiel.config.schema import DOTTED, KEYS, MOVED, SECTION_OF, SECTIONS
 from gamespiel.config.sections import Config, EnvConfig, Stage
-from gamespiel.errors import ConfigError, InvalidValueError, Mistakes, UnknownKeyError, unknown
+from gamespiel.errors import ConfigError, InvalidValueError, Mistakes, UnknownKeyError, unknown_name_error
 from gamespiel.kinds import DECLARATIONS
 from gamespiel.kinds.base import TASK_IDS
 from task_gym.errors import shown
@@ -47,7 +47,7 @@ def layer_from_data(data: Any, source: str = "config") -> Layer:
     sections: dict[str, dict[str, Any]] = {}
     words: list[Word] = []
     named: dict[tuple[str, str], str] = {}
-    for section, key, item in _flatten(data, source, mistakes):
+    for section, key, item in _flatten_keys(data, source, mistakes):
         with mistakes.collect():
             word = WORDS.get(key)
             if word is not None and is_harmless(word, item):
@@ -74,7 +74,7 @@ def layer_from_data(data: Any, source: str = "config") -> Layer:
 _IN_AND_OUT = "in its section and outside"
 
 
-def _flatten(
+def _flatten_keys(
     data: Mapping[Any, Any], source: str, mistakes: Mistakes
 ) -> Iterator[tuple[str | None, Any, Any]]:
     """Yields the section (None for a flat key), the key and the value of each entry of a file."""
@@ -101,7 +101,7 @@ def layer_from_overrides(overrides: Iterable[tuple[str, str]]) -> Layer:
             found = find_option(dotted)
             if found is None:
                 nearest = _nearest_first(dotted.partition(".")[0])
-                raise unknown_option(f"--{dotted}", [f"--{name}" for name in nearest])
+                raise explain_unknown_option(f"--{dotted}", [f"--{name}" for name in nearest])
             section, key = found
             value = parse(section, {key: read_text(text, section, key)}, "--")
             sections.setdefault(section, {}).update(value)
@@ -142,8 +142,8 @@ def _find_key(section: str | None, name: str, source: str) -> tuple[str, str]:
             return own, key
         raise UnknownKeyError(f"unknown key in {source}: {given!r}; did you mean {word.key!r}?")
     if section is None:
-        raise unknown(f"section or key in {source}:", given, [*KEYS, *SECTION_OF])
-    raise unknown(f"key in {source}:", given, _nearest_first(section))
+        raise unknown_name_error(f"section or key in {source}:", given, [*KEYS, *SECTION_OF])
+    raise unknown_name_error(f"key in {source}:", given, _nearest_first(section))
 
 
 def find_option(dotted: str) -> tuple[str, str] | None:
@@ -158,14 +158,14 @@ def find_option(dotted: str) -> tuple[str, str] | None:
     return None
 
 
-def unknown_option(given: str, allowed: Iterable[str]) -> UnknownKeyError:
+def explain_unknown_option(given: str, allowed: Iterable[str]) -> UnknownKeyError:
     """Returns the error for an option that does not exist, also if it is another library's word."""
     name = given.removeprefix("--")
     if name in SHORT:
         return UnknownKeyError(f"unknown option {given!r}; did you mean '--{SHORT[name]}'?")
     word = WORDS.get(name.rpartition(".")[2])
     if word is None:
-        return unknown("option", given, allowed)
+        return unknown_name_error("option", given, allowed)
     if word.differs:
         return refusal(given, "option", word)
     return UnknownKeyError(f"unknown option {given!r}; did you mean '--{word.key}'?")

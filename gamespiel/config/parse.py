@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from gamespiel.config.schema import SECTIONS, describe, describe_range, node_of, options
 from gamespiel.config.yaml_text import read_yaml
-from gamespiel.errors import ConfigError, InvalidValueError, Mistakes, unknown
+from gamespiel.errors import ConfigError, InvalidValueError, Mistakes, unknown_name_error
 from task_gym.errors import shown
 
 Place = Sequence[str | int]
@@ -32,8 +32,8 @@ def parse(section: str, values: Mapping[str, Any], prefix: str) -> dict[str, Any
     try:
         made = SECTIONS[section](**values)
     except ValidationError as error:
-        for path, problem in _problems(error, values):
-            mistakes.add(_named(path, problem, section, prefix))
+        for path, problem in _find_problems(error, values):
+            mistakes.add(_explain_problem(path, problem, section, prefix))
     mistakes.raise_all()
     return {key: getattr(made, key) for key in values}
 
@@ -54,7 +54,7 @@ def read_text(text: str, section: str, key: str) -> Any:
         return text
 
 
-def _problems(error: ValidationError, values: Mapping[str, Any]) -> list[tuple[Place, Any]]:
+def _find_problems(error: ValidationError, values: Mapping[str, Any]) -> list[tuple[Place, Any]]:
     """Returns the problems that are mistakes, each with its place.
 
     Each member of a union has a problem of its own. The member that fits best fails deepest, or not by its
@@ -62,7 +62,7 @@ def _problems(error: ValidationError, values: Mapping[str, Any]) -> list[tuple[P
     """
     found: dict[tuple[str | int, ...], tuple[Place, Any]] = {}
     for problem in error.errors(include_url=False):
-        path = tuple(_path(values, problem["loc"]))
+        path = tuple(_place_of(values, problem["loc"]))
         place = (*path, problem["loc"][-1]) if _lacks_part(problem) else path
         if place not in found or _is_of_type(found[place][1]) > _is_of_type(problem):
             found[place] = path, problem
@@ -83,15 +83,15 @@ def _lacks_part(problem: Any) -> bool:
     return problem["type"] == "missing" and isinstance(problem["input"], Mapping)
 
 
-def _named(path: Place, problem: Any, section: str, prefix: str) -> ConfigError:
+def _explain_problem(path: Place, problem: Any, section: str, prefix: str) -> ConfigError:
     """Returns the error of a problem, which names the key."""
     kind, given = problem["type"], problem["input"]
     given = list(given) if isinstance(given, tuple) else given  # as files write it
     if kind in ("unexpected_keyword_argument", "invalid_key"):
         *above, name = path
         allowed = options(node_of(section, above))[0]["properties"]
-        return unknown(f"key in {prefix}{_dotted(section, above)}:", str(name), allowed)
-    where, node = f"{prefix}{_dotted(section, path)}", node_of(section, path)
+        return unknown_name_error(f"key in {prefix}{_write_path(section, above)}:", str(name), allowed)
+    where, node = f"{prefix}{_write_path(section, path)}", node_of(section, path)
     if _lacks_part(problem):
         name = str(problem["loc"][-1])
         return ConfigError(f"{where}.{name} is missing: {describe(node_of(section, (*path, name)))}")
@@ -105,7 +105,7 @@ def _named(path: Place, problem: Any, section: str, prefix: str) -> ConfigError:
     return InvalidValueError(f"{where} must be {describe(node)}, not {shown(given)}{meant}")
 
 
-def _path(data: Any, loc: Sequence[str | int]) -> Place:
+def _place_of(data: Any, loc: Sequence[str | int]) -> Place:
     """Returns the part of a problem's location that is in the data; names of union members are not."""
     path: list[str | int] = []
     for step in loc:
@@ -119,6 +119,6 @@ def _path(data: Any, loc: Sequence[str | int]) -> Place:
     return path
 
 
-def _dotted(section: str, path: Place) -> str:
+def _write_path(section: str, path: Place) -> str:
     """Returns a path as it is written: ``env.task_ids[1][0]``."""
     return section + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)

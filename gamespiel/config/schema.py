@@ -47,7 +47,7 @@ class _Untitled(GenerateJsonSchema):
 
 
 @cache
-def _definitions() -> dict[str, Any]:
+def _make_definitions() -> dict[str, Any]:
     """Returns the JSON schema of every class within ``Config``, by name."""
     made: dict[str, Any] = TypeAdapter(Config).json_schema(schema_generator=_Untitled)["$defs"]
     for section, cls in SECTIONS.items():
@@ -66,7 +66,7 @@ def file_schema() -> dict[str, Any]:
         "type": "object",
         "properties": {name: {"$ref": ref} for name, ref in (refs | flat).items()},
         "additionalProperties": False,
-        "$defs": _definitions() | _mark_moved_keys(),
+        "$defs": _make_definitions() | _mark_moved_keys(),
     }
 
 
@@ -76,7 +76,7 @@ def _mark_moved_keys() -> dict[str, Any]:
     for old, new in MOVED.items():
         (before, name), (section, key) = old.split("."), new.split(".")
         own = SECTIONS[before].__name__
-        node = made.setdefault(own, _definitions()[own])
+        node = made.setdefault(own, _make_definitions()[own])
         ref = f"#/$defs/{SECTIONS[section].__name__}/properties/{key}"
         properties = node["properties"] | {name: {"$ref": ref, "deprecated": True}}
         made[own] = {**node, "properties": properties}
@@ -85,13 +85,13 @@ def _mark_moved_keys() -> dict[str, Any]:
 
 def node_of(section: str, path: Iterable[str | int]) -> Node:
     """Returns the schema of the value at ``path``: a key of the section, then indices and names within it."""
-    node: Node = _definitions()[SECTIONS[section].__name__]
+    node: Node = _make_definitions()[SECTIONS[section].__name__]
     for step in path:
-        node = next(inner for option in options(node) if (inner := _child(option, step)))
+        node = next(inner for option in options(node) if (inner := _find_child(option, step)))
     return node
 
 
-def _child(node: Node, step: str | int) -> Node | None:
+def _find_child(node: Node, step: str | int) -> Node | None:
     if isinstance(step, int):
         return node["prefixItems"][step] if "prefixItems" in node else node.get("items")
     return node.get("properties", {}).get(step) or node.get("additionalProperties")
@@ -100,7 +100,7 @@ def _child(node: Node, step: str | int) -> Node | None:
 def options(node: Node) -> list[Node]:
     """Returns the members of a union, or else the schema itself, with references resolved."""
     members = node.get("anyOf", [node])
-    return [_definitions()[m["$ref"].rpartition("/")[2]] if "$ref" in m else m for m in members]
+    return [_make_definitions()[m["$ref"].rpartition("/")[2]] if "$ref" in m else m for m in members]
 
 
 def describe(node: Node) -> str:

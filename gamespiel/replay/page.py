@@ -36,7 +36,7 @@ def replay(place: Path, html: Path, console: Console | None = None) -> Path:
     rows = read_records(place)
     fitting, size = [], 0
     for row in rows[:MOST]:
-        fitting.append(_data(row))
+        fitting.append(_encode_data(row))
         size += len(fitting[-1])
         if size > LARGEST and len(fitting) > 1:
             fitting.pop()
@@ -44,23 +44,23 @@ def replay(place: Path, html: Path, console: Console | None = None) -> Path:
     if len(fitting) < len(rows):
         console.print(f"the page shows the first {len(fitting)} of {len(rows)} episodes")
     html.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(html, _page(fitting))
+    write_atomically(html, _fill_page(fitting))
     console.print(f"{len(fitting)} episodes written to {html}", soft_wrap=True, markup=False)
     return html
 
 
 def page(rows: Sequence[Record]) -> str:
     """Returns the page of these records. It loads nothing from elsewhere."""
-    return _page([_data(row) for row in rows])
+    return _fill_page([_encode_data(row) for row in rows])
 
 
-def _data(row: Record) -> str:
+def _encode_data(row: Record) -> str:
     """Returns an episode as JSON for a script."""
     # "<" is escaped, so that no text of a game or a model can end the script.
-    return json.dumps(shown(row), ensure_ascii=False).replace("<", "\\u003c")
+    return json.dumps(show_record(row), ensure_ascii=False).replace("<", "\\u003c")
 
 
-def _page(episodes: Sequence[str]) -> str:
+def _fill_page(episodes: Sequence[str]) -> str:
     parts = {
         "%STYLE%": (HERE / "viewer.css").read_text(encoding="utf-8"),
         "%SCRIPT%": (HERE / "viewer.js").read_text(encoding="utf-8"),
@@ -73,7 +73,7 @@ def _page(episodes: Sequence[str]) -> str:
     return text
 
 
-def shown(row: Record) -> dict[str, Any]:
+def show_record(row: Record) -> dict[str, Any]:
     """Returns what the page shows of an episode: its address, its ending and its positions.
 
     A position has ``text``; ``board`` if the game is drawn; ``move`` and ``by``, what led to it; and
@@ -92,7 +92,7 @@ def shown(row: Record) -> dict[str, Any]:
         }
         for turn in row["turns"]
     ]
-    found = _of_game(row) if _is_game(row) else _of_texts(row)
+    found = _game_positions(row) if _is_game(row) else _text_positions(row)
     opening = next((number for number, left in enumerate(found[1:]) if left["by"] != "chance"), 0)
     return {**{key: row.get(key) for key in known}, "turns": turns, "positions": found, "opening": opening}
 
@@ -102,25 +102,25 @@ def _is_game(row: Record) -> bool:
     return row["env_type"] == GAME_KIND and isinstance(history, list)
 
 
-def _of_texts(row: Record) -> list[dict[str, Any]]:
+def _text_positions(row: Record) -> list[dict[str, Any]]:
     """Returns the observations as positions: of a trace, or of a server that does not say the moves."""
     found = [
-        {"text": turn["observation"], "board": None, "turn": number, **_led(row["turns"], number)}
+        {"text": turn["observation"], "board": None, "turn": number, **_describe_leader(row["turns"], number)}
         for number, turn in enumerate(row["turns"])
     ]
     last = {"text": row["final_observation"], "board": None, "turn": None}
-    return [*found, {**last, **_led(row["turns"], len(found))}]
+    return [*found, {**last, **_describe_leader(row["turns"], len(found))}]
 
 
-def _led(turns: Sequence[Mapping[str, Any]], number: int) -> dict[str, Any]:
+def _describe_leader(turns: Sequence[Mapping[str, Any]], number: int) -> dict[str, Any]:
     return {"by": "player", "move": turns[number - 1]["answer"]} if number else {"by": "", "move": ""}
 
 
-def _of_game(row: Record) -> list[dict[str, Any]]:
+def _game_positions(row: Record) -> list[dict[str, Any]]:
     """Returns the positions of a game, which is played again from its history."""
     found: list[dict[str, Any]] = []
     by = move = ""
-    # An illegal action leaves its position: the turn shown there is the last one.
+    # An illegal action leaves its position: the turn show_record there is the last one.
     taken = [number for number, turn in enumerate(row["turns"]) if turn["action"] is not None]
     variant = variant_of(row)
     for state, moves in positions(variant, row["history"]):
@@ -130,13 +130,13 @@ def _of_game(row: Record) -> list[dict[str, Any]]:
             number = len(row["turns"]) - 1  # the player gave the game up here
         text, drawn = show(variant, state), board(row["game"], str(state))
         found.append({"text": text, "board": drawn, "by": by, "move": move, "turn": number})
-        by = " and ".join(dict.fromkeys(_who(row, made.player) for made in moves))
+        by = " and ".join(dict.fromkeys(_name_player(row, made.player) for made in moves))
         move = ", ".join(made.name for made in moves)
     found[-1]["text"] += f"\n\n{row['final_observation']}"
     return found
 
 
-def _who(row: Record, player: int) -> str:
+def _name_player(row: Record, player: int) -> str:
     if player == CHANCE:
         return "chance"
     return "player" if player == row["seat"] else f"opponent (Player {player})"

@@ -54,14 +54,14 @@ def rows_of(
     """
     found: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
-        for name in [] if _failed(record) else groups(record):
+        for name in [] if _has_failed(record) else groups(record):
             found.setdefault(name, []).append(record)
     parts = {name: own for name, own in sorted(found.items()) if len(own) < len(records)}
-    return {name: _row(own) for name, own in {**parts, "all": list(records)}.items()}
+    return {name: _make_row(own) for name, own in {**parts, "all": list(records)}.items()}
 
 
-def _row(records: Sequence[Mapping[str, Any]]) -> Row:
-    played = [record for record in records if not _failed(record)]
+def _make_row(records: Sequence[Mapping[str, Any]]) -> Row:
+    played = [record for record in records if not _has_failed(record)]
     scores = [float(record["score"]) for record in played]
     success = sum(bool(record["success"]) for record in played)
     return Row(
@@ -69,17 +69,17 @@ def _row(records: Sequence[Mapping[str, Any]]) -> Row:
         faults=len(records) - len(played),
         score=mean_interval(scores) if scores else None,
         success=wilson(success, len(scores)) if scores else None,
-        given_up=_total(played, "given_up"),
-        refused=_total(played, "refused_replies"),
+        given_up=_sum_rows(played, "given_up"),
+        refused=_sum_rows(played, "refused_replies"),
     )
 
 
-def _failed(record: Mapping[str, Any]) -> bool:
+def _has_failed(record: Mapping[str, Any]) -> bool:
     """Returns whether an episode has a reason why its score does not count; null is none."""
     return record.get("error") is not None
 
 
-def _total(records: Sequence[Mapping[str, Any]], name: str) -> int | None:
+def _sum_rows(records: Sequence[Mapping[str, Any]], name: str) -> int | None:
     counts = [record.get("extra", {}).get(name) for record in records]
     return None if not counts or None in counts else sum(int(count) for count in counts)
 
@@ -93,13 +93,19 @@ def endpoint_table(title: str, rows: Mapping[str, Row], usage: Usage, cost: floa
     for name, row in rows.items():
         faults = f"\n{row.faults:,} faults" if row.faults else ""
         counts = ["-" if count is None else f"{count:,}" for count in (row.given_up, row.refused)]
-        table.add_row(name, f"{row.episodes:,}{faults}", _shown(row.score), _shown(row.success), *counts)
+        table.add_row(
+            name,
+            f"{row.episodes:,}{faults}",
+            _format_interval(row.score),
+            _format_interval(row.success),
+            *counts,
+        )
     price = "" if cost is None else f", {cost:.4f} dollars"
     note = f"{usage.prompt_tokens:,} prompt tokens, {usage.completion_tokens:,} completion tokens{price}"
     return Group(table, Text(note))
 
 
-def _shown(interval: Interval | None) -> str:
+def _format_interval(interval: Interval | None) -> str:
     if interval is None:
         return "-"
     bounds = f"\n{interval.low:.3f}–{interval.high:.3f}" if isfinite(interval.low) else ""

@@ -16,7 +16,7 @@ PAIRED_NOTE = (
     "change: mean of the differences, episode by episode, of the same tasks, seeds and seats, with its 95% "
     "interval. None of these episodes was trained on."
 )
-"""Printed below ``paired_table``."""
+"""Printed below ``render_pairs``."""
 
 Scores = Sequence[tuple[str, float | None]]
 """Game and score of each episode; the score of a fault is None."""
@@ -38,7 +38,7 @@ class Paired(NamedTuple):
     change: Interval
 
 
-def paired(before: Scores, after: Scores) -> dict[str, Paired]:
+def pair_scores(before: Scores, after: Scores) -> dict[str, Paired]:
     """Returns the pairs by game, and of all games as "all".
 
     It is empty for fewer than two games, for which the summary says enough, and if the episodes differ.
@@ -65,7 +65,7 @@ def paired(before: Scores, after: Scores) -> dict[str, Paired]:
     }
 
 
-def paired_table(rows: dict[str, Paired]) -> Table:
+def render_pairs(rows: dict[str, Paired]) -> Table:
     """Returns a table with a row per game, and one of all."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("score")

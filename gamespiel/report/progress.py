@@ -45,7 +45,7 @@ def progress(
             state.add(over, turns)
             if state.silence() >= EVERY:
                 console.print(f"  {state}", soft_wrap=True, markup=False)
-                state.spoken()
+                state.announce()
 
         yield print_line
         return
@@ -88,7 +88,7 @@ class _State:
         """Returns the seconds since something was printed."""
         return self._clock() - self._spoke
 
-    def spoken(self) -> None:
+    def announce(self) -> None:
         self._spoke = self._clock()
 
     def _seconds_left(self) -> float | None:

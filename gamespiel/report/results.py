@@ -20,12 +20,12 @@ VALUES = ("sampled", "replies", "exact", "endpoint", "usage", "cost")
 def write_json(data: Mapping[str, Any], path: Path) -> Path:
     """Writes results, whole or not at all; values that are not finite become null."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, json.dumps(_plain(data), indent=2, ensure_ascii=False) + "\n")
+    write_atomically(path, json.dumps(_to_plain(data), indent=2, ensure_ascii=False) + "\n")
     return path
 
 
 @contextmanager
-def reserved(question: Mapping[str, Any], first: Path, output: Path | None) -> Iterator[Path]:
+def reserve_results(question: Mapping[str, Any], first: Path, output: Path | None) -> Iterator[Path]:
     """Reserves the file of an evaluation's results before it begins.
 
     The file is ``output``, or ``first`` with a number if another evaluation has that name. Only the results
@@ -40,7 +40,7 @@ def reserved(question: Mapping[str, Any], first: Path, output: Path | None) -> I
         InvalidValueError: the file cannot be written.
     """
     try:
-        path, new = _reserve(question, first) if output is None else _touched(output)
+        path, new = _reserve_file(question, first) if output is None else _touch_file(output)
     except OSError as error:
         raise InvalidValueError(
             f"results cannot be written to {str(output or first.parent)!r}: {error.strerror}"
@@ -53,7 +53,7 @@ def reserved(question: Mapping[str, Any], first: Path, output: Path | None) -> I
         raise
 
 
-def _reserve(question: Mapping[str, Any], first: Path) -> tuple[Path, bool]:
+def _reserve_file(question: Mapping[str, Any], first: Path) -> tuple[Path, bool]:
     first.parent.mkdir(parents=True, exist_ok=True)
     for number in count(1):
         path = first if number == 1 else first.with_stem(f"{first.stem}-{number}")
@@ -61,13 +61,13 @@ def _reserve(question: Mapping[str, Any], first: Path) -> tuple[Path, bool]:
             path.open("x").close()  # exclusively: other evaluations may look for a place now
             return path, True
         except FileExistsError:
-            if _asked(path) == _plain(question):
+            if _read_question(path) == _to_plain(question):
                 path.open("a").close()
                 return path, False
     raise AssertionError("count() does not end")
 
 
-def _asked(path: Path) -> Any:
+def _read_question(path: Path) -> Any:
     """Returns the question of a result file; None for a file of another program, or a reserved one."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -78,7 +78,7 @@ def _asked(path: Path) -> Any:
     )
 
 
-def _touched(path: Path) -> tuple[Path, bool]:
+def _touch_file(path: Path) -> tuple[Path, bool]:
     path.parent.mkdir(parents=True, exist_ok=True)
     new = not path.exists()
     path.open("a").close()
@@ -88,14 +88,14 @@ def _touched(path: Path) -> tuple[Path, bool]:
 def check_writable(path: Path, option: str) -> None:
     """Raises InvalidValueError unless a file can be written at the path that an option names."""
     try:
-        new = _touched(path)[1]
+        new = _touch_file(path)[1]
     except OSError as error:
         raise InvalidValueError(f"{option} {str(path)!r} cannot be written: {error.strerror}") from error
     if new:
         path.unlink()
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _to_plain(item) for key, item in value.items()}
     return to_json(value)

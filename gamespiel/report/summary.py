@@ -50,7 +50,7 @@ def summary_rows(
     return rows
 
 
-def shown_rows(rows: Mapping[str, float | str]) -> dict[str, float | str]:
+def rename_rows(rows: Mapping[str, float | str]) -> dict[str, float | str]:
     """Returns ``summary_rows`` with the names that a table shows."""
     return {SUMMARY_LABELS.get(name, name): value for name, value in rows.items()}
 

@@ -19,7 +19,7 @@ SAMPLED_NOTE = (
     "moves that the game refused; behind a mask there are none. legal mass: probability that the model gives "
     "to the legal answers when nothing masks it (- if no model plays)."
 )
-"""Printed below ``sampled_table``."""
+"""Printed below ``render_sampled``."""
 
 
 def _table(title: str, columns: Sequence[str]) -> Table:
@@ -31,7 +31,7 @@ def _table(title: str, columns: Sequence[str]) -> Table:
     return table
 
 
-def sampled_table(title: str, rows: Mapping[str, Measured]) -> Table:
+def render_sampled(title: str, rows: Mapping[str, Measured]) -> Table:
     """Returns a table with a row per group of episodes; intervals are below the means."""
     columns = ("score", "success", "return", "illegal\nmoves", "legal\nmass", "turns")
     table = _table(title, columns)
@@ -97,14 +97,14 @@ def replies_note(masked: Mapping[str, Measured], replies: Mapping[str, Mapping[s
     return "\n".join(lines)
 
 
-def cut_note(replies: Mapping[str, Mapping[str, MeasuredReplies]]) -> str:
+def describe_cuts(replies: Mapping[str, Mapping[str, MeasuredReplies]]) -> str:
     """Returns the shares of replies that the token limit has cut."""
     cut = {how: rows["all"].cut_share for how, rows in replies.items() if "all" in rows}
     shown = ", ".join(f"{how} {share.mean:.1%}" for how, share in cut.items() if share is not None)
     return f"replies cut by the token limit: {shown or '-'}"
 
 
-def scored_table(title: str, rows: Mapping[str, Measured]) -> Table:
+def render_scores(title: str, rows: Mapping[str, Measured]) -> Table:
     """Returns a table with a row per group of traces, with all scores and their intervals."""
     names = list(rows["all"].by_scoring)
     table = _table(f"{title}, percent and 95% Wilson", ("traces", *names))

@@ -79,7 +79,7 @@ class Actor(ABC, Generic[E]):
     allowed: tuple[str, ...] = ("task_id", "seed")
     """The arguments of reset."""
 
-    asked_hosts: tuple[str, ...] = ("*",)
+    read_hosts: tuple[str, ...] = ("*",)
     """Patterns of the hosts that evaluate may ask."""
 
     def __init__(self, options: ServeOptions) -> None:
@@ -106,12 +106,12 @@ class Actor(ABC, Generic[E]):
         for name in arguments:
             if name not in self.allowed:
                 raise ArgumentError(unknown("argument of reset", name, self.allowed))
-        seed = check_whole("seed", _drawn(seed), SEED_LIMIT, SeedError)
+        seed = check_whole("seed", _check_seed(seed), SEED_LIMIT, SeedError)
         name, episode = self.sessions.add(lambda: self.begin(task_id, seed, arguments))
         response = episode.response()
         if response["done"]:  # before the first turn
             self.sessions.find(name).over = True
-        return _named(response, name)
+        return _add_name(response, name)
 
     def step(self, action: Any = None, episode_id: Any = None) -> Response:
         """Takes a step in an episode."""
@@ -119,13 +119,13 @@ class Actor(ABC, Generic[E]):
         with kept.lock:
             response = kept.episode.step(read_reply(action))
             kept.over = bool(response["done"])
-            return _named(response, episode_id)
+            return _add_name(response, episode_id)
 
     def state(self, episode_id: Any = None) -> Response:
         """Returns an episode's present turn once more."""
         kept = self.sessions.find(episode_id)
         with kept.lock:
-            return _named(kept.episode.response(), episode_id)
+            return _add_name(kept.episode.response(), episode_id)
 
     def evaluate(
         self,
@@ -160,7 +160,7 @@ class Actor(ABC, Generic[E]):
                 raise ArgumentError(unknown("argument of evaluate", name, self.allowed))
         if collect_logprobs:
             raise ArgumentError(f"collect_logprobs: {collect_logprobs!r} was given, allowed: False")
-        seed = check_whole("seed", _drawn(seed), SEED_LIMIT, SeedError)
+        seed = check_whole("seed", _check_seed(seed), SEED_LIMIT, SeedError)
         for name, value in (("timeout", timeout), ("temperature", temperature)):
             _check_number(name, value)
         if max_tokens is not None:
@@ -169,7 +169,7 @@ class Actor(ABC, Generic[E]):
             raise ArgumentError("api_key: no text was given, allowed: None or a text")
         key = chutes_key(str(base_url)) if api_key is None else api_key
         sampling = Sampling(temperature=temperature, max_tokens=max_tokens)
-        chat = Chat(self._endpoint(model, base_url, key), sampling)
+        chat = Chat(self._make_endpoint(model, base_url, key), sampling)
         with self._lock:
             self._chats.add(chat)
         if (caller := CALLER.get()) is not None:
@@ -190,11 +190,11 @@ class Actor(ABC, Generic[E]):
             for chat in self._chats:
                 chat.close()
 
-    def _endpoint(self, model: Any, base_url: Any, key: str) -> Endpoint:
+    def _make_endpoint(self, model: Any, base_url: Any, key: str) -> Endpoint:
         """Returns an endpoint that evaluate may ask."""
         endpoint = Endpoint(model, base_url, key)
-        if not fits(httpx.URL(endpoint.base_url).host, self.asked_hosts):
-            allowed = f"hosts {', '.join(self.asked_hosts)}" if self.asked_hosts else "none"
+        if not fits(httpx.URL(endpoint.base_url).host, self.read_hosts):
+            allowed = f"hosts {', '.join(self.read_hosts)}" if self.read_hosts else "none"
             raise ArgumentError(
                 f"base_url: {endpoint.base_url!r:.200} was given, allowed: {allowed}; the server's operator "
                 f"allows hosts by --evaluate_hosts, and all of them by a token in {TOKEN}"
@@ -217,7 +217,7 @@ def turn(observation: str, reward: float, done: bool, truncated: bool, info: Res
     }
 
 
-def _drawn(seed: Any) -> Any:
+def _check_seed(seed: Any) -> Any:
     return secrets.randbelow(SEED_LIMIT) if seed is None else seed
 
 
@@ -227,5 +227,5 @@ def _check_number(name: str, value: Any) -> None:
         raise ArgumentError(f"{name}: {value!r:.80} was given, allowed: None or a number from 0")
 
 
-def _named(response: Response, name: str) -> Response:
+def _add_name(response: Response, name: str) -> Response:
     return {**response, "episode_id": name}

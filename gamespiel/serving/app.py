@@ -236,7 +236,7 @@ def make_app(options: ServeOptions, token: str | None = None) -> Starlette:
     """
     actor: Actor[Any] = import_module(_MODULES[options.env]).make(options)
     token = os.environ.get(TOKEN, "") if token is None else token
-    actor.asked_hosts = options.asked_hosts(token)
+    actor.read_hosts = options.read_hosts(token)
     server = Server(actor, options, token)
     app = Starlette(
         routes=[

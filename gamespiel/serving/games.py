@@ -47,7 +47,7 @@ class GameEpisode:
     """
 
     def __init__(self, task: Task, seed: int, opponent: str, seeding: str) -> None:
-        self._task, self._seed, self._opponent = task, seed, opponent
+        self._read_task, self._seed, self._opponent = task, seed, opponent
         self._parse = _PARSERS[seeding]
         self._backend = LocalBackend(seeding, rules=True)
         self._turn = self._backend.start(task, seed, opponent)
@@ -56,7 +56,7 @@ class GameEpisode:
 
     def response(self) -> Response:
         """Returns the present turn."""
-        return self._response(self._turn, self._text, self._turn.reward)
+        return self._make_response(self._turn, self._text, self._turn.reward)
 
     def step(self, reply: str) -> Response:
         """Makes the move that a reply names."""
@@ -67,19 +67,19 @@ class GameEpisode:
         if action is None:
             message = "Could not parse action ID"
             error = {"type": "invalid_action", "message": message, "retryable": True}
-            return self._response(now, _refusal(reply, now), ILLEGAL_REWARD, error=error)
+            return self._make_response(now, _explain_refusal(reply, now), ILLEGAL_REWARD, error=error)
         self._turn = now = self._backend.play(action)
         self._paid += now.reward
         # Upstream gives the rules in the first turn only.
         over = now.ending is not None
-        self._text = now.text if over else without_rules(now.text, self._task.variant)
+        self._text = now.text if over else without_rules(now.text, self._read_task.variant)
         return self.response()
 
-    def _response(self, now: Turn, text: str, reward: float, **more: Any) -> Response:
-        ending, variant = now.ending, self._task.variant
+    def _make_response(self, now: Turn, text: str, reward: float, **more: Any) -> Response:
+        ending, variant = now.ending, self._read_task.variant
         played = [pair.player for pair in self._backend.state.full_history() if pair.player >= 0]
         info = {
-            "task_id": self._task.task_id,
+            "task_id": self._read_task.task_id,
             "seed": self._seed,
             "game_name": variant.spec.name,
             "llm_player_id": now.seat,
@@ -89,7 +89,7 @@ class GameEpisode:
             "cumulative_reward": self._paid,
             "legal_actions": now.legal,
             "admissible_commands": now.names,
-            "action_mask": packed(now.legal, variant.actions),
+            "action_mask": pack_mask(now.legal, variant.actions),
             **more,
         }
         if ending is not None:
@@ -112,7 +112,7 @@ class GameActor(Actor[GameEpisode]):
         """Returns a new game; the opponent is "mcts" unless named, as upstream's."""
         opponent, seeding = arguments.get("opponent", "mcts"), arguments.get("seeding", "openenv")
         check_choice("seeding", seeding, PROTOCOLS)
-        return GameEpisode(_task(task_id, opponent, self._opponents), seed, opponent, seeding)
+        return GameEpisode(_read_task(task_id, opponent, self._opponents), seed, opponent, seeding)
 
     def play(
         self, chat: Chat, task_id: int | None, seed: int, timeout: float | None, arguments: Mapping[str, Any]
@@ -120,11 +120,11 @@ class GameActor(Actor[GameEpisode]):
         """Plays a game with a model, by the protocol "evaluate"; the opponent is "mcts" unless named."""
         check_choice("seeding", arguments.get("seeding", "evaluate"), ("evaluate",))
         opponent = arguments.get("opponent", "mcts")
-        task = _task(task_id, opponent, self._opponents)
+        task = _read_task(task_id, opponent, self._opponents)
         return play_game(chat, task, seed, opponent, TIMEOUT if timeout is None else timeout)
 
 
-def _task(task_id: int | None, opponent: Any, allowed: Sequence[str]) -> Task:
+def _read_task(task_id: int | None, opponent: Any, allowed: Sequence[str]) -> Task:
     """Returns the task that a request names, or a drawn one.
 
     Raises:
@@ -149,7 +149,7 @@ def _check_request(opponent: Any, task: Task, allowed: Sequence[str]) -> None:
         )
 
 
-def _refusal(reply: str, now: Turn) -> str:
+def _explain_refusal(reply: str, now: Turn) -> str:
     """Returns the answer to a reply that names no legal action, as upstream words it."""
     listed = choice_lines(now.legal[:_SHOWN], now.names[:_SHOWN])
     more = f"\n  ... and {len(now.legal) - _SHOWN} more" if len(now.legal) > _SHOWN else ""
@@ -159,7 +159,7 @@ def _refusal(reply: str, now: Turn) -> str:
     )
 
 
-def packed(legal: Sequence[int], actions: int) -> dict[str, Any]:
+def pack_mask(legal: Sequence[int], actions: int) -> dict[str, Any]:
     """Returns a mask for JSON: its length, and its bits (first action first) in base64."""
     mask = np.zeros(actions, dtype=np.uint8)
     mask[list(legal)] = 1

@@ -60,7 +60,7 @@ class ServeOptions:
         if self.source != "builtin" and self.env != "trace":
             raise ArgumentError(f"source: {self.source!r} was given, allowed: with --env trace only")
 
-    def asked_hosts(self, token: str) -> tuple[str, ...]:
+    def read_hosts(self, token: str) -> tuple[str, ...]:
         """Returns the patterns of the hosts that ``evaluate`` may ask.
 
         Args:

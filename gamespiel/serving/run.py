@@ -37,7 +37,7 @@ def serve(options: ServeOptions) -> None:
     shown = f"[{options.host}]" if ":" in options.host else options.host
     token = os.environ.get(TOKEN, "")
     if not token:
-        hosts = ", ".join(options.asked_hosts(token))
+        hosts = ", ".join(options.read_hosts(token))
         sent = f"have requests sent from here to hosts {hosts}" if hosts else "cannot use evaluate"
         print(
             f"no token: whoever reaches this address can play, and {sent}; {TOKEN} sets one", file=sys.stderr

@@ -66,7 +66,7 @@ class TraceActor(Actor[TraceEpisode]):
             ArgumentError: programs must run in a sandbox that this machine does not offer.
         """
         self._check_sandbox()
-        return TraceEpisode(CodeTraceEnv(source=self._source), _drawn(task_id), seed)
+        return TraceEpisode(CodeTraceEnv(source=self._source), _draw_task(task_id), seed)
 
     def play(
         self, chat: Chat, task_id: int | None, seed: int, timeout: float | None, arguments: Mapping[str, Any]
@@ -74,7 +74,7 @@ class TraceActor(Actor[TraceEpisode]):
         """Asks a model for a program's output."""
         self._check_sandbox()
         env, limit = CodeTraceEnv(source=self._source), TIMEOUT if timeout is None else timeout
-        return ask_trace(chat, env, _drawn(task_id), seed, limit)
+        return ask_trace(chat, env, _draw_task(task_id), seed, limit)
 
     def _check_sandbox(self) -> None:
         if self._trouble is not None:
@@ -84,7 +84,7 @@ class TraceActor(Actor[TraceEpisode]):
             )
 
 
-def _drawn(task_id: int | None) -> int:
+def _draw_task(task_id: int | None) -> int:
     return secrets.randbelow(TASKS) if task_id is None else task_id
 
 

@@ -19,10 +19,10 @@ from gamespiel.report.text import print_json
 def catalogue() -> list[dict[str, Any]]:
     """Returns the declared games as plain data: those of the task-id table in its order, then the others."""
     names = [*TABLE, *(name for name in DECLARED if name not in TABLE)]
-    return [_described(DECLARED[name]) for name in names]
+    return [_describe_game(DECLARED[name]) for name in names]
 
 
-def _described(spec: GameSpec) -> dict[str, Any]:
+def _describe_game(spec: GameSpec) -> dict[str, Any]:
     variants = [load_variant(spec, spec.params(config)) for config in range(spec.variants)]
     kind = variants[0].game.get_type()
     actions = [variant.actions for variant in variants]
@@ -48,14 +48,14 @@ def show_games(console: Console, *, as_json: bool) -> None:
     if as_json:
         print_json(games)
         return
-    console.print(_table(games))
+    console.print(_render_table(games))
     console.print(
         "c: with chance; s: simultaneous moves. moves: at most, by all players. search: simulations x "
         "rollouts per move of the opponent mcts. Any other OpenSpiel game is played by its name too."
     )
 
 
-def _table(games: Sequence[dict[str, Any]]) -> Table:
+def _render_table(games: Sequence[dict[str, Any]]) -> Table:
     """Returns a table for 60 columns or more."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
     table.add_column("game", no_wrap=True)
@@ -70,14 +70,14 @@ def _table(games: Sequence[dict[str, Any]]) -> Table:
             game["game"],
             str(game["players"]),
             f"{information} {marks}".rstrip(),
-            _range(game["actions"]),
-            _range(game["moves_at_most"]),
+            _format_range(game["actions"]),
+            _format_range(game["moves_at_most"]),
             str(len(game["variants"])),
             "-" if game["budget"] is None else "x".join(map(str, game["budget"])),
         )
     return table
 
 
-def _range(bounds: Sequence[int]) -> str:
+def _format_range(bounds: Sequence[int]) -> str:
     least, most = bounds
     return str(least) if least == most else f"{least}-{most}"

@@ -60,18 +60,18 @@ def play(
         TaskGymError: the game cannot be played as asked.
     """
     console = console or Console()
-    env = _make(config, checkpoint, console)
-    advisor = _advisor(checkpoint, env)
+    env = _make_game(config, checkpoint, console)
+    advisor = _make_advisor(checkpoint, env)
     observation, info = env.reset(seed=seed)
-    console.print(_heading(info))
+    console.print(_describe_heading(info))
     while "result" not in info:
         advice = None if advisor is None else advisor(observation, info["legal_actions"])
-        console.print(_turn(info))
+        console.print(_play_turn(info))
         console.print(box_of(position(env, observation, info)))
         console.print(menu(info, None if advice is None else advice.probabilities))
         if advice is not None:
             console.print(f"the policy expects a score of {advice.value:.3f}", style="dim")
-        action = _ask(env, info, advice, console, read or input)
+        action = _ask_action(env, info, advice, console, read or input)
         if action is None:
             console.print("given up")
             _show_transcript(env, info, console)
@@ -83,7 +83,7 @@ def play(
     return info
 
 
-def _make(config: EnvConfig, checkpoint: Path | None, console: Console) -> gym.Env[Any, Any]:
+def _make_game(config: EnvConfig, checkpoint: Path | None, console: Console) -> gym.Env[Any, Any]:
     if config.env_type != GAMES:
         raise ConfigError(
             f"env.env_type: {config.env_type!r} was given, allowed: {GAMES!r}; "
@@ -101,7 +101,7 @@ def _make(config: EnvConfig, checkpoint: Path | None, console: Console) -> gym.E
     return kind_of(config).player.make_env(config)  # without a policy there is no need for PyTorch
 
 
-def _advisor(checkpoint: Path | None, env: gym.Env[Any, Any]) -> Advisor | None:
+def _make_advisor(checkpoint: Path | None, env: gym.Env[Any, Any]) -> Advisor | None:
     if checkpoint is None:
         return None
     from gamespiel.terminal.advice import Advisor
@@ -109,17 +109,17 @@ def _advisor(checkpoint: Path | None, env: gym.Env[Any, Any]) -> Advisor | None:
     return Advisor(checkpoint, env)
 
 
-def _heading(info: Mapping[str, Any]) -> Text:
+def _describe_heading(info: Mapping[str, Any]) -> Text:
     against = f" against {info['opponent']}" if info["opponent"] != "open" else ""
     task = "" if info["task_id"] is None else f", task {info['task_id']}"
     return Text(f"{info['game']}{against}{task}, seed {info['seed']}. Type help for help.", style="bold")
 
 
-def _turn(info: Mapping[str, Any]) -> Text:
+def _play_turn(info: Mapping[str, Any]) -> Text:
     return rule(f"turn {info['turn'] + 1}, you are Player {info['seat']}")
 
 
-def _ask(
+def _ask_action(
     env: Any, info: Mapping[str, Any], advice: Advice | None, console: Console, read: Callable[[str], str]
 ) -> int | None:
     """Returns the action that the person chooses; None if the person leaves."""

@@ -71,7 +71,7 @@ def menu(
     more = Text(f"… {len(rows) - len(shown)} more: type a part of a name to list these", style="dim")
     if probabilities is None and len(shown) > ROWS:
         listed = [Text(f"{action:>4}  {name}") for action, name, _ in shown]
-        return _stacked(Columns(listed, padding=(0, 2)), more if len(rows) > len(shown) else None)
+        return _stack_parts(Columns(listed, padding=(0, 2)), more if len(rows) > len(shown) else None)
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(justify="right", no_wrap=True)
     table.add_column(overflow="fold")
@@ -79,10 +79,10 @@ def menu(
         own = [] if probability is None else [f"{probability:6.1%}", "█" * round(BAR * probability)]
         mark = ["→" if action == chosen else ""] if chosen is not None else []
         table.add_row(str(action), Text(name), *own, *mark, style="bold" if action == chosen else None)
-    return _stacked(table, more if len(rows) > len(shown) else None)
+    return _stack_parts(table, more if len(rows) > len(shown) else None)
 
 
-def _stacked(*parts: RenderableType | None) -> Table:
+def _stack_parts(*parts: RenderableType | None) -> Table:
     grid = Table.grid()
     for part in parts:
         if part is not None:

@@ -54,17 +54,17 @@ def trace(
         console.print(rule("standard input"))
         console.print(Text(asked.stdin.rstrip("\n")), soft_wrap=True)
     console.print(f"What does it print? End with a line that is only {END!r}, or with Ctrl-D.")
-    reply = "".join(f"{line}\n" for line in _lines(read or input))
+    reply = "".join(f"{line}\n" for line in _number_lines(read or input))
     *_, info = env.step(reply)
     console.print(rule("your output | true output"))
-    console.print(_compared(reply, info["truth"]))
+    console.print(_compare_lines(reply, info["truth"]))
     for scoring, score in info["by_scoring"].items():
         console.print(f"{scoring:<8}{score:.3f}")
     env.close()
     return dict(info)
 
 
-def _lines(read: Callable[[str], str]) -> Iterator[str]:
+def _number_lines(read: Callable[[str], str]) -> Iterator[str]:
     while True:
         try:
             line = read("")
@@ -75,7 +75,7 @@ def _lines(read: Callable[[str], str]) -> Iterator[str]:
         yield line
 
 
-def _compared(reply: str, truth: str) -> Table:
+def _compare_lines(reply: str, truth: str) -> Table:
     """Returns the answer's lines beside the true ones, with a mark at each that differs."""
     table = Table(box=box.SIMPLE, show_header=False, show_edge=False, pad_edge=False)
     table.add_column(width=1)

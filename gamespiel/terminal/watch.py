@@ -60,7 +60,7 @@ def watch(
     policy = load_policy(checkpoint, env)
     infos = []
     for episode in range(episodes):
-        infos.append(_episode(env, policy, seed + episode, greedy, lambda: sleep(delay), console))
+        infos.append(_play_episode(env, policy, seed + episode, greedy, lambda: sleep(delay), console))
     results = [info["result"] for info in infos]
     if episodes > 1:
         counts = ", ".join(f"{results.count(name)} {name}" for name in dict.fromkeys(results))
@@ -69,7 +69,7 @@ def watch(
     return infos
 
 
-def _episode(
+def _play_episode(
     env: Any, policy: LLMPolicy, seed: int, greedy: bool, wait: Callable[[], None], console: Console
 ) -> dict[str, Any]:
     """Plays one episode; returns the last info."""
@@ -79,7 +79,7 @@ def _episode(
     while "result" not in info:
         turn += 1
         console.print(rule(f"turn {turn}, Player {info['seat']}"))
-        _show(env, observation, info, console)
+        _show_position(env, observation, info, console)
         mask = np.asarray(info["action_mask"], dtype=bool)[None] if policy.answers.masked else None
         noise = None if greedy else DrawnNoise.for_batch(rng.random, 1)
         (decision,) = policy.decide([observation], mask, noise)
@@ -93,7 +93,7 @@ def _episode(
     return dict(info)
 
 
-def _show(env: Any, observation: str, info: dict[str, Any], console: Console) -> None:
+def _show_position(env: Any, observation: str, info: dict[str, Any], console: Console) -> None:
     """Prints a game's position in a frame, or a program as it is."""
     if hasattr(env.unwrapped, "variant"):
         console.print(box_of(position(env, observation, info)))

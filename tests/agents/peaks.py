@@ -55,7 +55,7 @@ def peaks(name: str, dtype: str, bits: str, tokens: int, modes: list[str]) -> di
         model = adapted(
             ModelSettings(
                 folder,
-                dtype,
+                dtype=dtype,
                 random_weights=True,
                 use_4bit=bits == "4",
                 use_8bit=bits == "8",

@@ -34,7 +34,8 @@ def test_what_users_have_written_runs() -> None:
     """In a process of its own, where nothing was imported by its new name."""
     code = (
         "from gamespiel.agents.checkpoint import find; from gamespiel.agents import evaluation; "
-        "from gamespiel.agents.decoding import ChatCodec; from gamespiel.agents.adapters import LoraSettings; "
+        "from gamespiel.agents.decoding import ChatCodec; "
+        "from gamespiel.agents.adapters import LoraSettings; "
         "import gamespiel.agents.runs.checkpoint as new; assert find is new.find; print(LoraSettings().r)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

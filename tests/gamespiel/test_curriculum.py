@@ -13,7 +13,7 @@ from gamespiel import assembly, environments
 from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.config import Config, ConfigError, InvalidValueError, from_dict, notices, resolve, saved_config
-from gamespiel.curriculum import make_starts, with_tasks_of_stages
+from gamespiel.curriculum import add_stage_tasks, make_starts
 from gamespiel.evaluation import evaluate
 from gamespiel.options import EvalOptions
 from gamespiel.training import train
@@ -123,16 +123,16 @@ def test_the_env_section_gets_the_stages_tasks() -> None:
     config = resolve("tiny", [THREE])  # whose stages take the place of the preset's task
     ranges = ((0, 999_999_999), (1_000_000_000, 1_999_999_999), (2_000_000_000, 2_999_999_999))
     assert config.env.task_id is None and config.env.task_ids == ()
-    env = with_tasks_of_stages(config).env
+    env = add_stage_tasks(config).env
     assert env.task_ids == ranges and not env.rules
-    saved = with_tasks_of_stages(config)
-    assert with_tasks_of_stages(saved) == saved  # a resumed run's
+    saved = add_stage_tasks(config)
+    assert add_stage_tasks(saved) == saved  # a resumed run's
 
 
 def test_games_by_index_take_the_place_of_the_stages_tasks() -> None:
     """Index 24 is 2 modulo 22: leduc_poker. Stages then differ only in opponent and threshold."""
     config = resolve(files=[THREE], overrides=[("env.allowed_game_indices", "1,24")])
-    assert with_tasks_of_stages(config) == config
+    assert add_stage_tasks(config) == config
     assert "env.allowed_game_indices replaces the task ids of curriculum.stages." in notices(config)
     starts = make_starts(config)
     assert starts is not None
@@ -147,15 +147,15 @@ def test_games_by_index_take_the_place_of_the_stages_tasks() -> None:
 def test_a_later_choice_of_tasks_does_not_fit_the_stages() -> None:
     config = resolve(files=[THREE], overrides=[("env.task_ids", "[[0, 1999999999]]")])
     with pytest.raises(InvalidValueError, match=r"stage 'hard' draws 2000000000 … 2999999999, which the env"):
-        with_tasks_of_stages(config)
+        add_stage_tasks(config)
     wide = resolve(files=[THREE], overrides=[("env.task_ids", "[[0, 999999999], [1000000000, 4000000000]]")])
-    assert with_tasks_of_stages(wide) == wide  # ranges that adjoin
+    assert add_stage_tasks(wide) == wide  # ranges that adjoin
 
 
 def test_a_level_beside_task_ids_is_of_all_traces() -> None:
     stages = [{"name": "some", "task_ids": [1, 2, 3]}, {"name": "level 3", "level": 3}]
     config = from_dict({"env_type": "trace", "sampler": "uniform", "stages": stages})
-    assert with_tasks_of_stages(config) == config
+    assert add_stage_tasks(config) == config
     starts, env = make_starts(config), environments.make_one_env(config.env)
     assert starts is not None
     for start in starts.draw(0, range(20)):
@@ -364,7 +364,7 @@ def test_several_games_end_with_pairs(tmp_path: Path) -> None:
 
 def test_the_preset_can_play_every_stage() -> None:
     config = resolve("tiny-curriculum")
-    assert notices(config) == [] and with_tasks_of_stages(config) == config
+    assert notices(config) == [] and add_stage_tasks(config) == config
     assert make_starts(config) is not None
     env = environments.make_one_env(config.env)
     for stage in config.curriculum.stages:

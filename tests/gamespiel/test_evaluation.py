@@ -26,7 +26,7 @@ from gamespiel.evaluation import evaluate
 from gamespiel.kinds.games.baselines import baseline_agent
 from gamespiel.kinds.games.exact import explain_unsolved
 from gamespiel.options import EvalOptions
-from gamespiel.report.results import reserved, write_json
+from gamespiel.report.results import reserve_results, write_json
 from task_gym.errors import ArgumentError, OpponentError, SizeError, TaskGymError
 from tests.gamespiel.runs import STEPS, quiet, small, train_quietly
 
@@ -318,11 +318,11 @@ def test_evaluations_side_by_side_have_a_place_each(tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     first = Path("runs") / "eval.json"
     with ExitStack() as stack:
-        places = [stack.enter_context(reserved({"seed": seed}, first, None)) for seed in range(4)]
+        places = [stack.enter_context(reserve_results({"seed": seed}, first, None)) for seed in range(4)]
         assert len(set(places)) == 4
         for seed, place in enumerate(places):
             write_json({"seed": seed, "exact": seed}, place)
-    with reserved({"seed": 2}, first, None) as place:
+    with reserve_results({"seed": 2}, first, None) as place:
         assert place == places[2]
     assert [json.loads(place.read_text())["exact"] for place in places] == [0, 1, 2, 3]
 
@@ -353,7 +353,7 @@ def test_a_failed_evaluation_leaves_no_file(tmp_path: Path, monkeypatch: pytest.
 
 def test_too_large_a_game_is_refused_before_a_model_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     chess = config(("env.task_id", "null"), ("env.game", "chess"))
-    monkeypatch.setattr(evaluation, "_policy", lambda *arguments: pytest.fail("a model was loaded"))
+    monkeypatch.setattr(evaluation, "_load_policy", lambda *arguments: pytest.fail("a model was loaded"))
     with pytest.raises(SizeError, match="chess was given, which has more than 300,000 histories"):
         evaluate(EvalOptions(chess, exact=True), quiet())
 

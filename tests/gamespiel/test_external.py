@@ -158,7 +158,7 @@ def test_ctrl_c_right_after_an_episode_was_submitted_gives_it_up(monkeypatch: py
 
     monkeypatch.setattr(external, "ThreadPoolExecutor", Interrupted)
     with pytest.raises(KeyboardInterrupt):
-        external._play(
+        external._play_episode(
             [Address(0, 0, "kuhn_poker")],
             external.EpisodePlayer(play, stopped.set),
             2,

@@ -13,7 +13,7 @@ from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.assembly import make_algorithm
 from gamespiel.config import Config, ConfigError, InvalidValueError, from_dict, notices, resolve, saved_config
-from gamespiel.environments import as_measured
+from gamespiel.environments import evaluation_config
 from gamespiel.evaluation import evaluate
 from gamespiel.kinds import declaration_of
 from gamespiel.options import EvalOptions
@@ -160,7 +160,7 @@ def test_a_mixture_of_itself_and_others(tmp_path: Path) -> None:
     ],
 )
 def test_evaluations_leave_itself_out(trained: Any, measured: Any) -> None:
-    assert as_measured(from_dict({"game": "leduc_poker", "opponent": trained})).env.opponent == measured
+    assert evaluation_config(from_dict({"game": "leduc_poker", "opponent": trained})).env.opponent == measured
 
 
 @pytest.mark.parametrize(

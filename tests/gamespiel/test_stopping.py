@@ -122,7 +122,7 @@ def test_a_signal_during_an_evaluation_ends_it(tmp_path: Path, monkeypatch: pyte
         raise AssertionError("the evaluation went on")
 
     with monkeypatch.context() as patch:
-        patch.setattr(training, "_measure", measured)
+        patch.setattr(training, "_measure_result", measured)
         with pytest.raises(Stopped, match="SIGTERM"):
             train_quietly(small(run))
     assert steps_of(run) == [0] and signal.getsignal(signal.SIGTERM) is usual

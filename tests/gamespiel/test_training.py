@@ -270,7 +270,7 @@ def test_exact_values_are_asked_for_once_and_before_the_model(
 ) -> None:
     """Asking counts the game's histories, and loading a model can take minutes."""
     asked: list[str] = []
-    reason, load = GamePlayer.explain_unsolved, training._loaded
+    reason, load = GamePlayer.explain_unsolved, training._load_model
 
     def explain_unsolved(self: GamePlayer, env: Any) -> str:
         asked.append("size")
@@ -281,7 +281,7 @@ def test_exact_values_are_asked_for_once_and_before_the_model(
         return load(*arguments)
 
     monkeypatch.setattr(GamePlayer, "explain_unsolved", explain_unsolved)
-    monkeypatch.setattr(training, "_loaded", loaded)
+    monkeypatch.setattr(training, "_load_model", loaded)
     for every in ("1", "null"):
         asked.clear()
         train_quietly(small(tmp_path / every, run__exact_every=every, ppo__num_train_steps="2"))

@@ -42,9 +42,9 @@ class GamePresenter(Presenter[GameKeys]):
         from rich.console import Group
         from rich.text import Text
 
-        from gamespiel.report.tables import SAMPLED_NOTE, sampled_table
+        from gamespiel.report.tables import SAMPLED_NOTE, render_sampled
 
-        return Group(sampled_table(title, rows), Text(SAMPLED_NOTE))
+        return Group(render_sampled(title, rows), Text(SAMPLED_NOTE))
 
     def reply_table(
         self, title: str, masked: Mapping[str, Measured], replies: Mapping[str, Mapping[str, MeasuredReplies]]

@@ -40,9 +40,9 @@ class TracePresenter(Presenter[TraceKeys]):
         return {**groups, "all": list(episodes)}
 
     def table(self, title: str, rows: Mapping[str, Measured]) -> RenderableType:
-        from gamespiel.report.tables import scored_table
+        from gamespiel.report.tables import render_scores
 
-        return scored_table(title, rows)
+        return render_scores(title, rows)
 
     def reply_table(
         self, title: str, masked: Mapping[str, Measured], replies: Mapping[str, Mapping[str, MeasuredReplies]]
@@ -50,10 +50,10 @@ class TracePresenter(Presenter[TraceKeys]):
         from rich.console import Group
         from rich.text import Text
 
-        from gamespiel.report.tables import cut_note, scored_table
+        from gamespiel.report.tables import describe_cuts, render_scores
 
-        tables = [scored_table(f"{title}, {how}", rows) for how, rows in replies.items()]
-        return Group(*tables, Text(cut_note(replies)))
+        tables = [render_scores(f"{title}, {how}", rows) for how, rows in replies.items()]
+        return Group(*tables, Text(describe_cuts(replies)))
 
     def endpoint_groups(self, record: Mapping[str, Any]) -> list[str]:
         extra = record["extra"]

@@ -164,15 +164,15 @@ def test_own_names(header: str, own: bool) -> None:
 
 def test_hosts_that_evaluate_may_ask() -> None:
     # If only this machine can call, the caller could send the requests as well.
-    assert ServeOptions().asked_hosts("") == ServeOptions(host="::1").asked_hosts("") == ("*",)
-    assert ServeOptions(host="0.0.0.0").asked_hosts("t0ken") == ("*",)
-    assert ServeOptions(host="0.0.0.0").asked_hosts("") == ()
+    assert ServeOptions().read_hosts("") == ServeOptions(host="::1").read_hosts("") == ("*",)
+    assert ServeOptions(host="0.0.0.0").read_hosts("t0ken") == ("*",)
+    assert ServeOptions(host="0.0.0.0").read_hosts("") == ()
     actor = GameActor(ServeOptions())
     asked = {"task_id": 200_000_000, "seed": 0, "model": "m"}
-    actor.asked_hosts = ()
+    actor.read_hosts = ()
     with pytest.raises(ArgumentError, match=r"^base_url: 'http://h:1/v1' was given, allowed: none; .*--eval"):
         actor.evaluate(**asked, base_url="http://h:1/v1")
-    actor.asked_hosts = ServeOptions(evaluate_hosts=("h", "*.Chutes.ai")).asked_hosts("t0ken")
+    actor.read_hosts = ServeOptions(evaluate_hosts=("h", "*.Chutes.ai")).read_hosts("t0ken")
     for url in (
         "http://169.254.169.254/v1",
         "http://h.evil.org/v1",
