@@ -195,6 +195,7 @@ class LLMPPO(OnPolicyAlgorithm):
         if self.average is not None:
             self.average.snapshot = None
         if self.self_play is not None:
+            self.self_play.forget_members(self.policy.sampler)
             self.self_play = SelfPlay(self.self_play.settings)
 
     @staticmethod

@@ -84,6 +84,12 @@ class SelfPlay:
             names = [member.name for member in self.pool.members]
         return Round(self, env, decide, drawn, names)
 
+    def forget_members(self, sampler: Sampler) -> None:
+        """Makes the sampler forget all members."""
+        for name in self._published:
+            sampler.forget(name)
+        self._published = {}
+
     def _publish_members(self, sampler: Sampler) -> None:
         """Makes the sampler know the pool's members, and no earlier ones."""
         assert self.pool is not None
