@@ -23,7 +23,7 @@ from gamespiel.endpoints.chat import LOST, Chat, EndpointError, Sampling, Usage,
 from gamespiel.endpoints.opponent import close_opponents
 from gamespiel.environments import pin_tasks_of
 from gamespiel.kinds import declaration_of, kind_of
-from gamespiel.kinds.base import Address, server_arguments
+from gamespiel.kinds.base import EpisodeAddress, server_arguments
 from gamespiel.options import EvalOptions, place
 from gamespiel.report.endpoints import endpoint_table, rows_of
 from gamespiel.report.progress import progress
@@ -47,7 +47,7 @@ class EpisodePlayer(NamedTuple):
         stop: Gives up all that are under way: ``play`` raises.
     """
 
-    play: Callable[[Address], dict[str, Any]]
+    play: Callable[[EpisodeAddress], dict[str, Any]]
     stop: Callable[[], None]
 
 
@@ -124,7 +124,7 @@ def _play_here(options: EvalOptions, config: Config, chat: Chat) -> EpisodePlaye
         )
     player = kind_of(config.env).player
 
-    def play(address: Address) -> dict[str, Any]:
+    def play(address: EpisodeAddress) -> dict[str, Any]:
         return player.play_endpoint(chat, config.env, address, options.episode_s)
 
     def stop() -> None:
@@ -157,7 +157,7 @@ def _play_there(options: EvalOptions, config: Config, chat: Chat) -> EpisodePlay
     if declaration.has_opponents:
         common["opponent"] = getattr(env, "opponent")  # noqa: B009  (only one kind has this key)
 
-    def play(address: Address) -> dict[str, Any]:
+    def play(address: EpisodeAddress) -> dict[str, Any]:
         if address.task_id is None:
             raise InvalidValueError("--whole_game needs task ids, which name the games that a server knows")
         try:
@@ -175,10 +175,10 @@ def _play_there(options: EvalOptions, config: Config, chat: Chat) -> EpisodePlay
 
 
 def _play_episode(
-    addresses: Sequence[Address],
+    addresses: Sequence[EpisodeAddress],
     player: EpisodePlayer,
     at_once: int,
-    keep: Callable[[Address, dict[str, Any]], None],
+    keep: Callable[[EpisodeAddress, dict[str, Any]], None],
     on_end: Callable[[], None],
 ) -> None:
     """Plays episodes, so many at once, and keeps each as soon as it is over.
@@ -190,9 +190,9 @@ def _play_episode(
     waiting, running = list(reversed(addresses)), set[Future[None]]()
     stopped = threading.Event()
     #: The episodes that threads play. ``running`` may lack one: Ctrl-C can come right after its submission.
-    under_way: list[Address] = []
+    under_way: list[EpisodeAddress] = []
 
-    def one(address: Address) -> None:
+    def one(address: EpisodeAddress) -> None:
         under_way.append(address)
         try:
             if stopped.is_set():
@@ -230,7 +230,7 @@ def _play_episode(
 @contextmanager
 def _keep_episodes(
     question: Mapping[str, Any], first: Path, resume: bool, results: Path, count: int, console: Console
-) -> Iterator[tuple[dict[int, dict[str, Any]], Callable[[Address, dict[str, Any]], None]]]:
+) -> Iterator[tuple[dict[int, dict[str, Any]], Callable[[EpisodeAddress, dict[str, Any]], None]]]:
     """Yields the episodes that were played before, by seed, and the function that keeps another one.
 
     The file's name has the question in it, so it is found again, whatever number the results' file has: a
@@ -256,7 +256,7 @@ def _keep_episodes(
     played = _read_earlier(file, resume, count if done else None, console)
     lock = threading.Lock()
 
-    def keep(address: Address, record: dict[str, Any]) -> None:
+    def keep(address: EpisodeAddress, record: dict[str, Any]) -> None:
         line = json.dumps({**record, "seed": address.seed, "task_id": address.task_id}, ensure_ascii=False)
         # In JSON, a lone surrogate is written as Python's backslash replacement writes it.
         with lock:

@@ -53,7 +53,7 @@ CALLER: ContextVar[Caller | None] = ContextVar("CALLER", default=None)
 """The caller of the evaluation that this thread plays, if somebody watches for its leaving."""
 
 
-class Episode(Protocol):
+class ServedEpisode(Protocol):
     """One episode of a server."""
 
     def response(self) -> Response:
@@ -66,7 +66,7 @@ class Episode(Protocol):
         """Takes a reply; returns the next turn, or what was wrong with the reply."""
 
 
-E = TypeVar("E", bound=Episode)
+E = TypeVar("E", bound=ServedEpisode)
 
 
 class Actor(ABC, Generic[E]):

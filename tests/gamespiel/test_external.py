@@ -22,7 +22,7 @@ from gamespiel.cli import main
 from gamespiel.config import InvalidValueError, resolve
 from gamespiel.endpoints.chat import EndpointError
 from gamespiel.external import evaluate_endpoint
-from gamespiel.kinds.base import Address
+from gamespiel.kinds.base import EpisodeAddress
 from gamespiel.options import EvalOptions
 from task_gym.errors import BackendError, OpponentError, PickleError
 from task_gym.remote import Connection, Failure
@@ -150,7 +150,7 @@ def test_ctrl_c_right_after_an_episode_was_submitted_gives_it_up(monkeypatch: py
             begun.acquire()
             raise KeyboardInterrupt
 
-    def play(address: Address) -> dict[str, Any]:
+    def play(address: EpisodeAddress) -> dict[str, Any]:
         begun.release()
         stopped.wait(60)
         ended.append(address)
@@ -159,13 +159,13 @@ def test_ctrl_c_right_after_an_episode_was_submitted_gives_it_up(monkeypatch: py
     monkeypatch.setattr(external, "ThreadPoolExecutor", Interrupted)
     with pytest.raises(KeyboardInterrupt):
         external._play_episode(
-            [Address(0, 0, "kuhn_poker")],
+            [EpisodeAddress(0, 0, "kuhn_poker")],
             external.EpisodePlayer(play, stopped.set),
             2,
             lambda *_: None,
             lambda: None,
         )
-    assert ended == [Address(0, 0, "kuhn_poker")]
+    assert ended == [EpisodeAddress(0, 0, "kuhn_poker")]
 
 
 @pytest.mark.parametrize("whole_game", [False, True])

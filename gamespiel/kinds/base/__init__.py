@@ -23,7 +23,7 @@ from gamespiel.kinds.base.keys import (
 )
 from gamespiel.kinds.base.player import (
     THINK,
-    Address,
+    EpisodeAddress,
     MakeEnvs,
     Player,
     ShowProgress,
@@ -36,10 +36,10 @@ __all__ = [
     "PART",
     "TASK_IDS",
     "THINK",
-    "Address",
     "Baselines",
     "Declaration",
     "EnvKeys",
+    "EpisodeAddress",
     "Keys",
     "Kind",
     "MakeEnvs",

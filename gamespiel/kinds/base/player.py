@@ -31,7 +31,7 @@ ShowProgress: TypeAlias = "Callable[[int], AbstractContextManager[OnStep]]"
 """Number of episodes to a context whose value is called after each step; see ``report.progress``."""
 
 
-class Address(NamedTuple):
+class EpisodeAddress(NamedTuple):
     """One episode of an evaluation.
 
     Attributes:
@@ -104,7 +104,7 @@ class Player(ABC, Generic[Keys]):
 
     # -- agents behind endpoints, of kinds that have them --------------------------------------------------
 
-    def addresses(self, env: Keys, count: int, seed: int) -> list[Address]:
+    def addresses(self, env: Keys, count: int, seed: int) -> list[EpisodeAddress]:
         """Returns the episodes of an evaluation by upstream's ``evaluate``: ``count`` per seat.
 
         Raises:
@@ -112,7 +112,9 @@ class Player(ABC, Generic[Keys]):
         """
         raise InvalidValueError(f"agents behind endpoints do not play {self.declaration.unit}")
 
-    def play_endpoint(self, chat: Chat, env: Keys, address: Address, timeout: float | None) -> dict[str, Any]:
+    def play_endpoint(
+        self, chat: Chat, env: Keys, address: EpisodeAddress, timeout: float | None
+    ) -> dict[str, Any]:
         """Plays an episode with a model; returns what upstream's ``evaluate`` returns."""
         raise NotImplementedError
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 
 from gamespiel.errors import InvalidValueError
-from gamespiel.kinds.base import Address, MakeEnvs, Player, ShowProgress, Thinking, format_opponent
+from gamespiel.kinds.base import EpisodeAddress, MakeEnvs, Player, ShowProgress, Thinking, format_opponent
 from gamespiel.kinds.games.keys import GameKeys, check_illegal, seat_name
 from task_gym.opponents import SELF
 from task_gym.replies import strip_reasoning
@@ -99,7 +99,7 @@ class GamePlayer(Player[GameKeys]):
         with show_progress(len(seeds)) as on_step:
             return play_seeds(envs, agent, seeds, on_step)
 
-    def addresses(self, env: GameKeys, count: int, seed: int) -> list[Address]:
+    def addresses(self, env: GameKeys, count: int, seed: int) -> list[EpisodeAddress]:
         from game_gym.task import Task
         from gamespiel.agents.runs.seats import draw_balanced_seeds
 
@@ -114,14 +114,14 @@ class GamePlayer(Player[GameKeys]):
         made = gym.make(self.declaration.environment, disable_env_checker=True, **arguments)
         local: Any = made.unwrapped
         cheap = {"opponent": "first"}
-        addresses: list[Address] = []
+        addresses: list[EpisodeAddress] = []
         for drawn in draw_balanced_seeds(made, count, seed, cheap):
             task_id = made.reset(seed=drawn, options=cheap)[1]["task_id"]
-            addresses.append(Address(task_id, drawn, Task(task_id, local.variant)))
+            addresses.append(EpisodeAddress(task_id, drawn, Task(task_id, local.variant)))
         return addresses
 
     def play_endpoint(
-        self, chat: Chat, env: GameKeys, address: Address, timeout: float | None
+        self, chat: Chat, env: GameKeys, address: EpisodeAddress, timeout: float | None
     ) -> dict[str, Any]:
         from gamespiel.endpoints.games import TIMEOUT, play_game
 

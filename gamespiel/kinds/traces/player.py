@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 
 from gamespiel.errors import InvalidValueError
-from gamespiel.kinds.base import Address, MakeEnvs, Player, ShowProgress, Thinking
+from gamespiel.kinds.base import EpisodeAddress, MakeEnvs, Player, ShowProgress, Thinking
 from gamespiel.kinds.traces.baselines import REPLIES, choice_agent, play_replies
 from gamespiel.kinds.traces.declaration import NAME
 from gamespiel.kinds.traces.keys import REPLY_ENVIRONMENT, TraceKeys, reply_environment, trace_arguments
@@ -55,16 +55,16 @@ class TracePlayer(Player[TraceKeys]):
         with show_progress(count) as on_step:
             return play_seeds(make_envs(count), choice_agent(name, seed, count), seeds, on_step)
 
-    def addresses(self, env: TraceKeys, count: int, seed: int) -> list[Address]:
+    def addresses(self, env: TraceKeys, count: int, seed: int) -> list[EpisodeAddress]:
         made = gym.make(REPLY_ENVIRONMENT, disable_env_checker=True, **trace_arguments(_local_keys(env)))
         try:
             resets = ((drawn, made.reset(seed=drawn)[1]) for drawn in trace_seeds(seed, count))
-            return [Address(info["task_id"], drawn) for drawn, info in resets]
+            return [EpisodeAddress(info["task_id"], drawn) for drawn, info in resets]
         finally:
             made.close()
 
     def play_endpoint(
-        self, chat: Chat, env: TraceKeys, address: Address, timeout: float | None
+        self, chat: Chat, env: TraceKeys, address: EpisodeAddress, timeout: float | None
     ) -> dict[str, Any]:
         from gamespiel.endpoints.traces import TIMEOUT, ask_trace
         from trace_gym.envs.text import CodeTraceEnv
