@@ -106,8 +106,8 @@ class TurnBuffer:
         self.advantages: npt.NDArray[np.float64] | None = None
         self.returns: npt.NDArray[np.float64] | None = None
         self._unit_sizes: list[npt.NDArray[np.int64]] = []
-        self._sampler_log_probs: list[Tensor] = []
-        self._scorer_log_probs: dict[int, Tensor] = {}
+        self._sampler_log_probs: list[npt.NDArray[np.float32]] = []
+        self._scorer_log_probs: dict[int, npt.NDArray[np.float32]] = {}
         self._episodes: dict[int, _EpisodeTurns] = {}
 
     def add(
@@ -140,11 +140,7 @@ class TurnBuffer:
         self.rewards.append(float(reward))
         self.values.append(float(value))
         self._unit_sizes.append(sizes)
-        units = np.repeat(np.arange(len(sizes)), sizes)
-        per_token = torch.from_numpy(np.asarray(decision.log_probs, dtype=np.float32))
-        self._sampler_log_probs.append(
-            torch.zeros(len(sizes)).index_add(0, torch.from_numpy(units), per_token)
-        )
+        self._sampler_log_probs.append(_sum_units(np.asarray(decision.log_probs, dtype=np.float32), sizes))
 
     def bootstrap(self, episode: int, last_value: float) -> None:
         """Sets the critic's estimate of the last state of an episode that was cut."""
@@ -167,18 +163,19 @@ class TurnBuffer:
 
     def put_scored(self, index: Sequence[int] | Positions, log_probs: Tensor) -> None:
         """Puts the scorer's log-probabilities of the given turns' units, turn after turn, float32 (u,)."""
-        own = log_probs.detach().cpu().split([len(self._unit_sizes[turn]) for turn in index])
+        ends = np.cumsum([len(self._unit_sizes[turn]) for turn in index])
+        own = np.split(log_probs.detach().cpu().numpy(), ends[:-1])
         self._scorer_log_probs.update(zip((int(turn) for turn in index), own, strict=True))
 
     def sampler_gap(self) -> Tensor:
         """Returns what the scorer found minus what the sampler gave, of all units, float64 (units,)."""
         every = range(len(self))
-        sampler = torch.cat([self._sampler_log_probs[turn] for turn in every])
-        return self._old_log_probs(every).double() - sampler.double()
+        sampler = np.concatenate(self._sampler_log_probs)
+        return torch.from_numpy(self._old_log_probs(every).astype(np.float64) - sampler)
 
-    def _old_log_probs(self, index: Sequence[int] | Positions) -> Tensor:
+    def _old_log_probs(self, index: Sequence[int] | Positions) -> npt.NDArray[np.float32]:
         sampler, scorer = self._sampler_log_probs, self._scorer_log_probs
-        return torch.cat([scorer.get(int(turn), sampler[turn]) for turn in index])
+        return np.concatenate([scorer.get(int(turn), sampler[turn]) for turn in index])
 
     def batch(self, index: Positions) -> TurnBatch:
         """Returns the given turns as a minibatch.
@@ -200,8 +197,10 @@ class TurnBuffer:
             unit_of_token=self._repeat_index(all_sizes),
             turn_of_unit=self._repeat_index(np.array([len(own) for own in sizes], dtype=np.int64)),
             old_values=tensor(np.array(self.values)),
-            sampler_log_probs=torch.cat([self._sampler_log_probs[turn] for turn in index]).to(self.device),
-            old_log_probs=self._old_log_probs(index).to(self.device),
+            sampler_log_probs=torch.from_numpy(
+                np.concatenate([self._sampler_log_probs[turn] for turn in index])
+            ).to(self.device),
+            old_log_probs=torch.from_numpy(self._old_log_probs(index)).to(self.device),
             advantages=tensor(self.advantages),
             returns=tensor(self.returns),
         )
@@ -215,3 +214,14 @@ class TurnBuffer:
         order = np.arange(len(self)) if order is None else order
         for start in range(0, len(order), batch_size):
             yield self.batch(order[start : start + batch_size])
+
+
+def _sum_units(log_probs: npt.NDArray[np.float32], sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+    """Returns the sum of each unit's log-probabilities, float32 (units,), added one after the other."""
+    if (sizes == 1).all():
+        return log_probs
+    ends = np.cumsum(sizes).tolist()
+    units = [log_probs[end - size : end] for end, size in zip(ends, sizes.tolist(), strict=True)]
+    # Not numpy's sum, which adds longer rows in pairs: the scorer adds from the root on.
+    sums = [np.add.accumulate(unit)[-1] if len(unit) else 0.0 for unit in units]
+    return np.array(sums, dtype=np.float32)

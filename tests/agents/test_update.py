@@ -62,12 +62,12 @@ def prompts_of(model: LLMPPO) -> list[Any]:
 
 def sampled_log_probs(model: LLMPPO) -> np.ndarray[Any, Any]:
     """Returns the sampler's log-probabilities of the buffer's units."""
-    return torch.cat(model.rollout_buffer._sampler_log_probs).numpy()
+    return np.concatenate(model.rollout_buffer._sampler_log_probs)
 
 
 def scored_log_probs(model: LLMPPO) -> np.ndarray[Any, Any]:
     """Returns the scorer's log-probabilities of the buffer's units, those of the sampler if it found none."""
-    return model.rollout_buffer._old_log_probs(range(len(model.rollout_buffer))).numpy()
+    return model.rollout_buffer._old_log_probs(range(len(model.rollout_buffer)))
 
 
 # -- forwards ------------------------------------------------------------------------------------------------
