@@ -17,11 +17,12 @@ from torch import Tensor
 
 from gamespiel.agents.engines import Engine
 from gamespiel.agents.engines.nodes import NodeRead, NodeReader
+from gamespiel.agents.sampling.descent import TrieDescent, action_probabilities, write_best
 from gamespiel.agents.sampling.drawing import WrittenAnswers, inverse_cdf
 from gamespiel.agents.sampling.noise import Uniforms
 from gamespiel.agents.tokens import Tokens
 from gamespiel.agents.tokens.index import Index
-from gamespiel.agents.tokens.trie import ActionTrie, Branch
+from gamespiel.agents.tokens.trie import ActionTrie
 
 
 class ChoiceSampler:
@@ -49,7 +50,7 @@ class ChoiceSampler:
         """
         index = Index[Tokens]()
         prompt_of = [index(prompt) for prompt in prompts]
-        descent = _Descent(tries)
+        descent = TrieDescent(tries)
         hidden: list[Tensor | None] = [None] * len(index.items)
         rows_of: dict[int, list[int]] = {}
         for row, prompt in enumerate(prompt_of):
@@ -67,7 +68,7 @@ class ChoiceSampler:
         return descent.finish(stacked[torch.tensor(prompt_of, device=stacked.device)])
 
     def _descend_tries(
-        self, descent: _Descent, slot: dict[int, int], last: Tensor, prefix: Any, uniforms: Uniforms
+        self, descent: TrieDescent, slot: dict[int, int], last: Tensor, prefix: Any, uniforms: Uniforms
     ) -> None:
         """Leads the rows of one chunk from their tries' roots to an action, one depth at a time.
 
@@ -108,16 +109,7 @@ class ChoiceSampler:
         This reads every branching node, as ``distribution`` does.
         """
         log_probs, log_mass, where, hidden = self._read_all(prompts, tries, anchored=True)
-        tokens: list[Tokens] = []
-        chosen: list[npt.NDArray[np.float32]] = []
-        masses: list[float] = []
-        for at, trie in zip(where, tries, strict=True):
-            paths = list(trie.paths.items())
-            action, path = paths[int(_action_probabilities(log_probs, at, trie).argmax())]
-            tokens.append(trie.tokens[action])
-            chosen.append(np.array([log_probs[at[b.node], b.child] for b in path], dtype=np.float32))
-            masses.append(float(np.exp(sum(float(log_mass[at[b.node]]) for b in path), dtype=np.float32)))
-        return WrittenAnswers(tokens, chosen, masses, hidden)
+        return write_best(tries, where, log_probs, log_mass, hidden)
 
     @torch.no_grad()
     def distribution(
@@ -128,7 +120,7 @@ class ChoiceSampler:
         This reads every branching node, so the cost grows with the legal set; that of ``sample`` does not.
         """
         log_probs, _, where, _ = self._read_all(prompts, tries, anchored=False)
-        return [_action_probabilities(log_probs, at, trie) for at, trie in zip(where, tries, strict=True)]
+        return [action_probabilities(log_probs, at, trie) for at, trie in zip(where, tries, strict=True)]
 
     def _read_all(
         self, prompts: Sequence[Tokens], tries: Sequence[ActionTrie], *, anchored: bool
@@ -155,63 +147,3 @@ class ChoiceSampler:
         states, hidden = self.nodes.read(sequences.items, reads.items, anchors)
         log_probs, log_mass = self.nodes.child_log_probs(states, [read.children for read in reads.items])
         return log_probs.double().cpu().numpy(), log_mass.double().cpu().numpy(), where, hidden
-
-
-class _Descent:
-    """Answers, log-probabilities and legal mass as rows descend their tries."""
-
-    def __init__(self, tries: Sequence[ActionTrie]) -> None:
-        self.tries = tries
-        self._actions = [-1] * len(tries)
-        self._log_probs: list[list[float]] = [[] for _ in tries]
-        self._mass = np.ones(len(tries), dtype=np.float32)
-
-    def begin(self, rows: Sequence[int] | dict[int, int]) -> dict[int, int]:
-        """Returns the node at which each row begins; rows with one legal action have nothing to decide."""
-        at = {}
-        for row in rows:
-            if self.tries[row].nodes:
-                at[row] = 0
-            else:
-                self._actions[row] = next(iter(self.tries[row].paths))
-        return at
-
-    def take(
-        self,
-        at: dict[int, int],
-        where: list[int],
-        chosen: npt.NDArray[np.int64],
-        log_probs: Tensor,
-        mass: Tensor,
-    ) -> dict[int, int]:
-        """Takes a child in each row; returns the nodes of the rows that go on."""
-        place = torch.tensor(where, device=log_probs.device)
-        taken = log_probs[place, torch.from_numpy(chosen).to(log_probs.device)].tolist()
-        self._mass[list(at)] *= mass[place].cpu().numpy()
-        further = {}
-        for (row, node), child, log_prob in zip(at.items(), chosen.tolist(), taken, strict=True):
-            self._log_probs[row].append(log_prob)
-            branch = Branch(node, child)
-            if branch in self.tries[row].following:
-                further[row] = self.tries[row].following[branch]
-            else:
-                self._actions[row] = self.tries[row].ends[branch]
-        return further
-
-    def finish(self, hidden: Tensor) -> WrittenAnswers:
-        return WrittenAnswers(
-            [trie.tokens[action] for trie, action in zip(self.tries, self._actions, strict=True)],
-            [np.array(own, dtype=np.float32) for own in self._log_probs],
-            self._mass.tolist(),
-            hidden,
-        )
-
-
-def _action_probabilities(
-    log_probs: npt.NDArray[np.float64], at: list[int], trie: ActionTrie
-) -> npt.NDArray[np.float64]:
-    """Returns the probabilities of one state's legal actions, from the rows ``at`` of its nodes."""
-    totals = [sum(log_probs[at[b.node], b.child] for b in path) for path in trie.paths.values()]
-    p = np.exp(np.array(totals, dtype=np.float64))
-    normalised: npt.NDArray[np.float64] = p / p.sum()
-    return normalised

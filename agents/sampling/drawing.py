@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from gamespiel.agents.sampling.decisions import Decision, Request
 from gamespiel.agents.tokens import Tokens
 from task_gym.errors import TaskGymError
 
@@ -36,6 +37,33 @@ class WrittenAnswers(NamedTuple):
     log_probs: list[npt.NDArray[np.float32]]
     legal_mass: Sequence[float | None]
     hidden: Tensor
+
+
+def make_decisions(
+    requests: Sequence[Request], written: WrittenAnswers, values: Sequence[float] | None = None
+) -> list[Decision]:
+    """Returns the decisions of n requests, to which answers were written.
+
+    Args:
+        requests: The requests.
+        written: Their answers.
+        values: The critic's estimates; None without a critic.
+    """
+    own = [None] * len(requests) if values is None else values
+    rows = zip(requests, written.tokens, written.log_probs, written.legal_mass, own, strict=True)
+    return [
+        Decision(
+            prompt=request.prompt,
+            constraint=request.constraint,
+            tokens=tokens,
+            log_probs=log_probs,
+            legal_mass=mass,
+            cut=request.constraint.is_cut(tokens),
+            adapters=request.adapters,
+            value=value,
+        )
+        for request, tokens, log_probs, mass, value in rows
+    ]
 
 
 def inverse_cdf(

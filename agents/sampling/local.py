@@ -13,11 +13,11 @@ from gamespiel.agents.engines import Engine
 from gamespiel.agents.models.adapter_sets import Adapters, AdapterSets
 from gamespiel.agents.sampling.choices import ChoiceSampler
 from gamespiel.agents.sampling.decisions import Decision, Request
-from gamespiel.agents.sampling.drawing import WrittenAnswers
+from gamespiel.agents.sampling.descent import require_trie
+from gamespiel.agents.sampling.drawing import WrittenAnswers, make_decisions
 from gamespiel.agents.sampling.noise import group_uniforms
 from gamespiel.agents.sampling.texts import TextSampler
 from gamespiel.agents.tokens.constraints import FreeText
-from gamespiel.agents.tokens.trie import ActionTrie
 
 
 class EngineSampler:
@@ -45,6 +45,9 @@ class EngineSampler:
     def forget(self, name: str) -> None:
         self._adapters.forget(name)
 
+    def take_metrics(self) -> dict[str, float]:
+        return {}
+
     @torch.no_grad()
     def sample(self, requests: Sequence[Request]) -> list[Decision]:
         groups: dict[Hashable, list[int]] = {}
@@ -61,20 +64,7 @@ class EngineSampler:
         with self._adapters.use(first.adapters):
             written = self._engine.budgets.retry_forward(lambda: self._write_answers(requests), prompts)
             values: list[float] = self._critic(written.hidden).tolist()
-        rows = zip(requests, written.tokens, written.log_probs, written.legal_mass, values, strict=True)
-        return [
-            Decision(
-                prompt=request.prompt,
-                constraint=request.constraint,
-                tokens=tokens,
-                log_probs=log_probs,
-                legal_mass=mass,
-                cut=request.constraint.is_cut(tokens),
-                adapters=request.adapters,
-                value=value,
-            )
-            for request, tokens, log_probs, mass, value in rows
-        ]
+        return make_decisions(requests, written, values)
 
     def _write_answers(self, requests: Sequence[Request]) -> WrittenAnswers:
         """Writes the answers to requests that share forwards."""
@@ -84,7 +74,7 @@ class EngineSampler:
         first = requests[0].constraint
         if isinstance(first, FreeText):
             return self._texts.write(prompts, first, uniforms)
-        tries = [_trie_of(request) for request in requests]
+        tries = [require_trie(request) for request in requests]
         if uniforms is None:
             return self._choices.best(prompts, tries)
         return self._choices.sample(prompts, tries, uniforms)
@@ -102,7 +92,7 @@ class EngineSampler:
 
     def _group_distribution(self, requests: Sequence[Request], name: str) -> list[npt.NDArray[np.float64]]:
         prompts = [request.prompt for request in requests]
-        tries = [_trie_of(request) for request in requests]
+        tries = [require_trie(request) for request in requests]
         with self._adapters.use(name):
             return self._engine.budgets.retry_forward(
                 lambda: self._choices.distribution(prompts, tries), prompts
@@ -113,9 +103,3 @@ def _group_key(request: Request) -> Hashable:
     """Returns what requests have in common that share forwards."""
     text = request.constraint if isinstance(request.constraint, FreeText) else None
     return request.adapters, text, request.noise is None
-
-
-def _trie_of(request: Request) -> ActionTrie:
-    if not isinstance(request.constraint, ActionTrie):
-        raise ValueError(f"a trie of legal actions is needed, got {request.constraint}")
-    return request.constraint

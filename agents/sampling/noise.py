@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -134,6 +135,18 @@ def episode_seeds(seed: int, step: int, episodes: int, purpose: Purpose = Purpos
     """Returns the environment seeds of a step's episodes."""
     draws: list[int] = _generator(seed, purpose, step).integers(SEED_LIMIT, size=episodes).tolist()
     return draws
+
+
+@lru_cache(maxsize=4)
+def training_seeds(seed: int, steps: int, episodes: int) -> frozenset[int]:
+    """Returns every environment seed that a run's steps draw, so that an evaluation can leave them out.
+
+    Args:
+        seed: Seed of the run.
+        steps: Steps of the whole run.
+        episodes: Episodes of a step.
+    """
+    return frozenset(drawn for step in range(steps) for drawn in episode_seeds(seed, step, episodes))
 
 
 def opponent_uniforms(seed: int, step: int, episodes: int) -> npt.NDArray[np.float64]:

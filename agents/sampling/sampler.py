@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -49,3 +49,6 @@ class Sampler(Protocol):
 
     def forget(self, name: str) -> None:
         """Forgets a name; one that is not known is no error."""
+
+    def take_metrics(self) -> Mapping[str, float]:
+        """Returns what there is to report since the last call, by name; nothing from most samplers."""

@@ -1,0 +1,204 @@
+"""The checks of servers before a run: each error is one sentence, with what to do."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from gamespiel.agents.models.adapter_sets import Adapters
+from gamespiel.agents.models.names import BASE
+from gamespiel.agents.sampling.vllm.comparison import mean_gap
+from gamespiel.agents.sampling.vllm.folders import AdapterFolders, is_left_behind
+from gamespiel.agents.sampling.vllm.probe import Probe
+from gamespiel.agents.sampling.vllm.reader import LogProbs
+from gamespiel.agents.sampling.vllm.replicas import Replicas
+from gamespiel.agents.sampling.vllm.server import RefusedError, Server, ServerError, UnreachableError
+from task_gym.remote import loop
+
+log = logging.getLogger(__name__)
+
+TESTED = "0.32.0"
+"""The version of vLLM that the tests run."""
+
+UNADAPTED = ("lm_head", "embed_tokens", "wte", "Conv1D")
+"""Target modules whose adapters vLLM does not apply; Conv1D is GPT-2's linear layer."""
+
+HINT = "`gamespiel vllm-command` prints a command line that starts one"
+
+CHECK = "check"
+"""The name of adapters that are there for the checks alone."""
+
+
+class Needs(NamedTuple):
+    """The requirements of a trainer on servers.
+
+    Attributes:
+        temperature: Of replies; None for choices.
+        tokens: The most tokens of an answer.
+        targets: The modules that have adapters, each with the name of its class.
+    """
+
+    temperature: float | None
+    tokens: int
+    targets: Sequence[tuple[str, str]]
+
+
+class UnsuitableServerError(ServerError):
+    """A server that cannot sample for this trainer as it was started."""
+
+
+def check_targets(needs: Needs) -> None:
+    """Checks that vLLM can adapt the target modules.
+
+    Raises:
+        UnsuitableServerError: it cannot.
+    """
+    for name, kind in needs.targets:
+        if name in UNADAPTED or kind in UNADAPTED:
+            raise UnsuitableServerError(
+                f"lora.target_modules has {name!r} ({kind}), whose adapters vLLM does not apply: leave it "
+                "out, or set run.use_vllm to false"
+            )
+
+
+def check_reachable(servers: Sequence[Server], needs: Needs, prompt_tokens: int) -> None:
+    """Checks that all servers are there, and removes what killed trainers left on them.
+
+    Raises:
+        UnsuitableServerError: one is not there, or its context is too short.
+    """
+    for server in servers:
+        try:
+            version = loop.wait_for(server.version())
+            cards = loop.wait_for(server.list_cards())
+        except UnreachableError as error:
+            raise UnsuitableServerError(f"run.vllm_base_url: {error}; {HINT}") from error
+        if version != TESTED:
+            log.warning("%s is vLLM %s, which is untested; tested: %s", server.url, version or "?", TESTED)
+        context, needed = cards[0].context, prompt_tokens + needs.tokens
+        if context is not None and context < needed:
+            raise UnsuitableServerError(
+                f"{server.url} has a context of {context} tokens, and a short prompt with its answer has "
+                f"{needed}: start it with a larger --max-model-len"
+            )
+        for card in cards:
+            if not card.is_base and is_left_behind(card.name, card.root):
+                log.warning("%s: the adapters %s of an earlier trainer are unloaded", server.url, card.name)
+                loop.wait_for(server.unload(card.name))
+
+
+def check_model(probe: Probe) -> None:
+    """Checks that servers have the trainer's model.
+
+    Raises:
+        UnsuitableServerError: a server's log-probabilities are others, or are none.
+    """
+    own = probe.read(BASE)
+    for url, theirs in probe.ask(BASE).items():
+        if np.logaddexp.reduce(theirs) > 1e-2:
+            raise UnsuitableServerError(
+                f"{url} gives no log-probabilities but logits: start it without --logprobs-mode, or with "
+                "raw_logprobs"
+            )
+        gap = mean_gap(own, theirs)
+        log.info("%s: the probe's log-probabilities differ by %.3g nats from the trainer's", url, gap)
+        if gap > probe.limit:
+            raise UnsuitableServerError(
+                f"{url} serves another model than the trainer's, another type or another quantisation: the "
+                f"probe's log-probabilities differ by {gap:.3g} nats on average, allowed: {probe.limit:g} "
+                "(run.vllm_gap_limit)"
+            )
+
+
+def check_mode(probe: Probe, needs: Needs) -> None:
+    """Checks that log-probabilities of replies are those of the temperature that they are drawn at.
+
+    Choices are drawn here, at temperature 1, where all modes of log-probabilities are the same.
+
+    Raises:
+        UnsuitableServerError: they are those of temperature 1.
+    """
+    if needs.temperature in (None, 1.0):
+        return
+    plain, cooled = probe.ask(BASE), probe.ask(BASE, temperature=0.5)
+    for url in plain.keys() & cooled.keys():
+        if np.abs(plain[url] - cooled[url]).max() < 1e-3:
+            raise UnsuitableServerError(
+                f"{url} gives log-probabilities of temperature 1, and replies are drawn at "
+                f"ppo.temperature {needs.temperature:g}: start it with --logprobs-mode processed_logprobs"
+            )
+
+
+def check_adapters(replicas: Replicas, folders: AdapterFolders, probe: Probe, learning: Adapters) -> None:
+    """Checks that servers apply adapters as the trainer does, with random ones that change every layer.
+
+    Raises:
+        UnsuitableServerError: they cannot load them, or apply them otherwise.
+    """
+    drawn = _draw_adapters(learning)
+    probe.reader.adapters.publish(CHECK, drawn)
+    version = folders.write(drawn)
+    try:
+        replicas.publish(CHECK, version)
+        base, own = probe.read(BASE), probe.read(CHECK)
+        for url, theirs in probe.ask(CHECK).items():
+            _compare_adapters(url, base, own, theirs, probe)
+    except RefusedError as error:
+        raise UnsuitableServerError(_explain_refusal(error)) from error
+    finally:
+        replicas.forget(CHECK)
+        folders.remove(version)
+        probe.reader.adapters.forget(CHECK)
+
+
+def _draw_adapters(learning: Adapters) -> Adapters:
+    """Returns adapters whose every matrix B has small random entries, A's entries being as they are."""
+    generator = torch.Generator().manual_seed(0)
+    return {
+        name: torch.randn(tensor.shape, generator=generator) * 0.02 if ".lora_B." in name else tensor.cpu()
+        for name, tensor in learning.items()
+    }
+
+
+def _compare_adapters(url: str, base: LogProbs, own: LogProbs, theirs: LogProbs, probe: Probe) -> None:
+    moved, gap = mean_gap(own, base), mean_gap(own, theirs)
+    log.info("%s: with adapters the probe moves by %.3g nats, and differs by %.3g", url, moved, gap)
+    if gap > max(probe.limit, moved / 20):
+        arrived = "did not apply" if gap > moved / 2 else "applied otherwise, or rounded,"
+        raise UnsuitableServerError(
+            f"{url} {arrived} the adapters of a check: they move the probe's log-probabilities by "
+            f"{moved:.3g} nats here, and the server differs by {gap:.3g} (--enable-lora, --lora-dtype auto, "
+            "lora.target_modules that vLLM adapts)"
+        )
+
+
+def _explain_refusal(error: RefusedError) -> str:
+    """Returns what to do about a server that refuses to load adapters."""
+    if error.status in (404, 405) and "adapter" not in error.said.lower():
+        return (
+            f"{error}: it cannot load adapters while it runs; start it with --enable-lora and the "
+            "environment variable VLLM_ALLOW_RUNTIME_LORA_UPDATING=True"
+        )
+    if "rank" in error.said:
+        return f"{error}: start it with a larger --max-lora-rank"
+    if error.status == 404:
+        return (
+            f"{error}: it does not see the folder of the adapters; run.vllm_adapter_dir must be a folder "
+            "that trainer and server have at the same path"
+        )
+    return f"{error}: it cannot load this run's adapters"
+
+
+def check_servers(replicas: Replicas, folders: AdapterFolders, probe: Probe, needs: Needs) -> None:
+    """Makes all checks of servers that are reachable.
+
+    Raises:
+        UnsuitableServerError: one does not suit.
+    """
+    check_model(probe)
+    check_mode(probe, needs)
+    check_adapters(replicas, folders, probe, probe.reader.adapters.learning)

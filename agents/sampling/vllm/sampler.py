@@ -1,0 +1,138 @@
+"""The sampler on vLLM servers."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import weakref
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from gamespiel.agents.models.adapter_sets import Adapters, UnknownAdaptersError
+from gamespiel.agents.models.names import BASE
+from gamespiel.agents.sampling.decisions import Decision, Request
+from gamespiel.agents.sampling.drawing import WrittenAnswers, make_decisions
+from gamespiel.agents.sampling.noise import group_uniforms
+from gamespiel.agents.sampling.vllm.choices import ServedChoices
+from gamespiel.agents.sampling.vllm.comparison import Comparison
+from gamespiel.agents.sampling.vllm.folders import AdapterFolders
+from gamespiel.agents.sampling.vllm.probe import Probe
+from gamespiel.agents.sampling.vllm.replicas import Replicas
+from gamespiel.agents.sampling.vllm.server import ServerError
+from gamespiel.agents.sampling.vllm.texts import ServedTexts
+from gamespiel.agents.tokens.constraints import FreeText
+from task_gym.errors import nearest
+
+log = logging.getLogger(__name__)
+
+
+class VllmSampler:
+    """A ``Sampler`` whose decisions come from vLLM servers; it gives no values.
+
+    Every set of adapters is written to a new folder and loaded under a new name, since vLLM's cache knows
+    adapters by both. It is known to all servers before a request names it.
+
+    Args:
+        replicas: The servers.
+        folders: Where the adapters are written.
+        probe: Checks that adapters have arrived.
+        comparison: Compares a part of the draws with the model in this process.
+    """
+
+    tokens_read = 0
+
+    def __init__(
+        self, replicas: Replicas, folders: AdapterFolders, probe: Probe, comparison: Comparison
+    ) -> None:
+        self._replicas, self._folders = replicas, folders
+        self._probe, self._comparison = probe, comparison
+        self._choices, self._texts = ServedChoices(replicas), ServedTexts(replicas)
+        self._digests: dict[str, bytes] = {}
+        #: Makes the servers forget this trainer's adapters and removes the folders; also when Python ends.
+        self.close = weakref.finalize(self, _close, replicas, folders)
+
+    # -- adapters ------------------------------------------------------------------------------------------
+
+    def publish(self, name: str, adapters: Adapters) -> None:
+        if name == BASE:
+            raise ValueError(f"adapters were given the name {BASE!r}, which is that of the model without any")
+        digest = _digest(adapters)
+        if self._digests.get(name) == digest:
+            return
+        self._probe.reader.adapters.publish(name, adapters)
+        version = self._folders.write(adapters)
+        before = self._replicas.publish(name, version)
+        self._digests[name] = digest
+        if before is not None:
+            self._replicas.unload(before)
+            self._folders.remove(before)
+        self._probe.check(name)
+
+    def forget(self, name: str) -> None:
+        self._digests.pop(name, None)
+        self._probe.forget(name)
+        version = self._replicas.forget(name)
+        if version is not None:
+            self._folders.remove(version)
+            self._probe.reader.adapters.forget(name)
+
+    def _require_known(self, requests: Sequence[Request]) -> None:
+        for name in dict.fromkeys(request.adapters for request in requests):
+            if name != BASE and name not in self._digests:
+                known = (BASE, *self._digests)
+                raise UnknownAdaptersError(
+                    f"adapters {name!r} were asked for; published are {', '.join(known)}"
+                    f"{nearest(name, known)}"
+                )
+
+    # -- answers -------------------------------------------------------------------------------------------
+
+    def sample(self, requests: Sequence[Request]) -> list[Decision]:
+        self._require_known(requests)
+        groups: dict[tuple[bool, bool], list[int]] = {}
+        for row, request in enumerate(requests):
+            free = isinstance(request.constraint, FreeText)
+            groups.setdefault((free, request.noise is None), []).append(row)
+        decisions: dict[int, Decision] = {}
+        for (free, greedy), rows in groups.items():
+            own = [requests[row] for row in rows]
+            found = make_decisions(own, self._write_answers(own, free=free, greedy=greedy))
+            if free and not greedy:
+                self._comparison.add_texts(found)
+            decisions.update(zip(rows, found, strict=True))
+        return [decisions[row] for row in range(len(requests))]
+
+    def _write_answers(self, requests: Sequence[Request], *, free: bool, greedy: bool) -> WrittenAnswers:
+        if free:
+            return self._texts.write(requests)
+        if greedy:
+            return self._choices.best(requests)
+        noises = [request.noise for request in requests if request.noise is not None]
+        return self._choices.sample(requests, group_uniforms(noises), self._comparison.add_draws)
+
+    def distribution(self, requests: Sequence[Request]) -> list[npt.NDArray[np.float64]]:
+        self._require_known(requests)
+        return self._choices.distribution(requests)
+
+    def take_metrics(self) -> dict[str, float]:
+        found = self._comparison.metrics()
+        self._comparison.begin_step()
+        return found
+
+
+def _digest(adapters: Adapters) -> bytes:
+    """Returns what differs between sets of adapters."""
+    found = hashlib.blake2b()
+    for name in sorted(adapters):
+        found.update(name.encode())
+        found.update(adapters[name].detach().cpu().contiguous().numpy().tobytes())
+    return found.digest()
+
+
+def _close(replicas: Replicas, folders: AdapterFolders) -> None:
+    with contextlib.suppress(ServerError, RuntimeError):
+        replicas.close()
+    folders.close()

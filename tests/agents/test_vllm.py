@@ -1,0 +1,296 @@
+"""The sampler on vLLM servers, with a stand-in that computes real log-probabilities and makes every fault."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from gamespiel.agents.models.adapter_sets import UnknownAdaptersError
+from gamespiel.agents.models.names import BASE, NEWEST
+from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.sampling.vllm.checks import Needs, UnsuitableServerError
+from gamespiel.agents.sampling.vllm.comparison import GapError
+from gamespiel.agents.sampling.vllm.connect import connect
+from gamespiel.agents.sampling.vllm.probe import StaleAdaptersError
+from gamespiel.agents.sampling.vllm.sampler import VllmSampler
+from gamespiel.agents.sampling.vllm.server import Server, ServerError
+from task_gym.errors import ArgumentError
+from tests.agents.fake_vllm import FakeVllm
+from tests.agents.served import LEGAL, TEXTS, decide, noises
+from tests.agents.test_remote import answers_of, choosing, playing_itself, writing
+from tests.agents.toys import make_policy, masks_of, randomise, rows_of
+from tests.metrics import timeless
+
+# -- decisions ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [choosing, playing_itself])
+def test_a_run_is_the_same_run(
+    make: Callable[..., LLMPPO], make_server: Callable[..., FakeVllm], plug: Callable[..., VllmSampler]
+) -> None:
+    """The noise is the run's own, so a choice differs only within the gap of a boundary: here none does."""
+    here, there = make(total_steps=3), make(total_steps=3)
+    server = make_server()
+    plug(there.policy, server)
+    for model in (here, there):
+        model.learn()
+    assert answers_of(there) == answers_of(here)
+    for own, expected in zip(rows_of(there), rows_of(here), strict=True):
+        for key in timeless(expected).keys() - {"rollout/tokens_per_decision"}:
+            if "gap" not in key:
+                assert np.all(np.isclose(own[key], expected[key], rtol=1e-3, atol=1e-4, equal_nan=True)), key
+        assert own["sampler/gap_max"] < 1e-4 and own["sampler/unmasked_gap_max"] < 1e-4
+        assert own["sampler/near_ties"] == 0 and own["sampler/differing"] == 0
+    assert len(server.ever_loaded) == len(set(server.ever_loaded))  # no name twice
+
+
+def test_texts_are_written_by_the_server(
+    make_server: Callable[..., FakeVllm], plug: Callable[..., VllmSampler]
+) -> None:
+    """Tokens in, tokens out; what the server gave is what the scorer finds, at the run's temperature."""
+    model, server = writing(total_steps=2), make_server(mode="processed_logprobs")
+    plug(model.policy, server)
+    model.learn()
+    for row in rows_of(model):
+        assert row["train/sampler_gap_max"] < 1e-4 and row["sampler/gap_max"] < 1e-4
+    written = [body for body in server.requests if "stop_token_ids" in body]
+    assert {body["temperature"] for body in written} == {0.8}
+    assert len({body["seed"] for body in written}) == len(written)
+    again = writing(total_steps=2)
+    plug(again.policy, make_server(mode="processed_logprobs"))
+    again.learn()
+    assert answers_of(again) == answers_of(model)
+
+
+def test_decisions_are_the_local_ones(
+    make_server: Callable[..., FakeVllm], plug: Callable[..., VllmSampler]
+) -> None:
+    """Greedy and by noise, of several adapters in one call; only the critic's values are missing."""
+    policy = make_policy(adapters=0.1)
+    names = [NEWEST, BASE, NEWEST, NEWEST]
+    expected = [decide(policy, noise=noise, adapters=names) for noise in (None, noises(len(TEXTS)))]
+    odds = policy.distribution(TEXTS, LEGAL)
+    sampler = plug(policy, make_server())
+    sampler.publish(NEWEST, policy.adapters.learning)
+    found = [decide(policy, noise=noise, adapters=names) for noise in (None, noises(len(TEXTS)))]
+    for own, other in zip([*found[0], *found[1]], [*expected[0], *expected[1]], strict=True):
+        assert own.tokens == other.tokens and own.adapters == other.adapters
+        assert own.log_probs == pytest.approx(other.log_probs, abs=1e-4)
+        assert own.legal_mass == pytest.approx(other.legal_mass, rel=1e-3)
+        assert own.value is None and other.value is not None
+    for row, other_row in zip(policy.distribution(TEXTS, LEGAL), odds, strict=True):
+        assert row == pytest.approx(other_row, abs=1e-5)
+
+
+def test_more_children_than_a_request_may_ask_for(
+    make_server: Callable[..., FakeVllm], plug: Callable[..., VllmSampler]
+) -> None:
+    """300 children are three requests, and still exact."""
+    from gamespiel.agents.sampling.vllm.reader import NodeQuery
+
+    policy, server = make_policy(adapters=0.1), make_server()
+    sampler = plug(policy, server)
+    sampler.publish(NEWEST, policy.adapters.learning)
+    (prompt,), children = policy.prompts(["x"]), tuple(range(10, 310))
+    server.requests.clear()
+    query = NodeQuery(NEWEST, prompt, children)
+    (found,) = sampler._choices.read_nodes([query])
+    assert [len(body["logprob_token_ids"]) for body in server.requests] == [128, 128, 44]
+    (own,) = sampler._probe.reader.read_nodes([query])
+    assert found == pytest.approx(own, abs=1e-4)
+
+
+def test_waiting_environments_share_a_request(
+    make_server: Callable[..., FakeVllm], plug: Callable[..., VllmSampler]
+) -> None:
+    policy, server = make_policy(), make_server()
+    plug(policy, server).publish(NEWEST, policy.adapters.learning)
+    server.requests.clear()
+    texts = [f"seat {i}" for i in range(5)]
+    policy.decide(texts, masks_of([(0, 1, 2)] * 5), noises(5))
+    (body,) = server.requests
+    assert len(body["prompt"]) == 5 and len(body["logprob_token_ids"]) == 3
+    assert not {"allowed_token_ids", "structured_outputs", "top_k"} & body.keys()
+
+
+# -- adapters ----------------------------------------------------------------------------------------------
+
+
+def test_each_version_has_a_name_and_a_folder_of_its_own(
+    make_server: Callable[..., FakeVllm], plug: Callable[..., VllmSampler], tmp_path: Path
+) -> None:
+    """The old one is unloaded and its folder goes; the same adapters again are no new version."""
+    policy, server = make_policy(adapters=0.1), make_server()
+    sampler = plug(policy, server)
+    for seed in (1, 2, 2):
+        randomise(policy, 0.1, seed)
+        sampler.publish(NEWEST, policy.adapters.learning)
+        (name,) = server.loaded
+        (folder,) = [path for path in tmp_path.glob("*/*") if path.is_dir()]
+        assert server.loaded[name] == str(folder)
+    assert len(server.ever_loaded) == 3 == len(set(server.ever_loaded))  # one was for the checks
+    sampler.publish("old", policy.adapters.learning)
+    assert len(server.loaded) == 2
+    sampler.forget("old")
+    sampler.forget("old")
+    assert len(server.loaded) == 1
+    with pytest.raises(UnknownAdaptersError, match="'old' were asked for; published are base, newest"):
+        decide(policy, adapters="old")
+    sampler.close()
+    assert not server.loaded and not list(tmp_path.iterdir())
+
+
+def test_several_servers_share_the_work(
+    make_server: Callable[..., FakeVllm], plug: Callable[..., VllmSampler]
+) -> None:
+    policy, servers = make_policy(adapters=0.1), [make_server(), make_server()]
+    expected = decide(policy)
+    plug(policy, *servers).publish(NEWEST, policy.adapters.learning)
+    assert all(len(server.loaded) == 1 for server in servers)
+    found = decide(policy)
+    assert [one.tokens for one in found] == [one.tokens for one in expected]
+
+
+def test_a_killed_trainer_leaves_nothing_for_long(
+    make_server: Callable[..., FakeVllm], plug: Callable[..., VllmSampler], tmp_path: Path
+) -> None:
+    """Adapters of a killed trainer go when the next one begins; those of a living one stay."""
+    server = make_server()
+    living, killed, new = (make_policy(adapters=0.1) for _ in range(3))
+    plug(living, server).publish(NEWEST, living.adapters.learning)
+    sampler = plug(killed, server)
+    sampler.publish(NEWEST, killed.adapters.learning)
+    sampler._folders._lock.release()  # as the system does for a process that ends
+    left = set(server.loaded)
+    plug(new, server)
+    assert len(left) == 2 and len(server.loaded) == 1
+    assert len(list(tmp_path.iterdir())) == 2
+    decide(living)
+
+
+def test_a_server_that_keeps_old_adapters_is_noticed(
+    make_server: Callable[..., FakeVllm], plug: Callable[..., VllmSampler]
+) -> None:
+    policy, server = make_policy(adapters=0.1), make_server()
+    sampler = plug(policy, server)
+    sampler.publish(NEWEST, policy.adapters.learning)
+    server.follows = False
+    server._first = {name: tensor.clone() for name, tensor in policy.adapters.learning.items()}
+    randomise(policy, 0.1, 7)
+    with pytest.raises(StaleAdaptersError, match="loaded new adapters and answers as before"):
+        sampler.publish(NEWEST, policy.adapters.learning)
+
+
+def test_adapters_on_disk_are_in_pefts_format(tmp_path: Path) -> None:
+    """PEFT itself reads them, and has the same weights then."""
+    from gamespiel.agents.sampling.vllm.folders import AdapterFolders
+
+    policy, other = make_policy(adapters=0.1), make_policy()
+    folders = AdapterFolders(tmp_path, policy.lora_settings)
+    version = folders.write(policy.adapters.learning)
+    other.model.load_adapter(version.folder, "read")
+    read = dict(other.model.named_parameters())
+    for name, tensor in policy.adapters.learning.items():
+        assert torch.equal(read[name.replace(".default.", ".read.")], tensor)
+    folders.close()
+
+
+# -- the gap -----------------------------------------------------------------------------------------------
+
+
+def test_a_gap_above_the_limit_stops(
+    make_server: Callable[..., FakeVllm], plug: Callable[..., VllmSampler], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server's model becomes another one after all checks."""
+    model, server = choosing(total_steps=20), make_server()
+    plug(model.policy, server)
+    learn = FakeVllm._choose
+
+    def other(self: FakeVllm, *arguments: Any) -> list[dict[str, Any]]:
+        choices = learn(self, *arguments)
+        for choice in choices:
+            (top,) = choice["logprobs"]["top_logprobs"]
+            for at, name in enumerate(top):
+                top[name] -= 0.5 * at if len(top) < 20 else 0.0  # not the probe's 128
+        return choices
+
+    monkeypatch.setattr(FakeVllm, "_choose", other)
+    with pytest.raises(GapError, match=r"differ from the trainer's by .* nats on average, allowed: 0.01"):
+        model.learn()
+    assert model.step < 20
+
+
+# -- checks ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"runtime_lora": False}, "VLLM_ALLOW_RUNTIME_LORA_UPDATING=True"),
+        ({"max_lora_rank": 2}, "LoRA rank 4 is greater than max_lora_rank 2"),
+        ({"mode": "raw_logits"}, "gives no log-probabilities but logits"),
+        ({"max_model_len": 8}, "has a context of 8 tokens"),
+        ({"ignores_adapters": True}, "did not apply the adapters of a check"),
+    ],
+)
+def test_unsuitable_servers(
+    settings: dict[str, Any],
+    message: str,
+    make_server: Callable[..., FakeVllm],
+    plug: Callable[..., VllmSampler],
+    tmp_path: Path,
+) -> None:
+    with pytest.raises((UnsuitableServerError, ServerError), match=message):
+        plug(make_policy(), make_server(**settings))
+    assert not list(tmp_path.iterdir())
+
+
+def test_another_model_is_refused(
+    make_server: Callable[..., FakeVllm], plug: Callable[..., VllmSampler]
+) -> None:
+    other = make_policy(model={"random_weights": True})
+    with pytest.raises(UnsuitableServerError, match="serves another model than the trainer's"):
+        plug(make_policy(), make_server(policy=other))
+
+
+def test_replies_at_another_temperature_need_the_mode(
+    make_server: Callable[..., FakeVllm], plug: Callable[..., VllmSampler]
+) -> None:
+    with pytest.raises(UnsuitableServerError, match="--logprobs-mode processed_logprobs"):
+        plug(writing().policy, make_server())
+
+
+def test_an_untested_version_is_named(
+    make_server: Callable[..., FakeVllm], plug: Callable[..., VllmSampler], caplog: pytest.LogCaptureFixture
+) -> None:
+    plug(make_policy(), make_server(version="0.33.0"))
+    assert "vLLM 0.33.0, which is untested; tested: 0.32.0" in caplog.text
+
+
+@pytest.mark.parametrize("target", [("lm_head", "Linear"), ("c_attn", "Conv1D")])
+def test_modules_that_vllm_cannot_adapt(target: tuple[str, str]) -> None:
+    policy = make_policy()
+    said = re.escape("lora.target_modules has {!r} ({}), whose adapters vLLM does not apply".format(*target))
+    with pytest.raises(UnsuitableServerError, match=said):
+        connect(["http://127.0.0.1:9"], policy.engine, policy.adapters, policy.lora_settings, (1,),
+                Needs(None, 1, [target]))  # fmt: skip
+
+
+def test_no_server() -> None:
+    policy = make_policy()
+    with pytest.raises(UnsuitableServerError, match=r"gave no answer: .*vllm-command"):
+        connect(["http://127.0.0.1:9/v1"], policy.engine, policy.adapters, policy.lora_settings, (1,),
+                Needs(None, 1, []))  # fmt: skip
+    with pytest.raises(ArgumentError, match="'localhost' was given, allowed: the address of a vLLM server"):
+        Server("localhost")
+    with pytest.raises(
+        ArgumentError, match="the token is in the environment variable VLLM_API_KEY"
+    ) as caught:
+        Server("http://any:s3cret@127.0.0.1:8000/v1")
+    assert "s3cret" not in str(caught.value)

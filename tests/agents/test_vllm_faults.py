@@ -1,0 +1,158 @@
+"""Faults of vLLM servers: what fails is tried again, waited for, or named; nothing is lost."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from gamespiel.agents.models.names import NEWEST
+from gamespiel.agents.sampling.vllm.replicas import Patience
+from gamespiel.agents.sampling.vllm.sampler import VllmSampler
+from gamespiel.agents.sampling.vllm.server import ServerError
+from tests.agents.fake_vllm import FakeVllm
+from tests.agents.served import TEXTS, decide
+from tests.agents.test_remote import answers_of, playing_itself
+from tests.agents.toys import make_policy, randomise
+
+
+@pytest.mark.parametrize("fault", ["500", "close", "half", "missing"])
+def test_a_fault_is_tried_again(
+    fault: str, make_server: Callable[..., FakeVllm], plug: Callable[..., VllmSampler]
+) -> None:
+    policy, server = make_policy(adapters=0.1), make_server()
+    expected = decide(policy)
+    plug(policy, server).publish(NEWEST, policy.adapters.learning)
+    server.faults.extend([fault] * 3)  # the second time it counts as gone
+    assert [one.tokens for one in decide(policy)] == [one.tokens for one in expected]
+    assert not server.faults
+
+
+def test_a_time_out_is_tried_again(
+    make_server: Callable[..., FakeVllm], plug: Callable[..., VllmSampler]
+) -> None:
+    policy, server = make_policy(adapters=0.1), make_server()
+    expected = decide(policy)
+    plug(policy, server, seconds=0.5).publish(NEWEST, policy.adapters.learning)
+    server.faults.append("hang")
+    assert [one.tokens for one in decide(policy)] == [one.tokens for one in expected]
+    assert server.aborted == 1
+
+
+def test_a_request_that_always_fails_stops(
+    make_server: Callable[..., FakeVllm], plug: Callable[..., VllmSampler]
+) -> None:
+    policy, server = make_policy(), make_server()
+    plug(policy, server).publish(NEWEST, policy.adapters.learning)
+    server.faults.extend(["500"] * 1000)
+    with pytest.raises(ServerError, match=r"status 500: EngineCore died; the request failed too often"):
+        decide(policy)
+
+
+def test_a_server_that_never_comes_back_stops(
+    make_server: Callable[..., FakeVllm], plug: Callable[..., VllmSampler]
+) -> None:
+    policy, server = make_policy(), make_server()
+    patience = Patience(tries=1, first=0.01, poll=0.02, seconds=0.2)
+    plug(policy, server, patience=patience).publish(NEWEST, policy.adapters.learning)
+    server.stop()
+    try:
+        with pytest.raises(ServerError, match="no vLLM server came back within 0 s"):
+            decide(policy)
+    finally:
+        server.start()
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_restart_in_mid_run_changes_nothing(
+    replicas: int,
+    make_server: Callable[..., FakeVllm],
+    plug: Callable[..., VllmSampler],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It forgets all adapters, which are loaded again; what was collected is not lost."""
+    here, there = playing_itself(total_steps=3), playing_itself(total_steps=3)
+    here.learn()
+    servers = [make_server() for _ in range(replicas)]
+    plug(there.policy, *servers)
+    played, stopped = 0, threading.Event()
+
+    def on_progress(phase: str, done: int, total: int) -> None:
+        nonlocal played
+        played += 1
+        if played == 6:
+            servers[0].stop()
+            stopped.set()
+
+    def restart() -> None:
+        stopped.wait()
+        time.sleep(0.3)
+        servers[0].start()
+
+    there.on_progress = on_progress
+    thread = threading.Thread(target=restart)
+    thread.start()
+    with caplog.at_level(logging.WARNING):
+        there.learn()
+    thread.join()
+    assert answers_of(there) == answers_of(here)
+    if replicas == 1:
+        assert "waiting for it" in caplog.text and "is back" in caplog.text
+        assert len(servers[0].loaded) > 1  # the pool's snapshots too
+
+
+def test_a_server_that_forgot_adapters_gets_them_again(
+    make_server: Callable[..., FakeVllm], plug: Callable[..., VllmSampler]
+) -> None:
+    policy, server = make_policy(adapters=0.1), make_server()
+    expected = decide(policy)
+    plug(policy, server).publish(NEWEST, policy.adapters.learning)
+    server.loaded.clear()
+    assert [one.tokens for one in decide(policy)] == [one.tokens for one in expected]
+
+
+def test_one_of_two_replicas_is_gone(
+    make_server: Callable[..., FakeVllm], plug: Callable[..., VllmSampler]
+) -> None:
+    """The other one answers, and gets the new version; the first one gets it when it is back."""
+    policy, servers = make_policy(adapters=0.1), [make_server(), make_server()]
+    sampler = plug(policy, *servers)
+    sampler.publish(NEWEST, policy.adapters.learning)
+    servers[0].stop()
+    for seed in (1, 2):
+        randomise(policy, 0.1, seed)
+        sampler.publish(NEWEST, policy.adapters.learning)
+        expected = policy.adapters, [one.tokens for one in decide(policy)]
+    servers[0].start()
+    servers[1].stop()
+    assert [one.tokens for one in decide(policy)] == expected[1]
+    assert servers[0].loaded.keys() <= set(servers[1].ever_loaded) | set(servers[0].ever_loaded)
+    assert len(servers[0].loaded) == 1
+    servers[1].start()
+
+
+def test_ctrl_c_leaves_no_request_behind(
+    make_server: Callable[..., FakeVllm], plug: Callable[..., VllmSampler]
+) -> None:
+    policy, server = make_policy(), make_server()
+    plug(policy, server).publish(NEWEST, policy.adapters.learning)
+    server.faults.extend(["hang"] * 4)
+    timer = threading.Timer(0.3, _interrupt)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        decide(policy)
+    hung, ends = 4 - len(server.faults), time.monotonic() + 5
+    while server.aborted < hung and time.monotonic() < ends:
+        time.sleep(0.02)
+    assert server.aborted == hung > 0
+    server.faults.clear()
+    assert len(decide(policy)) == len(TEXTS)  # the next requests are as before
+
+
+def _interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)

@@ -1,0 +1,203 @@
+"""Runs, evaluations and command lines with vLLM servers; the servers are stand-ins."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gamespiel.agents.runs import checkpoint
+from gamespiel.agents.sampling.vllm import connect as connecting
+from gamespiel.agents.sampling.vllm.checks import UnsuitableServerError
+from gamespiel.assembly import list_urls
+from gamespiel.cli import main
+from gamespiel.config import ConfigError, InvalidValueError, from_dict, notices, resolve
+from gamespiel.evaluation import evaluate
+from gamespiel.options import EvalOptions
+from gamespiel.vllm_command import count_slots, round_rank, vllm_commands
+from tests.agents.fake_vllm import FakeVllm
+from tests.agents.toys import make_policy
+from tests.gamespiel.runs import assert_same_run, quiet, rows_of, small, train_quietly
+
+FILES = Path(__file__).parents[1] / "data" / "configs"
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeVllm]:
+    monkeypatch.setattr(connecting, "default_folder", lambda: tmp_path / "adapters")
+    fake = FakeVllm(make_policy(lora={"r": 16}))
+    yield fake
+    fake.stop()
+
+
+def served_config(folder: Path, server: FakeVllm, **more: str) -> Any:
+    where = {"run__use_vllm": "true", "run__vllm_base_url": server.url, "run__exact_every": "null"}
+    return small(folder, **(where | {"ppo__num_train_steps": "3", "run__eval_games": "2"} | more))
+
+
+def test_a_run_is_the_run_without_a_server(server: FakeVllm, tmp_path: Path) -> None:
+    run = train_quietly(served_config(tmp_path / "there", server))
+    other = train_quietly(small(tmp_path / "here", ppo__num_train_steps="3", run__eval_games="2"))
+    for own, expected in zip(rows_of(run), rows_of(other), strict=True):
+        for key in ("rollout/success", "train/policy_loss", "train/approx_kl", "decisions"):
+            assert own[key] == pytest.approx(expected[key], rel=1e-3, abs=1e-5), key
+        assert own["sampler/gap_max"] < 1e-4 and own["sampler/differing"] == 0
+    summaries = [(folder / "summary.json").read_text() for folder in (run, other)]
+    assert len(summaries[0]) == pytest.approx(len(summaries[1]), rel=0.1)
+
+
+def test_a_resumed_run_publishes_again_and_is_the_same_run(server: FakeVllm, tmp_path: Path) -> None:
+    constant = {"ppo__lr_schedule": "constant", "ppo__ent_schedule": "constant"}
+    whole = train_quietly(served_config(tmp_path / "whole", server, **constant))
+    halves = train_quietly(served_config(tmp_path / "halves", server, ppo__num_train_steps="2", **constant))
+    server.stop()
+    server.start()  # it knows nothing of the first part
+    train_quietly(served_config(tmp_path / "halves", server, **constant), resume=halves)
+    assert_same_run(halves, whole)
+
+
+def test_an_evaluation_asks_the_server(
+    server: FakeVllm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = train_quietly(served_config(tmp_path / "run", server))
+    config = served_config(tmp_path / "run", server)
+    found = {}
+    for name, own in {"there": config, "here": small(tmp_path / "run")}.items():
+        asked = len(server.requests)
+        options = EvalOptions(own, checkpoint=run, num_episodes=3, output=tmp_path / f"{name}.json")
+        rows = evaluate(options, quiet())["sampled"]
+        found[name] = {seat: (row["score"], row["success"]) for seat, row in rows.items()}
+        assert (len(server.requests) > asked) == (name == "there")
+    assert found["there"] == found["here"]
+    assert checkpoint.find(run).name == "step-000003"
+    asked = len(server.requests)
+    assert main(["watch", "--checkpoint", str(run), "--seed", "1"]) == 0
+    assert len(server.requests) > asked
+    assert main(["watch", "--checkpoint", str(run), "--run.use_vllm", "false"]) == 0
+
+
+def test_a_run_without_its_server(tmp_path: Path) -> None:
+    config = small(tmp_path / "run", run__use_vllm="true", run__vllm_base_url="http://127.0.0.1:9/v1")
+    with pytest.raises(UnsuitableServerError, match=r"vLLM server http://127\.0\.0\.1:9 gave no answer"):
+        train_quietly(config)
+    assert not (tmp_path / "run").exists()
+
+
+# -- configuration -----------------------------------------------------------------------------------------
+
+
+def test_one_address_or_several(tmp_path: Path) -> None:
+    for given in ("http://a/v1,http://b/v1", ["http://a/v1", "http://b/v1"]):
+        config = from_dict({"use_vllm": True, "vllm_base_url": given})
+        assert list_urls(config.run.vllm_base_url) == ["http://a/v1", "http://b/v1"]
+    config = resolve("tiny", overrides=[("run.use_vllm", "true"), ("run.vllm_base_url", "http://a,http://b")])
+    assert list_urls(config.run.vllm_base_url) == ["http://a", "http://b"]
+
+
+@pytest.mark.parametrize("given", ["http://any:s3cret@h/v1", ["http://h/v1", "http://any:s3cret@h/v1"]])
+def test_an_address_with_a_password_is_refused_and_not_shown(given: Any) -> None:
+    with pytest.raises(ConfigError, match=r"^run.vllm_base_url: an address with a user's name") as caught:
+        from_dict({"use_vllm": True, "vllm_base_url": given})
+    assert "s3cret" not in str(caught.value)
+
+
+def test_keys_without_effect() -> None:
+    (notice,) = notices(from_dict({"vllm_gap_limit": 0.5}))
+    assert notice == "run.vllm_gap_limit = 0.5 is not used: run.use_vllm is false."
+
+
+# -- the command line of a server --------------------------------------------------------------------------
+
+
+def words(command: str) -> dict[str, str]:
+    """Returns a command line's options and variables with their values."""
+    found, parts = {}, shlex.split(command)
+    for part, after in zip(parts, [*parts[1:], ""], strict=True):
+        if part.startswith("--"):
+            found[part] = "" if after.startswith("--") else after
+        elif "=" in part and part.split("=")[0].isupper():
+            found[part.split("=")[0]] = part.split("=", 1)[1]
+    return found
+
+
+@pytest.mark.parametrize("name", ["games_served", "trace_served"])
+def test_the_command_of_docker_files(name: str) -> None:
+    """The files that people have, with a model that can be served."""
+    config = resolve(
+        files=[FILES / f"{name}.json"],
+        overrides=[("model.model_name", "Qwen/Qwen3-4B"), ("model.dtype", "bfloat16")],
+    )
+    (command,) = vllm_commands(config)
+    found = words(command)
+    assert found["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] == "True"
+    assert (found["--host"], found["--port"]) == ("localhost", "8000")
+    assert (found["--max-lora-rank"], found["--max-loras"], found["--max-cpu-loras"]) == ("16", "1", "2")
+    assert found["--generation-config"] == "vllm" and found["--hf-overrides"] == '{"head_dtype": "float32"}'
+    cooled = name == "trace_served" and config.ppo.temperature != 1
+    assert ("--logprobs-mode" in found) == cooled
+
+
+def test_several_servers_of_a_run_with_a_pool() -> None:
+    overrides = {
+        "model.model_name": "Qwen/Qwen3-4B", "lora.r": "20", "env.opponent": "self",
+        "self_play.learn": "one", "self_play.pool_size": "5", "ppo.average_decay": "0.5",
+        "run.vllm_base_url": "http://10.0.0.3:8001/v1,http://127.0.0.1:8002", "run.device": "cpu",
+    }  # fmt: skip
+    config = resolve(overrides=overrides.items())
+    first, second = vllm_commands(config, batch_invariant=True)
+    assert "VLLM_API_KEY" in words(first) and "VLLM_API_KEY" not in words(second)
+    assert words(first)["--host"] == "0.0.0.0" and words(second)["--host"] == "127.0.0.1"
+    assert words(first)["--max-lora-rank"] == "32" and words(second)["VLLM_BATCH_INVARIANT"] == "1"
+    # The newest and five snapshots in a batch; the average and the next version are kept besides.
+    assert count_slots(config) == (6, 8)
+    assert words(second)["--dtype"] == "float32" and "--hf-overrides" not in words(second)
+
+
+def test_ranks() -> None:
+    assert [round_rank(rank) for rank in (1, 2, 8, 9, 33, 400)] == [1, 8, 8, 16, 64, 512]
+    with pytest.raises(InvalidValueError, match=r"lora.r is 513, .* at most 512"):
+        round_rank(513)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ([], "'tiny' has attention heads of 16 numbers, which vLLM does not serve"),
+        ([("model.model_name", "Qwen/Q"), ("model.random_weights", "true")], "a model that no server has"),
+    ],
+)
+def test_models_that_cannot_be_served(overrides: list[tuple[str, str]], message: str) -> None:
+    with pytest.raises(InvalidValueError, match=message):
+        vllm_commands(resolve(overrides=overrides))
+
+
+def test_the_command_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["vllm-command", "--preset", "qwen3-4b"]) == 0
+    assert "python -m vllm.entrypoints.openai.api_server --model Qwen/Qwen3-4B" in capsys.readouterr().out
+
+
+# -- the files that people have ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["games_served", "trace_served"])
+def test_the_docker_files_train(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they are, but for containers, the port and the size."""
+    monkeypatch.setattr(connecting, "default_folder", lambda: tmp_path / "adapters")
+    fake = FakeVllm(make_policy(lora={"r": 16}), mode="processed_logprobs")
+    smaller = {
+        "env.env_mode": "local", "run.vllm_base_url": fake.url, "run.output_dir": str(tmp_path / "run"),
+        "run.device": "cpu", "run.eval_games": "0", "run.exact_every": "0", "ppo.batch_size": "2",
+        "ppo.num_train_steps": "1", "ppo.ppo_epochs": "1", "ppo.max_new_tokens": "8",
+    }  # fmt: skip
+    # In containers traces are written, and games are drawn from all.
+    smaller |= {"env.game": "kuhn_poker"} if name == "games_served" else {"env.decode": "text"}
+    run = train_quietly(resolve(files=[FILES / f"{name}.json"], overrides=smaller.items()))
+    fake.stop()
+    (row,) = rows_of(run)
+    assert row["train/sampler_gap_max"] < 1e-4
+    asked = [body for body in fake.requests if len(body.get("logprob_token_ids", "")) < 128]
+    assert {"stop_token_ids" in body for body in asked} == {name == "trace_served"}
