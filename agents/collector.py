@@ -35,6 +35,7 @@ class Collector:
         step: Number of complete steps.
         starts: Chooses the episodes' tasks, opponents and seeds; None for neither.
         self_play: Plays every seat; None if the environment plays the others.
+        parts: Parts of a round; see ``TextEnvs.parts``.
         on_progress: Called with the phase, episodes that are over, and episodes in all.
 
     Attributes:
@@ -51,11 +52,12 @@ class Collector:
         step: int,
         starts: Starts | None = None,
         self_play: SelfPlay | None = None,
+        parts: int = 1,
         on_progress: Callable[[str, int, int], None],
     ) -> None:
         self.policy, self.buffer, self.hyperparameters = policy, buffer, hyperparameters
         self.seed, self.step, self.starts, self.self_play = seed, step, starts, self_play
-        self.on_progress = on_progress
+        self.parts, self.on_progress = parts, on_progress
         self.metrics: dict[str, object] = {}
         self._dones: list[bool] = []
         self._over = 0
@@ -72,7 +74,7 @@ class Collector:
 
         def after_turns(turns: int) -> bool:
             dones, self._dones = self._dones, []
-            return on_turns(dones, turns if games is None else games.learned)
+            return on_turns(dones, turns if games is None else games.take_learned())
 
         def after_step(ended: bool, turns: int) -> None:
             self._over += ended
@@ -80,9 +82,12 @@ class Collector:
             self.on_progress("episodes played", self._over, len(starts))
 
         seeds, options = [start.seed or 0 for start in starts], [start.options or None for start in starts]
-        episodes = play(env, seeds, decide, after_turns, after_step, options)
+        self.policy.sampler.take_metrics()  # of evaluations since the last step
+        episodes = play(env, seeds, decide, after_turns, after_step, options, self.parts)
         if episodes is None:
             return None
+        served = self.policy.sampler.take_metrics()
+        self.metrics |= {f"sampler/{name}": figure for name, figure in served.items()}
         if games is not None:
             episodes, pool = games.finish(episodes)
             self.metrics |= {f"pool/{name}": figure for name, figure in pool.items()}

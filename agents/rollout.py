@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from gamespiel.agents.envs import TextEnvs
+from gamespiel.agents.envs import Step, TextEnvs
 from gamespiel.agents.sampling.decisions import Answer, Decision
 from task_gym.errors import ArgumentError
 from task_gym.wrappers import NamedText
@@ -121,11 +121,13 @@ def play(
     on_turns: Callable[[int], bool],
     on_step: OnStep = lambda over, turns: None,
     options: Sequence[dict[str, Any] | None] | None = None,
+    parts: int = 1,
 ) -> list[Episode] | None:
     """Plays one episode per seed; episode i runs in environment i mod n_envs.
 
-    Environments work in waves, and a wave's episodes take their turns together. So the index decides which
-    turns share a forward, not the order in which episodes finish.
+    Environments work in waves, and the episodes of a wave's part take their turns together. So the index
+    decides which turns share a forward, not the order in which episodes finish. The parts take turns: while
+    the opponents of one think in threads, ``decide`` is called for the next.
 
     Args:
         env: The environments.
@@ -135,18 +137,27 @@ def play(
         on_step: Called after each reset and each single step. A round against a slow opponent takes minutes,
             a step does not.
         options: One per episode, passed to ``reset(options=)``; none if left out.
+        parts: Parts of a wave; see ``TextEnvs.parts``.
 
     Returns:
-        The episodes in order, or None if ``on_turns`` stopped.
+        The episodes in order, or None if ``on_turns`` stopped. Then, and after Ctrl-C, opponents that still
+        search go on until their moves are made; after an error they are waited for.
     """
     given = [None] * len(seeds) if options is None else options
     each = enumerate(zip(seeds, given, strict=True))
     episodes = [Episode(index, seed, options=own) for index, (seed, own) in each]
-    for start in range(0, len(episodes), env.num_envs):
-        wave = episodes[start : start + env.num_envs]
-        for stopped in _play_wave(env, wave, decide, on_turns, on_step):
-            if stopped:
-                return None
+    try:
+        for start in range(0, len(episodes), env.num_envs):
+            wave = episodes[start : start + env.num_envs]
+            own = [_Part(env, wave[first::parts], first, parts, decide, on_step) for first in range(parts)]
+            for decided in _play_wave(own):
+                if not on_turns(decided):
+                    return None
+    except Exception:
+        env.give_up_calls(join=True)
+        raise
+    finally:
+        env.give_up_calls()
     return episodes
 
 
@@ -161,45 +172,100 @@ def _read_masks(env: TextEnvs, slots: list[int]) -> Masks:
     return np.stack(env.env_method(ACTION_MASKS, indices=slots)).astype(bool)
 
 
-def _play_wave(
-    env: TextEnvs,
-    wave: list[Episode],
-    decide: Decide,
-    on_turns: Callable[[int], bool],
-    on_step: OnStep,
-) -> Iterator[bool]:
-    texts: dict[int, str] = {}
-    live: list[int] = []
-    seeds, options = ([getattr(episode, name) for episode in wave] for name in ("seed", "options"))
-    openings = env.reset_many(range(len(wave)), seeds, options)
-    for slot, (episode, opened) in enumerate(zip(wave, openings, strict=True)):
-        texts[slot], episode.info = opened
-        # A game can be over, or a backend can fail, before the first turn: then there is nothing to decide.
-        begun = "result" not in episode.info if takes_replies(env) else bool(_read_masks(env, [slot]).any())
-        if not begun and "result" not in episode.info:
-            raise ArgumentError(
-                f"env: an episode (seed {episode.seed}) began without a legal action, allowed: at least one, "
-                'or info["result"] if it is over already'
-            )
-        live += [slot] * begun
-        on_step(not begun, 0)
-    turn = 0
-    while live:
-        masks = _read_masks(env, live)
-        shown = [texts[slot] for slot in live]
-        answers = decide(shown, masks, [wave[slot].index for slot in live], turn)
-        decided = [Turn(*row[:2], *row[2]) for row in zip(shown, masks, answers, strict=True)]
-        still = []
-        stepped = env.step_many(live, [taken.action for taken in decided])
-        for slot, taken, step in zip(live, decided, stepped, strict=True):
-            episode = wave[slot]
-            texts[slot], taken.reward, terminated, truncated, episode.info = step
+def _play_wave(parts: Sequence[_Part]) -> Iterator[int]:
+    """Plays a wave to its end; yields the number of decisions after each round of a part."""
+    for part in parts:
+        part.begin()
+    for part in parts:
+        part.open()
+        part.act()
+    while any(part.live for part in parts):
+        for part in parts:
+            if part.live:
+                yield part.finish()
+                part.act()
+
+
+class _Part:
+    """The episodes of a wave that take their turns together.
+
+    Args:
+        env: The environments.
+        episodes: The part's episodes.
+        first: The environment of the first.
+        distance: From one episode's environment to the next one's.
+        decide: As ``play`` has it.
+        on_step: As ``play`` has it.
+
+    Attributes:
+        live: The episodes that are not over, by their environments.
+    """
+
+    def __init__(
+        self,
+        env: TextEnvs,
+        episodes: Sequence[Episode],
+        first: int,
+        distance: int,
+        decide: Decide,
+        on_step: OnStep,
+    ) -> None:
+        self._env, self._decide, self._on_step = env, decide, on_step
+        self.live = {first + distance * place: episode for place, episode in enumerate(episodes)}
+        self._texts: dict[int, str] = {}
+        self._turn = 0
+        self._openings: Iterator[tuple[str, dict[str, Any]]]
+        self._decided: list[Turn]
+        self._steps: Iterator[Step]
+
+    def begin(self) -> None:
+        """Begins the episodes."""
+        episodes = self.live.values()
+        seeds, options = ([getattr(episode, name) for episode in episodes] for name in ("seed", "options"))
+        self._openings = self._env.reset_many(list(self.live), seeds, options)
+
+    def open(self) -> None:
+        """Takes the episodes' first states.
+
+        Raises:
+            ArgumentError: there is nothing to decide in one that is not over.
+        """
+        for (slot, episode), opened in zip(list(self.live.items()), self._openings, strict=True):
+            self._texts[slot], episode.info = opened
+            over = "result" in episode.info
+            # A game can be over, or a backend can fail, before the first turn: there is nothing to decide.
+            begun = not over if takes_replies(self._env) else bool(_read_masks(self._env, [slot]).any())
+            if not begun and not over:
+                raise ArgumentError(
+                    f"env: an episode (seed {episode.seed}) began without a legal action, allowed: at least "
+                    'one, or info["result"] if it is over already'
+                )
+            if not begun:
+                del self.live[slot]
+            self._on_step(not begun, 0)
+
+    def act(self) -> None:
+        """Decides for the episodes that are not over, and begins their steps."""
+        if not self.live:
+            return
+        slots = list(self.live)
+        masks = _read_masks(self._env, slots)
+        shown = [self._texts[slot] for slot in slots]
+        answers = self._decide(shown, masks, [episode.index for episode in self.live.values()], self._turn)
+        self._decided = [Turn(*row[:2], *row[2]) for row in zip(shown, masks, answers, strict=True)]
+        self._steps = self._env.step_many(slots, [taken.action for taken in self._decided])
+
+    def finish(self) -> int:
+        """Takes the steps that ``act`` began; returns their number."""
+        rows = zip(list(self.live.items()), self._decided, self._steps, strict=True)
+        self._turn += 1
+        for (slot, episode), taken, step in rows:
+            self._texts[slot], taken.reward, terminated, truncated, episode.info = step
             taken.refused = "error" in episode.info
             episode.turns.append(taken)
-            on_step(terminated or truncated, turn + 1)
+            self._on_step(terminated or truncated, self._turn)
             if terminated or truncated:
-                episode.final_observation, episode.truncated = texts[slot], truncated and not terminated
-            else:
-                still.append(slot)
-        yield not on_turns(len(live))
-        live, turn = still, turn + 1
+                episode.final_observation = self._texts[slot]
+                episode.truncated = truncated and not terminated
+                del self.live[slot]
+        return len(self._decided)

@@ -32,21 +32,27 @@ class TextVecEnv(DummyVecEnv, TextEnvs):  # type: ignore[misc]  # theirs takes k
     A game can be over before the agent's first turn. Stable-Baselines3 has no place for an episode without
     steps, so ``reset`` and ``step`` skip such episodes and draw again; ``reset_one`` returns them.
 
-    Environments that wait for a server (attribute ``waits``) run in threads, so that the requests of one
-    round are under way together. The results are the same.
+    Environments that wait for a server (attribute ``waits``) run in a thread each, so that the requests of
+    one round are under way together. Those whose opponents search (attribute ``searches``) share ``threads``
+    threads. The results are the same.
 
     Args:
         env_fns: Functions that each make a new environment.
+        threads: Threads in which opponents search; None for one per core that this process may use.
 
     Attributes:
-        waits: Whether threads are used. Set it if opponents that reset options name wait for a server.
+        threads: As given, or the number of cores.
+        waits: Whether each has a thread. Set it if opponents that reset options name wait for a server.
+        searches: Whether they share threads. Set it if opponents that reset options name search.
 
     Raises:
         ValueError: no environments, one environment twice, or spaces that do not fit.
     """
 
-    def __init__(self, env_fns: Sequence[Callable[[], gym.Env[Any, Any]]]) -> None:
-        TextEnvs.__init__(self, env_fns)
+    def __init__(
+        self, env_fns: Sequence[Callable[[], gym.Env[Any, Any]]], threads: int | None = None
+    ) -> None:
+        TextEnvs.__init__(self, env_fns, threads)
         first = self.envs[0]
         VecEnv.__init__(self, self.num_envs, first.observation_space, first.action_space)
         self.metadata = first.metadata

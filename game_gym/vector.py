@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
@@ -24,22 +23,18 @@ except ImportError as error:
 
 # isort: split
 
-from game_gym.backends import Turn
-from game_gym.env import GameSpielEnv
+from game_gym.backends import Ending, Turn
+from game_gym.env import GameSpielEnv, Moved
 from task_gym.checks import check_least, check_names, is_whole, read_action
 from task_gym.contract import illegal_info
+from task_gym.cores import count_cores, share_cores
 from task_gym.errors import ArgumentError, check_choice, shown
 from task_gym.remote.settings import DEFAULTS
-
-SEARCHES = ("mcts",)
-"""Opponents that think in OpenSpiel's C++, outside Python's lock: threads speed them up."""
 
 MOST_WAITING = 64
 """The most threads that wait for a server, unless more are asked for."""
 
 Info = dict[str, Any]
-Row = tuple[Any, ...]
-"""A game after a step or a reset: ``env.Moved``, whose first is its ``Turn``, then ``GameSpielEnv.facts``."""
 T = TypeVar("T")
 
 
@@ -82,10 +77,11 @@ class GameSpielVectorEnv(SyncVectorEnv):
         super().__init__([make] * num_envs, copy=False, autoreset_mode=autoreset_mode)
         self.games = cast(list[GameSpielEnv], self.envs)
         self._env_obs: list[Any]  # Gymnasium's own, declared there as what it begins with
-        self.threads = self._threads(threads, arguments.get("opponent", "random"))
+        self.threads = self._threads(threads)
         self._pool: ThreadPoolExecutor | None = None
         self._all = np.ones(num_envs, dtype=np.bool_)
-        self._last: dict[str, tuple[tuple[Any, ...], Any]] = {}  # by key: see _lasting
+        self._last: dict[str, tuple[Sequence[Any], Any]] = {}  # by key: see _lasting
+        self._facts: tuple[Sequence[Any], tuple[Sequence[Any], ...]] = ((), ())  # see _list_facts
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Returns all masks: bool, shape (num_envs, n), True = legal."""
@@ -124,33 +120,25 @@ class GameSpielVectorEnv(SyncVectorEnv):
                 f"step: games {over} have ended and autoreset_mode is {mode.value!r}, allowed: after a reset "
                 'with options={"reset_mask": …}'
             )
-        games, anew = self.games, set(over) if mode is AutoresetMode.NEXT_STEP else set()
+        anew = set(over) if mode is AutoresetMode.NEXT_STEP else set()
         # All are read before a game moves: after an error, the caller may step again.
         moves: list[Any] = given
         if not whole:
             moves = [None if i in anew else read_action(move) for i, move in enumerate(given)]
 
-        def play(i: int) -> Row:
-            if i in anew:
-                return self._begun(i)
-            game = games[i]
-            return *game.move(moves[i]), *game.facts
-
-        rows = self._each(play, range(self.num_envs))
-        self._env_obs = [row[0].text for row in rows]
-        ended = [row[4] is not None and i not in anew for i, row in enumerate(rows)]
-        self._rewards = np.array([row[1] for row in rows], dtype=np.float64)
+        rows = self._play(moves, anew)
+        turns, rewards, cut, _, endings, _ = zip(*rows, strict=True)
+        self._env_obs = [turn.text for turn in turns]
+        ended = [ending is not None for ending in endings]
+        for i in anew:
+            ended[i] = False
+        # Gymnasium's own reset of some games clears the flags, so that the caller has copies.
         self._autoreset_envs = np.array(ended, dtype=np.bool_)
-        self._truncations = np.array([row[2] for row in rows], dtype=np.bool_)
-        self._terminations = self._autoreset_envs & ~self._truncations
+        self._truncations = np.array(cut, dtype=np.bool_)
+        self._terminations = self._autoreset_envs > self._truncations
+        flags = self._terminations.copy(), self._truncations.copy()
         final = self._begin_again(rows) if mode is AutoresetMode.SAME_STEP else {}
-        return (
-            tuple(self._env_obs),
-            self._rewards.copy(),
-            self._terminations.copy(),
-            self._truncations.copy(),
-            final | self._infos(rows),
-        )
+        return tuple(self._env_obs), np.array(rewards, dtype=np.float64), *flags, final | self._infos(rows)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Ends the threads and the games."""
@@ -176,16 +164,27 @@ class GameSpielVectorEnv(SyncVectorEnv):
             )
         return seeds
 
-    def _begun(self, i: int, seed: int | None = None, options: Info | None = None) -> Row:
+    def _play(self, moves: list[Any], anew: set[int]) -> list[Moved]:
+        """Makes a move in every game, or begins it anew."""
+        if self.threads > 1:
+            games = self.games
+            return self._each(
+                lambda i: self._begun(i) if i in anew else games[i].move(moves[i]), range(self.num_envs)
+            )
+        if not anew:
+            return [game.move(move) for game, move in zip(self.games, moves, strict=True)]
+        return [self._begun(i) if i in anew else game.move(moves[i]) for i, game in enumerate(self.games)]
+
+    def _begun(self, i: int, seed: int | None = None, options: Info | None = None) -> Moved:
         """Begins an episode in a game; one that is over at once has an ending."""
         game = self.games[i]
         game.restart(seed, options)
         turn = game.turn
         assert turn is not None
         upstream = 0.0 if turn.ending is None else turn.reward
-        return turn, 0.0, False, upstream, turn.ending, None, *game.facts
+        return turn, 0.0, False, upstream, turn.ending, None
 
-    def _begin_again(self, rows: list[Row]) -> Info:
+    def _begin_again(self, rows: list[Moved]) -> Info:
         """Resets the games that have ended, in place of their texts and rows; returns the final ones."""
         over = np.flatnonzero(self._autoreset_envs).tolist()
         if not over:
@@ -203,13 +202,13 @@ class GameSpielVectorEnv(SyncVectorEnv):
             "_final_info": there.copy(),
         }
 
-    def _threads(self, threads: int | None, opponent: str) -> int:
+    def _threads(self, threads: int | None) -> int:
         if threads is not None:
             return check_least("threads", threads, 1)
         if self.games[0].waits:
             return min(self.num_envs, MOST_WAITING)
-        if opponent.partition(":")[0] in SEARCHES:
-            return min(self.num_envs, _cores())
+        if self.games[0].searches:
+            return min(self.num_envs, count_cores())
         return 1
 
     def _each(self, call: Callable[[int], T], indices: Iterable[int]) -> list[T]:
@@ -217,7 +216,8 @@ class GameSpielVectorEnv(SyncVectorEnv):
         if self.threads == 1:
             return [call(i) for i in indices]
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="GameSpielVectorEnv")
+            name = type(self).__name__
+            self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix=name, initializer=share_cores)
         calls = [self._pool.submit(call, i) for i in indices]
         try:
             wait(calls)
@@ -229,7 +229,7 @@ class GameSpielVectorEnv(SyncVectorEnv):
         # Only now, because an error would leave games that still move, and mix with the next call's moves.
         return [done.result() for done in calls]
 
-    def _infos(self, rows: Sequence[Row], indices: list[int] | None = None) -> Info:
+    def _infos(self, rows: Sequence[Moved], indices: list[int] | None = None) -> Info:
         """Returns one dictionary of arrays, as Gymnasium's ``_add_info`` makes one, but column by column.
 
         Where a game has no such key, the array has zero or None, and ``_key`` False.
@@ -239,34 +239,67 @@ class GameSpielVectorEnv(SyncVectorEnv):
             indices: The games that have one; None for all, in order.
         """
         turns: tuple[Turn, ...]
-        turns, _, _, upstream, endings, illegal, ids, seeds, names, opponents, moves = zip(*rows, strict=True)
-        where = None if indices is None else np.array(indices)
-        there = self._all if where is None else self._there(where)
-        columns = {
+        turns, _, _, upstream, endings, illegal = zip(*rows, strict=True)
+        games = self.games if indices is None else [self.games[i] for i in indices]
+        there = self._all if indices is None else self._there(indices)
+        ids, seeds, names, opponents = self._list_facts(games)
+        infos = {
             "action_mask": self._masks(turns, indices),
-            "legal_actions": self._column([turn.legal.copy() for turn in turns], where),
-            "admissible_commands": self._column([turn.names.copy() for turn in turns], where),
-            "task_id": self._lasting("task_id", ids, where),
-            "seed": self._column(seeds, where),
-            "game": self._lasting("game", names, where),
-            "seat": self._column([turn.seat for turn in turns], where),
-            "opponent": self._lasting("opponent", opponents, where),
-            "turn": self._column(moves, where),
-            "upstream_reward": self._column(upstream, where),
+            "_action_mask": there.copy(),
+            "legal_actions": self._column([turn.legal.copy() for turn in turns], indices),
+            "_legal_actions": there.copy(),
+            "admissible_commands": self._column([turn.names.copy() for turn in turns], indices),
+            "_admissible_commands": there.copy(),
+            "task_id": self._lasting("task_id", ids, indices),
+            "_task_id": there.copy(),
+            "seed": self._lasting("seed", seeds, indices),
+            "_seed": there.copy(),
+            "game": self._lasting("game", names, indices),
+            "_game": there.copy(),
+            "seat": self._lasting("seat", [turn.seat for turn in turns], indices),
+            "_seat": there.copy(),
+            "opponent": self._lasting("opponent", opponents, indices),
+            "_opponent": there.copy(),
+            "turn": self._column([game.moves for game in games], indices),
+            "_turn": there.copy(),
+            "upstream_reward": self._lasting("upstream_reward", upstream, indices),
+            "_upstream_reward": there.copy(),
         }
-        infos: Info = {}
-        for key, column in columns.items():
-            infos[key], infos[f"_{key}"] = column, there.copy()
+        faults = [turn.opponent_illegal for turn in turns]
+        if (
+            endings.count(None) < len(rows)
+            or illegal.count(None) < len(rows)
+            or any(fault is not None for fault in faults)
+        ):
+            infos.update(self._rare(endings, illegal, faults, indices))
+        return infos
+
+    def _rare(
+        self,
+        endings: Sequence[Ending | None],
+        illegal: Sequence[str | None],
+        faults: Sequence[int | None],
+        indices: list[int] | None,
+    ) -> Info:
+        """Returns the part of ``_infos`` that only some games have: at the end, and after illegal actions."""
         more: dict[int, Info] = {}
-        for place, (turn, ending, message) in enumerate(zip(turns, endings, illegal, strict=True)):
+        for place, (ending, message, fault) in enumerate(zip(endings, illegal, faults, strict=True)):
+            if ending is None and message is None and fault is None:
+                continue
             own = {} if message is None else {"error": illegal_info(message)["error"]}
-            if turn.opponent_illegal is not None:
-                own["opponent_illegal"] = turn.opponent_illegal
+            if fault is not None:
+                own["opponent_illegal"] = fault
             if ending is not None:
                 own.update(ending.info())
-            if own:
-                more[place if indices is None else indices[place]] = own
-        return infos | self._together(more)
+            more[place if indices is None else indices[place]] = own
+        return self._together(more)
+
+    def _list_facts(self, games: Sequence[GameSpielEnv]) -> tuple[Sequence[Any], ...]:
+        """Returns the games' facts column by column; they are the last ones if no episode has begun since."""
+        facts = [game.facts for game in games]
+        if facts != self._facts[0]:
+            self._facts = facts, tuple(zip(*facts, strict=True))
+        return self._facts[1]
 
     def _masks(self, turns: Sequence[Turn], indices: list[int] | None) -> NDArray[np.int8]:
         """Returns the masks of turns: int8, shape (num_envs, n); zeros for a game without a turn."""
@@ -279,15 +312,17 @@ class GameSpielVectorEnv(SyncVectorEnv):
                 mask[first + action] = 1
         return np.frombuffer(mask, np.int8).reshape(self.num_envs, count)
 
-    def _there(self, where: NDArray[np.int64]) -> NDArray[np.bool_]:
-        there = np.zeros(self.num_envs, dtype=np.bool_)
-        there[where] = True
-        return there
+    def _there(self, indices: Sequence[int]) -> NDArray[np.bool_]:
+        """Returns an array that is True for these games."""
+        flags = bytearray(self.num_envs)
+        for i in indices:
+            flags[i] = 1
+        return np.frombuffer(flags, np.bool_)
 
-    def _lasting(self, key: str, values: tuple[Any, ...], where: NDArray[np.int64] | None) -> Any:
+    def _lasting(self, key: str, values: Sequence[Any], indices: Sequence[int] | None) -> Any:
         """Does as ``_column`` for values that are mostly those of the last step, and cannot be changed."""
-        if where is not None:
-            return self._column(values, where)
+        if indices is not None:
+            return self._column(values, indices)
         before = self._last.get(key)
         if before is None or before[0] != values:
             before = self._last[key] = values, self._column(values)
@@ -295,47 +330,48 @@ class GameSpielVectorEnv(SyncVectorEnv):
 
     def _together(self, rows: Mapping[int, Info]) -> Info:
         """Returns one dictionary of arrays, as ``_infos`` does, of what some games have to tell."""
-        alike: dict[tuple[str, ...], list[int]] = {}  # games with the same keys
-        for i, row in rows.items():
-            alike.setdefault(tuple(row), []).append(i)
-        owners: dict[str, tuple[int, ...]] = {}  # the groups of each key
-        groups = list(alike.values())
-        for number, keys in enumerate(alike):
-            for key in keys:
-                owners[key] = (*owners.get(key, ()), number)
+        if not rows:
+            return {}
+        owners: dict[str, list[int]] = {}  # the games of each key
+        different = {tuple(row) for row in rows.values()}
+        if len(different) == 1:
+            every = list(rows)
+            owners = {key: every for key in different.pop()}
+        else:
+            for i, row in rows.items():
+                for key in row:
+                    owners.setdefault(key, []).append(i)
         infos: Info = {}
-        known: dict[tuple[int, ...], tuple[list[int], NDArray[np.int64], NDArray[np.bool_]]] = {}
-        for key, numbers in owners.items():
-            if numbers not in known:
-                indices = [i for number in numbers for i in groups[number]]
-                known[numbers] = indices, (where := np.array(indices)), self._there(where)
-            indices, where, there = known[numbers]
-            infos[key] = self._column([rows[i][key] for i in indices], where)
+        last: list[int] | None = None
+        there = self._all
+        for key, indices in owners.items():
+            if indices is not last:
+                last, there = indices, self._there(indices)
+            infos[key] = self._column([rows[i][key] for i in indices], indices)
             infos[f"_{key}"] = there.copy()
         return infos
 
-    def _column(self, values: Sequence[Any], where: NDArray[np.int64] | None = None) -> Any:
+    def _column(self, values: Sequence[Any], indices: Sequence[int] | None = None) -> Any:
         """Returns the values of one key as an array, or as a dictionary of arrays.
 
         Args:
             values: One per game, or one per index.
-            where: The games that have one; None for all, in order.
+            indices: The games that have one; None for all, in order.
         """
         kind = type(values[0])
         if kind is dict:
             found: Info = {}
-            for i, value in zip(range(self.num_envs) if where is None else where, values, strict=True):
-                self._add_info(found, value, int(i))
+            for i, value in zip(range(self.num_envs) if indices is None else indices, values, strict=True):
+                self._add_info(found, value, i)
             return found
-        if kind in (int, float, bool) and None not in values:  # a score is None after a fault
-            given = np.array(values, dtype=kind)
-        else:
-            given = np.fromiter(values, dtype=object, count=len(values))
-        if where is None:
-            return given
-        make = np.empty if given.dtype == object else np.zeros  # empty objects are None
-        array = make(self.num_envs, given.dtype)
-        array[where] = given
+        is_number = kind in (int, float, bool) and None not in values  # a score is None after a fault
+        if indices is None:
+            if is_number:
+                return np.array(values, dtype=kind)
+            return np.fromiter(values, dtype=object, count=len(values))
+        array = np.zeros(self.num_envs, kind) if is_number else np.empty(self.num_envs, object)  # None
+        for i, value in zip(indices, values, strict=True):
+            array[i] = value
         return array
 
 
@@ -344,10 +380,3 @@ def _listed(name: str, given: Any, allowed: str) -> list[Any]:
         return list(given)
     except TypeError as error:
         raise ArgumentError(f"{name}: {shown(given)} was given, allowed: {allowed}") from error
-
-
-def _cores() -> int:
-    """Returns the number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

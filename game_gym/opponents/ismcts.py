@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from math import inf, log, sqrt
+from typing import Any
 
 import pyspiel
 
 from game_gym.opponents.mcts import check_search, random_where_simultaneous, read_budget
+from game_gym.opponents.search_processes import choose
 from game_gym.spec import State
 from game_gym.worlds import DRAWN, draw_world, has_worlds
 from task_gym.errors import OpponentError
@@ -46,6 +48,7 @@ class IsmctsOpponent:
         check_search(seating, "ismcts")
         _check_hidden(seating)
         self._budget = read_budget(seating, "ismcts")
+        self.argument = f"{self._budget.simulations}x{self._budget.rollouts}"
         self._key = _key_of(seating.game.get_type())
         self._rollouts, self._search = random.Random(), random.Random()
 
@@ -61,17 +64,30 @@ class IsmctsOpponent:
             RuntimeError: OpenSpiel drew a world that the seat could tell from the true state.
         """
         legal = view.legal_actions()
-        if len(legal) < 2:
-            return legal[0]
-        seat, known = view.seat, self._key(view.state, view.seat)
+        return legal[0] if len(legal) < 2 else choose(self, view.state, view.seat)
+
+    def choose(self, state: State, seat: int) -> int:
+        """Searches in this process; see ``PythonSearch``."""
+        known = self._key(state, seat)
         tree = _Tree(self._key, self._budget.rollouts, self._rollouts, self._search)
         root = tree.nodes[seat, known] = {}
         for _ in range(self._budget.simulations):
-            world = draw_world(view.state, seat, self._search.random)
+            world = draw_world(state, seat, self._search.random)
             if world.current_player() != seat or self._key(world, seat) != known:
                 raise RuntimeError(f"ismcts: the world that was drawn is not one that seat {seat} may be in")
             tree.simulate(world)
-        return max(legal, key=lambda action: root[action].rank() if action in root else (0, 0.0))
+        legal = state.legal_actions(seat)
+        best: int = max(legal, key=lambda action: root[action].rank() if action in root else (0, 0.0))
+        return best
+
+    def generators(self) -> Any:
+        """Returns where both generators stand."""
+        return [generator.getstate() for generator in (self._rollouts, self._search)]
+
+    def set_generators(self, states: Any) -> None:
+        """Puts both generators there."""
+        for generator, state in zip((self._rollouts, self._search), states, strict=True):
+            generator.setstate(state)
 
 
 class _Arm:
@@ -201,8 +217,9 @@ def _key_of(kind: pyspiel.GameType) -> Key:
 
 def _check_hidden(seating: Seating) -> None:
     """Raises OpponentError unless something is hidden in the game, and worlds can be drawn."""
-    name, information = seating.spec.name, seating.game.get_type().information
-    if information == pyspiel.GameType.Information.PERFECT_INFORMATION:
+    kind = seating.game.get_type()
+    name = kind.short_name
+    if kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION:
         raise OpponentError(
             f"opponent: 'ismcts' was given for {name!r}, where nothing is hidden; "
             "allowed there: 'mcts', 'random', 'first', 'open'"
@@ -221,4 +238,5 @@ register_opponent(
     usage="ismcts[:SIMS[xROLLOUTS]]",
     takes_argument=True,
     stand_in=random_where_simultaneous("ismcts"),
+    searches=True,  # in a process if threads share the cores
 )

@@ -121,4 +121,5 @@ register_opponent(
     usage="mcts[:SIMS[xROLLOUTS]]",
     takes_argument=True,
     stand_in=random_where_simultaneous("mcts"),
+    searches=True,  # in OpenSpiel's C++, which lets Python's lock go
 )

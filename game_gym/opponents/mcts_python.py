@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from game_gym.opponents.mcts import UCT_C, random_where_simultaneous, read_budget
+from game_gym.opponents.search_processes import choose
 from game_gym.spec import State
 from task_gym.opponents import Seating, SeatView, register_opponent
 from task_gym.seeding import Stream
@@ -54,6 +55,7 @@ class PythonMctsOpponent:
         from open_spiel.python.algorithms import mcts
 
         budget = read_budget(seating, "mcts-python")
+        self.argument = f"{budget.simulations}x{budget.rollouts}"
         self._rollouts, self._search = Stream(), Stream()
         self._bot = mcts.MCTSBot(
             seating.game,
@@ -70,7 +72,20 @@ class PythonMctsOpponent:
 
     def act(self, view: SeatView) -> int:
         """Returns the move that the search visited most, or proved best."""
-        return int(self._bot.step(view.state))
+        return choose(self, view.state, view.seat)
+
+    def choose(self, state: State, seat: int) -> int:
+        """Searches in this process; see ``PythonSearch``."""
+        return int(self._bot.step(state))
+
+    def generators(self) -> Any:
+        """Returns where both generators stand."""
+        return [stream.random_state.get_state() for stream in (self._rollouts, self._search)]
+
+    def set_generators(self, states: Any) -> None:
+        """Puts both generators there."""
+        for stream, state in zip((self._rollouts, self._search), states, strict=True):
+            stream.random_state.set_state(state)
 
 
 register_opponent(
@@ -79,4 +94,5 @@ register_opponent(
     usage="mcts-python[:SIMS[xROLLOUTS]]",
     takes_argument=True,
     stand_in=random_where_simultaneous("mcts-python"),
+    searches=True,  # in a process if threads share the cores
 )

@@ -1,0 +1,125 @@
+"""The CPU seconds of a search's moves in whole games, each variant in a process of its own."""
+
+from __future__ import annotations
+
+import multiprocessing
+import statistics
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from typing import Any
+
+import game_gym.opponents  # noqa: F401  (registers the searches)
+from benchmarks.loops import CHANCE, TERMINAL, UniformAgent
+from game_gym.games import DECLARED
+from game_gym.prompts import SeatView
+from game_gym.spec import Variant, load_variant
+from game_gym.task import encode
+from task_gym.opponents import make_opponent
+from task_gym.seeding import Stream
+
+Row = dict[str, Any]
+
+
+@dataclass
+class Game:
+    """A game against the search.
+
+    Attributes:
+        seconds: CPU seconds of each of its moves.
+        turns: Turns of the other player.
+    """
+
+    seconds: list[float]
+    turns: int = 0
+
+
+def play_game(variant: Variant, number: int, until: Callable[[], bool]) -> tuple[Game, bool]:
+    """Plays one game of a uniform player in the last seat; returns it, and whether it came to its end."""
+    state, chance, agent = variant.game.new_initial_state(), Stream(100 + number), UniformAgent(number)
+    seat, game = variant.players - 1, Game([])
+    bots = [make_opponent("mcts", variant.game, variant.spec, other) for other in range(seat)]
+    for other, bot in enumerate(bots):
+        bot.restart(1000 * number + other)
+    while (player := state.current_player()) != TERMINAL:
+        if player == CHANCE:
+            actions, probabilities = zip(*state.chance_outcomes(), strict=True)
+            state.apply_action(actions[chance.weighted(probabilities)])
+            continue
+        legal = state.legal_actions()
+        if not legal:  # OpenSpiel has left the game
+            break
+        if player == seat:
+            game.turns += 1
+            state.apply_action(agent.act("", None, legal))
+            continue
+        if game.seconds and until():
+            return game, False
+        view = SeatView(variant, player, rules=False)
+        view.state = state
+        begun = time.thread_time()
+        action = bots[player].act(view)
+        game.seconds.append(time.thread_time() - begun)
+        state.apply_action(action)
+    return game, True
+
+
+def measure_moves(name: str, config: int, seconds: float) -> Row:
+    """Measures the search's moves in one variant, in whole games if the seconds allow at least one."""
+    variant = load_variant(DECLARED[name], DECLARED[name].params(config))
+    limit = time.monotonic() + seconds
+    whole: list[Game] = []
+    rest, number = Game([]), 0
+    while number == 0 or time.monotonic() < limit:
+        game, ended = play_game(variant, number, lambda: time.monotonic() > limit)
+        if ended:
+            whole.append(game)
+        elif not whole:
+            rest = game
+        number += 1
+    games = whole or [rest]
+    moves = [move for game in games for move in game.seconds]
+    turns = sum(game.turns for game in games)
+    return {
+        **describe_variant(name, config),
+        "games": len(whole),
+        "moves": len(moves),
+        "seconds_per_move": round_digits(statistics.fmean(moves)) if moves else None,
+        "slowest_move": round_digits(max(moves)) if moves else None,
+        "opening_move": round_digits(games[0].seconds[0]) if moves else None,
+        "turns_per_game": round(turns / len(whole), 1) if whole else None,
+        "seconds_per_turn": round_digits(sum(moves) / turns) if turns else None,
+    }
+
+
+def measure_apart(name: str, config: int, seconds: float) -> Row:
+    """Does as ``measure_moves`` in a child process, because OpenSpiel's search ends some of them.
+
+    It does so in gin_rummy with hands of eight: then ``crashed`` says so, and nothing was measured.
+    """
+    # Forked: a new interpreter would import PyTorch for each variant. No thread has begun by then.
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as child:
+        try:
+            return child.submit(measure_moves, name, config, seconds).result()
+        except BrokenProcessPool:
+            return describe_variant(name, config) | {"games": 0, "crashed": "the search ended its process"}
+
+
+def describe_variant(name: str, config: int) -> Row:
+    """Returns the game, its parameters, a task id of theirs and the search's budget."""
+    budget = DECLARED[name].budget
+    assert budget is not None
+    return {
+        "game": name,
+        "params": DECLARED[name].params(config),
+        "task_id": encode(name, config),
+        "budget": f"{budget.simulations}x{budget.rollouts}",
+        "crashed": "",
+    }
+
+
+def round_digits(seconds: float) -> float:
+    """Returns a number with three digits."""
+    return float(f"{seconds:.3g}")

@@ -1,0 +1,152 @@
+"""Searches written in Python, in processes of their own: the same moves, whatever becomes of a process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pyspiel
+import pytest
+
+from game_gym.env import GameSpielEnv
+from game_gym.games import DECLARED
+from game_gym.opponents import search_processes
+from game_gym.opponents.search_processes import choose
+from game_gym.vector import GameSpielVectorEnv
+from task_gym.cores import share_cores, shares_cores
+from task_gym.errors import OpponentError
+from task_gym.opponents import make_opponent
+
+
+@pytest.fixture(autouse=True)
+def none_left() -> Iterator[None]:
+    search_processes._processes.close()  # other tests' vectors leave idle ones
+    yield
+    search_processes._processes.close()
+
+
+def run_in_thread(call: Any) -> Any:
+    """Returns what a call does in a thread that shares the cores."""
+    with ThreadPoolExecutor(1, initializer=share_cores) as pool:
+        return pool.submit(call).result()
+
+
+def play(game: str, opponent: str) -> list[Any]:
+    """Returns the moves of two games in a row; the agent always takes the last legal action."""
+    env, found = GameSpielEnv(game=game, opponent=opponent, rules=False), []
+    for seed in (1, 2):
+        _, info = env.reset(seed=seed)
+        while "result" not in info:
+            _, _, _, _, info = env.step(info["legal_actions"][-1])
+        found.append((info["result"], info["history"]))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("game", "opponent"),
+    [
+        ("tic_tac_toe", "mcts-python:12x2"),
+        ("liars_dice", "mcts-python:12x2"),
+        ("leduc_poker", "ismcts:10x2"),
+        ("kuhn_poker", "ismcts:10"),
+    ],
+)
+def test_the_same_moves(game: str, opponent: str) -> None:
+    assert not shares_cores() and not search_processes._processes._idle
+    expected = play(game, opponent)
+    assert not search_processes._processes._idle  # all of it was played here
+    assert run_in_thread(lambda: play(game, opponent)) == expected
+    assert len(search_processes._processes._idle) == 1
+
+
+def test_a_vector_has_as_many_processes_as_threads_ask_at_once() -> None:
+    vector = GameSpielVectorEnv(4, game="tic_tac_toe", opponent="mcts-python:40x2", threads=2)
+    vector.reset(seed=[1, 3, 5, 7])  # the opponent begins in all four
+    assert 1 <= len(search_processes._processes._idle) <= 2
+    vector.close()
+
+
+def test_a_process_that_is_killed_is_replaced() -> None:
+    expected = play("tic_tac_toe", "mcts-python:12x2")
+    run_in_thread(lambda: play("tic_tac_toe", "mcts-python:12x2"))
+    (process,) = search_processes._processes._idle
+    os.kill(process.pid, signal.SIGKILL)
+    assert run_in_thread(lambda: play("tic_tac_toe", "mcts-python:12x2")) == expected
+    (other,) = search_processes._processes._idle
+    assert other.pid != process.pid and process.returncode == -signal.SIGKILL
+
+
+class Broken:
+    """A search that fails, or ends its process."""
+
+    def __init__(self, seating: Any) -> None:
+        self.argument = seating.argument
+
+    def choose(self, state: Any, seat: int) -> int:
+        if self.argument == "ends":
+            os._exit(7)
+        raise ArithmeticError("no move")
+
+    def generators(self) -> Any:
+        return None
+
+    def set_generators(self, states: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("fails", "the search Broken failed in its process: ArithmeticError: no move"),
+        ("ends", r"the search Broken ended its process twice \(status 7\)"),
+    ],
+)
+def test_a_search_that_fails_is_named(argument: str, message: str) -> None:
+    game = pyspiel.load_game("tic_tac_toe")
+    from task_gym.opponents import Seating
+
+    broken = Broken(Seating(game, None, 0, argument))
+    with pytest.raises(OpponentError, match=message):
+        run_in_thread(lambda: choose(broken, game.new_initial_state(), 0))
+
+
+def test_a_game_in_python_is_searched_here() -> None:
+    """Another process does not know it: OpenSpiel's tic-tac-toe in Python is registered when imported."""
+    from open_spiel.python.games import tic_tac_toe  # noqa: F401
+
+    game = pyspiel.load_game("python_tic_tac_toe")
+    search: Any = make_opponent("mcts-python:10x1", game, DECLARED["tic_tac_toe"], 0)
+    search.restart(1)
+    run_in_thread(lambda: choose(search, game.new_initial_state(), 0))
+    assert not search_processes._processes._idle
+
+
+def test_processes_end_with_the_one_that_asks() -> None:
+    """Also if it is killed: then their input ends."""
+    code = (
+        "import sys, time\n"
+        "from tests.game_gym.test_search_processes import run_in_thread, play, search_processes\n"
+        "run_in_thread(lambda: play('tic_tac_toe', 'mcts-python:4x1'))\n"
+        "print(search_processes._processes._idle[0].pid, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    asker = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert asker.stdout is not None
+    pid = int(asker.stdout.readline())
+    os.kill(pid, 0)  # it is there
+    asker.kill()
+    asker.wait()
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    pytest.fail("the process goes on")
