@@ -7,7 +7,7 @@ from typing import Any
 from game_gym.task import TaskSet
 from task_gym.checks import is_whole
 from task_gym.errors import ArgumentError, OptionError, TaskGymError, shown
-from task_gym.opponents import OPEN, find_opponent, make_opponent, playing_name
+from task_gym.opponents import OPEN, find_opponent, make_opponent, opponent_searches, playing_name
 
 
 def check_max_turns(max_turns: Any) -> None:
@@ -27,6 +27,14 @@ def check_opponent(opponent: Any, tasks: TaskSet) -> None:
     find_opponent(opponent)
     for variant in (variant for variant in tasks.variants if variant.players > 1):
         make_opponent(playing_name(opponent, variant.game), variant.game, variant.spec, seat=0)
+
+
+def opponent_may_search(opponent: str, tasks: TaskSet) -> bool:
+    """Returns whether an opponent searches in a game that may be drawn: in some, another one plays."""
+    return opponent_searches(opponent) and any(
+        variant.players > 1 and opponent_searches(playing_name(opponent, variant.game))
+        for variant in tasks.variants
+    )
 
 
 def read_opponent(options: dict[str, Any], tasks: TaskSet, opponent: str) -> str:

@@ -11,17 +11,26 @@ from numpy.typing import NDArray
 
 import game_gym.opponents  # noqa: F401  (registers the games' own opponents)
 from game_gym.backends import Backend, Ending, Turn, make_backend
-from game_gym.checks import check_max_turns, check_opponent, read_opponent
-from game_gym.protocols import PROTOCOLS
+from game_gym.checks import check_max_turns, check_opponent, opponent_may_search, read_opponent
+from game_gym.protocols import PROTOCOLS, SEEDS, own_seed
 from game_gym.spec import State, Variant
 from game_gym.task import Task, TaskSet
-from task_gym.checks import check_names, read_action
+from task_gym.checks import check_names, check_whole, read_action
 from task_gym.contract import ILLEGAL_REWARD, Strikes, illegal_info
 from task_gym.env import OUTSIDE, TaskEnv, say
-from task_gym.errors import EpisodeError, PickleError, check_choice, illegal_action, shown
+from task_gym.errors import (
+    ArgumentError,
+    EpisodeError,
+    PickleError,
+    SeedError,
+    check_choice,
+    illegal_action,
+    shown,
+)
 from task_gym.opponents import OPEN, find_opponent, opponent_waits
 from task_gym.remote.settings import DEFAULTS
 from task_gym.replies import NoAction
+from task_gym.seeding import SEED_LIMIT
 from task_gym.spaces import UnicodeText
 
 CUT_SHORT = ("cut", "fault")
@@ -94,6 +103,8 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         max_turns: Legal moves after which the game is cut, at least 2; None for no limit.
         render_mode: "ansi" (``render()`` returns the observation), "rgb_array" (returns its picture, a uint8
             array that always has the same shape) or "human" (every observation is printed).
+        seeds: "drawn", or "affine": each task id has a seed of its own, by ``protocols.own_seed``, as in
+            affinetes' competition. It is ``info["seed"]``; the seed of ``reset`` then only draws the task.
         **server: With ``backend="affinetes"``: how the server is reached, see docs/affinetes.md.
             ``mode="url"`` has ``base_url`` (as "http://127.0.0.1:8000"); ``mode="docker"`` has ``image``,
             ``env_vars``, ``mem_limit``, ``cpu_limit``, ``pull`` and ``host``; both have ``timeout``, the
@@ -102,9 +113,14 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
     Attributes:
         seeding: As given.
         rules: As given.
+        facts: Task id, seed, game and opponent of the episode: the entries of ``info`` that stay during it.
+            Each episode has a tuple of its own.
+        moves: Legal moves made in the episode.
         is_local: Whether games are played in this process.
         waits: Whether ``reset`` and ``step`` wait for a server or for a slow opponent, so that threads can
             overlap them.
+        searches: Whether an opponent searches in ``reset`` and ``step``, so that as many threads as there are
+            cores can share them.
 
     Raises:
         TaskGymError: an argument, reset option or seed is outside what is allowed; each kind has a subclass.
@@ -128,15 +144,23 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         illegal: str = "penalize",
         max_turns: int | None = None,
         render_mode: str | None = None,
+        seeds: str = SEEDS[0],
         **server: Any,
     ) -> None:
         arguments = {
             "task_id": task_id, "task_ids": task_ids, "game": game, "params": params, "opponent": opponent,
             "backend": backend, "seeding": seeding, "rules": rules, "reward": reward, "illegal": illegal,
-            "max_turns": max_turns, "render_mode": render_mode, **server,
+            "max_turns": max_turns, "render_mode": render_mode, "seeds": seeds, **server,
         }  # fmt: skip
         check_names(type(self), server, DEFAULTS)
         check_choice("seeding", seeding, PROTOCOLS)
+        check_choice("seeds", seeds, SEEDS)
+        if seeds == "affine" and game is not None:
+            raise ArgumentError(
+                f"seeds: 'affine' was given with game {game!r:.80}, allowed: with task_id or task_ids, from "
+                "which the seeds follow"
+            )
+        self._own_seeds = seeds == "affine"
         check_choice("rules", rules, (True, False))
         check_choice("reward", reward, ("score", "upstream"))
         self._strikes = Strikes(illegal)
@@ -146,14 +170,16 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         check_opponent(opponent, self._tasks)
         self.waits = backend != "local" or opponent_waits(opponent)
         self.is_local = backend == "local"
+        self.searches = self.may_search(opponent)
         self._opponent, self._reward, self._max_turns = opponent, reward, max_turns
         self.seeding, self.rules = seeding, rules
         self._actions = max(variant.actions for variant in self._tasks.variants)
         self.observation_space = UnicodeText(OBSERVATION_LENGTH)
         self.action_space = gym.spaces.Discrete(self._actions)
         self._turn: Turn | None = None
-        self._seed = self._moves = 0
         self._task: Task | None = None
+        self.moves = 0
+        self.facts: tuple[int | None, int, str, str] = (None, 0, self.variant.spec.name, opponent)
         self._playing = opponent  # or its stand-in
 
     @property
@@ -192,13 +218,6 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         return self._turn
 
     @property
-    def facts(self) -> tuple[int | None, int, str, str, int]:
-        """Task id, seed, game, opponent and legal moves made: the entries of ``info`` beside the turn."""
-        task = self._task
-        assert task is not None
-        return task.task_id, self._seed, task.variant.spec.name, self._playing, self._moves
-
-    @property
     def seats(self) -> int:
         """Number of seats of the game being played; of the first declared one before the first reset."""
         return self.variant.players
@@ -207,6 +226,10 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
     def zero_sum(self) -> bool:
         """Whether the returns of every game that may be drawn always sum to zero."""
         return all(variant.zero_sum for variant in self.variants)
+
+    def may_search(self, opponent: str) -> bool:
+        """Returns whether an opponent would search in this process, in a game that may be drawn."""
+        return self.is_local and opponent_may_search(opponent, self._tasks)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Returns the mask: bool, shape (n,), True = legal.
@@ -233,10 +256,12 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
     def _begin(self, task_id: int | None, seed: int, opponent: str) -> None:
         self._turn = None  # stays so if the opponent refuses the game
         task = self._tasks.task(task_id)
+        if self._own_seeds and task_id is not None:
+            seed = check_whole(f"seed of task {task_id}", own_seed(task_id), SEED_LIMIT, SeedError)
         turn = self._backend.start(task, seed, opponent)
-        self._task, self._seed = task, seed
-        self._playing = self._backend.playing
-        self._moves = self._strikes.count = 0
+        self._task, self._playing = task, self._backend.playing
+        self.facts = task.task_id, seed, task.variant.spec.name, self._playing
+        self.moves = self._strikes.count = 0
         self._turn = turn
 
     def _opening(self) -> tuple[str, dict[str, Any]]:
@@ -282,7 +307,7 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         else:
             self._given.append(action)
             self._strikes.count = 0
-            self._moves += 1
+            self.moves += 1
             try:
                 self._turn = turn = self._backend.play(action)
             except BaseException:  # an opponent's
@@ -290,7 +315,7 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
                 self._leave()
                 raise
         ending, truncated, reward = turn.ending, False, 0.0
-        if ending is None and self._moves == self._max_turns:
+        if ending is None and self.moves == self._max_turns:
             ending = self._backend.cut()
         if ending is not None:
             self._over = True
@@ -318,8 +343,7 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         return turn, ILLEGAL_REWARD, False, ILLEGAL_REWARD, turn.ending, message
 
     def _info(self, turn: Turn) -> dict[str, Any]:
-        task = self._task
-        assert task is not None
+        task_id, seed, name, opponent = self.facts
         # Bytes are several times faster to set one by one than an array is to index.
         mask = bytearray(self._actions)
         for action in turn.legal:
@@ -328,12 +352,12 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
             "action_mask": np.frombuffer(mask, _INT8),
             "legal_actions": turn.legal.copy(),
             "admissible_commands": turn.names.copy(),
-            "task_id": task.task_id,
-            "seed": self._seed,
-            "game": task.variant.spec.name,
+            "task_id": task_id,
+            "seed": seed,
+            "game": name,
             "seat": turn.seat,
-            "opponent": self._playing,
-            "turn": self._moves,
+            "opponent": opponent,
+            "turn": self.moves,
         }
         if turn.opponent_illegal is not None:
             info["opponent_illegal"] = turn.opponent_illegal

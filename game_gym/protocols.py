@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import sha256
 
 REPLACEMENT = 150
 """Added to a bot's root r: legal actions in place of illegal ones are drawn from ``RandomState(r + 150)``.
@@ -44,3 +45,15 @@ _EVALUATE = SeedProtocol(
 
 PROTOCOLS: dict[str, SeedProtocol] = {"openenv": _OPENENV, "evaluate": _EVALUATE}
 """The protocols by name."""
+
+SEEDS = ("drawn", "affine")
+"""Where the seeds of episodes come from: the caller's draws, or the task's own."""
+
+
+def own_seed(task_id: int) -> int:
+    """Returns the seed of a task under ``seeds="affine"``, in 0 … 2**32 - 1.
+
+    It is the first eight bytes of sha256("game:TASK_ID"), big-endian, modulo 2**32: so the validators of
+    affinetes' competition drew it.
+    """
+    return int.from_bytes(sha256(f"game:{task_id}".encode()).digest()[:8], "big") % 2**32

@@ -32,6 +32,9 @@ class UpstreamAgent(Protocol):
     def user(self, state: State, seat: int, legal: Sequence[int]) -> str | None:
         """Returns the message of a turn; None if the class writes none."""
 
+    def refusal(self, tried: int, tries: int) -> str | None:
+        """Returns the message after a reply without a legal action; None for GameSpiel's own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Budget:

@@ -3,6 +3,10 @@
 A file of the folder has a class per game, with ``game_name``, ``get_rules()`` and
 ``format_state(state, player_id)``. A class may also write the messages of a conversation:
 ``generate_system_prompt()`` and ``generate_user_prompt(state, player_id, legal_actions)``.
+
+What a model is told after a reply without a legal action is no part of these classes. It is read, without
+running anything, out of upstream's file ``llm_bot.py``: the one that ``OPENSPIEL_LLM_BOT_PATH`` names, or the
+one beside the folder.
 """
 
 from __future__ import annotations
@@ -21,10 +25,17 @@ from types import ModuleType
 from typing import Any
 
 from game_gym.spec import GameSpec, State
-from task_gym.errors import GameError, nearest
+from task_gym.errors import GameError, StateTextError, nearest
+from task_gym.templates import Template, read_template
 
 VARIABLE = "OPENSPIEL_AGENTS_PATH"
 """The environment variable that names the folder."""
+
+BOT_VARIABLE, BOT_FILE = "OPENSPIEL_LLM_BOT_PATH", "llm_bot.py"
+"""The environment variable that names upstream's file with the refusal of a reply, and the file's name."""
+
+_TRIED, _TRIES = "attempt + 1", "self._max_parsing_retries + 1"
+"""The expressions of the refusal's places: the number of the try, and the tries of a move."""
 
 _lock = threading.RLock()  # imports change sys.path for a moment
 
@@ -41,50 +52,62 @@ def with_upstream_texts(spec: GameSpec) -> GameSpec:
 
 @lru_cache(maxsize=256)
 def _changed(spec: GameSpec, folder: str) -> GameSpec:
-    words = Words(spec.name, _find(folder, spec.name))
+    words = Words(spec.name, _find(folder, spec.name), folder)
     return dataclasses.replace(spec, rules=lambda params: words.rules(), describe=words.describe, agent=words)
 
 
 class Words:
     """Calls one of upstream's classes, and says which one failed.
 
+    A class that fails at a state spoils only one episode (``StateTextError``). Upstream's own of blackjack
+    fails at a ten.
+
     Args:
         game: The game's name.
         agent: An object of the class.
+        folder: The folder that has the class.
     """
 
-    def __init__(self, game: str, agent: Any) -> None:
-        self._game, self._agent = game, agent
+    def __init__(self, game: str, agent: Any, folder: str) -> None:
+        self._game, self._agent, self._folder = game, agent, folder
 
     def rules(self) -> str:
         """Returns the rules."""
-        return self._call("get_rules")
+        return self._call(GameError, "get_rules")
 
     def describe(self, state: State, seat: int) -> str:
         """Returns the state's text for a seat."""
-        return self._call("format_state", state, seat)
+        return self._call(StateTextError, "format_state", state, seat)
 
     def system(self) -> str | None:
         """Returns the first message of a conversation; None if the class writes none."""
-        return self._call("generate_system_prompt") if self._has("generate_system_prompt") else None
+        if not self._has("generate_system_prompt"):
+            return None
+        return self._call(GameError, "generate_system_prompt")
 
     def user(self, state: State, seat: int, legal: Sequence[int]) -> str | None:
         """Returns the message of a turn; None if the class writes none."""
         if not self._has("generate_user_prompt"):
             return None
-        return self._call("generate_user_prompt", state, seat, list(legal))
+        return self._call(StateTextError, "generate_user_prompt", state, seat, list(legal))
+
+    def refusal(self, tried: int, tries: int) -> str | None:
+        """Returns the message after a reply without a legal action; None if there is no file that has it."""
+        if (template := _find_refusal(self._folder, os.environ.get(BOT_VARIABLE))) is None:
+            return None
+        return template.fill({_TRIED: tried, _TRIES: tries})
 
     def _has(self, method: str) -> bool:
         return callable(getattr(self._agent, method, None))
 
-    def _call(self, method: str, *arguments: Any) -> str:
+    def _call(self, kind: type[GameError], method: str, *arguments: Any) -> str:
         where = f"{VARIABLE}: {type(self._agent).__name__}.{method} of {self._game!r}"
         try:
             text = getattr(self._agent, method)(*arguments)
         except Exception as error:
-            raise GameError(f"{where} raised {type(error).__name__}: {error!s:.300}") from error
+            raise kind(f"{where} raised {type(error).__name__}: {error!s:.300}") from error
         if not isinstance(text, str):
-            raise GameError(f"{where} returned {text!r:.60}, allowed: a text")
+            raise kind(f"{where} returned {text!r:.60}, allowed: a text")
         return text
 
 
@@ -138,3 +161,22 @@ def _classes(folder: str, stem: str) -> list[type]:
         for value in vars(loaded).values()
         if inspect.isclass(value) and value.__module__ == loaded.__name__ and hasattr(value, "get_rules")
     ]
+
+
+@lru_cache(maxsize=8)
+def _find_refusal(folder: str, named: str | None) -> Template | None:
+    """Returns upstream's refusal of a reply; None if no file is named, and none is beside the folder.
+
+    Raises:
+        GameError: the file has no such text.
+    """
+    file = Path(named) if named else Path(folder).parent / BOT_FILE
+    if not named and not file.exists():
+        return None
+    try:
+        return read_template(file, "error_msg", (_TRIED, _TRIES))
+    except (OSError, SyntaxError, ValueError) as error:
+        given = f"{BOT_VARIABLE}: {named!r} was given" if named else f"{VARIABLE}: beside the folder"
+        raise GameError(
+            f"{given}, allowed: upstream's file {BOT_FILE} with its message after a wrong reply; {error}"
+        ) from error

@@ -23,6 +23,10 @@ class GameError(TaskGymError):
     """A game, or a parameter of a game, that does not exist or has no declaration."""
 
 
+class StateTextError(GameError):
+    """A state of a game that a class of the user's choice fails to describe: the episode is a fault."""
+
+
 class OpponentError(TaskGymError):
     """An opponent that does not exist, or cannot play this game."""
 

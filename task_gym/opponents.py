@@ -99,6 +99,8 @@ class Entry:
             up. "random": a legal action is drawn in its place, each equally often; the seed and the seat
             decide which. Under "forfeit" and "random" ``info["opponent_illegal"]`` counts them per episode.
         waits: Whether it waits for a server, so that threads can overlap the moves of several episodes.
+        searches: Whether it computes its moves for long, outside this process's Python lock, so that as many
+            threads as there are cores can search at once, and a trainer's model can decide meanwhile.
     """
 
     name: str
@@ -109,6 +111,7 @@ class Entry:
     stand_in: Callable[[Any, str], str] | None
     illegal: str
     waits: bool = False
+    searches: bool = False
 
 
 _REGISTRY: dict[str, Entry] = {}
@@ -124,6 +127,7 @@ def register_opponent(
     stand_in: Callable[[Any, str], str] | None = None,
     illegal: str = "raise",
     waits: bool = False,
+    searches: bool = False,
 ) -> None:
     """Adds an opponent. The same factory may be registered again, with other settings.
 
@@ -142,6 +146,7 @@ def register_opponent(
         stand_in: See ``Entry``.
         illegal: "raise", "forfeit" or "random"; see ``Entry``.
         waits: See ``Entry``.
+        searches: See ``Entry``.
 
     Raises:
         OpponentError: the name is taken or not a word, the factory is no function or a class without the
@@ -163,7 +168,7 @@ def register_opponent(
     if isinstance(factory, type):
         _check_methods(name, factory)
     _REGISTRY[name] = Entry(
-        name, factory, usage or name, takes_argument, why_not_replayable, stand_in, illegal, waits
+        name, factory, usage or name, takes_argument, why_not_replayable, stand_in, illegal, waits, searches
     )
 
 
@@ -232,6 +237,15 @@ def opponent_waits(text: str) -> bool:
         OpponentError: as ``find_opponent``.
     """
     return text != OPEN and find_opponent(text).waits
+
+
+def opponent_searches(text: str) -> bool:
+    """Returns whether an opponent searches outside this process's Python lock; "open" does not.
+
+    Raises:
+        OpponentError: as ``find_opponent``.
+    """
+    return text != OPEN and find_opponent(text).searches
 
 
 def make_opponent(text: str, game: Any, spec: Any, seat: int) -> Opponent:

@@ -4,7 +4,8 @@ All three ignore the wrapping of a reply. Reasoning is cut out. If the reply has
 inside the first fence counts.
 
 - ``affine``: affinetes' score. It is 1 if both agree in lower case with all white space removed, else 0. So
-  "1 23" equals "12 3".
+  "1 23" equals "12 3". A fence may be on one line. Only letters are taken for the name of its language, so
+  "```python3" leaves a "3".
 - ``exact``: 1 if both have the same lines, else 0. Line endings, white space at the end of a line, and empty
   lines before the first and after the last line do not count: models can hardly avoid them.
 - ``lines``: p / max(n, m), the share of lines that are right from the first on. p lines agree before the
@@ -19,6 +20,7 @@ output; see ``is_scorable``.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 from task_gym.replies import cut_reasoning
@@ -29,10 +31,24 @@ SCORINGS = ("affine", "exact", "lines")
 
 _FENCE = "```"
 
+_LANGUAGE = re.compile(r"[a-zA-Z]*")
+
 
 def clean(reply: str) -> str:
-    """Returns the answer in a reply, as affinetes does: without reasoning and code fence, stripped."""
-    return _said(reply).strip()
+    """Returns the answer in a reply, as affinetes does: without reasoning and code fence, stripped.
+
+    Of the first fence it takes what is between its language, letters only, and the next fence, as upstream's
+    regular expression does; here in linear time.
+    """
+    reply = cut_reasoning(reply).strip()
+    fence = reply.find(_FENCE)
+    if fence < 0:
+        return reply
+    match = _LANGUAGE.match(reply, fence + len(_FENCE))
+    assert match is not None  # it may be empty
+    # If no fence closes this one, none closes a later one either.
+    closing = reply.find(_FENCE, match.end())
+    return reply if closing < 0 else reply[match.end() : closing].strip()
 
 
 def scores(truth: str, reply: str) -> dict[str, float]:
@@ -69,7 +85,10 @@ def clean_line(reply: str) -> str:
 
 
 def _said(reply: str) -> str:
-    """Returns the same as ``clean``, but not stripped: an output may begin with white space."""
+    """Returns the answer in a reply, not stripped: an output may begin with white space.
+
+    Unlike in ``clean``, the whole first line of a fence is dropped, so "```c++" names a language too.
+    """
     reply = cut_reasoning(reply)
     # If the first fence has no line end or no closing fence after it, no later fence has one either.
     fence = reply.find(_FENCE)

@@ -7,7 +7,14 @@ from gamespiel.serving.traces import TraceActor
 
 
 class Actor(TraceActor):
-    """Asks for the output of programs, from the source that ``GAMESPIEL_SOURCE`` names."""
+    """Asks for the output of programs, from the source that ``GAMESPIEL_SOURCE`` names.
+
+    ``GAMESPIEL_INJECTOR`` says who puts debug prints into them: "safe", or "affine" as upstream does.
+    """
 
     def __init__(self) -> None:
-        super().__init__(ServeOptions(env="trace", source=os.environ.get("GAMESPIEL_SOURCE", "builtin")))
+        source, injector = (
+            os.environ.get(f"GAMESPIEL_{name}", usual)
+            for name, usual in (("SOURCE", "builtin"), ("INJECTOR", "safe"))
+        )
+        super().__init__(ServeOptions(env="trace", source=source, injector=injector))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pyspiel
+
 from game_gym.backends.base import Ending, Turn
 from game_gym.prompts import RULES_END, render_end
 from game_gym.protocols import PROTOCOLS
@@ -16,7 +18,7 @@ from task_gym.contract import SUCCESS, result_of
 from task_gym.errors import ArgumentError, OpponentError
 from task_gym.opponents import OPEN, playing_name
 from task_gym.remote import Connection, Failure, Reply
-from task_gym.remote.protocol import read_choices
+from task_gym.remote.protocol import HEAD, read_choices
 
 UPSTREAM_OPPONENTS = ("random", "mcts")
 """The opponents that upstream knows. It plays "random" in place of any other name, and does not say so."""
@@ -57,7 +59,6 @@ class AffinetesBackend:
         self._episode: str | None = None
         self._seat = 0
         self._told = ""  # the rules with their headings, as the server words them
-        self._legal: list[int] = []
 
     def start(self, task: Task, seed: int, opponent: str) -> Turn:
         """Begins an episode.
@@ -97,10 +98,7 @@ class AffinetesBackend:
             reply = self._connection.step(self._episode, str(action))
             if reply.info.get("error") is not None:
                 raise Failure("broken", f"the server refuses action {action}, which it listed as legal")
-            before = self._legal
-            turn = self._read(reply)
-            self._check_played(action, before, turn, reply)
-            return turn
+            return self._read(reply)
         except Failure as failure:
             return self._fault(failure)
 
@@ -137,20 +135,6 @@ class AffinetesBackend:
             f"{', '.join(map(repr, UPSTREAM_OPPONENTS))}"
         )
 
-    def _check_played(self, action: int, before: list[int], turn: Turn, reply: Reply) -> None:
-        """Raises Failure if goofspiel's server played another card than the one chosen.
-
-        Upstream encodes a joint move by action ids where OpenSpiel decodes it by position.
-        """
-        if self._variant.spec.name != "goofspiel" or turn.ending is not None or reply.is_ours:
-            return
-        if turn.legal != [card for card in before if card != action]:
-            raise Failure(
-                "broken",
-                f"the server played another card than {action}, the one chosen: upstream's goofspiel plays "
-                "wrong from the second round on",
-            )
-
     def _read(self, reply: Reply, first: bool = False) -> Turn:
         """Returns the turn that a response is."""
         self._seat = _seat(reply, self._seat, self._variant.players)
@@ -160,15 +144,16 @@ class AffinetesBackend:
         if first:
             self._told = text[: text.find(RULES_END) + len(RULES_END)] if RULES_END in text else ""
             text = text[len(self._told) :]
-        self._legal, names = self._choices(reply, text)
+        legal, names = self._choices(reply, text)
         if self._rules:
             text = self._told + text
-        return Turn(self._seat, text, self._legal, names, reply.reward, None)
+        return Turn(self._seat, text, legal, names, reply.reward, None)
 
     def _choices(self, reply: Reply, text: str) -> tuple[list[int], list[str]]:
         """Returns legal actions and names: from ``info`` if they are there, else from the text."""
         legal, names = reply.info.get("legal_actions"), reply.info.get("admissible_commands")
         if legal is None or names is None:
+            self._check_listed(text)
             legal, names = read_choices(text)
         if not (_all(legal, int) and _all(names, str) and len(legal) == len(names) > 0):
             raise Failure("broken", f"the server lists no legal actions with their names: {legal!r:.80}")
@@ -179,6 +164,20 @@ class AffinetesBackend:
                 f"{self._variant.actions}: it plays another game than {self._variant.spec.name}",
             )
         return legal, names
+
+    def _check_listed(self, text: str) -> None:
+        """Raises Failure if a server cannot play a game of simultaneous moves.
+
+        Upstream lists legal actions only if the seat alone is to move, which it never is in goofspiel. It
+        would also encode a joint move by action ids where OpenSpiel decodes it by position.
+        """
+        together = self._variant.game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS
+        if together and HEAD not in text:
+            raise Failure(
+                "broken",
+                f"the server lists no legal actions in {self._variant.spec.name}, whose moves are "
+                "simultaneous: upstream's cannot be played there",
+            )
 
     def _over(self, reply: Reply) -> Turn:
         self._episode = None if reply.done else self._episode

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
@@ -17,13 +17,15 @@ from game_gym.protocols import PROTOCOLS, REPLACEMENT
 from game_gym.score import forfeit_returns, outcome, seat_score
 from game_gym.spec import State, Variant
 from game_gym.task import Task
-from task_gym.errors import OpponentActionError, illegal_action, shown
+from task_gym.errors import OpponentActionError, StateTextError, illegal_action, shown
 from task_gym.opponents import OPEN, Opponent, find_opponent, make_opponent, playing_name
 from task_gym.seeding import Stream
 
 CHANCE: int = int(pyspiel.PlayerId.CHANCE)
 SIMULTANEOUS: int = int(pyspiel.PlayerId.SIMULTANEOUS)
 TERMINAL: int = int(pyspiel.PlayerId.TERMINAL)
+
+MakeOpponent = Callable[[str, Any, Any, int], Opponent]
 
 _MATCHES = 64
 """Matches kept. All are dropped at this limit, and rebuilt when needed."""
@@ -56,14 +58,15 @@ class LocalBackend:
     Args:
         seeding: "openenv" or "evaluate": how a seed becomes a seat, chance outcomes and bots.
         rules: Whether observations begin with the rules.
+        make_bot: Returns an opponent, as ``task_gym.opponents.make_opponent`` does.
 
     Attributes:
         state: The live ``pyspiel.State``; None before the first episode.
     """
 
-    def __init__(self, seeding: str, rules: bool) -> None:
+    def __init__(self, seeding: str, rules: bool, make_bot: MakeOpponent = make_opponent) -> None:
         self._protocol = PROTOCOLS[seeding]
-        self._rules = rules
+        self._rules, self._make_bot = rules, make_bot
         self._chance = Stream()
         self._matches: dict[tuple[Variant, str], _Match] = {}
         self._match: _Match
@@ -85,6 +88,13 @@ class LocalBackend:
 
     def start(self, task: Task, seed: int, opponent: str) -> Turn:
         """Begins an episode and plays up to the caller's first turn."""
+        self._begin(task, seed, opponent)
+        try:
+            return self._next_turn()
+        except StateTextError as error:
+            return self._stuck(str(error))
+
+    def _begin(self, task: Task, seed: int, opponent: str) -> None:
         variant = task.variant
         self._match = match = self._matches.get((variant, opponent)) or self._new_match(variant, opponent)
         self.state = state = variant.game.new_initial_state()
@@ -100,10 +110,15 @@ class LocalBackend:
         for seat, bot in enumerate(match.bots):
             if seat != self._seat:
                 bot.restart(self._protocol.bot(seed, seat, variant.players))
-        return self._next_turn()
 
     def play(self, action: int) -> Turn:
         """Makes a legal move and plays up to the caller's next turn."""
+        try:
+            return self._play(action)
+        except StateTextError as error:
+            return self._stuck(str(error))
+
+    def _play(self, action: int) -> Turn:
         if not self._simultaneous:
             try:
                 self.state.apply_action(action)
@@ -142,7 +157,7 @@ class LocalBackend:
         bots = []
         playing = playing_name(opponent, variant.game) if variant.players > 1 else opponent
         if playing != OPEN and variant.players > 1:
-            bots = [make_opponent(playing, variant.game, variant.spec, seat) for seat in seats]
+            bots = [self._make_bot(playing, variant.game, variant.spec, seat) for seat in seats]
         rule = "raise" if playing == OPEN else find_opponent(playing).illegal
         views = [SeatView(variant, seat, self._rules) for seat in seats]
         match = _Match(variant, opponent, playing, rule, bots, views)
@@ -247,14 +262,15 @@ class LocalBackend:
         score, result = scores[own], outcome(placed, own, scores[own])
         return self._end(score, Ending(score, scores, returns, result, self.history()))
 
-    def _stuck(self) -> Turn:
-        """Returns the end of a game that OpenSpiel left without an end and without a legal move: a fault.
+    def _stuck(self, reason: str = "") -> Turn:
+        """Returns the end of a game that cannot go on: a fault.
 
-        Two cases are known. In gin_rummy with hands of eight, a knock with three melds of three leaves no
-        card to discard. In oware, OpenSpiel refuses the 1001st move.
+        Without a reason, OpenSpiel left it without an end and without a legal move. Two cases are known. In
+        gin_rummy with hands of eight, a knock with three melds of three leaves no card to discard. In oware,
+        OpenSpiel refuses the 1001st move.
         """
         scores, returns = [0.0] * self._match.variant.players, self.state.returns()
-        return self._end(0.0, Ending(None, scores, returns, "fault", self.history()))
+        return self._end(0.0, Ending(None, scores, returns, "fault", self.history(), reason))
 
     def _end(self, reward: float, ending: Ending) -> Turn:
         """Returns the closing turn of a game that OpenSpiel did not end."""

@@ -50,8 +50,9 @@ class MixedOpponents(MaskedWrapper, gym.Wrapper[Any, Any, Any, Any]):
         game = game_env(self)
         for name in self.weights:
             check_opponent(name, game._tasks)
-        # The game's own opponent may be one that does not wait.
+        # The game's own opponent may be one that neither waits nor searches.
         game.waits = game.waits or any(opponent_waits(name) for name in self.weights)
+        game.searches = game.searches or any(game.may_search(name) for name in self.weights)
 
     @property
     def opponents(self) -> tuple[str, ...]:

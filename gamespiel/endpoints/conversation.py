@@ -2,7 +2,8 @@
 
 The layout: one system message with the game, its rules and what to answer; per turn one user message with the
 state, the seat and the legal actions; the replies without their reasoning. The words of the instructions are
-GameSpiel's own. A class of upstream's (``OPENSPIEL_AGENTS_PATH``) that writes messages writes them all.
+GameSpiel's own. A class of upstream's (``OPENSPIEL_AGENTS_PATH``) that writes messages writes these two, and
+upstream's file ``llm_bot.py`` the one after a wrong reply; see ``game_gym.upstream_texts``.
 """
 
 from __future__ import annotations
@@ -45,7 +46,15 @@ def turn_message(
     return {"role": "user", "content": content}
 
 
-def refusal_message(tried: int) -> Message:
-    """Returns the message after a reply that names no legal action."""
+def refusal_message(variant: Variant, tried: int) -> Message:
+    """Returns the message after a reply that names no legal action.
+
+    Args:
+        variant: The game.
+        tried: The number of the try that failed, from 1.
+    """
+    agent = variant.spec.agent
+    if agent is not None and (text := agent.refusal(tried, TRIES)) is not None:
+        return {"role": "user", "content": text}
     content = f"That reply names no legal action. {_INSTRUCTION} This was try {tried} of {TRIES}."
     return {"role": "user", "content": content}

@@ -6,16 +6,18 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import pyspiel
-
 import game_gym.opponents  # noqa: F401  (registers them)
 from game_gym.backends import LocalBackend, Turn
 from game_gym.spec import State, Variant
 from game_gym.task import Task
 from gamespiel.endpoints import EPISODE_S
-from gamespiel.endpoints.chat import Chat, EndpointError, Message, Usage
+from gamespiel.endpoints.chat import Chat, EndpointError, Message
+from gamespiel.endpoints.completion import Usage
 from gamespiel.endpoints.conversation import TRIES, refusal_message, system_message, turn_message
+from gamespiel.endpoints.history import tell_actions
+from gamespiel.endpoints.stopwatch import Stopwatch
 from task_gym.contract import is_success
+from task_gym.errors import StateTextError
 from task_gym.replies import visible, whole_reply
 
 TIMEOUT = EPISODE_S["game"]
@@ -56,7 +58,7 @@ class Speaker:
             if action is not None:
                 return action
             self.refused += 1
-            said.append(refusal_message(tried))
+            said.append(refusal_message(self._variant, tried))
         self.gave_up = True
         return None
 
@@ -72,35 +74,37 @@ def play_game(chat: Chat, task: Task, seed: int, opponent: str, timeout: float =
         task: The game.
         seed: Its seed, which the protocol "evaluate" expands.
         opponent: The opponent's name.
-        timeout: Seconds that the game may take.
+        timeout: Seconds that the game may take. A reply is given up then; an opponent's move is waited for.
     """
-    began, used, variant = time.monotonic(), Usage(), task.variant
+    began, used, variant, stopwatch = time.monotonic(), Usage(), task.variant, Stopwatch()
 
     def reply(messages: Sequence[Message]) -> str:
-        text, usage = chat.reply(messages, seed, began + timeout)
+        text, usage = chat.request_reply(messages, seed, began + timeout)
         used.add(usage)
         return text
 
     speaker, error, kind = Speaker(variant, reply), "", "game_failure"
-    backend = LocalBackend("evaluate", rules=False)
+    backend = LocalBackend("evaluate", rules=False, make_bot=stopwatch.make_bot)
     turn = opening = backend.start(task, seed, opponent)
     try:
-        for turn in _turns(backend, opening, speaker):
+        for turn in _play_turns(backend, opening, speaker, began + timeout):
             if turn.ending is not None and turn.ending.result == "fault":
-                error = "the game was left without a legal move and without an end"
+                error = turn.ending.fault or "the game was left without a legal move and without an end"
     except TimeoutError:
         error = f"the game was not over after {timeout:g} s"
+    except StateTextError as failure:
+        error = str(failure)
     except EndpointError as failure:
-        error, kind = str(failure), chat.failure(failure)
-    ending = turn.ending
-    score = 0.0 if ending is None or ending.score is None else ending.score
-    returns = None if ending is None or speaker.gave_up else ending.returns
+        error, kind = str(failure), chat.classify_failure(failure)
+    score = 0.0 if turn.ending is None or turn.ending.score is None else turn.ending.score
+    returns = None if turn.ending is None or speaker.gave_up else turn.ending.returns
+    told, game = tell_actions(variant, backend.state, turn.seat), variant.spec.name
     extra = {
         "conversation": speaker.conversation,
-        "action_history": action_history(variant, backend.state, turn.seat),
-        "observation": turn.text,
-        "task_type": variant.spec.name,
-        "game_name": variant.spec.name,
+        "action_history": told.actions,
+        "observation": told.observation,
+        "task_type": game,
+        "game_name": game,
         "task_id": task.task_id,
         "seed": seed,
         "opponent_type": opponent,
@@ -110,41 +114,27 @@ def play_game(chat: Chat, task: Task, seed: int, opponent: str, timeout: float =
         "usage": used.to_dict(),
         "refused_replies": speaker.refused,
         "given_up": speaker.gave_up,
+        **stopwatch.to_dict(turn.seat),
     }
-    result = {
-        "task_name": f"openspiel:{variant.spec.name}",
+    return {
+        "task_name": f"openspiel:{game}",
         "score": score,
         "success": is_success(score),
         "time_taken": time.monotonic() - began,
         "extra": extra,
-    }
-    return result | {"error": error, "error_type": kind} if error else result
+    } | ({"error": error, "error_type": kind} if error else {})
 
 
-def _turns(backend: LocalBackend, turn: Turn, speaker: Speaker) -> Iterator[Turn]:
-    """Yields the turns of a game as they come, the given first one too; the last one has an ending."""
+def _play_turns(backend: LocalBackend, turn: Turn, speaker: Speaker, deadline: float) -> Iterator[Turn]:
+    """Yields the turns of a game as they come, the given first one too; the last one has an ending.
+
+    Raises:
+        TimeoutError: the deadline, in seconds of ``time.monotonic``, has passed.
+    """
     yield turn
     while turn.ending is None:
         action = speaker.move(backend.state, turn.seat, turn.legal, turn.names)
         turn = backend.forfeit() if action is None else backend.play(action)
+        if time.monotonic() > deadline:
+            raise TimeoutError
         yield turn
-
-
-def action_history(variant: Variant, final: State, seat: int) -> list[dict[str, Any]]:
-    """Returns every action of a game with its name, in upstream's form; chance has ``player_id`` -1."""
-    state = variant.game.new_initial_state()
-    made = [(pair.player, pair.action) for pair in final.full_history()]
-    listed: list[dict[str, Any]] = []
-    while made:
-        count = variant.players if state.is_simultaneous_node() else 1
-        now, made = made[:count], made[count:]
-        for player, action in now:
-            if action != pyspiel.INVALID_ACTION:
-                name = state.action_to_string(player, action)
-                named = {"player_id": int(player), "action": int(action), "action_str": name}
-                listed.append(named | {"is_llm": player == seat})
-        if state.is_simultaneous_node():
-            state.apply_actions([action for _, action in now])
-        else:
-            state.apply_action(now[0][1])
-    return listed

@@ -60,13 +60,13 @@ class ModelOpponent:
         from gamespiel.endpoints.games import Speaker
 
         if self._speaker is None:
-            self._speaker = Speaker(view.variant, self._reply)
+            self._speaker = Speaker(view.variant, self._request_reply)
         action = self._speaker.move(view.state, view.seat, view.legal_actions(), view.action_names())
         return NOBODY if action is None else action
 
-    def _reply(self, messages: Sequence[Message]) -> str:
+    def _request_reply(self, messages: Sequence[Message]) -> str:
         try:
-            return self._chat.reply(messages, self._seed, time.monotonic() + MOVE)[0]
+            return self._chat.request_reply(messages, self._seed, time.monotonic() + MOVE)[0]
         except TimeoutError as error:
             raise BackendError(f"opponent {self._chat.endpoint}: it did not answer in {MOVE:g} s") from error
 
@@ -76,17 +76,18 @@ _chats: dict[tuple[str, int], Chat] = {}
 
 def chat_with(argument: str, process: int) -> Chat:
     """Returns the client that all opponents of one endpoint share; a forked child makes its own."""
-    from gamespiel.endpoints.chat import Chat, parse_endpoint
+    from gamespiel.endpoints.chat import Chat
+    from gamespiel.endpoints.endpoint import parse_endpoint
 
     found = _chats.get((argument, process))
     if found is None:
-        named, sampling = _read(argument)
+        named, sampling = _parse_argument(argument)
         # Two threads that come at once both get the first one's client, so that close_opponents closes it.
         found = _chats.setdefault((argument, process), Chat(parse_endpoint(named), sampling))
     return found
 
 
-def _read(argument: str) -> tuple[str, Sampling]:
+def _parse_argument(argument: str) -> tuple[str, Sampling]:
     """Returns "MODEL@URL", and the settings of sampling that follow it.
 
     Raises:

@@ -6,7 +6,8 @@ import time
 from typing import Any
 
 from gamespiel.endpoints import EPISODE_S
-from gamespiel.endpoints.chat import Chat, EndpointError, Usage
+from gamespiel.endpoints.chat import Chat, EndpointError
+from gamespiel.endpoints.completion import Usage
 from trace_gym.envs.text import CodeTraceEnv
 
 TIMEOUT = EPISODE_S["trace"]
@@ -17,6 +18,8 @@ def ask_trace(
     chat: Chat, env: CodeTraceEnv, task_id: int, seed: int, timeout: float = TIMEOUT
 ) -> dict[str, Any]:
     """Asks for a program's output; returns what upstream's ``evaluate`` returns.
+
+    An empty reply is None in the conversation, and has score 0.
 
     Args:
         chat: The model.
@@ -30,12 +33,12 @@ def ask_trace(
     text, usage, error, kind, score = None, Usage(), "", "llm_failure", 0.0
     info: dict[str, Any] = {}
     try:
-        text, usage = chat.reply([{"role": "user", "content": prompt}], seed, began + timeout)
+        text, usage = chat.request_reply([{"role": "user", "content": prompt}], seed, began + timeout)
     except TimeoutError:
         error, kind = f"there was no answer after {timeout:g} s", "timeout"
     except EndpointError as failure:
-        error, kind = str(failure), chat.failure(failure)
-    if text is not None:
+        error, kind = str(failure), chat.classify_failure(failure)
+    if text:  # upstream compares no empty reply
         _, _, _, _, info = env.step(text)
         score = float(info["score"])
     result = {
@@ -44,12 +47,15 @@ def ask_trace(
         "success": score > 0,
         "time_taken": time.monotonic() - began,
         "extra": {
-            "conversation": [{"role": "user", "content": prompt}, {"role": "assistant", "content": text}],
+            "conversation": [
+                {"role": "user", "content": prompt},
+                {"role": "assistant", "content": text or None},
+            ],
             "task_id": task_id,
             "seed": seed,
             "test_result": "1/1" if score > 0 else "0/1",
             "dataset_index": asked["row"],
-            "usage": usage.to_dict(),
+            "usage": usage.to_dict() if usage.requests else None,
             "by_scoring": info.get("by_scoring"),
             "family": asked["family"],
             "level": asked["level"],

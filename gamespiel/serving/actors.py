@@ -7,17 +7,21 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 import httpx
 
 from gamespiel import __version__
-from gamespiel.endpoints.chat import Chat, ClosedError, Endpoint, Sampling, chutes_key
+from gamespiel.endpoints import EPISODE_S
+from gamespiel.endpoints.chat import Chat, ClosedError, Sampling
+from gamespiel.endpoints.endpoint import Endpoint, chutes_key
+from gamespiel.endpoints.patience import UPSTREAM
 from gamespiel.serving.hosts import fits
 from gamespiel.serving.options import ServeOptions
-from gamespiel.serving.sessions import Sessions
+from gamespiel.serving.sessions import Kept, Sessions, UnknownEpisodeError
 from task_gym.checks import check_whole, is_number, read_reply
-from task_gym.errors import ArgumentError, SeedError, unknown
+from task_gym.errors import ArgumentError, SeedError
 from task_gym.remote.settings import TOKEN
 from task_gym.seeding import SEED_LIMIT
 
@@ -57,29 +61,55 @@ class ServedEpisode(Protocol):
     """One episode of a server."""
 
     def response(self) -> Response:
-        """Returns the present turn: observation, reward, done, truncated and info, without the episode's id.
-
-        It is the response to reset and to state, and to the step that led to the turn.
-        """
+        """Returns the first turn: observation, reward, done, truncated and info, without the episode's id."""
 
     def step(self, reply: str) -> Response:
         """Takes a reply; returns the next turn, or what was wrong with the reply."""
+
+    def state(self) -> Response:
+        """Returns the present turn as upstream shows it once more: with reward 0, and without rules."""
 
 
 E = TypeVar("E", bound=ServedEpisode)
 
 
+@dataclass(frozen=True)
+class Asked:
+    """The arguments of ``evaluate`` that all kinds of task have, as a caller gave them.
+
+    Attributes:
+        seed: The seed; None for a drawn one.
+        model: The model's name at the endpoint.
+        base_url: The endpoint's address, up to and with "/v1".
+        timeout: Seconds; None for the kind's own.
+        temperature: The temperature; None for the endpoint's own.
+        api_key: The endpoint's key; None for ``CHUTES_API_KEY``, which goes only to chutes.ai.
+        max_tokens: The most tokens of a reply; None for the endpoint's own limit.
+    """
+
+    seed: Any
+    model: Any
+    base_url: Any
+    timeout: Any
+    temperature: Any
+    api_key: Any
+    max_tokens: Any
+
+
 class Actor(ABC, Generic[E]):
-    """Answers reset, step, state, stop and evaluate.
+    """Answers reset, step, state, stop and evaluate, with arguments in upstream's order.
 
     Args:
         options: The server's options.
     """
 
-    allowed: tuple[str, ...] = ("task_id", "seed")
-    """The arguments of reset."""
+    kind: str
+    """The kind of task, one of ``gamespiel.endpoints.EPISODE_S``."""
 
-    read_hosts: tuple[str, ...] = ("*",)
+    unknown_info: Response
+    """The ``info`` of a response about an episode that there is not."""
+
+    evaluation_hosts: tuple[str, ...] = ("*",)
     """Patterns of the hosts that evaluate may ask."""
 
     def __init__(self, options: ServeOptions) -> None:
@@ -92,96 +122,35 @@ class Actor(ABC, Generic[E]):
         }  # fmt: skip
 
     @abstractmethod
-    def begin(self, task_id: int | None, seed: int, arguments: Mapping[str, Any]) -> E:
-        """Returns a new episode; ``arguments`` are the further ones of ``allowed``."""
+    def reset(self, *arguments: Any, **named: Any) -> Response:
+        """Begins an episode. Without a task id or a seed, one is drawn."""
 
     @abstractmethod
-    def play(
-        self, chat: Chat, task_id: int | None, seed: int, timeout: float | None, arguments: Mapping[str, Any]
-    ) -> Response:
-        """Plays a whole episode with a model; ``arguments`` are those of ``allowed`` beyond task and seed."""
-
-    def reset(self, /, task_id: Any = None, seed: Any = None, **arguments: Any) -> Response:
-        """Begins an episode. Without a task id or a seed, one is drawn."""
-        for name in arguments:
-            if name not in self.allowed:
-                raise ArgumentError(unknown("argument of reset", name, self.allowed))
-        seed = check_whole("seed", _check_seed(seed), SEED_LIMIT, SeedError)
-        name, episode = self.sessions.add(lambda: self.begin(task_id, seed, arguments))
-        response = episode.response()
-        if response["done"]:  # before the first turn
-            self.sessions.find(name).over = True
-        return _add_name(response, name)
+    def evaluate(self, *arguments: Any, **named: Any) -> Response:
+        """Plays a whole episode with a model behind an OpenAI-compatible endpoint."""
 
     def step(self, action: Any = None, episode_id: Any = None) -> Response:
         """Takes a step in an episode."""
-        kept = self.sessions.find(episode_id)
+        if (kept := self._find(episode_id)) is None:
+            return self._answer_unknown(episode_id)
         with kept.lock:
             response = kept.episode.step(read_reply(action))
             kept.over = bool(response["done"])
-            return _add_name(response, episode_id)
+            return _add_episode_id(response, episode_id)
 
     def state(self, episode_id: Any = None) -> Response:
         """Returns an episode's present turn once more."""
-        kept = self.sessions.find(episode_id)
+        if (kept := self._find(episode_id)) is None:
+            return self._answer_unknown(episode_id)
         with kept.lock:
-            return _add_name(kept.episode.response(), episode_id)
+            return _add_episode_id(kept.episode.state(), episode_id)
 
-    def evaluate(
-        self,
-        /,
-        task_id: Any = None,
-        seed: Any = None,
-        model: Any = MODEL,
-        base_url: Any = ENDPOINT,
-        timeout: Any = None,
-        temperature: Any = None,
-        api_key: Any = None,
-        max_tokens: Any = None,
-        collect_logprobs: Any = False,
-        **arguments: Any,
-    ) -> Response:
-        """Plays a whole episode with a model behind an OpenAI-compatible endpoint.
-
-        Args:
-            task_id: The task; None for a drawn one.
-            seed: The seed; None for a drawn one.
-            model: The model's name at the endpoint.
-            base_url: The endpoint's address, up to and with "/v1".
-            timeout: Seconds that the episode may take.
-            temperature: The temperature; None for the endpoint's own.
-            api_key: The endpoint's key; None for ``CHUTES_API_KEY``, which goes only to chutes.ai.
-            max_tokens: The most tokens of a reply; None for the endpoint's own limit.
-            collect_logprobs: False; log-probabilities are not collected.
-            **arguments: Those of ``allowed``.
-        """
-        for name in arguments:
-            if name not in self.allowed:
-                raise ArgumentError(unknown("argument of evaluate", name, self.allowed))
-        if collect_logprobs:
-            raise ArgumentError(f"collect_logprobs: {collect_logprobs!r} was given, allowed: False")
-        seed = check_whole("seed", _check_seed(seed), SEED_LIMIT, SeedError)
-        for name, value in (("timeout", timeout), ("temperature", temperature)):
-            _check_number(name, value)
-        if max_tokens is not None:
-            check_whole("max_tokens", max_tokens, 1 << 31, ArgumentError)
-        if not isinstance(api_key, str | None):
-            raise ArgumentError("api_key: no text was given, allowed: None or a text")
-        key = chutes_key(str(base_url)) if api_key is None else api_key
-        sampling = Sampling(temperature=temperature, max_tokens=max_tokens)
-        chat = Chat(self._make_endpoint(model, base_url, key), sampling)
-        with self._lock:
-            self._chats.add(chat)
-        if (caller := CALLER.get()) is not None:
-            caller.wait_for(chat)
-        try:
-            if self._ended:
-                raise ClosedError("the server is ending")
-            return self.play(chat, task_id, seed, timeout, arguments)
-        finally:
-            with self._lock:
-                self._chats.discard(chat)
-            chat.close()
+    def stop(self, episode_id: Any = None) -> Response:
+        """Ends an episode; one that is unknown is ended already."""
+        if self.sessions.drop(episode_id):
+            return {"status": "ok", "stopped": True, "episode_id": episode_id}
+        message = f"there is no episode {episode_id!r:.80}" if episode_id else "no episode_id was given"
+        return {"status": "ok", "stopped": False, "episode_id": episode_id, "message": message}
 
     def end(self) -> None:
         """Gives up the episodes that ``evaluate`` plays: it raises ClosedError at the next reply."""
@@ -190,20 +159,88 @@ class Actor(ABC, Generic[E]):
             for chat in self._chats:
                 chat.close()
 
+    def begin(self, seed: Any, make: Callable[[int], E]) -> Response:
+        """Returns the first turn of a new episode.
+
+        Args:
+            seed: The seed; None for a drawn one.
+            make: Returns the episode with a seed.
+        """
+        checked = _read_seed(seed)
+        name, episode = self.sessions.add(lambda: make(checked))
+        response = episode.response()
+        if response["done"]:  # before the first turn
+            self.sessions.find(name).over = True
+        return _add_episode_id(response, name)
+
+    def ask(self, asked: Asked, play: Callable[[Chat, int, float], Response]) -> Response:
+        """Returns the result of an episode that a model plays.
+
+        Args:
+            asked: The arguments of ``evaluate`` that all kinds have.
+            play: Plays it, given the client, the seed and the seconds that the caller allows.
+        """
+        seed = _read_seed(asked.seed)
+        for name, value in (("timeout", asked.timeout), ("temperature", asked.temperature)):
+            _check_number(name, value)
+        if asked.max_tokens is not None:
+            check_whole("max_tokens", asked.max_tokens, 1 << 31, ArgumentError)
+        if not isinstance(asked.api_key, str | None):
+            raise ArgumentError("api_key: no text was given, allowed: None or a text")
+        key = chutes_key(str(asked.base_url)) if asked.api_key is None else asked.api_key
+        timeout = EPISODE_S[self.kind] if asked.timeout is None else float(asked.timeout)
+        endpoint = self._make_endpoint(asked.model, asked.base_url, key)
+        patience = UPSTREAM[self.kind]
+        if self.kind == "trace":
+            patience = replace(patience, begins=timeout)
+        chat = Chat(endpoint, Sampling(asked.temperature, asked.max_tokens), patience)
+        with self._lock:
+            self._chats.add(chat)
+        if (caller := CALLER.get()) is not None:
+            caller.wait_for(chat)
+        try:
+            if self._ended:
+                raise ClosedError("the server is ending")
+            return play(chat, seed, timeout)
+        finally:
+            with self._lock:
+                self._chats.discard(chat)
+            chat.close()
+
+    def _find(self, episode_id: Any) -> Kept[E] | None:
+        try:
+            return self.sessions.find(episode_id)
+        except UnknownEpisodeError:
+            return None
+
+    def _answer_unknown(self, episode_id: Any) -> Response:
+        """Returns the response about an episode that there is not. It is no error of HTTP, as upstream's."""
+        if episode_id:
+            kind = "episode_not_found"
+            message = (
+                f"episode_id: {episode_id!r:.80} was given, allowed: one that reset returned, that is not "
+                f"stopped, and that was asked for in the last {self.sessions.idle_s:g} s"
+            )
+        else:
+            kind, message = "no_episode_id", "episode_id: none was given, needed: one that reset returned"
+        info = {**self.unknown_info, "error": explain_error(kind, message)}
+        return _add_episode_id(turn(message, 0.0, True, True, info), episode_id or None)
+
     def _make_endpoint(self, model: Any, base_url: Any, key: str) -> Endpoint:
         """Returns an endpoint that evaluate may ask."""
         endpoint = Endpoint(model, base_url, key)
-        if not fits(httpx.URL(endpoint.base_url).host, self.read_hosts):
-            allowed = f"hosts {', '.join(self.read_hosts)}" if self.read_hosts else "none"
+        if not fits(httpx.URL(endpoint.base_url).host, self.evaluation_hosts):
+            allowed = f"hosts {', '.join(self.evaluation_hosts)}" if self.evaluation_hosts else "none"
             raise ArgumentError(
                 f"base_url: {endpoint.base_url!r:.200} was given, allowed: {allowed}; the server's operator "
                 f"allows hosts by --evaluate_hosts, and all of them by a token in {TOKEN}"
             )
         return endpoint
 
-    def stop(self, episode_id: Any = None) -> Response:
-        """Ends an episode; one that is unknown is ended already."""
-        return {"stopped": self.sessions.drop(episode_id), "episode_id": episode_id}
+
+def explain_error(kind: str, message: str) -> Response:
+    """Returns ``info["error"]``, as upstream has it, of a call that can be made again in another way."""
+    return {"type": kind, "message": message, "retryable": True}
 
 
 def turn(observation: str, reward: float, done: bool, truncated: bool, info: Response) -> Response:
@@ -217,8 +254,10 @@ def turn(observation: str, reward: float, done: bool, truncated: bool, info: Res
     }
 
 
-def _check_seed(seed: Any) -> Any:
-    return secrets.randbelow(SEED_LIMIT) if seed is None else seed
+def _read_seed(seed: Any) -> int:
+    """Returns the seed, or a drawn one."""
+    drawn = secrets.randbelow(SEED_LIMIT) if seed is None else seed
+    return check_whole("seed", drawn, SEED_LIMIT, SeedError)
 
 
 def _check_number(name: str, value: Any) -> None:
@@ -227,5 +266,5 @@ def _check_number(name: str, value: Any) -> None:
         raise ArgumentError(f"{name}: {value!r:.80} was given, allowed: None or a number from 0")
 
 
-def _add_name(response: Response, name: str) -> Response:
+def _add_episode_id(response: Response, name: str | None) -> Response:
     return {**response, "episode_id": name}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,12 @@ from game_gym.protocols import PROTOCOLS
 from game_gym.spec import choice_lines
 from game_gym.task import CONFIGS, Task, TaskSet, decode
 from gamespiel.endpoints.chat import Chat
-from gamespiel.endpoints.games import TIMEOUT, play_game
-from gamespiel.serving.actors import Actor, Response, turn
+from gamespiel.endpoints.games import play_game
+from gamespiel.endpoints.logprobs import collect_full_logprobs
+from gamespiel.serving.actors import ENDPOINT, MODEL, Actor, Asked, Response, explain_error, turn
 from gamespiel.serving.options import ServeOptions
 from task_gym.contract import CLOSING, ILLEGAL_REWARD
-from task_gym.errors import OpponentError, check_choice, unknown
+from task_gym.errors import ArgumentError, OpponentError, check_choice, unknown
 from task_gym.replies import Parser, first_number, whole_reply
 
 OPPONENTS = ("random", "first", "mcts", "mcts-python", "ismcts")
@@ -31,6 +32,9 @@ OPPONENTS = ("random", "first", "mcts", "mcts-python", "ismcts")
 
 MOST_ROLLOUTS = 1_000_000
 """The most simulations times rollouts per move that a request may ask for; upstream's most is 600 000."""
+
+HASTE = 20.0
+"""Seconds before the end of its time at which a game is given up, or a tenth of the time if that is less."""
 
 _PARSERS: dict[str, Parser] = {"openenv": first_number, "evaluate": whole_reply}
 _SHOWN = 10  # legal actions in the answer to a reply that names none
@@ -47,39 +51,45 @@ class GameEpisode:
     """
 
     def __init__(self, task: Task, seed: int, opponent: str, seeding: str) -> None:
-        self._read_task, self._seed, self._opponent = task, seed, opponent
+        self._task, self._seed, self._opponent = task, seed, opponent
         self._parse = _PARSERS[seeding]
         self._backend = LocalBackend(seeding, rules=True)
         self._turn = self._backend.start(task, seed, opponent)
         self._paid = 0.0
-        self._text = self._turn.text
+        self._text = self._read_text(self._turn)
 
     def response(self) -> Response:
-        """Returns the present turn."""
-        return self._make_response(self._turn, self._text, self._turn.reward)
+        """Returns the present turn, which is the first one."""
+        return self._make_response(self._turn, self._turn.text, self._turn.reward)
+
+    def state(self) -> Response:
+        """Returns the present turn without rules, and with reward 0."""
+        return self._make_response(self._turn, self._text, 0.0)
 
     def step(self, reply: str) -> Response:
         """Makes the move that a reply names."""
         now = self._turn
         if now.ending is not None:
-            return self.response()
+            error = explain_error("episode_done", "the episode is over: reset begins another")
+            return self._make_response(now, self._text, 0.0, error=error)
         action = self._parse(reply, now.legal, now.names)
         if action is None:
-            message = "Could not parse action ID"
-            error = {"type": "invalid_action", "message": message, "retryable": True}
+            error = explain_error("invalid_action", "Could not parse action ID")
             return self._make_response(now, _explain_refusal(reply, now), ILLEGAL_REWARD, error=error)
         self._turn = now = self._backend.play(action)
         self._paid += now.reward
-        # Upstream gives the rules in the first turn only.
-        over = now.ending is not None
-        self._text = now.text if over else without_rules(now.text, self._read_task.variant)
-        return self.response()
+        self._text = self._read_text(now)
+        return self._make_response(now, self._text, now.reward)
+
+    def _read_text(self, now: Turn) -> str:
+        """Returns a turn's text as upstream shows it after the first turn: without the rules."""
+        return now.text if now.ending is not None else without_rules(now.text, self._task.variant)
 
     def _make_response(self, now: Turn, text: str, reward: float, **more: Any) -> Response:
-        ending, variant = now.ending, self._read_task.variant
+        ending, variant = now.ending, self._task.variant
         played = [pair.player for pair in self._backend.state.full_history() if pair.player >= 0]
         info = {
-            "task_id": self._read_task.task_id,
+            "task_id": self._task.task_id,
             "seed": self._seed,
             "game_name": variant.spec.name,
             "llm_player_id": now.seat,
@@ -95,6 +105,8 @@ class GameEpisode:
         if ending is not None:
             info |= {"score": ending.score, "scores": ending.scores, "returns": ending.returns}
             info["result"] = ending.result
+            if ending.fault:
+                info["fault"] = ending.fault
         fault = ending is not None and ending.result == "fault"
         return turn(text, reward, ending is not None, fault, info)
 
@@ -102,29 +114,72 @@ class GameEpisode:
 class GameActor(Actor[GameEpisode]):
     """Plays the games of the task-id table."""
 
-    allowed = ("task_id", "seed", "opponent", "seeding")
+    kind = "game"
+    unknown_info: Response = {  # noqa: RUF012  (a constant)
+        "task_id": None, "seed": None, "game_name": None, "llm_player_id": None, "opponent_type": None,
+        "step_count": 0, "cumulative_reward": 0.0,
+    }  # fmt: skip
 
     def __init__(self, options: ServeOptions) -> None:
         super().__init__(options)
         self._opponents = (*OPPONENTS, *options.opponents)
 
-    def begin(self, task_id: int | None, seed: int, arguments: Mapping[str, Any]) -> GameEpisode:
-        """Returns a new game; the opponent is "mcts" unless named, as upstream's."""
-        opponent, seeding = arguments.get("opponent", "mcts"), arguments.get("seeding", "openenv")
-        check_choice("seeding", seeding, PROTOCOLS)
-        return GameEpisode(_read_task(task_id, opponent, self._opponents), seed, opponent, seeding)
-
-    def play(
-        self, chat: Chat, task_id: int | None, seed: int, timeout: float | None, arguments: Mapping[str, Any]
+    def reset(
+        self, task_id: Any = None, seed: Any = None, opponent: Any = "mcts", seeding: Any = "openenv"
     ) -> Response:
-        """Plays a game with a model, by the protocol "evaluate"; the opponent is "mcts" unless named."""
-        check_choice("seeding", arguments.get("seeding", "evaluate"), ("evaluate",))
-        opponent = arguments.get("opponent", "mcts")
-        task = _read_task(task_id, opponent, self._opponents)
-        return play_game(chat, task, seed, opponent, TIMEOUT if timeout is None else timeout)
+        """Begins a game. Without a task id or a seed, one is drawn."""
+        check_choice("seeding", seeding, PROTOCOLS)
+        task = _choose_task(task_id, opponent, self._opponents)
+        return self.begin(seed, lambda drawn: GameEpisode(task, drawn, opponent, seeding))
+
+    def evaluate(
+        self,
+        task_id: Any = None,
+        seed: Any = None,
+        model: Any = MODEL,
+        base_url: Any = ENDPOINT,
+        timeout: Any = None,
+        temperature: Any = None,
+        api_key: Any = None,
+        opponent: Any = "mcts",
+        collect_logprobs: Any = False,
+        max_tokens: Any = None,
+        seeding: Any = "evaluate",
+    ) -> Response:
+        """Plays a whole game with a model, by the protocol "evaluate".
+
+        Args:
+            task_id: The task; None for a drawn one.
+            seed: The seed; None for a drawn one.
+            model: The model's name at the endpoint.
+            base_url: The endpoint's address, up to and with "/v1".
+            timeout: Seconds that the call may take; None for 1800. The game is given up a little earlier, so
+                that its result arrives.
+            temperature: The temperature; None for the endpoint's own.
+            api_key: The endpoint's key; None for ``CHUTES_API_KEY``, which goes only to chutes.ai.
+            opponent: The opponent.
+            collect_logprobs: Whether the endpoint is asked for the log-probabilities of the whole
+                conversation, which are in ``extra["full_logprobs"]`` then.
+            max_tokens: The most tokens of a reply; None for the endpoint's own limit.
+            seeding: "evaluate", the only protocol of whole games.
+        """
+        check_choice("seeding", seeding, ("evaluate",))
+        if not isinstance(collect_logprobs, bool | None):
+            raise ArgumentError(
+                f"collect_logprobs: {collect_logprobs!r:.80} was given, allowed: True or False"
+            )
+        task = _choose_task(task_id, opponent, self._opponents)
+
+        def play(chat: Chat, drawn: int, limit: float) -> Response:
+            result = play_game(chat, task, drawn, opponent, max(limit - HASTE, limit * 0.9))
+            if collect_logprobs and result["extra"]["conversation"]:
+                result["extra"] |= collect_full_logprobs(chat, result["extra"]["conversation"])
+            return result
+
+        return self.ask(Asked(seed, model, base_url, timeout, temperature, api_key, max_tokens), play)
 
 
-def _read_task(task_id: int | None, opponent: Any, allowed: Sequence[str]) -> Task:
+def _choose_task(task_id: int | None, opponent: Any, allowed: Sequence[str]) -> Task:
     """Returns the task that a request names, or a drawn one.
 
     Raises:
@@ -154,7 +209,7 @@ def _explain_refusal(reply: str, now: Turn) -> str:
     listed = choice_lines(now.legal[:_SHOWN], now.names[:_SHOWN])
     more = f"\n  ... and {len(now.legal) - _SHOWN} more" if len(now.legal) > _SHOWN else ""
     return (
-        f'Invalid action: "{reply:.200}"\n\nCould not parse a valid action ID. Please respond with just the '
+        f'Invalid action: "{reply}"\n\nCould not parse a valid action ID. Please respond with just the '
         f"action ID number.\n\nLegal Actions:\n{listed}{more}\n\n{CLOSING}"
     )
 

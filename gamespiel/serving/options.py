@@ -12,6 +12,9 @@ KINDS = ("openspiel", "trace")
 
 LOOPBACK = "127.0.0.1"
 
+SAFE = "safe"
+"""The default of ``injector``; ``trace_gym.inject.STYLES`` are all."""
+
 _AT_LEAST = {"port": 0, "max_sessions": 1, "max_body": 1024}
 
 
@@ -24,6 +27,8 @@ class ServeOptions:
         host: The address to listen on. The default can be reached from this machine only.
         port: The port; 0 for a free one.
         source: The source of the programs, with ``env="trace"``.
+        injector: Who puts debug prints into them, with ``env="trace"``: "safe", or "affine", which is
+            upstream's own rule.
         max_sessions: The most episodes at once.
         idle_s: Seconds without a call after which an episode is dropped.
         max_body: The most bytes of a request.
@@ -41,6 +46,7 @@ class ServeOptions:
     host: str = LOOPBACK
     port: int = 8000
     source: str = "builtin"
+    injector: str = SAFE
     max_sessions: int = 1000
     idle_s: float = 3600.0
     max_body: int = 8 << 20
@@ -57,10 +63,12 @@ class ServeOptions:
             raise ArgumentError(f"port: {self.port} was given, allowed: 0 … 65535")
         if not 0 < self.idle_s < float("inf"):
             raise ArgumentError(f"idle_s: {self.idle_s} was given, allowed: a number of seconds above 0")
+        if self.injector != SAFE and self.env != "trace":
+            raise ArgumentError(f"injector: {self.injector!r} was given, allowed: with --env trace only")
         if self.source != "builtin" and self.env != "trace":
             raise ArgumentError(f"source: {self.source!r} was given, allowed: with --env trace only")
 
-    def read_hosts(self, token: str) -> tuple[str, ...]:
+    def evaluation_hosts(self, token: str) -> tuple[str, ...]:
         """Returns the patterns of the hosts that ``evaluate`` may ask.
 
         Args:

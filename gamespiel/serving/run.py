@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
 
+WORKERS = "UVICORN_WORKERS"
+"""The environment variable that sets the number of processes of upstream's server."""
+
+
 def serve(options: ServeOptions) -> None:
     """Serves episodes.
 
@@ -37,10 +41,16 @@ def serve(options: ServeOptions) -> None:
     shown = f"[{options.host}]" if ":" in options.host else options.host
     token = os.environ.get(TOKEN, "")
     if not token:
-        hosts = ", ".join(options.read_hosts(token))
+        hosts = ", ".join(options.evaluation_hosts(token))
         sent = f"have requests sent from here to hosts {hosts}" if hosts else "cannot use evaluate"
         print(
             f"no token: whoever reaches this address can play, and {sent}; {TOKEN} sets one", file=sys.stderr
+        )
+    if (workers := os.environ.get(WORKERS, "1")) != "1":
+        print(
+            f"{WORKERS}: {workers!r:.80} was given, and has no effect: one process plays all episodes, in "
+            "threads; a second one would not know the first one's",
+            file=sys.stderr,
         )
     # Flushed, because a program that starts the server reads the port from this line.
     print(f"serving {options.env} on http://{shown}:{listening.getsockname()[1]}", flush=True)

@@ -49,7 +49,7 @@ class Sessions(Generic[T]):
     """
 
     def __init__(self, limit: int, idle_s: float, clock: Callable[[], float] = monotonic) -> None:
-        self._limit, self._idle_s, self._clock = limit, idle_s, clock
+        self._limit, self.idle_s, self._clock = limit, idle_s, clock
         self._lock = threading.Lock()
         self._kept: dict[str, Kept[T]] = {}
         self._beginning = 0  # places taken by episodes that are being made
@@ -103,7 +103,7 @@ class Sessions(Generic[T]):
             if kept is None:
                 raise UnknownEpisodeError(
                     f"episode_id: {name!r:.80} was given, allowed: one that reset returned, that is not "
-                    f"stopped, and that was asked for in the last {self._idle_s:g} s"
+                    f"stopped, and that was asked for in the last {self.idle_s:g} s"
                 )
             kept.used = self._clock()
             return kept
@@ -119,7 +119,7 @@ class Sessions(Generic[T]):
             del self._kept[min(over, key=lambda name: self._kept[name].used)]
 
     def _sweep(self) -> None:
-        before = self._clock() - self._idle_s
+        before = self._clock() - self.idle_s
         for name in [name for name, kept in self._kept.items() if kept.used < before]:
             if not self._kept[name].lock.locked():  # a long search is no idle time
                 del self._kept[name]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
 from typing import Any
 
 from gamespiel.endpoints.chat import Chat
-from gamespiel.endpoints.traces import TIMEOUT, ask_trace
-from gamespiel.serving.actors import Actor, Response, turn
+from gamespiel.endpoints.traces import ask_trace
+from gamespiel.serving.actors import ENDPOINT, MODEL, Actor, Asked, Response, explain_error, turn
 from gamespiel.serving.options import ServeOptions
 from task_gym.errors import ArgumentError
 from trace_gym.envs.text import CodeTraceEnv
 from trace_gym.programs.base import TASKS
 from trace_gym.sandbox import trouble
+
+LATEST = 20.0
+"""Seconds after its time at which a reply that has begun is given up. ``/call`` gives it up before."""
 
 LEVEL = "namespaces"
 """The sandbox's level for programs of data sets. At weaker ones they could read the server's own secrets."""
@@ -31,19 +33,37 @@ class TraceEpisode:
     def __init__(self, env: CodeTraceEnv, task_id: int, seed: int) -> None:
         self._env = env
         text, info = env.reset(seed=seed, options={"task_id": task_id})
-        self._now = turn(text, 0.0, False, False, info)
+        self._now = turn(text, 0.0, False, False, _name_facts(info))
 
     def response(self) -> Response:
         """Returns the question, or the outcome."""
         return self._now
 
+    def state(self) -> Response:
+        """Returns the question, or that it was answered, with reward 0."""
+        if self._now["done"]:
+            return self._now | {"observation": self._describe_end(), "reward": 0.0}
+        return self._now
+
     def step(self, reply: str) -> Response:
         """Compares a reply with the program's output."""
-        if not self._now["done"]:
-            text, reward, _, _, info = self._env.step(reply)
-            del info["history"]
-            self._now = turn(text, reward, True, False, info)
+        if self._now["done"]:
+            error = explain_error("episode_done", "the episode is over: reset begins another")
+            info = {**self._now["info"], "error": error}
+            return self._now | {"observation": self._describe_end(), "info": info}
+        text, reward, _, _, info = self._env.step(reply)
+        del info["history"]
+        self._now = turn(text, reward, True, False, _name_facts(info))
         return self._now
+
+    def _describe_end(self) -> str:
+        return f"The episode is over, with score {self._now['reward']}."
+
+
+def _name_facts(info: Response) -> Response:
+    """Returns ``info`` with the names that upstream has for some facts, too."""
+    score = info.get("score", 0.0)
+    return {**info, "step_count": info["turn"], "score": score, "dataset_index": info["row"]}
 
 
 class TraceActor(Actor[TraceEpisode]):
@@ -53,28 +73,59 @@ class TraceActor(Actor[TraceEpisode]):
     the generator's.
     """
 
+    kind = "trace"
+    unknown_info: Response = {"task_id": None, "seed": None, "step_count": 0, "score": 0.0}  # noqa: RUF012
+
     def __init__(self, options: ServeOptions) -> None:
         super().__init__(options)
         self._source = options.source
-        CodeTraceEnv(source=self._source)  # which raises if there is no such source
+        self._injector = options.injector
+        self._make_env()  # which raises if there is no such source
         self._trouble = None if self._source == "builtin" else trouble(LEVEL)
 
-    def begin(self, task_id: int | None, seed: int, arguments: Mapping[str, Any]) -> TraceEpisode:
-        """Returns a new episode.
+    def reset(self, task_id: Any = None, seed: Any = None) -> Response:
+        """Begins an episode. Without a task id or a seed, one is drawn.
 
         Raises:
             ArgumentError: programs must run in a sandbox that this machine does not offer.
         """
         self._check_sandbox()
-        return TraceEpisode(CodeTraceEnv(source=self._source), _draw_task(task_id), seed)
+        task = _draw_task(task_id)
+        return self.begin(seed, lambda drawn: TraceEpisode(self._make_env(), task, drawn))
 
-    def play(
-        self, chat: Chat, task_id: int | None, seed: int, timeout: float | None, arguments: Mapping[str, Any]
+    def evaluate(
+        self,
+        model: Any = MODEL,
+        base_url: Any = ENDPOINT,
+        timeout: Any = None,
+        temperature: Any = None,
+        api_key: Any = None,
+        seed: Any = None,
+        task_id: Any = None,
+        max_tokens: Any = None,
     ) -> Response:
-        """Asks a model for a program's output."""
+        """Asks a model for a program's output.
+
+        Args:
+            model: The model's name at the endpoint.
+            base_url: The endpoint's address, up to and with "/v1".
+            timeout: Seconds until the model's reply begins; None for 600.
+            temperature: The temperature; None for the endpoint's own.
+            api_key: The endpoint's key; None for ``CHUTES_API_KEY``, which goes only to chutes.ai.
+            seed: The seed of the model's draws; None for a drawn one.
+            task_id: The task; None for a drawn one.
+            max_tokens: The most tokens of the reply; None for the endpoint's own limit.
+        """
         self._check_sandbox()
-        env, limit = CodeTraceEnv(source=self._source), TIMEOUT if timeout is None else timeout
-        return ask_trace(chat, env, _draw_task(task_id), seed, limit)
+        task = _draw_task(task_id)
+
+        def play(chat: Chat, drawn: int, limit: float) -> Response:
+            return ask_trace(chat, self._make_env(), task, drawn, limit + LATEST)
+
+        return self.ask(Asked(seed, model, base_url, timeout, temperature, api_key, max_tokens), play)
+
+    def _make_env(self) -> CodeTraceEnv:
+        return CodeTraceEnv(source=self._source, injector=self._injector)
 
     def _check_sandbox(self) -> None:
         if self._trouble is not None:

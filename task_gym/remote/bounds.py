@@ -1,4 +1,4 @@
-"""A bound on the size of a server's responses."""
+"""Bounds on what a server may send: ``bound`` gives them to an httpx client."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from collections.abc import AsyncIterator
 
 import httpx
 
+from task_gym.remote import policy
 from task_gym.remote.protocol import Failure
-
-MOST = 32 << 20
-"""The most bytes of a response. A conversation of a whole game is in it."""
 
 
 class Bounded(httpx.AsyncByteStream):
-    """A response's content, of at most ``MOST`` bytes.
+    """A response's content, of at most ``policy.MOST`` bytes.
 
     Args:
         stream: The content.
@@ -27,8 +25,8 @@ class Bounded(httpx.AsyncByteStream):
         count = 0
         async for piece in self._stream:
             count += len(piece)
-            if count > MOST:
-                raise Failure("broken", f"server {self._server} sent more than {MOST} bytes")
+            if count > policy.MOST:
+                raise Failure("broken", f"server {self._server} sent more than {policy.MOST} bytes")
             yield piece
 
     async def aclose(self) -> None:
@@ -36,12 +34,16 @@ class Bounded(httpx.AsyncByteStream):
         await self._stream.aclose()
 
 
-async def bound(response: httpx.Response) -> None:
-    """Bounds a response whose content was not read yet.
+def bound(client: httpx.AsyncClient) -> None:
+    """Has a client raise Failure at responses that are compressed or too long.
 
-    Raises:
-        Failure: it is compressed, so nobody knows its size.
+    A compressed response of a few bytes can become one of any size.
     """
+    client.headers["Accept-Encoding"] = "identity"
+    client.event_hooks["response"].append(_bound_response)
+
+
+async def _bound_response(response: httpx.Response) -> None:
     server = f"{response.url.scheme}://{response.url.netloc.decode()}"
     if (encoding := response.headers.get("content-encoding", "identity")) != "identity":
         raise Failure("broken", f"server {server} sent a compressed response: {encoding:.40}")

@@ -44,8 +44,7 @@ def _load(url: str) -> Any:
     env = load_env(mode="url", base_url=url, env_type_override="function_based")
     token = os.environ.get(TOKEN)
     client = env._backend._http_executor.client
-    client.headers["Accept-Encoding"] = "identity"  # a compressed response can be of any size
-    client.event_hooks["response"].append(bound)
+    bound(client)
     if token:
         if not all("!" <= sign <= "~" for sign in token):  # httpx would show it in its error
             raise ArgumentError(f"{TOKEN}: it has a space, a line end or another character of no header")

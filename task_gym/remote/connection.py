@@ -13,14 +13,9 @@ from gymnasium import logger
 from task_gym.errors import BackendError
 from task_gym.remote import loop
 from task_gym.remote.breaker import FAILURES, Breaker
+from task_gym.remote.policy import SESSIONS
 from task_gym.remote.protocol import Failure, Reply, read_reply, read_result
 from task_gym.remote.settings import Settings
-
-TRIES = 4
-"""Times that a call is tried if it can be repeated safely."""
-
-BACKOFF = 0.2
-"""Seconds between the first and the second try. They double from try to try."""
 
 PER_CLIENT = 8
 """Calls under way per HTTP client. A client looks at all its connections for every call."""
@@ -97,16 +92,16 @@ class Connection:
         self._evaluations.cancel()
 
     async def _evaluate(self, limit: float, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        for tried in range(1, TRIES + 1):
+        for tried in range(1, SESSIONS.tries + 1):
             try:
                 return read_result(await asyncio.wait_for(self._call("evaluate", arguments), limit))
             except TimeoutError:
                 late = f"server {self._settings.base_url} did not answer evaluate in {limit:g} s"
                 raise Failure("late", late) from None
             except Failure as failure:
-                if tried == TRIES or failure.happened or failure.kind == "refused":
+                if tried == SESSIONS.tries or failure.happened or failure.kind == "refused":
                     raise
-            await asyncio.sleep(BACKOFF * 2 ** (tried - 1))
+            await asyncio.sleep(SESSIONS.pause(tried))
         raise AssertionError("the last try returns or raises")
 
     def stop(self, episode: str) -> None:
@@ -133,14 +128,19 @@ class Connection:
     async def _ask(
         self, method: str, arguments: Mapping[str, Any], episode: str | None, repeatable: bool
     ) -> Reply:
-        for tried in range(1, TRIES + 1):
+        for tried in range(1, SESSIONS.tries + 1):
             try:
                 return await self._try(method, arguments, episode)
             except Failure as failure:
                 lasting = failure.kind in ("refused", "unknown")
-                if tried == TRIES or lasting or self._breaker.wait or (failure.happened and not repeatable):
+                if (
+                    tried == SESSIONS.tries
+                    or lasting
+                    or self._breaker.wait
+                    or (failure.happened and not repeatable)
+                ):
                     raise
-            await asyncio.sleep(BACKOFF * 2 ** (tried - 1))
+            await asyncio.sleep(SESSIONS.pause(tried))
         raise AssertionError("the last try returns or raises")
 
     async def _try(self, method: str, arguments: Mapping[str, Any], episode: str | None) -> Reply:

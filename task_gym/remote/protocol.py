@@ -16,7 +16,8 @@ SERVER = "server"
 MOST_COUNTED = 1 << 53
 """The bound of counts that a server states: what is above it is no count, and no float has it exactly."""
 
-_HEAD = "Legal Actions:\n"
+HEAD = "Legal Actions:\n"
+"""The heading of an observation's legal actions."""
 _LINE = re.compile(r"  ([0-9]{1,18}) -> (.*)")
 
 
@@ -156,8 +157,8 @@ def read_choices(text: str) -> tuple[list[int], list[str]]:
     Raises:
         Failure: there is no such block, or it is not a list of ascending ids and names.
     """
-    start = text.rfind(_HEAD)
-    block, closed, _ = text[start + len(_HEAD) :].partition("\n\nYour choice")
+    start = text.rfind(HEAD)
+    block, closed, _ = text[start + len(HEAD) :].partition("\n\nYour choice")
     if start < 0 or not closed:
         raise Failure("broken", f"the observation has no list of legal actions: it ends {text[-60:]!r}")
     legal: list[int] = []

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from task_gym.errors import ArgumentError, BackendError, OpponentError
-from task_gym.remote import connection as module
 from tests.game_gym.play import LEDUC, make
 from tests.game_gym.test_upstream import SESSION
 from tests.task_gym.remote.stub import (
@@ -34,7 +33,7 @@ pytest.importorskip("affinetes")
 
 @pytest.fixture
 def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
-    monkeypatch.setattr(module, "BACKOFF", 0.001)
+    monkeypatch.setattr("task_gym.remote.policy.Retries.pause", lambda *given: 0.001)
     monkeypatch.setattr("task_gym.remote.breaker.SHORTEST", 0.05)
     server = Stub()
     yield server
@@ -109,7 +108,7 @@ def test_a_fault_in_a_step_ends_the_episode_and_the_next_is_clean(name: str, stu
 
 
 def test_a_response_without_an_end_is_given_up(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("task_gym.remote.bounds.MOST", 2000)  # the stub's own responses have about 500 bytes
+    monkeypatch.setattr("task_gym.remote.policy.MOST", 2000)  # the stub's own responses have about 500 bytes
     env = remote(stub)
     stub.faults = [None, result({**opened("e1"), "observation": "x" * 2000})]
     assert "sent more than 2000 bytes" in play(env)[3]["fault"]
@@ -261,16 +260,10 @@ def test_another_loop_runs_in_the_process(stub: Stub) -> None:
     subprocess.run([sys.executable, "-c", OTHER_LOOPS, stub.url], check=True)
 
 
-def test_upstreams_goofspiel_is_found_out(stub: Stub) -> None:
-    def hand(*cards: int) -> dict[str, Any]:
-        listed = "\n".join(f"  {card} -> [P0]Bid: {card + 1}" for card in cards)
-        return {**opened("e1"), "observation": f"Legal Actions:\n{listed}\n\nYour choice (action ID only):"}
-
-    # Eight cards; the second move chooses card 2, and the server plays card 3.
-    stub.faults = [result(hand(*range(8))), result(hand(*range(1, 8))), result(hand(1, 2, 4, 5, 6, 7))]
-    env = remote(stub, task_id=0)
-    env.reset(seed=0)
-    assert env.step(0)[4]["legal_actions"] == [1, 2, 3, 4, 5, 6, 7]
-    info = env.step(2)[4]
-    assert info["result"] == "fault"
-    assert "played another card than 2, the one chosen: upstream's goofspiel" in info["fault"]
+def test_upstreams_goofspiel_is_a_fault_from_the_first_turn_on(stub: Stub) -> None:
+    """As its server words a turn in which both are to move."""
+    waiting = "Game: goofspiel\nYou are Player 0.\n\nCurrent State:\n-\n\nWaiting for Player -2 to move..."
+    stub.faults = [result({**opened("e1"), "observation": waiting})]
+    _, info = remote(stub, task_id=0).reset(seed=0)
+    assert (info["result"], info["score"], info["legal_actions"]) == ("fault", None, [])
+    assert "no legal actions in goofspiel, whose moves are simultaneous: upstream's cannot" in info["fault"]

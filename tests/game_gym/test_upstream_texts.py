@@ -10,7 +10,7 @@ import pytest
 
 from game_gym.games import TABLE
 from game_gym.task import decode
-from gamespiel.endpoints.conversation import system_message, turn_message
+from gamespiel.endpoints.conversation import refusal_message, system_message, turn_message
 from task_gym.errors import GameError
 from tests.game_gym.play import LEDUC, make
 
@@ -49,6 +49,22 @@ class HexAgent:
         if state.move_number() > 1:
             raise IndexError("no such cell")
         return f"seat {player_id}:\\n{state}"
+"""
+LLM_BOT = """
+import no_such_module_anywhere
+
+class LLMBot:
+    def step(self, state):
+        for attempt in range(self._max_parsing_retries + 1):
+            try:
+                return self.ask()
+            except Exception as e:
+                error_msg = f"{type(e).__name__}: {str(e)}"
+            error_msg = (
+                f"Wrong. "
+                f"Just the '5'. "
+                f"Try {attempt + 1} of {self._max_parsing_retries + 1}."
+            )
 """
 
 
@@ -100,10 +116,6 @@ def test_a_class_that_writes_no_messages_gets_the_frame(folder: Path) -> None:
 def test_errors_name_the_game(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(GameError, match=r"no class for .go., allowed there: hex, leduc.*go.py: Module"):
         decode(TABLE.index("go") * 100_000_000)
-    env = make(task_id=TABLE.index("hex") * 100_000_000)
-    env.reset(seed=0)
-    with pytest.raises(GameError, match=r"HexAgent.format_state of 'hex' raised IndexError: no such cell"):
-        env.step(0)
     (folder / "2048.py").write_text(
         "class A:\n    game_name = '2048'\n    format_state = None\n    def get_rules(self): return 7\n"
     )
@@ -115,6 +127,39 @@ def test_errors_name_the_game(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("OPENSPIEL_AGENTS_PATH", str(folder))
     with pytest.raises(GameError, match=r"allowed: a folder of upstream's classes"):
         decode(LEDUC)
+
+
+def test_a_class_that_fails_at_a_state_spoils_that_episode_only(folder: Path) -> None:
+    """As upstream's of blackjack does at a ten."""
+    env = make(task_id=TABLE.index("hex") * 100_000_000)
+    env.reset(seed=0)
+    _, reward, terminated, truncated, info = env.step(0)
+    assert (reward, terminated, truncated) == (0.0, False, True)
+    assert (info["result"], info["score"], info["legal_actions"]) == ("fault", None, [])
+    assert info["fault"].endswith("HexAgent.format_state of 'hex' raised IndexError: no such cell")
+    assert "result" not in env.reset(seed=1)[1]
+
+
+def test_refusals_are_read_from_the_file_beside_the_folder(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    variant = decode(LEDUC).variant
+    assert "names no legal action" in refusal_message(variant, 1)["content"]
+    bot = tmp_path / "llm_bot.py"
+    bot.write_text(LLM_BOT)
+    later = folder.rename(tmp_path / "agents_again")  # what was read of a folder is kept
+    monkeypatch.setenv("OPENSPIEL_AGENTS_PATH", str(later))
+    variant = decode(LEDUC).variant
+    assert refusal_message(variant, 2)["content"] == "Wrong. Just the '5'. Try 2 of 3."
+    monkeypatch.setenv("OPENSPIEL_LLM_BOT_PATH", str(bot.rename(tmp_path / "bot.py")))
+    assert refusal_message(variant, 3)["content"] == "Wrong. Just the '5'. Try 3 of 3."
+    empty = tmp_path / "empty.py"
+    empty.write_text("error_msg = f'{attempt}'\n")
+    monkeypatch.setenv("OPENSPIEL_LLM_BOT_PATH", str(empty))
+    with pytest.raises(
+        GameError, match=r"OPENSPIEL_LLM_BOT_PATH: '.*empty.py' was given, .* has none, and 1 oth"
+    ):
+        refusal_message(variant, 1)
 
 
 def test_without_the_variable_nothing_changes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

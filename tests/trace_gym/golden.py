@@ -48,10 +48,10 @@ def transcript(name: str) -> str:
 
 
 def played(env: Any, task_id: int) -> list[Any]:
-    """Returns an episode, without the machine's protection."""
+    """Returns an episode, without the machine's protection and Python."""
     record = episode(env, task_id, {"task_id": task_id})
     for turn in record:
-        del turn[-1]["sandbox"]
+        del turn[-1]["sandbox"], turn[-1]["python"]
     return record
 
 

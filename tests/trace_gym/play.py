@@ -13,7 +13,7 @@ IDS = ("CodeTrace-v0", "CodeTraceChoice-v0", "CodeTraceLines-v0")
 
 ALWAYS = {
     *("task_id", "seed", "game", "seat", "opponent", "turn"),
-    *("source", "family", "level", "row", "replaced", "sandbox", "upstream_reward"),
+    *("source", "family", "level", "row", "replaced", "sandbox", "python", "upstream_reward"),
 }
 """The keys of an info at every turn, the keys with a mask, and the keys at the end."""
 

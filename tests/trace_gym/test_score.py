@@ -14,8 +14,14 @@ from hypothesis import strategies as st
 
 from trace_gym.score import SCORINGS, clean, clean_line, is_scorable, line_is_right, scores
 
-_DATA = Path(__file__).parents[1] / "data" / "affinetes_injections.jsonl"
-_RECORDS = [record for record in map(json.loads, _DATA.read_text().splitlines()) if "cleaned" in record]
+_DATA = Path(__file__).parents[1] / "data"
+_RECORDS = [
+    record
+    for name in ("affinetes_injections.jsonl", "affinetes_replies.jsonl")
+    for record in map(json.loads, (_DATA / name).read_text(encoding="utf-8").split("\n")[:-1])
+    if "cleaned" in record
+]
+"""What upstream's own code said to replies: nine by hand, and random ones of fences, tags and digits."""
 
 _LINE = st.text(st.sampled_from("ab ").filter(str), max_size=3) | st.sampled_from(
     ["__DBG_0__ 1", "__DBG_0__ 2", "__DBG_1__ 'a'"]
@@ -23,15 +29,27 @@ _LINE = st.text(st.sampled_from("ab ").filter(str), max_size=3) | st.sampled_fro
 _OUTPUT = st.lists(_LINE, max_size=6).map("\n".join)
 
 
-def test_there_are_9_recorded_replies() -> None:
-    assert len(_RECORDS) == 9
+def test_cleaning_and_score_are_upstreams() -> None:
+    assert len(_RECORDS) == 9 + 400
+    for record in _RECORDS:
+        reply = record["reply"]
+        assert clean(reply) == record["cleaned"], reply
+        assert scores(record["expected"], reply)["affine"] == record["score"], reply
 
 
-@pytest.mark.parametrize("record", _RECORDS)
-def test_cleaning_and_score_are_upstreams(record: dict[str, str | float]) -> None:
-    reply = str(record["reply"])
-    assert clean(reply) == record["cleaned"]
-    assert scores(str(record["expected"]), reply)["affine"] == record["score"]
+@pytest.mark.parametrize(
+    ("reply", "affine", "exact"),
+    [
+        ("```5```", 1, 0),
+        ("```\n5\n```", 1, 1),
+        ("```text\n5\n```", 1, 1),
+        ("```python3\n5\n```", 0, 1),  # upstream takes "python" away, and compares with "35"
+        ("```c++\n5\n```", 0, 1),
+    ],
+)
+def test_a_fences_first_line(reply: str, affine: float, exact: float) -> None:
+    found = scores("5", reply)
+    assert (found["affine"], found["exact"]) == (affine, exact)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +60,8 @@ def test_cleaning_and_score_are_upstreams(record: dict[str, str | float]) -> Non
         ("a</think>b</think>c", "c"),
         ("say ```py\n  a\n\n``` and ```\nb\n```", "a"),
         ("```\nnever closed", "```\nnever closed"),
-        ("a ```b``` c", "a ```b``` c"),  # no lines inside
+        ("a ```1b``` c", "1b"),
+        ("a ```b``` c", ""),  # letters are a language
     ],
 )
 def test_cleaning_by_hand(reply: str, cleaned: str) -> None:
@@ -135,12 +154,12 @@ def test_a_truth_that_cannot_be_told_by_a_reply_is_not_scorable(truth: str) -> N
     assert not is_scorable(truth)
 
 
-def _specified(reply: str) -> str:
+def _specified(reply: str, fence: str) -> str:
     """Returns what a reply says, by upstream's regular expressions, with the white space at its ends."""
     for block in (r"<think>.*?</think>", r"<thinking>.*?</thinking>"):
         reply = re.sub(block, "", reply, flags=re.DOTALL)
     rest = re.split(r"</think>|</thinking>", reply)[-1]
-    fenced = re.search(r"```[^\n]*\n(.*?)```", rest, re.DOTALL)
+    fenced = re.search(fence, rest, re.DOTALL)
     return fenced.group(1) if fenced else rest
 
 
@@ -148,7 +167,7 @@ def _specified(reply: str) -> str:
 _FRAGMENTS = st.sampled_from(
     [
         *("<think>", "</think>", "<thinking>", "</thinking>", "</thi", "nk>"),
-        *("```", "``", "`", "\n", "\r", " ", "a", "1"),
+        *("```", "``", "`", "\n", "\r", " ", "a", "1", "c++"),
     ]
 )
 
@@ -156,9 +175,8 @@ _FRAGMENTS = st.sampled_from(
 @settings(max_examples=500)
 @given(st.lists(_FRAGMENTS, max_size=16).map("".join))
 def test_cleaning_is_what_upstreams_expressions_say(reply: str) -> None:
-    said = _specified(reply)
-    assert clean(reply) == said.strip()
-    assert clean_line(reply) == said.strip("\r\n")
+    assert clean(reply) == _specified(reply, r"```(?:[a-zA-Z]*)\n?(.*?)\n?```").strip()
+    assert clean_line(reply) == _specified(reply, r"```[^\n]*\n(.*?)```").strip("\r\n")
 
 
 _REPEATED = ["<think>", "</think>", "```", "`", "\n", " ", "1", "__DBG_1", "__DBG_1__"]

@@ -13,7 +13,7 @@ from task_gym.remote import Connection, Failure, Reply
 from trace_gym.backends.base import Trace
 
 FACTS: Mapping[str, type] = MappingProxyType(
-    {"family": str, "level": int, "row": int, "replaced": int, "sandbox": str}
+    {"family": str, "level": int, "row": int, "replaced": int, "sandbox": str, "python": str}
 )
 """The keys of our server's ``info`` about a program, with their types. Upstream's server sends none."""
 

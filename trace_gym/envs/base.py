@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,6 +26,9 @@ OBSERVATION_LENGTH, REPLY_LENGTH = 1 << 20, 1 << 20
 
 GAME = "code_trace"
 """The value of ``info["game"]``."""
+
+PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
+"""The version that writes programs with debug prints, and runs them. Another one writes some otherwise."""
 
 _SERVERS = {"source": "builtin", "level": None, "family": None, "injector": "safe"}
 """Arguments that a server decides, with their defaults."""
@@ -186,4 +190,5 @@ class TraceEnv(TaskEnv, gym.Env[str, Any]):
             "row": trace.row,
             "replaced": trace.replaced,
             "sandbox": trace.sandbox,
+            "python": PYTHON,
         }

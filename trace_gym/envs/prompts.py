@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from task_gym.contract import CLOSING
+from trace_gym.envs.upstream_prompt import render_upstream
 
 
 def render_task(code: str, stdin: str) -> str:
-    """Returns the observation of CodeTrace-v0."""
+    """Returns the observation of CodeTrace-v0, in upstream's words if ``TRACE_TASK_PATH`` is set."""
+    if (text := render_upstream(code, stdin)) is not None:
+        return text
     return (
         "Predict exactly what this Python program prints to its standard output.\n\n"
         f"{_program(code, stdin)}\n\nAnswer with the output alone, without explanation."

@@ -31,7 +31,9 @@ class CodeTraceEnv(TraceEnv, gym.Env[str, Any]):
     (answers given), ``source`` ("builtin", "hub@COMMIT" or the path given), ``family`` and ``level`` (of
     builtin programs, else None), ``row`` (of a data set, else None), ``replaced`` (number of programs that
     were not admitted), ``sandbox`` (the protection in force when programs ran: one of
-    ``trace_gym.sandbox.LEVELS``, or "in-process" if only the builtin generator's program ran).
+    ``trace_gym.sandbox.LEVELS``, or "in-process" if only the builtin generator's program ran), ``python``
+    (the version of Python, as "3.12", by which text and truth were made: with ``injector="affine"`` another
+    one writes some programs otherwise).
     At the end: ``score``, ``by_scoring`` (this episode's score by each scoring, by name, see
     ``trace_gym.score``; a game has ``scores`` instead, a list with the score of each seat), ``success``,
     ``returns``, ``result`` ("win", "draw", "loss"), ``history``, ``truth``, ``upstream_reward`` (the score

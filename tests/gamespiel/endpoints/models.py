@@ -6,7 +6,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -41,6 +41,8 @@ class ModelStub(ThreadingHTTPServer):
     """Answers each request by ``answer``. ``faults`` are used up first, one per request.
 
     Attributes:
+        streams: Whether replies come in pieces where they are asked for so, as all real endpoints do.
+        completions: The answer to requests for completions of a text; None if there is no such address.
         asked: The requests' bodies, in order.
         keys: Their authorization headers.
         most: The most requests that were under way together.
@@ -53,6 +55,8 @@ class ModelStub(ThreadingHTTPServer):
     def __init__(self, answer: Callable[[Body], str | None] = recorded, pause: float = 0.0) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.answer, self.pause = answer, pause
+        self.streams = True
+        self.completions: Any = None
         self.asked: list[Body] = []
         self.keys: list[str | None] = []
         self.faults: list[Fault | None] = []
@@ -90,10 +94,14 @@ class Handler(BaseHTTPRequestHandler):
             server.most = max(server.most, server.busy)
         try:
             time.sleep(server.pause)
-            if self.path != "/v1/chat/completions":
+            if self.path == "/v1/completions" and server.completions is not None:
+                self.send(200, json.dumps(server.completions))
+            elif self.path != "/v1/chat/completions":
                 self.send(404, json.dumps({"error": {"message": "no such path"}}))
             elif fault is not None:
                 fault(self)
+            elif server.streams and body.get("stream"):
+                self.stream(pieces(server.answer(body), 10 * len(body["messages"])))
             else:
                 self.send(200, completion(server.answer(body), 10 * len(body["messages"])))
         finally:
@@ -108,6 +116,21 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body.encode())
 
+    def stream(self, events: Iterable[str | float]) -> None:
+        """Sends events, in packets that end anywhere; a number is a pause in seconds."""
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream; charset=utf-8")
+        self.send_header("connection", "close")
+        self.end_headers()
+        self.close_connection = True
+        for event in events:
+            if isinstance(event, float):
+                time.sleep(event)
+                continue
+            for packet in (event[:7], event[7:]):
+                self.wfile.write(packet.encode())
+                self.wfile.flush()
+
     def log_message(self, format: str, *arguments: Any) -> None:
         """Says nothing."""
 
@@ -118,6 +141,27 @@ def completion(text: str | None, prompt_tokens: int) -> str:
     choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
     whole = {"id": "1", "object": "chat.completion", "created": 0, "model": "stub"}
     return json.dumps({**whole, "choices": [choice], "usage": usage})
+
+
+def delta(text: str | None) -> str:
+    """An event with a piece of a reply."""
+    return event({"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}]})
+
+
+def event(body: Any) -> str:
+    return f"data: {json.dumps(body)}\n\n"
+
+
+def pieces(text: str | None, prompt_tokens: int) -> list[str | float]:
+    """The events of a reply, in pieces of three characters, and its count of tokens."""
+    usage = {"prompt_tokens": prompt_tokens, "completion_tokens": 2, "total_tokens": prompt_tokens + 2}
+    said = [delta(text[i : i + 3]) for i in range(0, len(text or ""), 3)] if text else []
+    role = event({"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]})
+    return [": a comment\n\n", role, *said, event({"choices": [], "usage": usage}), "data: [DONE]\n\n"]
+
+
+def streamed(*events: str | float) -> Fault:
+    return lambda handler: handler.stream(events)
 
 
 def status(code: int, body: str = '{"error": {"message": "so it is"}}', **headers: str) -> Fault:

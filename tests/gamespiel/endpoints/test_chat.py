@@ -6,21 +6,26 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 
 import pytest
 
-from gamespiel.endpoints import chat as module
-from gamespiel.endpoints.chat import (
-    Chat,
-    ClosedError,
-    Endpoint,
-    EndpointError,
-    Sampling,
-    key_for,
-    parse_endpoint,
-)
+from gamespiel.endpoints import completion as completion_module
+from gamespiel.endpoints.chat import Chat, ClosedError, EndpointError, Sampling
+from gamespiel.endpoints.endpoint import Endpoint, key_for, parse_endpoint
+from gamespiel.endpoints.patience import UPSTREAM, Patience
 from task_gym.errors import ArgumentError
-from tests.gamespiel.endpoints.models import Handler, ModelStub, completion, hang_up, status
+from task_gym.remote.policy import Retries
+from tests.gamespiel.endpoints.models import (
+    Handler,
+    ModelStub,
+    completion,
+    delta,
+    event,
+    hang_up,
+    status,
+    streamed,
+)
 
 SAID = [{"role": "user", "content": "Say it."}]
 
@@ -37,11 +42,16 @@ def soon() -> float:
 
 def test_a_reply_and_its_tokens(stub: ModelStub) -> None:
     chat = Chat(Endpoint("m", stub.url, "k3y"), Sampling(0.7, 5))
-    text, usage = chat.reply(SAID, 11, soon())
+    text, usage = chat.request_reply(SAID, 11, soon())
     assert (text, usage.to_dict()) == (
         "7", {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12},
     )  # fmt: skip
-    assert stub.asked == [{"model": "m", "messages": SAID, "seed": 11, "temperature": 0.7, "max_tokens": 5}]
+    assert stub.asked == [
+        {
+            "model": "m", "messages": SAID, "seed": 11, "temperature": 0.7, "max_tokens": 5,
+            "stream": True, "stream_options": {"include_usage": True},
+        }
+    ]  # fmt: skip
     assert stub.keys == ["Bearer k3y"]
     assert "k3y" not in repr(chat.endpoint)
 
@@ -50,13 +60,18 @@ def test_passing_failures_are_tried_again_after_longer_and_longer_pauses(stub: M
     def no_json(handler: Handler) -> None:
         handler.send(200, '{"choices": [')
 
-    def nothing(handler: Handler) -> None:
-        handler.send(200, '{"choices": []}')
+    def cut_off(handler: Handler) -> None:
+        handler.send_response(200)
+        handler.send_header("content-type", "text/event-stream")
+        handler.send_header("content-length", "1000")
+        handler.end_headers()
+        handler.wfile.write(delta("6").encode())
+        hang_up(handler)
 
-    stub.faults = [status(500), hang_up, no_json, status(429, retry_after="7"), nothing]
+    stub.faults = [status(500), cut_off, no_json, status(429, retry_after="7"), hang_up]
     pauses: list[float] = []
     chat = Chat(Endpoint("m", stub.url), sleep=pauses.append)
-    assert chat.reply(SAID, 0, soon())[0] == "7"
+    assert chat.request_reply(SAID, 0, soon())[0] == "7"
     # Doubling from 0.5; the fourth is the server's wish of 7 s, which is longer than 4.
     assert pauses == [0.5, 1.0, 2.0, 7.0, 8.0]
     assert chat.usage.requests == 1
@@ -66,31 +81,31 @@ def test_one_failure_too_many_names_the_endpoint(stub: ModelStub) -> None:
     stub.faults = [status(503)] * 6
     chat = Chat(Endpoint("m", stub.url), sleep=lambda seconds: None)
     with pytest.raises(EndpointError, match=rf"endpoint {stub.url}: it answered with status 503; 6 tries"):
-        chat.reply(SAID, 0, soon())
+        chat.request_reply(SAID, 0, soon())
     assert len(stub.asked) == 6
 
 
 def test_a_refusal_is_not_repeated(stub: ModelStub) -> None:
     stub.faults = [status(400)]
     with pytest.raises(EndpointError, match=r"refuses the request with status 400: so it is"):
-        Chat(Endpoint("m", stub.url)).reply(SAID, 0, soon())
+        Chat(Endpoint("m", stub.url)).request_reply(SAID, 0, soon())
     assert len(stub.asked) == 1
 
 
 def test_an_endpoint_that_is_away() -> None:
     chat = Chat(Endpoint("m", "http://127.0.0.1:9/v1"), sleep=lambda seconds: None)
     with pytest.raises(EndpointError, match=r"it cannot be reached"):
-        chat.reply(SAID, 0, soon())
+        chat.request_reply(SAID, 0, soon())
 
 
-def test_time_limits(stub: ModelStub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "TRIES", 2)
+def test_time_limits(stub: ModelStub) -> None:
     stub.pause = 0.4
-    chat = Chat(Endpoint("m", stub.url), Sampling(timeout=0.1), sleep=lambda seconds: None)
+    patience = Patience(0.1, 0.1, Retries(tries=2, first=0.5))
+    chat = Chat(Endpoint("m", stub.url), patience=patience, sleep=lambda seconds: None)
     with pytest.raises(EndpointError, match=r"did not answer in 0 s; 2 tries failed"):
-        chat.reply(SAID, 0, soon())
+        chat.request_reply(SAID, 0, soon())
     with pytest.raises(TimeoutError):
-        chat.reply(SAID, 0, time.monotonic() - 1)
+        chat.request_reply(SAID, 0, time.monotonic() - 1)
 
 
 @pytest.mark.parametrize(
@@ -111,23 +126,61 @@ def test_malformed_responses_are_tried_again(stub: ModelStub, body: str) -> None
     stub.faults = [lambda handler: handler.send(200, body)]
     pauses: list[float] = []
     chat = Chat(Endpoint("m", stub.url), sleep=pauses.append)
-    assert (chat.reply(SAID, 0, soon())[0], pauses) == ("7", [0.5])
+    assert (chat.request_reply(SAID, 0, soon())[0], pauses) == ("7", [0.5])
 
 
 def test_lone_surrogates_are_replaced(stub: ModelStub) -> None:
     said = '{"choices": [{"message": {"content": "\\ud800 7"}}]}'
     stub.faults = [lambda handler: handler.send(200, said)]
-    assert Chat(Endpoint("m", stub.url)).reply(SAID, 0, soon())[0] == "? 7"
+    assert Chat(Endpoint("m", stub.url)).request_reply(SAID, 0, soon())[0] == "? 7"
 
 
 def test_a_pause_that_is_no_number(stub: ModelStub) -> None:
     stub.faults = [status(429, retry_after="nan"), status(429, retry_after="inf")]
     pauses: list[float] = []
-    Chat(Endpoint("m", stub.url), sleep=pauses.append).reply(SAID, 0, soon())
-    assert pauses == [0.5, module.LONGEST]
+    Chat(Endpoint("m", stub.url), sleep=pauses.append).request_reply(SAID, 0, soon())
+    assert pauses == [0.5, 30.0]
 
 
-def test_endless_responses_are_given_up(stub: ModelStub, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("seconds", [0.6, 2.0])
+def test_a_slow_reply_is_waited_for_as_long_as_pieces_come(stub: ModelStub, seconds: float) -> None:
+    """Twelve pieces with pauses of 0.1 s take longer than any one pause may."""
+    stub.faults = [streamed(*chain(*((delta(digit), 0.1) for digit in "0123456789ab")))]
+    patience = Patience(20.0, seconds, Retries(tries=1, first=0.0))
+    chat = Chat(Endpoint("m", stub.url), patience=patience)
+    assert chat.request_reply(SAID, 0, soon())[0] == "0123456789ab"
+
+
+def test_a_pause_between_pieces_is_limited(stub: ModelStub) -> None:
+    """Comments keep a connection alive, and are no pieces."""
+    comments = chain(*((": still there\n\n", 0.1) for _ in range(100)))
+    stub.faults = [streamed(delta("6"), *comments)]
+    pauses: list[float] = []
+    patience = Patience(20.0, 0.5, Retries(tries=2, first=0.5))
+    chat = Chat(Endpoint("m", stub.url), patience=patience, sleep=pauses.append)
+    began = time.monotonic()
+    assert chat.request_reply(SAID, 0, soon())[0] == "7"  # of the second try, whole
+    assert pauses == [0.5] and time.monotonic() - began < 9
+
+
+def test_a_deadline_ends_a_reply_that_never_does(stub: ModelStub) -> None:
+    stub.faults = [streamed(*chain(*((delta("6"), 0.05) for _ in range(400))))]
+    with pytest.raises(TimeoutError):
+        Chat(Endpoint("m", stub.url)).request_reply(SAID, 0, time.monotonic() + 1.0)
+
+
+def test_a_reply_of_too_many_pieces_is_taken_as_it_is(
+    stub: ModelStub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(completion_module, "PIECES", 4)
+    stub.faults = [streamed(*map(delta, "123456789"), 20.0)]
+    assert Chat(Endpoint("m", stub.url)).request_reply(SAID, 0, soon())[0] == "1234"
+
+
+def test_an_endpoint_that_does_not_stream_is_read_whole(stub: ModelStub) -> None:
+    stub.streams = False
+    assert Chat(Endpoint("m", stub.url)).request_reply(SAID, 0, soon())[0] == "7"
+
     def slow(handler: Handler) -> None:
         handler.send_response(200)
         handler.send_header("content-length", "100")
@@ -139,14 +192,45 @@ def test_endless_responses_are_given_up(stub: ModelStub, monkeypatch: pytest.Mon
 
     stub.faults = [slow]
     pauses: list[float] = []
-    chat = Chat(Endpoint("m", stub.url), Sampling(timeout=2.0), sleep=pauses.append)
+    patience = Patience(2.0, 20.0, Retries(tries=2, first=0.5))
+    chat = Chat(Endpoint("m", stub.url), patience=patience, sleep=pauses.append)
     began = time.monotonic()
-    assert chat.reply(SAID, 0, soon())[0] == "7"
+    assert chat.request_reply(SAID, 0, soon())[0] == "7"
     assert pauses == [0.5] and time.monotonic() - began < 9
-    monkeypatch.setattr(module, "MOST", 1000)
+
+
+def test_responses_that_are_too_long_or_compressed_are_given_up(
+    stub: ModelStub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("task_gym.remote.policy.MOST", 1000)
+    chat = Chat(Endpoint("m", stub.url), sleep=lambda seconds: None)
     stub.faults = [lambda handler: handler.send(200, completion("7" * 1000, 1))] * 6
-    with pytest.raises(EndpointError, match=r"it sent more than 1000 bytes; 6 tries failed"):
-        chat.reply(SAID, 0, soon())
+    with pytest.raises(EndpointError, match=r"sent more than 1000 bytes; 6 tries failed"):
+        chat.request_reply(SAID, 0, soon())
+    stub.faults = [streamed(*[delta("7")] * 100)] * 6
+    with pytest.raises(EndpointError, match=r"sent more than 1000 bytes; 6 tries failed"):
+        chat.request_reply(SAID, 0, soon())
+    stub.faults = [status(200, "{}", content_encoding="gzip")] * 6
+    with pytest.raises(EndpointError, match=r"sent a compressed response: gzip; 6 tries failed"):
+        chat.request_reply(SAID, 0, soon())
+
+
+def test_upstreams_patience_repeats_no_refusal(stub: ModelStub) -> None:
+    for kind, tries in (("game", 11), ("trace", 1)):
+        stub.asked.clear()
+        stub.faults = [status(429)]
+        pauses: list[float] = []
+        chat = Chat(Endpoint("m", stub.url), patience=UPSTREAM[kind], sleep=pauses.append)
+        with pytest.raises(EndpointError, match=r"refuses the request with status 429"):
+            chat.request_reply(SAID, 0, soon())
+        assert len(stub.asked) == 1
+        stub.faults = [status(500)] * 11
+        with pytest.raises(EndpointError, match=r"status 500; (11 tries|1 try) failed"):
+            chat.request_reply(SAID, 0, soon())
+        assert len(stub.asked) == 1 + tries
+        # min(2 ** attempt, 32) seconds, with attempts from 0.
+        assert pauses == [1, 2, 4, 8, 16, 32, 32, 32, 32, 32][: tries - 1]
+        stub.faults = []
 
 
 def test_closing_ends_a_request_and_a_pause(stub: ModelStub) -> None:
@@ -163,23 +247,51 @@ def test_closing_ends_a_request_and_a_pause(stub: ModelStub) -> None:
     for fault in (away, silent):
         stub.faults, chat = [fault], Chat(Endpoint("m", stub.url))
         with ThreadPoolExecutor(1) as threads:
-            waiting = threads.submit(chat.reply, SAID, 0, soon())
+            waiting = threads.submit(chat.request_reply, SAID, 0, soon())
             assert asked.wait(20)
             chat.close()
             with pytest.raises(ClosedError, match=r"the client was closed"):
                 waiting.result(20)
             with pytest.raises(ClosedError, match=r"the client was closed"):
-                chat.reply(SAID, 0, soon())
+                chat.request_reply(SAID, 0, soon())
         asked.clear()
     assert len(stub.asked) == 2
 
 
 def test_content_may_be_missing(stub: ModelStub) -> None:
-    stub.faults = [lambda handler: handler.send(200, completion(None, 3))]
-    assert Chat(Endpoint("m", stub.url)).reply(SAID, 0, soon())[0] == ""
+    stub.faults = [
+        lambda handler: handler.send(200, completion(None, 3)),
+        lambda handler: handler.send(200, '{"choices": []}'),
+        streamed(delta(None), "data: [DONE]\n\n"),
+        streamed(event({"choices": []})),
+        streamed("data: [DONE]\n\n"),
+    ]
+    chat = Chat(Endpoint("m", stub.url))
+    for _ in range(5):
+        assert chat.request_reply(SAID, 0, soon())[0] == ""
+    assert len(stub.asked) == 5
 
 
-def test_names() -> None:
+@pytest.mark.parametrize(
+    "events",
+    [
+        ["data: {\n\n"],
+        ["data: 7\n\n"],
+        [event({"error": {"message": "out of memory"}})],
+        [event({"choices": [7]})],
+        [event({"choices": [{"delta": {"content": 7}}]})],
+        [event({"choices": [], "usage": {"prompt_tokens": -1}})],
+        [event({"choices": {"a": 1}})],
+    ],
+)
+def test_malformed_streams_are_tried_again(stub: ModelStub, events: list[str]) -> None:
+    stub.faults = [streamed(delta("6"), *events)]
+    pauses: list[float] = []
+    chat = Chat(Endpoint("m", stub.url), sleep=pauses.append)
+    assert (chat.request_reply(SAID, 0, soon())[0], pauses) == ("7", [0.5])
+
+
+def test_endpoint_names_have_a_model_and_a_url() -> None:
     endpoint = parse_endpoint("openai:Qwen/Qwen3-4B@http://localhost:8000/v1/")
     assert (endpoint.model, endpoint.base_url) == ("Qwen/Qwen3-4B", "http://localhost:8000/v1")
     # A model's name may have an @, as "model@revision" has.

@@ -12,8 +12,10 @@ import pytest
 
 from game_gym.games import TABLE
 from game_gym.task import decode
-from gamespiel.endpoints.chat import Chat, Endpoint
+from gamespiel.endpoints.chat import Chat
+from gamespiel.endpoints.endpoint import Endpoint
 from gamespiel.endpoints.games import play_game
+from gamespiel.endpoints.logprobs import collect_full_logprobs
 from gamespiel.endpoints.traces import ask_trace
 from tests.gamespiel.endpoints.models import Body, Fault, ModelStub, chatty, recorded, status
 from tests.gamespiel.serving.servers import call, served
@@ -66,6 +68,39 @@ def test_the_conversation() -> None:
     # Each request counts ten tokens per message and two of the reply.
     asked = sum(10 * len(body["messages"]) for body in stub.asked)
     assert result["extra"]["usage"]["total_tokens"] == asked + 2 * len(stub.asked)
+
+
+def test_of_a_simultaneous_move_only_the_own_action_is_told() -> None:
+    """As upstream's bots are informed: goofspiel's cards of the other player are in no history."""
+    with ModelStub(recorded) as stub:
+        extra = play_game(chat_with(stub), decode(0), 1, "random")["extra"]
+    told = extra["action_history"]
+    # Eight cards a player: seat 1 bids for the first seven prizes; OpenSpiel plays the last card for both.
+    assert {move["player_id"] for move in told} == {-1, 1} and extra["llm_player_id"] == 1
+    assert all(move["is_llm"] == (move["player_id"] == 1) for move in told)
+    assert sum(move["is_llm"] for move in told) == len(stub.asked) == 7
+    assert "mcts_timing" not in extra
+
+
+def test_the_observation_is_that_before_the_last_action() -> None:
+    with ModelStub(lambda body: "1") as stub:
+        extra = play_game(chat_with(stub), decode(LEDUC), 0, "first")["extra"]
+    state = decode(LEDUC).variant.game.new_initial_state()
+    for move in extra["action_history"][:-1]:
+        state.apply_action(move["action"])
+    assert extra["observation"] == state.observation_string(0)
+    with ModelStub(lambda body: "?") as stub:  # no action of any player, but those of chance
+        extra = play_game(chat_with(stub), decode(LEDUC), 0, "first")["extra"]
+    assert [move["player_id"] for move in extra["action_history"]] == [-1, -1]
+
+
+def test_searches_are_timed() -> None:
+    with ModelStub(recorded) as stub:
+        extra = play_game(chat_with(stub), decode(LEDUC), 0, "mcts-python:4x1")["extra"]
+    timing, moved = extra["mcts_timing"], sum(not m["is_llm"] for m in extra["action_history"])
+    assert timing["num_mcts_bots"] == 1
+    assert timing["total_mcts_calls"] == moved - sum(m["player_id"] == -1 for m in extra["action_history"])
+    assert timing["total_mcts_time"] == timing["avg_mcts_time_per_call"] * timing["total_mcts_calls"] > 0
 
 
 def test_three_replies_without_an_action_give_the_game_up() -> None:
@@ -168,12 +203,46 @@ def test_refusals_of_evaluate(games: str) -> None:
 
     assert "endpoint: model 'm' at 'file:///etc/passwd' was given" in refused(base_url="file:///etc/passwd")
     assert "did you mean 'opponent'" in refused(base_url="http://h/v1", oponent="random")
-    assert "collect_logprobs: True was given" in refused(base_url="http://h/v1", collect_logprobs=True)
+    assert "collect_logprobs: 'yes' was given" in refused(base_url="http://h/v1", collect_logprobs="yes")
     assert "temperature: -1 was given" in refused(base_url="http://h/v1", temperature=-1)
     assert "endpoint: model 'm' at 'http://[' was given" in refused(base_url="http://[")
     assert "api_key: no text was given" in refused(base_url="http://h/v1", api_key=5)
     assert "the key for http://h/v1 has a space" in refused(base_url="http://h/v1", api_key="k3y\n")
     assert "opponent: 'openai:m@http://h'" in refused(base_url="http://h/v1", opponent="openai:m@http://h")
+
+
+def test_log_probabilities_of_a_whole_conversation(games: str) -> None:
+    """One request with the conversation in Qwen's template; what is no reply is left out."""
+    text = "<|im_start|>system\nS<|im_end|>\n<|im_start|>assistant\n7<|im_end|>\n"
+    tokens = ["<|im_start|>system\nS<|im_end|>\n", "<|im_start|>assistant\n", "7", "<|im_end|>\n", "!"]
+    starts = [0, 31, 53, 54, 65]
+    top = [None, {"a": -0.1}, {"7": -0.2, "8": -1.7}, None, {"!": 0.0}]
+    said = {"tokens": tokens, "top_logprobs": top, "text_offset": starts[:3]}
+    with ModelStub() as stub:
+        stub.completions = {"choices": [{"logprobs": said}]}
+        chat = chat_with(stub)
+        talk = [{"role": "system", "content": "S"}, {"role": "assistant", "content": "7"}]
+        assert collect_full_logprobs(chat, talk) == {
+            "full_logprobs": {
+                "full": text,
+                "token_ids": starts,
+                "logprobs": [None, {"a": -0.1}, {"7": -0.2, "8": -1.7}, None, None],
+            }
+        }
+        assert stub.asked == [
+            {"model": "m", "prompt": text, "max_tokens": 1, "logprobs": 20, "echo": True, "stream": False}
+        ]
+        assert collect_full_logprobs(chat, talk[:1]) == {"full_logprobs": None}
+        stub.completions = {"choices": []}
+        assert collect_full_logprobs(chat, talk) == {"full_logprobs": None}
+        stub.completions = None
+        failed = collect_full_logprobs(chat, talk)
+        assert failed["full_logprobs"] is None and "was answered with status 404" in failed["logprobs_error"]
+        stub.completions = {"choices": [{"logprobs": said}]}
+        asked = {"task_id": LEDUC, "seed": 0, "model": "m", "base_url": stub.url, "opponent": "random"}
+        _, result = call(games, "evaluate", **asked, collect_logprobs=True)
+        assert result["extra"]["full_logprobs"]["token_ids"] == starts
+        assert "full_logprobs" not in call(games, "evaluate", **asked)[1]["extra"]
 
 
 def test_a_trace_both_ways() -> None:

@@ -18,7 +18,8 @@ import pytest
 
 from game_gym.games import TABLE
 from game_gym.task import decode
-from gamespiel.endpoints.chat import Chat, Endpoint, Sampling
+from gamespiel.endpoints.chat import Chat, Sampling
+from gamespiel.endpoints.endpoint import Endpoint
 from gamespiel.endpoints.games import play_game
 from gamespiel.endpoints.traces import ask_trace
 from tests.gamespiel.serving.servers import call, served
@@ -76,7 +77,7 @@ def test_the_same_trace_both_ways(chat: Chat) -> None:
     assert same(there) == same(here)
 
 
-def test_as_an_opponent(model: str) -> None:
+def test_a_vllm_model_plays_as_an_opponent(model: str) -> None:
     env = gym.make("GameSpiel-v0", task_id=200_000_000, opponent=f"openai:{model}@{URL}#max_tokens=8")
     _, info = env.reset(seed=0)
     for _ in range(20):

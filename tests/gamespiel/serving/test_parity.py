@@ -50,7 +50,7 @@ def compare(games: str, **arguments: Any) -> None:
 
 
 @pytest.mark.parametrize("game", SAMPLE)
-def test_sample(game: str, games: str) -> None:
+def test_a_served_sample_of_games_equals_the_local_one(game: str, games: str) -> None:
     compare(games, task_id=TABLE.index(game) * 100_000_000 + 1, seed=7, max_turns=12)
 
 

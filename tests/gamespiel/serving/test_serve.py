@@ -38,9 +38,11 @@ def test_health_readiness_and_methods(server: str) -> None:
     assert ask(f"{server}/health") == (200, {"status": "ok"})
     status, told = ask(f"{server}/ready")
     assert (status, told["status"], told["max_sessions"]) == (200, "ready", 1000)
-    assert [method["name"] for method in ask(f"{server}/methods")[1]["methods"]] == [
-        "reset", "step", "state", "stop", "evaluate",
-    ]  # fmt: skip
+    told = ask(f"{server}/methods")[1]
+    named = [method["name"] for method in told["methods"]]
+    assert named == ["reset", "step", "state", "stop", "evaluate"]
+    assert [method["endpoint"] for method in told["methods"]] == [f"POST /{name}" for name in named]
+    assert set(told["usage"]) == {"sdk_style", "restful_style"}
 
 
 def test_recorded_sessions_are_answered_as_upstream_does(server: str) -> None:
@@ -72,7 +74,6 @@ def test_recorded_sessions_are_answered_as_upstream_does(server: str) -> None:
 @pytest.mark.parametrize(
     ("method", "kwargs", "status", "message"),
     [
-        ("step", {"action": "1", "episode_id": "no"}, 404, "episode_id: 'no' was given"),
         ("reset", {"task_id": -1}, 400, "task id: -1 was given"),
         ("reset", {"task_id": 0, "seed": "x"}, 400, "seed: 'x' was given"),
         ("reset", {"task_id": 0, "opponent": "randm"}, 400, "did you mean 'random'"),
@@ -81,11 +82,13 @@ def test_recorded_sessions_are_answered_as_upstream_does(server: str) -> None:
         ("reset", {"task_id": 200000000, "opponent": "mcts:9999x9999"}, 400, "at most 1000000 rollouts"),
         ("reset", {"task_id": 0, "sed": 1}, 400, "did you mean 'seed'"),
         ("reset", {"task_id": 0, "self": 1}, 400, "argument of reset: 'self' was given"),
-        ("step", {"actions": "1"}, 400, "arguments of step"),
+        ("step", {"actions": "1"}, 400, "argument of step: 'actions' was given, allowed: 'action', 'epi"),
         ("sessions", {}, 404, "method: 'sessions' was given, allowed: reset, step, state, stop, ev"),
     ],
 )
-def test_refusals(server: str, method: str, kwargs: dict[str, Any], status: int, message: str) -> None:
+def test_bad_calls_are_refused(
+    server: str, method: str, kwargs: dict[str, Any], status: int, message: str
+) -> None:
     answered, body = call(server, method, **kwargs)
     assert answered == status
     assert message in body["error"]
@@ -164,15 +167,15 @@ def test_own_names(header: str, own: bool) -> None:
 
 def test_hosts_that_evaluate_may_ask() -> None:
     # If only this machine can call, the caller could send the requests as well.
-    assert ServeOptions().read_hosts("") == ServeOptions(host="::1").read_hosts("") == ("*",)
-    assert ServeOptions(host="0.0.0.0").read_hosts("t0ken") == ("*",)
-    assert ServeOptions(host="0.0.0.0").read_hosts("") == ()
+    assert ServeOptions().evaluation_hosts("") == ServeOptions(host="::1").evaluation_hosts("") == ("*",)
+    assert ServeOptions(host="0.0.0.0").evaluation_hosts("t0ken") == ("*",)
+    assert ServeOptions(host="0.0.0.0").evaluation_hosts("") == ()
     actor = GameActor(ServeOptions())
     asked = {"task_id": 200_000_000, "seed": 0, "model": "m"}
-    actor.read_hosts = ()
+    actor.evaluation_hosts = ()
     with pytest.raises(ArgumentError, match=r"^base_url: 'http://h:1/v1' was given, allowed: none; .*--eval"):
         actor.evaluate(**asked, base_url="http://h:1/v1")
-    actor.read_hosts = ServeOptions(evaluate_hosts=("h", "*.Chutes.ai")).read_hosts("t0ken")
+    actor.evaluation_hosts = ServeOptions(evaluate_hosts=("h", "*.Chutes.ai")).evaluation_hosts("t0ken")
     for url in (
         "http://169.254.169.254/v1",
         "http://h.evil.org/v1",
@@ -254,7 +257,7 @@ def test_idle_episodes_are_dropped_and_busy_ones_kept() -> None:
     sessions.add(lambda: "d")  # the place of the failed one is free
 
 
-def test_options() -> None:
+def test_wrong_options_are_refused() -> None:
     assert ServeOptions().host == "127.0.0.1"
     for wrong, message in (
         ({"env": "games"}, "env: 'games' was given"),

@@ -1,15 +1,22 @@
-"""Traces of a data set on a server, with user namespaces and without, as in a container."""
+"""Traces on a server: a data set with user namespaces and without, debug prints, and upstream's question."""
 
 from __future__ import annotations
+
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from task_gym.errors import ArgumentError
 from tests.trace_gym.rows import PATH
+from trace_gym.envs.text import CodeTraceEnv
 from trace_gym.sandbox import trouble
 
 pytest.importorskip("uvicorn")
 
+from gamespiel.cli import main
 from gamespiel.serving import traces
 from gamespiel.serving.options import ServeOptions
 from gamespiel.serving.traces import TraceActor
@@ -34,3 +41,58 @@ def test_rows_of_a_data_set_run_in_the_sandbox() -> None:
     assert asked["info"]["sandbox"] == "namespaces"
     answered = actor.step("?", asked["episode_id"])
     assert (answered["done"], answered["reward"]) == (True, 0.0)
+
+
+def observe(task_id: int, **arguments: Any) -> str:
+    return CodeTraceEnv(task_id=task_id, **arguments).reset(seed=0)[0]
+
+
+@pytest.mark.parametrize("injector", ["safe", "affine"])
+def test_the_injector_is_the_one_of_local_play(injector: str) -> None:
+    actor = TraceActor(ServeOptions(env="trace", injector=injector))
+    assert observe(3, injector="safe") != observe(3, injector="affine")
+    asked = actor.reset(task_id=3, seed=0)
+    assert asked["observation"] == observe(3, injector=injector)
+    assert asked["info"]["python"] == f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def test_the_command_names_the_injector(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[ServeOptions] = []
+    monkeypatch.setattr("gamespiel.serving.run.serve", seen.append)
+    assert main(["serve", "--env", "trace"]) == main(["serve", "--env", "trace", "--injector", "affine"]) == 0
+    assert [options.injector for options in seen] == ["safe", "affine"]
+    assert main(["serve", "--env", "openspiel", "--injector", "affine"]) == 2
+    assert "injector: 'affine' was given, allowed: with --env trace only" in capsys.readouterr().err
+
+
+def test_an_unknown_injector_ends_the_start() -> None:
+    with pytest.raises(ArgumentError, match=r"injector: 'afine' was given, .*did you mean 'affine'"):
+        TraceActor(ServeOptions(env="trace", injector="afine"))
+
+
+def test_the_container_names_source_and_injector(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = Path(__file__).parents[3] / "docker" / "trace" / "env.py"
+    spec = spec_from_file_location("container_env", file)
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.delenv("GAMESPIEL_SOURCE", raising=False)
+    for name, value in ((None, "safe"), ("affine", "affine")):
+        monkeypatch.delenv("GAMESPIEL_INJECTOR", raising=False)
+        if name is not None:
+            monkeypatch.setenv("GAMESPIEL_INJECTOR", name)
+        assert module.Actor().reset(3, 0)["observation"] == observe(3, injector=value)
+
+
+def test_the_question_is_in_upstreams_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    actor = TraceActor(ServeOptions(env="trace"))
+    ours = actor.reset(3, 0)["observation"]
+    (tmp_path / "trace_task.py").write_text('prompt = f"Run {transformed} on {inputs}!"\n')
+    monkeypatch.setenv("TRACE_TASK_PATH", str(tmp_path))
+    asked = actor.reset(3, 0)
+    assert asked["observation"] == observe(3) != ours
+    assert asked["observation"].startswith("Run ") and actor.state(asked["episode_id"]) == asked
+    monkeypatch.delenv("TRACE_TASK_PATH")
+    assert actor.reset(3, 0)["observation"] == ours

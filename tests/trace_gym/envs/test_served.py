@@ -11,7 +11,6 @@ import pytest
 
 import trace_gym  # noqa: F401  (registers the environments)
 from task_gym.errors import ArgumentError, BackendError
-from task_gym.remote import connection as module
 from tests.task_gym.remote.stub import Stub, hang_up, result, status
 
 pytest.importorskip("affinetes")
@@ -22,7 +21,7 @@ RIGHT = {**ASKED, "observation": "Right.", "reward": 1.0, "done": True}
 
 @pytest.fixture
 def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
-    monkeypatch.setattr(module, "BACKOFF", 0.001)
+    monkeypatch.setattr("task_gym.remote.policy.Retries.pause", lambda *given: 0.001)
     server = Stub()
     yield server
     server.shutdown()
