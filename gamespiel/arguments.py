@@ -44,7 +44,7 @@ def add_train_options(train: argparse.ArgumentParser) -> None:
         "--resume_from",
         type=Path,
         metavar="DIR",
-        help="go on with a run, from its newest checkpoint",
+        help="go on with a run, from its newest checkpoint; RUN@STEP goes back; auto: if there is one",
     )
     start.add_argument(
         "--from",
@@ -116,7 +116,7 @@ def _add_endpoint_options(evaluate: argparse.ArgumentParser) -> None:
     for name, kind, metavar, text in (
         ("concurrency", int, "N", f"episodes at once [{EvalOptions.concurrency}]"),
         ("temperature", float, "T", "[the endpoint's own]"),
-        ("request_s", float, "SECONDS", f"one reply may take so long [{EvalOptions.request_s:g}]"),
+        ("request_s", float, "SECONDS", f"a reply may pause so long [{EvalOptions.request_s:g}]"),
         ("episode_s", float, "SECONDS", f"one episode may take so long [{limits}]"),
     ):
         group.add_argument(f"--{name}", type=kind, metavar=metavar, help=text)
@@ -145,6 +145,9 @@ def add_serve_options(serve: argparse.ArgumentParser) -> None:
     serve.add_argument(
         "--source", default=default.source, metavar="NAME", help="programs, with --env trace [builtin]"
     )
+    serve.add_argument(
+        "--injector", default=default.injector, metavar="NAME", help="debug prints: safe or affine [safe]"
+    )
     _add_import_option(serve)
     for name, kind, what in (
         ("max_sessions", int, "episodes at once"),
@@ -162,6 +165,26 @@ def add_serve_options(serve: argparse.ArgumentParser) -> None:
 
 def _split_list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+ANSWERS = (
+    ("model", "NAME", "tiny, smollm2-135m, qwen3-4b, …, a preset, OWNER/NAME of the hub, or a folder [tiny]"),
+    ("card", "SIZE", "12gb, 16gb, 24gb, 80gb, cpu, or its memory in GiB [that of this machine]"),
+    ("games", "NAMES", "names of games, task ids as 0-99, or traces; several with commas [leduc_poker]"),
+    ("opponents", "NAMES", "an opponent, or one per stage of a curriculum, with commas [random]"),
+    ("hours", "N", "the time that the run may take; none: as many steps as the preset has [none]"),
+    ("output", "FILE.yaml", "the file to write [mine.yaml]"),
+)
+"""The answers of ``gamespiel configure``: name, what the flag takes, and help."""
+
+
+def add_configure_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``gamespiel configure``."""
+    parser.epilog = "What no option answers is asked in the terminal."
+    for name, metavar, text in ANSWERS:
+        parser.add_argument(f"--{name}", metavar=metavar, help=text)
+    parser.add_argument("--yes", action="store_true", help="ask nothing: the rest has its default, in []")
+    parser.add_argument("--force", action="store_true", help="replace the file if it exists")
 
 
 def add_no_options(parser: argparse.ArgumentParser) -> None:
@@ -217,6 +240,76 @@ def add_export_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, metavar="FILE.jsonl", required=True, help="the file of rows")
     parser.add_argument(
         "--result", nargs="+", default=[], metavar="HOW", help="only episodes that ended so: win, draw, …"
+    )
+
+
+def add_sft_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``gamespiel sft``."""
+    _add_config_options(parser)
+    parser.add_argument(
+        "--data", type=Path, nargs="+", required=True, metavar="FILE.jsonl", help="rows of `gamespiel export`"
+    )
+    parser.add_argument("--output_dir", metavar="DIR", help="the same as --run.output_dir")
+    parser.add_argument("--epochs", type=float, default=2.0, metavar="N", help="passes over the rows [2]")
+    parser.add_argument(
+        "--learning_rate", type=float, default=2e-4, metavar="X", help="falls linearly to 0 [2e-4]"
+    )
+    parser.add_argument("--batch_size", type=int, default=32, metavar="N", help="rows of an update [32]")
+
+
+def add_merge_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``gamespiel merge``."""
+    parser.add_argument("place", type=Path, metavar="RUN", help="a run, a checkpoint, RUN@STEP or RUN@best")
+    parser.add_argument("--output", type=Path, metavar="FOLDER", required=True, help="a new folder")
+    parser.add_argument("--dtype", default="bfloat16", choices=("bfloat16", "float16", "float32"))
+    parser.add_argument(
+        "--tolerance", type=float, metavar="NATS", help="the most that a log-probability may change"
+    )
+    parser.add_argument("--gguf", type=Path, metavar="FILE.gguf", help="this file too, by llama.cpp")
+    parser.add_argument("--adapters", action="store_true", help="write the adapters instead, unmerged")
+    parser.add_argument(
+        "--push", metavar="OWNER/NAME", help="upload the folder to this repository of the hub"
+    )
+    parser.add_argument("--private", action="store_true", help="if it is made, as a private one")
+    parser.add_argument("--dry_run", action="store_true", help="only say what --push would upload")
+    parser.add_argument("--licence", metavar="NAME", help="the base model's, if its card is not here")
+
+
+def add_vllm_command_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``gamespiel vllm-command``."""
+    _add_config_options(parser)
+    parser.add_argument("--checkpoint", type=Path, metavar="RUN", help="a run, whose configuration holds")
+    parser.add_argument(
+        "--batch_invariant",
+        action="store_true",
+        help="numbers that do not depend on what shares a batch (NVIDIA GPUs; slower)",
+    )
+
+
+def add_runs_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``gamespiel runs``."""
+    parser.add_argument(
+        "places", type=Path, nargs="*", metavar="FOLDER", help="runs, or folders of runs [runs]"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_plot_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``gamespiel plot``."""
+    parser.add_argument(
+        "places", type=Path, nargs="+", metavar="RUN", help="runs; those of several seeds are one curve"
+    )
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE", default=Path("curves.png"), help="PNG and SVG [curves]"
+    )
+
+
+def add_compare_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``gamespiel compare``."""
+    parser.add_argument("first", type=Path, metavar="RUN", help="a run")
+    parser.add_argument("second", type=Path, metavar="RUN", help="another one")
+    parser.add_argument(
+        "--bisect", action="store_true", help="play the step in which they part again: the first decision"
     )
 
 

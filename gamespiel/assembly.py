@@ -6,6 +6,7 @@ from gamespiel.agents import required  # noqa: F401  (raises, with the pip comma
 
 # isort: split
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -15,12 +16,14 @@ from gamespiel.agents.envs import TextEnvs
 from gamespiel.agents.hyperparameters import LoraSettings, ModelSettings
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.sampling.vllm.checks import Needs
+from gamespiel.agents.sampling.vllm.connect import connect, list_targets
 from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.config import Config, InvalidValueError
 from gamespiel.curriculum import make_starts, stage_opponents
 from gamespiel.environments import Wrap, copies, plays_itself
 from gamespiel.kinds import kind_of
-from task_gym.opponents import opponent_waits
+from task_gym.opponents import opponent_searches, opponent_waits
 
 FEW_POSITIONS = 4096
 """Games' first prompts are shorter; to begin an episode in vain can cost an opponent's search."""
@@ -84,11 +87,55 @@ def make_policy(config: Config, env: TextEnvs | gym.Env[Any, Any]) -> LLMPolicy:
     return policy
 
 
+PROBE = "Which of these numbers is the largest: 3, 12, 7 or 25?"
+"""The prompt on which a server's log-probabilities are compared with the model's."""
+
+
+def connect_sampler(config: Config, policy: LLMPolicy) -> LLMPolicy:
+    """Returns the policy, which samples from vLLM servers if ``run.use_vllm`` asks for it.
+
+    Servers know the adapters that learn from the next ``policy.sampler.publish`` on.
+
+    Raises:
+        ServerError: a server is not there, or does not suit.
+    """
+    run = config.run
+    if not run.use_vllm:
+        return policy
+    (prompt,) = policy.prompts([PROBE])
+    writes = config.env.decode == "text"
+    policy.sampler = connect(
+        list_urls(run.vllm_base_url),
+        policy.engine,
+        policy.adapters,
+        policy.lora_settings,
+        prompt,
+        Needs(
+            policy.temperature if writes else None,
+            policy.max_new_tokens if writes else 1,
+            list_targets(policy.model),
+        ),
+        quantised=config.model.use_4bit or config.model.use_8bit,
+        limit=run.vllm_gap_limit,
+        folder=None if run.vllm_adapter_dir is None else Path(run.vllm_adapter_dir),
+    )
+    return policy
+
+
+def list_urls(given: str | tuple[str, ...] | None) -> list[str]:
+    """Returns the addresses of ``run.vllm_base_url``, which options write with commas."""
+    several = (given or "").split(",") if isinstance(given, str) or given is None else list(given)
+    return [url.strip() for url in several]
+
+
 def make_algorithm(config: Config, wrap: Wrap | None = None) -> LLMPPO:
     """Returns the algorithm before its first step, with environments (each in ``wrap``) and policy."""
     starts = make_starts(config)
-    envs, itself = TextVecEnv(copies(config.env, config.ppo.batch_size, wrap)), plays_itself(config)
+    itself, made = plays_itself(config), copies(config.env, config.ppo.batch_size, wrap)
+    envs = TextVecEnv(made, config.run.env_threads)
     envs.waits |= any(opponent_waits(name) for name in stage_opponents(config))
+    may_search = getattr(envs.envs[0].unwrapped, "may_search", opponent_searches)
+    envs.searches |= any(may_search(name) for name in stage_opponents(config))
     if itself:
         kind_of(config.env).player.check_self_play(envs.envs[0], config.self_play.learn)
     model = LLMPPO(

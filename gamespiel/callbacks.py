@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import signal
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,17 @@ from stable_baselines3.common.logger import KVWriter
 
 from gamespiel import __version__
 from gamespiel.agents.ppo import LLMPPO
-from gamespiel.agents.runs import checkpoint
+from gamespiel.agents.rollout import OnStep
+from gamespiel.agents.runs import checkpoint, kept
+from gamespiel.agents.runs.best import Best
 from gamespiel.agents.runs.card import Facts
-from gamespiel.config import Config, card_facts
+from gamespiel.agents.runs.loggers import read_rows
+from gamespiel.config import SAVED_NAME, Config, card_facts, save
 from gamespiel.environments import evaluation_config, plays_itself
 from gamespiel.kinds import kind_of
+from gamespiel.measures import measure_held_out
 from gamespiel.report.dashboard import Dashboard
+from gamespiel.runs import METRICS
 from gamespiel.stopping import Stop, Stopped, name_of
 
 
@@ -47,28 +54,47 @@ def make_activity(
     return show
 
 
+def save_first(config: Config, model: LLMPPO, folder: Path) -> Config:
+    """Writes what a new run begins with: its first checkpoint, and its configuration, which is returned."""
+    config = dataclasses.replace(config, run=dataclasses.replace(config.run, output_dir=str(folder)))
+    checkpoint.save(model, folder, Facts(__version__, card_facts(config)))
+    save(config, folder / SAVED_NAME)
+    return config
+
+
+class _Stopping(Exception):
+    """An evaluation that is given up, because the run is asked to stop."""
+
+
 class BetweenSteps(BaseCallback):
-    """Saves checkpoints and evaluates exactly between steps, and stops the run when asked to.
+    """Saves checkpoints and evaluates between steps, and stops the run when asked to.
 
     An interrupted step is discarded, and played again on resume.
 
     Attributes:
         saved: The step of the newest checkpoint.
         metrics: The newest step's metrics, for its checkpoint's card.
+        best: The best evaluation while training.
+        ended: Whether the run ends because its evaluations no longer get better.
     """
 
     def __init__(self, folder: Path, config: Config, stop: Stop) -> None:
         super().__init__()
-        self._folder, self._run, self._stop = folder, config.run, stop
+        self._folder, self._run, self._stop, self._config = folder, config.run, stop, config
+        self.best, self.ended = Best(), False
+        self._saved_at = time.monotonic()
         self._player, self._measured_env = kind_of(config.env).player, evaluation_config(config).env
         self._itself, self._facts = plays_itself(config), Facts(__version__, card_facts(config))
         self.saved, self.metrics = -1, dict[str, Any]()
 
     def _on_training_start(self) -> None:
         self.saved = self._model.step  # new or resumed, a run begins at a checkpoint
+        if self._run.eval_steps is not None:
+            metric, step = f"eval/{self._run.metric_for_best_model}", self._model.step
+            self.best = Best.of_rows(read_rows(self._folder / METRICS), metric, step)
 
     def _on_rollout_start(self) -> None:
-        if self._model.step % self._run.checkpoint_every == 0:
+        if self._model.step % self._run.checkpoint_every == 0 or self._is_due():
             self._save()
         every = self._run.exact_every
         if every and self._model.step % every == 0:
@@ -80,8 +106,41 @@ class BetweenSteps(BaseCallback):
             if self._itself:
                 self.logger.record("eval/exploitability", solved.exploitability)
 
+        if self._run.eval_steps is not None and self._model.step % self._run.eval_steps == 0:
+            self._evaluate()
+
+    def _evaluate(self) -> None:
+        """Logs an evaluation with the next step's row, keeps the best checkpoint, and may end the run."""
+        try:
+            values = measure_held_out(self._config, self._model, self._show_evaluation)
+        except _Stopping:
+            return
+        for name, value in values.items():
+            self.logger.record(name, value)
+        metric, step = f"eval/{self._run.metric_for_best_model}", self._model.step
+        if metric not in values:  # every episode was a fault
+            return
+        if self.best.add(step, values[metric]):
+            self._save()
+            kept.mark_best(self._folder, step, metric, values[metric])
+        patience = self._run.early_stopping_patience
+        self.ended = patience is not None and self.best.since >= patience
+
+    @contextmanager
+    def _show_evaluation(self, episodes: int) -> Iterator[OnStep]:
+        done = 0
+
+        def on_step(over: bool, turns: int) -> None:
+            nonlocal done
+            done += over
+            if self._stop.asked:
+                raise _Stopping
+            self._model.on_progress("episodes evaluated", done, episodes)
+
+        yield on_step
+
     def _on_step(self) -> bool:
-        return not self._stop.asked
+        return not self._stop.asked and not self.ended
 
     def _on_training_end(self) -> None:
         self._save()
@@ -91,12 +150,17 @@ class BetweenSteps(BaseCallback):
         model: LLMPPO = self.model  # type: ignore[assignment]
         return model
 
+    def _is_due(self) -> bool:
+        """Returns whether the last checkpoint is older than the minutes that it may be."""
+        minutes = self._run.checkpoint_minutes
+        return minutes is not None and time.monotonic() - self._saved_at >= 60 * minutes
+
     def _save(self) -> None:
         if self.saved == self._model.step:
             return
         checkpoint.save(self._model, self._folder, dataclasses.replace(self._facts, metrics=self.metrics))
         checkpoint.prune(self._folder, self._run.keep_checkpoints)
-        self.saved = self._model.step
+        self.saved, self._saved_at = self._model.step, time.monotonic()
 
 
 class DisplayWriter(KVWriter):

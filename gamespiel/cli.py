@@ -25,6 +25,7 @@ from task_gym.errors import TaskGymError, shown
 COMMANDS = {
     "train": (commands.run_train, arguments.add_train_options, True),
     "eval": (commands.run_eval, arguments.add_eval_options, True),
+    "configure": (commands.run_configure, arguments.add_configure_options, False),
     "schema": (commands.run_schema, arguments.add_no_options, False),
     "serve": (commands.run_serve, arguments.add_serve_options, False),
     "games": (commands.run_games, arguments.add_games_options, False),
@@ -33,6 +34,12 @@ COMMANDS = {
     "trace": (commands.run_trace, arguments.add_trace_options, False),
     "replay": (commands.run_replay, arguments.add_replay_options, False),
     "export": (commands.run_export, arguments.add_export_options, False),
+    "sft": (commands.run_sft, arguments.add_sft_options, True),
+    "merge": (commands.run_merge, arguments.add_merge_options, False),
+    "vllm-command": (commands.run_vllm_command, arguments.add_vllm_command_options, False),
+    "runs": (commands.run_runs, arguments.add_runs_options, False),
+    "plot": (commands.run_plot, arguments.add_plot_options, False),
+    "compare": (commands.run_compare, arguments.add_compare_options, False),
 }
 """By name: what runs the command, what adds its options, and whether its help lists configuration keys."""
 
@@ -99,7 +106,7 @@ def _check_command(tokens: Sequence[str]) -> None:
         raise unknown_name_error("command", tokens[0], COMMANDS, listed=True)
 
 
-def _take_stray(token: str, args: argparse.Namespace) -> ConfigError:
+def _explain_stray(token: str, args: argparse.Namespace) -> ConfigError:
     """Returns the error for an argument without an option, with the option that it may belong to."""
     from game_gym.games import DECLARED
 
@@ -123,7 +130,7 @@ def _check_extra(extra: Sequence[str], args: argparse.Namespace, overrides: Over
         if token.startswith("--") or (token.startswith("-") and not before):
             mistakes.add(explain_unknown_option(token.partition("=")[0], allowed))
         elif not before.startswith("--") or "=" in before:  # else it is the value of that option
-            mistakes.add(_take_stray(token, args))
+            mistakes.add(_explain_stray(token, args))
         before = token
     for file in getattr(args, "config", ()):
         with mistakes.collect():

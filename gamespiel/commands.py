@@ -2,15 +2,18 @@
 
 import argparse
 import dataclasses
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gamespiel.agents.installed import check_trainer
-from gamespiel.arguments import game_flags
+from gamespiel.agents.runs.kept import find, find_whole, read_place, step_of
+from gamespiel.arguments import ANSWERS, game_flags
 from gamespiel.config import (
     DEFAULT_PRESET,
     DEFAULT_PRESETS,
+    SAVED_NAME,
     Config,
     ConfigError,
     Resolved,
@@ -39,9 +42,16 @@ def run_train(args: argparse.Namespace, overrides: Overrides) -> None:
     """Train a policy."""
     flags = [*_train_and_eval_flags(args), ("run.output_dir", args.output_dir)]
     if args.init_from is not None:
+        args.init_from = read_place(args.init_from)
         flags.append(("run.init_from", str(args.init_from)))
     run, option = (args.init_from, "--from") if args.init_from is not None else (args.resume, "--resume")
-    resolved = _resolve(args, flags, overrides, DEFAULT_PRESETS, run=run, option=option, trains=True)
+    if option == "--resume" and str(run) == AUTO:
+        # The same command begins a run and goes on with it: the run's own configuration is compared with its.
+        args.resume, run = _find_run(flags, overrides), None
+    run = None if run is None else read_place(run)
+    resolved = _resolve_with_imports(
+        args, flags, overrides, DEFAULT_PRESETS, run=run, option=option, trains=True
+    )
     check_trainer("train")
     if args.plan is not None:
         from gamespiel import planning, readiness
@@ -59,6 +69,30 @@ def run_train(args: argparse.Namespace, overrides: Overrides) -> None:
         train(resolved.config, resume=args.resume)
 
 
+AUTO = "auto"
+"""The value of ``--resume`` that goes on with a run if there is one, and else begins it."""
+
+
+def _find_run(flags: Sequence[tuple[str, str | None]], overrides: Overrides) -> Path | None:
+    """Returns the newest whole checkpoint of the run in ``run.output_dir``; None if there is no run.
+
+    Raises:
+        ConfigError: no folder is named.
+    """
+    named = [value for key, value in [*flags, *overrides] if key == "run.output_dir" and value is not None]
+    if not named:
+        raise ConfigError(f"--resume {AUTO} needs --output_dir, the folder in which the run is or will be")
+    folder = Path(named[-1])
+    if not (folder / SAVED_NAME).exists():
+        print(f"--resume {AUTO}: there is no run in {folder}; a new one begins")
+        return None
+    whole, newest = find_whole(folder), find(folder)
+    if whole == newest:
+        return folder
+    print(f"--resume {AUTO}: {newest.name} is not whole; going back to {whole.name}")
+    return Path(f"{folder}@{step_of(whole)}")
+
+
 def _train_and_eval_flags(args: argparse.Namespace) -> list[tuple[str, str | None]]:
     """Returns the keys that options of ``train`` and ``eval`` set, with their values or None."""
     return [("run.seed", args.seed), ("env.env_type", args.env), *game_flags(args)]
@@ -66,6 +100,7 @@ def _train_and_eval_flags(args: argparse.Namespace) -> list[tuple[str, str | Non
 
 def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
     """Evaluate a trained policy or a named agent."""
+    _read_checkpoint(args)
     flags = _train_and_eval_flags(args)
     named = args.preset is not None or args.config or _find_model_option(overrides) is not None
     if args.checkpoint is None and args.agent is None and not named:
@@ -76,12 +111,16 @@ def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
     # own model: another model, without a run, is evaluated with the defaults.
     plays = args.checkpoint is None and args.agent is None
     defaults = {} if plays and _other_model(overrides) else {EnvConfig.env_type: DEFAULT_PRESET}
-    resolved = _resolve(args, flags, overrides, defaults, run=args.checkpoint, option="--checkpoint")
+    resolved = _resolve_with_imports(
+        args, flags, overrides, defaults, run=args.checkpoint, option="--checkpoint"
+    )
     env = resolved.config.env
     if args.backend is not None and (args.backend == "local") != (env.env_mode == "local"):
         served = "url" if env.base_url is not None else "docker"
         flags.append(("env.env_mode", "local" if args.backend == "local" else served))
-        resolved = _resolve(args, flags, overrides, defaults, run=args.checkpoint, option="--checkpoint")
+        resolved = _resolve_with_imports(
+            args, flags, overrides, defaults, run=args.checkpoint, option="--checkpoint"
+        )
     given = {name: getattr(args, name) for name in ("concurrency", "temperature", "request_s", "episode_s")}
     options = EvalOptions(
         config=resolved.config,
@@ -116,18 +155,28 @@ def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
     evaluate(options)
 
 
+def run_configure(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Ask a few questions and write a configuration file."""
+    _refuse_overrides(overrides, args)
+
+    from gamespiel.configure.wizard import configure
+
+    given = {name: getattr(args, name) for name, _, _ in ANSWERS}
+    configure(given, ask=sys.stdin.isatty(), defaults=args.yes, force=args.force)
+
+
 def run_schema(args: argparse.Namespace, overrides: Overrides) -> None:
     """Print the JSON schema of configuration files."""
-    _refuse(overrides, args)
+    _refuse_overrides(overrides, args)
     print_json(file_schema())
 
 
 def run_serve(args: argparse.Namespace, overrides: Overrides) -> None:
     """Serve games or traces over HTTP, for affinetes' clients."""
-    _refuse(overrides, args)
+    _refuse_overrides(overrides, args)
     options = ServeOptions(
-        args.env, args.host, args.port, args.source, args.max_sessions, args.idle_s, args.max_body,
-        args.hosts or (), args.evaluate_hosts, import_modules(args.imports),
+        args.env, args.host, args.port, args.source, args.injector, args.max_sessions, args.idle_s,
+        args.max_body, args.hosts or (), args.evaluate_hosts, import_modules(args.imports),
     )  # fmt: skip
 
     from gamespiel.serving.run import serve
@@ -137,7 +186,7 @@ def run_serve(args: argparse.Namespace, overrides: Overrides) -> None:
 
 def run_games(args: argparse.Namespace, overrides: Overrides) -> None:
     """List the games."""
-    _refuse(overrides, args)
+    _refuse_overrides(overrides, args)
     import_modules(args.imports)
 
     from rich.console import Console
@@ -149,6 +198,7 @@ def run_games(args: argparse.Namespace, overrides: Overrides) -> None:
 
 def run_play(args: argparse.Namespace, overrides: Overrides) -> None:
     """Play a game in the terminal."""
+    _read_checkpoint(args)
     flags = game_flags(args)
     given = {key for key, value in [*flags, *overrides] if value is not None}
     if args.checkpoint is None and not given & {"env.game", "env.task_id", "env.task_ids"}:
@@ -165,6 +215,7 @@ def run_play(args: argparse.Namespace, overrides: Overrides) -> None:
 
 def run_watch(args: argparse.Namespace, overrides: Overrides) -> None:
     """Watch a trained policy play, move by move."""
+    _read_checkpoint(args)
     config = _resolve_game(args, game_flags(args), overrides)
 
     check_trainer("watch")
@@ -178,12 +229,13 @@ def run_watch(args: argparse.Namespace, overrides: Overrides) -> None:
         seed=args.seed,
         greedy=args.greedy,
         delay=args.delay,
+        run=config.run,
     )
 
 
 def run_trace(args: argparse.Namespace, overrides: Overrides) -> None:
     """Say what a program prints, and see the scores."""
-    _refuse(overrides, args)
+    _refuse_overrides(overrides, args)
 
     from gamespiel.terminal.trace import trace
 
@@ -192,29 +244,112 @@ def run_trace(args: argparse.Namespace, overrides: Overrides) -> None:
 
 def run_replay(args: argparse.Namespace, overrides: Overrides) -> None:
     """Write a page that replays recorded episodes."""
-    _refuse(overrides, args)
+    _refuse_overrides(overrides, args)
 
-    from gamespiel.replay.page import replay
+    from gamespiel.replay.page import write_page
 
-    replay(args.place, args.html)
+    write_page(args.place, args.html)
 
 
 def run_export(args: argparse.Namespace, overrides: Overrides) -> None:
     """Write recorded episodes as rows in chat format, for supervised training."""
-    _refuse(overrides, args)
+    _refuse_overrides(overrides, args)
 
-    from gamespiel.replay.export import export
+    from gamespiel.replay.export import export_turns
 
-    export(args.place, args.output, results=args.result)
+    export_turns(args.place, args.output, results=args.result)
 
 
-def _refuse(overrides: Overrides, args: argparse.Namespace) -> None:
+def run_sft(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Train on recorded answers before PPO: a warm start."""
+    flags = [*_train_and_eval_flags(args), ("run.output_dir", args.output_dir)]
+    resolved = _resolve_with_imports(
+        args, flags, overrides, DEFAULT_PRESETS, run=None, option="--from", trains=True
+    )
+    check_trainer("sft")
+    with lasting_output():
+        print(LOADING)
+        _print_layers(resolved)
+
+        from gamespiel.warm_start import WarmStart, warm_start
+
+        start = WarmStart(args.data, args.epochs, args.learning_rate, args.batch_size)
+        warm_start(resolved.config, start)
+
+
+def run_merge(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Merge a run's adapters into its base model, check the result, and upload it if asked."""
+    _refuse_overrides(overrides, args)
+    check_trainer("merge")
+
+    from gamespiel.publishing import Form, Push, publish
+
+    publish(
+        args.place,
+        args.output,
+        Form(args.adapters, args.dtype, args.tolerance, args.gguf),
+        None if args.push is None else Push(args.push, args.private, args.dry_run),
+        licence=args.licence,
+    )
+
+
+def run_vllm_command(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Print the command lines of the vLLM servers that a configuration needs."""
+    flags = _train_and_eval_flags(args)
+    run = None if args.checkpoint is None else read_place(args.checkpoint)
+    resolved = _resolve_with_imports(
+        args, flags, overrides, DEFAULT_PRESETS, run=run, option="--checkpoint", trains=True
+    )
+    check_trainer("vllm-command")
+
+    from gamespiel.vllm_command import vllm_commands
+
+    print("\n".join(vllm_commands(resolved.config, batch_invariant=args.batch_invariant)))
+
+
+def run_runs(args: argparse.Namespace, overrides: Overrides) -> None:
+    """List runs with their state and main figures."""
+    _refuse_overrides(overrides, args)
+
+    from rich.console import Console
+
+    from gamespiel.overview.listing import show_runs
+
+    show_runs(Console(), args.places, as_json=args.json)
+
+
+def run_plot(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Draw the curves of runs."""
+    _refuse_overrides(overrides, args)
+
+    from rich.console import Console
+
+    from gamespiel.overview.curves import plot_runs
+
+    plot_runs(Console(), args.places, args.output)
+
+
+def run_compare(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Show in which keys and results two runs differ, and where they part."""
+    _refuse_overrides(overrides, args)
+
+    from rich.console import Console
+
+    if args.bisect:
+        check_trainer("compare --bisect")
+
+    from gamespiel.overview.comparing import compare_runs
+
+    compare_runs(Console(), args.first, args.second, bisect=args.bisect)
+
+
+def _refuse_overrides(overrides: Overrides, args: argparse.Namespace) -> None:
     """Raises if configuration keys are given to a command that has none."""
     if overrides:
         raise unknown_name_error("option", f"--{overrides[0][0]}", args.flags)
 
 
-def _resolve(
+def _resolve_with_imports(
     args: argparse.Namespace,
     flags: Sequence[tuple[str, str | None]],
     overrides: Overrides,
@@ -269,6 +404,12 @@ def _resolve_layers(
     return resolve_layers(preset, (), given)
 
 
+def _read_checkpoint(args: argparse.Namespace) -> None:
+    """Puts the folder that ``--checkpoint`` names in its place: RUN@STEP and RUN@best are a run's."""
+    if args.checkpoint is not None:
+        args.checkpoint = read_place(args.checkpoint)
+
+
 def _find_model_option(overrides: Overrides) -> str | None:
     """Returns the model that an option names, also in another library's words; None if none does."""
     named = [text for dotted, text in overrides if find_option(dotted) == ("model", "model_name")]
@@ -284,7 +425,7 @@ def _resolve_game(
     args: argparse.Namespace, flags: Sequence[tuple[str, str | None]], overrides: Overrides
 ) -> Config:
     """Returns the configuration of a command that shows games: notices are printed, the layers are not."""
-    resolved = _resolve(args, flags, overrides, {}, run=args.checkpoint, option="--checkpoint")
+    resolved = _resolve_with_imports(args, flags, overrides, {}, run=args.checkpoint, option="--checkpoint")
     for notice in resolved.notices:
         print(notice)
     return resolved.config

@@ -40,7 +40,7 @@ def add_stage_tasks(config: Config) -> Config:
             return config  # such a stage draws among all tasks, and so must the section
         chosen = tuple(dict.fromkeys(named))
         return dataclasses.replace(config, env=dataclasses.replace(env, task_ids=chosen))
-    own = [(env.task_id, env.task_id)] if env.task_id is not None else _pair_opponents(env.task_ids)
+    own = [(env.task_id, env.task_id)] if env.task_id is not None else list_ranges(env.task_ids)
     for stage in config.curriculum.stages:
         for first, last in ranges_of(stage):
             if not _is_within(first, last, own):
@@ -53,9 +53,7 @@ def add_stage_tasks(config: Config) -> Config:
 
 def ranges_of(stage: StageConfig) -> Ranges:
     """Returns the ranges of task ids that a stage names."""
-    return _pair_opponents(stage.task_ids) + (
-        [stage.task_id_range] if stage.task_id_range is not None else []
-    )
+    return list_ranges(stage.task_ids, stage.task_id_range)
 
 
 def make_starts(config: Config) -> Starts | None:
@@ -120,8 +118,10 @@ def _make_stage(config: Config, stage: StageConfig) -> Stage:
     )
 
 
-def _pair_opponents(task_ids: Sequence[Any]) -> Ranges:
-    return [(entry, entry) if isinstance(entry, int) else (entry[0], entry[1]) for entry in task_ids]
+def list_ranges(task_ids: Sequence[Any], further: tuple[int, int] | None = None) -> Ranges:
+    """Returns ids and ranges as ranges: (first, last) pairs, ends included."""
+    listed = [(entry, entry) if isinstance(entry, int) else (entry[0], entry[1]) for entry in task_ids]
+    return listed + ([further] if further is not None else [])
 
 
 def _is_within(first: int, last: int, ranges: Ranges) -> bool:

@@ -21,7 +21,7 @@ ENVIRONMENTS_AT_ONCE = 1024
 Wrap = Callable[[gym.Env[Any, Any]], gym.Env[Any, Any]]
 
 
-def pin_tasks_of(config: Config) -> Config:
+def pin_tasks(config: Config) -> Config:
     """Returns the configuration with names that mean the same tasks on any machine and at any time.
 
     Raises:
@@ -54,9 +54,14 @@ def make_one_env(config: EnvConfig, wrap: Wrap | None = None) -> gym.Env[Any, An
     return NamedActions(env) if config.answer == "name" else env
 
 
-def make_envs(config: EnvConfig, count: int, wrap: Wrap | None = None) -> TextEnvs:
-    """Returns ``count`` copies of the configured environment, at most ``ENVIRONMENTS_AT_ONCE``."""
-    return TextEnvs(copies(config, count, wrap))
+def make_envs(
+    config: EnvConfig, count: int, wrap: Wrap | None = None, threads: int | None = None
+) -> TextEnvs:
+    """Returns ``count`` copies of the configured environment, at most ``ENVIRONMENTS_AT_ONCE``.
+
+    ``threads`` are those in which opponents search: ``run.env_threads``.
+    """
+    return TextEnvs(copies(config, count, wrap), threads)
 
 
 def copies(config: EnvConfig, count: int, wrap: Wrap | None = None) -> list[Callable[[], gym.Env[Any, Any]]]:

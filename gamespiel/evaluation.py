@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import gymnasium as gym
 from rich.console import Console
 
-from gamespiel.agents.envs import TextEnvs
 from gamespiel.agents.installed import check_trainer
-from gamespiel.agents.models.names import NEWEST
 from gamespiel.agents.models.weights import describe_model
-from gamespiel.agents.rollout import Decide, Episode
+from gamespiel.agents.rollout import Episode
 from gamespiel.agents.runs.evaluation import (
     Measured,
     MeasuredReplies,
     measure,
     measure_replies,
-    play_seeds,
-    policy_agent,
 )
 from gamespiel.config import (
     Config,
@@ -32,23 +27,27 @@ from gamespiel.config import (
     to_dict,
 )
 from gamespiel.environments import (
-    ENVIRONMENTS_AT_ONCE,
     evaluation_config,
-    make_envs,
     make_one_env,
-    pin_tasks_of,
+    pin_tasks,
+)
+from gamespiel.episodes import (
+    measure_groups,
+    measure_played,
+    play_agent,
+    play_policy,
+    play_written,
+    reply_constraint,
 )
 from gamespiel.kinds import declaration_of, kind_of
-from gamespiel.kinds.base import ShowProgress, format_opponent
+from gamespiel.kinds.base import format_opponent
 from gamespiel.options import EvalOptions, place
 from gamespiel.records import records, write_records
-from gamespiel.report.progress import progress
 from gamespiel.report.results import check_writable, reserve_results, write_json
 from gamespiel.report.tables import exact_table
 
 if TYPE_CHECKING:  # baselines are evaluated without a learning library
     from gamespiel.agents.policy import LLMPolicy
-    from gamespiel.agents.tokens.constraints import FreeText
 
 M = TypeVar("M", bound=Measured)
 
@@ -89,7 +88,7 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
     policy = None if options.agent else _load_policy(options, config, env, console, results)
     label = kind_of(config.env).presenter.file_label(config.env, tasks)
     with reserve_results(results, place(label, options), options.output) as path:
-        values, played = _evaluate_policy(options, config, policy, _describe_tasks(options, tasks), console)
+        values, played = _measure_values(options, config, policy, _describe_tasks(options, tasks), console)
         write_json(results | values, path)
     results |= values
     if options.save_games is not None:
@@ -111,7 +110,7 @@ def _describe_evaluation(options: EvalOptions, config: Config, tasks: Any) -> di
         "greedy": options.greedy,
         "seed": config.run.seed,
         "num_episodes": None if options.exact else options.num_episodes,
-        "env": to_dict(pin_tasks_of(config))["env"],
+        "env": to_dict(pin_tasks(config))["env"],
         "games": tasks,
     }
     if options.agent is None:
@@ -126,7 +125,7 @@ def _describe_evaluation(options: EvalOptions, config: Config, tasks: Any) -> di
     return found
 
 
-def _evaluate_policy(
+def _measure_values(
     options: EvalOptions,
     config: Config,
     policy: LLMPolicy | None,
@@ -149,11 +148,11 @@ def _evaluate_policy(
         return {"exact": comparison.to_dict()}, {}
     if policy is None:
         episodes = play_agent(config, options.player, count, console)
-        rows = _measure_groups(config, episodes, measure)
+        rows = measure_groups(config, episodes, measure)
     else:
         episodes = play_policy(config, policy, count, console, greedy=options.greedy)
         rows = measure_played(config, policy, episodes)
-    console.print(presenter.table(f"{_describe_player(options)} on {where}", rows))
+    console.print(presenter.render_table(f"{_describe_player(options)} on {where}", rows))
     return {"sampled": _rows_to_dict(rows)}, {"greedy" if options.greedy else "sampled": episodes}
 
 
@@ -178,8 +177,8 @@ def _reply_values(
     replies: dict[str, Mapping[str, MeasuredReplies]] = {}
     for how in ("sampled", "greedy"):
         played[how] = play_written(config, policy, free, count, console, greedy=how == "greedy")
-        replies[how] = _measure_groups(config, played[how], measure_replies)
-    console.print(presenter.reply_table(f"{_describe_player(options)} on {where}", masked, replies))
+        replies[how] = measure_groups(config, played[how], measure_replies)
+    console.print(presenter.render_reply_table(f"{_describe_player(options)} on {where}", masked, replies))
     values: dict[str, Any] = {"sampled": _rows_to_dict(masked)} if options.unmasked else {}
     return values | {"replies": {how: _rows_to_dict(rows) for how, rows in replies.items()}}, played
 
@@ -188,170 +187,23 @@ def _rows_to_dict(rows: Mapping[str, Measured]) -> dict[str, Any]:
     return {name: row.to_dict() for name, row in rows.items()}
 
 
-def reply_constraint(policy: LLMPolicy, max_new_tokens: int) -> FreeText:
-    """Returns the constraint of the model's replies over its whole vocabulary.
-
-    A policy that was trained to write has the temperature of its training; another one has 1.
-    """
-    temperature = 1.0 if policy.answers.masked else policy.temperature
-    return policy.free_text(max_new_tokens, temperature)
-
-
-def measure_written(
-    config: Config,
-    policy: LLMPolicy,
-    free: FreeText | None,
-    count: int,
-    console: Console,
-    *,
-    greedy: bool = False,
-    when: str = "",
-) -> Mapping[str, MeasuredReplies]:
-    """Does as ``play_written``; returns the episodes' measures by group."""
-    episodes = play_written(config, policy, free, count, console, greedy=greedy, when=when)
-    return _measure_groups(config, episodes, measure_replies)
-
-
-def play_written(
-    config: Config,
-    policy: LLMPolicy,
-    free: FreeText | None,
-    count: int,
-    console: Console,
-    *,
-    greedy: bool = False,
-    when: str = "",
-    adapters: str = NEWEST,
-) -> list[Episode]:
-    """Plays ``count`` episodes per seat by replies as text, and returns them.
-
-    In games they are the episodes that ``measure_policy`` plays: seeds, seats and opponent are the same.
-
-    Args:
-        config: The environment and the seed.
-        policy: The policy.
-        free: The constraint of its replies; None for the policy's own.
-        count: Episodes per seat; code tracing has one seat.
-        console: Shows progress.
-        greedy: Whether the most probable token is taken, always.
-        when: Prefix of the progress line.
-        adapters: Name of the adapters that play.
-    """
-    player = kind_of(config.env).player
-    copies = min(player.env_count(count), ENVIRONMENTS_AT_ONCE)
-    envs = TextEnvs([partial(player.make_reply_env, config.env)] * copies)
-    seeds = player.seeds(envs, count, config.run.seed)
-    decide = policy_agent(
-        policy, config.run.seed, len(seeds), greedy=greedy, adapters=adapters, constraint=free
-    )
-    when = f"{when}replies, {'greedy' if greedy else 'sampled'}: "
-    return _play_seeds(config, envs, decide, seeds, console, when)
-
-
-def measure_policy(
-    config: Config,
-    policy: LLMPolicy,
-    count: int,
-    console: Console,
-    *,
-    greedy: bool = False,
-    when: str = "",
-) -> Mapping[str, Measured]:
-    """Does as ``play_policy``; returns the episodes' measures by group."""
-    episodes = play_policy(config, policy, count, console, greedy=greedy, when=when)
-    return measure_played(config, policy, episodes)
-
-
-def measure_played(config: Config, policy: LLMPolicy, episodes: Sequence[Episode]) -> Mapping[str, Measured]:
-    """Returns the measures by group of episodes that ``play_policy`` played."""
-    if policy.answers.masked:
-        return _measure_groups(config, episodes, measure)
-    return _measure_groups(config, episodes, measure_replies)
-
-
-def play_policy(
-    config: Config,
-    policy: LLMPolicy,
-    count: int,
-    console: Console,
-    *,
-    greedy: bool = False,
-    when: str = "",
-    adapters: str = NEWEST,
-) -> list[Episode]:
-    """Plays ``count`` episodes per seat with a policy, and returns them.
-
-    A policy that was trained to write plays by its replies.
-
-    Args:
-        config: The environment and the seed.
-        policy: The policy, as it was trained.
-        count: Episodes per seat; code tracing has one seat.
-        console: Shows progress.
-        greedy: Whether the policy always takes its most probable action.
-        when: Prefix of the progress line.
-        adapters: Name of the adapters that play.
-    """
-    if not policy.answers.masked:
-        return play_written(config, policy, None, count, console, greedy=greedy, when=when, adapters=adapters)
-    player = kind_of(config.env).player
-    envs = make_envs(config.env, player.env_count(count))
-    seeds = player.seeds(envs, count, config.run.seed)
-    decide = policy_agent(policy, config.run.seed, len(seeds), greedy=greedy, adapters=adapters)
-    return _play_seeds(config, envs, decide, seeds, console, when)
-
-
-def measure_agent(config: Config, name: str, count: int, console: Console) -> Mapping[str, Measured]:
-    """Does as ``play_agent``; returns the episodes' measures by group."""
-    return _measure_groups(config, play_agent(config, name, count, console), measure)
-
-
-def play_agent(config: Config, name: str, count: int, console: Console) -> list[Episode]:
-    """Plays ``count`` episodes per seat with a baseline, by name, and returns them."""
-    # Baselines choose, also if a policy would write; those that reply make their own environment.
-    player, env = kind_of(config.env).player, dataclasses.replace(config.env, decode="choice", think=False)
-    copies, show_progress = partial(make_envs, env), _show_progress(config, console)
-    return player.play_agent(name, env, count, config.run.seed, copies, show_progress)
-
-
-def _play_seeds(
-    config: Config, envs: TextEnvs, decide: Decide, seeds: Sequence[int], console: Console, when: str
-) -> list[Episode]:
-    """Plays one episode per seed, with its progress shown, and closes the environments."""
-    with _show_progress(config, console, when)(len(seeds)) as on_step:
-        episodes = play_seeds(envs, decide, seeds, on_step)
-    envs.close()
-    return episodes
-
-
-def _show_progress(config: Config, console: Console, when: str = "") -> ShowProgress:
-    unit = declaration_of(config.env).unit
-    return lambda episodes: progress(console, f"{when}playing {episodes:,} {unit}", episodes)
-
-
-def _measure_groups(
-    config: Config, episodes: Sequence[Episode], measure: Callable[[Sequence[Episode]], M | None]
-) -> Mapping[str, M]:
-    """Returns the measures of each group with an episode that is no fault."""
-    groups = kind_of(config.env).presenter.group_episodes(episodes)
-    measured = {name: measure(own) for name, own in groups.items()}
-    return {name: m for name, m in measured.items() if m is not None}
-
-
 def _load_policy(
     options: EvalOptions, config: Config, env: gym.Env[Any, Any], console: Console, results: dict[str, Any]
 ) -> LLMPolicy:
     """Returns the checkpoint's policy, or the untrained model's; puts the loaded step into ``results``."""
     import torch
 
+    from gamespiel.agents.models.names import NEWEST
     from gamespiel.agents.runs import checkpoint
-    from gamespiel.assembly import make_policy
+    from gamespiel.assembly import connect_sampler, make_policy
 
     if config.run.num_threads is not None:
         torch.set_num_threads(config.run.num_threads)
     if options.checkpoint is None:
         console.print(f"loading {describe_model(config.model.model_name)}", soft_wrap=True, markup=False)
-        return make_policy(config, env)
+        policy = connect_sampler(config, make_policy(config, env))
+        policy.sampler.publish(NEWEST, policy.adapters.learning)
+        return policy
     checkpoint.find(options.checkpoint)  # before the model is loaded, which can take minutes
     named = describe_model(config.model.model_name)
     console.print(f"loading {named} with {options.checkpoint}", soft_wrap=True, markup=False)
@@ -359,6 +211,8 @@ def _load_policy(
     trained = dataclasses.replace(config.run, seed=saved_config(options.checkpoint).run.seed)
     policy = make_policy(dataclasses.replace(config, run=trained), env)
     results["checkpoint"] = checkpoint.load_newest(policy, options.checkpoint).name
+    connect_sampler(config, policy)
+    policy.sampler.publish(NEWEST, policy.adapters.learning)
     return policy
 
 

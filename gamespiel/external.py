@@ -16,17 +16,19 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from game_gym.upstream_texts import VARIABLE
 from gamespiel.config import Config, InvalidValueError, require_built, to_dict
 from gamespiel.endpoints import EPISODE_S
-from gamespiel.endpoints.chat import LOST, Chat, EndpointError, Sampling, Usage, parse_endpoint
+from gamespiel.endpoints.chat import LOST, Chat, EndpointError, Sampling
+from gamespiel.endpoints.completion import Usage
+from gamespiel.endpoints.endpoint import parse_endpoint
 from gamespiel.endpoints.opponent import close_opponents
-from gamespiel.environments import pin_tasks_of
+from gamespiel.endpoints.patience import patience_of_agents
+from gamespiel.environments import pin_tasks
 from gamespiel.kinds import declaration_of, kind_of
 from gamespiel.kinds.base import EpisodeAddress, server_arguments
 from gamespiel.options import EvalOptions, place
 from gamespiel.report.endpoints import endpoint_table, rows_of
-from gamespiel.report.progress import progress
+from gamespiel.report.progress import report_progress
 from gamespiel.report.results import reserve_results, write_json
 from task_gym.errors import BackendError
 from task_gym.files import append_line, write_atomically
@@ -64,9 +66,13 @@ def evaluate_endpoint(options: EvalOptions, console: Console | None = None) -> d
     console = console or Console()
     config, kind = require_built(options.config), kind_of(options.config.env)
     assert options.agent is not None
-    sampling = Sampling(options.temperature, options.max_new_tokens, options.request_s)
-    chat = Chat(parse_endpoint(options.agent), sampling)
-    player = _play_there(options, config, chat) if options.whole_game else _play_here(options, config, chat)
+    sampling = Sampling(options.temperature, options.max_new_tokens)
+    chat = Chat(parse_endpoint(options.agent), sampling, patience_of_agents(options.request_s))
+    player = (
+        _make_server_player(options, config, chat)
+        if options.whole_game
+        else _make_local_player(options, config, chat)
+    )
     addresses = kind.player.addresses(config.env, options.num_episodes, config.run.seed)
     question = _make_question(options, config, chat)
     first = options.output or place(kind.presenter.file_label(config.env, question["games"]), options)
@@ -75,8 +81,8 @@ def evaluate_endpoint(options: EvalOptions, console: Console | None = None) -> d
         _keep_episodes(question, first, options.resume, path, len(addresses), console) as (played, keep),
     ):
         left = [address for address in addresses if address.seed not in played]
-        with progress(console, f"playing {len(left):,} {kind.declaration.unit}", len(left)) as on_step:
-            _play_episode(left, player, options.concurrency, keep, lambda: on_step(True, 1))
+        with report_progress(console, f"playing {len(left):,} {kind.declaration.unit}", len(left)) as on_step:
+            _play_episodes(left, player, options.concurrency, keep, lambda: on_step(True, 1))
         records = [played[address.seed] for address in addresses]
         rows = rows_of(records, kind.presenter.endpoint_groups)
         usage, spent = _sum_usage(records), None
@@ -96,19 +102,20 @@ def evaluate_endpoint(options: EvalOptions, console: Console | None = None) -> d
 
 def _make_question(options: EvalOptions, config: Config, chat: Chat) -> dict[str, Any]:
     """Returns the results without their values."""
-    env, player = pin_tasks_of(config).env, kind_of(config.env).player
+    env, player = pin_tasks(config).env, kind_of(config.env).player
     local = dataclasses.replace(env, env_mode="local")
     made = player.make_reply_env(dataclasses.replace(local, decode="text"))
     tasks = player.task_names(made)
     made.close()
-    words = None if options.whole_game else os.environ.get(VARIABLE)  # a server has its own
+    # A server has its own words.
+    words = [] if options.whole_game else map(os.environ.get, player.text_variables())
     return {
         "agent": str(chat.endpoint),
         "by": "evaluate of a server" if options.whole_game else "evaluate",
         "temperature": options.temperature,
         "max_new_tokens": options.max_new_tokens,
         "episode_s": options.episode_s,
-        "words": words and str(Path(words).resolve()),
+        "words": ", ".join(str(Path(place).resolve()) for place in words if place) or None,
         "seed": config.run.seed,
         "num_episodes": options.num_episodes,
         "env": to_dict(dataclasses.replace(config, env=env))["env"],
@@ -116,7 +123,7 @@ def _make_question(options: EvalOptions, config: Config, chat: Chat) -> dict[str
     }
 
 
-def _play_here(options: EvalOptions, config: Config, chat: Chat) -> EpisodePlayer:
+def _make_local_player(options: EvalOptions, config: Config, chat: Chat) -> EpisodePlayer:
     if config.env.env_mode != "local":
         raise InvalidValueError(
             f"--agent {options.agent} with env.env_mode {config.env.env_mode}: give --whole_game, with which "
@@ -134,7 +141,7 @@ def _play_here(options: EvalOptions, config: Config, chat: Chat) -> EpisodePlaye
     return EpisodePlayer(play, stop)
 
 
-def _play_there(options: EvalOptions, config: Config, chat: Chat) -> EpisodePlayer:
+def _make_server_player(options: EvalOptions, config: Config, chat: Chat) -> EpisodePlayer:
     """Returns how a server plays an episode."""
     env, given = config.env, server_arguments(config.env)
     if not given:
@@ -174,7 +181,7 @@ def _play_there(options: EvalOptions, config: Config, chat: Chat) -> EpisodePlay
     return EpisodePlayer(play, connection.cancel)
 
 
-def _play_episode(
+def _play_episodes(
     addresses: Sequence[EpisodeAddress],
     player: EpisodePlayer,
     at_once: int,
@@ -248,7 +255,10 @@ def _keep_episodes(
         InvalidValueError: there are such episodes, and ``resume`` is not set; or there are none, and it is.
     """
     # Earlier versions counted where a policy samples among the environment's keys: their files are found too.
-    asked = {**question, "env": {**question["env"], "use_vllm": False, "vllm_base_url": None}}
+    env = {**question["env"], "use_vllm": False, "vllm_base_url": None}
+    if env.get("seeds") == "drawn":  # earlier versions had no other ones
+        del env["seeds"]
+    asked = {**question, "env": env}
     text = json.dumps(asked, sort_keys=True, ensure_ascii=False)
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
     file = first.with_name(f"{first.stem}-{digest}.jsonl")
@@ -284,7 +294,7 @@ def _read_earlier(file: Path, resume: bool, count: int | None, console: Console)
         count: The number of episodes with which the evaluation is over; None if it has no results.
         console: The console to print on.
     """
-    played = _read_lines(file) if file.exists() else {}
+    played = _read_episodes(file) if file.exists() else {}
     if not resume:
         if played and (count is None or len(played) < count):
             raise InvalidValueError(
@@ -303,7 +313,7 @@ def _read_earlier(file: Path, resume: bool, count: int | None, console: Console)
     return counted
 
 
-def _read_lines(file: Path) -> dict[int, dict[str, Any]]:
+def _read_episodes(file: Path) -> dict[int, dict[str, Any]]:
     """Returns the whole lines of a file by seed; of a seed that was played again, the last one.
 
     A kill may have cut the last line, in mid-character.

@@ -40,7 +40,7 @@ class EvalOptions:
         resume: Whether the episodes of a run that was stopped are kept, and the rest is played.
         concurrency: Episodes at once.
         temperature: The temperature; None for the endpoint's own.
-        request_s: Seconds that one reply may take.
+        request_s: Seconds until a reply begins, and between two pieces of it.
         episode_s: Seconds that an episode may take; None for upstream's limits.
         prices: Dollars per million tokens of prompts and of replies.
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from rich.console import Console
 
@@ -17,7 +19,7 @@ from gamespiel.agents.models.memory_plan import (
 )
 from gamespiel.config import Config, InvalidValueError, presets, resolve
 from gamespiel.kinds import declaration_of
-from gamespiel.report.plan import CPU_NOTE, FIT_NOTE, fit_table, gib, parts_table
+from gamespiel.report.plan import CPU_NOTE, FIT_NOTE, fit_table, format_gib, parts_table
 from task_gym.errors import nearest
 
 CARDS = (12, 16, 24, 80)
@@ -60,7 +62,7 @@ def show(config: Config, card: str, console: Console | None = None) -> None:
     )
     console.print(parts_table(load, made))
     console.print(
-        f"checkpoint: {gib(made.on_disk)} GiB on disk, {gib(made.kept_on_disk)} with the "
+        f"checkpoint: {format_gib(made.on_disk)} GiB on disk, {format_gib(made.kept_on_disk)} with the "
         f"{load.keep_checkpoints} that are kept\n",
         soft_wrap=True,
     )
@@ -158,11 +160,11 @@ def _list_cards(config: Config, card: str) -> Sequence[float]:
         if not 0 < size < float("inf"):
             raise InvalidValueError(f"--plan takes the GiB of a card, a number above 0, not {card!r}")
         return [size]
-    found = find_card(config)
+    found = find_card_memory(config)
     return CARDS if found is None else [round(found / GIB, 1)]
 
 
-def find_card(config: Config) -> int | None:
+def find_card_memory(config: Config) -> int | None:
     """Returns the bytes of the GPU that ``run.device`` names, or None on a machine without any.
 
     Raises:
@@ -175,3 +177,10 @@ def find_card(config: Config) -> int | None:
     if named_device(config.run.device).type == "cpu" or not torch.cuda.is_available():
         return None
     return int(torch.cuda.get_device_properties(device_of(config)).total_memory)
+
+
+def __getattr__(name: str) -> Any:
+    if name != "found_card":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn(f"{__name__}.found_card is find_card_memory now", DeprecationWarning, stacklevel=2)
+    return find_card_memory

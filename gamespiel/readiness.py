@@ -8,7 +8,8 @@ from pathlib import Path
 from gamespiel.config import Config, require_built, saved_config
 from gamespiel.config.resume import check_resumed
 from gamespiel.curriculum import add_stage_tasks, make_starts
-from gamespiel.environments import make_one_env, pin_tasks_of, plays_itself
+from gamespiel.environments import make_one_env, pin_tasks, plays_itself
+from gamespiel.held_out import evaluation_configs, hold_out_tasks
 from gamespiel.kinds import declaration_of, kind_of
 
 
@@ -25,9 +26,11 @@ def check_run(config: Config, resume: Path | None = None) -> None:
     Raises:
         TaskGymError: as ``gamespiel.training.train`` does.
     """
-    config = add_stage_tasks(require_built(config))
+    config = hold_out_tasks(add_stage_tasks(require_built(config)))
+    if config.run.eval_steps is not None:
+        evaluation_configs(config)  # raises if an opponent cannot play
     declaration_of(config.env).check_playable(config.env, "training")
-    config = pin_tasks_of(config)
+    config = pin_tasks(config)
     _check_device(config)
     _check_folders(config, resume)
     make_starts(config)
@@ -48,11 +51,12 @@ def _check_device(config: Config) -> None:
 def _check_folders(config: Config, resume: Path | None) -> None:
     if resume is not None:
         from gamespiel import runs
-        from gamespiel.agents.runs import checkpoint
+        from gamespiel.agents.runs import kept
 
-        start = checkpoint.find(resume)
+        start = kept.find(resume)
         check_resumed(config, saved_config(runs.folder_of(start, config)))
-        checkpoint.require_newest(start)
+        if not kept.names_step(resume):
+            kept.require_newest(start)
         return
     if config.run.output_dir is not None:
         from gamespiel import runs

@@ -6,33 +6,30 @@ from gamespiel.agents import required  # noqa: F401  (raises, with the pip comma
 
 # isort: split
 import dataclasses
-import json
 import logging
 import shlex
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from rich.console import Console
 from stable_baselines3.common.logger import Logger
 
-from gamespiel import __version__, runs
+from gamespiel import runs
 from gamespiel.agents.learning.divergence import DivergedError
 from gamespiel.agents.models.weights import ModelError, describe_model
 from gamespiel.agents.ppo import LLMPPO
-from gamespiel.agents.runs import checkpoint
-from gamespiel.agents.runs.card import Facts
-from gamespiel.agents.runs.loggers import JSONLWriter, truncate_after
-from gamespiel.assembly import make_algorithm
-from gamespiel.callbacks import BetweenSteps, DisplayWriter, make_activity
+from gamespiel.agents.runs import checkpoint, kept
+from gamespiel.agents.runs.loggers import JSONLWriter, find_gaps, truncate_after
+from gamespiel.assembly import connect_sampler, make_algorithm
+from gamespiel.callbacks import BetweenSteps, DisplayWriter, make_activity, save_first
 from gamespiel.config import (
     SAVED_NAME,
     Config,
     InvalidValueError,
-    card_facts,
     notices,
     require_built,
     save,
@@ -40,25 +37,28 @@ from gamespiel.config import (
 )
 from gamespiel.config.resume import check_resumed
 from gamespiel.curriculum import add_stage_tasks
-from gamespiel.environments import evaluation_config, pin_tasks_of, plays_itself
-from gamespiel.evaluation import measure_played, play_policy
+from gamespiel.environments import evaluation_config, pin_tasks
+from gamespiel.held_out import evaluation_configs, explain_not_held_out, hold_out_tasks
 from gamespiel.kinds import declaration_of, kind_of
-from gamespiel.records import GAMES, add_records, records
+from gamespiel.measures import Measures, measure_before, measure_result
 from gamespiel.report.dashboard import Dashboard
-from gamespiel.report.paired import PAIRED_NOTE, Scores, pair_scores, render_pairs
+from gamespiel.report.paired import PAIRED_NOTE, pair_scores, render_pairs
 from gamespiel.report.plots import learning_curve
 from gamespiel.report.results import write_json
-from gamespiel.report.summary import SHARE, SUMMARY_NOTE, rename_rows, summary_rows, summary_table
+from gamespiel.report.summary import SHARE, SUMMARY_NOTE, rename_rows, summary_table
+from gamespiel.reporting import check_reports, reporting
 from gamespiel.runs import CURVE, METRICS, SUMMARY, require_room
 from gamespiel.stopping import Stop, Stopped, asking, interrupting
 from gamespiel.usage import command
 
-KEPT_GAMES = 8
-"""Episodes that a run keeps of an evaluation, to show how play changed."""
-
 _TRAINING: set[int] = set()
 """The threads that train."""
 _TRAINING_LOCK = threading.Lock()
+
+_OLDER_RUN = (
+    "this run began in a version whose model waited for opponents that search: its episodes now take their "
+    "turns in {parts} parts, so it goes on, but not bit for bit"
+)
 
 HALVINGS = 5
 """Halvings of the learning rate for one step; a run that diverges there once more gives up."""
@@ -82,18 +82,23 @@ def train(config: Config, resume: str | Path | None = None, console: Console | N
         Stopped: Ctrl-C, SIGTERM or SIGHUP stopped the run; it is a KeyboardInterrupt.
     """
     console = console or Console()
-    config = add_stage_tasks(require_built(config))
+    config = hold_out_tasks(add_stage_tasks(require_built(config)))
     declaration_of(config.env).check_playable(config.env, "training")
+    if config.run.eval_steps is not None:
+        evaluation_configs(config)  # raises if an opponent cannot play
+    check_reports(config)
     if config.run.num_threads is not None:
         torch.set_num_threads(config.run.num_threads)
-    config = pin_tasks_of(config)
+    config = pin_tasks(config)
     unsolved = _explain_unsolved(config)
     with interrupting(), _training(config), ExitStack() as stack:
         if resume is None:
             folder, config, model = _begin_run(config, console, stack)
         else:
-            folder, config, model = _go_on(config, checkpoint.find(Path(resume)), console, stack)
+            folder, config, model = _go_on(config, resume, console, stack)
         found = notices(config)
+        if why := explain_not_held_out(config):
+            found.append(f"run.eval_steps: {why}.")
         if unsolved:
             if config.run.exact_every:
                 found.append(f"run.exact_every = {config.run.exact_every} has no effect: {unsolved}.")
@@ -102,7 +107,7 @@ def train(config: Config, resume: str | Path | None = None, console: Console | N
             console.print(notice, soft_wrap=True, markup=False)
         console.print(f"{_describe_model(model)}\nrun folder: {folder}", soft_wrap=True, markup=False)
         stack.enter_context(require_room(folder))
-        before = _measure_before(config, model, folder, console, resumed=resume is not None)
+        before = measure_before(config, model, folder, console, resumed=resume is not None)
         if SHARE in before.rows and config.run.exact_every == 0:
             config = _change_run(config, exact_every=None)  # a resumed run: measured after as it was before
         stop = _learn_steps(config, model, folder, console)
@@ -132,18 +137,19 @@ def _begin_run(config: Config, console: Console, stack: ExitStack) -> tuple[Path
         config = _change_run(config, init_from=str(start))
         console.print(f"starting from the weights of {start}", soft_wrap=True, markup=False)
     folder = stack.enter_context(runs.create(config))
-    config = _change_run(config, output_dir=str(folder))
-    checkpoint.save(model, folder, Facts(__version__, card_facts(config)))
-    save(config, folder / SAVED_NAME)
-    return folder, config, model
+    return folder, save_first(config, model, folder), model
 
 
-def _go_on(config: Config, start: Path, console: Console, stack: ExitStack) -> tuple[Path, Config, LLMPPO]:
+def _go_on(
+    config: Config, resume: str | Path, console: Console, stack: ExitStack
+) -> tuple[Path, Config, LLMPPO]:
     """Returns a resumed run's folder, locked until ``stack`` closes, its configuration and its model."""
-    folder = runs.folder_of(start, config)
+    start = checkpoint.find(resume)
+    folder, goes_back = runs.folder_of(start, config), kept.names_step(resume)
     check_resumed(config, saved_config(folder))
     stack.enter_context(runs.own(folder))
-    checkpoint.require_newest(start)
+    if not goes_back:
+        checkpoint.require_newest(start)
     try:
         model = _load_model(config, console)
     except ModelError as error:
@@ -151,7 +157,15 @@ def _go_on(config: Config, start: Path, console: Console, stack: ExitStack) -> t
             f"{error}. If the run's model is elsewhere now, give its place: --model.model_name NAME"
         ) from error
     checkpoint.load(model, start)
+    if (model.parts or 1) > 1 and not checkpoint.records_parts(start):
+        console.print(_OLDER_RUN.format(parts=model.parts), soft_wrap=True, markup=False)
+    if goes_back and (aside := kept.leave_later(folder, model.step, [folder / METRICS])) is not None:
+        said = f"going back to step {model.step}: the later checkpoints and metrics are in {aside}"
+        console.print(said, soft_wrap=True, markup=False)
     truncate_after(folder / METRICS, model.step)
+    if gaps := find_gaps(folder / METRICS, model.step):
+        listed = ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in gaps)
+        console.print(f"{folder / METRICS} lacks the steps {listed}", soft_wrap=True, markup=False)
     config = _change_run(config, output_dir=str(folder))
     save(config, folder / SAVED_NAME)
     return folder, config, model
@@ -163,7 +177,9 @@ def _change_run(config: Config, **values: Any) -> Config:
 
 def _load_model(config: Config, console: Console) -> LLMPPO:
     console.print(f"loading {describe_model(config.model.model_name)}", soft_wrap=True, markup=False)
-    return make_algorithm(config)
+    model = make_algorithm(config)
+    connect_sampler(config, model.policy)
+    return model
 
 
 def _learn_steps(config: Config, model: LLMPPO, folder: Path, console: Console) -> Stop:
@@ -176,19 +192,24 @@ def _learn_steps(config: Config, model: LLMPPO, folder: Path, console: Console) 
     """
     steps, stop = config.ppo.num_train_steps, Stop(config.run.grace_seconds)
     with (
+        ExitStack() as stack,
         Dashboard(steps, done=model.step, console=console) as dashboard,
         _warnings_to(dashboard.message),
         _stage_changes_to(dashboard.message),
         asking(stop),
     ):
         between = BetweenSteps(folder, config, stop)
+        reports = stack.enter_context(reporting(config, folder, model, dashboard.message))
         model.on_progress = make_activity(stop, dashboard, lambda: between.saved)
         diverged: DivergedError | None = None
         while True:
             if diverged is not None:
                 dashboard.message(_back_off(model, folder, diverged))
             model.set_logger(
-                Logger(str(folder), [JSONLWriter(folder / METRICS), DisplayWriter(dashboard, model, between)])
+                Logger(
+                    str(folder),
+                    [JSONLWriter(folder / METRICS), DisplayWriter(dashboard, model, between), *reports],
+                )
             )
             try:
                 model.learn(callback=between)
@@ -199,6 +220,12 @@ def _learn_steps(config: Config, model: LLMPPO, folder: Path, console: Console) 
                 model.logger.close()
         if stop.asked:
             dashboard.message(f"stopped after step {model.step} of {steps}")
+        elif between.ended:
+            best, metric = between.best, config.run.metric_for_best_model
+            dashboard.message(
+                f"ended after step {model.step} of {steps}: no evaluation was better than that after step "
+                f"{best.step}, of {metric} {best.value:.3f}, in {best.since} (run.early_stopping_patience)"
+            )
     return stop
 
 
@@ -247,59 +274,8 @@ def _describe_model(model: LLMPPO) -> str:
     )
 
 
-class _Measures(NamedTuple):
-    """The measures of a policy by name, and the scores that they are from if there are several games."""
-
-    rows: dict[str, float | str]
-    scores: Scores = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        scores = {"scores_before": self.scores} if self.scores else {}
-        return {"before": self.rows, **scores}
-
-
-def _measure_before(
-    config: Config, model: LLMPPO, folder: Path, console: Console, *, resumed: bool
-) -> _Measures:
-    """Returns the measures before training: a resumed run's from disk, or none if the file is missing."""
-    path = folder / SUMMARY
-    if resumed and path.exists():
-        stored = json.loads(path.read_text())
-        return _Measures(stored["before"], stored.get("scores_before", ()))
-    if model.step:
-        return _Measures({})
-    found = _measure_result(config, model, console, "before training", folder)
-    write_json(found.to_dict(), path)
-    return found
-
-
-def _measure_result(config: Config, model: LLMPPO, console: Console, when: str, folder: Path) -> _Measures:
-    """Returns the measures of the run's result so far: by play, and exactly unless ``exact_every`` is 0.
-
-    The first ``KEPT_GAMES`` episodes are kept in the run's folder.
-    """
-    adapters = model.publish_result()
-    games, itself = config.run.eval_games, plays_itself(config)
-    config = evaluation_config(config)
-    sampled: Mapping[str, Any] = {}
-    scores: Scores = ()
-    if games:
-        episodes = play_policy(config, model.policy, games, console, when=f"{when}: ", adapters=adapters)
-        sampled = measure_played(config, model.policy, episodes)
-        scores = [(str(episode.info.get("game")), episode.info.get("score")) for episode in episodes]
-        kept = records(episodes[:KEPT_GAMES], config.env, str(folder), model.policy, adapters=adapters)
-        add_records(folder / GAMES, model.step, kept)
-    comparison = None
-    if config.run.exact_every != 0:
-        console.print(f"{when}: exact values")
-        exact_game = kind_of(config.env).player.exact_game(config.env)
-        comparison = exact_game.compare_policy(model.policy, adapters=adapters)
-    several = len({game for game, _ in scores}) > 1
-    return _Measures(summary_rows(sampled, comparison, exploitability=itself), scores if several else ())
-
-
-def _conclude_run(config: Config, model: LLMPPO, folder: Path, before: _Measures, console: Console) -> None:
-    found = _measure_result(config, model, console, "after training", folder)
+def _conclude_run(config: Config, model: LLMPPO, folder: Path, before: Measures, console: Console) -> None:
+    found = measure_result(config, model, console, "after training", folder)
     after, pairs = found.rows, pair_scores(before.scores, found.scores)
     by_game = {"paired": {name: row._asdict() for name, row in pairs.items()}} if pairs else {}
     write_json(

@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 
 from gamespiel.config import DEFAULT_PRESET, DEFAULT_PRESETS, Config, missing, presets, resolve, to_dict
-from gamespiel.config.schema import SECTIONS, describe, node_of
+from gamespiel.config.schema import SECTIONS, describe_type, node_of
 
 WIDTH = 100
 
@@ -32,18 +32,20 @@ def config_help() -> str:
         if preset != DEFAULT_PRESET
     )
     paragraphs = [
-        f"presets: {', '.join(map(_preset, configs, configs.values()))}",
+        f"presets: {', '.join(map(_describe_preset, configs, configs.values()))}",
         f"configuration keys (--section.key VALUE) with the values of the preset {DEFAULT_PRESET}, which is "
         f"in force if no preset, file or run is named, nor a model to evaluate. {others}"
         "A file given with --config also starts from the defaults: gamespiel schema lists them.",
     ]
-    lines = [line for text in paragraphs for line in [*textwrap.wrap(text, WIDTH), ""]]
+    lines = [
+        line for text in paragraphs for line in [*textwrap.wrap(text, WIDTH, break_on_hyphens=False), ""]
+    ]
     for section, values in to_dict(configs[DEFAULT_PRESET]).items():
         lines.append(f"  {section}: {(SECTIONS[section].__doc__ or '').strip()}")
         for name, value in values.items():
             node = node_of(section, [name])
             lines += textwrap.wrap(
-                f"{node['description']}; {describe(node)} [{_inline(value)}]",
+                f"{node['description']}; {describe_type(node)} [{_format_inline(value)}]",
                 WIDTH,
                 initial_indent=f"{f'    --{section}.{name}':<38} ",
                 subsequent_indent=" " * 39,
@@ -53,13 +55,13 @@ def config_help() -> str:
     return "\n".join(lines[:-1])
 
 
-def _preset(name: str, config: Config) -> str:
+def _describe_preset(name: str, config: Config) -> str:
     """Returns a preset's name, with the keys in it that ask for a missing engine."""
     keys = ", ".join(missing(config))
     return f"{name} (not built yet: {keys})" if keys else name
 
 
-def _inline(value: object) -> str:
+def _format_inline(value: object) -> str:
     """Returns a value as one would type it."""
     if isinstance(value, list):
         return ",".join(str(item) for item in value)

@@ -11,8 +11,6 @@ from gamespiel.config.files import (
     card_facts,
     from_dict,
     load,
-    preset_path,
-    presets,
     resolve,
     resolve_layers,
     resolve_pretrained,
@@ -20,6 +18,7 @@ from gamespiel.config.files import (
     saved_config,
     to_dict,
 )
+from gamespiel.config.preset_files import preset_path, presets
 from gamespiel.config.sections import (
     Config,
     CurriculumConfig,

@@ -29,7 +29,7 @@ class Missing(NamedTuple):
     also: tuple[str, ...] = ()
 
 
-MISSING = (Missing("run.use_vllm", bool, "false, so that the model itself samples", ("run.vllm_base_url",)),)
+MISSING: tuple[Missing, ...] = ()
 
 
 def missing(config: Config) -> dict[str, str]:
@@ -55,7 +55,7 @@ def require_built(config: Config) -> Config:
     return config
 
 
-def note(key: str) -> str:
+def describe_missing(key: str) -> str:
     """Returns the addition to a key's help text: "" unless the key needs a missing engine."""
     for row in MISSING:
         if key == row.key:

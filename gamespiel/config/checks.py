@@ -26,6 +26,10 @@ WITHOUT_EFFECT = {
 """By ``env.decode``, keys of ``ppo`` that have no effect, and why."""
 
 
+EVALUATION_KEYS = (
+    "eval_episodes", "eval_seconds", "eval_opponents", "metric_for_best_model", "early_stopping_patience",
+)  # fmt: skip
+VLLM_KEYS = ("vllm_base_url", "vllm_adapter_dir", "vllm_gap_limit")
 POOL_KEYS = ("self_play.pool_pick", "self_play.pool_every", "self_play.pool_size")
 MAGNET_KEYS = ("ppo.magnet_schedule", "ppo.magnet_end", "ppo.magnet_every", "ppo.magnet_rate")
 
@@ -72,8 +76,14 @@ def _check_server(env: EnvConfig) -> None:
 
 
 def _check_vllm(run: RunConfig) -> None:
-    if run.use_vllm and run.vllm_base_url is None:
+    if run.use_vllm and not run.vllm_base_url:
         raise ConfigError("run.use_vllm needs run.vllm_base_url, for example http://localhost:8000/v1")
+    urls = run.vllm_base_url or ()
+    if any(map(has_password, urls.split(",") if isinstance(urls, str) else urls)):
+        raise ConfigError(
+            "run.vllm_base_url: an address with a user's name or password was given, allowed: one without; "
+            "the token is in the environment variable VLLM_API_KEY"
+        )
 
 
 def _check_decode(env: EnvConfig) -> None:
@@ -159,6 +169,13 @@ def notices(config: Config) -> list[str]:
     found += evaluation_notices(config)
     found += _curriculum_notices(config)
     found += _self_play_notices(config)
+    default_run = RunConfig()
+    if config.run.eval_steps is None:
+        found += [
+            f"run.{name} = {getattr(config.run, name)!r} has no effect without run.eval_steps."
+            for name in EVALUATION_KEYS
+            if getattr(config.run, name) != getattr(default_run, name)
+        ]
     names, why = WITHOUT_EFFECT[config.env.decode]
     found += [
         f"ppo.{name} = {getattr(config.ppo, name)} has no effect: {why}"
@@ -221,8 +238,11 @@ def _self_play_notices(config: Config) -> list[str]:
 def evaluation_notices(config: Config) -> list[str]:
     """Returns those ``notices`` that are for evaluations too: about sampling and the ``env`` section."""
     found, env, run = list[str](), config.env, config.run
-    if run.vllm_base_url is not None and not run.use_vllm:
-        found.append(f"run.vllm_base_url = {run.vllm_base_url} is not used: run.use_vllm is false.")
+    found += [
+        f"run.{name} = {getattr(run, name)} is not used: run.use_vllm is false."
+        for name in VLLM_KEYS
+        if not run.use_vllm and getattr(run, name) != getattr(RunConfig(), name)
+    ]
     found += [
         f"env.{name} = {getattr(env, name)!r} has no effect with env.env_mode {env.env_mode}."
         for name in server_keys_without_effect(env)

@@ -11,10 +11,11 @@ from pydantic_core import to_jsonable_python
 
 from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.config.checks import validate
-from gamespiel.config.layers import Layer, find_option, layer_from_data, layer_from_overrides, merge
+from gamespiel.config.layers import Layer, find_option, layer_from_data, layer_from_overrides, merge_layers
+from gamespiel.config.preset_files import preset_path, presets
 from gamespiel.config.sections import Config, EnvConfig
 from gamespiel.config.yaml_text import read_yaml, write_yaml
-from gamespiel.errors import ConfigError, Mistakes, unknown_name_error
+from gamespiel.errors import ConfigError, Mistakes, UnknownKeyError
 from gamespiel.kinds import DECLARATIONS, declaration_of
 from gamespiel.kinds.base import TASK_IDS
 from task_gym.files import write_atomically
@@ -48,7 +49,8 @@ def resolve(
 ) -> Config:
     """Returns the validated configuration: defaults (or ``base``) < preset < files < overrides.
 
-    Words of other libraries that are taken as a key are logged.
+    A file may name the preset itself, with its key ``preset``. Words of other libraries that are taken as a
+    key are logged.
 
     Args:
         preset: The name of a preset.
@@ -73,19 +75,53 @@ def resolve_layers(
 ) -> Resolved:
     """Does as ``resolve``, and also returns the layers in words, ``base_name`` for ``base``."""
     mistakes = Mistakes()
-    layers = [layer_from_data(to_dict(base), base_name)] if base is not None else []
-    if preset is not None:
-        with mistakes.collect():
-            layers.append(read_layer(preset_path(preset))._replace(name=f"preset {preset}"))
-    layers = layers or [Layer("defaults", {})]
+    with mistakes.collect():
+        _ = None if preset is None else preset_path(preset)
+    given: list[Layer] = []
     for file in files:
         with mistakes.collect():
-            layers.append(read_layer(file))
+            given.append(read_layer(file))
+    below = [layer_from_data(to_dict(base), base_name)] if base is not None else []
+    with mistakes.collect():
+        below += _read_preset(preset, given)
+    layers = [*(below or [Layer("defaults", {})]), *given]
     with mistakes.collect():
         layers.append(layer_from_overrides(overrides))
     mistakes.raise_all()
     notices = tuple(notice for layer in layers for notice in layer.notices)
-    return Resolved(validate(merge(layers)), ", ".join(layer.name for layer in layers if layer.name), notices)
+    return Resolved(
+        validate(merge_layers(layers)), ", ".join(layer.name for layer in layers if layer.name), notices
+    )
+
+
+def _read_preset(preset: str | None, files: Sequence[Layer]) -> list[Layer]:
+    """Returns the layer of the preset that the option or a file names; [] if none does.
+
+    Raises:
+        ConfigError: There is no such preset, or two are named.
+    """
+    named = [] if preset is None else [("--preset", preset)]
+    for layer in files:
+        if layer.preset is not None:
+            named.append((layer.name, layer.preset))
+    others = [(source, name) for source, name in named if name != named[0][1]]
+    if others:
+        (first, one), (source, other) = named[0], others[0]
+        raise ConfigError(
+            f"a configuration starts from one preset: {first} names {one!r}, and {source} names {other!r}"
+        )
+    for source, name in named[:1]:
+        try:
+            path = preset_path(name)
+        except UnknownKeyError as error:
+            raise error if source == "--preset" else UnknownKeyError(f"{source}: {error}") from error
+        layer = read_layer(path)
+        if layer.preset is not None:
+            raise ConfigError(
+                f"{path}: a preset starts from no other one, and preset: {layer.preset} was given"
+            )
+        return [layer._replace(name=f"preset {name}")]
+    return []
 
 
 def resolve_pretrained(preset: str, overrides: Iterable[tuple[str, str]]) -> Resolved:
@@ -122,7 +158,7 @@ def from_dict(data: Any, source: str = "config", *, base: Config | None = None) 
     """Returns the validated configuration with ``data`` on top of ``base`` or of the defaults.
 
     Args:
-        data: Sections, flat keys, or both.
+        data: Sections, flat keys, or both, and with ``preset`` the name of a preset to start from.
         source: The name of the data in errors.
         base: A configuration in the place of the defaults.
 
@@ -130,9 +166,10 @@ def from_dict(data: Any, source: str = "config", *, base: Config | None = None) 
         ConfigError: The data has an unknown key or a bad value, or does not fit ``base``.
         MistakesError: There are several such mistakes.
     """
-    below = [layer_from_data(to_dict(base))] if base is not None else []
     layer = layer_from_data(data, source)
-    return _log_notices(Resolved(validate(merge([*below, layer])), layer.name, layer.notices))
+    below = [layer_from_data(to_dict(base))] if base is not None else []
+    below += _read_preset(None, [layer])
+    return _log_notices(Resolved(validate(merge_layers([*below, layer])), layer.name, layer.notices))
 
 
 def _log_notices(resolved: Resolved) -> Config:
@@ -198,22 +235,6 @@ def read_layer(path: str | Path) -> Layer:
     return layer_from_data({} if data is None and not is_json else data, str(path))
 
 
-def presets() -> tuple[str, ...]:
-    """Returns the names of the presets."""
-    return tuple(sorted(path.stem for path in _preset_dir().glob("*.yaml")))
-
-
-def preset_path(name: str) -> Path:
-    """Returns the file of a preset.
-
-    Raises:
-        UnknownKeyError: There is no such preset; the message names the nearest one, and all.
-    """
-    if name not in presets():
-        raise unknown_name_error("preset", name, presets(), listed=True)
-    return _preset_dir() / f"{name}.yaml"
-
-
 def saved_config(folder: str | Path) -> Config:
     """Returns the configuration of a run, given the run's folder or one of its checkpoints.
 
@@ -233,13 +254,6 @@ def saved_config(folder: str | Path) -> Config:
                 raise ConfigError(f"config file {str(saved)!r} is empty: it is no run's")
             return resolve(files=[saved], base=OLDER)
     raise ConfigError(f"{str(folder)!r} is not a run: it holds no {SAVED_NAME}, nor do the two folders above")
-
-
-def _preset_dir() -> Path:
-    """Returns ``configs/``: inside the package when installed, beside it in a checkout."""
-    package = Path(__file__).resolve().parents[1]
-    installed = package / "configs"
-    return installed if installed.is_dir() else package.parent / "configs"
 
 
 def _is_json(path: Path) -> bool:

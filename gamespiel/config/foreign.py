@@ -35,7 +35,7 @@ _SAMPLING = "the policy samples from its whole distribution, or PPO's ratios wou
 _NO_DATA = "tasks come from the env section, not from a data set"
 _ONE_DEVICE = "a run is one process on one device (run.device)"
 _FILES = "each step is a row of metrics.jsonl in the run's folder"
-_VLLM = "no sampling on a vLLM server in this version"
+_VLLM = "a server is started apart from the run, with the command of `gamespiel vllm-command`"
 _ADAPTERS = "the adapters are plain LoRA, without further options"
 _REWARDS = "advantages are normalised, rewards not"
 _KL = "a fixed weight; set also ppo.adaptive_kl: false, or the weight is steered to ppo.target_kl"
@@ -179,15 +179,11 @@ _OTHER = (
     # The run.
     Word("save_steps", HF, "run.checkpoint_every", f"it counts optimizer steps; {_STEP}"),
     Word("save_strategy", HF, "run.checkpoint_every", "checkpoints are saved every so many steps"),
-    Word(
-        "eval_steps", HF, "run.exact_every", f"it counts optimizer steps; {_STEP}; run.eval_games is by play"
-    ),
-    Word("eval_strategy", HF, "run.eval_games", "a run is evaluated before and after training"),
+    Word("eval_strategy", HF, "run.eval_steps", "a run is evaluated every so many steps"),
     Word("per_device_eval_batch_size", HF, "run.eval_games", "it counts replies; the key, episodes per seat"),
     Word("logging_steps", HF, "", _FILES, (1,)),
     Word("logging_dir", HF, "run.output_dir", _FILES, (None,)),
     Word("logging_strategy", HF, "", _FILES, ("steps",)),
-    Word("report_to", HF, "", _FILES, ("none", None)),
     Word("tensorboard_log", SB3, "run.output_dir", _FILES, (None,)),
     Word("wandb_project_name", CLEANRL, "", _FILES),
     Word("track", CLEANRL, "", _FILES, (False,)),
@@ -196,7 +192,8 @@ _OTHER = (
     Word("exp_name", f"{CLEANRL}, {TRL}", "run.output_dir", "a run is named by its folder"),
     Word("overwrite_output_dir", HF, "run.output_dir", "no run overwrites another", (False,)),
     Word("resume_from_checkpoint", HF, "", "the option --resume RUN goes on with a run", (None, False)),
-    Word("load_best_model_at_end", HF, "ppo.average_decay", "a run's result is its newest policy", (False,)),
+    Word("load_best_model_at_end", HF, "run.eval_steps", "the best one is kept, as RUN@best", (False,)),
+    Word("greater_is_better", HF, "run.metric_for_best_model", "more is better", (True,)),
     Word("push_to_hub", HF, "", "nothing is uploaded", (False,)),
     Word("use_cpu", HF, "run.device", "the key names the device, as run.device: cpu", (False,)),
     Word("no_cuda", HF, "run.device", "the key names the device, as run.device: cpu", (False,)),
@@ -224,6 +221,7 @@ WORDS: Mapping[str, Word] = {word.word: word for word in (*(Word(*row) for row i
 SAME_NAME = (
     Word("batch_size", SB3, "ppo.batch_size", "there turns per optimizer step (here ppo.mini_batch_size)"),
     Word("target_kl", SB3, "ppo.target_kl", "there the KL at which epochs end early (here ppo.max_step_kl)"),
+    Word("eval_steps", HF, "run.eval_steps", "there optimizer steps (here of ppo.batch_size episodes)"),
     Word(
         "gradient_accumulation_steps",
         f"{HF}, {TRL}",
@@ -238,7 +236,7 @@ SHORT = {"model": "model.model_name", "steps": "ppo.num_train_steps", "epochs": 
 """Words that people write as an option, each with the key that they mean."""
 
 
-def refusal(given: str, source: str, word: Word) -> UnknownKeyError:
+def explain_word(given: str, source: str, word: Word) -> UnknownKeyError:
     """Returns the error for a word that differs from every key.
 
     Args:
@@ -279,7 +277,7 @@ def notices_of_words(prefix: str, taken: Iterable[Word], keys: Iterable[str]) ->
     return found
 
 
-def table() -> str:
+def render_words() -> str:
     """Returns the table of the docs in Markdown: word, libraries, our key or the nearest, what differs."""
     lines = ["| word | library | key | difference |", "|---|---|---|---|"]
     for word in sorted((*WORDS.values(), *SAME_NAME), key=lambda word: word.word):

@@ -30,12 +30,12 @@ def import_modules(names: Iterable[str]) -> tuple[str, ...]:
         sys.path.insert(0, folder)
     for name in names:
         before = set(opponent_names())
-        _import(name, folder)
+        _import_module(name, folder)
         _registered.setdefault(name, set()).update(set(opponent_names()) - before)
     return tuple(sorted({opponent for name in names for opponent in _registered[name]}))
 
 
-def _import(name: str, folder: str) -> None:
+def _import_module(name: str, folder: str) -> None:
     if not all(part.isidentifier() for part in name.split(".")) or name.endswith(".py"):
         module = ".".join(Path(name).with_suffix("").parts)
         meant = f"; did you mean {module!r}?" if module.replace(".", "").isidentifier() else ""

@@ -8,9 +8,9 @@ curriculum that name tasks are such a choice too.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gamespiel.config.foreign import SHORT, WORDS, Word, is_harmless, notices_of_words, refusal
-from gamespiel.config.parse import parse, read_text
-from gamespiel.config.schema import DOTTED, KEYS, MOVED, SECTION_OF, SECTIONS
+from gamespiel.config.foreign import SHORT, WORDS, Word, explain_word, is_harmless, notices_of_words
+from gamespiel.config.parse import parse_section, read_text
+from gamespiel.config.schema import DOTTED, KEYS, MOVED, PRESET, SECTION_OF, SECTIONS
 from gamespiel.config.sections import Config, EnvConfig, Stage
 from gamespiel.errors import ConfigError, InvalidValueError, Mistakes, UnknownKeyError, unknown_name_error
 from gamespiel.kinds import DECLARATIONS
@@ -28,11 +28,19 @@ NARROWING = tuple(name for own in DECLARATIONS.values() for name in own.narrowin
 
 
 class Layer(NamedTuple):
-    """Values of the declared types by section and key, the name of their source, and notices about words."""
+    """Values of the declared types by section and key, and what is known of their source.
+
+    Attributes:
+        name: The source.
+        values: The values.
+        notices: Notices about its words.
+        preset: The preset that it names to start from.
+    """
 
     name: str
     values: Mapping[str, Mapping[str, Any]]
     notices: tuple[str, ...] = ()
+    preset: str | None = None
 
 
 def layer_from_data(data: Any, source: str = "config") -> Layer:
@@ -44,6 +52,11 @@ def layer_from_data(data: Any, source: str = "config") -> Layer:
     if not isinstance(data, Mapping):
         raise InvalidValueError(f"{source}: must be a mapping of sections or keys, not {shown(data)}")
     mistakes = Mistakes()
+    preset = None
+    if PRESET in data:
+        with mistakes.collect():
+            preset = _check_preset(data[PRESET], source)
+        data = {name: value for name, value in data.items() if name != PRESET}
     sections: dict[str, dict[str, Any]] = {}
     words: list[Word] = []
     named: dict[tuple[str, str], str] = {}
@@ -65,10 +78,26 @@ def layer_from_data(data: Any, source: str = "config") -> Layer:
     typed: dict[str, Mapping[str, Any]] = {}
     for section, values in sections.items():
         with mistakes.collect():
-            typed[section] = parse(section, values, f"{source}: ")
+            typed[section] = parse_section(section, values, f"{source}: ")
     mistakes.raise_all()
     keys = [f"{section}.{key}" for section, values in typed.items() for key in values]
-    return Layer(source, typed, tuple(notices_of_words(f"{source}: ", words, keys)))
+    return Layer(source, typed, tuple(notices_of_words(f"{source}: ", words, keys)), preset)
+
+
+def _check_preset(name: Any, source: str) -> str:
+    """Returns the name of the preset that a file starts from, which need not exist.
+
+    Raises:
+        InvalidValueError: It is no name, or that of a file.
+    """
+    if not isinstance(name, str):
+        raise InvalidValueError(f"{source}: {PRESET} must be the name of a preset, not {shown(name)}")
+    if "/" in name or name.endswith((".yaml", ".yml", ".json")):
+        raise InvalidValueError(
+            f"{source}: {PRESET} must be the name of a preset, not the file {shown(name)}; files are given "
+            f"one after the other, as --config {name} {source}"
+        )
+    return name
 
 
 _IN_AND_OUT = "in its section and outside"
@@ -103,7 +132,7 @@ def layer_from_overrides(overrides: Iterable[tuple[str, str]]) -> Layer:
                 nearest = _nearest_first(dotted.partition(".")[0])
                 raise explain_unknown_option(f"--{dotted}", [f"--{name}" for name in nearest])
             section, key = found
-            value = parse(section, {key: read_text(text, section, key)}, "--")
+            value = parse_section(section, {key: read_text(text, section, key)}, "--")
             sections.setdefault(section, {}).update(value)
             names.append(f"--{dotted}")
             if dotted not in DOTTED and dotted not in MOVED:
@@ -135,14 +164,14 @@ def _find_key(section: str | None, name: str, source: str) -> tuple[str, str]:
         return own, name
     given, word = str(name) if section is None else f"{section}.{name}", WORDS.get(name)
     if word is not None and word.differs:
-        raise refusal(given, f"key in {source}:", word)
+        raise explain_word(given, f"key in {source}:", word)
     if word is not None:
         own, _, key = word.key.partition(".")
         if section in (None, own):
             return own, key
         raise UnknownKeyError(f"unknown key in {source}: {given!r}; did you mean {word.key!r}?")
     if section is None:
-        raise unknown_name_error(f"section or key in {source}:", given, [*KEYS, *SECTION_OF])
+        raise unknown_name_error(f"section or key in {source}:", given, [*KEYS, *SECTION_OF, PRESET])
     raise unknown_name_error(f"key in {source}:", given, _nearest_first(section))
 
 
@@ -167,11 +196,11 @@ def explain_unknown_option(given: str, allowed: Iterable[str]) -> UnknownKeyErro
     if word is None:
         return unknown_name_error("option", given, allowed)
     if word.differs:
-        return refusal(given, "option", word)
+        return explain_word(given, "option", word)
     return UnknownKeyError(f"unknown option {given!r}; did you mean '--{word.key}'?")
 
 
-def merge(layers: Sequence[Layer]) -> Config:
+def merge_layers(layers: Sequence[Layer]) -> Config:
     """Returns the defaults with the layers on top, first to last; ``validate`` has yet to check it."""
     merged: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     for layer in layers:

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from gamespiel.config.schema import SECTIONS, describe, describe_range, node_of, options
+from gamespiel.config.schema import SECTIONS, describe_range, describe_type, node_of, resolve_members
 from gamespiel.config.yaml_text import read_yaml
 from gamespiel.errors import ConfigError, InvalidValueError, Mistakes, unknown_name_error
 from task_gym.errors import shown
@@ -16,7 +16,7 @@ Place = Sequence[str | int]
 """The place of a value in a section: a key, then indices and names within the key's value."""
 
 
-def parse(section: str, values: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+def parse_section(section: str, values: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     """Returns ``values`` with the types that the section declares.
 
     Args:
@@ -40,7 +40,7 @@ def parse(section: str, values: Mapping[str, Any], prefix: str) -> dict[str, Any
 
 def read_text(text: str, section: str, key: str) -> Any:
     """Returns the data in an option's text: a list as ``[a, b]`` or ``a,b``, a mapping as ``{a: 1}``."""
-    kinds = {option["type"] for option in options(node_of(section, [key]))}
+    kinds = {option["type"] for option in resolve_members(node_of(section, [key]))}
     if "null" in kinds and text in ("null", "none", "None"):
         return None
     if "string" in kinds and not ("object" in kinds and text.lstrip().startswith("{")):
@@ -62,7 +62,7 @@ def _find_problems(error: ValidationError, values: Mapping[str, Any]) -> list[tu
     """
     found: dict[tuple[str | int, ...], tuple[Place, Any]] = {}
     for problem in error.errors(include_url=False):
-        path = tuple(_place_of(values, problem["loc"]))
+        path = tuple(_find_place(values, problem["loc"]))
         place = (*path, problem["loc"][-1]) if _lacks_part(problem) else path
         if place not in found or _is_of_type(found[place][1]) > _is_of_type(problem):
             found[place] = path, problem
@@ -89,12 +89,12 @@ def _explain_problem(path: Place, problem: Any, section: str, prefix: str) -> Co
     given = list(given) if isinstance(given, tuple) else given  # as files write it
     if kind in ("unexpected_keyword_argument", "invalid_key"):
         *above, name = path
-        allowed = options(node_of(section, above))[0]["properties"]
-        return unknown_name_error(f"key in {prefix}{_write_path(section, above)}:", str(name), allowed)
-    where, node = f"{prefix}{_write_path(section, path)}", node_of(section, path)
+        allowed = resolve_members(node_of(section, above))[0]["properties"]
+        return unknown_name_error(f"key in {prefix}{_format_path(section, above)}:", str(name), allowed)
+    where, node = f"{prefix}{_format_path(section, path)}", node_of(section, path)
     if _lacks_part(problem):
         name = str(problem["loc"][-1])
-        return ConfigError(f"{where}.{name} is missing: {describe(node_of(section, (*path, name)))}")
+        return ConfigError(f"{where}.{name} is missing: {describe_type(node_of(section, (*path, name)))}")
     if kind == "value_error":
         return InvalidValueError(f"{where} {problem['ctx']['error']}, not {shown(given)}")
     if kind.startswith(("greater_than", "less_than")):
@@ -102,10 +102,10 @@ def _explain_problem(path: Place, problem: Any, section: str, prefix: str) -> Co
         return InvalidValueError(f"{where} must be {describe_range(node)}, not {shown(type(limit)(given))}")
     near = difflib.get_close_matches(shown(given).strip("'"), node.get("enum", ()), n=1)
     meant = f"; did you mean {near[0]!r}?" if near else ""
-    return InvalidValueError(f"{where} must be {describe(node)}, not {shown(given)}{meant}")
+    return InvalidValueError(f"{where} must be {describe_type(node)}, not {shown(given)}{meant}")
 
 
-def _place_of(data: Any, loc: Sequence[str | int]) -> Place:
+def _find_place(data: Any, loc: Sequence[str | int]) -> Place:
     """Returns the part of a problem's location that is in the data; names of union members are not."""
     path: list[str | int] = []
     for step in loc:
@@ -119,6 +119,6 @@ def _place_of(data: Any, loc: Sequence[str | int]) -> Place:
     return path
 
 
-def _write_path(section: str, path: Place) -> str:
+def _format_path(section: str, path: Place) -> str:
     """Returns a path as it is written: ``env.task_ids[1][0]``."""
     return section + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)

@@ -9,7 +9,8 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-from gamespiel.config.built import note
+from gamespiel.config.built import describe_missing
+from gamespiel.config.preset_files import presets
 from gamespiel.config.sections import Config
 
 SECTIONS: Mapping[str, type] = typing.get_type_hints(Config)
@@ -26,6 +27,9 @@ MOVED: Mapping[str, str] = {
     "env.vllm_base_url": "run.vllm_base_url",
 }
 """Keys by the place that they had in earlier versions, where files and options may still have them."""
+
+PRESET = "preset"
+"""The key of a file, outside its sections, that names the preset from which it starts."""
 
 Node = Mapping[str, Any]
 """A JSON schema, or a part of one."""
@@ -52,7 +56,7 @@ def _make_definitions() -> dict[str, Any]:
     made: dict[str, Any] = TypeAdapter(Config).json_schema(schema_generator=_Untitled)["$defs"]
     for section, cls in SECTIONS.items():
         for name, node in made[cls.__name__]["properties"].items():
-            node["description"] += note(f"{section}.{name}")
+            node["description"] += describe_missing(f"{section}.{name}")
     return made
 
 
@@ -64,7 +68,13 @@ def file_schema() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "GameSpiel configuration",
         "type": "object",
-        "properties": {name: {"$ref": ref} for name, ref in (refs | flat).items()},
+        "properties": {
+            PRESET: {
+                "description": "the preset from which this file starts: its own keys win",
+                "enum": list(presets()),
+            },
+            **{name: {"$ref": ref} for name, ref in (refs | flat).items()},
+        },
         "additionalProperties": False,
         "$defs": _make_definitions() | _mark_moved_keys(),
     }
@@ -87,7 +97,7 @@ def node_of(section: str, path: Iterable[str | int]) -> Node:
     """Returns the schema of the value at ``path``: a key of the section, then indices and names within it."""
     node: Node = _make_definitions()[SECTIONS[section].__name__]
     for step in path:
-        node = next(inner for option in options(node) if (inner := _find_child(option, step)))
+        node = next(inner for option in resolve_members(node) if (inner := _find_child(option, step)))
     return node
 
 
@@ -97,26 +107,26 @@ def _find_child(node: Node, step: str | int) -> Node | None:
     return node.get("properties", {}).get(step) or node.get("additionalProperties")
 
 
-def options(node: Node) -> list[Node]:
+def resolve_members(node: Node) -> list[Node]:
     """Returns the members of a union, or else the schema itself, with references resolved."""
     members = node.get("anyOf", [node])
     return [_make_definitions()[m["$ref"].rpartition("/")[2]] if "$ref" in m else m for m in members]
 
 
-def describe(node: Node) -> str:
+def describe_type(node: Node) -> str:
     """Returns a type in words: "an integer or null"."""
     if "enum" in node:
         return "one of " + ", ".join(map(repr, node["enum"]))
     if "anyOf" in node:
-        return " or ".join(map(describe, node["anyOf"]))
+        return " or ".join(map(describe_type, node["anyOf"]))
     if "$ref" in node:
-        return "a mapping with " + ", ".join(options(node)[0]["properties"])
+        return "a mapping with " + ", ".join(resolve_members(node)[0]["properties"])
     if "prefixItems" in node:
-        return f"a list of {len(node['prefixItems'])} ({', '.join(map(describe, node['prefixItems']))})"
+        return f"a list of {len(node['prefixItems'])} ({', '.join(map(describe_type, node['prefixItems']))})"
     if "items" in node:
-        return f"a list (each: {describe(node['items'])})"
+        return f"a list (each: {describe_type(node['items'])})"
     if "additionalProperties" in node:
-        return "a mapping of names to " + describe(node["additionalProperties"])
+        return "a mapping of names to " + describe_type(node["additionalProperties"])
     return _SIMPLE[node["type"]]
 
 
@@ -124,7 +134,7 @@ def describe_range(node: Node) -> str:
     """Returns the range of a number in words: "above 0 and at most 1"."""
     return " and ".join(
         f"{words} {option[name]}"
-        for option in options(node)
+        for option in resolve_members(node)
         for name, words in _LIMITS.items()
         if name in option
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import ConfigDict, Field, PositiveFloat
 from pydantic.dataclasses import dataclass
 
-from gamespiel.agents.fields import STRICT, Count, Index, Many, Seed, Share, key
+from gamespiel.agents.fields import ONE, STRICT, Count, Index, Many, Seed, Share, key
 from gamespiel.agents.hyperparameters import Hyperparameters, LoraSettings, ModelSettings, SelfPlaySettings
 from gamespiel.kinds import DECLARATIONS
 from gamespiel.kinds.base import EnvKeys, Name, Opponents, TaskRange
@@ -108,19 +108,47 @@ class RunConfig:
     output_dir: str | None = key(None, "folder of the results (null: a new folder in runs/)")
     init_from: str | None = key(None, "a run or checkpoint whose weights are the start (null: untrained)")
     checkpoint_every: Count = key(500, "steps between checkpoints")
+    checkpoint_minutes: PositiveFloat | None = key(
+        None, "minutes after which a step ends with a checkpoint, too (null: only every so many steps)"
+    )
     keep_checkpoints: Count = key(3, "checkpoints that are kept; older ones are removed")
     eval_games: Index = key(200, "episodes per seat before and after training (0: none)")
+    eval_steps: Count | None = key(None, "steps between evaluations while training (null: none)")
+    eval_episodes: Count = key(50, "episodes per seat, and per opponent, of an evaluation while training")
+    eval_seconds: PositiveFloat | None = key(
+        None, "seconds after which an evaluation while training begins no further episodes (null: no limit)"
+    )
+    eval_opponents: Many[Name] = key((), "opponents of evaluations while training (none: those of env)")
+    eval_task_ids: Many[Index | TaskRange] = key(
+        (), "task ids that training never draws, and evaluations while training do (none: those of env)"
+    )
+    metric_for_best_model: Literal["score", "success"] = key(
+        "score", "the measure by which a checkpoint is the best, and is kept"
+    )
+    early_stopping_patience: Count | None = key(
+        None, "evaluations without a better measure after which the run ends (null: it goes on)"
+    )
     exact_every: Index | None = key(
         None,
         "steps between exact evaluations, in small games (null: only before and after training; 0: none)",
+    )
+    report_to: Annotated[Many[Literal["none", "tensorboard", "wandb", "trackio"]], ONE] = key(
+        (), "where metrics go beside metrics.jsonl: tensorboard, wandb, trackio"
     )
     grace_seconds: PositiveFloat = key(
         8.0, "seconds that a step may take to end after SIGTERM (docker stop kills after 10)"
     )
     device: str = key("auto", "auto, cpu, cuda, cuda:1, ...")
     num_threads: Count | None = key(None, "CPU threads (null: torch decides)")
-    use_vllm: bool = key(False, "sample from a vLLM server")
-    vllm_base_url: str | None = key(None, "URL of that server")
+    env_threads: Count | None = key(None, "threads in which opponents search (null: one per core)")
+    use_vllm: bool = key(False, "sample from vLLM servers, whose adapters follow the run's")
+    vllm_base_url: Many[str] | str | None = key(None, "URL of the server, or several of servers alike")
+    vllm_adapter_dir: str | None = key(
+        None, "folder of adapters that trainer and servers see at one path (null: one of this machine's)"
+    )
+    vllm_gap_limit: PositiveFloat | None = key(
+        None, "mean gap to the servers' log-probabilities, in nats, that stops a run (null: by model.dtype)"
+    )
     imports: Many[str] = key((), "modules of your own that register opponents, games and rewards")
 
 

@@ -11,7 +11,7 @@ Board = dict[str, Any]
 _RANKS = "JQKA"
 
 
-def board(game: str, text: str) -> Board | None:
+def read_board(game: str, text: str) -> Board | None:
     """Returns what to draw for a position; None for a game that has no picture.
 
     Args:
@@ -27,12 +27,12 @@ def board(game: str, text: str) -> Board | None:
     return None if read is None else read(text)
 
 
-def _lines(pattern: str, text: str) -> list[str]:
+def _match_lines(pattern: str, text: str) -> list[str]:
     """Returns the part of each line that the pattern's only group matches."""
     return re.findall(pattern, text, re.MULTILINE)
 
 
-def _grid(pattern: str, signs: str = "", *, kind: str = "grid") -> Callable[[str], Board | None]:
+def _make_grid_reader(pattern: str, signs: str = "", *, kind: str = "grid") -> Callable[[str], Board | None]:
     """Returns a reader of boards with a line per row.
 
     Args:
@@ -43,13 +43,13 @@ def _grid(pattern: str, signs: str = "", *, kind: str = "grid") -> Callable[[str
     table = str.maketrans(signs, ".xo#"[: len(signs)])
 
     def read(text: str) -> Board | None:
-        rows = [re.sub(r"\s", "", row).translate(table) for row in _lines(pattern, text)]
+        rows = [re.sub(r"\s", "", row).translate(table) for row in _match_lines(pattern, text)]
         return {"kind": kind, "rows": rows} if rows else None
 
     return read
 
 
-def _chess(text: str) -> Board:
+def _read_chess(text: str) -> Board:
     placed = text.split()[0].split("/")
     return {
         "kind": "grid",
@@ -58,8 +58,8 @@ def _chess(text: str) -> Board:
     }
 
 
-def _checkers(text: str) -> Board:
-    rows = _lines(r"^\d([.o+8*]{8})$", text)
+def _read_checkers(text: str) -> Board:
+    rows = _match_lines(r"^\d([.o+8*]{8})$", text)
     # White "o" with kings "8", black "+" with kings "*"; black fields are the second player's here.
     return {"kind": "grid", "pieces": "checkers", "rows": [row.translate(_CHECKERS) for row in rows]}
 
@@ -69,33 +69,33 @@ _CHECKERS = str.maketrans("o8+*", "xXoO")
 _HEX = str.maketrans("yzXpqO", "xxxooo")
 
 
-def _hex(text: str) -> Board:
-    rows = [re.sub(r"\s", "", row) for row in _lines(r"^([ .xoyzpqXO]+)$", text)]
+def _read_hex(text: str) -> Board:
+    rows = [re.sub(r"\s", "", row) for row in _match_lines(r"^([ .xoyzpqXO]+)$", text)]
     return {"kind": "hex", "rows": [row.translate(_HEX) for row in rows if row]}
 
 
-def _numbers(text: str) -> Board:
+def _read_numbers(text: str) -> Board:
     return {
         "kind": "numbers",
         "rows": [[int(cell) for cell in row.split()] for row in text.splitlines() if row],
     }
 
 
-def _leduc(text: str) -> Board | None:
+def _read_leduc(text: str) -> Board | None:
     found = re.search(r"Cards \(public player_0 player_1\): (-?\d+) (-?\d+) (-?\d+)", text)
     if found is None:  # more than two players
         return None
-    names = [_card(int(number)) for number in found.groups()]
+    names = [_name_card(int(number)) for number in found.groups()]
     pot = re.search(r"^Pot: (\d+)", text, re.MULTILINE)
     groups = [["Player 0", [names[1]]], ["public", [names[0]]], ["Player 1", [names[2]]]]
     return {"kind": "cards", "groups": groups, "note": f"pot {pot[1]}" if pot else ""}
 
 
-def _card(number: int) -> str:
+def _name_card(number: int) -> str:
     return _RANKS[number // 2] + "♠♥"[number % 2] if 0 <= number < 2 * len(_RANKS) else "?"
 
 
-def _kuhn(text: str) -> Board:
+def _read_kuhn(text: str) -> Board:
     dealt = [part for part in text.split() if part.isdigit()]
     return {
         "kind": "cards",
@@ -104,7 +104,7 @@ def _kuhn(text: str) -> Board:
     }
 
 
-def _blackjack(text: str) -> Board:
+def _read_blackjack(text: str) -> Board:
     groups = [
         [who, [card[1:].replace("T", "10") + _SUITS.get(card[0], "") for card in cards.split()]]
         for who, cards in re.findall(r"^(Player 0|Dealer): Cards:([ \w?]*)$", text, re.MULTILINE)
@@ -114,21 +114,21 @@ def _blackjack(text: str) -> Board:
 
 _SUITS = {"C": "♣", "D": "♦", "H": "♥", "S": "♠"}
 
-_PLAIN = _grid(r"^([.xo]+)$")
+_PLAIN = _make_grid_reader(r"^([.xo]+)$")
 _READERS: dict[str, Callable[[str], Board | None]] = {
-    "2048": _numbers,
-    "amazons": _grid(r"^([.XO#]+)$", ".OX#"),
-    "blackjack": _blackjack,
-    "breakthrough": _grid(r"^[^ .]([.bw]+)$", ".bw"),
-    "checkers": _checkers,
-    "chess": _chess,
-    "clobber": _grid(r"^\d([.ox]+)$", ".ox"),
+    "2048": _read_numbers,
+    "amazons": _make_grid_reader(r"^([.XO#]+)$", ".OX#"),
+    "blackjack": _read_blackjack,
+    "breakthrough": _make_grid_reader(r"^[^ .]([.bw]+)$", ".bw"),
+    "checkers": _read_checkers,
+    "chess": _read_chess,
+    "clobber": _make_grid_reader(r"^\d([.ox]+)$", ".ox"),
     "connect_four": _PLAIN,
-    "go": _grid(r"^ *\d+ ([+XO]+)$", "+XO", kind="points"),
-    "hex": _hex,
-    "kuhn_poker": _kuhn,
-    "leduc_poker": _leduc,
-    "othello": _grid(r"^\d ([-xo ]+) \d$", "-xo"),
+    "go": _make_grid_reader(r"^ *\d+ ([+XO]+)$", "+XO", kind="points"),
+    "hex": _read_hex,
+    "kuhn_poker": _read_kuhn,
+    "leduc_poker": _read_leduc,
+    "othello": _make_grid_reader(r"^\d ([-xo ]+) \d$", "-xo"),
     "phantom_ttt": _PLAIN,
     "tic_tac_toe": _PLAIN,
 }

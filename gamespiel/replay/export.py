@@ -17,7 +17,9 @@ from task_gym.files import write_atomically
 RESULTS = ("win", "draw", "loss", "cut")
 
 
-def export(place: Path, output: Path, *, results: Sequence[str] = (), console: Console | None = None) -> Path:
+def export_turns(
+    place: Path, output: Path, *, results: Sequence[str] = (), console: Console | None = None
+) -> Path:
     """Writes a row per turn: the observation as the user's message, the answer as the assistant's.
 
     Args:
@@ -35,14 +37,14 @@ def export(place: Path, output: Path, *, results: Sequence[str] = (), console: C
     for result in results:
         if result not in RESULTS:
             raise InvalidValueError(f"--result must be one of {', '.join(RESULTS)}, not {result!r}")
-    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows(read_records(place), results)]
+    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in make_rows(read_records(place), results)]
     output.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(output, "".join(lines))
     console.print(f"{len(lines)} rows written to {output}", soft_wrap=True, markup=False)
     return output
 
 
-def rows(records: Sequence[Record], results: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+def make_rows(records: Sequence[Record], results: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
     """Yields a row per legal turn. Faults are left out, and so are answers that the game refused."""
     for record in records:
         if record["result"] not in (results or RESULTS):

@@ -12,7 +12,7 @@ from rich.console import Console
 from game_gym.transcript import CHANCE, positions, show
 from gamespiel.errors import InvalidValueError
 from gamespiel.records import GAME_KIND, Record, read_records, variant_of
-from gamespiel.replay.boards import board
+from gamespiel.replay.boards import read_board
 from task_gym.files import write_atomically
 
 HERE = Path(__file__).parent
@@ -24,7 +24,7 @@ LARGEST = 100_000_000
 """The most characters of a page's episodes: browsers do not read texts of 512 MB."""
 
 
-def replay(place: Path, html: Path, console: Console | None = None) -> Path:
+def write_page(place: Path, html: Path, console: Console | None = None) -> Path:
     """Writes the page of a run's games, or of a file of games.
 
     Raises:
@@ -49,7 +49,7 @@ def replay(place: Path, html: Path, console: Console | None = None) -> Path:
     return html
 
 
-def page(rows: Sequence[Record]) -> str:
+def render_page(rows: Sequence[Record]) -> str:
     """Returns the page of these records. It loads nothing from elsewhere."""
     return _fill_page([_encode_data(row) for row in rows])
 
@@ -57,7 +57,7 @@ def page(rows: Sequence[Record]) -> str:
 def _encode_data(row: Record) -> str:
     """Returns an episode as JSON for a script."""
     # "<" is escaped, so that no text of a game or a model can end the script.
-    return json.dumps(show_record(row), ensure_ascii=False).replace("<", "\\u003c")
+    return json.dumps(describe_record(row), ensure_ascii=False).replace("<", "\\u003c")
 
 
 def _fill_page(episodes: Sequence[str]) -> str:
@@ -73,7 +73,7 @@ def _fill_page(episodes: Sequence[str]) -> str:
     return text
 
 
-def show_record(row: Record) -> dict[str, Any]:
+def describe_record(row: Record) -> dict[str, Any]:
     """Returns what the page shows of an episode: its address, its ending and its positions.
 
     A position has ``text``; ``board`` if the game is drawn; ``move`` and ``by``, what led to it; and
@@ -105,14 +105,14 @@ def _is_game(row: Record) -> bool:
 def _text_positions(row: Record) -> list[dict[str, Any]]:
     """Returns the observations as positions: of a trace, or of a server that does not say the moves."""
     found = [
-        {"text": turn["observation"], "board": None, "turn": number, **_describe_leader(row["turns"], number)}
+        {"text": turn["observation"], "board": None, "turn": number, **_describe_cause(row["turns"], number)}
         for number, turn in enumerate(row["turns"])
     ]
     last = {"text": row["final_observation"], "board": None, "turn": None}
-    return [*found, {**last, **_describe_leader(row["turns"], len(found))}]
+    return [*found, {**last, **_describe_cause(row["turns"], len(found))}]
 
 
-def _describe_leader(turns: Sequence[Mapping[str, Any]], number: int) -> dict[str, Any]:
+def _describe_cause(turns: Sequence[Mapping[str, Any]], number: int) -> dict[str, Any]:
     return {"by": "player", "move": turns[number - 1]["answer"]} if number else {"by": "", "move": ""}
 
 
@@ -128,7 +128,7 @@ def _game_positions(row: Record) -> list[dict[str, Any]]:
         number = taken.pop(0) if own and taken else None
         if not moves and row["turns"] and row["turns"][-1]["action"] is None:
             number = len(row["turns"]) - 1  # the player gave the game up here
-        text, drawn = show(variant, state), board(row["game"], str(state))
+        text, drawn = show(variant, state), read_board(row["game"], str(state))
         found.append({"text": text, "board": drawn, "by": by, "move": move, "turn": number})
         by = " and ".join(dict.fromkeys(_name_player(row, made.player) for made in moves))
         move = ", ".join(made.name for made in moves)

@@ -16,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from gamespiel.report.text import clean, duration, shorten
+from gamespiel.report.text import format_duration, keep_last_lines, remove_controls
 
 Metrics = Mapping[str, float | str]
 
@@ -58,14 +58,20 @@ GRID = (
     Shown("train/entropy", "entropy", ".3f"),
     Shown("rollout/legal_mass", "legal mass", ".3f"),
     Shown("train/clip_fraction", "clipped", ".1%"),
-    Shown("train/policy_loss", "policy loss", ".4f"),
     Shown("train/value_loss", "value loss", ".4f"),
     Shown("train/explained_variance", "explained var", ".3f"),
     Shown("decisions", "decisions", ",.0f"),
     Shown("time/decisions_per_second", "decisions/s", ",.0f"),
-    Shown("seconds", "seconds", ",.0f"),
+    Shown("machine/tokens_per_second", "tokens/s", ",.0f"),
+    Shown("machine/memory_gib", "memory, GiB", ".2f"),
 )
 """Metrics of the live display, as many per row as fit."""
+
+HELD_OUT = (
+    Shown("eval/score", "held-out score", ".3f"),
+    Shown("eval/success", "held-out success", ".1%"),
+)
+"""Metrics of a run that is evaluated while it trains, after those of ``GRID``."""
 
 REPLIES = (
     Shown("rollout/reply_tokens", "reply tokens", ".1f"),
@@ -106,6 +112,7 @@ LINE_ENDS = (
     Shown("curriculum/levels", "levels", ".0f"),
     Shown("replay/share", "replays", ".2f"),
     Shown("pool/size", "pool", ".0f"),
+    Shown("eval/score", "held_out", ".3f"),
     Shown("eval/exploitability", "exploitability", ".3f"),
 )
 """Metrics at the end of a plain line, those of them that were logged."""
@@ -213,7 +220,7 @@ class Dashboard:
 
     def message(self, text: str) -> None:
         """Prints a lasting line of text, above the live display or among the plain lines."""
-        self._console.print(Text(clean(text)))
+        self._console.print(Text(remove_controls(text)))
 
     def _print_line(self) -> None:
         now, last = self._clock(), self._pace.step >= self._total
@@ -227,14 +234,14 @@ class Dashboard:
         head = Table.grid(expand=True, padding=(0, 1))
         for ratio in (None, 1, None):
             head.add_column(ratio=ratio, no_wrap=True)
-        left = duration(self._pace.seconds_left(self._total))
+        left = format_duration(self._pace.seconds_left(self._total))
         head.add_row(
             f"step {step}/{self._total}",
             ProgressBar(total=self._total, completed=step, complete_style="cyan", finished_style="green"),
             f"{left} left" if step < self._total else "done",
         )
         width = self._console.width
-        grid = _grid(self._metrics, max(1, width // CELL))
+        grid = _make_grid(self._metrics, max(1, width // CELL))
         activity = f"step {step + 1} under way: {self._activity}" if self._activity else ""
         parts: list[RenderableType] = [head, Text(activity, style="dim"), grid]
         if any(name.startswith(GROUPS) for name in self._metrics):
@@ -250,7 +257,7 @@ class Dashboard:
         if self._text:
             panels.append(
                 Panel(
-                    Text(shorten(self._text, TEXT_LINES), overflow="ellipsis", no_wrap=True),
+                    Text(keep_last_lines(self._text, TEXT_LINES), overflow="ellipsis", no_wrap=True),
                     title="last game",
                     title_align="left",
                     box=box.ROUNDED,
@@ -296,24 +303,26 @@ class Pace:
 def plain_line(metrics: Metrics, total: int, seconds_left: float | None) -> str:
     """Returns ``step 12/100  reward 0.512  ...  left 0:31``: two spaces between pairs, one within."""
     listed = LINE + tuple(shown for shown in LINE_ENDS if shown.metric in metrics)
-    pairs = [f"{shown.label} {_write(metrics, shown)}" for shown in listed]
-    drawn = _numbers(metrics, GROUPS)
+    pairs = [f"{shown.label} {_format_metric(metrics, shown)}" for shown in listed]
+    drawn = _select_numbers(metrics, GROUPS)
     if drawn and max(drawn.values()) > min(drawn.values()):
         most = max(drawn, key=lambda name: drawn[name])
         pairs.append(f"most_drawn {_one_line(most)} {drawn[most]:.2f}")
-    return "  ".join([f"step {int(metrics['step'])}/{total}", *pairs, f"left {duration(seconds_left)}"])
+    return "  ".join(
+        [f"step {int(metrics['step'])}/{total}", *pairs, f"left {format_duration(seconds_left)}"]
+    )
 
 
 def groups_line(metrics: Metrics) -> Text:
     """Returns the success rate of the step's episodes from each group, and how likely a draw of it is."""
-    line, successes = Text("success (share of draws)", style="dim"), _numbers(metrics, GROUP_SUCCESS)
-    for name, share in _numbers(metrics, GROUPS).items():
+    line, successes = Text("success (share of draws)", style="dim"), _select_numbers(metrics, GROUP_SUCCESS)
+    for name, share in _select_numbers(metrics, GROUPS).items():
         success = f"{successes[name]:.0%}" if name in successes else "-"
         line.append(f"  {_one_line(name)} {success} ({share:.0%})", style="not dim")
     return line
 
 
-def _numbers(metrics: Metrics, prefix: str) -> dict[str, float]:
+def _select_numbers(metrics: Metrics, prefix: str) -> dict[str, float]:
     """Returns the numbers whose keys begin with ``prefix``, by the rest of their keys."""
     found = {key.removeprefix(prefix): value for key, value in metrics.items() if key.startswith(prefix)}
     return {name: value for name, value in found.items() if not isinstance(value, str)}
@@ -326,14 +335,14 @@ def sparkline(values: Sequence[float]) -> str:
     return "".join("▁▂▃▄▅▆▇█"[round((value - low) * scale)] for value in values)
 
 
-def _grid(metrics: Metrics, columns: int) -> Table:
+def _make_grid(metrics: Metrics, columns: int) -> Table:
     grid = Table.grid(expand=True, padding=(0, 1))
     for _ in range(columns):
         grid.add_column(style="dim", no_wrap=True)
         grid.add_column(justify="right", no_wrap=True, ratio=1)
     listed = GRID + tuple(
         shown
-        for more in (REPLIES, CURRICULUM, LEVELS, REPLAYED)
+        for more in (HELD_OUT, REPLIES, CURRICULUM, LEVELS, REPLAYED)
         if more[0].metric in metrics
         for shown in more
     )
@@ -341,12 +350,12 @@ def _grid(metrics: Metrics, columns: int) -> Table:
     for row in range(0, len(listed), columns):
         cells: list[str] = []
         for shown in listed[row : row + columns]:
-            cells += [shown.label, _write(metrics, shown)]
+            cells += [shown.label, _format_metric(metrics, shown)]
         grid.add_row(*cells)
     return grid
 
 
-def _write(metrics: Metrics, shown: Shown) -> str:
+def _format_metric(metrics: Metrics, shown: Shown) -> str:
     value = metrics.get(shown.metric)
     if isinstance(value, str):
         return _one_line(value)
@@ -354,4 +363,4 @@ def _write(metrics: Metrics, shown: Shown) -> str:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(clean(text).split())
+    return " ".join(remove_controls(text).split())

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gamespiel.agents.runs.stats import Interval, mean_interval, wilson
-from gamespiel.endpoints.chat import Usage
+from gamespiel.endpoints.completion import Usage
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,10 @@ def rows_of(
         for name in [] if _has_failed(record) else groups(record):
             found.setdefault(name, []).append(record)
     parts = {name: own for name, own in sorted(found.items()) if len(own) < len(records)}
-    return {name: _make_row(own) for name, own in {**parts, "all": list(records)}.items()}
+    return {name: _summarize_episodes(own) for name, own in {**parts, "all": list(records)}.items()}
 
 
-def _make_row(records: Sequence[Mapping[str, Any]]) -> Row:
+def _summarize_episodes(records: Sequence[Mapping[str, Any]]) -> Row:
     played = [record for record in records if not _has_failed(record)]
     scores = [float(record["score"]) for record in played]
     success = sum(bool(record["success"]) for record in played)
@@ -69,8 +69,8 @@ def _make_row(records: Sequence[Mapping[str, Any]]) -> Row:
         faults=len(records) - len(played),
         score=mean_interval(scores) if scores else None,
         success=wilson(success, len(scores)) if scores else None,
-        given_up=_sum_rows(played, "given_up"),
-        refused=_sum_rows(played, "refused_replies"),
+        given_up=_sum_counts(played, "given_up"),
+        refused=_sum_counts(played, "refused_replies"),
     )
 
 
@@ -79,7 +79,7 @@ def _has_failed(record: Mapping[str, Any]) -> bool:
     return record.get("error") is not None
 
 
-def _sum_rows(records: Sequence[Mapping[str, Any]], name: str) -> int | None:
+def _sum_counts(records: Sequence[Mapping[str, Any]], name: str) -> int | None:
     counts = [record.get("extra", {}).get(name) for record in records]
     return None if not counts or None in counts else sum(int(count) for count in counts)
 

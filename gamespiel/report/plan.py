@@ -61,7 +61,7 @@ def parts_table(load: Load, made: MemoryPlan) -> Table:
     table.add_column("memory", overflow="fold")
     table.add_column("GiB", justify="right", no_wrap=True)
     for name, size in part_rows(load, made):
-        amount = gib(size)
+        amount = format_gib(size)
         if name.startswith("("):
             table.add_row(Text(f"  {name}: {amount})", style="dim"), "")
         else:
@@ -78,10 +78,10 @@ def fit_table(plans: Mapping[str, MemoryPlan], cards: Sequence[float]) -> Table:
         table.add_column(f"  {card:g} GiB", justify="right", no_wrap=True)
     for name, made in plans.items():
         fits = ["fits" if made.fits(card * GIB) else "-" for card in cards]
-        table.add_row(name, gib(made.peak), *fits)
+        table.add_row(name, format_gib(made.peak), *fits)
     return table
 
 
-def gib(size: int) -> str:
+def format_gib(size: int) -> str:
     """Returns bytes in GiB, with as many digits as a plan deserves."""
     return f"{size / GIB:.2f}" if size >= GIB / 200 or not size else "<0.01"

@@ -13,7 +13,7 @@ from task_gym.files import write_atomically
 PANELS: tuple[tuple[str, Sequence[tuple[str, str]], Sequence[tuple[str, str]]], ...] = (
     (
         "Score",
-        [("rollout/reward", "reward"), ("rollout/success", "success rate")],
+        [("rollout/reward", "reward"), ("rollout/success", "success rate"), ("eval/score", "held-out score")],
         [("eval/share", "share of best"), ("eval/exploitability", "exploitability")],
     ),
     (
@@ -37,8 +37,8 @@ PANELS: tuple[tuple[str, Sequence[tuple[str, str]], Sequence[tuple[str, str]]], 
 COLOURS = ("#0072B2", "#D55E00", "#009E73")
 """From Okabe and Ito's palette, which colour-blind readers can tell apart."""
 
-FOURTH = "#CC79A7"
-"""The next one of that palette, for a panel with four lines."""
+FURTHER = ("#CC79A7", "#56B4E9")
+"""The next ones of that palette, for a panel with more lines."""
 
 
 def learning_curve(metrics_path: str | os.PathLike[str], png_path: str | os.PathLike[str]) -> Path:
@@ -53,18 +53,18 @@ def learning_curve(metrics_path: str | os.PathLike[str], png_path: str | os.Path
     from matplotlib.ticker import EngFormatter
 
     rows = read_rows(metrics_path)
-    x_key = "decisions" if rows and all(_number(row.get("decisions")) for row in rows) else "step"
+    x_key = "decisions" if rows and all(_is_number(row.get("decisions")) for row in rows) else "step"
     x = [float(row[x_key]) for row in rows]
 
     changes = stage_changes(rows)
     figure = Figure(figsize=(10, 6.4), dpi=120, layout="constrained")
     FigureCanvasAgg(figure)
     for axes, (title, left, right) in zip(figure.subplots(2, 2).flat, PANELS, strict=True):
-        drawn = _draw(axes, x, rows, left, COLOURS)
+        drawn = _draw_curves(axes, x, rows, left, COLOURS)
         _mark_stages(axes, [(x[at], name) for at, name in changes], named=title == PANELS[0][0])
-        if any(_number(row.get(metric)) for row in rows for metric, _ in right):
+        if any(_is_number(row.get(metric)) for row in rows for metric, _ in right):
             twin = axes.twinx()
-            drawn += _draw(twin, x, rows, right, (*COLOURS, FOURTH)[len(left) :])
+            drawn += _draw_curves(twin, x, rows, right, (*COLOURS, *FURTHER)[len(left) :])
             twin.set_ylabel(", ".join(label for _, label in right))
             twin.spines["top"].set_visible(False)
             axes.set_ylabel(", ".join(label for _, label in left))
@@ -128,12 +128,12 @@ def running_mean(values: Sequence[float], window: int) -> list[float]:
     return means
 
 
-def _draw(
+def _draw_curves(
     axes: Any, x: list[float], rows: list[Row], metrics: Sequence[tuple[str, str]], colours: Sequence[str]
 ) -> list[Any]:
     handles = []
     for (metric, label), colour in zip(metrics, colours, strict=False):
-        y = [float(row[metric]) if _number(row.get(metric)) else math.nan for row in rows]
+        y = [float(row[metric]) if _is_number(row.get(metric)) else math.nan for row in rows]
         if all(math.isnan(value) for value in y):
             continue
         if metric.startswith("eval/"):  # measured at some steps only: joined points
@@ -151,5 +151,5 @@ def _draw(
     return handles
 
 
-def _number(value: Any) -> bool:
+def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from gamespiel.report.text import duration
+from gamespiel.report.text import format_duration
 
 if TYPE_CHECKING:  # endpoints are evaluated without PyTorch
     from gamespiel.agents.rollout import OnStep
@@ -20,7 +20,7 @@ EVERY = 10.0
 
 
 @contextmanager
-def progress(
+def report_progress(
     console: Console, title: str, episodes: int, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[OnStep]:
     """Prints ``title`` at once and, until the context ends, how many of the episodes are over.
@@ -43,9 +43,9 @@ def progress(
 
         def print_line(over: bool, turns: int) -> None:
             state.add(over, turns)
-            if state.silence() >= EVERY:
+            if state.seconds_since_print() >= EVERY:
                 console.print(f"  {state}", soft_wrap=True, markup=False)
-                state.announce()
+                state.mark_printed()
 
         yield print_line
         return
@@ -84,11 +84,11 @@ class _State:
         self._turns_of_over += turns * over
         self._depth = turns
 
-    def silence(self) -> float:
+    def seconds_since_print(self) -> float:
         """Returns the seconds since something was printed."""
         return self._clock() - self._spoke
 
-    def announce(self) -> None:
+    def mark_printed(self) -> None:
         self._spoke = self._clock()
 
     def _seconds_left(self) -> float | None:
@@ -104,14 +104,15 @@ class _State:
         waited_for = self._turns_of_over + max(0, self._begun - self.over) * self._depth
         return (self._clock() - self._started) / waited_for * max(0.0, turns - waited_for)
 
-    def done(self) -> str:
+    def describe_done(self) -> str:
         """Returns the progress, as "3 of 20 episodes, 12 turns"."""
         turns = f"{self._turns:,} turns" if self._turns else f"{self._begun:,} begun"
         return f"{self.over:,} of {self._episodes:,} episodes, {turns}"
 
-    def left(self) -> str:
+    def describe_left(self) -> str:
         """Returns the estimated time left, "-" if there is no estimate yet."""
-        return duration(self._seconds_left())
+        return format_duration(self._seconds_left())
 
     def __str__(self) -> str:
-        return f"{self.done()} in {duration(self._clock() - self._started)}, {self.left()} left"
+        took = format_duration(self._clock() - self._started)
+        return f"{self.describe_done()} in {took}, {self.describe_left()} left"

@@ -27,7 +27,7 @@ class Lasting:
         try:
             self._stream.write(text)
         except OSError:
-            self._silence()
+            self._discard_output()
         return len(text)
 
     def flush(self) -> None:
@@ -35,9 +35,9 @@ class Lasting:
         try:
             self._stream.flush()
         except OSError:
-            self._silence()
+            self._discard_output()
 
-    def _silence(self) -> None:
+    def _discard_output(self) -> None:
         """Sends what is left in the buffer to the null device, or the interpreter would fail as it ends."""
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, self._stream.fileno())

@@ -66,11 +66,11 @@ def summary_table(before: Mapping[str, float | str], after: Mapping[str, float |
         change = Text("")
         if isinstance(old, int | float) and isinstance(new, int | float):
             change = Text(f"{new - old:+.3f}", style="bold")
-        table.add_row(Text(name), _cell(old), _cell(new), change)
+        table.add_row(Text(name), _format_cell(old), _format_cell(new), change)
     return table
 
 
-def _cell(value: float | str | None) -> Text:
+def _format_cell(value: float | str | None) -> Text:
     if value is None:
         return Text("-")
     return Text(value if isinstance(value, str) else f"{value:.3f}")

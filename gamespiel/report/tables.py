@@ -22,7 +22,7 @@ SAMPLED_NOTE = (
 """Printed below ``render_sampled``."""
 
 
-def _table(title: str, columns: Sequence[str]) -> Table:
+def _make_table(title: str, columns: Sequence[str]) -> Table:
     """Returns a table for 60 columns or more: only its first column may wrap, and none is cut."""
     table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=0)
     table.add_column("", overflow="fold")
@@ -34,12 +34,12 @@ def _table(title: str, columns: Sequence[str]) -> Table:
 def render_sampled(title: str, rows: Mapping[str, Measured]) -> Table:
     """Returns a table with a row per group of episodes; intervals are below the means."""
     columns = ("score", "success", "return", "illegal\nmoves", "legal\nmass", "turns")
-    table = _table(title, columns)
+    table = _make_table(title, columns)
     for name, m in rows.items():
         table.add_row(
             "\n".join([name, f"{m.episodes:,} games", *([f"{m.faults:,} faults"] if m.faults else [])]),
             _plus_minus(m.score, 3),
-            _share(m.success),
+            _format_share(m.success),
             "-" if m.returns is None else _plus_minus(m.returns, 2),
             f"{m.illegal_rate:.1%}",
             "-" if m.legal_mass is None else f"{m.legal_mass:.3f}",
@@ -58,7 +58,7 @@ def replies_table(
         masked: Measures of the masked policy by group, or nothing.
         replies: Measures of replies by group, by how they were written.
     """
-    table = _table(title, ("score", "success", "illegal\nreplies", "games\ngiven up", "replies\ncut"))
+    table = _make_table(title, ("score", "success", "illegal\nreplies", "games\ngiven up", "replies\ncut"))
     players: dict[str, Mapping[str, Measured]] = {**({"masked": masked} if masked else {}), **replies}
     groups = dict.fromkeys(name for rows in players.values() for name in rows)
     for group in groups:
@@ -70,11 +70,11 @@ def replies_table(
             faults = [f"{m.faults:,} faults"] * bool(m.faults)
             shares = ("-", "-", "-")
             if isinstance(m, MeasuredReplies):
-                given_up = f"{m.given_up_share.mean:.1%} ({m.given_up:,})\n{_bounds(m.given_up_share)}"
+                given_up = f"{m.given_up_share.mean:.1%} ({m.given_up:,})\n{_format_bounds(m.given_up_share)}"
                 cut = "-" if m.cut_share is None else f"{m.cut_share.mean:.1%}"
-                shares = (_share(m.illegal_share), given_up, cut)
+                shares = (_format_share(m.illegal_share), given_up, cut)
             name = "\n".join([player, f"{m.episodes:,} games", *faults])
-            table.add_row(name, _plus_minus(m.score, 3), _share(m.success), *shares)
+            table.add_row(name, _plus_minus(m.score, 3), _format_share(m.success), *shares)
     return table
 
 
@@ -107,7 +107,7 @@ def describe_cuts(replies: Mapping[str, Mapping[str, MeasuredReplies]]) -> str:
 def render_scores(title: str, rows: Mapping[str, Measured]) -> Table:
     """Returns a table with a row per group of traces, with all scores and their intervals."""
     names = list(rows["all"].by_scoring)
-    table = _table(f"{title}, percent and 95% Wilson", ("traces", *names))
+    table = _make_table(f"{title}, percent and 95% Wilson", ("traces", *names))
     for name, m in rows.items():
         scores = [m.by_scoring[scoring] for scoring in names]
         shown = [f"{100 * s.mean:.1f}\n{100 * s.low:.1f}–{100 * s.high:.1f}" for s in scores]
@@ -121,7 +121,7 @@ def exact_table(comparison: ExactComparison) -> Table:
     title = (
         f"{shown.game} against {shown.opponent}, exact over {shown.information_states:,} information states"
     )
-    table = _table(title, ("seat 0", "seat 1", "share of best\nresponse", "exploitability"))
+    table = _make_table(title, ("seat 0", "seat 1", "share of best\nresponse", "exploitability"))
     named: list[tuple[str, ExactResult | None]] = [
         ("untrained", comparison.untrained),
         ("policy", comparison.policy),
@@ -135,12 +135,12 @@ def exact_table(comparison: ExactComparison) -> Table:
     return table
 
 
-def _share(interval: Interval | None) -> str:
+def _format_share(interval: Interval | None) -> str:
     """Returns a share in percent and, on a second line, its interval."""
-    return "-" if interval is None else f"{interval.mean:.1%}\n{_bounds(interval)}"
+    return "-" if interval is None else f"{interval.mean:.1%}\n{_format_bounds(interval)}"
 
 
-def _bounds(interval: Interval) -> str:
+def _format_bounds(interval: Interval) -> str:
     return f"{100 * interval.low:.1f}–{100 * interval.high:.1f}"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.?)", re.DOTALL)
 
 
-def duration(seconds: float | None) -> str:
+def format_duration(seconds: float | None) -> str:
     """Returns ``4:05``, ``1:02:03``, or ``-`` if unknown."""
     if seconds is None or not math.isfinite(seconds):
         return "-"
@@ -18,13 +18,13 @@ def duration(seconds: float | None) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def shorten(text: str, lines: int) -> str:
+def keep_last_lines(text: str, lines: int) -> str:
     """Returns at most ``lines`` last lines of ``text``, the first of them ``…`` if it has more lines."""
-    rows = clean(text).strip("\n").split("\n")
+    rows = remove_controls(text).strip("\n").split("\n")
     return "\n".join(rows if len(rows) <= lines else ["…", *rows[-(lines - 1) :]])
 
 
-def clean(text: str) -> str:
+def remove_controls(text: str) -> str:
     """Returns ``text`` without control characters and escapes; a model may have written it."""
     plain = _ESCAPE.sub("", text).expandtabs(4)
     return "".join(c if c == "\n" or c.isprintable() else " " for c in plain)

@@ -63,10 +63,10 @@ def play(
     env = _make_game(config, checkpoint, console)
     advisor = _make_advisor(checkpoint, env)
     observation, info = env.reset(seed=seed)
-    console.print(_describe_heading(info))
+    console.print(_format_heading(info))
     while "result" not in info:
         advice = None if advisor is None else advisor(observation, info["legal_actions"])
-        console.print(_play_turn(info))
+        console.print(_format_turn(info))
         console.print(box_of(position(env, observation, info)))
         console.print(menu(info, None if advice is None else advice.probabilities))
         if advice is not None:
@@ -109,13 +109,13 @@ def _make_advisor(checkpoint: Path | None, env: gym.Env[Any, Any]) -> Advisor | 
     return Advisor(checkpoint, env)
 
 
-def _describe_heading(info: Mapping[str, Any]) -> Text:
+def _format_heading(info: Mapping[str, Any]) -> Text:
     against = f" against {info['opponent']}" if info["opponent"] != "open" else ""
     task = "" if info["task_id"] is None else f", task {info['task_id']}"
     return Text(f"{info['game']}{against}{task}, seed {info['seed']}. Type help for help.", style="bold")
 
 
-def _play_turn(info: Mapping[str, Any]) -> Text:
+def _format_turn(info: Mapping[str, Any]) -> Text:
     return rule(f"turn {info['turn'] + 1}, you are Player {info['seat']}")
 
 

@@ -54,7 +54,7 @@ def trace(
         console.print(rule("standard input"))
         console.print(Text(asked.stdin.rstrip("\n")), soft_wrap=True)
     console.print(f"What does it print? End with a line that is only {END!r}, or with Ctrl-D.")
-    reply = "".join(f"{line}\n" for line in _number_lines(read or input))
+    reply = "".join(f"{line}\n" for line in _read_lines(read or input))
     *_, info = env.step(reply)
     console.print(rule("your output | true output"))
     console.print(_compare_lines(reply, info["truth"]))
@@ -64,7 +64,7 @@ def trace(
     return dict(info)
 
 
-def _number_lines(read: Callable[[str], str]) -> Iterator[str]:
+def _read_lines(read: Callable[[str], str]) -> Iterator[str]:
     while True:
         try:
             line = read("")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections.abc import Callable
@@ -12,14 +13,16 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
+from gamespiel.agents.models.names import NEWEST
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.sampling.noise import DrawnNoise
-from gamespiel.config import EnvConfig, InvalidValueError
+from gamespiel.assembly import connect_sampler
+from gamespiel.config import EnvConfig, InvalidValueError, RunConfig, saved_config
 from gamespiel.environments import make_one_env
 from gamespiel.kinds import declaration_of
 from gamespiel.playing import load_policy
-from gamespiel.report.text import clean
+from gamespiel.report.text import remove_controls
 from gamespiel.terminal.screen import box_of, menu, position, rule
 
 
@@ -31,6 +34,7 @@ def watch(
     seed: int = 0,
     greedy: bool = False,
     delay: float = 0.0,
+    run: RunConfig | None = None,
     console: Console | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> list[dict[str, Any]]:
@@ -43,6 +47,7 @@ def watch(
         seed: The first seed, of the environment and of the policy's draws.
         greedy: Whether the most probable action or token is taken.
         delay: Seconds between turns.
+        run: The section ``run`` whose ``use_vllm`` says where the policy samples; None for in this process.
         console: The console to print on.
         sleep: Waits.
 
@@ -58,6 +63,9 @@ def watch(
         console.print("opponent 'self': the policy plays every seat", markup=False)
     env = make_one_env(config)
     policy = load_policy(checkpoint, env)
+    if run is not None and run.use_vllm:
+        connect_sampler(dataclasses.replace(saved_config(checkpoint), env=config, run=run), policy)
+        policy.sampler.publish(NEWEST, policy.adapters.learning)
     infos = []
     for episode in range(episodes):
         infos.append(_play_episode(env, policy, seed + episode, greedy, lambda: sleep(delay), console))
@@ -89,7 +97,7 @@ def _play_episode(
         if "error" in info:
             console.print(Text(f"illegal: {info['error']['message']}", style="bold"))
     console.print(rule("end"))
-    console.print(box_of(clean(observation)))
+    console.print(box_of(remove_controls(observation)))
     return dict(info)
 
 
@@ -98,7 +106,7 @@ def _show_position(env: Any, observation: str, info: dict[str, Any], console: Co
     if hasattr(env.unwrapped, "variant"):
         console.print(box_of(position(env, observation, info)))
     else:
-        console.print(Text(clean(observation)), soft_wrap=True)
+        console.print(Text(remove_controls(observation)), soft_wrap=True)
 
 
 def _show_decision(
@@ -110,7 +118,7 @@ def _show_decision(
         (odds,) = policy.distribution([observation], [info["legal_actions"]])
         console.print(menu(info, odds.tolist(), chosen=int(given)))
     else:
-        console.print(Text(f"reply: {clean(str(given))}", style="bold"))
+        console.print(Text(f"reply: {remove_controls(str(given))}", style="bold"))
     (value,) = policy.values_of([decision])
     console.print(Text(f"expects a score of {value:.3f}", style="dim"))
     return given

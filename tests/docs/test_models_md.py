@@ -15,7 +15,7 @@ from gamespiel.agents.models.memory_plan import Load, plan
 from gamespiel.cli import main
 from gamespiel.config import preset_path, resolve
 from gamespiel.config.schema import DOTTED
-from gamespiel.report.plan import gib
+from gamespiel.report.plan import format_gib
 from tests.gamespiel.test_presets import CARD
 
 PAGE = Path(__file__).parents[2] / "docs" / "models.md"
@@ -29,9 +29,8 @@ def preset_rows() -> list[str]:
         kept = "NF4" if load.bits else load.dtype
         way = "yes" if load.gradient_checkpointing else "no"
         budgets = f"{load.tokens_per_backward:,} | {load.tokens_per_forward:,}"
-        rows.append(
-            f"| `{name}` | {card} GB | {kept} | {way} | {budgets} | {gib(made.weights)} | {gib(made.peak)} |"
-        )
+        sizes = f"{format_gib(made.weights)} | {format_gib(made.peak)}"
+        rows.append(f"| `{name}` | {card} GB | {kept} | {way} | {budgets} | {sizes} |")
     return rows
 
 
@@ -44,7 +43,7 @@ def model_rows() -> list[str]:
             architecture, tokens_per_backward=4096, tokens_per_forward=8192, gradient_checkpointing=True
         )
         peaks = [plan(base), plan(replace(base, bits=8)), plan(replace(base, bits=4, nested=True))]
-        shown = " | ".join(gib(made.peak) for made in peaks)
+        shown = " | ".join(format_gib(made.peak) for made in peaks)
         rows.append(f"| `{name}` | {architecture.parameters / 1e9:.2f} | {shown} |")
     return rows
 

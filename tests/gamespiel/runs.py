@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,12 @@ import torch
 from rich.console import Console
 from safetensors.torch import load_file
 
+from gamespiel.agents.models.optimizer import read_moments
 from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.config import Config, resolve
 from gamespiel.training import train
+from tests.metrics import timeless
 
 ROOT = Path(__file__).parents[2]
 STEPS = 12
@@ -92,12 +93,8 @@ def steps_of(run: Path) -> list[int]:
 
 
 def rows_of(run: Path) -> list[dict[str, Any]]:
-    """Returns a run's metrics without those that depend on the clock."""
-    timing = re.compile(r"time/.*|seconds")
-    return [
-        {key: value for key, value in row.items() if not timing.fullmatch(key)}
-        for row in read_rows(run / "metrics.jsonl")
-    ]
+    """Returns a run's metrics without those of the clock and the machine."""
+    return [timeless(row) for row in read_rows(run / "metrics.jsonl")]
 
 
 def assert_same_run(run: Path, other: Path) -> None:
@@ -108,7 +105,7 @@ def assert_same_run(run: Path, other: Path) -> None:
         own, theirs = load_file(newest / name), load_file(others / name)
         assert own.keys() == theirs.keys()
         assert [key for key in own if not torch.equal(own[key], theirs[key])] == []
-    moments, theirs = (torch.load(folder / "optimizer.pt") for folder in (newest, others))
+    moments, theirs = (read_moments(folder / "optimizer.safetensors") for folder in (newest, others))
     assert moments["param_groups"] == theirs["param_groups"]
     assert moments["state"].keys() == theirs["state"].keys()
     for index, state in moments["state"].items():

@@ -15,14 +15,17 @@ from gamespiel.config import (
     Hyperparameters,
     InvalidValueError,
     LoraConfig,
+    MistakesError,
     ModelConfig,
     Stage,
     UnknownKeyError,
     from_dict,
     load,
     notices,
+    preset_files,
     presets,
     resolve,
+    resolve_layers,
     save,
     saved_config,
     to_dict,
@@ -146,6 +149,84 @@ def test_presets_load_and_survive_saving(name: str, tmp_path: Path) -> None:
     config = resolve(name)
     for suffix in (".yaml", ".json"):
         assert load(save(config, tmp_path / f"config{suffix}")) == config
+
+
+def test_a_file_names_the_preset_from_which_it_starts(tmp_path: Path) -> None:
+    """The file's own keys win over the preset's, and the rest is the preset's; options win over both."""
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("preset: tiny\nppo:\n  gamma: 0.5\nseed: 3\n")
+    expected = resolve("tiny", overrides=[("ppo.gamma", "0.5"), ("run.seed", "3")])
+    assert load(mine) == expected and expected.ppo.learning_rate == 4e-3
+    assert resolve("tiny", [mine]) == expected
+    assert from_dict({"preset": "tiny", "gamma": 0.5, "seed": 3}) == expected
+    assert resolve(files=[mine], overrides=[("ppo.gamma", "0.7")]).ppo.gamma == 0.7
+    assert resolve_layers(files=[mine]).layers == f"preset tiny, {mine}"
+
+
+def test_the_preset_of_a_file_is_below_all_files(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.json", tmp_path / "b.yaml"
+    first.write_text('{"gamma": 0.5}')
+    second.write_text("preset: qwen3-4b\nlam: 0.6\n")
+    config = resolve(files=[first, second])
+    assert (config.ppo.gamma, config.ppo.lam, config.ppo.learning_rate) == (0.5, 0.6, 2e-5)
+    assert resolve_layers(files=[first, second]).layers == f"preset qwen3-4b, {first}, {second}"
+
+
+def test_a_choice_of_tasks_in_a_file_replaces_that_of_its_preset(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("preset: tiny\ngame: kuhn_poker\n")
+    assert (load(mine).env.game, load(mine).env.task_id) == ("kuhn_poker", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("preset: tinny", r"mine.yaml: unknown preset 'tinny'; did you mean 'tiny'\? allowed: "),
+        ("preset: 3", r"mine.yaml: preset must be the name of a preset, not 3$"),
+        ("preset: null", r"mine.yaml: preset must be the name of a preset, not None$"),
+        (
+            "preset: other.yaml",
+            r"not the file 'other.yaml'; files are given .*--config other.yaml .*mine.yaml$",
+        ),
+        ("preset: configs/tiny", r"not the file 'configs/tiny'; "),
+        ("run: {preset: tiny}", r"unknown key in .*mine.yaml: 'run.preset'"),
+        ("prest: tiny", r"'prest'; did you mean 'preset'\?"),
+    ],
+)
+def test_presets_that_a_file_cannot_name(text: str, message: str, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(text)
+    with pytest.raises(ConfigError, match=message):
+        load(mine)
+
+
+def test_two_presets_contradict_each_other(tmp_path: Path) -> None:
+    mine, other = tmp_path / "mine.yaml", tmp_path / "other.json"
+    mine.write_text("preset: tiny")
+    other.write_text('{"preset": "qwen3-4b"}')
+    with pytest.raises(ConfigError, match=r"from one preset: .*mine.yaml names 'tiny', and .*'qwen3-4b'"):
+        resolve(files=[mine, other])
+    with pytest.raises(ConfigError, match=r"from one preset: --preset names 'qwen3-4b', and .*'tiny'"):
+        resolve("qwen3-4b", [mine])
+
+
+def test_a_preset_starts_from_no_other_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "first.yaml").write_text("preset: second")
+    (tmp_path / "second.yaml").write_text("gamma: 0.5")
+    monkeypatch.setattr(preset_files, "_preset_dir", lambda: tmp_path)
+    with pytest.raises(ConfigError, match=r"first.yaml: a preset starts from no other one, .*second"):
+        from_dict({"preset": "first"})
+
+
+def test_the_mistakes_of_preset_and_file_are_named_together(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("preset: [tiny]\ngama: 1\n")
+    with pytest.raises(MistakesError) as raised:
+        load(mine)
+    assert [str(error).partition(":")[0] for error in raised.value.mistakes] == [
+        str(mine),
+        f"unknown section or key in {mine}",
+    ]
 
 
 def test_preset_names() -> None:

@@ -10,7 +10,7 @@ import pytest
 from gamespiel.cli import main
 from gamespiel.config import ConfigError, MistakesError, UnknownKeyError, from_dict, load, resolve
 from gamespiel.config.files import resolve_layers
-from gamespiel.config.foreign import SAME_NAME, SHORT, WORDS, table
+from gamespiel.config.foreign import SAME_NAME, SHORT, WORDS, render_words
 from gamespiel.config.schema import DOTTED, KEYS, SECTION_OF
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
@@ -56,14 +56,13 @@ TRL_OTHER = {
     "whiten_rewards": "ppo.normalize_advantage",
     "warmup_ratio": "ppo.lr_warmup_steps",
     "save_steps": "run.checkpoint_every",
-    "eval_steps": "run.exact_every",
+    "eval_strategy": "run.eval_steps",
     "bf16": "model.dtype",
     "top_p": None,
     "top_k": None,
     "weight_decay": None,
     "deepspeed": None,
     "fsdp": None,
-    "report_to": None,
     "logging_steps": None,
     "trust_remote_code": None,
 }
@@ -88,9 +87,10 @@ def test_a_file_in_trls_words_is_accepted(tmp_path: Path, caplog: pytest.LogCapt
     notices = [record.getMessage().removeprefix(f"{tmp_path / 'trl.yaml'}: ") for record in caplog.records]
     assert notices[0] == "model_name_or_path (Hugging Face, TRL) is taken as model.model_name."
     assert [notice.split(" ")[0] for notice in notices if "left out" in notice] == [
-        "use_peft", "report_to", "weight_decay",
+        "use_peft", "weight_decay",
     ]  # fmt: skip
-    assert len(notices) == 15  # twelve words that are taken, and three that are left out
+    assert len(notices) == 14  # twelve words that are taken, and two that are left out
+    assert config.run.report_to == ("none",)
 
 
 def test_a_file_in_trls_words_is_refused_in_one_message() -> None:
@@ -187,4 +187,4 @@ def test_the_table_is_sound() -> None:
 
 
 def test_the_table_of_the_page_is_current() -> None:
-    assert PAGE.read_text(encoding="utf-8").endswith(table()), table()
+    assert PAGE.read_text(encoding="utf-8").endswith(render_words()), render_words()

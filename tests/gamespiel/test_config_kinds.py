@@ -36,7 +36,7 @@ from tests.gamespiel.test_config_files import FILES
         ({"allowed_game_indices": [0]}, r"env.allowed_game_indices = \(0,\) chooses games"),
     ],
 )
-def test_what_chooses_games_chooses_no_traces(data: dict[str, object], message: str) -> None:
+def test_keys_that_choose_games_are_refused_for_traces(data: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         from_dict({"env_type": "trace", **data})
 
@@ -49,7 +49,7 @@ def test_what_chooses_games_chooses_no_traces(data: dict[str, object], message: 
         ({"source": "hub"}, "env.source = 'hub' chooses traces, .* or set env.env_type to 'trace'"),
     ],
 )
-def test_what_chooses_traces_chooses_no_games(data: dict[str, object], message: str) -> None:
+def test_keys_that_choose_traces_are_refused_for_games(data: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         from_dict(data)
 
@@ -110,7 +110,7 @@ def test_another_kind_of_task_replaces_the_choice_of_tasks(tmp_path: Path) -> No
     assert load(FILES / "trace_served.json").env.task_ids == ()
 
 
-def test_what_the_section_means_to_the_environments() -> None:
+def test_trace_keys_become_arguments_of_the_environment() -> None:
     env = from_dict(
         {
             "env_type": "trace", "task_ids": [7, [9, 11]], "level": 2, "family": "lists",

@@ -22,8 +22,8 @@ from gamespiel.config import (
     presets,
     to_dict,
 )
-from gamespiel.config.files import preset_path
-from gamespiel.config.schema import DOTTED, KEYS, SECTION_OF, SECTIONS, file_schema, node_of
+from gamespiel.config.preset_files import preset_path
+from gamespiel.config.schema import DOTTED, KEYS, PRESET, SECTION_OF, SECTIONS, file_schema, node_of
 from gamespiel.config.yaml_text import read_yaml
 
 ROOT = Path(__file__).parents[2]
@@ -58,7 +58,7 @@ def test_every_key_has_help_and_its_default() -> None:
         for name, default in values.items():
             node = node_of(section, [name])
             assert node["description"] and node["default"] == default, f"{section}.{name}"
-    assert set(file_schema()["properties"]) == {*KEYS, *SECTION_OF}
+    assert set(file_schema()["properties"]) == {PRESET, *KEYS, *SECTION_OF}
     assert len(DOTTED) == len(SECTION_OF)
 
 
@@ -83,6 +83,10 @@ def test_every_key_has_help_and_its_default() -> None:
         {"ppo": {"gama": 1}},
         {"ppo": 3},
         {"pppo": {}},
+        {"preset": "tinny"},
+        {"preset": 3},
+        {"preset": None},
+        {"run": {"preset": "tiny"}},
         [1],
     ],
 )
@@ -93,7 +97,14 @@ def test_what_the_program_refuses_the_schema_refuses(data: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [{"num_train_steps": 1e4}, {"task_ids": [1e9, [0, 1e9]]}, {"gamma": 1}, {"game": None}]
+    "data",
+    [
+        {"num_train_steps": 1e4},
+        {"task_ids": [1e9, [0, 1e9]]},
+        {"gamma": 1},
+        {"game": None},
+        {"preset": "tiny"},
+    ],
 )
 def test_what_the_schema_accepts_the_program_accepts(data: Any) -> None:
     assert VALIDATOR.is_valid(data)

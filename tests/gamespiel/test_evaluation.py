@@ -141,7 +141,7 @@ def test_a_game_that_an_agent_cannot_play_is_refused_before_any_is_played(
 ) -> None:
     # One such game in a set is enough, whether it would be drawn or not.
     tasks = [("env.task_id", "null"), ("env.task_ids", f"[{encode('hex', 0)}, {encode(game, 0)}]")]
-    monkeypatch.setattr("gamespiel.evaluation.play_seeds", None)
+    monkeypatch.setattr("gamespiel.episodes.play_seeds", None)
     with pytest.raises(OpponentError, match=message):
         evaluate(EvalOptions(config(*tasks), agent=agent), quiet())
 

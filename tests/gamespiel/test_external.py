@@ -17,6 +17,7 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
+from game_gym.protocols import own_seed
 from gamespiel import external
 from gamespiel.cli import main
 from gamespiel.config import InvalidValueError, resolve
@@ -33,7 +34,7 @@ from tests.gamespiel.serving.servers import served
 
 @pytest.fixture
 def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelStub]:
-    monkeypatch.setattr("gamespiel.endpoints.chat.BACKOFF", 0.001)
+    monkeypatch.setattr("task_gym.remote.policy.Retries.pause", lambda *given: 0.001)
     with ModelStub(recorded) as server:
         yield server
 
@@ -158,7 +159,7 @@ def test_ctrl_c_right_after_an_episode_was_submitted_gives_it_up(monkeypatch: py
 
     monkeypatch.setattr(external, "ThreadPoolExecutor", Interrupted)
     with pytest.raises(KeyboardInterrupt):
-        external._play_episode(
+        external._play_episodes(
             [EpisodeAddress(0, 0, "kuhn_poker")],
             external.EpisodePlayer(play, stopped.set),
             2,
@@ -183,9 +184,12 @@ def test_ctrl_c_gives_up_what_is_under_way_and_keeps_the_rest(
         stub.asked.clear()
 
         def answer(body: Body) -> str:
-            if len(stub.asked) < 10:
+            # The place of this request, not how many there are: two that come together may both count ten,
+            # or neither does.
+            place = next(i for i, asked in enumerate(stub.asked) if asked is body)
+            if place < 9:
                 return recorded(body)
-            if len(stub.asked) == 10:
+            if place == 9:
                 os.kill(os.getpid(), signal.SIGINT)
             release.wait(300)
             return "?"
@@ -362,3 +366,24 @@ def test_the_name_is_known_without_loading_the_client() -> None:
     code = "import sys, gamespiel; print('httpx' in sys.modules, 'torch' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.split() == ["False", "False"]
+
+
+def test_the_pool_of_the_competition_is_played_with_its_seeds(stub: ModelStub, tmp_path: Path) -> None:
+    """Its preset, against a cheaper opponent: each address is a task of the pool with the task's own seed."""
+
+    def play(folder: Path, *overrides: tuple[str, str]) -> None:
+        config = resolve("affine-pool", overrides=[("env.opponent", "random"), *overrides])
+        agent, output = f"openai:m@{stub.url}", folder / "r.json"
+        options = EvalOptions(config, agent=agent, num_episodes=4, temperature=0.0, output=output)
+        evaluate_endpoint(options, quiet())
+
+    play(tmp_path)
+    played = kept(tmp_path)
+    assert len(played) == 8  # four per seat
+    assert {body["temperature"] for body in stub.asked} == {0.0}
+    for record in played:
+        assert record["task_id"] // 100_000_000 in (0, 1, 2, 3, 4, 6, 7)
+        assert record["seed"] == record["extra"]["seed"] == own_seed(record["task_id"])
+        assert record["extra"]["llm_player_id"] == record["seed"] % 2
+    with pytest.raises(InvalidValueError, match=r"has one episode of each task, and 4 draws gave some task"):
+        play(tmp_path / "one", ("env.task_id", "200000000"))

@@ -27,7 +27,9 @@ def test_numbers_are_the_recorded_ones_and_a_resume_repeats_them(name: str, tmp_
     """
     run = play(name, tmp_path / "run")
     found, expected = fingerprint(run), json.loads(RECORDED.read_text())[name]
-    assert [row.keys() for row in found["rows"]] == [row.keys() for row in expected["rows"]]
+    assert len(found["rows"]) == len(expected["rows"])
+    for row, recorded in zip(found["rows"], expected["rows"], strict=True):
+        assert recorded.keys() - row.keys() == set()  # metrics may be added
     first = found["rows"][0]
     if name not in COARSE:
         for key, value in expected["rows"][0].items():

@@ -130,9 +130,9 @@ def test_a_server_lets_requests_name_an_imported_opponent(monkeypatch: pytest.Mo
     assert main(["serve", "--import", "mine"]) == 0
     assert made[0].opponents == ("last",)
     request = {"opponent": "last"}
-    assert GameActor(made[0]).begin(200_000_000, 1, request).response()
+    assert GameActor(made[0]).reset(200_000_000, 1, **request)
     with pytest.raises(OpponentError, match=r"opponent: 'last' was given, allowed: 'random', 'first'"):
-        GameActor(ServeOptions()).begin(200_000_000, 1, request)
+        GameActor(ServeOptions()).reset(200_000_000, 1, **request)
 
 
 def test_imports_of_a_file_and_of_options_are_added(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -149,7 +149,6 @@ def test_nothing_heavy_is_loaded_for_a_plan() -> None:
         (["--env.opponent", "open"], "training needs an opponent to play against"),
         (["--env.opponent", "rndom"], "opponent: 'rndom' was given"),
         (["--env.game", "kuhn_pokr"], "'kuhn_pokr'"),
-        (["--env.use_vllm", "true", "--env.vllm_base_url", "http://h/v1"], "not built yet: run.use_vllm"),
         (["--env.game", "blackjack", "--env.opponent", "self"], "env.opponent is 'self'"),
         (["--run.device", "gpu"], "run.device must be auto, cpu, cuda or cuda:N, not 'gpu'"),
         (["--output_dir", "old"], "run.output_dir 'old' already holds a run"),
@@ -185,3 +184,10 @@ def test_another_model_is_planned_with_the_defaults(capsys: pytest.CaptureFixtur
     out = capsys.readouterr().out
     assert "\nupdate, 4,096 tokens: " in out
     assert "--preset qwen3-4b or --preset qwen3-4b-12gb" in out
+
+
+def test_the_earlier_name_of_a_function_works_with_a_warning() -> None:
+    with pytest.warns(DeprecationWarning, match="find_card_memory"):
+        assert planning.found_card is planning.find_card_memory
+    with pytest.raises(AttributeError, match="found_crad"):
+        planning.found_crad  # noqa: B018

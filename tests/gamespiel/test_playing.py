@@ -66,7 +66,7 @@ def test_a_run_that_answers_by_name(tmp_path: Path) -> None:
     assert int(action) in info["legal_actions"]
 
 
-def test_what_is_not_there(finished: Path, tmp_path: Path) -> None:
+def test_unknown_keys_opponents_and_runs_are_named_errors(finished: Path, tmp_path: Path) -> None:
     with pytest.raises(UnknownKeyError, match=r"'env\.oponent'; did you mean 'env\.opponent'"):
         gamespiel.make_env(finished, oponent="first")
     with pytest.raises(OpponentError, match="did you mean 'first'"):
@@ -84,3 +84,14 @@ def test_importing_gamespiel_loads_no_learning_library() -> None:
         "import sys, gamespiel; assert not {'torch', 'transformers', 'gamespiel.playing'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_importing_the_learner_loads_no_library_of_models() -> None:
+    """Stable-Baselines3 and PyTorch are what it is made of; the others take twice as long as both."""
+    heavy = (
+        "transformers", "peft", "bitsandbytes", "accelerate", "datasets", "pandas", "matplotlib", "scipy",
+        "sympy", "tensorboard", "torch._dynamo", "torch.distributed.tensor", "torch.onnx", "pyspiel",
+    )  # fmt: skip
+    code = f"import sys, gamespiel.agents.ppo; print([name for name in {heavy!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -21,8 +21,9 @@ CARD = {
 }
 """Presets, and the GiB of their cards."""
 
-ELSEWHERE = "smollm2-135m"
-"""Its steps are those of ``test_other_weights.py``, with a small Llama."""
+ELSEWHERE = ("smollm2-135m", "affine-pool")
+"""Their steps are tested elsewhere: in ``test_other_weights.py`` with a small Llama, and in
+``test_external.py`` by an evaluation, because its opponent searches for seconds per move."""
 
 MEMORY = {
     "model": {"use_4bit", "use_nested_quant", "dtype", "gradient_checkpointing"},
@@ -57,7 +58,7 @@ def test_presets_of_a_model_differ_in_memory_alone(name: str) -> None:
             assert own[section][key] == value or key in MEMORY.get(section, ()), (section, key)
 
 
-@pytest.mark.parametrize("name", [name for name in presets() if name != ELSEWHERE])
+@pytest.mark.parametrize("name", [name for name in presets() if name not in ELSEWHERE])
 def test_it_makes_a_step(name: str, tmp_path: Path) -> None:
     """Large models are small ones of the same family. Adapters learn at once, without the critic's start."""
     overrides = {

@@ -155,7 +155,7 @@ def asking(finished: Path, *overrides: tuple[str, str]) -> Config:
         ([("ppo.num_train_steps", str(STEPS - 1))], "may grow, not shrink: it is 12, 11 was given"),
     ],
 )
-def test_what_decides_what_is_learned_stays(
+def test_keys_that_decide_what_is_learned_cannot_change(
     overrides: list[tuple[str, str]], named: str, finished: Path, tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
@@ -199,6 +199,27 @@ def test_a_resumed_run_may_have_other_token_budgets(finished: Path, tmp_path: Pa
     train_quietly(asking(run, *budgets, *more), resume=run)
     last = rows_of(run)[-1]
     assert (last["train/tokens_per_forward"], last["train/tokens_per_backward"]) == (500, 200)
+
+
+def test_another_number_of_threads_plays_the_same_and_learns_the_same_to_a_millionth(tmp_path: Path) -> None:
+    """Sums are added in another order from the step on at which the run goes on."""
+    leduc = {"env__game": "leduc_poker", "ppo__batch_size": "64", "ppo__mini_batch_size": "100"}
+    leduc |= {"ppo__num_train_steps": "4", "run__eval_games": "0", "run__exact_every": "0"}
+    whole = train_quietly(small(tmp_path / "whole", **leduc))
+    run, before = tmp_path / "run", torch.get_num_threads()
+    shutil.copytree(whole, run)
+    train_quietly(asking(run, ("run.num_threads", "2")), resume=Path(f"{run}@2"))
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(before)
+    for own, expected in zip(rows_of(run), rows_of(whole), strict=True):
+        assert own == pytest.approx(expected, abs=1e-6, rel=1e-6), own["step"]
+        drawn = ("rollout/reward", "rollout/episodes", "rollout/tokens_per_decision", "decisions")
+        assert [own[name] for name in drawn] == [expected[name] for name in drawn]
+    left, right = (
+        load_file(checkpoint.find(folder) / "adapter" / "adapter_model.safetensors")
+        for folder in (run, whole)
+    )
+    assert all(torch.allclose(left[name], right[name], rtol=0, atol=1e-6) for name in right)
 
 
 def start(run: Path, until: int, **more: str) -> subprocess.Popen[str]:

@@ -41,7 +41,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("step", [0, 5])
-def test_resumed_bit_for_bit(step: int, finished: Path, tmp_path: Path) -> None:
+def test_runs_resume_bit_for_bit(step: int, finished: Path, tmp_path: Path) -> None:
     """Between moves of the magnet and growth of the pool, too: their weights are in the checkpoint.
 
     So are the learner's own beside the average.
@@ -118,12 +118,14 @@ def config(**overrides: str) -> Config:
         ({"env__reward": "upstream"}, r"env.reward must be 'score', not 'upstream'"),
     ],
 )
-def test_refused_at_once(overrides: dict[str, str], message: str) -> None:
+def test_settings_that_self_play_excludes_are_refused_at_once(
+    overrides: dict[str, str], message: str
+) -> None:
     with pytest.raises(InvalidValueError, match=message):
         config(**overrides)
 
 
-def test_what_judges_by_opponents_is_refused() -> None:
+def test_failure_replay_is_refused_in_self_play() -> None:
     data = {"game": "leduc_poker", "opponent": "self"}
     with pytest.raises(ConfigError, match=r"every seat: leave one of them out"):
         from_dict(data | {"failure_replay_prob": 0.3})

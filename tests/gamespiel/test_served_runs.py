@@ -128,7 +128,7 @@ def test_a_containers_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_training_continues_through_all_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that fails in every way, at resets and at steps: what it played to the end is learned from."""
     pytest.importorskip("affinetes")
-    monkeypatch.setattr("task_gym.remote.connection.BACKOFF", 0.001)
+    monkeypatch.setattr("task_gym.remote.policy.Retries.pause", lambda *given: 0.001)
     stub = Stub()
     bad = [fault for fault, _ in FAULTS.values()]
     stub.faults = [fault for each in bad for fault in (None, None, each)]

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from gamespiel import training
+from gamespiel import measures, training
 from gamespiel.config import saved_config
 from gamespiel.records import read_records
 from gamespiel.report.dashboard import Dashboard
@@ -122,7 +122,7 @@ def test_a_signal_during_an_evaluation_ends_it(tmp_path: Path, monkeypatch: pyte
         raise AssertionError("the evaluation went on")
 
     with monkeypatch.context() as patch:
-        patch.setattr(training, "_measure_result", measured)
+        patch.setattr(measures, "measure_result", measured)
         with pytest.raises(Stopped, match="SIGTERM"):
             train_quietly(small(run))
     assert steps_of(run) == [0] and signal.getsignal(signal.SIGTERM) is usual

@@ -11,11 +11,12 @@ import pytest
 from gamespiel.cli import main
 from gamespiel.config import Config, ConfigError, from_dict, notices, resolve
 from gamespiel.environments import make_envs, make_one_env
-from gamespiel.evaluation import evaluate, measure_agent
+from gamespiel.episodes import measure_agent
+from gamespiel.evaluation import evaluate
 from gamespiel.kinds.base import THINK
 from gamespiel.options import EvalOptions
 from gamespiel.training import train
-from tests.gamespiel.runs import quiet
+from tests.gamespiel.runs import quiet, rows_of
 
 KUHN = {"game": "kuhn_poker", "decode": "text"}
 TRACE = {"env_type": "trace", "level": 1, "decode": "text"}
@@ -37,7 +38,7 @@ def env_of(**env: Any) -> Any:
         ({"game": "kuhn_poker"}, "GameSpiel-v0"),
     ],
 )
-def test_which_environment_plays(env: dict[str, Any], name: str) -> None:
+def test_the_env_section_decides_which_environment_plays(env: dict[str, Any], name: str) -> None:
     assert env_of(**env).spec.id == name
 
 
@@ -80,7 +81,7 @@ def test_any_reply_can_be_given(reply: str) -> None:
         ({"decode": "txt"}, r"env\.decode must be one of 'choice', 'text', not 'txt'; did you mean 'text'"),
     ],
 )
-def test_contradictions(env: dict[str, Any], message: str) -> None:
+def test_contradicting_keys_are_refused(env: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         from_dict({"env": env})
 
@@ -113,11 +114,6 @@ def config(folder: Path, steps: int, *overrides: tuple[str, str]) -> Config:
     return resolve("tiny", overrides=[*given, *overrides])
 
 
-def rows_of(folder: Path) -> list[dict[str, Any]]:
-    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return [{k: v for k, v in row.items() if "second" not in k} for row in rows]
-
-
 def test_a_resumed_run_is_the_unbroken_run(tmp_path: Path) -> None:
     """Two steps at once, against one step and another; then the run is evaluated as it was trained."""
     whole = train(config(tmp_path / "whole", 2), console=quiet())
@@ -137,7 +133,7 @@ def test_a_resumed_run_is_the_unbroken_run(tmp_path: Path) -> None:
     assert found["replies"]["sampled"]["all"]["tokens_per_reply"] <= 5
 
 
-def test_what_a_run_that_writes_cannot_be_asked(tmp_path: Path) -> None:
+def test_unmasked_play_and_exact_values_of_a_writing_run_are_refused(tmp_path: Path) -> None:
     asked = config(tmp_path, 1)
     for option, message in (
         ({"unmasked": True}, r"--unmasked compares replies with choices"),

@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 
 from gamespiel import __version__, runs, training
 from gamespiel.agents.models.loading import ModelError
+from gamespiel.agents.models.optimizer import read_moments
 from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.checkpoint import CheckpointError
 from gamespiel.agents.runs.loggers import read_rows
@@ -43,7 +44,8 @@ def test_a_runs_folder(finished: Path) -> None:
     assert {path.name for path in checkpoint.find(finished).iterdir()} == {
         "adapter",
         "value_head.safetensors",
-        "optimizer.pt",
+        "optimizer.safetensors",
+        "manifest.json",
         "state.json",
     }
     picture = imread(finished / "learning_curve.png")
@@ -141,7 +143,7 @@ def test_a_new_run_from_the_weights_of_another(finished: Path, tmp_path: Path) -
     assert [name for name in begun if not torch.equal(begun[name], taken[name])] == []
     state = json.loads((run / "checkpoints" / "step-000000" / "state.json").read_text())
     assert (state["step"], state["num_timesteps"]) == (0, 0)
-    assert torch.load(run / "checkpoints" / "step-000000" / "optimizer.pt")["state"] == {}
+    assert read_moments(run / "checkpoints" / "step-000000" / "optimizer.safetensors")["state"] == {}
     train_quietly(saved_config(run), resume=run)  # its configuration has init_from
 
 

@@ -27,7 +27,8 @@ from gamespiel.assembly import make_policy
 from gamespiel.cli import main
 from gamespiel.config import Config, InvalidValueError, resolve
 from gamespiel.environments import make_envs
-from gamespiel.evaluation import evaluate, measure_agent, measure_written
+from gamespiel.episodes import measure_agent, measure_written, reply_constraint
+from gamespiel.evaluation import evaluate
 from gamespiel.kinds import DECLARATIONS, kind_of
 from gamespiel.options import EvalOptions
 from gamespiel.report.tables import replies_note, replies_table
@@ -221,7 +222,7 @@ def test_replies_are_as_legal_as_the_legal_mass_says() -> None:
     randomise(policy, 0.1)
     envs = TextVecEnv([lambda: kind_of(given.env).player.make_reply_env(given.env)] * 200)
     seeds = kind_of(given.env).player.seeds(envs, 100, 0)
-    free = evaluation.reply_constraint(policy, 32)
+    free = reply_constraint(policy, 32)
     episodes = play_seeds(envs, policy_agent(policy, 0, 200, constraint=free), seeds)
     turns = [turn for episode in episodes for turn in episode.turns]
     masks = np.array([[f" {action} ->" in turn.observation for action in range(3)] for turn in turns])
@@ -240,7 +241,7 @@ def test_with_all_mass_on_legal_answers_the_mask_changes_nothing(policy: LLMPoli
     seeds = kind_of(given.env).player.seeds(masked_envs, 100, 0)
     masked = play_seeds(masked_envs, policy_agent(policy, 0, 200), seeds)
     envs = TextVecEnv([lambda: kind_of(given.env).player.make_reply_env(given.env)] * 200)
-    free = evaluation.reply_constraint(policy, 32)
+    free = reply_constraint(policy, 32)
     written = play_seeds(envs, policy_agent(policy, 0, 200, constraint=free), seeds)
     assert [[e.seed, e.info["seat"]] for e in masked] == [[e.seed, e.info["seat"]] for e in written]
     same = [
@@ -254,9 +255,7 @@ def test_a_short_limit_cuts_and_a_long_one_does_not(policy: LLMPolicy) -> None:
     """An answer in leduc poker is a digit and the end of turn: two tokens. A cut digit is still read."""
     given = config()
     for limit, cut in ((1, 1.0), (2, 0.0)):
-        row = measure_written(
-            given, policy, evaluation.reply_constraint(policy, limit), 10, quiet(), greedy=True
-        )
+        row = measure_written(given, policy, reply_constraint(policy, limit), 10, quiet(), greedy=True)
         own = row["all"]
         assert own.cut_share is not None and own.illegal_replies == 0
         assert (own.cut_share.mean, own.tokens_per_reply) == (cut, limit)

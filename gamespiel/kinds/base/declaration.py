@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Generic, NamedTuple
@@ -88,6 +89,32 @@ class Declaration(ABC, Generic[Keys]):
         Raises:
             InvalidValueError: the section chooses no task.
         """
+
+    def task_ranges(self, env: Keys) -> list[tuple[int, int]] | None:
+        """Returns the task ids that the section may draw, as (first, last) pairs; None if there are none."""
+        arguments = self.arguments(env)
+        if arguments.get("task_id") is not None:
+            return [(arguments["task_id"], arguments["task_id"])]
+        listed = arguments.get("task_ids")
+        if not listed:
+            return None
+        return [(one, one) if isinstance(one, int) else (one[0], one[1]) for one in listed]
+
+    def choose_tasks(self, env: Keys, ranges: Sequence[tuple[int, int]]) -> Keys:
+        """Returns the section with these tasks in the place of its own.
+
+        Args:
+            env: The section.
+            ranges: The task ids, as (first, last) pairs.
+        """
+        default = type(env)()
+        other = {name: getattr(default, name) for name in (*self.choosing, *self.belonging)}
+        return dataclasses.replace(env, task_id=None, task_ids=tuple(ranges), **other)
+
+    def choose_opponent(self, env: Keys, name: str) -> Keys:
+        """Returns the section with an opponent in the place of its own."""
+        own: Any = {"opponent": name}
+        return dataclasses.replace(env, **own)
 
     def pin_tasks(self, env: Keys) -> Keys:
         """Returns the section with names that mean the same tasks on any machine and at any time."""

@@ -15,7 +15,7 @@ from task_gym.wrappers import NamedText
 from task_gym.wrappers.base import Info, TurnWrapper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Container, Iterable
     from contextlib import AbstractContextManager
 
     from gamespiel.agents.envs import TextEnvs
@@ -55,6 +55,10 @@ class Player(ABC, Generic[Keys]):
 
     declaration: Declaration[Keys]
 
+    def text_variables(self) -> tuple[str, ...]:
+        """Returns the environment variables that name files of upstream's texts: they change prompts."""
+        return ()
+
     # -- environments --------------------------------------------------------------------------------------
 
     def make_env(self, env: Keys) -> gym.Env[Any, Any]:
@@ -93,8 +97,8 @@ class Player(ABC, Generic[Keys]):
         return count
 
     @abstractmethod
-    def seeds(self, envs: TextEnvs, count: int, seed: int) -> list[int]:
-        """Returns the seeds of an evaluation: ``count`` episodes per seat."""
+    def seeds(self, envs: TextEnvs, count: int, seed: int, taken: Container[int] = ()) -> list[int]:
+        """Returns the seeds of an evaluation: ``count`` episodes per seat, and none of those ``taken``."""
 
     @abstractmethod
     def play_agent(

@@ -39,10 +39,10 @@ class Presenter(ABC, Generic[Keys]):
         """Returns the episodes by the groups of reports, one of which is "all"."""
 
     @abstractmethod
-    def table(self, title: str, rows: Mapping[str, Measured]) -> RenderableType:
+    def render_table(self, title: str, rows: Mapping[str, Measured]) -> RenderableType:
         """Returns the measures by group as a table, with a note if it needs one."""
 
-    def reply_table(
+    def render_reply_table(
         self, title: str, masked: Mapping[str, Measured], replies: Mapping[str, Mapping[str, MeasuredReplies]]
     ) -> RenderableType:
         """Returns a table of measures by group, of kinds that are played by replies as text.

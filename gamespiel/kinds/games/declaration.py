@@ -37,6 +37,8 @@ class GameDeclaration(Declaration[GameKeys]):
     def check_keys(self, env: GameKeys) -> None:
         if env.params and env.game is None:
             raise ConfigError("env.params needs env.game: a task id carries its own parameters")
+        if env.seeds == "affine" and env.game is not None:
+            raise ConfigError("env.seeds: affine needs task ids, from which the seeds follow, not env.game")
         if env.decode == "text":
             check_illegal(env)
         if self.plays_itself(env):
@@ -47,6 +49,7 @@ class GameDeclaration(Declaration[GameKeys]):
         arguments: dict[str, Any] = {
             "opponent": seat_name(names_of(env.opponent)[0]),
             "seeding": env.seeding,
+            "seeds": env.seeds,
             "rules": env.rules,
             "reward": "score" if wrapped else env.reward,
             "illegal": env.illegal,

@@ -28,6 +28,9 @@ class GameKeys(EnvKeys):
         "several with weights, as {random: 0.5, mcts:100: 0.3, self: 0.2}, one drawn per episode",
     )
     seeding: Literal["openenv", "evaluate"] = key("openenv", "the protocol that expands a seed")
+    seeds: Literal["drawn", "affine"] = key(
+        "drawn", "where seeds come from: drawn, or affine, a task's own as in affinetes' competition"
+    )
     rules: bool = key(True, "put the rules into each prompt")
     reward: str = key(
         "score", "what an episode pays: score, upstream, or one that an imported module registers"

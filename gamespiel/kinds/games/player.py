@@ -16,6 +16,8 @@ from task_gym.rewards import find_reward
 from task_gym.wrappers import NamedActions, NamedText
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from gamespiel.agents.envs import TextEnvs
     from gamespiel.agents.rollout import Episode
     from gamespiel.endpoints.chat import Chat
@@ -27,6 +29,11 @@ SEATS = 2
 
 class GamePlayer(Player[GameKeys]):
     """Plays games against the configured opponent, or with a baseline in the agent's seat."""
+
+    def text_variables(self) -> tuple[str, ...]:
+        from game_gym.upstream_texts import BOT_VARIABLE, VARIABLE
+
+        return VARIABLE, BOT_VARIABLE
 
     def wrap_env(self, env: GameKeys, made: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
         if not isinstance(env.opponent, str):
@@ -68,13 +75,13 @@ class GamePlayer(Player[GameKeys]):
     def env_count(self, count: int) -> int:
         return SEATS * count
 
-    def seeds(self, envs: TextEnvs, count: int, seed: int) -> list[int]:
+    def seeds(self, envs: TextEnvs, count: int, seed: int, taken: Container[int] = ()) -> list[int]:
         from gamespiel.agents.runs.seats import draw_balanced_seeds
 
         # A seat does not depend on the opponent. "first" is the cheapest; upstream's servers have "random".
         local: Any = envs.envs[0].unwrapped
         cheap = {"opponent": "first" if local.is_local else "random"}
-        return draw_balanced_seeds(envs.envs[0], count, seed, cheap)
+        return draw_balanced_seeds(envs.envs[0], count, seed, cheap, taken)
 
     def play_agent(
         self,
@@ -116,8 +123,14 @@ class GamePlayer(Player[GameKeys]):
         cheap = {"opponent": "first"}
         addresses: list[EpisodeAddress] = []
         for drawn in draw_balanced_seeds(made, count, seed, cheap):
-            task_id = made.reset(seed=drawn, options=cheap)[1]["task_id"]
-            addresses.append(EpisodeAddress(task_id, drawn, Task(task_id, local.variant)))
+            info = made.reset(seed=drawn, options=cheap)[1]
+            task_id = info["task_id"]
+            addresses.append(EpisodeAddress(task_id, info["seed"], Task(task_id, local.variant)))
+        if len({address.seed for address in addresses}) < len(addresses):
+            raise InvalidValueError(
+                f"env.seeds {env.seeds!r} has one episode of each task, and {len(addresses)} draws gave some "
+                "task twice; allowed: more task ids, or fewer --num_episodes"
+            )
         return addresses
 
     def play_endpoint(

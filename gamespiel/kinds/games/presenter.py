@@ -38,7 +38,7 @@ class GamePresenter(Presenter[GameKeys]):
         several = {**(games if len(games) > 1 else {}), **(against if len(against) > 1 else {})}
         return {**several, **seats, "all": list(episodes)}
 
-    def table(self, title: str, rows: Mapping[str, Measured]) -> RenderableType:
+    def render_table(self, title: str, rows: Mapping[str, Measured]) -> RenderableType:
         from rich.console import Group
         from rich.text import Text
 
@@ -46,7 +46,7 @@ class GamePresenter(Presenter[GameKeys]):
 
         return Group(render_sampled(title, rows), Text(SAMPLED_NOTE))
 
-    def reply_table(
+    def render_reply_table(
         self, title: str, masked: Mapping[str, Measured], replies: Mapping[str, Mapping[str, MeasuredReplies]]
     ) -> RenderableType:
         from rich.console import Group

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 REPLIES: Mapping[str, Callable[[Trace], str]] = {
     "oracle": lambda trace: trace.truth,
     "empty": lambda trace: "",
-    "echo": lambda trace: echo(trace.code),
+    "echo": lambda trace: echo_texts(trace.code),
 }
 """Baselines of CodeTrace-v0 by name: a trace to its reply."""
 
@@ -27,19 +27,19 @@ CHOICES = ("random", "first")
 """Baselines of CodeTraceChoice-v0."""
 
 
-def echo(code: str) -> str:
+def echo_texts(code: str) -> str:
     """Returns a program's text literals, one per line, in the order of the program."""
     from trace_gym.syntax import parse
 
     found: list[ast.Constant] = []
 
-    def read(node: ast.AST) -> None:
+    def collect_texts(node: ast.AST) -> None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             found.append(node)
         for child in ast.iter_child_nodes(node):
-            read(child)
+            collect_texts(child)
 
-    read(parse(code))
+    collect_texts(parse(code))
     # Parts of an f-string share its position in some Python versions; they keep the tree's order.
     found.sort(key=lambda node: (node.lineno, node.col_offset))
     return "\n".join(str(node.value) for node in found)

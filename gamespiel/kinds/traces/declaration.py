@@ -48,6 +48,11 @@ class TraceDeclaration(Declaration[TraceKeys]):
         # Answers by name are the outputs themselves, which need no numbered list in the prompt.
         return trace_arguments(env) | {"illegal": env.illegal, "listed": env.answer == "id"}
 
+    def task_ranges(self, env: TraceKeys) -> list[tuple[int, int]] | None:
+        from trace_gym.programs.base import TASKS
+
+        return super().task_ranges(env) or [(0, TASKS - 1)]
+
     def pin_tasks(self, env: TraceKeys) -> TraceKeys:
         """Returns the section with a data set's commit in its source: "hub@COMMIT".
 

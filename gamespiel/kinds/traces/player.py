@@ -14,6 +14,8 @@ from gamespiel.kinds.traces.declaration import NAME
 from gamespiel.kinds.traces.keys import REPLY_ENVIRONMENT, TraceKeys, reply_environment, trace_arguments
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from gamespiel.agents.envs import TextEnvs
     from gamespiel.agents.rollout import Episode
     from gamespiel.endpoints.chat import Chat
@@ -22,6 +24,11 @@ if TYPE_CHECKING:
 class TracePlayer(Player[TraceKeys]):
     """Plays one program per episode."""
 
+    def text_variables(self) -> tuple[str, ...]:
+        from trace_gym.envs.upstream_prompt import VARIABLE
+
+        return (VARIABLE,)
+
     def make_reply_env(self, env: TraceKeys) -> gym.Env[Any, Any]:
         made = gym.make(reply_environment(env), disable_env_checker=True, **trace_arguments(env))
         return Thinking(made) if env.think else made
@@ -29,8 +36,8 @@ class TracePlayer(Player[TraceKeys]):
     def task_names(self, env: gym.Env[Any, Any]) -> list[str]:
         return [NAME]
 
-    def seeds(self, envs: TextEnvs, count: int, seed: int) -> list[int]:
-        return trace_seeds(seed, count)
+    def seeds(self, envs: TextEnvs, count: int, seed: int, taken: Container[int] = ()) -> list[int]:
+        return trace_seeds(seed, count, taken)
 
     def play_agent(
         self,
@@ -79,8 +86,19 @@ def _local_keys(env: TraceKeys) -> TraceKeys:
     return dataclasses.replace(env, env_mode="local")
 
 
-def trace_seeds(seed: int, count: int) -> list[int]:
-    """Returns the episode seeds of an evaluation on traces: the same tasks for every agent."""
+def trace_seeds(seed: int, count: int, taken: Container[int] = ()) -> list[int]:
+    """Returns the episode seeds of an evaluation on traces: the same tasks for every agent.
+
+    Args:
+        seed: Seed of the draws.
+        count: Number of seeds.
+        taken: Seeds to leave out, such as those of training.
+    """
     from gamespiel.agents.sampling.noise import Purpose, episode_seeds
 
-    return episode_seeds(seed, 0, count, Purpose.EVALUATION_TASKS)
+    drawn = count
+    while True:  # the first draws are the same, however many there are
+        free = [one for one in episode_seeds(seed, 0, drawn, Purpose.EVALUATION_TASKS) if one not in taken]
+        if len(free) >= count:
+            return free[:count]
+        drawn += count

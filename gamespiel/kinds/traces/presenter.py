@@ -39,12 +39,12 @@ class TracePresenter(Presenter[TraceKeys]):
                     groups[f"{name} {value}"] = [e for e in episodes if e.info[name] == value]
         return {**groups, "all": list(episodes)}
 
-    def table(self, title: str, rows: Mapping[str, Measured]) -> RenderableType:
+    def render_table(self, title: str, rows: Mapping[str, Measured]) -> RenderableType:
         from gamespiel.report.tables import render_scores
 
         return render_scores(title, rows)
 
-    def reply_table(
+    def render_reply_table(
         self, title: str, masked: Mapping[str, Measured], replies: Mapping[str, Mapping[str, MeasuredReplies]]
     ) -> RenderableType:
         from rich.console import Group

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic.dataclasses import dataclass
@@ -71,7 +71,7 @@ class DuelPlayer(Player[DuelKeys]):
     def task_names(self, env: gym.Env[Any, Any]) -> list[str]:
         return ["duel"]
 
-    def seeds(self, envs: TextVecEnv, count: int, seed: int) -> list[int]:
+    def seeds(self, envs: TextVecEnv, count: int, seed: int, taken: Container[int] = ()) -> list[int]:
         return list(range(seed, seed + count))
 
     def play_agent(
@@ -105,7 +105,7 @@ class DuelPresenter(Presenter[DuelKeys]):
     def group_episodes(self, episodes: Sequence[Episode]) -> dict[str, list[Episode]]:
         return {"all": list(episodes)}
 
-    def table(self, title: str, rows: Mapping[str, Measured]) -> RenderableType:
+    def render_table(self, title: str, rows: Mapping[str, Measured]) -> RenderableType:
         return f"{title}: {rows['all'].episodes} duels"
 
 

@@ -16,7 +16,7 @@ from gamespiel.agents.rollout import Episode
 from gamespiel.config import Config, InvalidValueError, resolve, saved_config
 from gamespiel.evaluation import evaluate
 from gamespiel.kinds.traces import KIND, trace_seeds
-from gamespiel.kinds.traces.baselines import choice_agent, echo, play_replies
+from gamespiel.kinds.traces.baselines import choice_agent, echo_texts, play_replies
 from gamespiel.options import EvalOptions
 from task_gym.errors import TaskGymError
 from tests.gamespiel.runs import quiet, train_quietly
@@ -81,8 +81,8 @@ def test_echo_reads_off_the_literals_as_they_stand() -> None:
         "print({'k': 'v', 1: b'no'}, 'a\\n' 'b', 3)\n"
         "print('last')\n"
     )
-    assert echo(code) == "About.\nx\n and \nk\nv\na\nb\nlast"
-    assert echo("print(1)") == ""
+    assert echo_texts(code) == "About.\nx\n and \nk\nv\na\nb\nlast"
+    assert echo_texts("print(1)") == ""
 
 
 def test_echo_is_right_where_the_literals_are_the_output(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_first_picks_the_first_output(tmp_path: Path) -> None:
     assert [episode.info["task_id"] for episode in replied] == asked
 
 
-def test_groups() -> None:
+def test_episodes_are_grouped_by_level_and_family() -> None:
     def episode(level: int | None, family: str | None) -> Episode:
         return Episode(0, 0, {"level": level, "family": family})
 

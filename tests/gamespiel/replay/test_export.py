@@ -9,7 +9,7 @@ import pytest
 
 from gamespiel.cli import main
 from gamespiel.records import write_records
-from gamespiel.replay.export import rows as rows_of
+from gamespiel.replay.export import make_rows as rows_of
 from tests.gamespiel.replay.games import record
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from gamespiel.cli import main
 from gamespiel.records import write_records
-from gamespiel.replay.page import HERE, page, show_record
+from gamespiel.replay.page import HERE, describe_record, render_page
 from tests.gamespiel.replay.games import record
 
 
@@ -26,7 +26,7 @@ def data_of(text: str) -> list[dict[str, Any]]:
 
 def test_every_move_is_a_position() -> None:
     # "first" takes 0 and 1; the player wins on the diagonal 4, 2, 6.
-    game = show_record(record([4, 2, 6], game="tic_tac_toe"))
+    game = describe_record(record([4, 2, 6], game="tic_tac_toe"))
     assert [position["move"] for position in game["positions"]] == [
         "",
         "x(1,1)",
@@ -42,14 +42,14 @@ def test_every_move_is_a_position() -> None:
 
 
 def test_illegal_actions_and_games_given_up() -> None:
-    game = show_record(record([4, 4, 2, 6], game="tic_tac_toe"))  # 4 is taken by then
+    game = describe_record(record([4, 4, 2, 6], game="tic_tac_toe"))  # 4 is taken by then
     assert [position["turn"] for position in game["positions"]] == [0, None, 2, None, 3, None]
-    given_up = show_record(record([4, 4, 4, 4], game="tic_tac_toe"))
+    given_up = describe_record(record([4, 4, 4, 4], game="tic_tac_toe"))
     assert [position["turn"] for position in given_up["positions"]] == [0, None, 3]
 
 
 def test_simultaneous_moves_and_chance() -> None:
-    game = show_record(record([0], seed=0, game="goofspiel", params={"num_cards": 8}))
+    game = describe_record(record([0], seed=0, game="goofspiel", params={"num_cards": 8}))
     assert game["positions"][1]["by"] == "chance"
     assert game["positions"][2]["by"] == "player and opponent (Player 1)"
     assert game["positions"][2]["move"] == "[P0]Bid: 1, [P1]Bid: 1"
@@ -58,7 +58,7 @@ def test_simultaneous_moves_and_chance() -> None:
 def test_a_replay_opens_when_the_cards_are_dealt() -> None:
     """Seed 0 deals two cards; OpenSpiel writes cards as numbers, and -10000 for one that is not dealt."""
     row = record([1, 1, 1, 1], seed=0, game="leduc_poker")
-    game = show_record(row)
+    game = describe_record(row)
     first, second = row["history"][:2]
     cards = [f"{'JQK'[card // 2]}{'♠♥'[card % 2]}" for card in (first, second)]
     assert [position["move"] for position in game["positions"][1:3]] == cards
@@ -66,14 +66,14 @@ def test_a_replay_opens_when_the_cards_are_dealt() -> None:
         f"Player 0: {cards[0]}", f"Player 1: {cards[1]}", "Public card: none"
     ]  # fmt: skip
     assert "-10000" not in json.dumps(game)
-    assert show_record(record([4, 2, 6], game="tic_tac_toe"))["opening"] == 0
-    assert show_record(record([0], game="goofspiel", params={"num_cards": 8}))["opening"] == 1
+    assert describe_record(record([4, 2, 6], game="tic_tac_toe"))["opening"] == 0
+    assert describe_record(record([0], game="goofspiel", params={"num_cards": 8}))["opening"] == 1
 
 
 def test_the_page_is_whole_and_no_text_escapes_its_data() -> None:
     row = record([4, 2, 6], game="tic_tac_toe")
     row["player"] = "</script><script>alert(1)</script> %SCRIPT% &"
-    text = page([row, record([], seed=1, game="leduc_poker")])
+    text = render_page([row, record([], seed=1, game="leduc_poker")])
     first, second = data_of(text)
     assert first["player"] == row["player"] and second["game"] == "leduc_poker"
     assert text.count("</script>") == 2 and "alert(1)</script>" not in text
@@ -111,7 +111,7 @@ def test_traces_are_their_texts() -> None:
             "answer": "42", "probabilities": None, "value": 0.5, "reward": 1.0}  # fmt: skip
     row = {**record([], game="kuhn_poker"), "env_type": "trace", "game": "code_trace", "history": ["42"],
            "turns": [turn], "final_observation": "True output: 42"}  # fmt: skip
-    texts = [(position["text"], position["move"]) for position in show_record(row)["positions"]]
+    texts = [(position["text"], position["move"]) for position in describe_record(row)["positions"]]
     assert texts == [("What does it print?", ""), ("True output: 42", "42")]
 
 
@@ -137,8 +137,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
 def test_the_script() -> None:
     games = [
-        show_record(record([4, 2, 6], game="tic_tac_toe")),
-        show_record(record([], seed=1, game="kuhn_poker")),
+        describe_record(record([4, 2, 6], game="tic_tac_toe")),
+        describe_record(record([], seed=1, game="kuhn_poker")),
     ]
     program = f"""
     const v = require({json.dumps(str(HERE / "viewer.js"))});

@@ -16,7 +16,7 @@ from gamespiel.errors import InvalidValueError
 from gamespiel.evaluation import evaluate
 from gamespiel.options import EvalOptions
 from gamespiel.records import add_records, read_records, records, variant_of, write_records
-from gamespiel.replay.page import show_record
+from gamespiel.replay.page import describe_record
 from task_gym.contract import ILLEGAL_REWARD
 from tests.gamespiel.runs import STEPS, quiet
 
@@ -32,7 +32,7 @@ def check(row: dict[str, Any]) -> None:
             assert turn["legal_actions"] == [0, 1] and turn["names"] == ["Pass", "Bet"]
         state.apply_action(action)
     assert state.is_terminal() and state.returns() == row["returns"] and next(turns, None) is None
-    assert len(show_record(row)["positions"]) == len(row["history"]) + 1
+    assert len(describe_record(row)["positions"]) == len(row["history"]) + 1
 
 
 def test_a_run_keeps_games_from_before_and_after(finished: Path) -> None:

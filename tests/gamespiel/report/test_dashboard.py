@@ -10,7 +10,7 @@ from rich.console import Console
 
 from gamespiel.report.dashboard import GRID, Dashboard, Pace, plain_line, sparkline
 from gamespiel.report.summary import summary_table
-from gamespiel.report.text import clean, duration, shorten
+from gamespiel.report.text import format_duration, keep_last_lines, remove_controls
 
 METRICS = {
     "rollout/reward": 0.5123,
@@ -266,17 +266,17 @@ def test_summary_table() -> None:
 @pytest.mark.parametrize(
     ("seconds", "text"), [(None, "-"), (float("inf"), "-"), (0.4, "0:00"), (59.6, "1:00"), (3723, "1:02:03")]
 )
-def test_duration(seconds: float | None, text: str) -> None:
-    assert duration(seconds) == text
+def test_durations_have_minutes_and_hours(seconds: float | None, text: str) -> None:
+    assert format_duration(seconds) == text
 
 
-def test_sparkline() -> None:
+def test_a_sparkline_scales_from_lowest_to_highest() -> None:
     """Heights are sevenths of the range; equal values are all low."""
     assert sparkline([0.0, 1.0, 7.0]) == "▁▂█"
     assert sparkline([2.0, 2.0]) == "▁▁"
 
 
 def test_text_is_made_harmless() -> None:
-    assert clean("a\x1b[2J\x1b]0;title\x07b\tc\rd\u202ee♠") == "ab  c d e♠"
-    assert shorten("\n1\n2\n3\n4\n", 3) == "…\n3\n4"
-    assert shorten("1\n2\n3", 3) == "1\n2\n3"
+    assert remove_controls("a\x1b[2J\x1b]0;title\x07b\tc\rd\u202ee♠") == "ab  c d e♠"
+    assert keep_last_lines("\n1\n2\n3\n4\n", 3) == "…\n3\n4"
+    assert keep_last_lines("1\n2\n3", 3) == "1\n2\n3"

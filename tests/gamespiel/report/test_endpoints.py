@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from gamespiel.endpoints.chat import Usage
+from gamespiel.endpoints.completion import Usage
 from gamespiel.report.endpoints import endpoint_table, rows_of
 
 

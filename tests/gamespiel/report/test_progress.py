@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from gamespiel.report.progress import progress
+from gamespiel.report.progress import report_progress
 
 
 def test_plain_lines() -> None:
@@ -18,7 +18,7 @@ def test_plain_lines() -> None:
     """
     now = [0.0]
     console = Console(file=io.StringIO(), width=60)
-    with progress(console, "playing 4 games", 4, clock=lambda: now[0]) as on_step:
+    with report_progress(console, "playing 4 games", 4, clock=lambda: now[0]) as on_step:
         assert console.file.getvalue() == "playing 4 games\n"  # type: ignore[attr-defined]
         begins, ends = (1, False, 0), (9, True, 1)
         steps = [(4, False, 1), (1, False, 1), (4, False, 2)]
@@ -36,7 +36,7 @@ def test_plain_lines() -> None:
 def test_answers_of_one_forward_are_not_waited_for_one_by_one() -> None:
     now = [0.0]
     console = Console(file=io.StringIO(), width=60)
-    with progress(console, "reading", 100, clock=lambda: now[0]) as on_step:
+    with report_progress(console, "reading", 100, clock=lambda: now[0]) as on_step:
         for _ in range(99):
             on_step(False, 0)
         now[0] = 198.0
@@ -48,7 +48,7 @@ def test_resets_that_take_long_are_shown() -> None:
     """A searching opponent may move first."""
     now = [0.0]
     console = Console(file=io.StringIO(), width=60)
-    with progress(console, "playing 9 games", 9, clock=lambda: now[0]) as on_step:
+    with report_progress(console, "playing 9 games", 9, clock=lambda: now[0]) as on_step:
         for _ in range(3):
             now[0] += 5
             on_step(False, 0)
@@ -57,7 +57,7 @@ def test_resets_that_take_long_are_shown() -> None:
 
 def test_a_bar_that_goes_away() -> None:
     console = Console(file=io.StringIO(), width=60, force_terminal=True, legacy_windows=False)
-    with progress(console, "playing 2 games", 2) as on_step:
+    with report_progress(console, "playing 2 games", 2) as on_step:
         on_step(False, 1)
         on_step(True, 2)
     text = console.file.getvalue()  # type: ignore[attr-defined]

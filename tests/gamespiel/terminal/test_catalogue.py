@@ -26,7 +26,7 @@ def test_every_declared_game_is_a_row(console: Console) -> None:
     assert hexes == ["hex", "2", "perfect", "25-121", "25-121", "4", "1000x50"]
 
 
-def test_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_games_are_listed_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["games", "--json"]) == 0
     games = {game["game"]: game for game in json.loads(capsys.readouterr().out)}
     assert list(games)[: len(TABLE)] == list(TABLE)

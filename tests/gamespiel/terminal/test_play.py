@@ -86,7 +86,7 @@ def legal(**more: Any) -> tuple[Any, dict[str, Any]]:
 @pytest.mark.parametrize(
     ("line", "action"), [("1", 1), (" Raise ", 2), ("raise", 2), ("0", None), ("²", None), ("1.0", None)]
 )
-def test_what_is_an_action(line: str, action: int | None) -> None:
+def test_lines_are_understood_as_legal_actions(line: str, action: int | None) -> None:
     env, info = legal()  # the first turn of Leduc poker: call or raise
     assert understand(line, env, info).action == action
 

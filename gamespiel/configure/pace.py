@@ -1,0 +1,214 @@
+"""The time of a step: as it was measured, or estimated from a few games that are played at random."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from os.path import commonprefix
+from typing import Any
+
+from gamespiel.agents.models.memory_plan import count_trained_parameters
+from gamespiel.agents.models.weights import ModelError
+from gamespiel.config import Config
+from gamespiel.configure.answers import TINY, TRACES, Answers
+from gamespiel.configure.settings import Draft, Setting
+from gamespiel.environments import plays_itself
+from gamespiel.kinds import declaration_of, kind_of
+from gamespiel.planning import load_of
+
+MEASURED = {
+    ("tiny", "leduc_poker"): (319 / 120, "120 steps took 319 s on two cores"),
+    ("tiny-selfplay", "leduc_poker"): (600 / 520, "520 steps took 10 minutes on one core"),
+    ("tiny-trace", TRACES): (600 / 120, "120 steps took ten minutes on two cores"),
+    ("smollm2-135m", "kuhn_poker"): (240 / 18, "18 steps took 4 minutes on two cores"),
+    ("smollm2-135m", "leduc_poker"): (3600 / 18, "18 steps took 60 minutes on two cores"),
+}
+"""Seconds per step on a CPU by preset and tasks, from README.md and docs/."""
+
+TINY_DECISIONS = 50.0
+"""Decisions per second of the embedded model: 27 to 422 in five games on one core (docs/lab-notes.md)."""
+
+CPU_FLOPS = 0.3e12
+"""Operations per second of SmolLM2 in bfloat16 on two cores (``benchmarks/results/train_speed.json``)."""
+
+GPU_FLOPS = ((20.0, 8e12), (40.0, 15e12), (float("inf"), 50e12))
+"""Operations per second that are assumed of a card below so many GiB. None was measured."""
+
+CHARACTERS_PER_TOKEN = 2.5
+"""SmolLM2 has 2.0 to 3.3 in Leduc poker, without and with the rules."""
+
+SAMPLED = 8
+"""Episodes played at random to learn their length."""
+
+RESERVED = 0.1
+"""Share of the hours for the evaluations before and after training."""
+
+KEPT_MINUTES = 30.0
+
+FEWEST_EVALUATED = 10
+"""Episodes per seat of an evaluation: fewer say nothing."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """The time of a step.
+
+    Attributes:
+        seconds: Seconds per step; None if nothing can be said.
+        source: Where this is from, in words.
+        is_measured: Whether such a run was measured, so that the time may be relied on.
+        episode_seconds: Seconds per episode of an evaluation; 0 if they are not known to matter.
+    """
+
+    seconds: float | None
+    source: str
+    is_measured: bool = False
+    episode_seconds: float = 0.0
+
+
+def hour_settings(draft: Draft, answers: Answers) -> tuple[list[Setting], Pace | None]:
+    """Returns the keys that fill the hours, and the pace they follow from; nothing without hours."""
+    if answers.hours is None:
+        return [], None
+    pace = find_pace(draft, answers)
+    return list(_list_settings(draft.config(), answers.hours, pace)), pace
+
+
+def _list_settings(config: Config, hours: float, pace: Pace) -> Iterable[Setting]:
+    within = f"{hours:g} h"
+    if pace.seconds is None:
+        steps = config.ppo.num_train_steps
+        why = f"not planned for {within}: {pace.source}. Stop the run when they are over"
+    else:
+        steps = max(1, int((1 - RESERVED) * hours * 3600 / pace.seconds))
+        why = (
+            f"{within}, {RESERVED:.0%} of it for evaluations, at {_format_seconds(pace.seconds)} per step: "
+            f"{pace.source}"
+        )
+        warm = config.ppo.critic_warmup_steps + config.ppo.lr_warmup_steps
+        if steps <= warm:
+            why += f". These are few: the first {warm} steps warm up"
+    yield Setting("ppo.num_train_steps", steps, why)
+    if hours * 60 > KEPT_MINUTES:
+        why = "minutes after which there is a checkpoint, also between those by steps"
+        yield Setting("run.checkpoint_minutes", KEPT_MINUTES, why)
+    # There are two evaluations, each of so many episodes per seat, of which most games have two.
+    most = RESERVED * hours * 3600 / (4 * pace.episode_seconds) if pace.episode_seconds else float("inf")
+    if config.run.eval_games > most:
+        why = (
+            f"per seat, before and after; {config.run.eval_games} would take over {RESERVED:.0%} of {within}"
+        )
+        yield Setting("run.eval_games", max(FEWEST_EVALUATED, int(most)), why)
+
+
+def _format_seconds(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds < 1000 else f"{seconds:.0f} s"
+
+
+def find_pace(draft: Draft, answers: Answers) -> Pace:
+    """Returns the pace of a draft."""
+    config = draft.config()
+    games = (TRACES,) if answers.tasks.traces else answers.tasks.games
+    others = [setting.key for setting in draft.settings if setting.key not in ("env.game", "run.device")]
+    if answers.card is None and draft.preset and len(games) == 1 and not others and not answers.tasks.ranges:
+        found = MEASURED.get((draft.preset, games[0]))
+        if found is not None:
+            return Pace(found[0], f"measured, {found[1]}", True)
+    return _estimate(config, answers.card)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The length of episodes at random.
+
+    Attributes:
+        turns: Turns per episode.
+        characters: Characters of a prompt, without beginnings that other prompts of the sample share.
+    """
+
+    turns: float
+    characters: float
+
+
+def play_sample(config: Config, episodes: int = SAMPLED) -> Sample:
+    """Plays episodes at random against a random opponent, seeds 0, 1, …"""
+    declaration = declaration_of(config.env)
+    env = config.env
+    if declaration.has_opponents:
+        env = declaration.choose_opponent(env, "random")
+    made = kind_of(env).player.make_env(env)
+    prompts, draw = [], random.Random(0)
+    for seed in range(episodes):
+        observation, info = made.reset(seed=seed)
+        ended = False
+        while not ended:
+            prompts.append(str(observation))
+            legal = [action for action, is_legal in enumerate(info["action_mask"]) if is_legal]
+            observation, _, terminated, truncated, info = made.step(draw.choice(legal))
+            ended = terminated or truncated
+    made.close()
+    return Sample(len(prompts) / episodes, count_distinct(prompts) / len(prompts))
+
+
+def count_distinct(prompts: list[str]) -> int:
+    """Returns the characters of prompts, with beginnings that they share counted once."""
+    ordered = sorted(prompts)
+    shared = sum(len(commonprefix(pair)) for pair in pairwise(ordered))  # noqa: RUF071 (texts, not paths)
+    return sum(map(len, ordered)) - shared
+
+
+def _estimate(config: Config, card: float | None) -> Pace:
+    """Returns the pace by the operations of a step; the embedded model's by its decisions per second."""
+    try:
+        load = load_of(config)
+    except ModelError:
+        return Pace(None, "the model's size is not known here, and so neither is the time of a step")
+    sample = play_sample(config)
+    seats = 2 if plays_itself(config) else 1
+    turns = config.ppo.batch_size * sample.turns * seats
+    notes = f"{sample.turns:.1f} turns per {_episode(config)}, as {SAMPLED} at random had"
+    searches = _find_searches(config)
+    rest = f". The time of {searches} is not in it" if searches else ""
+    if config.model.model_name == TINY:
+        assumed = f"not measured; assumed are {TINY_DECISIONS:g} decisions per second, and {notes}"
+        one = sample.turns / TINY_DECISIONS
+        return Pace(turns / TINY_DECISIONS, f"{assumed}{rest}", episode_seconds=one)
+    flops = step_flops(config, load.architecture.linear_parameters, count_trained_parameters(load),
+                       turns * sample.characters / CHARACTERS_PER_TOKEN)  # fmt: skip
+    rate = CPU_FLOPS if card is None else next(flops for size, flops in GPU_FLOPS if card < size)
+    known = "as SmolLM2 has on two cores" if card is None else "since no GPU was measured"
+    where = f"not measured; assumed are {rate / 1e12:g} TFLOP/s, {known}, and {notes}"
+    forward = 2 * (load.architecture.linear_parameters + count_trained_parameters(load))
+    one = sample.turns * sample.characters / CHARACTERS_PER_TOKEN * forward / rate
+    return Pace(flops / rate, f"{where}{rest}", episode_seconds=one)
+
+
+def step_flops(config: Config, layers: int, adapters: int, tokens: float) -> float:
+    """Returns the operations of a step, without attention and head.
+
+    Args:
+        config: The configuration.
+        layers: Parameters of the layers' linear modules.
+        adapters: Those of the adapters.
+        tokens: Tokens of all prompts of the step, those that are shared counted once. They are read once in
+            play, twice before the update (by the old policy and the reference) and in each epoch.
+    """
+    epochs = config.ppo.ppo_epochs
+    forwards = 2 * (layers + adapters) * (3 + epochs)
+    return tokens * (forwards + (2 * layers + 4 * adapters) * epochs)
+
+
+def _episode(config: Config) -> str:
+    return declaration_of(config.env).unit.removesuffix("s")
+
+
+def _find_searches(config: Config) -> str:
+    """Returns the opponents whose time is not known, in words; "" if there are none."""
+    own: Any = getattr(config.env, "opponent", "random")
+    if not declaration_of(config.env).has_opponents:
+        return ""
+    names = [own, *(stage.opponent for stage in config.curriculum.stages)]
+    slow = [str(name) for name in names if name not in (None, "random", "first", "self")]
+    return " and ".join(dict.fromkeys(slow))

@@ -1,0 +1,253 @@
+"""The episodes of an evaluation: played by a policy, by its replies or by a baseline, and measured."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Container, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from rich.console import Console
+
+from gamespiel.agents.envs import TextEnvs
+from gamespiel.agents.models.names import NEWEST
+from gamespiel.agents.rollout import Decide, Episode, Masks
+from gamespiel.agents.runs.evaluation import (
+    Measured,
+    MeasuredReplies,
+    measure,
+    measure_replies,
+    play_seeds,
+    policy_agent,
+)
+from gamespiel.config import Config
+from gamespiel.environments import ENVIRONMENTS_AT_ONCE, make_envs
+from gamespiel.kinds import declaration_of, kind_of
+from gamespiel.kinds.base import ShowProgress
+from gamespiel.report.progress import report_progress
+
+if TYPE_CHECKING:  # baselines are evaluated without a learning library
+    from gamespiel.agents.policy import LLMPolicy
+    from gamespiel.agents.sampling.decisions import Answer
+    from gamespiel.agents.tokens.constraints import FreeText
+
+M = TypeVar("M", bound=Measured)
+
+BLOCK = 16
+"""Episodes that an evaluation with a limit of time plays together."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """Which episodes an evaluation may play, and for how long.
+
+    Attributes:
+        taken: Seeds that are left out: those of training.
+        seconds: Seconds after which no further episodes are begun; None for no limit.
+    """
+
+    taken: Container[int] = ()
+    seconds: float | None = None
+
+    @property
+    def at_once(self) -> int:
+        """The most environments."""
+        return ENVIRONMENTS_AT_ONCE if self.seconds is None else BLOCK
+
+
+NO_LIMITS = Limits()
+
+
+def reply_constraint(policy: LLMPolicy, max_new_tokens: int) -> FreeText:
+    """Returns the constraint of the model's replies over its whole vocabulary.
+
+    A policy that was trained to write has the temperature of its training; another one has 1.
+    """
+    temperature = 1.0 if policy.answers.masked else policy.temperature
+    return policy.free_text(max_new_tokens, temperature)
+
+
+def measure_written(
+    config: Config,
+    policy: LLMPolicy,
+    free: FreeText | None,
+    count: int,
+    console: Console,
+    *,
+    greedy: bool = False,
+    when: str = "",
+) -> Mapping[str, MeasuredReplies]:
+    """Does as ``play_written``; returns the episodes' measures by group."""
+    episodes = play_written(config, policy, free, count, console, greedy=greedy, when=when)
+    return measure_groups(config, episodes, measure_replies)
+
+
+def play_written(
+    config: Config,
+    policy: LLMPolicy,
+    free: FreeText | None,
+    count: int,
+    console: Console,
+    *,
+    greedy: bool = False,
+    when: str = "",
+    adapters: str = NEWEST,
+    limits: Limits = NO_LIMITS,
+    progress: ShowProgress | None = None,
+) -> list[Episode]:
+    """Plays ``count`` episodes per seat by replies as text, and returns them.
+
+    In games they are the episodes that ``measure_policy`` plays: seeds, seats and opponent are the same.
+
+    Args:
+        config: The environment and the seed.
+        policy: The policy.
+        free: The constraint of its replies; None for the policy's own.
+        count: Episodes per seat; code tracing has one seat.
+        console: Shows progress.
+        greedy: Whether the most probable token is taken, always.
+        when: Prefix of the progress line.
+        adapters: Name of the adapters that play.
+        limits: Which episodes may be played, and for how long.
+        progress: Shows progress in the place of the console.
+    """
+    player = kind_of(config.env).player
+    copies = min(player.env_count(count), limits.at_once)
+    envs = TextEnvs([partial(player.make_reply_env, config.env)] * copies, config.run.env_threads)
+    seeds = player.seeds(envs, count, config.run.seed, limits.taken)
+    decide = policy_agent(
+        policy, config.run.seed, len(seeds), greedy=greedy, adapters=adapters, constraint=free
+    )
+    when = f"{when}replies, {'greedy' if greedy else 'sampled'}: "
+    shown = progress or _make_progress(config, console, when)
+    return _play_and_close(envs, decide, seeds, shown, limits.seconds)
+
+
+def measure_policy(
+    config: Config,
+    policy: LLMPolicy,
+    count: int,
+    console: Console,
+    *,
+    greedy: bool = False,
+    when: str = "",
+) -> Mapping[str, Measured]:
+    """Does as ``play_policy``; returns the episodes' measures by group."""
+    episodes = play_policy(config, policy, count, console, greedy=greedy, when=when)
+    return measure_played(config, policy, episodes)
+
+
+def measure_played(config: Config, policy: LLMPolicy, episodes: Sequence[Episode]) -> Mapping[str, Measured]:
+    """Returns the measures by group of episodes that ``play_policy`` played."""
+    if policy.answers.masked:
+        return measure_groups(config, episodes, measure)
+    return measure_groups(config, episodes, measure_replies)
+
+
+def play_policy(
+    config: Config,
+    policy: LLMPolicy,
+    count: int,
+    console: Console,
+    *,
+    greedy: bool = False,
+    when: str = "",
+    adapters: str = NEWEST,
+    limits: Limits = NO_LIMITS,
+    progress: ShowProgress | None = None,
+) -> list[Episode]:
+    """Plays ``count`` episodes per seat with a policy, and returns them.
+
+    A policy that was trained to write plays by its replies.
+
+    Args:
+        config: The environment and the seed.
+        policy: The policy, as it was trained.
+        count: Episodes per seat; code tracing has one seat.
+        console: Shows progress.
+        greedy: Whether the policy always takes its most probable action.
+        when: Prefix of the progress line.
+        adapters: Name of the adapters that play.
+        limits: Which episodes may be played, and for how long.
+        progress: Shows progress in the place of the console.
+    """
+    if not policy.answers.masked:
+        return play_written(
+            config, policy, None, count, console, greedy=greedy, when=when, adapters=adapters, limits=limits,
+            progress=progress,
+        )  # fmt: skip
+    player = kind_of(config.env).player
+    at_once = min(player.env_count(count), limits.at_once)
+    envs = make_envs(config.env, at_once, threads=config.run.env_threads)
+    seeds = player.seeds(envs, count, config.run.seed, limits.taken)
+    decide = policy_agent(policy, config.run.seed, len(seeds), greedy=greedy, adapters=adapters)
+    shown = progress or _make_progress(config, console, when)
+    return _play_and_close(envs, decide, seeds, shown, limits.seconds)
+
+
+def measure_agent(config: Config, name: str, count: int, console: Console) -> Mapping[str, Measured]:
+    """Does as ``play_agent``; returns the episodes' measures by group."""
+    return measure_groups(config, play_agent(config, name, count, console), measure)
+
+
+def play_agent(config: Config, name: str, count: int, console: Console) -> list[Episode]:
+    """Plays ``count`` episodes per seat with a baseline, by name, and returns them."""
+    # Baselines choose, also if a policy would write; those that reply make their own environment.
+    player, env = kind_of(config.env).player, dataclasses.replace(config.env, decode="choice", think=False)
+    copies = partial(make_envs, env, threads=config.run.env_threads)
+    show_progress = _make_progress(config, console)
+    return player.play_agent(name, env, count, config.run.seed, copies, show_progress)
+
+
+def _play_and_close(
+    envs: TextEnvs,
+    decide: Decide,
+    seeds: Sequence[int],
+    show_progress: ShowProgress,
+    seconds: float | None = None,
+) -> list[Episode]:
+    """Plays one episode per seed, with its progress shown, and closes the environments.
+
+    Args:
+        envs: The environments.
+        decide: The agent.
+        seeds: The episodes' seeds.
+        show_progress: Shows progress.
+        seconds: Seconds after which no further block of episodes is begun; None to play all. A block is
+            played to its end: episodes that take long are not left out more often than others.
+    """
+    end = None if seconds is None else time.monotonic() + seconds
+    block = len(seeds) if seconds is None else BLOCK
+    episodes: list[Episode] = []
+    try:
+        with show_progress(len(seeds)) as on_step:
+            for start in range(0, len(seeds), max(1, block)):
+                if start and end is not None and time.monotonic() > end:
+                    break
+                own = partial(_decide_later, decide, start) if start else decide
+                episodes += play_seeds(envs, own, seeds[start : start + block], on_step, envs.parts)
+    finally:
+        envs.close()
+    return episodes
+
+
+def _decide_later(
+    decide: Decide, start: int, texts: list[str], masks: Masks, indices: list[int], turn: int
+) -> Sequence[Answer]:
+    """Decides for a block of episodes, whose noise is addressed by their places among all."""
+    return decide(texts, masks, [start + index for index in indices], turn)
+
+
+def _make_progress(config: Config, console: Console, when: str = "") -> ShowProgress:
+    unit = declaration_of(config.env).unit
+    return lambda episodes: report_progress(console, f"{when}playing {episodes:,} {unit}", episodes)
+
+
+def measure_groups(
+    config: Config, episodes: Sequence[Episode], measure: Callable[[Sequence[Episode]], M | None]
+) -> Mapping[str, M]:
+    """Returns the measures of each group with an episode that is no fault."""
+    groups = kind_of(config.env).presenter.group_episodes(episodes)
+    measured = {name: measure(own) for name, own in groups.items()}
+    return {name: m for name, m in measured.items() if m is not None}

@@ -1,0 +1,108 @@
+"""What a run's evaluations play: tasks and seeds that its training never draws, and the opponents."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from gamespiel.agents.sampling.noise import training_seeds
+from gamespiel.config import Config, InvalidValueError
+from gamespiel.curriculum import Ranges, list_ranges
+from gamespiel.environments import evaluation_config
+from gamespiel.kinds import declaration_of, kind_of
+
+
+def taken_seeds(config: Config) -> frozenset[int]:
+    """Returns the seeds of the run's training, which its evaluations leave out."""
+    return training_seeds(config.run.seed, config.ppo.num_train_steps, config.ppo.batch_size)
+
+
+def hold_out_tasks(config: Config) -> Config:
+    """Returns the configuration whose training never draws the tasks of ``run.eval_task_ids``.
+
+    Raises:
+        InvalidValueError: nothing is left to train on, or the tasks have no ids.
+    """
+    held = list_ranges(config.run.eval_task_ids)
+    if not held:
+        return config
+    declaration = declaration_of(config.env)
+    own = declaration.task_ranges(config.env)
+    if own is None:  # a game by name: its episodes have no task ids
+        return config
+    left = subtract_ranges(own, held)
+    if not left:
+        raise InvalidValueError(
+            "run.eval_task_ids holds out all tasks of the env section: nothing is left to train on"
+        )
+    stages = tuple(
+        dataclasses.replace(stage, task_id_range=None, task_ids=tuple(rest))
+        if (named := list_ranges(stage.task_ids, stage.task_id_range))
+        and (rest := subtract_ranges(named, held)) != named
+        else stage
+        for stage in config.curriculum.stages
+    )
+    for stage, before in zip(stages, config.curriculum.stages, strict=True):
+        if stage != before and not stage.task_ids:
+            raise InvalidValueError(f"run.eval_task_ids holds out all tasks of the stage {stage.name!r}")
+    config = dataclasses.replace(config, curriculum=dataclasses.replace(config.curriculum, stages=stages))
+    if left == own:
+        return config
+    return dataclasses.replace(config, env=declaration.choose_tasks(config.env, left))
+
+
+def subtract_ranges(ranges: Sequence[tuple[int, int]], held: Sequence[tuple[int, int]]) -> Ranges:
+    """Returns the ids of ranges that are in no held range; (first, last) pairs, ends included."""
+    left = list(ranges)
+    for low, high in held:
+        cut: Ranges = []
+        for first, last in left:
+            if last < low or first > high:
+                cut.append((first, last))
+                continue
+            if first < low:
+                cut.append((first, low - 1))
+            if last > high:
+                cut.append((high + 1, last))
+        left = cut
+    return left
+
+
+def evaluation_configs(config: Config) -> list[tuple[str, Config]]:
+    """Returns what an evaluation while training plays: a configuration per opponent, by its name.
+
+    Raises:
+        TaskGymError: an opponent cannot play the tasks.
+    """
+    config, declaration = evaluation_config(config), declaration_of(config.env)
+    env = config.env
+    if config.run.eval_task_ids:
+        env = declaration.choose_tasks(env, list_ranges(config.run.eval_task_ids))
+    if not config.run.eval_opponents:
+        return [("", dataclasses.replace(config, env=env))]
+    if not declaration.has_opponents:
+        raise InvalidValueError(
+            f"run.eval_opponents names {', '.join(config.run.eval_opponents)}, and {declaration.unit} have "
+            "none"
+        )
+    declaration.check_opponents(env, config.run.eval_opponents)
+    return [
+        (name, dataclasses.replace(config, env=declaration.choose_opponent(env, name)))
+        for name in config.run.eval_opponents
+    ]
+
+
+def explain_not_held_out(config: Config) -> str:
+    """Returns why seeds that training never draws hold nothing out; "" if they do.
+
+    In a game of few deals, other seeds deal the same cards.
+    """
+    if config.run.eval_steps is None or config.run.eval_task_ids:
+        return ""
+    unsolved = kind_of(config.env).player.explain_unsolved(evaluation_config(config).env)
+    if unsolved:
+        return ""
+    return (
+        "evaluations while training hold nothing out: the game is so small that training plays all its "
+        "deals, whatever the seed. They measure what was learned; run.exact_every does without chance"
+    )

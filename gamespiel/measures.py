@@ -1,0 +1,125 @@
+"""The measures of a run's policy: by play, and exactly where the game is small enough."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+
+from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.rollout import Episode
+from gamespiel.agents.runs.evaluation import Measured, group_by_game, measure
+from gamespiel.config import Config
+from gamespiel.environments import evaluation_config, plays_itself
+from gamespiel.episodes import Limits, measure_played, play_policy
+from gamespiel.held_out import evaluation_configs, taken_seeds
+from gamespiel.kinds import kind_of
+from gamespiel.kinds.base import ShowProgress
+from gamespiel.records import GAMES, add_records, records
+from gamespiel.report.paired import Scores
+from gamespiel.report.results import write_json
+from gamespiel.report.summary import summary_rows
+from gamespiel.runs import SUMMARY
+
+KEPT_GAMES = 8
+"""Episodes that a run keeps of an evaluation, to show how play changed."""
+
+
+class Measures(NamedTuple):
+    """The measures of a policy by name, and the scores that they are from if there are several games."""
+
+    rows: dict[str, float | str]
+    scores: Scores = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        scores = {"scores_before": self.scores} if self.scores else {}
+        return {"before": self.rows, **scores}
+
+
+def measure_before(
+    config: Config, model: LLMPPO, folder: Path, console: Console, *, resumed: bool
+) -> Measures:
+    """Returns the measures before training: a resumed run's from disk, or none if the file is missing."""
+    path = folder / SUMMARY
+    if resumed and path.exists():
+        stored = json.loads(path.read_text())
+        return Measures(stored["before"], stored.get("scores_before", ()))
+    if model.step:
+        return Measures({})
+    found = measure_result(config, model, console, "before training", folder)
+    write_json(found.to_dict(), path)
+    return found
+
+
+def measure_result(config: Config, model: LLMPPO, console: Console, when: str, folder: Path) -> Measures:
+    """Returns the measures of the run's result so far: by play, and exactly unless ``exact_every`` is 0.
+
+    The first ``KEPT_GAMES`` episodes are kept in the run's folder.
+    """
+    adapters = model.publish_result()
+    games, itself = config.run.eval_games, plays_itself(config)
+    limits = Limits(taken_seeds(config))
+    config = evaluation_config(config)
+    sampled: Mapping[str, Any] = {}
+    scores: Scores = ()
+    if games:
+        episodes = play_policy(
+            config, model.policy, games, console, when=f"{when}: ", adapters=adapters, limits=limits
+        )
+        sampled = measure_played(config, model.policy, episodes)
+        scores = [(str(episode.info.get("game")), episode.info.get("score")) for episode in episodes]
+        kept = records(episodes[:KEPT_GAMES], config.env, str(folder), model.policy, adapters=adapters)
+        add_records(folder / GAMES, model.step, kept)
+    comparison = None
+    if config.run.exact_every != 0:
+        console.print(f"{when}: exact values")
+        exact_game = kind_of(config.env).player.exact_game(config.env)
+        comparison = exact_game.compare_policy(model.policy, adapters=adapters)
+    several = len({game for game, _ in scores}) > 1
+    return Measures(summary_rows(sampled, comparison, exploitability=itself), scores if several else ())
+
+
+def measure_held_out(config: Config, model: LLMPPO, progress: ShowProgress) -> dict[str, float]:
+    """Returns the metrics of an evaluation while training.
+
+    ``eval/score`` and ``eval/success`` are means over the opponents; where there are several opponents or
+    games, ``eval/score/NAME`` is that of one. ``eval/interval`` is half the width of the score's 95% interval
+    over all episodes, ``eval/episodes`` their number, and ``time/eval`` the seconds that it took.
+
+    Args:
+        config: The run's configuration.
+        model: The learner, whose result is measured.
+        progress: Shows how far it is.
+    """
+    began, adapters = time.monotonic(), model.publish_result()
+    plays, quiet = evaluation_configs(config), Console(quiet=True)
+    seconds = None if config.run.eval_seconds is None else config.run.eval_seconds / len(plays)
+    limits = Limits(taken_seeds(config), seconds)
+    found: dict[str, float] = {}
+    everything: list[Episode] = []
+    means: list[Measured] = []
+    for name, own in plays:
+        episodes = play_policy(
+            own, model.policy, config.run.eval_episodes, quiet,
+            adapters=adapters, limits=limits, progress=progress,
+        )  # fmt: skip
+        everything += episodes
+        if (measured := measure(episodes)) is None:  # faults, all of them
+            continue
+        means.append(measured)
+        if len(plays) > 1:
+            found[f"eval/score/{name}"] = measured.score.mean
+    groups = group_by_game(everything)
+    for game, episodes in groups.items() if len(groups) > 1 else ():
+        if (measured := measure(episodes)) is not None:
+            found[f"eval/score/{game}"] = measured.score.mean
+    if means and (whole := measure(everything)) is not None:
+        found["eval/score"] = sum(one.score.mean for one in means) / len(means)
+        found["eval/success"] = sum(one.success.mean for one in means) / len(means)
+        found["eval/interval"] = (whole.score.high - whole.score.low) / 2
+        found["eval/episodes"] = whole.episodes
+    return found | {"time/eval": time.monotonic() - began}

@@ -1,0 +1,207 @@
+"""``gamespiel merge``: a run's adapters merged into the 16-bit base model, and checked on real prompts."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from rich.console import Console
+
+from gamespiel.agents.models.loading import load_tokenizer
+from gamespiel.agents.models.weights import describe_model
+from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.runs import checkpoint
+from gamespiel.assembly import make_policy
+from gamespiel.config import Config, InvalidValueError, saved_config
+from gamespiel.environments import evaluation_config, make_one_env
+from task_gym.errors import BackendError
+
+Type = Literal["bfloat16", "float16", "float32"]
+
+PROMPTS = 16
+"""Real prompts on which the merged model is compared."""
+
+TOLERANCES: dict[Any, float] = {"float32": 0.001, "float16": 0.05, "bfloat16": 0.25}
+"""The most that a likely token's log-probability may change, in nats, by type: 16 bits round the weights."""
+
+LIKELY = 0.01
+"""Tokens of at least this probability are compared."""
+
+CONVERTER = "convert_hf_to_gguf.py"
+"""llama.cpp's program that writes GGUF files. ``LLAMA_CPP`` names its folder, if it is not on the path."""
+
+
+def merge_run(
+    place: str | Path,
+    output: Path,
+    *,
+    dtype: Type = "bfloat16",
+    tolerance: float | None = None,
+    gguf: Path | None = None,
+    console: Console | None = None,
+) -> float:
+    """Writes the merged model of a run, with its tokenizer; returns the greatest change of a log-probability.
+
+    The base is loaded in 16 bits, also if the run was in 4 or 8: adapters cannot be merged into those.
+
+    Args:
+        place: A run, a checkpoint, RUN@STEP or RUN@best.
+        output: The folder; it must not exist, or be empty.
+        dtype: The type of the merged weights: "bfloat16", "float16" or "float32".
+        tolerance: The most by which a likely token's log-probability may differ from the unmerged model's, in
+            nats; None for that of ``TOLERANCES``.
+        gguf: A GGUF file to write too, by llama.cpp's converter.
+        console: The console to print on.
+
+    Raises:
+        InvalidValueError: the folder is taken, or a value is out of range.
+        CheckpointError: there is no such checkpoint, or it is not whole.
+        BackendError: the merged model differs by more than the tolerance, and nothing is written; or the
+            converter is missing, or fails.
+    """
+    console = console or Console()
+    check_output(output)
+    tolerance = TOLERANCES[dtype] if tolerance is None else tolerance
+    if not 0 < tolerance < float("inf"):
+        raise InvalidValueError(f"--tolerance: {tolerance} was given, allowed: a number above 0")
+    converter = None if gguf is None else find_converter()
+    found = checkpoint.find(place)
+    config = plain_config(saved_config(found), dtype)
+    console.print(f"loading {describe_model(config.model.model_name)}", soft_wrap=True, markup=False)
+    env = make_one_env(config.env)
+    policy = make_policy(config, env)
+    checkpoint.load_policy(policy, found)
+    prompts = [policy.codec.encode_prompt(text) for text in collect_texts(env, PROMPTS)]
+    merged, change, learned = merge_policy(policy, prompts)
+    if not change <= tolerance:  # also if it is no number
+        raise BackendError(
+            f"the merged model differs: a log-probability changes by {change:.4g} nats, which is more than "
+            f"--tolerance {tolerance:g}; nothing was written; --dtype float32 rounds less"
+        )
+    merged.save_pretrained(str(output), safe_serialization=True)
+    load_tokenizer(policy.model_settings).save_pretrained(str(output))
+    told: dict[str, Any] = {"base": config.model.model_name, "checkpoint": found.name, "dtype": dtype}
+    told |= {"prompts": len(prompts), "greatest_change": change, "learned": learned}
+    (output / "merged.json").write_text(json.dumps(told, indent=1) + "\n")
+    for line in _tell(told, output):
+        console.print(line, soft_wrap=True, markup=False)
+    if converter is not None and gguf is not None:
+        convert(converter, output, gguf)
+        console.print(f"written to {gguf}", soft_wrap=True, markup=False)
+    return change
+
+
+def check_output(output: Path) -> None:
+    """Raises InvalidValueError unless a folder is new, or empty."""
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise InvalidValueError(f"--output: {str(output)!r} is there already: name a new folder")
+
+
+def merge_policy(policy: LLMPolicy, prompts: Sequence[Sequence[int]]) -> tuple[Any, float, float]:
+    """Merges a policy's adapters into its base.
+
+    Returns:
+        The merged model, the greatest change of a likely token's log-probability by merging, and that by
+        training, in nats.
+    """
+    before = [read_log_probabilities(policy, policy.model, prompt) for prompt in prompts]
+    with policy.model.disable_adapter():
+        base = [read_log_probabilities(policy, policy.model, prompt) for prompt in prompts]
+    merged = policy.model.merge_and_unload()
+    after = [read_log_probabilities(policy, merged, prompt) for prompt in prompts]
+    change, learned = (max(map(greatest_change, before, others)) for others in (after, base))
+    return merged, change, learned
+
+
+def _tell(told: Mapping[str, Any], output: Path) -> Iterator[str]:
+    """Yields what is said of a merged model."""
+    change, learned = told["greatest_change"], told["learned"]
+    yield (
+        f"written to {output}; on {told['prompts']} real prompts the log-probability of no likely token "
+        f"changed by more than {change:.2g} nats, where training had changed it by {learned:.2g}"
+    )
+    if change > learned / 2 > 0:
+        yield f"{told['dtype']} rounds away much of what was learned: --dtype float32 keeps it"
+
+
+def plain_config(config: Config, dtype: Type) -> Config:
+    """Returns the configuration with a base model that is not quantised."""
+    model = dataclasses.replace(
+        config.model, use_4bit=False, use_8bit=False, use_nested_quant=False, dtype=dtype,
+        gradient_checkpointing=False,
+    )  # fmt: skip
+    return dataclasses.replace(evaluation_config(config), model=model)
+
+
+def collect_texts(env: Any, count: int) -> list[str]:
+    """Returns the texts of turns, some first and some later ones, of as many episodes as are needed."""
+    texts: list[str] = []
+    seed = 0
+    while len(texts) < count:
+        text, info = env.reset(seed=seed)
+        seed += 1
+        for _ in range(3):
+            if not info.get("legal_actions", [0]) or "result" in info:
+                break
+            texts.append(text)
+            legal = info.get("legal_actions")
+            if legal is None:  # an answer as text ends the episode
+                break
+            text, _, terminated, truncated, info = env.step(legal[seed % len(legal)])
+            if terminated or truncated:
+                break
+    return texts[:count]
+
+
+@torch.no_grad()
+def read_log_probabilities(policy: LLMPolicy, model: Any, prompt: Sequence[int]) -> torch.Tensor:
+    """Returns the log-probabilities of the token after a prompt, float32 (vocabulary,)."""
+    tokens = torch.tensor([list(prompt)], device=policy.engine.device)
+    logits = model(input_ids=tokens).logits[0, -1]
+    return torch.log_softmax(logits.float(), dim=-1).cpu()
+
+
+def greatest_change(before: torch.Tensor, after: torch.Tensor) -> float:
+    """Returns the greatest change of a log-probability among tokens that were likely before, in nats."""
+    likely = before.exp() >= LIKELY
+    return float((after[likely] - before[likely]).abs().max())
+
+
+def find_converter() -> Path:
+    """Returns llama.cpp's converter.
+
+    Raises:
+        BackendError: it is not there.
+    """
+    folder = os.environ.get("LLAMA_CPP")
+    named = Path(folder) / CONVERTER if folder else None
+    if named is not None and named.is_file():
+        return named
+    if folder is None and (found := shutil.which(CONVERTER)):
+        return Path(found)
+    where = f"in {folder!r} (LLAMA_CPP)" if folder else "on the path"
+    raise BackendError(
+        f"--gguf needs {CONVERTER} of llama.cpp, which is not {where}; LLAMA_CPP names the folder that has it"
+    )
+
+
+def convert(converter: Path, model: Path, gguf: Path) -> None:
+    """Writes a GGUF file of a model's folder.
+
+    Raises:
+        BackendError: the converter fails.
+    """
+    command = [sys.executable, str(converter), str(model), "--outfile", str(gguf)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        said = " ".join((done.stderr or done.stdout).split())[-500:]
+        failed = f"{converter.name} ended with status {done.returncode}: {said}"
+        raise BackendError(f"{failed}; {model} is written")

@@ -1,0 +1,1 @@
+"""Runs beside one another: their list, their differences and their curves. It needs no PyTorch."""

@@ -1,0 +1,128 @@
+"""``gamespiel compare A B``: the keys and the results in which two runs differ, and where they part."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gamespiel.config import to_dict
+from gamespiel.overview.reading import Run, read_run
+
+_CLOCK = re.compile(r"(time|machine)/.*|seconds")
+"""Metrics that differ between any two runs."""
+
+
+class Parting(NamedTuple):
+    """The first step whose metrics differ.
+
+    Attributes:
+        step: The step.
+        metrics: The metrics that differ, each with both values.
+    """
+
+    step: int
+    metrics: dict[str, tuple[Any, Any]]
+
+
+def compare_runs(console: Console, first: Path, second: Path, *, bisect: bool = False) -> None:
+    """Prints what differs between two runs.
+
+    Args:
+        console: The console to print on.
+        first: A run's folder.
+        second: Another one's.
+        bisect: Whether the step in which they part is played again, to find the first decision that differs.
+
+    Raises:
+        TaskGymError: one of them is no run, or cannot be read.
+    """
+    runs = read_run(first), read_run(second)
+    changed = list(differing_keys(*runs))
+    _print_table(console, "keys", changed, "the configurations are equal, but for the folders")
+    results = list(differing_results(*runs))
+    _print_table(console, "after training", results, "no measures after training differ")
+    parting = find_parting(*runs)
+    both = min(run.step for run in runs)
+    if parting is None:
+        said = f"the metrics of all {both} common steps are equal, but for times"
+        console.print(said, soft_wrap=True, markup=False)
+        return
+    console.print(f"the runs part in step {parting.step}:", soft_wrap=True, markup=False)
+    _print_table(console, f"step {parting.step}", [(k, *v) for k, v in parting.metrics.items()], "")
+    if bisect:
+        from gamespiel.overview.bisecting import describe_place, find_first_decision
+
+        found = find_first_decision(*runs, parting.step)
+        equal = [f"all decisions of step {parting.step} are equal, and what was learned from them is not"]
+        for line in equal if found is None else describe_place(found, first, second):
+            console.print(line, soft_wrap=True, markup=False)
+
+
+def differing_keys(first: Run, second: Run) -> Iterator[tuple[str, Any, Any]]:
+    """Yields the keys of the configurations that differ, but for ``run.output_dir``, with both values."""
+    own, other = to_dict(first.config), to_dict(second.config)
+    for section, keys in own.items():
+        for key, value in keys.items():
+            if (section, key) != ("run", "output_dir") and value != other[section][key]:
+                yield f"{section}.{key}", value, other[section][key]
+
+
+def differing_results(first: Run, second: Run) -> Iterator[tuple[str, Any, Any]]:
+    """Yields the measures after training that differ, with both values; None where a run lacks one."""
+    own, other = first.summary.get("after", {}), second.summary.get("after", {})
+    for name in dict.fromkeys([*own, *other]):
+        if own.get(name) != other.get(name):
+            yield name, own.get(name), other.get(name)
+
+
+def find_parting(first: Run, second: Run) -> Parting | None:
+    """Returns the first step of both runs whose metrics differ, but for times; None if none does.
+
+    A metric that one of them never logged is left out: another version wrote it.
+    """
+    others = {row["step"]: row for row in second.rows}
+    logged = {key for row in first.rows for key in row} & {key for row in second.rows for key in row}
+    for row in first.rows:
+        other = others.get(row["step"])
+        if other is None:
+            continue
+        differing = {
+            key: (row.get(key), other.get(key))
+            for key in dict.fromkeys([*row, *other])
+            if key in logged and not _CLOCK.fullmatch(key) and not _are_equal(row.get(key), other.get(key))
+        }
+        if differing:
+            return Parting(row["step"], differing)
+    return None
+
+
+def _are_equal(first: Any, second: Any) -> bool:
+    if isinstance(first, float) and isinstance(second, float) and math.isnan(first):
+        return math.isnan(second)
+    return bool(first == second)
+
+
+def _print_table(console: Console, title: str, rows: list[tuple[str, Any, Any]], none: str) -> None:
+    if not rows:
+        console.print(none, soft_wrap=True, markup=False)
+        return
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1), pad_edge=False)
+    for name in (title, "first", "second"):
+        table.add_column(name, overflow="fold", justify="left" if name == title else "right")
+    for key, first, second in rows:
+        table.add_row(Text(key), Text(_format(first)), Text(_format(second)))
+    console.print(table)
+
+
+def _format(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return "-" if value is None else str(value)

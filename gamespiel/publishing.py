@@ -1,0 +1,223 @@
+"""A run's model for others: merged or as adapters, with a card of its settings, curves and evaluations."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+
+from gamespiel import __version__
+from gamespiel.agents.models.hub import cached_card, upload
+from gamespiel.agents.models.weights import resolve
+from gamespiel.agents.runs import checkpoint
+from gamespiel.agents.runs.card import hub_name, link_to, render_cell, render_table
+from gamespiel.config import InvalidValueError, card_facts
+from gamespiel.kinds import kind_of
+from gamespiel.merging import Type, check_output, merge_run
+from gamespiel.overview.curves import group_seeds, save_groups
+from gamespiel.overview.reading import Run, read_run
+from gamespiel.report.results import VALUES
+from task_gym.files import write_atomically
+
+CURVES = "curves.png"
+
+LICENCES: Mapping[str, str] = {
+    "tiny": "apache-2.0",
+    "HuggingFaceTB/SmolLM2-135M-Instruct": "apache-2.0",
+    "Qwen/Qwen3-4B": "apache-2.0",
+    "Qwen/Qwen2.5-3B-Instruct": "other",
+}
+"""Licences of the presets' models, for machines that do not have the models' cards."""
+
+_LICENCE = re.compile(r"^license(_name|_link)?: *(.+?) *$", re.MULTILINE)
+
+
+class Form(NamedTuple):
+    """The form in which a run's model is written.
+
+    Attributes:
+        adapters: Whether only the adapters are, and not the merged model.
+        dtype: The type of the merged weights.
+        tolerance: See ``merge_run``.
+        gguf: A GGUF file to write too.
+    """
+
+    adapters: bool = False
+    dtype: Type = "bfloat16"
+    tolerance: float | None = None
+    gguf: Path | None = None
+
+
+class Push(NamedTuple):
+    """Where a folder is uploaded to.
+
+    Attributes:
+        repo: The repository, owner/name.
+        private: Whether it is made as a private one.
+        dry_run: Whether only to say what would be uploaded.
+    """
+
+    repo: str
+    private: bool = False
+    dry_run: bool = False
+
+
+def publish(
+    place: str | Path,
+    output: Path,
+    form: Form | None = None,
+    push: Push | None = None,
+    *,
+    licence: str | None = None,
+    console: Console | None = None,
+) -> None:
+    """Writes a run's model and its card to a new folder, and uploads it if asked.
+
+    Args:
+        place: A run, a checkpoint, RUN@STEP or RUN@best.
+        output: The folder; it must not exist, or be empty.
+        form: What is written; None for the merged model in bfloat16.
+        push: Where to upload the folder; None to keep it here.
+        licence: The base model's licence, if it is not found.
+        console: The console to print on.
+
+    Raises:
+        InvalidValueError: the folder is taken, or the licence is not known and the model is to be uploaded.
+        TaskGymError: there is no such checkpoint; the merged model differs; the hub does not take it.
+    """
+    console, form = console or Console(), form or Form()
+    check_output(output)
+    if push is not None and not re.fullmatch(r"[\w.-]+/[\w.-]+", push.repo):
+        raise InvalidValueError(f"--push: {push.repo!r} was given, allowed: owner/name")
+    found = checkpoint.find(place)
+    run = read_run(found.parent.parent)
+    name = run.config.model.model_name
+    terms = {"license": licence} if licence else find_licence(name)
+    if push is not None and not terms:
+        raise InvalidValueError(f"--push: the licence of {name} is not known here; give it: --licence NAME")
+    if form.adapters:
+        if form.gguf is not None:
+            raise InvalidValueError("--gguf: was given with --adapters, allowed: the merged model")
+        shutil.copytree(found / "adapter", output, dirs_exist_ok=True)
+    else:
+        merge_run(found, output, dtype=form.dtype, tolerance=form.tolerance, gguf=form.gguf, console=console)
+    if run.rows:
+        save_groups(group_seeds([run]), [output / CURVES])
+    write_atomically(output / "README.md", render_card(run, found, terms, merged=not form.adapters))
+    if form.adapters:
+        console.print(f"written to {output}", soft_wrap=True, markup=False)
+    if push is None:
+        return
+    files = sorted(path for path in output.rglob("*") if path.is_file())
+    for path in files if push.dry_run else ():
+        size = f"{path.stat().st_size:>14,} bytes"
+        console.print(f"{size}  {path.relative_to(output)}", soft_wrap=True, markup=False)
+    if push.dry_run:
+        console.print(f"{len(files)} files would be uploaded to {push.repo}; nothing was sent")
+        return
+    address = upload(output, push.repo, private=push.private, message=f"GameSpiel, step {_step(found)}")
+    console.print(f"uploaded: {address}", soft_wrap=True, markup=False)
+
+
+def find_licence(model_name: str) -> dict[str, str]:
+    """Returns what a base model's own card says of its licence; {} if nothing is known of it."""
+    place = Path(resolve(model_name))
+    card = place / "README.md"
+    text = card.read_text(encoding="utf-8") if card.is_file() else ""
+    if not text and hub_name(model_name):
+        text = cached_card(model_name)
+    head = text.split("\n---", 1)[0] if text.startswith("---") else ""
+    own = {f"license{part}": value.strip("\"'") for part, value in _LICENCE.findall(head)}
+    known = {"license": LICENCES[model_name]} if model_name in LICENCES else {}
+    return own if "license" in own else known
+
+
+def render_card(run: Run, found: Path, terms: Mapping[str, str], *, merged: bool) -> str:
+    """Returns the model card of a run's checkpoint.
+
+    Args:
+        run: The run.
+        found: The checkpoint.
+        terms: The licence's keys.
+        merged: Whether the model is merged, and not its adapters.
+    """
+    base = json.loads((found / "state.json").read_text())["base"]
+    name = hub_name(str(base["model_name"]))
+    title = str(kind_of(run.config.env).presenter.run_name(run.config.env) or "GameSpiel")
+    kind = "merged" if merged else "lora"
+    lines = [
+        "---",
+        *([f"base_model: {name}"] if name else []),
+        *(f"{key}: {value}" for key, value in terms.items()),
+        f"library_name: {'transformers' if merged else 'peft'}",
+        "pipeline_tag: text-generation",
+        f"tags: [gamespiel, {kind}, ppo, reinforcement-learning]",
+        "---", "",
+        f"# {title}, trained with GameSpiel", "",
+        f"{'The model' if merged else 'Adapters'} {link_to(name, base)}, after step {_step(found):,} of PPO "
+        f"with GameSpiel {__version__}.", "",
+        "## Use", "", *_render_use(merged), "",
+    ]  # fmt: skip
+    if evaluations := list(read_evaluations(run.folder)):
+        lines += ["## Evaluations", "", "Means with 95% intervals; exact values have none."]
+        lines += [*render_table(("evaluation", "measure", "value"), evaluations), ""]
+    if run.rows:
+        lines += ["## Curves", "", f"![Curves of the training]({CURVES})", ""]
+    settings = [(f"`{key}`", render_cell(value)) for key, value in card_facts(run.config).items()]
+    lines += ["## Training", "", "Settings other than GameSpiel's defaults:"]
+    return "\n".join([*lines, *render_table(("key", "value"), settings), ""])
+
+
+def _render_use(merged: bool) -> list[str]:
+    load = (
+        ["model = AutoModelForCausalLM.from_pretrained(HERE)"]
+        if merged
+        else ["model = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(BASE), HERE)"]
+    )
+    return [
+        "The model answers a turn's prompt, which is one user message; `gym.make(\"GameSpiel-v0\", ...)` of "
+        "GameSpiel gives the prompts that it was trained on.", "",
+        "```python",
+        *([] if merged else ["from peft import PeftModel"]),
+        "from transformers import AutoModelForCausalLM",
+        "",
+        *load,
+        "```",
+    ]  # fmt: skip
+
+
+def read_evaluations(folder: Path) -> Iterator[tuple[str, str, str]]:
+    """Yields what the files of a run's evaluations say: the evaluation, the measure and its value."""
+    for path in sorted(folder.glob("eval-*.json")):
+        data = json.loads(path.read_text())
+        where = f"{', '.join(map(str, data.get('games', ())))} against {data.get('env', {}).get('opponent')}"
+        how = f"{where}, {'greedy' if data.get('greedy') else 'sampled'}, {data.get('checkpoint')}"
+        for kind in VALUES:
+            yield from ((how, *row) for row in _find_measures(kind, data.get(kind)))
+
+
+def _find_measures(kind: str, values: Any) -> Iterator[tuple[str, str]]:
+    """Yields the measures of an evaluation's values."""
+    if kind == "exact" and isinstance(values, Mapping):
+        policy = values.get("policy", {})
+        for measure in ("share", "exploitability"):
+            if isinstance(value := policy.get(measure), int | float):
+                yield f"{measure} (exact)", f"{value:.3f}"
+    elif kind in ("sampled", "replies") and isinstance(values, Mapping):
+        whole = values.get("all", {})
+        for measure in ("score", "success"):
+            if isinstance(found := whole.get(measure), Sequence) and len(found) == 3:
+                mean, low, high = found
+                yield (
+                    f"{measure}, {whole.get('episodes'):,} episodes",
+                    f"{mean:.3f} ({low:.3f} to {high:.3f})",
+                )
+
+
+def _step(found: Path) -> int:
+    return checkpoint.step_of(found)

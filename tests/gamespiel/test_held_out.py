@@ -1,0 +1,285 @@
+"""Evaluations while training: what they leave out and change, the best checkpoint and the early end."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from gamespiel import callbacks, held_out, measures
+from gamespiel.agents.runs import kept
+from gamespiel.agents.runs.best import Best
+from gamespiel.agents.runs.kept import CheckpointError
+from gamespiel.agents.sampling.noise import Purpose, episode_seeds, training_seeds
+from gamespiel.cli import main
+from gamespiel.config import Config, ConfigError, InvalidValueError, resolve
+from gamespiel.held_out import evaluation_configs, hold_out_tasks, subtract_ranges, taken_seeds
+from gamespiel.kinds import kind_of
+from gamespiel.kinds.traces import trace_seeds
+from gamespiel.training import train
+from task_gym.errors import OpponentError
+from tests.gamespiel.runs import SMALL, assert_same_run, rows_of, small, steps_of, train_quietly
+
+EVALUATED = {"run__eval_steps": "2", "run__eval_episodes": "4", "run__eval_games": "0"}
+
+
+def evaluated(run: Path, **more: str) -> Config:
+    return small(run, **{**EVALUATED, "ppo__num_train_steps": "6", **more})
+
+
+def scripted(monkeypatch: pytest.MonkeyPatch, scores: list[float]) -> None:
+    """Has evaluations find these scores, in order."""
+    left = list(scores)
+
+    def found(*arguments: Any) -> dict[str, float]:
+        return {"eval/score": left.pop(0), "eval/success": 0.5}
+
+    monkeypatch.setattr(callbacks, "measure_held_out", found)
+
+
+Ids = st.tuples(st.integers(0, 30), st.integers(0, 30)).map(lambda pair: (min(pair), max(pair)))
+
+
+@given(st.lists(Ids, max_size=4), st.lists(Ids, max_size=4))
+def test_ranges_without_others(ranges: list[tuple[int, int]], others: list[tuple[int, int]]) -> None:
+    def ids(pairs: list[tuple[int, int]]) -> set[int]:
+        return {one for first, last in pairs for one in range(first, last + 1)}
+
+    left = subtract_ranges(ranges, others)
+    assert all(first <= last for first, last in left)
+    assert ids(left) == ids(ranges) - ids(others)
+
+
+def test_seeds_of_training_are_left_out() -> None:
+    config = resolve(
+        "tiny", overrides=[("ppo.num_train_steps", "3"), ("ppo.batch_size", "5"), ("run.seed", "7")]
+    )
+    taken = taken_seeds(config)
+    assert taken == {seed for step in range(3) for seed in episode_seeds(7, step, 5)} and len(taken) == 15
+    traces = trace_seeds(7, 6)
+    assert traces == episode_seeds(7, 0, 6, Purpose.EVALUATION_TASKS)
+    # Without the second and the fifth, the next two come in.
+    assert trace_seeds(7, 6, {traces[1], traces[4]}) == [
+        seed for seed in trace_seeds(7, 8) if seed not in (traces[1], traces[4])
+    ]
+    player = kind_of(config.env).player
+    from gamespiel.environments import make_envs
+
+    envs = make_envs(config.env, 1)
+    usual = player.seeds(envs, 5, 7)
+    others = player.seeds(envs, 5, 7, {usual[0], usual[3]})
+    assert not {usual[0], usual[3]} & set(others) and set(usual) - set(others) == {usual[0], usual[3]}
+
+
+def test_no_seed_is_both_trained_on_and_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first seed that an evaluation would draw is made one of training's."""
+    config = evaluated(tmp_path / "run", ppo__num_train_steps="2")
+    from gamespiel.environments import make_envs
+
+    first = kind_of(config.env).player.seeds(make_envs(config.env, 1), 4, config.run.seed)[0]
+    played: list[int] = []
+    usual = measures.play_policy
+
+    def play(*arguments: Any, **named: Any) -> Any:
+        episodes = usual(*arguments, **named)
+        played.extend(episode.seed for episode in episodes)
+        return episodes
+
+    monkeypatch.setattr(measures, "play_policy", play)
+    drawn = training_seeds(config.run.seed, 2, config.ppo.batch_size) | {first}
+    monkeypatch.setattr(held_out, "training_seeds", lambda *arguments: drawn)
+    train_quietly(config)
+    assert len(played) == 8 and not set(played) & drawn  # four per seat, before the first step
+
+
+def test_tasks_can_be_held_out() -> None:
+    def held(*overrides: tuple[str, Any]) -> Any:
+        return hold_out_tasks(
+            resolve("tiny", overrides=[("run.eval_task_ids", "[[5, 9], 20]"), *overrides])
+        ).env
+
+    assert held(("env.task_ids", "[3, [7, 12], 20]")).task_ids == ((3, 3), (10, 12))
+    # Index 0 has the ids 0 to 99,999,999.
+    own = held(("env.allowed_game_indices", "[0]"))
+    assert own.task_ids == ((0, 4), (10, 19), (21, 99_999_999)) and own.allowed_game_indices == ()
+    assert held(("env.game", "kuhn_poker")).game == "kuhn_poker"
+    with pytest.raises(InvalidValueError, match=r"holds out all tasks of the env section: nothing is left"):
+        held(("env.task_ids", "[[6, 8]]"))
+    traces = resolve("tiny-trace", overrides=[("run.eval_task_ids", "[[0, 99]]"), ("env.task_ids", "[]")])
+    assert hold_out_tasks(traces).env.task_ids == ((100, 10**11 - 1),)
+
+
+def test_a_stage_never_draws_what_is_held_out() -> None:
+    stages = [{"name": "a", "task_id_range": [0, 9]}, {"name": "b", "task_ids": [20, 30]}, {"name": "c"}]
+    overrides = [
+        ("env.task_id", "null"), ("curriculum.stages", json.dumps(stages)), ("env.task_ids", "[[0, 99]]"),
+    ]  # fmt: skip
+    config = hold_out_tasks(resolve("tiny", overrides=[*overrides, ("run.eval_task_ids", "[[4, 5], 30]")]))
+    assert [stage.task_ids for stage in config.curriculum.stages] == [((0, 3), (6, 9)), ((20, 20),), ()]
+    assert config.curriculum.stages[0].task_id_range is None
+    with pytest.raises(InvalidValueError, match=r"holds out all tasks of the stage 'b'"):
+        hold_out_tasks(resolve("tiny", overrides=[*overrides, ("run.eval_task_ids", "[20, 30]")]))
+
+
+def test_what_evaluations_play() -> None:
+    overrides = [("run.eval_opponents", '["first", "mcts:2"]'), ("run.eval_task_ids", "[600000000]")]
+    named = evaluation_configs(resolve("tiny", overrides=overrides))
+    assert [name for name, _ in named] == ["first", "mcts:2"]
+    envs: list[Any] = [own.env for _, own in named]
+    assert [env.opponent for env in envs] == ["first", "mcts:2"]
+    assert [(env.task_id, env.task_ids) for env in envs] == [(None, ((600_000_000, 600_000_000),))] * 2
+    ((_, own),) = evaluation_configs(resolve("tiny-selfplay"))
+    assert own.env.opponent == "random"  # which the policy in training is not
+    with pytest.raises(OpponentError, match=r"did you mean 'first'"):
+        evaluation_configs(resolve("tiny", overrides=[("run.eval_opponents", '["frist"]')]))
+    with pytest.raises(InvalidValueError, match=r"names first, and traces have none"):
+        evaluation_configs(resolve("tiny-trace", overrides=[("run.eval_opponents", '["first"]')]))
+
+
+def test_evaluations_change_nothing_but_their_own_metrics(tmp_path: Path) -> None:
+    plain = train_quietly(evaluated(tmp_path / "plain", run__eval_steps="null"))
+    more = {"run__eval_opponents": '["first", "random"]', "run__keep_checkpoints": "1"}
+    console = Console(file=io.StringIO(), width=200)
+    run = train(evaluated(tmp_path / "run", **more), console=console)
+    rows = rows_of(run)
+    measured = [row["step"] for row in rows if "eval/score" in row]
+    assert measured == [1, 3, 5]  # before these steps, so after 0, 2 and 4
+    for row in rows:
+        if row["step"] in measured:
+            by_opponent = [row["eval/score/first"], row["eval/score/random"]]
+            assert row["eval/score"] == pytest.approx(sum(by_opponent) / 2)
+            assert row["eval/episodes"] == 16  # four per seat and opponent
+    without = [
+        {key: row[key] for key in row if not key.startswith("eval/")} for row in (*rows, *rows_of(plain))
+    ]
+    assert without[:6] == without[6:]
+    best = json.loads((run / "checkpoints" / "best.json").read_text())
+    assert best["metric"] == "eval/score" and kept.find(f"{run}@best") == kept.find(f"{run}@{best['step']}")
+    assert steps_of(run) == sorted({best["step"], 6})  # the newest one, and the best
+    said = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "run.eval_steps: evaluations while training hold nothing out: the game is so small" in said
+    assert "held_out 0." in said
+
+
+def test_a_limit_of_time_ends_an_evaluation_between_blocks(tmp_path: Path) -> None:
+    more = {"run__eval_episodes": "50", "run__eval_seconds": "0.000001", "ppo__num_train_steps": "1"}
+    (row,) = rows_of(train_quietly(evaluated(tmp_path / "run", **more)))
+    assert row["eval/episodes"] == 16  # one block of the hundred
+    whole = train_quietly(
+        evaluated(
+            tmp_path / "whole", run__eval_episodes="20", run__eval_seconds="1000", ppo__num_train_steps="1"
+        )
+    )
+    unlimited = train_quietly(evaluated(tmp_path / "all", run__eval_episodes="20", ppo__num_train_steps="1"))
+    # Blocks have the noise of their places among all.
+    assert rows_of(whole) == rows_of(unlimited) and rows_of(whole)[0]["eval/episodes"] == 40
+
+
+def test_the_best_is_kept_and_patience_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scripted(monkeypatch, [0.5, 0.7, 0.6, 0.7, 0.9])
+    console = Console(file=io.StringIO(), width=200)
+    more = {"run__early_stopping_patience": "2", "run__keep_checkpoints": "1", "ppo__num_train_steps": "20"}
+    run = train(evaluated(tmp_path / "run", **more), console=console)
+    # After 0: 0.5, 2: 0.7, 4: 0.6, 6: 0.7, which is not better: the second without a better one.
+    assert [row["step"] for row in rows_of(run)] == [1, 2, 3, 4, 5, 6]
+    assert steps_of(run) == [2, 6]
+    assert json.loads((run / "checkpoints" / "best.json").read_text())["value"] == 0.7
+    said = console.file.getvalue()  # type: ignore[attr-defined]
+    assert (
+        "ended after step 6 of 20: no evaluation was better than that after step 2, of score 0.700, in 2"
+        in said
+    )
+
+
+def test_the_best_of_rows() -> None:
+    rows: list[dict[str, Any]] = [
+        {"step": 1, "eval/score": 0.5}, {"step": 2}, {"step": 3, "eval/score": 0.8},
+        {"step": 5, "eval/score": 0.7}, {"step": 6, "eval/score": None}, {"step": 7, "eval/score": 0.9},
+    ]  # fmt: skip
+    found = Best.of_rows(rows, "eval/score", 6)  # that after step 6 is made again
+    assert (found.step, found.value, found.since) == (2, 0.8, 1)
+    assert not found.add(6, 0.8) and found.since == 2
+    assert found.add(8, 0.81) and (found.step, found.since) == (8, 0)
+
+
+def test_going_back_moves_later_checkpoints_aside(tmp_path: Path) -> None:
+    whole = train_quietly(evaluated(tmp_path / "whole"))
+    run = train_quietly(evaluated(tmp_path / "run"))
+    rows = (run / "metrics.jsonl").read_bytes()
+    with pytest.raises(CheckpointError, match=r"or from .*run@3, which moves the later ones aside"):
+        train_quietly(evaluated(run), resume=run / "checkpoints" / "step-000003")
+    console = Console(file=io.StringIO(), width=300)
+    train(evaluated(run), resume=f"{run}@3", console=console)
+    aside = run / "checkpoints" / "left-at-000003"
+    said = console.file.getvalue()  # type: ignore[attr-defined]
+    assert f"going back to step 3: the later checkpoints and metrics are in {aside}" in said
+    assert sorted(path.name for path in aside.glob("step-*")) == ["step-000004", "step-000005", "step-000006"]
+    assert (aside / "metrics.jsonl").read_bytes() == rows
+    assert_same_run(run, whole)
+    best = [json.loads((each / "checkpoints" / "best.json").read_text()) for each in (run, whole)]
+    assert best[0] == best[1]
+
+
+def test_places_that_name_no_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = train_quietly(small(tmp_path / "run", ppo__num_train_steps="1", run__eval_games="0"))
+    assert kept.find(f"{run}@1").name == "step-000001"
+    with pytest.raises(CheckpointError, match=r"@7' was given, allowed: .*run@0, .*run@1$"):
+        kept.find(f"{run}@7")
+    with pytest.raises(CheckpointError, match=r"a run with run.eval_steps has a best one"):
+        kept.find(f"{run}@best")
+    assert main(["eval", "--checkpoint", f"{run}@1", "--num_episodes", "1"]) == 0
+    assert main(["eval", "--checkpoint", f"{run}@5"]) == 2
+    assert "allowed: " in capsys.readouterr().err
+    odd = tmp_path / "a@7"
+    odd.mkdir()
+    assert kept.read_place(odd) == odd  # a folder's own name
+
+
+def test_keys_of_evaluations() -> None:
+    with pytest.raises(ConfigError, match=r"run.metric_for_best_model"):
+        resolve("tiny", overrides=[("run.metric_for_best_model", "reward")])
+    from gamespiel.config import notices
+
+    said = notices(resolve("tiny", overrides=[("run.early_stopping_patience", "2")]))
+    assert said == ["run.early_stopping_patience = 2 has no effect without run.eval_steps."]
+
+
+def test_resume_auto_begins_goes_on_and_goes_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tmp_path / "run"
+    # The same command each time, as a scheduler repeats it.
+    keys = {**SMALL, "ppo.num_train_steps": "3", "run.eval_games": "0", "run.exact_every": "0"}
+    command = ["train", "--preset", "tiny", "--output_dir", str(run), "--resume", "auto"]
+    command += [part for key, value in keys.items() for part in (f"--{key}", value)]
+    assert main(command) == 0
+    assert f"--resume auto: there is no run in {run}; a new one begins" in capsys.readouterr().out
+    rows = (run / "metrics.jsonl").read_bytes()
+    assert main(command) == 0 and (run / "metrics.jsonl").read_bytes() == rows
+    (kept.find(run) / "optimizer.safetensors").write_bytes(b"torn")
+    (run / "metrics.jsonl").write_bytes(rows.replace(b'"step": 1,', b'"step": 0,', 1))
+    capsys.readouterr()
+    assert main(command) == 0
+    said = capsys.readouterr().out
+    assert "--resume auto: step-000003 is not whole; going back to step-000002" in said
+    assert f"{run / 'metrics.jsonl'} lacks the steps 1" in said
+    assert steps_of(run) == [0, 1, 2, 3]
+    assert main(["train", "--preset", "tiny", "--resume", "auto"]) == 2
+    assert "--resume auto needs --output_dir" in capsys.readouterr().err
+    assert main([*command, "--ppo.cliprange", "0.3"]) == 2
+    assert "a resumed run keeps ppo.cliprange (0.2, not 0.3)" in capsys.readouterr().err
+
+
+def test_checkpoints_by_minutes(tmp_path: Path) -> None:
+    more = {"ppo__num_train_steps": "3", "run__checkpoint_every": "100", "run__eval_games": "0"}
+    assert steps_of(train_quietly(small(tmp_path / "a", **more))) == [0, 3]
+    assert steps_of(train_quietly(small(tmp_path / "b", **more, run__checkpoint_minutes="0.000001"))) == [
+        0,
+        1,
+        2,
+        3,
+    ]

@@ -1,0 +1,105 @@
+"""Merged models: the same probabilities as with adapters, or nothing is written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from gamespiel import merging
+from gamespiel.agents.runs import checkpoint
+from gamespiel.assembly import make_policy
+from gamespiel.cli import main
+from gamespiel.config import InvalidValueError, saved_config
+from gamespiel.environments import make_one_env
+from gamespiel.merging import collect_texts, greatest_change, merge_run, plain_config
+from task_gym.errors import BackendError
+from tests.gamespiel.runs import quiet, small, train_quietly
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    return train_quietly(small(folder / "run", ppo__num_train_steps="2", run__eval_games="0"))
+
+
+def test_the_merged_model_is_the_policys(run: Path, tmp_path: Path) -> None:
+    """Read by transformers only, from the folder, as whoever gets it does."""
+    change = merge_run(run, tmp_path / "merged", dtype="float32", console=quiet())
+    assert 0 <= change < 1e-4
+    told = json.loads((tmp_path / "merged" / "merged.json").read_text())
+    assert (told["checkpoint"], told["dtype"], told["prompts"]) == ("step-000002", "float32", 16)
+    assert told["learned"] > 0.01 > told["greatest_change"] == change
+    config = plain_config(saved_config(run), "float32")
+    env = make_one_env(config.env)
+    policy = make_policy(config, env)
+    checkpoint.load_policy(policy, checkpoint.find(run))
+    merged = AutoModelForCausalLM.from_pretrained(tmp_path / "merged")
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "merged")
+    for text in collect_texts(env, 3):
+        tokens = policy.codec.encode_prompt(text)
+        said = [{"role": "user", "content": text}]
+        assert tokenizer.apply_chat_template(said, add_generation_prompt=True)["input_ids"] == list(tokens)
+        with torch.no_grad():
+            theirs = merged(input_ids=torch.tensor([tokens])).logits[0, -1].log_softmax(-1)
+            ours = policy.model(input_ids=torch.tensor([tokens])).logits[0, -1].log_softmax(-1)
+        assert torch.allclose(theirs, ours, atol=1e-4)
+
+
+def test_a_model_that_differs_is_not_written(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = merging.read_log_probabilities
+    calls = 0
+
+    def read(policy: Any, model: Any, prompt: Any) -> torch.Tensor:
+        nonlocal calls
+        calls += 1
+        found = usual(policy, model, prompt)
+        return found + 0.01 * (calls == 40) if calls > 32 else found  # one of the merged model's sixteen
+
+    monkeypatch.setattr(merging, "read_log_probabilities", read)
+    with pytest.raises(BackendError, match=r"changes by 0.01 nats, .* --tolerance 0.001; nothing was wr"):
+        merge_run(run, tmp_path / "merged", dtype="float32", console=quiet())
+    assert not (tmp_path / "merged").exists()
+
+
+def test_the_command(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["merge", f"{run}@1", "--output", str(tmp_path / "m")]) == 0
+    assert (
+        "real prompts the log-probability of no likely token changed by more than" in capsys.readouterr().out
+    )
+    assert (
+        next(iter(AutoModelForCausalLM.from_pretrained(tmp_path / "m").parameters())).dtype == torch.bfloat16
+    )
+    assert main(["merge", str(run), "--output", str(tmp_path / "m")]) == 2
+    assert "is there already: name a new folder" in capsys.readouterr().err
+    with pytest.raises(InvalidValueError, match=r"--tolerance: 0.0 was given"):
+        merge_run(run, tmp_path / "n", tolerance=0.0, console=quiet())
+
+
+def test_gguf_needs_the_converter(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LLAMA_CPP", str(tmp_path))
+    with pytest.raises(
+        BackendError, match=r"convert_hf_to_gguf.py of llama.cpp, which is not in '.*LLAMA_CPP"
+    ):
+        merge_run(run, tmp_path / "m", gguf=tmp_path / "m.gguf", console=quiet())
+    assert not (tmp_path / "m").exists()  # before anything is loaded
+    stand_in = "import pathlib, sys; pathlib.Path(sys.argv[3]).write_text(sys.argv[1])"
+    (tmp_path / "convert_hf_to_gguf.py").write_text(stand_in)
+    merge_run(run, tmp_path / "m", gguf=tmp_path / "m.gguf", console=quiet())
+    assert (tmp_path / "m.gguf").read_text() == str(tmp_path / "m")
+    (tmp_path / "convert_hf_to_gguf.py").write_text("import sys; sys.exit('no such architecture')")
+    with pytest.raises(BackendError, match=r"ended with status 1: no such architecture; .*m2 is written"):
+        merge_run(run, tmp_path / "m2", gguf=tmp_path / "m2.gguf", console=quiet())
+
+
+def test_changes_of_unlikely_tokens_do_not_count() -> None:
+    before = torch.tensor([0.6, 0.395, 0.005]).log()
+    after = torch.tensor([0.5, 0.499, 0.001]).log()
+    # Of the second: log(0.499 / 0.395).
+    assert greatest_change(before, after) == pytest.approx(0.2337, abs=1e-3)

@@ -1,0 +1,159 @@
+"""Reports of runs: what goes there, what a resumed run does, and that failures end nothing."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from stable_baselines3.common.logger import Logger
+
+from gamespiel import reporting
+from gamespiel.config import resolve
+from gamespiel.reporting import FAILURES, Report, ReportWriter, check_reports, describe_run
+from gamespiel.training import train
+from task_gym.errors import MissingPackageError
+from tests.gamespiel.runs import rows_of, small, train_quietly
+
+SHORT = {"ppo__num_train_steps": "3", "run__eval_games": "0", "run__exact_every": "0"}
+
+
+class Kept(Report):
+    """A report that keeps what it is told, and fails at the calls of some numbers."""
+
+    def __init__(self, failing: range = range(0)) -> None:
+        self.rows: list[tuple[int, dict[str, Any]]] = []
+        self.texts: list[tuple[int, str]] = []
+        self.failing, self.calls, self.closed = failing, 0, 0
+
+    def log(self, values: Any, step: int) -> None:
+        self.calls += 1
+        if self.calls in self.failing:
+            raise OSError("no route to host")
+        self.rows.append((step, dict(values)))
+
+    def add_text(self, name: str, text: str, step: int) -> None:
+        self.texts.append((step, f"{name}: {text}"))
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def written(report: Kept, steps: int) -> list[str]:
+    """What a writer says while it reports so many steps."""
+    said: list[str] = []
+    writer = ReportWriter("wandb", lambda first: report, lambda: "a game", said.append)
+    logger = Logger(None, [writer])
+    for step in range(1, steps + 1):
+        logger.record("step", step)
+        logger.record("a/b", step / 2)
+        logger.record("name", "easy")
+        logger.dump(step)
+    writer.finish()
+    return said
+
+
+def test_rows_and_some_games_are_reported() -> None:
+    report = Kept()
+    assert written(report, 26) == []
+    assert report.rows[:2] == [(1, {"a/b": 0.5, "name": "easy"}), (2, {"a/b": 1.0, "name": "easy"})]
+    assert report.texts == [(1, "game: a game"), (25, "game: a game")]
+    assert (len(report.rows), report.closed) == (26, 1)
+
+
+def test_a_failure_is_said_once_and_the_next_step_is_reported() -> None:
+    report = Kept(failing=range(2, 4))
+    assert written(report, 5) == ["report_to wandb: OSError: no route to host; the run goes on"]
+    assert [step for step, _ in report.rows] == [1, 4, 5]
+
+
+def test_who_always_fails_is_no_longer_asked() -> None:
+    report = Kept(failing=range(2, 100))
+    said = written(report, 20)
+    assert len(said) == 2 and said[1].endswith("no route to host; it is no longer asked")
+    assert report.calls == 1 + FAILURES
+
+
+def test_a_report_that_cannot_be_made_ends_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: Any) -> Report:
+        raise RuntimeError("there is no API key")
+
+    monkeypatch.setattr(reporting, "WandbReport", refuse)
+    monkeypatch.setattr(reporting, "check_reports", lambda config: None)
+    monkeypatch.setattr("gamespiel.training.check_reports", lambda config: None)
+    console = Console(file=io.StringIO(), width=200)
+    run = train(small(tmp_path / "run", **SHORT, run__report_to="wandb"), console=console)
+    assert len(rows_of(run)) == 3
+    said = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "report_to wandb: RuntimeError: there is no API key; the run goes on" in said
+
+
+def test_a_missing_library_is_named_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(reporting.PACKAGES, "wandb", "no_such_module_anywhere")
+    with pytest.raises(MissingPackageError, match=r"run.report_to names wandb, .*'gamespiel\[wandb\]'"):
+        train_quietly(small(tmp_path / "run", run__report_to='["none", "wandb"]'))
+    assert not (tmp_path / "run").exists()
+    check_reports(resolve("tiny", overrides=[("run.report_to", "none")]))
+
+
+def test_what_is_told_of_a_run() -> None:
+    told = describe_run(resolve("tiny"))
+    assert told["ppo"]["gamma"] == 1.0 and told["versions"]["torch"]
+    assert set(told["machine"]) == {"system", "python", "device", "cpus"}
+    assert json.loads(json.dumps(told)) == told
+    assert told["git"] == "" or len(told["git"].rstrip("+")) == 40
+
+
+def resumed(run: Path, **more: str) -> Path:
+    """A run of three steps, of which the third is made twice."""
+    config = small(run, **{**SHORT, **more})
+    train_quietly(config)
+    train_quietly(config, resume=Path(f"{run}@2"))
+    return run
+
+
+def test_tensorboard(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    run = resumed(tmp_path / "run", run__report_to="tensorboard")
+    events = EventAccumulator(str(run / "tensorboard"))
+    events.Reload()
+    found = {event.step: event.value for event in events.Scalars("rollout/reward")}
+    assert found == pytest.approx({row["step"]: row["rollout/reward"] for row in rows_of(run)})
+    assert len(events.Scalars("rollout/reward")) == 3  # what was resumed replaces what was there
+    assert {"run/text_summary", "game/text_summary"} <= set(events.Tags()["tensors"])
+
+
+def test_wandb_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("wandb")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    run = resumed(tmp_path / "run", run__report_to="wandb")
+    parts = [path.name for path in (run / "wandb").glob("offline-run-*")]
+    name = json.loads((run / "reports.json").read_text())["wandb"]
+    assert len(parts) == 2 and all(part.endswith(name) for part in parts)  # one run, in two parts
+
+
+def test_wandb_without_a_key_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("wandb")
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    console = Console(file=io.StringIO(), width=200)
+    train(small(tmp_path / "run", **SHORT, run__report_to="wandb"), console=console)
+    said = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "report_to wandb: RuntimeError: there is no API key: `wandb login`, or WANDB_MODE=offline" in said
+
+
+def test_trackio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))  # read at the import
+    trackio = pytest.importorskip("trackio")
+    run = resumed(tmp_path / "run", run__report_to="trackio")
+    name = json.loads((run / "reports.json").read_text())["trackio"]
+    logs = trackio.SQLiteStorage.get_logs("gamespiel", name)
+    found = {row["step"]: row["rollout/reward"] for row in logs if "rollout/reward" in row}
+    assert found == pytest.approx({row["step"]: row["rollout/reward"] for row in rows_of(run)})
