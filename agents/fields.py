@@ -14,6 +14,9 @@ def _whole(value: Any) -> Any:
 WHOLE = BeforeValidator(_whole)
 LISTED = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
 
+ONE = BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
+"""For a list of names of which one may be given by itself."""
+
 T = TypeVar("T")
 Many = Annotated[tuple[T, ...], LISTED]
 Count = Annotated[int, Field(ge=1), WHOLE]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from gamespiel.agents import required  # noqa: F401  (raises, with the pip command, without PyTorch)
 
 # isort: split
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,8 +20,17 @@ from gymnasium import spaces
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import Schedule
+from stable_baselines3.common.utils import get_device
 from torch import Tensor, nn
 
+from gamespiel.agents.archive import (
+    Place,
+    allow_pickle_or_raise,
+    describe_space,
+    make_space,
+    read_archive,
+    write_archive,
+)
 from gamespiel.agents.engines import Budgets, Engine, make_engine, positions_of
 from gamespiel.agents.fields import DECODERS
 from gamespiel.agents.hyperparameters import Hyperparameters, LoraSettings, ModelSettings, with_changes
@@ -257,6 +267,41 @@ class LLMPolicy(MaskableActorCriticPolicy):
         }
         set_peft_model_state_dict(self.model, parts["adapter"])
         return self.value_head.load_state_dict(parts["value_head"], strict=strict)
+
+    def save(self, path: Place) -> None:
+        """Writes the trained weights and the constructor's arguments to a file that has no pickles."""
+        given = self._get_constructor_parameters()
+        del given["lr_schedule"]  # not a setting of a policy: whoever trains it gives the rates
+        data = given | {name: dataclasses.asdict(given[name]) for name in ("model", "lora")}
+        data |= {name: describe_space(given[name]) for name in ("observation_space", "action_space")}
+        write_archive(path, "LLMPolicy", data, {"policy": self.state_dict()})
+
+    @classmethod
+    def load(
+        cls, path: Place, device: torch.device | str = "auto", *, allow_pickle: bool = False
+    ) -> LLMPolicy:
+        """Returns the policy that ``save`` wrote; no code of the file runs.
+
+        Args:
+            path: The file: a path, or a binary file that is open.
+            device: The policy's device.
+            allow_pickle: Whether the file may be a pickle, which runs its author's code: what versions before
+                this format wrote. A warning says so.
+
+        Raises:
+            ArgumentError: it is no archive, and no pickle that may be read; or it is damaged.
+        """
+        archive = read_archive(path, "LLMPolicy")
+        if archive is None:
+            allow_pickle_or_raise(path, allow_pickle)
+            return super().load(path, device)  # type: ignore[arg-type]
+        data = dict(archive.data)
+        del data["format"], data["kind"]
+        data |= {name: make_space(data[name]) for name in ("observation_space", "action_space")}
+        betas = tuple(data.pop("betas"))
+        policy = cls(lr_schedule=cls._dummy_schedule, device=str(get_device(device)), betas=betas, **data)
+        policy.load_state_dict(archive.tensors["policy"])
+        return policy
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
         return {

@@ -11,7 +11,7 @@ from gamespiel.agents import required  # noqa: F401  (raises, with the pip comma
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -26,7 +26,8 @@ from stable_baselines3.common.type_aliases import MaybeCallback, Schedule
 from stable_baselines3.common.utils import FloatSchedule, check_for_correct_spaces, update_learning_rate
 from stable_baselines3.common.vec_env import VecEnv
 
-from gamespiel.agents import checks
+from gamespiel.agents import checks, saving
+from gamespiel.agents.archive import Place, allow_pickle_or_raise, describe_system, read_archive
 from gamespiel.agents.buffer import TurnBuffer
 from gamespiel.agents.collector import Collector
 from gamespiel.agents.hyperparameters import Hyperparameters, SelfPlaySettings, with_changes
@@ -39,6 +40,7 @@ from gamespiel.agents.learning.magnet import Magnet
 from gamespiel.agents.learning.progress_bar import ProgressBar, list_callbacks
 from gamespiel.agents.learning.schedules import schedule, schedule_of
 from gamespiel.agents.models.loading import LOADING
+from gamespiel.agents.models.memory import used_memory
 from gamespiel.agents.models.names import AVERAGE, MAGNET, NEWEST
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.rollout import Episode
@@ -145,6 +147,7 @@ class LLMPPO(OnPolicyAlgorithm):
         self.total_steps = chosen.num_train_steps if total_steps is None and named else total_steps
         self.step, self.seconds, self.skipped = 0, 0.0, SkippedUpdates()
         self.last_episode: Episode | None = None
+        self._tokens = 0  # that the model read in this step
         #: Called with ("episodes played" or "turns learned from", done, of how many) within a step.
         self.on_progress: Callable[[str, int, int], None] = _no_progress
         if _init_setup_model:
@@ -163,6 +166,8 @@ class LLMPPO(OnPolicyAlgorithm):
                 "of them, because games are judged against an opponent"
             )
         self.starts = starts
+        #: Parts of a round (``TextEnvs.parts``), which a run keeps. The first environments decide it.
+        self.parts: int | None = self.env.parts if isinstance(self.env, TextVecEnv) else None
         horizon = chosen.kl_horizon if chosen.adaptive_kl else None
         self.kl = kl or AdaptiveKLController(chosen.init_kl_coef, chosen.target_kl, horizon)
         self.magnet_schedule = schedule(chosen.magnet_schedule, chosen.magnet_coef, chosen.magnet_end)
@@ -186,6 +191,8 @@ class LLMPPO(OnPolicyAlgorithm):
         checks.check_env(wrapped, None if self.self_play is None else self.self_play.settings)
         check_for_correct_spaces(wrapped, self.observation_space, self.action_space)
         self.n_envs = wrapped.num_envs  # no result depends on it, so it may change
+        if self.parts is None and isinstance(wrapped, TextVecEnv):
+            self.parts = wrapped.parts
         super().set_env(wrapped, force_reset)
 
     def _forget_others(self) -> None:
@@ -316,8 +323,9 @@ class LLMPPO(OnPolicyAlgorithm):
             return False
         for name, value in collector.metrics.items():
             self.logger.record(name, value)
-        tokens = self.policy.sampler.tokens_read - read
-        self.logger.record("rollout/tokens_per_decision", tokens / max(1, self.num_timesteps - counted))
+        self._tokens = self.policy.sampler.tokens_read - read
+        learned = max(1, self.num_timesteps - counted)
+        self.logger.record("rollout/tokens_per_decision", self._tokens / learned)
         self.last_episode = episodes[0]
         callback.on_rollout_end()
         return True
@@ -326,7 +334,7 @@ class LLMPPO(OnPolicyAlgorithm):
         """Returns what plays this step's episodes into the buffer."""
         return Collector(
             self.policy, self.rollout_buffer, self.hyperparameters, seed=self.seed or 0, step=self.step,
-            starts=self.starts, self_play=self.self_play, on_progress=self.on_progress,
+            starts=self.starts, self_play=self.self_play, parts=self.parts or 1, on_progress=self.on_progress,
         )  # fmt: skip
 
     # -- the update ----------------------------------------------------------------------------------------
@@ -365,7 +373,9 @@ class LLMPPO(OnPolicyAlgorithm):
             means.floor("kl_magnet")
         assert buffer.returns is not None
         means.record("explained_variance", explained_variance(np.array(buffer.values), buffer.returns))
-        means.record("tokens_per_decision", (self.policy.scorer.tokens_read - read) / len(buffer))
+        read = self.policy.scorer.tokens_read - read
+        self._tokens += read
+        means.record("tokens_per_decision", read / len(buffer))
         means.record("tokens_per_forward", self.policy.budgets.tokens_per_forward)
         means.record("tokens_per_backward", self.policy.budgets.tokens_per_backward)
         for name, value in means.items():
@@ -406,27 +416,96 @@ class LLMPPO(OnPolicyAlgorithm):
         self.logger.record("time/decisions_per_second", len(self.rollout_buffer) / max(whole, 1e-9))
         self.logger.record("time/collect_seconds", collecting)
         self.logger.record("time/update_seconds", whole - collecting)
+        self.logger.record("machine/tokens_per_second", self._tokens / max(whole, 1e-9))
+        self.logger.record("machine/memory_gib", used_memory(self.policy.engine.device) / 2**30)
 
     # -- Stable-Baselines3's saving ------------------------------------------------------------------------
 
     def _excluded_save_params(self) -> list[str]:
         return [*super()._excluded_save_params(), "last_episode", "on_progress", "starts"]
 
-    @classmethod
-    def load(cls, path: Any, *args: Any, **kwargs: Any) -> LLMPPO:
-        """Returns the model that ``save`` wrote; see Stable-Baselines3.
+    def save(
+        self, path: Place, exclude: Iterable[str] | None = None, include: Iterable[str] | None = None
+    ) -> None:
+        """Writes the model, without the base and the environments, to a file that has no pickles.
+
+        Functions (of schedules), controllers and classes that are not GameSpiel's are left out; ``load`` asks
+        for them.
+
+        Args:
+            path: A path, which gets ``.zip`` if it has no ending, or a binary file that is open.
+            exclude: Is taken for Stable-Baselines3's callers; everything that is written belongs together.
+            include: Must be empty: attributes as they are would be pickles.
 
         Raises:
-            ArgumentError: a hyper-parameter was given, which the saved model has already.
+            ArgumentError: there is something to include, or a setting is no plain data.
         """
-        known = {field.name for field in dataclasses.fields(Hyperparameters)} - {"learning_rate"}
+        if include := sorted(include or ()):
+            raise ArgumentError(f"save: include={include} was given, allowed: nothing")
+        saving.write_model(self, path)
+
+    @classmethod
+    def load(
+        cls,
+        path: Place,
+        env: Any = None,
+        device: torch.device | str = "auto",
+        custom_objects: dict[str, Any] | None = None,
+        print_system_info: bool = False,
+        force_reset: bool = True,
+        *,
+        allow_pickle: bool = False,
+        **kwargs: Any,
+    ) -> LLMPPO:
+        """Returns the model that ``save`` wrote; no code of the file runs.
+
+        Args:
+            path: The file, as ``save`` takes it.
+            env: The environments; None for a model that only predicts.
+            device: The model's device.
+            custom_objects: As ``kwargs``, which come before it.
+            print_system_info: Whether to print the system here and the one on which the file was written.
+            force_reset: Is taken for Stable-Baselines3's callers; every step begins new episodes anyway.
+            allow_pickle: Whether the file may be a pickle, which runs its author's code: what versions before
+                this format wrote. A warning says so.
+            **kwargs: Constructor's arguments and attributes that replace saved ones: ``learning_rate``,
+                ``ent_coef``, ``kl``, ``policy_class``, ``starts``, ``total_steps``, ``seed``.
+
+        Raises:
+            ArgumentError: a hyper-parameter was given, which the saved model has already; code was saved by
+                its name and is not given; or the file is no archive (``gamespiel.agents.archive``).
+        """
+        known = {field.name for field in dataclasses.fields(Hyperparameters)} - {"learning_rate", "ent_coef"}
         for name in sorted(known & kwargs.keys()):
             raise ArgumentError(
                 f"load: {name}={kwargs[name]!r} was given, and a saved model keeps its hyper-parameters; "
                 "allowed: learning_rate; or make a new LLMPPO, and set_parameters(path) takes the weights"
             )
-        model: LLMPPO = super().load(path, *args, **kwargs)
-        return model
+        archive = read_archive(path, saving.KIND, suffix="zip")
+        if archive is None:
+            allow_pickle_or_raise(path, allow_pickle)
+            model: LLMPPO = super().load(
+                path, env, device, custom_objects, print_system_info, force_reset, **kwargs
+            )
+            return model
+        if print_system_info:
+            print(f"here: {describe_system()}there: {archive.system}", end="")
+        return saving.make_model(cls, archive, env, device, {**(custom_objects or {}), **kwargs})
+
+    def set_parameters(
+        self, load_path_or_dict: Any, exact_match: bool = True, device: torch.device | str = "auto"
+    ) -> None:
+        """Takes the weights and the optimizer's state from a file that ``save`` wrote, or from a mapping.
+
+        Raises:
+            ArgumentError: the file is an archive of something else.
+            RuntimeError: the weights are those of another model, or of other LoRA settings.
+        """
+        if not isinstance(load_path_or_dict, dict):
+            archive = read_archive(load_path_or_dict, saving.KIND, suffix="zip")
+            if archive is not None:
+                load_path_or_dict = saving.parameters_of(archive)
+        super().set_parameters(load_path_or_dict, exact_match, device)
 
     def publish_result(self) -> str:
         """Returns the name under which the sampler knows the run's result: the average, if one is kept."""

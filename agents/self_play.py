@@ -148,8 +148,7 @@ class Round:
         #: The seats of each game's moves, in order.
         self._moved: list[list[int]] = [[] for _ in opponents]
         self._seats: dict[int, int] = {}
-        #: Decisions of the learner in the last round of turns.
-        self.learned = 0
+        self._learned = 0
 
     def decide(self, texts: list[str], masks: Masks, episodes: list[int], turn: int) -> Sequence[Answer]:
         """Decides for the seats to move: all that one player decides share forwards."""
@@ -165,8 +164,13 @@ class Round:
             players.append(
                 NEWEST if self._is_learner(episode, seat) else self._names[self._opponents[episode]]
             )
-        self.learned = players.count(NEWEST)
+        self._learned += players.count(NEWEST)
         return self._decide(texts, masks, episodes, turn, players)
+
+    def take_learned(self) -> int:
+        """Returns the number of the learner's decisions since the last call."""
+        learned, self._learned = self._learned, 0
+        return learned
 
     def _is_learner(self, episode: int, seat: int) -> bool:
         return self._both or episode in self._theirs or seat == episode % self._seats[episode]

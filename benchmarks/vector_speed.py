@@ -1,8 +1,10 @@
 """Measures a batch of games in one process: `python -m benchmarks.vector_speed`.
 
-- **Steps per second** of `gym.make_vec("GameSpiel-v0")` and of Gymnasium's `SyncVectorEnv`. Both play the
-  same games with the same random legal actions, in short rounds that take turns. The ratio is the median over
-  the rounds, of CPU time.
+- **Steps per second** of `gym.make_vec("GameSpiel-v0")`, of Gymnasium's `SyncVectorEnv` and of one
+  environment of `gym.make`. All play the same game with random legal actions, in short rounds that take
+  turns. A step is one move or one reset of one game. Drawing an action from `infos["legal_actions"]` is part
+  of it. The ratios are medians over the rounds, of CPU time: how many times the steps of the batch are those
+  of the other.
 - **Seconds** in which a batch with `mcts` as the opponent makes the same steps with one thread and with
   several, of wall-clock time, in rounds that take turns.
 
@@ -12,6 +14,7 @@ Ends in one line of JSON, which is also written to a new file in `runs/benchmark
 from __future__ import annotations
 
 import argparse
+import random
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -36,33 +39,61 @@ class Player:
 
     def restart(self) -> None:
         """Begins the same games again."""
-        self.rng = np.random.default_rng(0)
+        self.random = random.Random(0)
         _, self.infos = self.batch.reset(seed=0)
 
     def play(self, steps: int, clock: Clock) -> float:
         """Returns the seconds that so many steps take."""
-        begun = clock()
+        draw, begun = self.random.random, clock()
         for _ in range(steps):
-            masks = self.infos["action_mask"]
-            actions = (self.rng.random(masks.shape) * (masks + 1e-9)).argmax(axis=1)
-            *_, self.infos = self.batch.step(actions)
+            actions = [
+                legal[int(draw() * len(legal))] if legal else 0 for legal in self.infos["legal_actions"]
+            ]
+            *_, self.infos = self.batch.step(np.array(actions))
+        return clock() - begun
+
+
+class Alone:
+    """One environment that plays random legal actions, and begins anew when an episode has ended."""
+
+    def __init__(self, **arguments: Any) -> None:
+        self.env = gym.make("GameSpiel-v0", rules=False, **arguments)
+        self.random = random.Random(0)
+        _, self.info = self.env.reset(seed=0)
+        self.over = False
+
+    def play(self, steps: int, clock: Clock) -> float:
+        """Returns the seconds that so many steps take."""
+        draw, begun = self.random.random, clock()
+        for _ in range(steps):
+            if self.over:
+                _, self.info = self.env.reset()
+                self.over = False
+                continue
+            legal = self.info["legal_actions"]
+            _, _, terminated, truncated, self.info = self.env.step(legal[int(draw() * len(legal))])
+            self.over = terminated or truncated
         return clock() - begun
 
 
 def measure_steps(game: str, num_envs: int, rounds: int, steps: int) -> dict[str, Any]:
-    """Returns steps per CPU second of both kinds of batch, and the median of their ratio."""
+    """Returns steps per CPU second of one environment and of both kinds of batch, and medians of ratios."""
+    alone = Alone(game=game)
     sync = Player(game=game, num_envs=num_envs, vectorization_mode="sync")
     batch = Player(game=game, num_envs=num_envs, vectorization_mode="vector_entry_point")
-    taken = [
-        (sync.play(steps, time.process_time), batch.play(steps, time.process_time)) for _ in range(rounds)
-    ]
     made = num_envs * steps
+    clock = time.process_time
+    taken = [
+        (alone.play(made, clock), sync.play(steps, clock), batch.play(steps, clock)) for _ in range(rounds)
+    ]
     return {
         "game": game,
         "num_envs": num_envs,
-        "sync_per_second": round(made / statistics.median(slow for slow, _ in taken)),
-        "batch_per_second": round(made / statistics.median(fast for _, fast in taken)),
-        "ratio": round(statistics.median(slow / fast for slow, fast in taken), 2),
+        "alone_per_second": round(made / statistics.median(one for one, _, _ in taken)),
+        "sync_per_second": round(made / statistics.median(slow for _, slow, _ in taken)),
+        "batch_per_second": round(made / statistics.median(fast for _, _, fast in taken)),
+        "ratio": round(statistics.median(slow / fast for _, slow, fast in taken), 2),
+        "ratio_alone": round(statistics.median(one / fast for one, _, fast in taken), 2),
     }
 
 

@@ -31,7 +31,7 @@ from game_gym.spec import GameSpec
 from game_gym.task import encode
 from game_gym.transcript import positions
 from game_gym.wrappers.tensor import one_tensor
-from gamespiel.replay.boards import board
+from gamespiel.replay.boards import read_board
 from task_gym.errors import TaskGymError
 
 #: The most moves of a transcript.
@@ -149,7 +149,7 @@ def tensor(spec: GameSpec) -> str:
 
 def picture(name: str, variant: Any, history: list[int]) -> list[str]:
     """Returns the drawing of the position in the middle of the game below, or nothing if none is drawn."""
-    found = [board(name, str(state)) for state, _ in positions(variant, history)]
+    found = [read_board(name, str(state)) for state, _ in positions(variant, history)]
     middle = len(found) // 2
     drawn = found[middle]
     if drawn is None:

@@ -1,12 +1,16 @@
 """Settings that make thousands of tests faster: one thread per process, and fewer searches for garbage.
 
 Tests and their libraries are millions of objects, each of which every full collection of garbage would visit.
+
+Signals are as at a terminal: a shell that starts the tests in the background has them ignore Ctrl-C, and
+``nohup`` a lost terminal, which the tests send.
 """
 
 from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections.abc import Generator
 from typing import Any
 
@@ -15,6 +19,11 @@ import pytest
 # Read when PyTorch is imported, here and in the processes that tests start. Each worker has a core.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # where a test asks for two, they do not spin
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 from torch.utils.checkpoint import checkpoint
-from transformers.modeling_layers import GradientCheckpointingLayer
 
 from gamespiel.agents.engines.budgets import Budgets
 from gamespiel.agents.tokens import Tokens
@@ -287,6 +286,8 @@ def set_checkpointing(transformer: nn.Module) -> list[Any]:
 
     transformers' own method would also make the embeddings' output ask for a gradient that nobody needs.
     """
+    from transformers.modeling_layers import GradientCheckpointingLayer  # imported late: it takes seconds
+
     layers: list[Any] = [m for m in transformer.modules() if isinstance(m, GradientCheckpointingLayer)]
     for layer in layers:
         layer.gradient_checkpointing = True

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from transformers import DynamicCache
 
 from gamespiel.agents.engines.base import ContextLengthError, TransformersEngine
 from gamespiel.agents.engines.budgets import Budgets
 from gamespiel.agents.tokens import Tokens
+
+if TYPE_CHECKING:
+    from transformers import DynamicCache
 
 
 class PaddedEngine(TransformersEngine):
@@ -66,7 +68,7 @@ class PaddedEngine(TransformersEngine):
     def prefill(self, prompts: Sequence[Tokens], *, cache: bool) -> tuple[Tensor, Prefix | None]:
         lengths = torch.tensor([len(prompt) for prompt in prompts], device=self.device)
         # Made here, it keeps all tokens of layers with a sliding window too.
-        kept = DynamicCache() if cache and self._plain else None
+        kept = _make_cache() if cache and self._plain else None
         out = self.transformer(
             input_ids=self._pad_rows(prompts), use_cache=kept is not None, past_key_values=kept
         )
@@ -138,7 +140,7 @@ class PaddedEngine(TransformersEngine):
 
     def _pad_rows(self, sequences: Sequence[Tokens]) -> Tensor:
         width = max(map(len, sequences))
-        # Where positions have rows of a table, there is no row for the next one.
+        # A table of positions has no row beyond its last one.
         if self.positions is not None and width > self.positions:
             raise ContextLengthError(
                 f"a text of {width} tokens was given, prompt and answer together; allowed: at most "
@@ -169,7 +171,14 @@ class Prefix:
 
     def select(self, rows: Tensor) -> DynamicCache:
         """Returns a copy of the cache for ``rows`` (repeats allowed); extending it leaves this one alone."""
-        cache = DynamicCache()
+        cache = _make_cache()
         for index, layer in enumerate(self.cache.layers):
             cache.update(layer.keys.index_select(0, rows), layer.values.index_select(0, rows), index)
         return cache
+
+
+def _make_cache() -> DynamicCache:
+    """Returns an empty cache of keys and values."""
+    from transformers import DynamicCache  # imported late: transformers takes seconds
+
+    return DynamicCache()

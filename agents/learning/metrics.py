@@ -51,8 +51,8 @@ def rollout_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
 
     Rewards are the environments' own, before ``cut_penalty``. Replies add ``illegal``, the share that the
     environment refused, ``reply_tokens``, and ``cut_share``, the share cut at ``max_new_tokens``.
-    Without any decision there is no legal mass. If there were several opponents, ``against/NAME/`` has the
-    episodes, the mean reward and the share of successes of each.
+    Without any decision there is no legal mass. ``against/NAME/`` has the episodes, the mean reward and the
+    share of successes of each opponent, and ``game/NAME/`` those of each game.
     """
     played = [episode for episode in episodes if not episode.fault]
     out: dict[str, float] = {"episodes": len(played), "faults": len(episodes) - len(played)}
@@ -72,18 +72,21 @@ def rollout_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
     for seat in sorted({e.info["seat"] for e in played if e.info.get("seat") is not None}):
         own = [e.total_reward for e in played if e.info.get("seat") == seat]
         out[f"seat{seat}_reward"] = _mean_of(own)
-    return out | _opponent_metrics(played)
+    return out | _metrics_by(played, "opponent", "against") | _metrics_by(played, "game", "game")
 
 
-def _opponent_metrics(played: Sequence[Episode]) -> dict[str, float]:
-    names = sorted({str(episode.info["opponent"]) for episode in played if "opponent" in episode.info})
+def _metrics_by(played: Sequence[Episode], key: str, prefix: str) -> dict[str, float]:
+    """Returns metrics per value of a key of the info, of episodes that have it."""
+    groups: dict[str, list[Episode]] = {}
+    for episode in played:
+        if key in episode.info:
+            groups.setdefault(str(episode.info[key]), []).append(episode)
     out: dict[str, float] = {}
-    for name in names if len(names) > 1 else ():
-        own = [episode for episode in played if episode.info.get("opponent") == name]
+    for name, own in sorted(groups.items()):
         out |= {
-            f"against/{name}/episodes": len(own),
-            f"against/{name}/reward": _mean_of([episode.total_reward for episode in own]),
-            f"against/{name}/success": _mean_of(
+            f"{prefix}/{name}/episodes": len(own),
+            f"{prefix}/{name}/reward": _mean_of([episode.total_reward for episode in own]),
+            f"{prefix}/{name}/success": _mean_of(
                 [bool(episode.info.get("success", False)) for episode in own]
             ),
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from task_gym.errors import check_choice
 
@@ -16,14 +17,35 @@ SHAPES: Mapping[str, Schedule] = {
 }
 
 
+@dataclass(frozen=True)
+class Shaped:
+    """A function of the progress remaining that falls in a shape of ``SHAPES``.
+
+    Attributes:
+        shape: The shape's name.
+        initial: The value at the start.
+        end: The value at which the shape is 0.
+    """
+
+    shape: str
+    initial: float
+    end: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_choice("schedule", self.shape, tuple(SHAPES))
+
+    def __call__(self, remaining: float) -> float:
+        """Returns the value."""
+        return self.end + (self.initial - self.end) * SHAPES[self.shape](remaining)
+
+
 def schedule(shape: str, initial: float, end: float = 0.0) -> Schedule:
     """Returns a shape of ``SHAPES``, by name, that falls from ``initial`` to ``end``.
 
     Raises:
         ArgumentError: the name is unknown.
     """
-    check_choice("schedule", shape, tuple(SHAPES))
-    return lambda remaining: end + (initial - end) * SHAPES[shape](remaining)
+    return Shaped(shape, initial, end)
 
 
 def schedule_of(given: float | Schedule | None, shape: str, initial: float) -> float | Schedule:

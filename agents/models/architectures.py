@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -165,11 +166,12 @@ def architecture_of(model_name: str) -> Architecture:
 
 def _find_cached(model_name: str) -> Path:
     """Returns the ``config.json`` that an earlier download left in the hub's cache."""
-    from huggingface_hub import try_to_load_from_cache
+    if find_spec("huggingface_hub") is not None:  # without the trainer's packages there is no cache
+        from huggingface_hub import try_to_load_from_cache
 
-    found = try_to_load_from_cache(model_name, "config.json")
-    if isinstance(found, str):
-        return Path(found)
+        found = try_to_load_from_cache(model_name, "config.json")
+        if isinstance(found, str):
+            return Path(found)
     raise ModelError(
         f"model_name {model_name!r} is not known here, and nothing is downloaded to plan; allowed: tiny, "
         f"{', '.join(KNOWN)}, a model in the hub's cache, a folder or a .gguf file"

@@ -1,9 +1,11 @@
-"""The model hub, asked once before a model is loaded, so that errors come at once."""
+"""The model hub: asked once before a model is loaded, so that errors come at once, and given a folder."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from gamespiel.agents.models.weights import NAMES, WHEELS, ModelError
-from task_gym.errors import nearest
+from task_gym.errors import TaskGymError, nearest
 
 SECONDS = 10.0
 """The time that the hub has to answer. Its client itself would try for minutes, once per file."""
@@ -64,6 +66,55 @@ def only_cached(model_name: str) -> bool:
         f"model_name {model_name!r} is not in the hub's cache {constants.HF_HUB_CACHE}, and the hub "
         f"{constants.ENDPOINT} {reason}; connect, or give a folder or a .gguf file{_advise_other(model_name)}"
     )
+
+
+class HubError(TaskGymError):
+    """A model hub that does not take a folder."""
+
+
+def upload(folder: Path, repo: str, *, private: bool, message: str) -> str:
+    """Uploads a folder to a repository, which is made if there is none; returns the commit's address.
+
+    Raises:
+        HubError: there is no token, the name is none, or the hub refuses or cannot be reached.
+    """
+    from huggingface_hub import HfApi, constants, get_token
+    from huggingface_hub.errors import (  # type: ignore[attr-defined]  # HTTPError
+        HfHubHTTPError,
+        HFValidationError,
+        HTTPError,
+        OfflineModeIsEnabled,
+    )
+
+    where = f"--push {repo}"
+    if get_token() is None:
+        raise HubError(f"{where}: there is no token; set HF_TOKEN, or run `hf auth login`")
+    api = HfApi()
+    try:
+        api.create_repo(repo, private=private, exist_ok=True)
+        commit = api.upload_folder(repo_id=repo, folder_path=folder, commit_message=message)
+    except HFValidationError as error:
+        raise HubError(f"{where} is no name of a repository; allowed: owner/name") from error
+    except HfHubHTTPError as error:
+        status = error.response.status_code
+        refused = " (is the token one that may write there?)" if status in (401, 403) else ""
+        raise HubError(
+            f"{where}: the hub answers with {status}{refused}: {_join_lines(error)}; {folder} is written"
+        ) from error
+    except (HTTPError, OSError, OfflineModeIsEnabled) as error:
+        raise HubError(
+            f"{where}: the hub {constants.ENDPOINT} cannot be reached "
+            f"({_join_lines(error) or type(error).__name__}); {folder} is written"
+        ) from error
+    return str(commit.commit_url)
+
+
+def cached_card(model_name: str) -> str:
+    """Returns a model's card from the hub's cache, "" if it is not there."""
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(model_name, "README.md")
+    return Path(found).read_text(encoding="utf-8") if isinstance(found, str) else ""
 
 
 def _is_cached(model_name: str) -> bool:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import ctypes
 import gc
 import logging
+import math
+import os
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 
@@ -86,6 +89,26 @@ def give_back() -> None:
     if now - _given_back >= GIVEN_BACK_EVERY:
         _given_back = now
         _trim()
+
+
+def used_memory(device: torch.device) -> float:
+    """Returns the bytes in use: on a GPU the most that tensors had so far, else those of this process now.
+
+    Systems without ``/proc`` tell the most that the process had; those that do not, NaN.
+    """
+    if device.type == "cuda":
+        return float(torch.cuda.max_memory_allocated(device))
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return float(pages * os.sysconf("SC_PAGE_SIZE"))
+    except (OSError, ValueError):
+        pass
+    try:
+        import resource
+    except ImportError:  # Windows
+        return math.nan
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return float(peak if sys.platform == "darwin" else 1024 * peak)
 
 
 def _trim() -> None:

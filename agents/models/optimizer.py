@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
 
 
 class ScaledAdamW(torch.optim.AdamW):
@@ -33,3 +37,39 @@ class ScaledAdamW(torch.optim.AdamW):
         finally:
             for group, rate in zip(self.param_groups, scheduled, strict=True):
                 group["lr"] = rate
+
+
+def split_state(state: Mapping[str, Any]) -> tuple[dict[str, torch.Tensor], list[dict[str, Any]]]:
+    """Returns an AdamW's ``state_dict`` as tensors by "PARAMETER.NAME", and its groups as plain data."""
+    tensors = {
+        f"{parameter}.{name}": tensor.detach().cpu().contiguous()
+        for parameter, moments in state["state"].items()
+        for name, tensor in moments.items()
+    }
+    return tensors, [dict(group) for group in state["param_groups"]]
+
+
+def join_state(tensors: Mapping[str, torch.Tensor], groups: list[dict[str, Any]]) -> dict[str, Any]:
+    """Returns the ``state_dict`` that ``split_state`` took apart."""
+    state: dict[int, dict[str, torch.Tensor]] = {}
+    for key, tensor in tensors.items():
+        parameter, _, name = key.partition(".")
+        state.setdefault(int(parameter), {})[name] = tensor
+    return {"state": state, "param_groups": [{**group, "betas": tuple(group["betas"])} for group in groups]}
+
+
+def write_moments(optimizer: torch.optim.Optimizer, path: Path) -> None:
+    """Writes an AdamW's state to a file without pickles."""
+    tensors, groups = split_state(optimizer.state_dict())
+    save_file(tensors, path, metadata={"param_groups": json.dumps(groups)})
+
+
+def read_moments(path: Path) -> dict[str, Any]:
+    """Returns the state that ``write_moments`` wrote, on the CPU.
+
+    Raises:
+        KeyError, ValueError, SafetensorError, OSError: the file is missing, torn or another one.
+    """
+    with safe_open(path, "pt") as file:
+        tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  (no mapping)
+        return join_state(tensors, json.loads((file.metadata() or {})["param_groups"]))

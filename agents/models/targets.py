@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from torch import nn
-from transformers.pytorch_utils import Conv1D
 
 from gamespiel.agents.models.weights import ModelError
 from task_gym.errors import nearest
@@ -16,9 +15,6 @@ from task_gym.errors import nearest
 log = logging.getLogger(__name__)
 
 KEY = "lora.target_modules"
-
-LINEAR = (nn.Linear, Conv1D)
-"""The classes that PEFT adapts as linear. GPT-2's ``Conv1D`` is a linear layer with transposed weights."""
 
 ROLES = {
     "attention": ("attn", "attention"),
@@ -93,9 +89,14 @@ def _not_found(base: Any, missing: Sequence[str]) -> ModelError:
 
 
 def _linear_layers(base: Any, *, bare: bool = False) -> Iterator[tuple[str, Any]]:
-    """Yields a model's linear modules by name, adapted or not; only those without adapters if ``bare``."""
+    """Yields a model's linear modules by name, adapted or not; only those without adapters if ``bare``.
+
+    Linear is what PEFT adapts as linear. GPT-2's ``Conv1D`` is a linear layer with transposed weights.
+    """
+    from transformers.pytorch_utils import Conv1D  # imported late: transformers takes seconds
+
     for name, module in base.named_modules():
-        if isinstance(module, LINEAR) and ".lora_" not in name:
+        if isinstance(module, nn.Linear | Conv1D) and ".lora_" not in name:
             own = name.removesuffix(".base_layer")
             if not bare or own == name:
                 yield own, module

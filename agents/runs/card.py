@@ -74,12 +74,12 @@ def _render_card(name: str | None, base: Mapping[str, Any], step: int, decisions
         if isinstance(facts.metrics.get(key), int | float)
     ]
     version = f", with GameSpiel {facts.version}" if facts.version else ""
-    settings = [(f"`{key}`", _render_cell(value)) for key, value in (facts.settings or {}).items()]
+    settings = [(f"`{key}`", render_cell(value)) for key, value in (facts.settings or {}).items()]
     lines = [
         "---", *([f"base_model: {name}"] if name else []), "library_name: peft",
         "pipeline_tag: text-generation", tags, "---", "",
         "# LoRA adapters trained with GameSpiel", "",
-        f"Adapters of rank {base['r']} (alpha {base['lora_alpha']:g}) {_link_to(name, base)}, after step "
+        f"Adapters of rank {base['r']} (alpha {base['lora_alpha']:g}) {link_to(name, base)}, after step "
         f"{step:,} of PPO and {decisions:,} decisions{version}.", "",
         "## Use", "",
         "With the whole run's folder, `gamespiel.load_policy(RUN)` loads the policy, with its critic and its "
@@ -89,11 +89,11 @@ def _render_card(name: str | None, base: Mapping[str, Any], step: int, decisions
     ]  # fmt: skip
     if facts.settings is not None:
         said = "Settings other than GameSpiel's defaults:" if settings else "All settings are the defaults."
-        lines += ["## Training", "", said, *_render_table(("key", "value"), settings), ""]
+        lines += ["## Training", "", said, *render_table(("key", "value"), settings), ""]
     if measured:
         lines += [
             f"Metrics of step {step:,}, whose episodes were played before its update:",
-            *_render_table(("metric", "value", "meaning"), measured), "",
+            *render_table(("metric", "value", "meaning"), measured), "",
         ]  # fmt: skip
     return "\n".join(lines)
 
@@ -112,14 +112,15 @@ def _render_loading(name: str | None, base: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _render_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def render_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Returns a Markdown table after an empty line; nothing without rows."""
     if not rows:
         return []
     return ["", *(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))]
 
 
-def _link_to(name: str | None, base: Mapping[str, Any]) -> str:
+def link_to(name: str | None, base: Mapping[str, Any]) -> str:
+    """Returns "of" a base model and where it is."""
     if name is not None:
         return f"of [{name}](https://huggingface.co/{name})"
     if base["model_name"] == "tiny":
@@ -129,7 +130,8 @@ def _link_to(name: str | None, base: Mapping[str, Any]) -> str:
     return "of a model with random weights"
 
 
-def _render_cell(value: Any) -> str:
+def render_cell(value: Any) -> str:
+    """Returns a setting as a cell of a Markdown table, without places on this machine."""
     return json.dumps(_make_portable(value), ensure_ascii=False, default=str).replace("|", "\\|")
 
 

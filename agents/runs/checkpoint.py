@@ -4,9 +4,9 @@ A checkpoint is a folder ``checkpoints/step-N`` of the run, written whole or not
 
 - ``adapter/``: the result's adapters in PEFT's own format, for anything that reads PEFT, with a model card,
 - ``value_head.safetensors``: the critic,
-- ``optimizer.pt``: AdamW's state,
-- ``state.json``: counters, the KL coefficient, token budgets, what divergence did to the learning rate, and
-  the base model,
+- ``optimizer.safetensors``: AdamW's state,
+- ``state.json``: counters, the parts of a round, the KL coefficient, token budgets, what divergence did to
+  the learning rate, and the base model,
 - ``samplers.json``: the states of the samplers that choose episodes, if there are any,
 - ``snapshots/``: adapters of the magnet and of self-play's pool, if there are any, and those that learn, if
   the result is an average.
@@ -22,9 +22,7 @@ from gamespiel.agents import required  # noqa: F401  (raises, with the pip comma
 # isort: split
 import dataclasses
 import json
-import os
 import pickle
-import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -36,27 +34,44 @@ from safetensors.torch import load_file, save_file
 
 from gamespiel.agents.learning.divergence import Backoff
 from gamespiel.agents.learning.pool import Member
+from gamespiel.agents.models.optimizer import read_moments, write_moments
 from gamespiel.agents.models.snapshots import Snapshot
 from gamespiel.agents.models.weights import WHEELS, identity
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.runs.card import Facts, write_card
-from task_gym.errors import SamplerError, TaskGymError
-from task_gym.files import free_space, write_atomically
+from gamespiel.agents.runs.kept import FOLDER as FOLDER
+from gamespiel.agents.runs.kept import CheckpointError as CheckpointError
+from gamespiel.agents.runs.kept import checkpoints as checkpoints
+from gamespiel.agents.runs.kept import find as find
+from gamespiel.agents.runs.kept import prune as prune
+from gamespiel.agents.runs.kept import put
+from gamespiel.agents.runs.kept import remove_after as remove_after
+from gamespiel.agents.runs.kept import require_newest as require_newest
+from gamespiel.agents.runs.kept import step_of as step_of
+from gamespiel.agents.runs.manifest import (
+    ManifestError,
+    check_files,
+    is_whole,
+    replace_file,
+    write_manifest,
+)
+from task_gym.errors import SamplerError
+from task_gym.files import free_space
 
 if TYPE_CHECKING:
     from gamespiel.agents.ppo import LLMPPO
 
-FOLDER = "checkpoints"
 SAMPLERS = "samplers.json"
 SNAPSHOTS = "snapshots"
 LEARNER = "learner.safetensors"
+_POLICY_FILES = ("adapter/adapter_model.safetensors", "value_head.safetensors", "state.json")
+"""The files of a checkpoint that make a policy."""
+
+_COUNTS = 10**15
+"""The bound of counters: what is above it was not counted."""
+
 UNREADABLE = (OSError, EOFError, KeyError, RuntimeError, ValueError, SafetensorError, pickle.UnpicklingError)
 """Exceptions from reading a file that is missing, torn or of another model."""
-_NAME = re.compile(r"step-(\d+)")
-
-
-class CheckpointError(TaskGymError):
-    """A folder without a checkpoint, or with one of another model, or in which none can be written."""
 
 
 def save(model: LLMPPO, run: Path, facts: Facts | None = None) -> Path:
@@ -76,8 +91,8 @@ def save(model: LLMPPO, run: Path, facts: Facts | None = None) -> Path:
     try:
         partial.mkdir(parents=True)
         _write_files(model, partial, facts or Facts())
-        shutil.rmtree(target, ignore_errors=True)  # a step that was resumed with other settings
-        os.replace(partial, target)
+        write_manifest(partial)
+        put(partial, target)
     except (OSError, SafetensorError) as error:
         shutil.rmtree(partial, ignore_errors=True)
         raise CheckpointError(
@@ -94,10 +109,7 @@ def _write_files(model: LLMPPO, partial: Path, facts: Facts) -> None:
     )
     write_card(partial / "adapter", _identify_base(model.policy), model.step, model.num_timesteps, facts)
     save_file(model.policy.value_head.state_dict(), partial / "value_head.safetensors")
-    try:
-        torch.save(model.policy.optimizer.state_dict(), partial / "optimizer.pt")
-    except RuntimeError as error:  # torch's word for a full disk
-        raise OSError(f"optimizer.pt: {error}") from error
+    write_moments(model.policy.optimizer, partial / "optimizer.safetensors")
     _save_snapshots(model, partial / SNAPSHOTS)
     (partial / "state.json").write_text(_state_text(model))
     if model.starts is not None:
@@ -113,13 +125,14 @@ def _other_result(model: LLMPPO) -> dict[str, Any]:
 
 def save_state(model: LLMPPO, checkpoint: Path) -> None:
     """Writes ``state.json`` of the checkpoint that the model was loaded from again, in one move."""
-    write_atomically(checkpoint / "state.json", _state_text(model))
+    replace_file(checkpoint, "state.json", _state_text(model))
 
 
 def _state_text(model: LLMPPO) -> str:
     state = {
         "step": model.step,
         "num_timesteps": model.num_timesteps,
+        "parts": model.parts,
         "n_updates": model._n_updates,
         "kl_coefficient": model.kl.coefficient,
         "seconds": model.seconds,
@@ -188,63 +201,21 @@ def _load_snapshots(model: LLMPPO, folder: Path, state: Mapping[str, Any]) -> No
         ]
 
 
-def find(run: Path) -> Path:
-    """Returns the checkpoint at a path, made absolute, or the newest one if the path is a run's folder.
-
-    Raises:
-        CheckpointError: there is none.
-    """
-    if (run / "state.json").is_file():
-        return run.resolve()
-    kept = checkpoints(run)
-    if not kept:
-        raise CheckpointError(
-            f"checkpoint: {str(run)!r} was given, which holds none; allowed: a run's folder with "
-            f"{FOLDER}/step-N in it, or such a folder itself"
-        )
-    return kept[-1]
-
-
-def checkpoints(run: Path) -> list[Path]:
-    """Returns a run's checkpoints, oldest first, without partial ones."""
-    found = [path for path in (run / FOLDER).glob("step-*") if _NAME.fullmatch(path.name)]
-    return sorted(found, key=step_of)
-
-
-def step_of(checkpoint: Path) -> int:
-    """Returns the number of steps after which a checkpoint was written, from its folder's name."""
-    return int(checkpoint.name.removeprefix("step-"))
-
-
-def prune(run: Path, keep: int) -> None:
-    """Removes all but the newest ``keep`` checkpoints.
-
-    Each vanishes in one move, so a process that reads it meanwhile never finds half of it.
-    """
-    for old in checkpoints(run)[:-keep]:
-        os.replace(old, old.with_name(f".{old.name}.removed"))
-    _sweep_removed(run)
-
-
-def _sweep_removed(run: Path) -> None:
-    for removed in (run / FOLDER).glob(".step-*.removed"):
-        shutil.rmtree(removed)
-
-
-def remove_after(run: Path, step: int) -> None:
-    """Removes a run's checkpoints of later steps, the newest first, so that those left have no gap."""
-    for later in reversed(checkpoints(run)):
-        if step_of(later) > step:
-            os.replace(later, later.with_name(f".{later.name}.removed"))
-    _sweep_removed(run)
-
-
 def load_policy(policy: LLMPolicy, checkpoint: Path) -> None:
     """Loads a checkpoint's adapters and value head into a policy of the same model and LoRA settings.
 
     Raises:
         CheckpointError: a file is missing or torn, or was made for another model.
     """
+    try:
+        check_files(checkpoint, _POLICY_FILES)
+    except ManifestError as error:
+        raise _not_whole(checkpoint, error) from error
+    _load_policy(policy, checkpoint)
+
+
+def _load_policy(policy: LLMPolicy, checkpoint: Path) -> None:
+    """Does as ``load_policy`` with files that are known to be whole."""
     try:
         trained_on, own = json.loads((checkpoint / "state.json").read_text())["base"], _identify_base(policy)
         if not _same_base(trained_on, own):
@@ -319,10 +290,15 @@ def load(model: LLMPPO, checkpoint: Path) -> None:
     Raises:
         CheckpointError: as ``load_policy`` does.
     """
-    load_policy(model.policy, checkpoint)
+    try:
+        check_files(checkpoint)  # before anything of the model is changed
+    except ManifestError as error:
+        raise _not_whole(checkpoint, error) from error
+    _load_policy(model.policy, checkpoint)
     try:
         state: dict[str, Any] = json.loads((checkpoint / "state.json").read_text())
-        moments = torch.load(checkpoint / "optimizer.pt", map_location="cpu", weights_only=True)
+        _check_state(state)
+        moments = _read_moments(checkpoint)
         scales = [group["lr_scale"] for group in model.policy.optimizer.param_groups]
         model.policy.optimizer.load_state_dict(moments)
         for group, scale in zip(model.policy.optimizer.param_groups, scales, strict=True):
@@ -335,6 +311,7 @@ def load(model: LLMPPO, checkpoint: Path) -> None:
     model.step, model.num_timesteps = state["step"], state["num_timesteps"]
     model._n_updates, model.seconds = state["n_updates"], state["seconds"]
     # Checkpoints of earlier versions have none of these.
+    model.parts = state.get("parts") or model.parts
     model.skipped.in_a_row = state.get("skipped_in_a_row", 0)
     model.backoff = Backoff(**state.get("backoff", {}))
     model.policy.budgets.load_state_dict(state.get("tokens", {}))
@@ -342,15 +319,52 @@ def load(model: LLMPPO, checkpoint: Path) -> None:
         model.kl.coefficient = state["kl_coefficient"]
 
 
-def require_newest(checkpoint: Path) -> None:
-    """Raises unless the checkpoint is its run's newest: later ones, and their metrics, would be lost.
+def records_parts(checkpoint: Path) -> bool:
+    """Returns whether a checkpoint has the parts of a round, without which ``load`` leaves the model's own.
 
     Raises:
-        CheckpointError: the run has later checkpoints.
+        CheckpointError: its ``state.json`` cannot be read.
     """
-    newest = checkpoints(checkpoint.parent.parent)[-1:]
-    if newest and newest[0].name != checkpoint.name:
-        raise CheckpointError(
-            f"checkpoint: {str(checkpoint)!r} was given, but {newest[0].name} lies beside it and would be "
-            "overtaken; resume from that one, or move the later ones away first"
-        )
+    try:
+        state: dict[str, Any] = json.loads((checkpoint / "state.json").read_text())
+    except UNREADABLE as error:
+        raise CheckpointError(f"checkpoint: {str(checkpoint)!r} cannot be continued: {error}") from error
+    return state.get("parts") is not None
+
+
+def _read_moments(checkpoint: Path) -> dict[str, Any]:
+    """Returns the optimizer's state, on the CPU."""
+    earlier = checkpoint / "optimizer.pt"
+    if earlier.is_file():  # what earlier versions wrote: read as tensors and numbers only
+        moments: dict[str, Any] = torch.load(earlier, map_location="cpu", weights_only=True)
+        return moments
+    return read_moments(checkpoint / "optimizer.safetensors")
+
+
+def _check_state(state: Mapping[str, Any]) -> None:
+    """Raises ValueError unless the counters of ``state.json`` are counts."""
+    for name in ("step", "num_timesteps", "n_updates"):
+        value = state[name]
+        if type(value) is not int or not 0 <= value < _COUNTS:
+            raise ValueError(
+                f"state.json: {name} is {value!r:.40}, allowed: whole numbers below {_COUNTS:.0e}"
+            )
+    parts = state.get("parts")
+    if parts is not None and (type(parts) is not int or not 0 < parts < _COUNTS):
+        raise ValueError(f"state.json: parts is {parts!r:.40}, allowed: whole numbers from 1")
+    seconds = state["seconds"]
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < _COUNTS:
+        raise ValueError(f"state.json: seconds is {seconds!r:.40}, allowed: a number from 0")
+
+
+def _not_whole(checkpoint: Path, error: ManifestError) -> CheckpointError:
+    """Returns the error of a checkpoint that is not as it was written, with the newest one that is."""
+    run = checkpoint.parent.parent
+    earlier = [path for path in checkpoints(run) if path != checkpoint and is_whole(path)]
+    before = [path for path in earlier if step_of(path) < step_of(checkpoint)] if earlier else []
+    offered = (
+        f"the newest whole one before it is {run}@{step_of(before[-1])}, which --resume auto takes"
+        if before
+        else "the run has no whole one before it"
+    )
+    return CheckpointError(f"checkpoint: {str(checkpoint)!r}: {error}; {offered}")

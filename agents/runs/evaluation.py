@@ -141,9 +141,10 @@ def play_seeds(
     decide: Decide,
     seeds: Sequence[int],
     on_step: OnStep = lambda over, turns: None,
+    parts: int = 1,
 ) -> list[Episode]:
-    """Plays one episode per seed to its end; ``play`` calls ``on_step``."""
-    episodes = play(env, seeds, decide, lambda turns: True, on_step)
+    """Plays one episode per seed to its end; ``play`` takes ``on_step`` and ``parts``."""
+    episodes = play(env, seeds, decide, lambda turns: True, on_step, parts=parts)
     assert episodes is not None
     return episodes
 

@@ -73,6 +73,21 @@ def truncate_after(path: str | os.PathLike[str], step: int) -> int:
     return total - len(kept)
 
 
+def find_gaps(path: str | os.PathLike[str], last: int) -> list[tuple[int, int]]:
+    """Returns the steps from 1 to ``last`` that a metrics file lacks, as (first, last) pairs."""
+    path = Path(path)
+    known = {row["step"] for row in read_rows(path)} if path.exists() else set[int]()
+    gaps: list[tuple[int, int]] = []
+    for step in range(1, last + 1):
+        if step in known:
+            continue
+        if gaps and gaps[-1][1] == step - 1:
+            gaps[-1] = (gaps[-1][0], step)
+        else:
+            gaps.append((step, step))
+    return gaps
+
+
 def _lines(path: Path) -> Iterator[tuple[str, Row]]:
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     for number, line in enumerate(lines, start=1):

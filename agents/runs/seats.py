@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 import gymnasium as gym
@@ -13,7 +14,11 @@ PROBES = 64
 
 
 def draw_balanced_seeds(
-    env: gym.Env[Any, Any], per_seat: int, seed: int, options: dict[str, Any] | None = None
+    env: gym.Env[Any, Any],
+    per_seat: int,
+    seed: int,
+    options: dict[str, Any] | None = None,
+    taken: Container[int] = (),
 ) -> list[int]:
     """Returns episode seeds that give every seat ``per_seat`` episodes, in the order drawn.
 
@@ -22,12 +27,15 @@ def draw_balanced_seeds(
         per_seat: Episodes per seat.
         seed: Seed of the draws.
         options: Options of the resets that find a seed's seat, such as a cheap opponent.
+        taken: Seeds to leave out, such as those of training.
     """
     stream = episode_seeds(seed, 0, PROBES, Purpose.EVALUATION_TASKS)
     seats = {_find_seat(env, probe, options) for probe in stream}
     quota, chosen, block = dict.fromkeys(seats, per_seat), [], 0
     while any(quota.values()):
         for candidate in stream:
+            if candidate in taken:
+                continue
             seat = _find_seat(env, candidate, options)
             if quota.get(seat, 0):
                 quota[seat] -= 1

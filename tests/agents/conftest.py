@@ -6,10 +6,11 @@ import pytest
 from hypothesis import settings
 
 from gamespiel.agents.models.weights import from_wheel
+from tests.agents.served import make_server, plug
 from tests.agents.smollm2 import NAME
 from tests.threads import one_thread
 
-__all__ = ["one_thread"]
+__all__ = ["make_server", "one_thread", "plug"]
 
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")

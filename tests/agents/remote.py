@@ -75,6 +75,9 @@ class RemoteSampler:
     def forget(self, name: str) -> None:
         self._call("forget", name)
 
+    def take_metrics(self) -> dict[str, float]:
+        return {}
+
     def sample(self, requests: Sequence[Request]) -> list[Decision]:
         told = self._call("sample", [_order(request) for request in requests])
         return [

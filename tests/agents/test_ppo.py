@@ -28,6 +28,7 @@ from task_gym.errors import ArgumentError
 from task_gym.samplers import Failures
 from task_gym.wrappers import FailureReplay
 from tests.agents.toys import Bandit, Quiet, Stairs, Until, as_tokens, collect, make_ppo, masks_of, rows_of
+from tests.metrics import timeless
 from tests.task_gym.tasks import Tenths
 
 TEXTS = ["x", "seat 0\nlegal 1 12", "y\n" * 5]
@@ -184,10 +185,8 @@ def test_going_on_is_the_same_as_never_having_stopped() -> None:
     assert whole.kl == second.kl and whole.kl.coefficient != 0.2
     moments = [m.policy.optimizer.state_dict()["state"] for m in (whole, second)]
     assert all(torch.equal(moments[0][i][k], moments[1][i][k]) for i in moments[0] for k in moments[0][i])
-    timeless = [
-        {k: v for k, v in row.items() if "second" not in k} for row in rows_of(whole)[2:] + rows_of(second)
-    ]
-    assert timeless[:2] == timeless[2:]
+    unbroken, broken = ([timeless(row) for row in rows_of(model)] for model in (whole, second))
+    assert unbroken[2:] == broken and len(broken) == 2
 
 
 def prompts_of(model: LLMPPO) -> list[tuple[int, ...]]:

@@ -26,7 +26,7 @@ from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.tokens.constraints import FreeText
 from gamespiel.agents.update import Update
 from gamespiel.agents.vec_env import TextVecEnv
-from gamespiel.evaluation import reply_constraint
+from gamespiel.episodes import reply_constraint
 from task_gym.spaces import UnicodeText
 from tests.agents.deciders import Texts
 from tests.agents.toys import (
@@ -41,6 +41,7 @@ from tests.agents.toys import (
     rows_of,
     trained,
 )
+from tests.metrics import timeless
 
 FREE = AdaptiveKLController(0.0, 0.1, horizon=None)
 ONE_STEP = {"mini_batch_size": 64, "gradient_accumulation_steps": 1, "ppo_epochs": 1}
@@ -273,7 +274,7 @@ def test_the_number_of_environments_does_not_change_a_step() -> None:
     for model in models[1:]:
         for own, expected in zip(model.rollout_buffer.decisions, first.decisions, strict=True):
             assert own.tokens == expected.tokens
-            assert own.log_probs == pytest.approx(expected.log_probs, abs=1e-5)
+            assert own.log_probs == pytest.approx(expected.log_probs, abs=5e-5)
     tokens = sum(len(decision.tokens) for decision in first.decisions)
     assert models[0].num_timesteps == 12 < tokens  # turns are counted, not tokens
 
@@ -299,7 +300,7 @@ def test_going_on_is_the_same_as_never_having_stopped() -> None:
     second.learn()
     states = [model.policy.state_dict() for model in (whole, second)]
     assert all(torch.equal(states[0][k], states[1][k]) for k in states[0])
-    rows = [{k: v for k, v in rows_of(model)[-1].items() if "second" not in k} for model in (whole, second)]
+    rows = [timeless(rows_of(model)[-1]) for model in (whole, second)]
     assert rows[0] == rows[1]
 
 

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from gamespiel.records import Record, variant_of, write_records
-from gamespiel.replay.page import replay
+from gamespiel.replay.page import write_page
 from tests.browser import looks
 from tests.browser.conftest import PHONE, Open
 from tests.gamespiel.replay.games import record
@@ -62,7 +62,7 @@ def file(rows: list[Record], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page, as the command writes it."""
     folder = tmp_path_factory.mktemp("replay")
     write_records(folder / "games.jsonl", rows)
-    return replay(folder / "games.jsonl", folder / "page.html", Console(file=io.StringIO()))
+    return write_page(folder / "games.jsonl", folder / "page.html", Console(file=io.StringIO()))
 
 
 def at(page: Any) -> tuple[int, int]:

@@ -1,0 +1,143 @@
+"""The manifest of a checkpoint: its files by content, so that a torn or changed one is known by name.
+
+It is written last, after all else is on the disk. Checkpoints of earlier versions have none.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from hashlib import file_digest, sha256
+from pathlib import Path
+from typing import Any
+
+from task_gym.files import write_atomically
+
+NAME = "manifest.json"
+
+FORMAT = 1
+"""The format of checkpoints that this version writes, and the newest that it reads."""
+
+_FREE = ("adapter/README.md", "adapter/adapter_config.json")
+"""Files that a user may change: nothing of a run depends on them."""
+
+
+class ManifestError(ValueError):
+    """A checkpoint that is not as it was written."""
+
+
+def write_manifest(folder: Path) -> None:
+    """Writes the manifest of a folder's files, and returns when all of them are on the disk."""
+    files = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            name = path.relative_to(folder).as_posix()
+            sync(path)
+            if name not in (NAME, *_FREE):
+                files[name] = [_digest(path)]
+        else:
+            sync(path)
+    _write(folder, {"format": FORMAT, "files": files})
+
+
+def replace_file(folder: Path, name: str, content: str) -> None:
+    """Writes a file of a folder anew. A kill at any moment leaves a folder that is whole.
+
+    Until the file is written, the manifest has both contents.
+    """
+    manifest = _read(folder)
+    if manifest is None:
+        write_atomically(folder / name, content)
+        return
+    new = _digest_of(content.encode())
+    before = manifest["files"].get(name, [])
+    _write(folder, manifest | {"files": manifest["files"] | {name: [*before, new]}})
+    write_atomically(folder / name, content)
+    sync(folder / name)
+    _write(folder, manifest | {"files": manifest["files"] | {name: [new]}})
+
+
+def check_files(folder: Path, names: Iterable[str] | None = None) -> None:
+    """Raises unless files are as the manifest says. A folder without one is not checked.
+
+    Args:
+        folder: The checkpoint.
+        names: The files to check; None for all. Those that the manifest does not have are passed by.
+
+    Raises:
+        ManifestError: a file is missing, or has other content, or the checkpoint is of a later version.
+    """
+    manifest = _read(folder)
+    if manifest is None:
+        return
+    if manifest["format"] > FORMAT:
+        raise ManifestError(
+            f"it has format {manifest['format']}, and this version reads formats up to {FORMAT}: a later "
+            "version has written it"
+        )
+    for name, allowed in manifest["files"].items():
+        if names is not None and name not in names:
+            continue
+        path = folder / name
+        if not path.is_file():
+            raise ManifestError(f"{name} is missing")
+        if _digest(path) not in allowed:
+            raise ManifestError(f"{name} has another content than was written: it is torn, or was changed")
+
+
+def is_whole(folder: Path) -> bool:
+    """Returns whether a checkpoint is as it was written; one of an earlier version counts as whole."""
+    try:
+        check_files(folder)
+    except (ManifestError, OSError):
+        return False
+    return (folder / "state.json").is_file()
+
+
+def sync(path: Path) -> None:
+    """Returns when a file, or a folder's list of files, is on the disk."""
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except PermissionError:  # Windows opens no folders
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _write(folder: Path, manifest: dict[str, Any]) -> None:
+    write_atomically(folder / NAME, json.dumps(manifest, indent=1) + "\n")
+    sync(folder / NAME)
+    sync(folder)
+
+
+def _read(folder: Path) -> dict[str, Any] | None:
+    """Returns a folder's manifest; None if it has none.
+
+    Raises:
+        ManifestError: it cannot be read.
+    """
+    path = folder / NAME
+    if not path.exists():
+        return None
+    try:
+        found: Any = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(found["format"], int) or not all(
+            isinstance(digests, list) for digests in found["files"].values()
+        ):
+            raise ValueError("its fields are of other types")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ManifestError(f"{NAME} cannot be read: {error!s:.100}") from error
+    manifest: dict[str, Any] = found
+    return manifest
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
+def _digest_of(content: bytes) -> str:
+    return sha256(content).hexdigest()

@@ -1,0 +1,207 @@
+"""Checkpoints are whole or known not to be: kills, torn and changed files, other versions."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.runs import checkpoint, kept
+from gamespiel.agents.runs.checkpoint import CheckpointError
+from gamespiel.agents.runs.loggers import find_gaps
+from gamespiel.agents.runs.manifest import is_whole, write_manifest
+from tests.agents.toys import Bandit, make_ppo
+
+OPERATIONS = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "shutil.rmtree")
+"""What Python reports before it does it. A kill before each is a kill between any two."""
+
+
+@pytest.fixture(scope="module")
+def trained() -> LLMPPO:
+    return make_ppo(Bandit, batch_size=8, ppo_epochs=2, total_steps=2).learn()
+
+
+@pytest.fixture(scope="module")
+def saved(trained: LLMPPO, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with a checkpoint of step 2."""
+    run = tmp_path_factory.mktemp("run")
+    checkpoint.save(trained, run)
+    return run
+
+
+def kill_before(number: int, do: Callable[[], object]) -> bool:
+    """Does something in a child that is killed before an operation, by number; returns whether it was."""
+    child = os.fork()
+    if child == 0:
+        done = 0
+
+        def count(event: str, arguments: object) -> None:
+            nonlocal done
+            if event in OPERATIONS:
+                done += 1
+                if done == number:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.addaudithook(count)
+        do()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
+    return os.WIFSIGNALED(status)
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["the next step", "the same step"])
+def test_a_kill_at_any_moment_leaves_a_whole_checkpoint(
+    again: bool, trained: LLMPPO, saved: Path, tmp_path: Path
+) -> None:
+    step = trained.step
+    for number in range(1, 1000):
+        run = tmp_path / str(number)
+        shutil.copytree(saved, run)
+
+        def save(run: Path = run) -> None:
+            trained.step = step if again else step + 1
+            checkpoint.save(trained, run)
+            kept.prune(run, 1)
+
+        killed = kill_before(number, save)
+        found = checkpoint.find(run)
+        assert is_whole(found) and kept.find_whole(run) == found
+        checkpoint.load(trained, found)
+        assert trained.step in ((step,) if again else (step, step + 1))
+        checkpoint.save(trained, run)  # what a kill has left is no obstacle
+        trained.step = step
+        if not killed:
+            break
+        shutil.rmtree(run)
+    assert 20 < number < 900  # files, folders and moves of one checkpoint
+
+
+def test_a_kill_while_a_state_is_written_anew_leaves_it_whole(
+    trained: LLMPPO, saved: Path, tmp_path: Path
+) -> None:
+    for number in range(1, 100):
+        run = tmp_path / str(number)
+        shutil.copytree(saved, run)
+        found = checkpoint.find(run)
+
+        def change(found: Path = found) -> None:
+            trained.backoff = trained.backoff.after(5)
+            checkpoint.save_state(trained, found)
+
+        killed = kill_before(number, change)
+        assert is_whole(found)
+        if not killed:
+            break
+    state = json.loads((found / "state.json").read_text())
+    assert 5 < number < 90 and state["backoff"]["halvings"] == 1
+
+
+FILES = (
+    "manifest.json", "state.json", "optimizer.safetensors", "value_head.safetensors",
+    "adapter/adapter_model.safetensors",
+)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(name=st.sampled_from(FILES), cut=st.booleans(), seed=st.integers(0, 2**32))
+def test_torn_and_flipped_files_are_named(
+    name: str, cut: bool, seed: int, trained: LLMPPO, saved: Path, tmp_path: Path
+) -> None:
+    """Cut at any byte, or with any one bit changed; the learner stays as it was."""
+    run = tmp_path / str(seed)
+    shutil.copytree(saved, run, dirs_exist_ok=True)
+    path = checkpoint.find(run) / name
+    content = bytearray(path.read_bytes())
+    place = random.Random(seed).randrange(len(content))
+    if cut:
+        del content[place:]
+    else:
+        content[place] ^= 1 << seed % 8
+    path.write_bytes(content)
+    before = {key: value.clone() for key, value in trained.policy.state_dict().items()}
+    if name == "manifest.json" and json_equal(path, saved):
+        return  # a changed space, or a key's own digest that no longer fits, which is named below
+    with pytest.raises(CheckpointError, match=r"step-000002': .*the run has no whole one before it"):
+        checkpoint.load(trained, checkpoint.find(run))
+    assert all(torch.equal(value, before[key]) for key, value in trained.policy.state_dict().items())
+    shutil.rmtree(run)
+
+
+def json_equal(path: Path, run: Path) -> bool:
+    try:
+        return bool(
+            json.loads(path.read_bytes()) == json.loads((checkpoint.find(run) / "manifest.json").read_bytes())
+        )
+    except ValueError:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("step", 10**30, r"state.json: step is 1000000+, allowed: whole numbers below"),
+        ("step", "2", r"state.json: step is '2', allowed: whole numbers"),
+        ("num_timesteps", -1, r"state.json: num_timesteps is -1, allowed"),
+        ("seconds", [], r"state.json: seconds is \[\], allowed: a number from 0"),
+    ],
+)
+def test_counters_that_are_none_are_named(
+    name: str, value: object, message: str, trained: LLMPPO, saved: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(saved, tmp_path / "run")
+    folder = checkpoint.find(tmp_path / "run")
+    state = json.loads((folder / "state.json").read_text()) | {name: value}
+    (folder / "state.json").write_text(json.dumps(state))
+    write_manifest(folder)  # as whoever writes it so
+    with pytest.raises(CheckpointError, match=message):
+        checkpoint.load(trained, folder)
+    assert trained.step == 2
+
+
+def test_a_later_format_is_named(trained: LLMPPO, saved: Path, tmp_path: Path) -> None:
+    shutil.copytree(saved, tmp_path / "run")
+    path = checkpoint.find(tmp_path / "run") / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 2}))
+    with pytest.raises(CheckpointError, match=r"it has format 2, and this version reads formats up to 1"):
+        checkpoint.load(trained, path.parent)
+
+
+def test_the_whole_one_before_is_offered(trained: LLMPPO, saved: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(saved, run)
+    for step in (3, 4):
+        trained.step = step
+        (checkpoint.save(trained, run) / "optimizer.safetensors").write_bytes(b"")
+    trained.step = 2
+    with pytest.raises(
+        CheckpointError, match=rf"optimizer.safetensors has another content .* before it is {run}@2, wh"
+    ):
+        checkpoint.load(trained, checkpoint.find(run))
+    assert kept.find_whole(run).name == "step-000002"
+
+
+def test_cards_and_peft_settings_may_be_changed(trained: LLMPPO, saved: Path, tmp_path: Path) -> None:
+    shutil.copytree(saved, tmp_path / "run")
+    folder = checkpoint.find(tmp_path / "run")
+    (folder / "adapter" / "README.md").write_text("mine")
+    (folder / "adapter" / "adapter_config.json").unlink()
+    checkpoint.load(trained, folder)
+
+
+def test_gaps_of_a_metrics_file(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    assert find_gaps(path, 2) == [(1, 2)] and find_gaps(path, 0) == []
+    path.write_text("".join(f'{{"step": {step}}}\n' for step in (1, 2, 4, 8)))
+    assert find_gaps(path, 9) == [(3, 3), (5, 7), (9, 9)]
