@@ -142,6 +142,15 @@ class TurnBuffer:
         self._unit_sizes.append(sizes)
         self._sampler_log_probs.append(_sum_units(np.asarray(decision.log_probs, dtype=np.float32), sizes))
 
+    @property
+    def whole_episodes(self) -> bool:
+        """Whether an episode's turns are learned from together: prompts are conversations."""
+        return any(decision.left_out is not None for decision in self.decisions)
+
+    def list_episodes(self) -> list[list[int]]:
+        """Returns each episode's turns, by their positions in the buffer."""
+        return [episode.turns for episode in self._episodes.values()]
+
     def bootstrap(self, episode: int, last_value: float) -> None:
         """Sets the critic's estimate of the last state of an episode that was cut."""
         self._episodes[episode].last_value = last_value

@@ -49,6 +49,7 @@ from gamespiel.agents.tokens import Tokens, inputs
 from gamespiel.agents.tokens.answers import Answers, LegalAnswers, Replies
 from gamespiel.agents.tokens.codec import ChatCodec
 from gamespiel.agents.tokens.constraints import Constraint, FreeText
+from gamespiel.agents.tokens.conversations import ConversationCodec, Prompt
 from gamespiel.agents.tokens.inputs import GivenMasks, MissingMaskError, MissingNamesError
 from task_gym.errors import check_choice
 
@@ -91,6 +92,8 @@ class LLMPolicy(MaskableActorCriticPolicy):
         think: Whether the chat template's switch for thinking is on, if it has one; only for "text".
         max_new_tokens: The most tokens of a reply, its end included; only for "text".
         temperature: Divides the logits of replies, in sampling and in scoring; choices have temperature 1.
+        context_tokens: The most tokens of a conversation, whose oldest turns are left out then; None for as
+            many as the model reads. Observations of ``task_gym.wrappers.Conversation`` are conversations.
         critic_lr_multiplier: The critic's learning rate over the actor's.
         weight_decay: AdamW's weight decay.
         betas: AdamW's betas.
@@ -124,6 +127,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         think: bool = False,
         max_new_tokens: int = Hyperparameters.max_new_tokens,
         temperature: float = 1.0,
+        context_tokens: int | None = None,
         critic_lr_multiplier: float = Hyperparameters.critic_lr_multiplier,
         weight_decay: float = 0.0,
         betas: tuple[float, float] = (Hyperparameters.adam_beta1, Hyperparameters.adam_beta2),
@@ -155,6 +159,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         self.answer, self.critic_lr_multiplier = answer, critic_lr_multiplier
         self.decode, self.think = decode, think
         self.max_new_tokens, self.temperature = max_new_tokens, temperature
+        self.context_tokens = context_tokens
         self.weight_decay, self.betas, self.seed = weight_decay, betas, seed
         self._load_model(device)
         self.budgets = Budgets()
@@ -179,6 +184,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         with LOADING:
             base = load_base(self.model_settings, device, self.seed)
             self.codec = self._make_codec(base.config)
+            self.conversations = ConversationCodec(self.codec, self.context_tokens)
             suitability.check(base, self.codec, self.model_settings.model_name)
             self.model = add_adapters(base, self.lora_settings, self.seed)
             hidden_size = base.config.get_text_config().hidden_size
@@ -315,6 +321,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
             "think": self.think,
             "max_new_tokens": self.max_new_tokens,
             "temperature": self.temperature,
+            "context_tokens": self.context_tokens,
             "critic_lr_multiplier": self.critic_lr_multiplier,
             "weight_decay": self.weight_decay,
             "betas": self.betas,
@@ -328,8 +335,11 @@ class LLMPolicy(MaskableActorCriticPolicy):
     # -- inputs --------------------------------------------------------------------------------------------
 
     def prompts(self, observations: Any) -> list[Tokens]:
-        """Returns token sequences of observations (see ``inputs.prompts``)."""
-        return inputs.prompts(self.codec, observations)
+        """Returns token sequences of observations (see ``inputs.read_prompts``)."""
+        return [prompt.tokens for prompt in self._read_prompts(observations)]
+
+    def _read_prompts(self, observations: Any) -> list[Prompt]:
+        return inputs.read_prompts(self.conversations, observations)
 
     def obs_to_tensor(self, observation: Any) -> tuple[Any, bool]:
         """Returns observations as a batch, and whether several were given; texts do not become tensors."""
@@ -363,7 +373,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
             NotFiniteError: the model's logits are not finite.
             MemoryLimitError: not even one turn fits into memory.
         """
-        prompts = self.prompts(observations)
+        prompts = self._read_prompts(observations)
         n = len(prompts)
         if constraint is None:
             constraints = self.answers.constraints(observations, action_masks, n)
@@ -371,7 +381,8 @@ class LLMPolicy(MaskableActorCriticPolicy):
             constraints = [constraint] * n
         noises = [None] * n if noise is None else noise
         names = [adapters] * n if isinstance(adapters, str) else adapters
-        return self.sampler.sample(list(map(Request, prompts, constraints, noises, names)))
+        rows = zip(prompts, constraints, noises, names, strict=True)
+        return self.sampler.sample([Request(p.tokens, c, at, name, p.left_out) for p, c, at, name in rows])
 
     def answer_of(self, decision: Decision) -> Answer:
         """Returns what an environment is given for a decision."""
@@ -402,14 +413,17 @@ class LLMPolicy(MaskableActorCriticPolicy):
         Raises:
             ValueError: an action is not legal.
         """
-        prompts = self.prompts(obs)
+        prompts = self._read_prompts(obs)
         turns = zip(
             prompts,
             self.answers.constraints(obs, action_masks, len(prompts)),
             self.answers.list_actions(actions),
             strict=True,
         )
-        return [Decision.from_answer(prompt, c, c.answer_tokens(action)) for prompt, c, action in turns]
+        return [
+            Decision.from_answer(prompt.tokens, c, c.answer_tokens(action), prompt.left_out)
+            for prompt, c, action in turns
+        ]
 
     # -- Stable-Baselines3's verbs -------------------------------------------------------------------------
 

@@ -60,7 +60,7 @@ class Turn:
     @property
     def answer(self) -> str:
         """The answer: the reply, or the action's name if the observation has names, else its number."""
-        if self.action_mask.size and isinstance(self.observation, NamedText):
+        if self.action_mask.size and isinstance(self.observation, NamedText) and self.observation.names:
             return self.observation.names[int(self.action_mask[: int(self.action)].sum())]
         return str(self.action)
 

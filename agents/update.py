@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -33,7 +34,9 @@ class Update:
     """The update of one step.
 
     An optimizer step has ``mini_batch_size * gradient_accumulation_steps`` turns, or, with
-    ``num_minibatches``, an equal part of the step's. ``tokens_per_backward`` splits them into forwards, which
+    ``num_minibatches``, an equal part of the step's. If prompts are conversations, it has whole episodes, as
+    many as have that many turns: each turn's prompt begins with the one before, and is read once with it.
+    ``tokens_per_backward`` splits them into forwards, which
     changes only the order of float sums. Out of memory, the budget is halved and the optimizer step is
     repeated. An optimizer step whose loss or gradient is not finite is skipped.
 
@@ -134,12 +137,26 @@ class Update:
 
     def _draw_batches(self, epoch: int) -> list[Positions]:
         """Returns the turns of an epoch's optimizer steps; the last of them may be fewer."""
-        n, size = len(self.buffer), self._batch_size
-        order = noise.permutation(self.seed, self.step, 0 if self._same_forwards else epoch, n)
-        batches = [order[start : start + size] for start in range(0, n, size)]
-        if not self._same_forwards or epoch == 0:
+        drawn = 0 if self._same_forwards else epoch
+        batches = self._draw_episodes(drawn) if self.buffer.whole_episodes else self._draw_turns(drawn)
+        if drawn == epoch:
             return batches
         return [batches[i] for i in noise.permutation(self.seed, self.step, epoch, len(batches))]
+
+    def _draw_turns(self, epoch: int) -> list[Positions]:
+        n, size = len(self.buffer), self._batch_size
+        order = noise.permutation(self.seed, self.step, epoch, n)
+        return [order[start : start + size] for start in range(0, n, size)]
+
+    def _draw_episodes(self, epoch: int) -> list[Positions]:
+        """Returns the turns of whole episodes, as many episodes as it takes to have enough turns."""
+        episodes, batches, turns = self.buffer.list_episodes(), list[Positions](), list[int]()
+        for episode in noise.permutation(self.seed, self.step, epoch, len(episodes)):
+            turns += episodes[episode]
+            if len(turns) >= self._batch_size:
+                batches.append(np.array(turns))
+                turns = []
+        return [*batches, np.array(turns)] if turns else batches
 
     @property
     def _batch_size(self) -> int:

@@ -8,7 +8,7 @@ leduc_poker 9,457, liars_dice with a die each 294,883; tic_tac_toe has 549,946 a
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 import pyspiel
 from numpy.typing import NDArray
 
+from game_gym.conversation import show_conversation
 from game_gym.prompts import render
 from game_gym.spec import State, Variant
 from game_gym.task import TaskSet
@@ -95,7 +96,7 @@ def find_variant(
 
 
 def information_states(
-    variant: Variant, rules: bool = True, most: int | None = None
+    variant: Variant, rules: bool = True, most: int | None = None, conversation: str | None = None
 ) -> tuple[InformationState, ...]:
     """Returns every information state in which a seat is to move, each once.
 
@@ -103,6 +104,9 @@ def information_states(
         variant: The game.
         rules: Whether the texts begin with the rules.
         most: The most histories that the game may have, None for ``MAX_STATES``.
+        conversation: None for texts that are complete in themselves, or the protocol, "openenv" or
+            "evaluate", in whose layout they are ``task_gym.wrappers.ConversationText``. A seat recalls all
+            that it saw and did, so an information state has one conversation.
 
     Returns:
         The states in the order of a depth-first walk, which is the same everywhere.
@@ -118,9 +122,27 @@ def information_states(
         seat = state.current_player()
         key = state.information_state_string(seat)
         if (seat, key) not in found:
-            text, legal = render(variant, state, seat, rules), tuple(state.legal_actions())
+            legal = tuple(state.legal_actions())
+            if conversation is None:
+                text = render(variant, state, seat, rules)
+            else:
+                earlier = _list_turns(state, seat, found)
+                text = show_conversation(variant, state, seat, earlier, protocol=conversation, rules=rules)
             found[seat, key] = InformationState(key, seat, text, legal)
     return tuple(found.values())
+
+
+def _list_turns(
+    state: State, seat: int, found: dict[tuple[int, str], InformationState]
+) -> list[tuple[str, str]]:
+    """Returns a seat's earlier questions and answers: those of the states on the way, which were found."""
+    past, turns = state.get_game().new_initial_state(), []
+    for player, action in ((pair.player, pair.action) for pair in state.full_history()):
+        if player == seat:
+            asked = found[seat, past.information_state_string(seat)]
+            turns.append((str(asked.text), str(action)))
+        past.apply_action(action)
+    return turns
 
 
 def check_size(variant: Variant, most: int | None = None) -> None:
@@ -185,7 +207,13 @@ def _is_far_larger(variant: Variant, most: int) -> bool:
     return too_large > PROBES // 2
 
 
-def evaluate(variant: Variant, policy: Policy, opponent: str = "random", rules: bool = True) -> ExactResult:
+def evaluate(
+    variant: Variant,
+    policy: Policy,
+    opponent: str = "random",
+    rules: bool = True,
+    conversation: str | None = None,
+) -> ExactResult:
     """Returns the policy's exact value against an opponent, the best response's, and its exploitability.
 
     Args:
@@ -193,22 +221,26 @@ def evaluate(variant: Variant, policy: Policy, opponent: str = "random", rules: 
         policy: Called once, with each distinct observation and its legal actions.
         opponent: "random" (uniform over legal actions) or "first" (the lowest legal id).
         rules: Whether the observations begin with the rules.
+        conversation: As in ``information_states``.
 
     Raises:
         ArgumentError: the opponent is no fixed policy, or the answers are no probabilities.
         SizeError: the game cannot be enumerated.
     """
     check_choice("opponent", opponent, tuple(OPPONENTS))
-    states = information_states(variant, rules)
-    asked = list(dict.fromkeys((state.text, state.legal) for state in states))
-    answers = policy([text for text, _ in asked], [list(legal) for _, legal in asked])
+    states = information_states(variant, rules, conversation=conversation)
+    # Equal texts may end different conversations.
+    asked = {_key_of(state, conversation is not None): state for state in states}
+    answers = policy([state.text for state in asked.values()], [list(s.legal) for s in asked.values()])
     if len(answers) != len(asked):
         raise ArgumentError(f"policy: {len(answers)} answers were given, allowed: {len(asked)}, one a text")
-    answered = {key: _checked(answer, key[1]) for key, answer in zip(asked, answers, strict=True)}
+    rows = zip(asked.items(), answers, strict=True)
+    answered = {key: _checked(answer, state.legal) for (key, state), answer in rows}
     own: list[_Tabular] = [{}, {}]
     other: list[_Tabular] = [{}, {}]
     for state in states:
-        own[state.seat][state.key] = list(zip(state.legal, answered[state.text, state.legal], strict=True))
+        probabilities = answered[_key_of(state, conversation is not None)]
+        own[state.seat][state.key] = list(zip(state.legal, probabilities, strict=True))
         fixed = OPPONENTS[opponent](len(state.legal))
         other[state.seat][state.key] = list(zip(state.legal, fixed, strict=True))
     values = (_returns(variant, own[0], other[1])[0], _returns(variant, other[0], own[1])[1])
@@ -226,6 +258,11 @@ def evaluate(variant: Variant, policy: Policy, opponent: str = "random", rules: 
         exploitability=gained / 2,
         information_states=len(states),
     )
+
+
+def _key_of(state: InformationState, conversing: bool) -> Hashable:
+    """Returns what a policy can tell of a state."""
+    return (state.seat, state.key) if conversing else (state.text, state.legal)
 
 
 def uniform(texts: Sequence[str], legal: Sequence[Sequence[int]]) -> list[NDArray[np.float64]]:

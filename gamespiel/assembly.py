@@ -22,7 +22,7 @@ from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.config import Config, InvalidValueError
 from gamespiel.curriculum import make_starts, stage_opponents
 from gamespiel.environments import Wrap, copies, plays_itself
-from gamespiel.kinds import kind_of
+from gamespiel.kinds import declaration_of, kind_of
 from task_gym.opponents import opponent_searches, opponent_waits
 
 FEW_POSITIONS = 4096
@@ -66,6 +66,7 @@ def policy_settings(config: Config) -> dict[str, Any]:
         "answer": config.env.answer,
         "decode": config.env.decode,
         "think": config.env.think,
+        "context_tokens": declaration_of(config.env).context_tokens(config.env),
         "seed": config.run.seed,
     }
 

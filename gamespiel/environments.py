@@ -41,17 +41,16 @@ def evaluation_config(config: Config) -> Config:
 
 
 def make_one_env(config: EnvConfig, wrap: Wrap | None = None) -> gym.Env[Any, Any]:
-    """Returns the configured environment in ``wrap`` and, for choices by name, in ``NamedActions``.
+    """Returns the configured environment in ``wrap`` and the wrappers of how it is answered and shown.
 
-    With ``env.decode: text`` it is the one that takes replies as text.
+    These are ``NamedActions`` for choices by name, and outermost those of a conversation. With ``env.decode:
+    text`` it is the environment that takes replies as text.
     """
-    player = kind_of(config).player
-    if config.decode == "text":
-        env = player.make_reply_env(config)
-        return env if wrap is None else wrap(env)
-    env = player.make_env(config)
+    player, writes = kind_of(config).player, config.decode == "text"
+    env = player.make_reply_env(config) if writes else player.make_env(config)
     env = env if wrap is None else wrap(env)
-    return NamedActions(env) if config.answer == "name" else env
+    named = config.answer == "name" and not writes
+    return player.wrap_conversation(config, NamedActions(env) if named else env)
 
 
 def make_envs(

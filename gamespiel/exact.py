@@ -53,11 +53,13 @@ class ExactGame:
         variant: The game with its parameters.
         opponent: The opponent's name, one of ``game_gym.exact.OPPONENTS``.
         rules: Whether prompts have the rules.
+        conversation: The protocol in whose layout prompts are conversations; None if they are not.
     """
 
     variant: Variant
     opponent: str
     rules: bool
+    conversation: str | None = None
 
     def check_size(self) -> None:
         """Raises ``SizeError`` if the game is too large to enumerate."""
@@ -109,7 +111,7 @@ class ExactGame:
         return self._evaluate(partial(policy.distribution, adapters=adapters))
 
     def _evaluate(self, policy: Policy) -> ExactResult:
-        return exact.evaluate(self.variant, policy, self.opponent, self.rules)
+        return exact.evaluate(self.variant, policy, self.opponent, self.rules, self.conversation)
 
 
 def _ask_once(policy: Policy) -> Policy:

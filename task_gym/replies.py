@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 Parser = Callable[[str, Sequence[int], Sequence[str]], int | None]
 
@@ -27,6 +28,25 @@ _SYMBOLS = re.compile(r"[^a-z0-9]+")
 
 _LONGEST_ID = 18
 """Longer runs of digits name no action, and Python refuses to convert the longest of them."""
+
+
+class ReplyText(str):
+    """A reply that carries the tokens in which a policy wrote it, so that nobody need tokenise it again.
+
+    It is equal to the same text without tokens, and pickles and copies with them.
+
+    Args:
+        text: The reply.
+        tokens: The tokens, the one that ended it included. They may spell more than the text: reasoning, or
+            white space at its ends.
+    """
+
+    tokens: tuple[int, ...]
+
+    def __new__(cls, text: str, tokens: Sequence[int] = ()) -> Self:
+        self = super().__new__(cls, text)
+        self.tokens = tuple(tokens)
+        return self
 
 
 @dataclass(frozen=True, slots=True)

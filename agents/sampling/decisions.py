@@ -28,12 +28,14 @@ class Request:
         constraint: Limits the answer's tokens.
         noise: Where the answer's noise is drawn; None asks for the most probable answer instead.
         adapters: Name of the adapters that answer.
+        left_out: Earlier turns that the prompt, a conversation, leaves out; None if it is a turn on its own.
     """
 
     prompt: Tokens
     constraint: Constraint
     noise: Noise | None
     adapters: str = NEWEST
+    left_out: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class Decision:
         cut: Whether a limit came before the answer's end.
         adapters: Name of the adapters that answered.
         value: The critic's estimate; None from a sampler without the critic.
+        left_out: As the request has it.
     """
 
     prompt: Tokens
@@ -61,18 +64,27 @@ class Decision:
     cut: bool = False
     adapters: str = NEWEST
     value: float | None = None
+    left_out: int | None = None
 
     @property
     def measures(self) -> dict[str, float]:
         """Returns what metrics report of the decision."""
-        return dict(self.constraint.measures(self.tokens, self.legal_mass, self.cut))
+        measured = dict(self.constraint.measures(self.tokens, self.legal_mass, self.cut))
+        if self.left_out is not None:
+            measured |= {
+                "conversation_tokens": len(self.prompt),
+                "conversations_cut": float(self.left_out > 0),
+            }
+        return measured
 
     @classmethod
-    def from_answer(cls, prompt: Tokens, constraint: Constraint, tokens: Tokens) -> Decision:
+    def from_answer(
+        cls, prompt: Tokens, constraint: Constraint, tokens: Tokens, left_out: int | None = None
+    ) -> Decision:
         """Returns the decision for a given answer, which nobody sampled: its log-probabilities are NaN."""
         decided = sum(constraint.unit_sizes(tokens))
         unknown = np.full(decided, np.nan, dtype=np.float32)
-        return cls(prompt, constraint, tokens, unknown, cut=constraint.is_cut(tokens))
+        return cls(prompt, constraint, tokens, unknown, cut=constraint.is_cut(tokens), left_out=left_out)
 
 
 class Answer(NamedTuple):

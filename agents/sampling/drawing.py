@@ -61,6 +61,7 @@ def make_decisions(
             cut=request.constraint.is_cut(tokens),
             adapters=request.adapters,
             value=value,
+            left_out=request.left_out,
         )
         for request, tokens, log_probs, mass, value in rows
     ]

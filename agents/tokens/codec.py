@@ -96,11 +96,11 @@ class ChatCodec:
         self._spelt = re.compile("|".join(map(re.escape, sorted(self._controls, key=len, reverse=True))))
         self.end_of_turn: int = self._find_end_of_turn()
         self.pad: int = self.end_of_turn if tokenizer.pad_token_id is None else tokenizer.pad_token_id
-        self._prompts = _Recent(TOKENS_CACHED)
+        self._prompts = Recent(TOKENS_CACHED)
         self.encode_action: Callable[[int], Tokens] = lru_cache(ANSWERS_CACHED)(self._encode_action)
         self._probe_text = self.prompt_text(QUESTION)
-        self._probe = self._encode_text(self._probe_text)
-        self._ending = self._find_ending()
+        self._probe = self.encode_text(self._probe_text)
+        self.ending = self._find_ending()
         if numbers:
             self._check_digits()
 
@@ -119,7 +119,7 @@ class ChatCodec:
         Raises:
             ChatTemplateError: there is no template, or it fails.
         """
-        return self._render([{"role": "user", "content": text}], add_generation_prompt=True)
+        return self.render([{"role": "user", "content": text}], add_generation_prompt=True)
 
     def encode_prompt(self, text: str) -> Tokens:
         """Returns the tokens that the model reads before it answers.
@@ -141,12 +141,12 @@ class ChatCodec:
         Raises:
             TokenBoundaryError: the answer merges with the prompt.
         """
-        parts = self._cut_controls(text)
-        tokens = self._encode_text(parts[0])
+        parts = self.cut_controls(text)
+        tokens = self.encode_text(parts[0])
         self._check_seam(parts[0], tokens)
         for part in parts[1:]:
-            tokens += self._encode_text(part)
-        self._check_controls(text, tokens, 0)
+            tokens += self.encode_text(part)
+        self.check_controls(text, tokens, 0)
         return (*tokens, self.end_of_turn)
 
     def decode_reply(self, tokens: Tokens) -> str:
@@ -171,30 +171,37 @@ class ChatCodec:
         own = {self.end_of_turn, self.tokenizer.eos_token_id} - {None}
         return frozenset(own | (generation_ends & controls))
 
-    def _encode_text(self, text: str) -> Tokens:
+    def encode_text(self, text: str) -> Tokens:
         return tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def _encode_action(self, action: int) -> Tokens:
         return self.encode_answer(self.action_text(action))
 
     def _encode_prompt(self, text: str) -> Tokens:
-        parts = self._cut_controls(text)
-        if len(parts) == 1:
-            rendered = self.prompt_text(text)
-            tokens = self._encode_text(rendered)
-        else:
-            # The template goes around the whole text: it may trim it, or change it in other ways.
-            mark = next(mark for mark in MARKS if mark not in text)
-            rendered = self.prompt_text(mark.join(parts))
-            tokens = tuple(token for part in rendered.split(mark) for token in self._encode_text(part))
-        self._check_controls(text, tokens, self._count_controls(self._probe))
-        if not rendered.endswith(self._ending):
-            raise ChatTemplateError(
-                f"the chat template of {self._name} ends a prompt with {rendered[-40:]!r}, and another with "
-                f"{self._ending!r}; allowed: a template that ends all prompts alike"
-            )
+        # The template goes around the whole text: it may trim it, or change it in other ways.
+        mark = next(mark for mark in MARKS if mark not in text)
+        rendered = self.prompt_text(mark.join(self.cut_controls(text)))
+        tokens = self.encode_marked(rendered, mark)
+        self.check_controls(text, tokens, self._count_controls(self._probe))
+        self.check_ending(rendered)
         self.check_length(len(tokens), text)
         return tokens
+
+    def encode_marked(self, rendered: str, mark: str) -> Tokens:
+        """Returns the tokens of a rendered text that is cut at the marks, each part on its own."""
+        return tuple(token for part in rendered.split(mark) for token in self.encode_text(part))
+
+    def check_ending(self, rendered: str) -> None:
+        """Checks that a rendered prompt ends as all do.
+
+        Raises:
+            ChatTemplateError: it ends otherwise.
+        """
+        if not rendered.endswith(self.ending):
+            raise ChatTemplateError(
+                f"the chat template of {self.name} ends a prompt with {rendered[-40:]!r}, and another with "
+                f"{self.ending!r}; allowed: a template that ends all prompts alike"
+            )
 
     def check_length(self, tokens: int, text: str | None = None) -> None:
         """Checks that a prompt of so many tokens can be read, and an answer after it.
@@ -202,22 +209,30 @@ class ChatCodec:
         Raises:
             PromptLengthError: it cannot.
         """
-        limit, why = self.tokenizer.model_max_length, "its model_max_length"
-        if self.positions is not None and self.positions - self.answer_tokens < limit:
-            limit = self.positions - self.answer_tokens
-            why = f"the model reads {self.positions} tokens, of which {self.answer_tokens} are for the answer"
+        limit, why = self.find_limit()
         if tokens > limit:
             of = "" if text is None else f" of {len(text)} characters"
             raise PromptLengthError(
-                f"a prompt{of} has {tokens} tokens of {self._name}; allowed: at most {limit}: {why}"
+                f"a prompt{of} has {tokens} tokens of {self.name}; allowed: at most {limit}: {why}"
             )
+
+    def find_limit(self) -> tuple[int, str]:
+        """Returns the most tokens of a prompt, and what sets them."""
+        limit, why = int(self.tokenizer.model_max_length), "its model_max_length"
+        if self.positions is not None and self.positions - self.answer_tokens < limit:
+            limit = self.positions - self.answer_tokens
+            why = f"the model reads {self.positions} tokens, of which {self.answer_tokens} are for the answer"
+        return limit, why
 
     def is_control(self, token: int) -> bool:
         """Returns whether a token comes from the chat template alone."""
         return token in self._control_ids
 
-    def _cut_controls(self, text: str) -> list[str]:
-        """Returns the text, cut after the first character of each control token that is spelt in it."""
+    def cut_controls(self, text: str) -> list[str]:
+        """Returns the text, cut after the first character of each control token that is spelt in it.
+
+        Its parts are tokenised apart, so that none of them is a control token.
+        """
         if not self._controls:
             return [text]
         cuts = [0, *(found.start() + 1 for found in self._spelt.finditer(text)), len(text)]
@@ -226,10 +241,11 @@ class ChatCodec:
     # -- what the template says ----------------------------------------------------------------------------
 
     @property
-    def _name(self) -> str:
+    def name(self) -> str:
+        """Returns the tokenizer's name, quoted, for messages."""
         return repr(self.tokenizer.name_or_path or type(self.tokenizer).__name__)
 
-    def _render(self, messages: Sequence[Mapping[str, str]], *, add_generation_prompt: bool) -> str:
+    def render(self, messages: Sequence[Mapping[str, str]], *, add_generation_prompt: bool) -> str:
         from jinja2 import TemplateError
 
         try:
@@ -243,7 +259,7 @@ class ChatCodec:
         except (TemplateError, TypeError, ValueError) as error:
             roles = ", ".join(message["role"] for message in messages)
             raise ChatTemplateError(
-                f"the chat template of {self._name} fails for messages of these roles: {roles}: {error}"
+                f"the chat template of {self.name} fails for messages of these roles: {roles}: {error}"
             ) from error
         return rendered
 
@@ -251,7 +267,7 @@ class ChatCodec:
         """Returns the chat template, with a date that stays the same."""
         if not self.tokenizer.chat_template:
             raise ChatTemplateError(
-                f"{self._name} has no chat template; allowed: a tokenizer with one, as models have that are "
+                f"{self.name} has no chat template; allowed: a tokenizer with one, as models have that are "
                 "tuned to follow instructions"
             )
         template: str = self.tokenizer.get_chat_template()
@@ -264,18 +280,18 @@ class ChatCodec:
         ``<end_of_turn>``.
         """
         messages = [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": ANSWER}]
-        _, found, after = self._render(messages, add_generation_prompt=False).rpartition(ANSWER)
+        _, found, after = self.render(messages, add_generation_prompt=False).rpartition(ANSWER)
         if not found:
             raise ChatTemplateError(
-                f"the chat template of {self._name} leaves out or changes an assistant's message; allowed: "
+                f"the chat template of {self.name} leaves out or changes an assistant's message; allowed: "
                 "one that writes it as it is"
             )
-        tokens = self._encode_text(after.lstrip())
+        tokens = self.encode_text(after.lstrip())
         if tokens and tokens[0] in self._control_ids:
             return tokens[0]
         if self.tokenizer.eos_token_id is None:
             raise TokenBoundaryError(
-                f"{self._name} names no eos_token, and its chat template no token, to end a turn with"
+                f"{self.name} names no eos_token, and its chat template no token, to end a turn with"
             )
         return int(self.tokenizer.eos_token_id)
 
@@ -284,13 +300,13 @@ class ChatCodec:
         _, found, ending = self._probe_text.rpartition(QUESTION)
         if not found or not ending:
             raise ChatTemplateError(
-                f"the chat template of {self._name} writes {QUESTION!r} as {self._probe_text!r}; allowed: "
+                f"the chat template of {self.name} writes {QUESTION!r} as {self._probe_text!r}; allowed: "
                 "one that writes it as it is, and a generation prompt after it"
             )
         start, end = THOUGHTS
         if not self.think and ending.rpartition(start)[1] and end not in ending.rpartition(start)[2]:
             raise ChatTemplateError(
-                f"the chat template of {self._name} opens {start} before every answer, even with "
+                f"the chat template of {self.name} opens {start} before every answer, even with "
                 "enable_thinking=False; allowed: a model that can answer without thoughts"
             )
         return ending
@@ -299,21 +315,21 @@ class ChatCodec:
 
     def _check_digits(self) -> None:
         """Checks that numbers are their digits, so that every program writes a number in the same tokens."""
-        single = {digit: self._encode_text(digit) for digit in DIGITS}
+        single = {digit: self.encode_text(digit) for digit in DIGITS}
         split = [digit for digit, tokens in single.items() if len(tokens) != 1]
         if split:
             raise TokenBoundaryError(
-                f"digits {split} are not one token each in {self._name}; {self._advise_other()}"
+                f"digits {split} are not one token each in {self.name}; {self._advise_other()}"
             )
         for digit in DIGITS:
             for answer in (digit, f"1{digit}", f"{digit}00", f"20{digit}8"):
                 self._check_seam(answer, tuple(single[d][0] for d in answer))
 
     def _check_seam(self, answer: str, tokens: Tokens) -> None:
-        together = self._encode_text(self._probe_text + answer)
+        together = self.encode_text(self._probe_text + answer)
         if together != self._probe + tokens:
             raise TokenBoundaryError(
-                f"{self._name} tokenises {answer!r} after a prompt otherwise than as {list(tokens)}, so the "
+                f"{self.name} tokenises {answer!r} after a prompt otherwise than as {list(tokens)}, so the "
                 f"tokens scored would not be the tokens read: the tokens at the end of both together are "
                 f"{list(together[-len(tokens) - 1 :])}; {self._advise_other()}"
             )
@@ -323,11 +339,11 @@ class ChatCodec:
         other = "name" if self.numbers else "id"
         return f"use a tokenizer that splits digits and at line ends (Qwen, SmolLM), or env.answer: {other}"
 
-    def _check_controls(self, text: str, tokens: Tokens, allowed: int) -> None:
+    def check_controls(self, text: str, tokens: Tokens, allowed: int) -> None:
         """Checks that the text has brought no control token, such as one of a single character."""
         if self._count_controls(tokens) != allowed:
             raise TokenBoundaryError(
-                f"a control token of {self._name} is spelt in a text of {len(text)} characters and cannot be "
+                f"a control token of {self.name} is spelt in a text of {len(text)} characters and cannot be "
                 f"read as ordinary characters; the control tokens are {', '.join(self._controls)}"
             )
 
@@ -335,7 +351,7 @@ class ChatCodec:
         return sum(map(self._control_ids.__contains__, tokens))
 
 
-class _Recent:
+class Recent:
     """Tokens by text, of which the least recently used are forgotten beyond ``limit`` tokens in all."""
 
     def __init__(self, limit: int) -> None:

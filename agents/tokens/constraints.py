@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gamespiel.agents.tokens import Tokens
+from task_gym.replies import ReplyText
 
 if TYPE_CHECKING:
     from gamespiel.agents.tokens.codec import ChatCodec
@@ -68,8 +69,8 @@ class FreeText:
     def answer_tokens(self, action: Any) -> Tokens:
         return tuple(action)
 
-    def read_answer(self, tokens: Tokens, codec: ChatCodec) -> str:
-        return codec.decode_reply(tokens if self.is_cut(tokens) else tokens[:-1])
+    def read_answer(self, tokens: Tokens, codec: ChatCodec) -> ReplyText:
+        return ReplyText(codec.decode_reply(tokens if self.is_cut(tokens) else tokens[:-1]), tokens)
 
     def measures(self, tokens: Tokens, legal_mass: float | None, cut: bool) -> Mapping[str, float]:
         return {"reply_tokens": len(tokens), "cut_share": float(cut)}

@@ -12,8 +12,8 @@ from gymnasium import spaces
 from torch import Tensor
 
 from gamespiel.agents.tokens import Tokens
-from gamespiel.agents.tokens.codec import ChatCodec
-from task_gym.wrappers import NamedText
+from gamespiel.agents.tokens.conversations import ConversationCodec, Prompt
+from task_gym.wrappers import ConversationText, NamedText
 
 GivenMasks = npt.NDArray[Any] | Tensor
 """Action masks as callers give them: any type, shape (n, n_actions) or (n_actions,), true = legal."""
@@ -35,14 +35,13 @@ def is_readable(space: spaces.Space[Any]) -> bool:
     return token_ids or isinstance(space, spaces.Text)
 
 
-def prompts(codec: ChatCodec, observations: Any) -> list[Tokens]:
-    """Returns token sequences of texts, or of right-padded token ids without their padding.
+def read_prompts(conversations: ConversationCodec, observations: Any) -> list[Prompt]:
+    """Returns prompts of texts, of conversations, or of right-padded token ids without their padding.
 
     Raises:
         ValueError: a row of token ids is all padding.
     """
-    if isinstance(observations, str):
-        return [codec.encode_prompt(str(observations))]
+    codec = conversations.codec
     if isinstance(observations, Tensor) or (
         isinstance(observations, np.ndarray) and np.issubdtype(observations.dtype, np.number)
     ):
@@ -52,8 +51,14 @@ def prompts(codec: ChatCodec, observations: Any) -> list[Tokens]:
             raise ValueError(f"rows {np.flatnonzero(~filled.any(-1)).tolist()} hold nothing but padding")
         lengths = rows.shape[1] - filled[:, ::-1].argmax(-1)
         codec.check_length(int(lengths.max()))
-        return [tuple(row[:length].tolist()) for row, length in zip(rows, lengths, strict=True)]
-    return [codec.encode_prompt(str(text)) for text in observations]
+        return [Prompt(tuple(row[:length].tolist())) for row, length in zip(rows, lengths, strict=True)]
+    texts = [observations] if isinstance(observations, str) else observations
+    return [
+        conversations.encode(text.messages)
+        if isinstance(text, ConversationText) and text.messages
+        else Prompt(codec.encode_prompt(str(text)))
+        for text in texts
+    ]
 
 
 def legal_sets(action_masks: GivenMasks | None, rows: int, n_actions: int) -> list[Tokens]:

@@ -8,12 +8,12 @@ from typing import Any
 
 import game_gym.opponents  # noqa: F401  (registers them)
 from game_gym.backends import LocalBackend, Turn
+from game_gym.conversation import TRIES, refusal_message, system_message, turn_message
 from game_gym.spec import State, Variant
 from game_gym.task import Task
 from gamespiel.endpoints import EPISODE_S
 from gamespiel.endpoints.chat import Chat, EndpointError, Message
 from gamespiel.endpoints.completion import Usage
-from gamespiel.endpoints.conversation import TRIES, refusal_message, system_message, turn_message
 from gamespiel.endpoints.history import tell_actions
 from gamespiel.endpoints.stopwatch import Stopwatch
 from task_gym.contract import is_success

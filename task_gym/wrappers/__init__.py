@@ -1,6 +1,7 @@
 """Wrappers for any task environment, each with one effect."""
 
 from task_gym.wrappers.chat import ChatObservation
+from task_gym.wrappers.conversation import Conversation, ConversationText
 from task_gym.wrappers.curriculum import Curriculum
 from task_gym.wrappers.dictionary import DictObservation
 from task_gym.wrappers.failure_replay import FailureReplay
@@ -11,6 +12,8 @@ from task_gym.wrappers.zero_centred import ZeroCentredReward
 
 __all__ = [
     "ChatObservation",
+    "Conversation",
+    "ConversationText",
     "Curriculum",
     "DictObservation",
     "FailureReplay",

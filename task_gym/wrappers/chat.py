@@ -1,9 +1,9 @@
-"""The wrapper that shows the episode as a conversation."""
+"""The wrapper that shows the episode as a chat template takes it, and what it has in common with others."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from operator import index
 from reprlib import repr as shortened
 from string import ascii_lowercase
@@ -33,7 +33,59 @@ _COUNTS = (
 )
 
 
-class ChatObservation(TurnWrapper, gym.Wrapper[Any, Any, Any, Any]):
+class ConversationWrapper(TurnWrapper, gym.Wrapper[Any, Any, Any, Any]):
+    """A wrapper that keeps an episode's questions and answers, those of each seat on their own.
+
+    Args:
+        env: An environment with text observations.
+
+    Raises:
+        ArgumentError: the observations are no texts.
+    """
+
+    def __init__(self, env: gym.Env[str, Any]) -> None:
+        super().__init__(env)
+        check_text(self)
+        # The questions and answers of each seat, in order.
+        self._turns: dict[Hashable, list[tuple[str, str]]] = {}
+        self._asked: tuple[Hashable, str] = (None, "")
+
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
+        """Begins an episode and a conversation."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._turns = {}
+        return self.show(observation, info)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, Info]:
+        """Steps the wrapped environment; the action is the answer to the last observation."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        seat, question = self._asked
+        self._turns.setdefault(seat, []).append((question, self.write_answer(action)))
+        shown, info = self.show(observation, info)
+        return shown, reward, terminated, truncated, info
+
+    def show(self, observation: str, info: Info) -> tuple[Any, Info]:
+        """Returns the conversation of the seat to move, and the info with the text."""
+        question = self.write_question(observation, info)
+        seat = info.get("seat")
+        self._asked = (seat, question)
+        return self.show_turns(self._turns.get(seat, ()), question), {**info, "text": observation}
+
+    def write_question(self, observation: str, info: Info) -> str:
+        """Returns the user's message of a turn: why the last answer was illegal, if it was, and the text."""
+        error = info.get("error")
+        return observation if error is None else f"{error['message']}\n\n{observation}"
+
+    def write_answer(self, action: Any) -> str:
+        """Returns the assistant's message of an action: the action's id, or the reply."""
+        return action if isinstance(action, str) else str(index(action))
+
+    def show_turns(self, earlier: Sequence[tuple[str, str]], question: str) -> Any:
+        """Returns the observation: a seat's earlier questions and answers, and the question of this turn."""
+        raise NotImplementedError
+
+
+class ChatObservation(ConversationWrapper, gym.Wrapper[Any, Any, Any, Any]):
     """Replaces a text observation by the conversation so far, as a chat template takes it.
 
     The observation is a tuple of ``{"role", "content"}``: the system message, if there is one; for each
@@ -84,7 +136,6 @@ class ChatObservation(TurnWrapper, gym.Wrapper[Any, Any, Any, Any]):
             self, _disable_deepcopy=True, system=system, turns=turns, budget=budget, count=count
         )
         super().__init__(env)
-        check_text(self)
         for name, value, least in (("turns", turns, 0), ("budget", budget, 1)):
             if value is not None and (not is_whole(value) or value < least):
                 raise ArgumentError(f"{name}: {shown(value)} was given, allowed: None, {least} or more")
@@ -93,13 +144,10 @@ class ChatObservation(TurnWrapper, gym.Wrapper[Any, Any, Any, Any]):
         if (budget is None) != (count is None):
             given, missing = ("budget", "count") if count is None else ("count", "budget")
             raise ArgumentError(f"{given}: it was given without {missing}, allowed: both or neither")
-        self._head: tuple[tuple[str, str], ...] = () if system is None else (("system", system),)
+        self._system = system
         self._window, self._budget, self._count = turns, budget, count
         if count is not None:
             self._try(count)
-        # The questions and answers of each seat, in order.
-        self._turns: dict[Hashable, list[tuple[str, str]]] = {}
-        self._asked: tuple[Hashable, str] = (None, "")
         self.observation_space = gym.spaces.Sequence(
             gym.spaces.Dict(
                 {
@@ -109,30 +157,11 @@ class ChatObservation(TurnWrapper, gym.Wrapper[Any, Any, Any, Any]):
             )
         )
 
-    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Chat, Info]:
-        """Begins an episode and a conversation."""
-        observation, info = self.env.reset(seed=seed, options=options)
-        self._turns = {}
-        return self.show(observation, info)
-
-    def step(self, action: Any) -> tuple[Chat, Any, bool, bool, Info]:
-        """Steps the wrapped environment; the action is the answer to the last observation."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        seat, question = self._asked
-        self._turns.setdefault(seat, []).append((question, _answer(action)))
-        chat, info = self.show(observation, info)
-        return chat, reward, terminated, truncated, info
-
-    def show(self, observation: str, info: Info) -> tuple[Chat, Info]:
-        """Returns the conversation of the seat to move, and the info with the text."""
-        error = info.get("error")
-        question = observation if error is None else f"{error['message']}\n\n{observation}"
-        seat = info.get("seat")
-        self._asked = (seat, question)
-        earlier = self._turns.get(seat, [])
+    def show_turns(self, earlier: Sequence[tuple[str, str]], question: str) -> Chat:
+        """Returns the conversation, without the turns that are too early or do not fit."""
         if self._window is not None:
             earlier = earlier[max(len(earlier) - self._window, 0) :]
-        return self._fit(earlier, question), {**info, "text": observation}
+        return self._fit(earlier, question)
 
     def _try(self, count: Callable[[Chat], int]) -> None:
         """Raises ArgumentError unless ``count`` counts tokens of conversations."""
@@ -152,7 +181,7 @@ class ChatObservation(TurnWrapper, gym.Wrapper[Any, Any, Any, Any]):
                 f"which counts no tokens, {_COUNTS}"
             )
 
-    def _fit(self, earlier: list[tuple[str, str]], question: str) -> Chat:
+    def _fit(self, earlier: Sequence[tuple[str, str]], question: str) -> Chat:
         """Returns the longest conversation that fits the budget."""
         count, budget = self._count, self._budget
         if count is None or budget is None:
@@ -170,12 +199,16 @@ class ChatObservation(TurnWrapper, gym.Wrapper[Any, Any, Any, Any]):
             )
         return self._chat(earlier[dropped:], question)
 
-    def _chat(self, earlier: list[tuple[str, str]], question: str) -> Chat:
-        said = [message for turn in earlier for message in zip(("user", "assistant"), turn, strict=True)]
-        # New dictionaries each time: the caller may change an observation.
-        return tuple(
-            {"role": role, "content": content} for role, content in (*self._head, *said, ("user", question))
-        )
+    def _chat(self, earlier: Sequence[tuple[str, str]], question: str) -> Chat:
+        return make_chat(self._system, earlier, question)
+
+
+def make_chat(system: str | None, earlier: Sequence[tuple[str, str]], question: str) -> Chat:
+    """Returns a conversation: a system message, if there is one, questions and answers, and a question."""
+    head = () if system is None else (("system", system),)
+    said = [message for turn in earlier for message in zip(("user", "assistant"), turn, strict=True)]
+    # New dictionaries each time: the caller may change an observation.
+    return tuple({"role": role, "content": content} for role, content in (*head, *said, ("user", question)))
 
 
 def _size(count: Callable[[Chat], int], chat: Chat) -> int:
@@ -189,7 +222,3 @@ def _size(count: Callable[[Chat], int], chat: Chat) -> int:
     if tokens < 0:
         raise ArgumentError(f"count: it returned {shortened(size)} ({type(size).__name__}), {_COUNTS}")
     return tokens
-
-
-def _answer(action: Any) -> str:
-    return action if isinstance(action, str) else str(index(action))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import gymnasium as gym
 from gymnasium.utils import RecordConstructorArgs
@@ -29,7 +29,7 @@ class NamedText(str):
 
     names: tuple[str, ...]
 
-    def __new__(cls, text: str, names: Sequence[str] = ()) -> NamedText:
+    def __new__(cls, text: str, names: Sequence[str] = ()) -> Self:
         self = super().__new__(cls, text)
         self.names = tuple(names)
         return self

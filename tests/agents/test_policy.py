@@ -118,7 +118,7 @@ def test_a_name_is_as_probable_as_the_model_finds_it(policy: LLMPolicy) -> None:
     assert probs[2, 7] == 1.0
     prompt, end = named.codec.encode_prompt("seat 0"), named.codec.end_of_turn
     answers = {
-        a: (*named.codec._encode_text(n), end) for a, n in zip((1, 12, 123), NAMED[1].names, strict=True)
+        a: (*named.codec.encode_text(n), end) for a, n in zip((1, 12, 123), NAMED[1].names, strict=True)
     }
 
     def chance(action: int) -> float:

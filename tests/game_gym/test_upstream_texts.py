@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from game_gym.conversation import refusal_message, system_message, turn_message
 from game_gym.games import TABLE
 from game_gym.task import decode
-from gamespiel.endpoints.conversation import refusal_message, system_message, turn_message
 from task_gym.errors import GameError
 from tests.game_gym.play import LEDUC, make
 

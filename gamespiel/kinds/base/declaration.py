@@ -143,6 +143,10 @@ class Declaration(ABC, Generic[Keys]):
         """Returns the tokens of a long prompt, for estimates of memory."""
         return 512
 
+    def context_tokens(self, env: Keys) -> int | None:
+        """Returns the most tokens of a conversation; None for the model's limit, or without conversations."""
+        return None
+
     # -- curriculum ----------------------------------------------------------------------------------------
 
     def stage_tasks(self, env: Keys, ids: list[Any] | None, level: int | None, family: str | None) -> Any:

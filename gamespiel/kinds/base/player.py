@@ -72,6 +72,13 @@ class Player(ABC, Generic[Keys]):
         """Returns an environment in the wrappers that the section asks for; here in none."""
         return made
 
+    def wrap_conversation(self, env: Keys, made: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+        """Returns an environment, which has all other wrappers, as a conversation if the section asks for it.
+
+        The base class returns it as it is.
+        """
+        return made
+
     def make_reply_env(self, env: Keys) -> gym.Env[Any, Any]:
         """Returns the environment that takes replies as text.
 

@@ -43,6 +43,10 @@ class GameDeclaration(Declaration[GameKeys]):
             check_illegal(env)
         if self.plays_itself(env):
             _check_self(env)
+        if env.conversation and env.seeding == "evaluate":
+            _check_evaluate(env)
+        if env.context_tokens is not None and not env.conversation:
+            raise ConfigError("env.context_tokens cuts conversations: it needs env.conversation: true")
 
     def arguments(self, env: GameKeys) -> dict[str, Any]:
         wrapped = find_reward(env.reward) is not None
@@ -94,6 +98,9 @@ class GameDeclaration(Declaration[GameKeys]):
     def prompt_tokens(self, env: GameKeys) -> int:
         return 512 if env.rules else 128
 
+    def context_tokens(self, env: GameKeys) -> int | None:
+        return env.context_tokens
+
     def stage_tasks(self, env: GameKeys, ids: list[Any] | None, level: int | None, family: str | None) -> Any:
         ids = super().stage_tasks(env, ids, level, family)
         return None if env.allowed_game_indices else ids
@@ -115,6 +122,18 @@ class GameDeclaration(Declaration[GameKeys]):
         if name in DECLARED:  # "2048" is a game
             return name
         return int(name) if name.isdecimal() else find_game(name).name
+
+
+def _check_evaluate(env: GameKeys) -> None:
+    """Raises ``InvalidValueError`` unless games can be shown as upstream's ``evaluate`` shows them."""
+    means = "with env.conversation and env.seeding: evaluate prompts are those of upstream's evaluate"
+    if env.env_mode != "local":
+        raise InvalidValueError(
+            f"{means}, which a server does not send turn by turn: env.env_mode must be 'local', not "
+            f"{env.env_mode!r}"
+        )
+    if env.answer != "id":
+        raise InvalidValueError(f"{means}, which ask for an id: env.answer must be 'id', not {env.answer!r}")
 
 
 DECLARATION = GameDeclaration()

@@ -25,7 +25,7 @@ def exact_game(env: GameKeys) -> ExactGame:
     """
     opponent = _require_one_opponent(env)
     check_choice("opponent", opponent, tuple(exact.OPPONENTS))
-    return ExactGame(_require_variant(env), opponent, env.rules)
+    return ExactGame(_require_variant(env), opponent, env.rules, env.seeding if env.conversation else None)
 
 
 def explain_unsolved(env: GameKeys) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from gamespiel.agents.fields import WHOLE, Index, Many, key
+from gamespiel.agents.fields import WHOLE, Count, Index, Many, key
 from gamespiel.errors import InvalidValueError
 from gamespiel.kinds.base import PART, EnvKeys, Name, Opponents
 from task_gym.opponents import OPEN, SELF
@@ -32,6 +32,14 @@ class GameKeys(EnvKeys):
         "drawn", "where seeds come from: drawn, or affine, a task's own as in affinetes' competition"
     )
     rules: bool = key(True, "put the rules into each prompt")
+    conversation: bool = key(
+        False,
+        "make an episode one conversation, in the layout of the protocol that env.seeding names, and not a "
+        "prompt per turn",
+    )
+    context_tokens: Count | None = key(
+        None, "the most tokens of a conversation, whose oldest turns are left out then (null: the model's)"
+    )
     reward: str = key(
         "score", "what an episode pays: score, upstream, or one that an imported module registers"
     )

@@ -13,7 +13,7 @@ from gamespiel.kinds.games.keys import GameKeys, check_illegal, seat_name
 from task_gym.opponents import SELF
 from task_gym.replies import strip_reasoning
 from task_gym.rewards import find_reward
-from task_gym.wrappers import NamedActions, NamedText
+from task_gym.wrappers import Conversation, NamedActions, NamedText
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -45,9 +45,8 @@ class GamePlayer(Player[GameKeys]):
     def make_reply_env(self, env: GameKeys) -> gym.Env[Any, Any]:
         check_illegal(env)
         # Upstream's rule for openenv would take the first number of the reasoning.
-        arguments = self.declaration.arguments(env) | {
-            "parse": "last" if env.think or env.answer == "name" else "upstream"
-        }
+        last = (env.think or env.answer == "name") and not (env.conversation and env.seeding == "evaluate")
+        arguments = self.declaration.arguments(env) | {"parse": "last" if last else "upstream"}
         assert self.declaration.replies is not None
         made: gym.Env[Any, Any] = gym.make(
             self.declaration.replies.environment, disable_env_checker=True, **arguments
@@ -55,6 +54,15 @@ class GamePlayer(Player[GameKeys]):
         made = self.wrap_env(env, made)
         made = Thinking(made) if env.think else made
         return NamedReplies(made) if env.answer == "name" else made
+
+    def wrap_conversation(self, env: GameKeys, made: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+        from game_gym.wrappers import EvaluateConversation, UpstreamLayout
+
+        if not env.conversation:
+            return made
+        if env.seeding == "evaluate":
+            return EvaluateConversation(made)
+        return Conversation(UpstreamLayout(made) if env.rules else made)
 
     def task_names(self, env: gym.Env[Any, Any]) -> list[str]:
         local: Any = env.unwrapped

@@ -1,17 +1,22 @@
-"""The messages of a game with a language model, in the layout of upstream's ``evaluate``.
+"""The messages of a game as a conversation, in the layouts of upstream's two protocols.
 
-The layout: one system message with the game, its rules and what to answer; per turn one user message with the
-state, the seat and the legal actions; the replies without their reasoning. The words of the instructions are
-GameSpiel's own. A class of upstream's (``OPENSPIEL_AGENTS_PATH``) that writes messages writes these two, and
-upstream's file ``llm_bot.py`` the one after a wrong reply; see ``game_gym.upstream_texts``.
+Protocol "openenv": one user message per turn, the text of the turn; the rules are in the first.
+
+Protocol "evaluate": one system message with the game, its rules and what to answer; per turn one user message
+with the state, the seat and the legal actions; the replies without their reasoning. The words of the
+instructions are GameSpiel's own. A class of upstream's (``OPENSPIEL_AGENTS_PATH``) that writes messages
+writes these two, and upstream's file ``llm_bot.py`` the one after a wrong reply; see
+``game_gym.upstream_texts``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from game_gym.prompts import render
 from game_gym.spec import State, Variant
-from gamespiel.endpoints.chat import Message
+from task_gym.wrappers import ConversationText
+from task_gym.wrappers.chat import Message, make_chat
 
 TRIES = 3
 """Replies per move. After as many that name no legal action, the game is given up with score 0."""
@@ -58,3 +63,31 @@ def refusal_message(variant: Variant, tried: int) -> Message:
         return {"role": "user", "content": text}
     content = f"That reply names no legal action. {_INSTRUCTION} This was try {tried} of {TRIES}."
     return {"role": "user", "content": content}
+
+
+def show_conversation(
+    variant: Variant,
+    state: State,
+    seat: int,
+    earlier: Sequence[tuple[str, str]],
+    *,
+    protocol: str,
+    rules: bool,
+) -> ConversationText:
+    """Returns a turn with its conversation, as the wrappers show it.
+
+    Args:
+        variant: The game.
+        state: The state, at which ``seat`` is to move.
+        seat: The seat.
+        earlier: The seat's earlier questions and answers, none of them refused.
+        protocol: "openenv" or "evaluate".
+        rules: Whether an openenv conversation has the rules in its first message.
+    """
+    if protocol == "openenv":
+        question = render(variant, state, seat, rules and not earlier)
+        return ConversationText(question, make_chat(None, earlier, question))
+    legal = state.legal_actions(seat)
+    names, _ = variant.choices(state, seat, legal)
+    question = turn_message(variant, state, seat, legal, names)["content"]
+    return ConversationText(question, make_chat(system_message(variant)["content"], earlier, question))
