@@ -83,7 +83,10 @@ class Collector:
 
         seeds, options = [start.seed or 0 for start in starts], [start.options or None for start in starts]
         self.policy.sampler.take_metrics()  # of evaluations since the last step
-        episodes = play(env, seeds, decide, after_turns, after_step, options, self.parts)
+        try:
+            episodes = play(env, seeds, decide, after_turns, after_step, options, self.parts)
+        finally:
+            self.policy.sampler.end_episodes()
         if episodes is None:
             return None
         served = self.policy.sampler.take_metrics()

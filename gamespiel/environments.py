@@ -46,11 +46,19 @@ def make_one_env(config: EnvConfig, wrap: Wrap | None = None) -> gym.Env[Any, An
     These are ``NamedActions`` for choices by name, and outermost those of a conversation. With ``env.decode:
     text`` it is the environment that takes replies as text.
     """
-    player, writes = kind_of(config).player, config.decode == "text"
-    env = player.make_reply_env(config) if writes else player.make_env(config)
+    if config.decode == "text":
+        return make_reply_env(config, wrap)
+    player = kind_of(config).player
+    env = player.make_env(config)
     env = env if wrap is None else wrap(env)
-    named = config.answer == "name" and not writes
-    return player.wrap_conversation(config, NamedActions(env) if named else env)
+    return player.wrap_conversation(config, NamedActions(env) if config.answer == "name" else env)
+
+
+def make_reply_env(config: EnvConfig, wrap: Wrap | None = None) -> gym.Env[Any, Any]:
+    """Returns the configured environment as ``make_one_env`` does, but taking replies as text."""
+    player = kind_of(config).player
+    env = player.make_reply_env(config)
+    return player.wrap_conversation(config, env if wrap is None else wrap(env))
 
 
 def make_envs(

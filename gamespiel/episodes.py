@@ -22,7 +22,7 @@ from gamespiel.agents.runs.evaluation import (
     policy_agent,
 )
 from gamespiel.config import Config
-from gamespiel.environments import ENVIRONMENTS_AT_ONCE, make_envs
+from gamespiel.environments import ENVIRONMENTS_AT_ONCE, make_envs, make_reply_env
 from gamespiel.kinds import declaration_of, kind_of
 from gamespiel.kinds.base import ShowProgress
 from gamespiel.report.progress import report_progress
@@ -114,14 +114,17 @@ def play_written(
     """
     player = kind_of(config.env).player
     copies = min(player.env_count(count), limits.at_once)
-    envs = TextEnvs([partial(player.make_reply_env, config.env)] * copies, config.run.env_threads)
+    envs = TextEnvs([partial(make_reply_env, config.env)] * copies, config.run.env_threads)
     seeds = player.seeds(envs, count, config.run.seed, limits.taken)
     decide = policy_agent(
         policy, config.run.seed, len(seeds), greedy=greedy, adapters=adapters, constraint=free
     )
     when = f"{when}replies, {'greedy' if greedy else 'sampled'}: "
     shown = progress or _make_progress(config, console, when)
-    return _play_and_close(envs, decide, seeds, shown, limits.seconds)
+    try:
+        return _play_and_close(envs, decide, seeds, shown, limits.seconds)
+    finally:
+        policy.sampler.end_episodes()
 
 
 def measure_policy(
@@ -183,7 +186,10 @@ def play_policy(
     seeds = player.seeds(envs, count, config.run.seed, limits.taken)
     decide = policy_agent(policy, config.run.seed, len(seeds), greedy=greedy, adapters=adapters)
     shown = progress or _make_progress(config, console, when)
-    return _play_and_close(envs, decide, seeds, shown, limits.seconds)
+    try:
+        return _play_and_close(envs, decide, seeds, shown, limits.seconds)
+    finally:
+        policy.sampler.end_episodes()
 
 
 def measure_agent(config: Config, name: str, count: int, console: Console) -> Mapping[str, Measured]:

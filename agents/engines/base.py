@@ -38,6 +38,12 @@ class ContextLengthError(TaskGymError, ValueError):
     """A text of more tokens than the model has positions for."""
 
 
+class Prefill(Protocol):
+    """Reads prompts as ``Engine.prefill`` does."""
+
+    def __call__(self, prompts: Sequence[Tokens], *, cache: bool) -> tuple[Tensor, Any]: ...
+
+
 class Engine(Protocol):
     """Runs the forwards of a language model, and reads them at chosen positions only.
 
@@ -45,6 +51,7 @@ class Engine(Protocol):
 
     Attributes:
         reading: The engine's name in ``ModelSettings.reading``.
+        keeps_prefixes: Whether ``prefill`` uses what earlier calls have read.
         budgets: The most tokens per forward.
         tokens_read: Tokens read since the start, each repetition counted.
     """
@@ -53,6 +60,7 @@ class Engine(Protocol):
     tokens_read: int
 
     reading: ClassVar[str]
+    keeps_prefixes: ClassVar[bool]
 
     @property
     def device(self) -> torch.device:
@@ -92,10 +100,13 @@ class Engine(Protocol):
     def read(self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]) -> Tensor:
         """Returns hidden states at (row, position) pairs, shape (k, hidden), differentiable."""
 
-    def prefill(self, prompts: Sequence[Tokens], *, cache: bool) -> tuple[Tensor, Any]:
+    def prefill(
+        self, prompts: Sequence[Tokens], *, cache: bool, before: Sequence[Any] = ()
+    ) -> tuple[Tensor, Any]:
         """Returns hidden states of the prompts' last tokens (n, hidden), and a prefix for ``extend``.
 
-        Without ``cache`` the prefix is None.
+        Without ``cache`` the prefix is None. The tokens that prompts have in common with prefixes of earlier
+        calls, ``before``, need not be read again, if ``keeps_prefixes``.
         """
 
     def extend(self, prefix: Any, rows: Sequence[int], tokens: Sequence[Tokens]) -> Tensor:
@@ -131,6 +142,7 @@ class TransformersEngine(ABC):
     """
 
     reading: ClassVar[str]
+    keeps_prefixes: ClassVar[bool] = False
 
     def __init__(
         self, model: Any, budgets: Budgets | None = None, *, gradient_checkpointing: bool = False

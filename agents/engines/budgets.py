@@ -11,6 +11,10 @@ from gamespiel.agents.models.memory import halve_budget, is_out_of_memory, relea
 T = TypeVar("T")
 
 
+KEPT = 2
+"""Tokens that are kept between turns, per token of a forward: there are activations in neither."""
+
+
 class Budgets:
     """The most tokens per forward: one object, which the local sampler and the scorer share.
 
@@ -39,6 +43,11 @@ class Budgets:
             if tokens < 1:
                 raise ValueError(f"{name} must be at least 1, got {tokens}")
         self.tokens_per_forward, self.tokens_per_backward = tokens_per_forward, tokens_per_backward
+
+    @property
+    def tokens_kept(self) -> int:
+        """Returns the most tokens whose keys and values are kept between turns of conversations."""
+        return KEPT * self.tokens_per_forward
 
     @property
     def forward_is_lowered(self) -> bool:

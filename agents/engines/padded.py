@@ -65,7 +65,9 @@ class PaddedEngine(TransformersEngine):
         return not self._plain or (self._window is not None and width > self._window)
 
     @torch.no_grad()
-    def prefill(self, prompts: Sequence[Tokens], *, cache: bool) -> tuple[Tensor, Prefix | None]:
+    def prefill(
+        self, prompts: Sequence[Tokens], *, cache: bool, before: Sequence[Any] = ()
+    ) -> tuple[Tensor, Prefix | None]:
         lengths = torch.tensor([len(prompt) for prompt in prompts], device=self.device)
         # Made here, it keeps all tokens of layers with a sliding window too.
         kept = _make_cache() if cache and self._plain else None

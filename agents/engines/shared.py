@@ -25,6 +25,7 @@ from gamespiel.agents.engines.base import (
     transformer_of,
 )
 from gamespiel.agents.engines.budgets import Budgets
+from gamespiel.agents.engines.kept import Known, find_known
 from gamespiel.agents.engines.padded import PaddedEngine
 from gamespiel.agents.engines.token_tree import (
     Indices,
@@ -32,6 +33,7 @@ from gamespiel.agents.engines.token_tree import (
     choose_tile_width,
     group_sequences,
     tile_continuations,
+    tile_fresh,
     tile_paths,
     tile_tree,
 )
@@ -64,7 +66,7 @@ class SharedEngine(TransformersEngine):
         UnsupportedModelError: the model's attention is none that can be computed on a tree.
     """
 
-    reading = "shared"
+    reading, keeps_prefixes = "shared", True
 
     def __init__(self, model: Any, budgets: Budgets | None = None, **kwargs: Any) -> None:
         super().__init__(model, budgets, **kwargs)
@@ -95,12 +97,41 @@ class SharedEngine(TransformersEngine):
         return self._read_tree(tree).index_select(0, self._to_tensor(np.array(at, dtype=np.int64)))
 
     @torch.no_grad()
-    def prefill(self, prompts: Sequence[Tokens], *, cache: bool) -> tuple[Tensor, TreePrefix | None]:
+    def prefill(
+        self, prompts: Sequence[Tokens], *, cache: bool, before: Sequence[TreePrefix] = ()
+    ) -> tuple[Tensor, TreePrefix | None]:
         tree = TokenTree.build(prompts)
-        kept: dict[int, KeysValues] | None = {} if cache else None
-        states = self._read_tree(tree, kept)
         last = np.array([path[-1] for path in tree.paths])
-        return states.index_select(0, self._to_tensor(last)), None if kept is None else TreePrefix(tree, kept)
+        kept: dict[int, KeysValues] | None = {} if cache else None
+        known = find_known(tree, prompts, before)
+        if known.used:
+            stored = [before[at].stored for at in known.used]
+            states = self._read_fresh(tree, known, stored, kept)
+            last = np.searchsorted(known.fresh, last)
+        else:
+            states = self._read_tree(tree, kept)
+        states = states.index_select(0, self._to_tensor(last))
+        return states, None if kept is None else TreePrefix(tree, kept, prompts)
+
+    def _read_fresh(
+        self,
+        tree: TokenTree,
+        known: Known,
+        stored: Sequence[dict[int, KeysValues]],
+        kept: dict[int, KeysValues] | None,
+    ) -> Tensor:
+        """Returns hidden states of a tree's fresh tokens; ``kept`` takes the whole tree's keys and values."""
+        layout = Layout.build(tile_fresh(tree, known.fresh, known.places, TILE), self.device)
+        layout.stored = {layer: _join_keys([each[layer] for each in stored]) for layer in stored[0]}
+        fresh: dict[int, KeysValues] = {}
+        layout.kept = None if kept is None else fresh
+        states = self._run_forward(tree.tokens[known.fresh], tree.depths[known.fresh], layout)
+        places = self._to_tensor(known.places)
+        for layer in list(fresh):
+            keys, values = _join_keys([layout.stored.pop(layer), fresh.pop(layer)])
+            assert kept is not None
+            kept[layer] = keys.index_select(1, places), values.index_select(1, places)
+        return states
 
     @torch.no_grad()
     def extend(self, prefix: TreePrefix, rows: Sequence[int], tokens: Sequence[Tokens]) -> Tensor:
@@ -172,12 +203,20 @@ class SharedEngine(TransformersEngine):
         return torch.from_numpy(indices).to(self.device)
 
 
+def _join_keys(parts: Sequence[KeysValues]) -> KeysValues:
+    """Returns the keys and values of a layer, (heads, tokens, size), one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    return torch.cat([keys for keys, _ in parts], 1), torch.cat([values for _, values in parts], 1)
+
+
 class TreePrefix:
     """Keys and values of prompts that share beginnings, one of each distinct token, and of texts that grew.
 
     Attributes:
         tree: The prompts.
         stored: Keys and values of the prompts' tokens, by layer.
+        prompts: The prompts.
         paths: Per text, positions of its prompt's tokens in the tree.
         written: Keys and values of the tokens that the texts have after their prompts.
         layout: The texts' next tokens in tiles, if they were laid out before.
@@ -187,16 +226,16 @@ class TreePrefix:
         self,
         tree: TokenTree,
         stored: dict[int, KeysValues],
+        prompts: Sequence[Tokens],
         paths: Sequence[Indices] | None = None,
         written: WrittenKeys | None = None,
     ) -> None:
-        self.tree, self.stored = tree, stored
+        self.tree, self.stored, self.prompts = tree, stored, prompts
         self.paths = tree.paths if paths is None else paths
         self.written = WrittenKeys() if written is None else written
         self.layout: Layout | None = None
 
     def select(self, rows: Sequence[int], index: Tensor) -> TreePrefix:
         """Returns the given texts, which may repeat; ``index`` is ``rows`` as a tensor."""
-        return TreePrefix(
-            self.tree, self.stored, [self.paths[row] for row in rows], self.written.select(index)
-        )
+        paths = [self.paths[row] for row in rows]
+        return TreePrefix(self.tree, self.stored, self.prompts, paths, self.written.select(index))

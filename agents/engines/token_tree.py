@@ -141,6 +141,30 @@ def tile_tree(tree: TokenTree, width: int) -> list[Tiles]:
     return _batch_tiles(made, width)
 
 
+def tile_fresh(tree: TokenTree, fresh: Indices, places: Indices, width: int) -> list[Tiles]:
+    """Returns some of the tree's tokens in tiles of ``width``, with what each may attend to.
+
+    Args:
+        tree: The tree.
+        fresh: The tokens that are read, by position in the tree, ascending, int64 (f,).
+        places: By position in the tree, place among the keys, int64 (n,).
+        width: Tokens of a tile.
+    """
+    made = []
+    leaves = {int(path[-1]): path for path in tree.paths}
+    ends_of_paths = np.array(sorted(leaves))
+    below = ends_of_paths[np.searchsorted(ends_of_paths, fresh)]
+    for start in range(0, len(fresh), width):
+        queries = fresh[start : start + width]
+        paths = [leaves[int(end)] for end in np.unique(below[start : start + width])]
+        keys = np.unique(np.concatenate(paths))
+        keys = keys[keys <= queries[-1]]
+        allowed = (keys <= queries[:, None]) & (queries[:, None] < tree.ends[keys])
+        at = np.arange(start, start + len(queries))
+        made.append(_Tile(at, places[keys], allowed, tree.depths[queries], tree.depths[keys]))
+    return _batch_tiles(made, width)
+
+
 def tile_continuations(
     tree: TokenTree, paths: Sequence[Indices], counts: Sequence[int], width: int
 ) -> list[Tiles]:

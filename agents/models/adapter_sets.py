@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -68,6 +68,13 @@ class AdapterSets:
     def forget(self, name: str) -> None:
         """Forgets a name; one that is not known is no error."""
         self._published.pop(name, None)
+
+    def stamp(self, name: str) -> Hashable:
+        """Returns what changes with the adapters of a name: what was computed with them is good as long."""
+        if name != NEWEST:
+            return id(self._published.get(name))
+        # torch counts the changes that are made to a tensor in place, as optimizers and load_state_dict do.
+        return sum(parameter._version for parameter in self._learning.values())
 
     @contextmanager
     def use(self, name: str) -> Iterator[None]:

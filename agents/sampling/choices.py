@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from gamespiel.agents.engines import Engine
+from gamespiel.agents.engines.base import Prefill
 from gamespiel.agents.engines.nodes import NodeRead, NodeReader
 from gamespiel.agents.sampling.descent import TrieDescent, action_probabilities, write_best
 from gamespiel.agents.sampling.drawing import WrittenAnswers, inverse_cdf
@@ -38,7 +39,11 @@ class ChoiceSampler:
 
     @torch.no_grad()
     def sample(
-        self, prompts: Sequence[Tokens], tries: Sequence[ActionTrie], uniforms: Uniforms
+        self,
+        prompts: Sequence[Tokens],
+        tries: Sequence[ActionTrie],
+        uniforms: Uniforms,
+        prefill: Prefill | None = None,
     ) -> WrittenAnswers:
         """Draws one legal action per state.
 
@@ -47,7 +52,9 @@ class ChoiceSampler:
             tries: The legal actions, n tries.
             uniforms: Returns the noise of the depth-th decision, float64 (n,). It is called for each
                 depth of each group of rows that share a forward, and the group uses its own rows.
+            prefill: Reads prompts in the place of the engine's.
         """
+        prefill = self.engine.prefill if prefill is None else prefill
         index = Index[Tokens]()
         prompt_of = [index(prompt) for prompt in prompts]
         descent = TrieDescent(tries)
@@ -59,7 +66,7 @@ class ChoiceSampler:
             rows = sorted(row for prompt in chunk for row in rows_of[prompt])
             # The last node of a trie is its deepest.
             deep = any(node.prefix for row in rows for node in tries[row].nodes[-1:])
-            last, prefix = self.engine.prefill([index.items[p] for p in chunk], cache=deep)
+            last, prefix = prefill([index.items[p] for p in chunk], cache=deep)
             local = {prompt: i for i, prompt in enumerate(chunk)}
             for prompt, i in local.items():
                 hidden[prompt] = last[i]

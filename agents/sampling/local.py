@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +12,9 @@ import torch
 from torch import Tensor
 
 from gamespiel.agents.engines import Engine
+from gamespiel.agents.engines.base import Prefill
+from gamespiel.agents.engines.kept import KeptPrefixes
+from gamespiel.agents.engines.shared import TreePrefix
 from gamespiel.agents.models.adapter_sets import Adapters, AdapterSets
 from gamespiel.agents.sampling.choices import ChoiceSampler
 from gamespiel.agents.sampling.decisions import Decision, Request
@@ -17,6 +22,7 @@ from gamespiel.agents.sampling.descent import require_trie
 from gamespiel.agents.sampling.drawing import WrittenAnswers, make_decisions
 from gamespiel.agents.sampling.noise import group_uniforms
 from gamespiel.agents.sampling.texts import TextSampler
+from gamespiel.agents.tokens import Tokens
 from gamespiel.agents.tokens.constraints import FreeText
 
 
@@ -34,6 +40,7 @@ class EngineSampler:
     def __init__(self, engine: Engine, adapters: AdapterSets, critic: Callable[[Tensor], Tensor]) -> None:
         self._engine, self._adapters, self._critic = engine, adapters, critic
         self._choices, self._texts = ChoiceSampler(engine), TextSampler(engine)
+        self._kept = KeptPrefixes[TreePrefix]()
 
     @property
     def tokens_read(self) -> int:
@@ -44,6 +51,9 @@ class EngineSampler:
 
     def forget(self, name: str) -> None:
         self._adapters.forget(name)
+
+    def end_episodes(self) -> None:
+        self._kept.clear()
 
     def take_metrics(self) -> dict[str, float]:
         return {}
@@ -61,23 +71,38 @@ class EngineSampler:
 
     def _sample_group(self, requests: Sequence[Request]) -> list[Decision]:
         prompts, first = [request.prompt for request in requests], requests[0]
+        conversing = first.left_out is not None and self._engine.keeps_prefixes
+        owner = first.adapters, self._adapters.stamp(first.adapters)
+        read = partial(self._read_turns, owner) if conversing else None
         with self._adapters.use(first.adapters):
-            written = self._engine.budgets.retry_forward(lambda: self._write_answers(requests), prompts)
+            written = self._engine.budgets.retry_forward(lambda: self._write_answers(requests, read), prompts)
+        if conversing:
+            self._kept.drop_followed(owner, prompts)
             values: list[float] = self._critic(written.hidden).tolist()
         return make_decisions(requests, written, values)
 
-    def _write_answers(self, requests: Sequence[Request]) -> WrittenAnswers:
+    def _read_turns(self, owner: Hashable, prompts: Sequence[Tokens], *, cache: bool) -> tuple[Tensor, Any]:
+        """Reads turns of conversations without what was read before, and keeps them for later turns."""
+        try:
+            last, prefix = self._engine.prefill(prompts, cache=True, before=self._kept.of(owner))
+        except Exception:  # out of memory, as a rule: this is memory too
+            self._kept.clear()
+            raise
+        self._kept.put(owner, prefix, self._engine.budgets.tokens_kept)
+        return last, prefix if cache else None
+
+    def _write_answers(self, requests: Sequence[Request], prefill: Prefill | None) -> WrittenAnswers:
         """Writes the answers to requests that share forwards."""
         prompts = [request.prompt for request in requests]
         noises = [request.noise for request in requests if request.noise is not None]
         uniforms = group_uniforms(noises) if noises else None
         first = requests[0].constraint
         if isinstance(first, FreeText):
-            return self._texts.write(prompts, first, uniforms)
+            return self._texts.write(prompts, first, uniforms, prefill)
         tries = [require_trie(request) for request in requests]
         if uniforms is None:
             return self._choices.best(prompts, tries)
-        return self._choices.sample(prompts, tries, uniforms)
+        return self._choices.sample(prompts, tries, uniforms, prefill)
 
     @torch.no_grad()
     def distribution(self, requests: Sequence[Request]) -> list[npt.NDArray[np.float64]]:
@@ -102,4 +127,4 @@ class EngineSampler:
 def _group_key(request: Request) -> Hashable:
     """Returns what requests have in common that share forwards."""
     text = request.constraint if isinstance(request.constraint, FreeText) else None
-    return request.adapters, text, request.noise is None
+    return request.adapters, text, request.noise is None, request.left_out is None

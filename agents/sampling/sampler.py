@@ -50,5 +50,8 @@ class Sampler(Protocol):
     def forget(self, name: str) -> None:
         """Forgets a name; one that is not known is no error."""
 
+    def end_episodes(self) -> None:
+        """Forgets what it keeps of conversations between their turns; a later turn is read as a whole."""
+
     def take_metrics(self) -> Mapping[str, float]:
         """Returns what there is to report since the last call, by name; nothing from most samplers."""

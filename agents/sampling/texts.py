@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from gamespiel.agents.engines import Engine
+from gamespiel.agents.engines.base import Prefill
 from gamespiel.agents.engines.vocabulary import split_states, vocabulary_log_probs
 from gamespiel.agents.sampling.drawing import NotFiniteError, WrittenAnswers, inverse_cdf
 from gamespiel.agents.sampling.noise import Uniforms
@@ -36,7 +37,13 @@ class TextSampler:
         self.engine = engine
 
     @torch.no_grad()
-    def write(self, prompts: Sequence[Tokens], free: FreeText, uniforms: Uniforms | None) -> WrittenAnswers:
+    def write(
+        self,
+        prompts: Sequence[Tokens],
+        free: FreeText,
+        uniforms: Uniforms | None,
+        prefill: Prefill | None = None,
+    ) -> WrittenAnswers:
         """Writes a reply to each prompt.
 
         Args:
@@ -45,10 +52,12 @@ class TextSampler:
             uniforms: Returns the noise of the depth-th token, float64 (n,). It is called for each depth of
                 each group of rows that share forwards, and the group uses its own rows. None takes the most
                 probable token each time, the lowest id of equals.
+            prefill: Reads prompts in the place of the engine's.
 
         Raises:
             NotFiniteError: the model's logits are not finite.
         """
+        prefill = self.engine.prefill if prefill is None else prefill
         index = Index[Tokens]()
         prompt_of = [index(prompt) for prompt in prompts]
         rows_of: list[list[int]] = [[] for _ in index.items]
@@ -62,7 +71,9 @@ class TextSampler:
             # The other half of the budget is for what is written.
             for chunk in self.engine.chunks(group.texts, max(1, self.engine.budgets.tokens_per_forward // 2)):
                 more = group.depth + 1 < free.max_new_tokens
-                last, prefix = self.engine.prefill([group.texts[i] for i in chunk], cache=more)
+                # Texts that were put off are no turns, and nothing begins with them.
+                read = prefill if group.depth == 0 else self.engine.prefill
+                last, prefix = read([group.texts[i] for i in chunk], cache=more)
                 if group.depth == 0:
                     for prompt, state in zip(chunk, last, strict=True):
                         hidden[prompt] = state

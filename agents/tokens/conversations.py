@@ -89,7 +89,7 @@ class ConversationCodec:
         limit, why = self._find_limit()
         if (total := sum(map(len, pieces))) <= limit:
             return Prompt(tuple(token for piece in pieces for token in piece), 0)
-        # A turn is the piece before an answer, and the answer; those before the nth are left out.
+        # A turn is the piece before an answer, and the answer; the system message is in the first.
         sizes = [len(one) + len(other) for one, other in zip(pieces[0:-1:2], pieces[1::2], strict=True)]
         dropped = [0, *accumulate(sizes)]
         block, cuts = max(1, int(limit * BLOCK)), [0]

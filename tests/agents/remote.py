@@ -75,6 +75,9 @@ class RemoteSampler:
     def forget(self, name: str) -> None:
         self._call("forget", name)
 
+    def end_episodes(self) -> None:
+        pass
+
     def take_metrics(self) -> dict[str, float]:
         return {}
 

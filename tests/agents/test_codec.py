@@ -15,8 +15,8 @@ from gamespiel.agents.tokens.codec import (
     ChatCodec,
     ChatTemplateError,
     PromptLengthError,
+    Recent,
     TokenBoundaryError,
-    _Recent,
 )
 from tests.agents.families import CHATML, chatml, gemma, llama
 
@@ -289,7 +289,7 @@ def test_a_megabyte_is_read_without_recursion() -> None:
 
 
 def test_prompts_are_kept_up_to_a_number_of_tokens() -> None:
-    recent = _Recent(limit=6)
+    recent = Recent(limit=6)
     recent.put("a", (1, 2, 3))
     recent.put("b", (4, 5))
     assert recent.get("a") == (1, 2, 3)  # b is now the older

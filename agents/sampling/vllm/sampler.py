@@ -117,6 +117,9 @@ class VllmSampler:
         self._require_known(requests)
         return self._choices.distribution(requests)
 
+    def end_episodes(self) -> None:
+        """Does nothing: servers keep what they have read, as long as there is room."""
+
     def take_metrics(self) -> dict[str, float]:
         found = self._comparison.metrics()
         self._comparison.begin_step()

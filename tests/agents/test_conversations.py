@@ -1,0 +1,264 @@
+"""Conversations as tokens: what grows, what is read again, and what is left out."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gamespiel.agents.models.loading import ModelSettings, load_tokenizer
+from gamespiel.agents.tokens import Tokens
+from gamespiel.agents.tokens.codec import ChatCodec, ChatTemplateError, PromptLengthError, TokenBoundaryError
+from gamespiel.agents.tokens.conversations import ConversationCodec, Prompt
+from task_gym.replies import ReplyText, visible
+from tests.agents import qwen, smollm2
+from tests.agents.families import chatml, gemma, llama
+from tests.agents.test_codec import tokenizer
+
+Messages = Sequence[dict[str, str]]
+
+GEMMA3 = (
+    "{{ bos_token }}{% if messages[0]['role'] == 'system' %}{% set first = messages[0]['content'] + '\n\n' %}"
+    "{% set rest = messages[1:] %}{% else %}{% set first = '' %}{% set rest = messages %}{% endif %}"
+    "{% for m in rest %}{% if (m['role'] == 'user') != (loop.index0 % 2 == 0) %}"
+    "{{ raise_exception('Conversation roles must alternate user/assistant/user/assistant/...') }}{% endif %}"
+    "{{ '<start_of_turn>' + ('model' if m['role'] == 'assistant' else m['role']) + '\n' + "
+    "(first if loop.first else '') }}{{ m['content'] | trim }}{{ '<end_of_turn>\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<start_of_turn>model\n' }}{% endif %}"
+)
+LLAMA3 = (
+    "{% for m in messages %}{% set content = '<|start_header_id|>' + m['role'] + '<|end_header_id|>\n\n' + "
+    "m['content'] | trim + '<|eot_id|>' %}{% if loop.index0 == 0 %}{% set content = bos_token + content %}"
+    "{% endif %}{{ content }}{% endfor %}{% if add_generation_prompt %}"
+    "{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{% endif %}"
+)
+QWEN3 = (
+    "{% set last = namespace(at=0) %}{% for m in messages %}{% if m.role == 'user' %}"
+    "{% set last.at = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}"
+    "{{ '<|im_start|>' + m.role + '\n' }}"
+    "{% if m.role == 'assistant' %}{% set said = m.content.split('</think>')[-1].lstrip('\n') %}"
+    "{% if loop.index0 > last.at %}{{ '<think>\n\n</think>\n\n' }}{% endif %}{{ said }}"
+    "{% else %}{{ m.content }}{% endif %}{{ '<|im_end|>\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}"
+    "{% if enable_thinking is defined and enable_thinking is false %}"
+    "{{ '<think>\n\n</think>\n\n' }}{% endif %}{% endif %}"
+)
+"""What the published templates of Gemma 3, Llama 3 and Qwen3 write for texts of these roles."""
+
+THOUGHTLESS = "<think>\n\n</think>\n\n"
+
+
+def with_template(own: Any, template: str) -> Any:
+    own.chat_template = template
+    return own
+
+
+def thinker(*, think: bool) -> ConversationCodec:
+    own = qwen.tokenizer.__wrapped__("qwen3")
+    return ConversationCodec(ChatCodec(with_template(own, QWEN3), numbers=not think, think=think))
+
+
+def of(own: Any, **settings: Any) -> Callable[[], ConversationCodec]:
+    return lambda: ConversationCodec(ChatCodec(own(), **settings))
+
+
+CODECS: dict[str, Any] = {
+    "tiny": of(lambda: load_tokenizer(ModelSettings())),
+    "chatml": of(chatml),
+    # Stand-in vocabularies with the families' control tokens, in their published templates.
+    "llama3": of(lambda: with_template(llama("{1}"), LLAMA3)),
+    "llama3, names": of(lambda: with_template(llama(), LLAMA3), numbers=False),
+    "gemma3": of(lambda: with_template(gemma(), GEMMA3)),
+}
+REAL: dict[str, Any] = {
+    "smollm2": of(lambda: load_tokenizer(ModelSettings(smollm2.NAME))),
+    "qwen2.5": of(lambda: qwen.tokenizer("qwen2.5")),
+}
+EVERY = [
+    *(pytest.param(make, id=name) for name, make in CODECS.items()),
+    pytest.param(REAL["smollm2"], id="smollm2"),
+    pytest.param(REAL["qwen2.5"], id="qwen2.5", marks=qwen.needs_vocabulary),
+]
+
+QUESTIONS = (
+    "Your card: K♠\nLegal Actions:\n0 -> Fold\n12 -> Raise\n\nYour choice (ID only):",
+    "That reply names no legal action. This was try 1 of 3.",
+    "x o .\n. x .\n\n\n  7 -> x(2,1)\n",
+    "  white space at both ends \n\n",
+)
+
+
+def talk(answers: Sequence[str], system: str | None = "# Rules\nBe brief.") -> Messages:
+    """Returns a conversation whose last message is a question."""
+    said: list[dict[str, str]] = [] if system is None else [{"role": "system", "content": system}]
+    for at, answer in enumerate(answers):
+        said.append({"role": "user", "content": QUESTIONS[at % len(QUESTIONS)]})
+        said.append({"role": "assistant", "content": answer})
+    return [*said, {"role": "user", "content": QUESTIONS[len(answers) % len(QUESTIONS)]}]
+
+
+def whole(codec: ConversationCodec, messages: Messages) -> Tokens:
+    """Returns the tokens of the whole conversation as the template writes it: what a server reads."""
+    return codec.codec.encode_text(codec.codec.render(messages, add_generation_prompt=True))
+
+
+@pytest.mark.parametrize("make", EVERY)
+@pytest.mark.parametrize("system", ["# Rules\nBe brief.", None])
+def test_a_conversation_only_grows_and_is_what_a_server_reads(make: Any, system: str | None) -> None:
+    codec, before = make(), ()
+    answers = ("0", "12", "307", "4673", "5")
+    for turns in range(len(answers) + 1):
+        messages = talk(answers[:turns], system)
+        prompt = codec.encode(messages)
+        assert prompt == Prompt(whole(codec, messages), 0)
+        assert prompt.tokens[: len(before)] == before
+        if turns < len(answers):
+            before = prompt.tokens + codec.codec.encode_answer(answers[turns])
+
+
+@qwen.needs_vocabulary
+def test_qwen3_writes_an_empty_thought_before_a_new_answer_only() -> None:
+    """So a conversation is read again from the last answer on: four tokens were before it."""
+    codec = thinker(think=False)
+    first, then = codec.encode(talk(())), codec.encode(talk(("12",)))
+    thought = codec.codec.encode_text(THOUGHTLESS)
+    assert len(thought) == 4 and first.tokens[-4:] == thought
+    answer = codec.codec.encode_answer("12")
+    assert then.tokens == whole(codec, talk(("12",)))
+    common = first.tokens[:-4]
+    assert then.tokens[: len(common) + 3] == common + answer
+
+
+@qwen.needs_vocabulary
+def test_qwen3_forgets_earlier_thoughts_and_keeps_the_answers_own_tokens() -> None:
+    codec = thinker(think=True)
+    encode = codec.codec.encode_text
+    reply = encode("<think>\nA king wins often.\n</think>\n\nI raise: 12")
+    said = ReplyText(visible(codec.codec.decode_reply(reply)), (*reply, codec.codec.end_of_turn))
+    assert said == "I raise: 12"
+    first, then = codec.encode(talk(())), codec.encode(talk((said,)))
+    assert then.tokens == whole(codec, talk((str(said),)))
+    assert then.tokens[: len(first.tokens)] == first.tokens
+    assert then.tokens[len(first.tokens) :][: len(encode("I raise: 12"))] == encode("I raise: 12")
+
+
+@pytest.mark.parametrize("make", EVERY)
+def test_a_written_reply_is_never_tokenised_again(make: Any) -> None:
+    """Random tokens are hardly ever those that the tokenizer would choose for their text."""
+    codec, rng = make(), random.Random(0)
+    own, other = codec.codec, 0
+    for _ in range(20):
+        letters = [t for t in range(len(own.tokenizer)) if own.decode_reply((t,)).isalnum()]
+        tokens = tuple(rng.choice(letters) for _ in range(rng.randrange(1, 9)))
+        text = own.decode_reply(tokens)
+        other += own.encode_text(text) != tokens
+        for ended in (tokens, (*tokens, own.end_of_turn)):
+            prompt = codec.encode(talk((ReplyText(text, ended),))).tokens
+            begun = codec.encode(talk(())).tokens
+            assert prompt[: len(begun) + len(tokens) + 1] == (*begun, *tokens, own.end_of_turn)
+    assert other or own.name in ("'chatml'",) or len(own.tokenizer) < 300
+
+
+def test_a_reply_whose_text_was_cut_elsewhere_is_tokenised_anew() -> None:
+    """ "ab " is what was written, in the tokens "a" and "b ", and "ab" what was kept."""
+    codec = ConversationCodec(ChatCodec(tokenizer(("b", " "))))
+    own = codec.codec
+    tokens = own.encode_text("ab ")
+    assert len(tokens) == 2
+    begun = codec.encode(talk(())).tokens
+    assert codec.encode(talk((ReplyText("ab", tokens),))).tokens[len(begun) :][:2] == own.encode_text("ab")
+
+
+def test_control_tokens_in_a_message_are_ordinary_characters() -> None:
+    codec = ConversationCodec(ChatCodec(chatml()))
+    said = ({"role": "user", "content": "a<|im_end|>b"}, {"role": "assistant", "content": "<|im_start|>"})
+    plain = codec.encode([*said, {"role": "user", "content": "c"}]).tokens
+    end, start = (codec.codec.tokenizer.convert_tokens_to_ids(t) for t in ("<|im_end|>", "<|im_start|>"))
+    assert plain.count(end) == 3 and plain.count(start) == 4
+    assert "<|im_end|>b" in codec.codec.decode_reply(plain)
+
+
+def sized(limit: int) -> ConversationCodec:
+    """Returns a codec of one token a character; a question of three characters is "user\\nabc<e>\\n"."""
+    return ConversationCodec(ChatCodec(tokenizer()), limit)
+
+
+def spelt(prompt: Prompt) -> str:
+    return "".join(map(sized(100).codec.tokenizer.convert_ids_to_tokens, prompt.tokens))
+
+
+def short(turns: int, system: bool = False) -> Messages:
+    """A turn is 10 tokens of the question, 10 before the answer, 1 of the answer and 2 after it: 23."""
+    said: list[dict[str, str]] = [{"role": "system", "content": "s"}] if system else []
+    for at in range(turns):
+        said += [{"role": "user", "content": f"q{at:02}"}, {"role": "assistant", "content": str(at % 10)}]
+    return [*said, {"role": "user", "content": "end"}]
+
+
+def test_the_oldest_turns_are_left_out_in_blocks_of_three_quarters() -> None:
+    """Of 100 tokens, 20 are the last turn's, and 3 earlier ones fit beside them: 89.
+
+    With a fourth, 112, turns of at least 75 tokens are left out: all four. They are left out as long as what
+    follows fits: seven turns are 4 + 3. With an eighth, four more are left out.
+    """
+    codec = sized(100)
+    for turns, left_out in ((3, 0), (4, 4), (5, 4), (7, 4), (8, 8), (11, 8)):
+        prompt = codec.encode(short(turns))
+        assert prompt.left_out == left_out
+        assert len(prompt.tokens) == 20 + 23 * (turns - left_out) <= 100
+        assert spelt(prompt)[:8] == ("user\nend" if turns == left_out else f"user\nq{left_out:02}")
+
+
+def test_the_system_message_stays() -> None:
+    """It is "system\\ns<e>\\n", 10 tokens, which count for the first turn: 33 + 23 + 23 are a block."""
+    for turns, left_out in ((3, 0), (4, 3), (6, 3), (7, 6)):
+        prompt = sized(100).encode(short(turns, system=True))
+        assert prompt.left_out == left_out
+        assert spelt(prompt).startswith("system\ns<e>\nuser\n")
+        assert len(prompt.tokens) == 30 + 23 * (turns - left_out)
+
+
+def test_a_turn_that_cannot_fit_is_an_error() -> None:
+    with pytest.raises(
+        PromptLengthError, match=r"has 30 tokens on its own, .* at most 29: env.context_tokens"
+    ):
+        sized(29).encode(short(3, system=True))
+    assert sized(30).encode(short(3, system=True)).left_out == 3
+
+
+def test_a_template_without_answers_is_refused() -> None:
+    deaf = (
+        "{% for m in messages %}{% if m.role == 'user' or m.content == 'an answer' %}{{ m.content }}<e>"
+        "{% endif %}{% endfor %}{% if add_generation_prompt %}>{% endif %}"
+    )
+    with pytest.raises(ChatTemplateError, match="writes 0 of 1 answers"):
+        ConversationCodec(ChatCodec(tokenizer(template=deaf))).encode(short(1))
+
+
+def test_an_answer_that_merges_within_a_conversation_is_refused() -> None:
+    """New answers come after a line end, and earlier ones after a colon, with which a 1 merges."""
+    colon = (
+        "{% for m in messages %}{{ m.role }}{{ ':' if m.role == 'assistant' else '\\n' }}"
+        "{{ m.content }}<e>\\n{% endfor %}{% if add_generation_prompt %}assistant\\n{% endif %}"
+    )
+    own = tokenizer((":", "1"), template=colon)
+    with pytest.raises(TokenBoundaryError, match="'12' within a conversation otherwise"):
+        ConversationCodec(ChatCodec(own)).encode(short(1))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=5), st.text(max_size=20))
+def test_any_text_can_be_said(answers: list[str], system: str) -> None:
+    """Nothing that is said brings a control token: three messages of each turn's two, and the rest."""
+    codec = ConversationCodec(ChatCodec(chatml()))
+    try:
+        tokens = codec.encode(talk(answers, system)).tokens
+    except ChatTemplateError as error:
+        assert "noncharacters" in str(error)
+        return
+    start = codec.codec.tokenizer.convert_tokens_to_ids("<|im_start|>")
+    assert tokens.count(start) == 2 * len(answers) + 3
