@@ -92,14 +92,14 @@ class ConversationCodec:
         # A turn is the piece before an answer, and the answer; the system message is in the first.
         sizes = [len(one) + len(other) for one, other in zip(pieces[0:-1:2], pieces[1::2], strict=True)]
         dropped = [0, *accumulate(sizes)]
-        block, cuts = max(1, int(limit * BLOCK)), [0]
-        while cuts[-1] < len(sizes):
-            cuts.append(min(bisect_left(dropped, dropped[cuts[-1]] + block), len(sizes)))
-            if total - dropped[cuts[-1]] > limit and cuts[-1] < len(sizes):
+        block, cut = max(1, int(limit * BLOCK)), 0
+        while cut < len(sizes):
+            cut = min(bisect_left(dropped, dropped[cut] + block), len(sizes))
+            if total - dropped[cut] > limit and cut < len(sizes):
                 continue
-            left = self._encode_pieces([*messages[:head], *messages[head + 2 * cuts[-1] :]])
+            left = self._encode_pieces([*messages[:head], *messages[head + 2 * cut :]])
             if sum(map(len, left)) <= limit:
-                return Prompt(tuple(token for piece in left for token in piece), cuts[-1])
+                return Prompt(tuple(token for piece in left for token in piece), cut)
         least = sum(map(len, self._encode_pieces([*messages[:head], messages[-1]])))
         raise PromptLengthError(
             f"a turn of a conversation has {least} tokens on its own, its system message included; allowed: "

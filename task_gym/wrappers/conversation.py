@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import gymnasium as gym
+import numpy as np
 from gymnasium.utils import RecordConstructorArgs
+from numpy.typing import NDArray
 
 from task_gym.replies import ReplyText, visible
 from task_gym.wrappers.base import Info
@@ -59,12 +61,12 @@ class Conversation(ConversationWrapper, gym.Wrapper[Any, Any, Any, Any]):
         RecordConstructorArgs.__init__(self)
         super().__init__(env)
         self._names: tuple[str, ...] = ()
-        self._legal: list[int] = []
+        self._mask: NDArray[np.int8] = np.zeros(0, dtype=np.int8)
 
     def show(self, observation: str, info: Info) -> tuple[ConversationText, Info]:
         """Returns the text with the conversation of the seat to move, and the info with the text alone."""
         self._names = observation.names if isinstance(observation, NamedText) else ()
-        self._legal = info.get("legal_actions", [])
+        self._mask = info["action_mask"] if self._names else self._mask
         shown: tuple[ConversationText, Info] = super().show(observation, info)
         return shown
 
@@ -73,8 +75,8 @@ class Conversation(ConversationWrapper, gym.Wrapper[Any, Any, Any, Any]):
         if isinstance(action, str):
             said = visible(action)
             return ReplyText(said, action.tokens) if isinstance(action, ReplyText) else said
-        if self._names and action in self._legal:
-            return self._names[self._legal.index(action)]
+        if self._names and 0 <= action < len(self._mask) and self._mask[action]:
+            return self._names[int(self._mask[:action].sum())]
         return super().write_answer(action)
 
     def write_system(self) -> str | None:

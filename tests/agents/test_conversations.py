@@ -214,8 +214,8 @@ def test_the_oldest_turns_are_left_out_in_blocks_of_three_quarters() -> None:
 
 
 def test_the_system_message_stays() -> None:
-    """It is "system\\ns<e>\\n", 10 tokens, which count for the first turn: 33 + 23 + 23 are a block."""
-    for turns, left_out in ((3, 0), (4, 3), (6, 3), (7, 6)):
+    """It is "system\\ns<e>\\n", which counts for the first turn: 31 + 23 + 23 are a block, then 4 * 23."""
+    for turns, left_out in ((3, 0), (4, 3), (6, 3), (7, 7), (10, 7)):
         prompt = sized(100).encode(short(turns, system=True))
         assert prompt.left_out == left_out
         assert spelt(prompt).startswith("system\ns<e>\nuser\n")
