@@ -76,9 +76,9 @@ class EngineSampler:
         read = partial(self._read_turns, owner) if conversing else None
         with self._adapters.use(first.adapters):
             written = self._engine.budgets.retry_forward(lambda: self._write_answers(requests, read), prompts)
+            values: list[float] = self._critic(written.hidden).tolist()
         if conversing:
             self._kept.drop_followed(owner, prompts)
-            values: list[float] = self._critic(written.hidden).tolist()
         return make_decisions(requests, written, values)
 
     def _read_turns(self, owner: Hashable, prompts: Sequence[Tokens], *, cache: bool) -> tuple[Tensor, Any]:
