@@ -11,6 +11,7 @@ from gamespiel.agents.models.names import NEWEST
 from gamespiel.errors import ConfigError
 from task_gym.contract import ILLEGAL_REWARD
 from task_gym.files import write_atomically
+from task_gym.wrappers import ConversationText
 
 if TYPE_CHECKING:  # reading records needs no PyTorch
     from gamespiel.agents.policy import LLMPolicy
@@ -89,7 +90,16 @@ def _make_record(
         **{key: info.get(key) for key in ENDING},
         "turns": turns,
         "final_observation": episode.final_observation,
+        **_read_conversation(episode.turns),
     }
+
+
+def _read_conversation(turns: Sequence[Turn]) -> dict[str, list[dict[str, str]]]:
+    """Returns the messages of an episode that was one conversation, the last answer's included."""
+    last = turns[-1] if turns else None
+    if last is None or not isinstance(last.observation, ConversationText) or not last.observation.messages:
+        return {}
+    return {"conversation": [*last.observation.messages, {"role": "assistant", "content": last.answer}]}
 
 
 def _ask_probabilities(

@@ -32,6 +32,7 @@ from gamespiel.environments import make_one_env, pin_tasks
 from gamespiel.report.results import write_json
 from gamespiel.usage import command
 from task_gym.errors import MissingPackageError, TaskGymError
+from task_gym.wrappers import ConversationText
 
 RESULTS = "warm_start.json"
 """The file of a run's folder that says what it learned before its first step."""
@@ -136,13 +137,24 @@ def read_rows(path: Path) -> list[Row]:
     for number, line in enumerate(path.read_text(encoding="utf-8").removesuffix("\n").split("\n"), 1):
         place = f"{path}, line {number}"
         try:
-            user, assistant = json.loads(line)["messages"]
-            if (user["role"], assistant["role"]) != ("user", "assistant"):
-                raise ValueError("its roles are others")
-            rows.append(Row(str(user["content"]), str(assistant["content"]), place))
+            rows.append(_read_row(json.loads(line)["messages"], place))
         except (ValueError, KeyError, TypeError) as error:
             raise RowError(f"{place} is no row of `gamespiel export`: {error!r}") from error
     return rows
+
+
+def _read_row(messages: list[dict[str, Any]], place: str) -> Row:
+    """Returns a row's last question with the conversation before it, if there is one, and the answer."""
+    *asked, answer = ({"role": str(m["role"]), "content": str(m["content"])} for m in messages)
+    roles = [message["role"] for message in asked]
+    head = roles[:1] == ["system"]
+    if roles[head:] != (["user", "assistant"] * len(roles))[: len(roles) - head] or not asked[head:]:
+        raise ValueError("its roles are others")
+    if roles[-1] != "user" or answer["role"] != "assistant":
+        raise ValueError("its roles are others")
+    text = asked[-1]["content"]
+    observation = text if len(asked) == 1 else ConversationText(text, tuple(asked))
+    return Row(observation, answer["content"], place)
 
 
 def _check_form(config: Config, rows: Sequence[Row]) -> None:
@@ -151,11 +163,18 @@ def _check_form(config: Config, rows: Sequence[Row]) -> None:
     own, _ = env.reset(seed=0)
     env.close()
     for row in rows:
-        if _beginning(row.observation) != _beginning(str(own)):
+        opening, expected = _opening(row.observation), _opening(own)
+        if _beginning(opening) != _beginning(expected):
             raise RowError(
-                f"{row.place} begins with {row.observation[:40]!r}, and the run's prompts with "
-                f"{str(own)[:40]!r}: record games with the same env.rules, or change it"
+                f"{row.place} begins with {opening[:40]!r}, and the run's prompts with "
+                f"{expected[:40]!r}: record games with the same env.rules and env.conversation, or "
+                "change them"
             )
+
+
+def _opening(text: str) -> str:
+    """Returns a text, or the first message of its conversation."""
+    return text.messages[0]["content"] if isinstance(text, ConversationText) and text.messages else str(text)
 
 
 def _beginning(text: str) -> str:

@@ -44,6 +44,18 @@ def export_turns(
     return output
 
 
+def _list_messages(record: Record, number: int) -> list[dict[str, str]]:
+    """Returns what was asked and answered in a turn, after all that came before if it was a conversation."""
+    turn, said = record["turns"][number], record.get("conversation")
+    if said is None:
+        return [
+            {"role": "user", "content": turn["observation"]},
+            {"role": "assistant", "content": turn["answer"]},
+        ]
+    head = said[0]["role"] == "system"
+    return [*said[: head + 2 * number + 1], {"role": "assistant", "content": turn["answer"]}]
+
+
 def make_rows(records: Sequence[Record], results: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
     """Yields a row per legal turn. Faults are left out, and so are answers that the game refused."""
     for record in records:
@@ -54,10 +66,7 @@ def make_rows(records: Sequence[Record], results: Sequence[str] = ()) -> Iterato
             if refused or turn["reward"] == ILLEGAL_REWARD:  # a server may keep the names to itself
                 continue
             yield {
-                "messages": [
-                    {"role": "user", "content": turn["observation"]},
-                    {"role": "assistant", "content": turn["answer"]},
-                ],
+                "messages": _list_messages(record, number),
                 "turn": number,
                 **{key: record[key] for key in ("game", "task_id", "seed", "seat", "opponent")},
                 **{key: record[key] for key in ("result", "score")},

@@ -23,6 +23,7 @@ NEW = Path("runs", "benchmarks")
 SMALLEST: dict[str, list[str]] = {
     "curricula": ["--samplers", "uniform", "--seeds", "0", "--decisions", "1", "--episodes", "1"],
     "backends": ["--only", "local", "--episodes", "1", "--seconds", "0.001"],
+    "conversations": ["--model", "tiny", "--games", "kuhn_poker", "--episodes", "2"],
     "env_speed": ["--games", "leduc_poker", "--seconds", "0.001"],
     "learning_speed": ["--decisions", "1"],
     "opponents": [
