@@ -156,11 +156,10 @@ class LLMPolicy(MaskableActorCriticPolicy):
         self.lora_settings = (
             lora if isinstance(lora, LoraSettings) else with_changes(LoraSettings(), lora or {}, "lora")
         )
-        self.answer, self.critic_lr_multiplier = answer, critic_lr_multiplier
-        self.decode, self.think = decode, think
+        self.answer, self.decode, self.think = answer, decode, think
+        self.critic_lr_multiplier, self.weight_decay, self.betas = critic_lr_multiplier, weight_decay, betas
         self.max_new_tokens, self.temperature = max_new_tokens, temperature
-        self.context_tokens = context_tokens
-        self.weight_decay, self.betas, self.seed = weight_decay, betas, seed
+        self.context_tokens, self.seed = context_tokens, seed
         self._load_model(device)
         self.budgets = Budgets()
         self.engine: Engine = make_engine(

@@ -82,9 +82,11 @@ def follow_scripts(policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
     """Writes scripted replies by their scripts, and all others by the model."""
     write = TextSampler.write
 
-    def written(self: TextSampler, prompts: Any, free: FreeText, uniforms: Any) -> WrittenAnswers:
+    def written(
+        self: TextSampler, prompts: Any, free: FreeText, uniforms: Any, prefill: Any = None
+    ) -> WrittenAnswers:
         if not isinstance(free, Scripted):
-            return write(self, prompts, free, uniforms)
+            return write(self, prompts, free, uniforms, prefill)
         tokens = free.write([policy.codec.tokenizer.decode(prompt) for prompt in prompts], uniforms)
         hidden = torch.zeros(len(prompts), policy.value_head.in_features)
         log_probs = [np.full(len(own), -1.0, dtype=np.float32) for own in tokens]
