@@ -15,6 +15,9 @@ from task_gym.rewards import find_reward
 MEASURED_AGAINST = "random"
 """The opponent of evaluations after games of the policy against itself alone."""
 
+LONG_CONVERSATION = 4096
+"""Tokens of a long conversation without a limit of its own: some twelve turns of othello."""
+
 
 class GameDeclaration(Declaration[GameKeys]):
     """OpenSpiel games against an opponent."""
@@ -96,6 +99,8 @@ class GameDeclaration(Declaration[GameKeys]):
         return SELF in names_of(env.opponent)
 
     def prompt_tokens(self, env: GameKeys) -> int:
+        if env.conversation:
+            return LONG_CONVERSATION if env.context_tokens is None else env.context_tokens
         return 512 if env.rules else 128
 
     def context_tokens(self, env: GameKeys) -> int | None:
