@@ -12,6 +12,9 @@ PACKAGES_plugs := gem-llm 'minari[create,hdf5]' skrl smolagents textarena
 EXTRAS_agile := pettingzoo,test
 PACKAGES_agile := agilerl accelerate peft transformers
 PLUG_TESTS_agile := tests/examples/test_plugs.py
+# For `python -m benchmarks.learning_peers` alone, by `make .venv-agilellm/.installed`.
+EXTRAS_agilellm := pettingzoo
+PACKAGES_agilellm := 'agilerl[cpu-llm]'
 EXTRAS_ray := dev,rllib
 TESTS_ray := tests/game_gym/test_gymnasium.py tests/game_gym/test_wrappers.py  # on Ray's older Gymnasium
 PLUG_TESTS := $(foreach name,openenv rllib skrl tianshou torchrl trl verifiers,tests/game_gym/test_$(name).py) \
@@ -167,5 +170,5 @@ $(LINK):
 	ln -s ../agents $@
 
 clean:
-	rm -rf $(LINK) $(VENV) $(PLUGS:%=.venv-%) $(DOCS) $(BROWSER) $(LOWEST) $(VLLM) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(LINK) $(VENV) $(PLUGS:%=.venv-%) .venv-agilellm $(DOCS) $(BROWSER) $(LOWEST) $(VLLM) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import game_gym.opponents  # noqa: F401  (registers the searches)
@@ -40,7 +40,9 @@ def play_game(variant: Variant, number: int, until: Callable[[], bool]) -> tuple
     """Plays one game of a uniform player in the last seat; returns it, and whether it came to its end."""
     state, chance, agent = variant.game.new_initial_state(), Stream(100 + number), UniformAgent(number)
     seat, game = variant.players - 1, Game([])
-    bots = [make_opponent("mcts", variant.game, variant.spec, other) for other in range(seat)]
+    # In this process, whose seconds are measured, also if the search may end it.
+    spec = replace(variant.spec, may_strand=lambda params: False)
+    bots = [make_opponent("mcts", variant.game, spec, other) for other in range(seat)]
     for other, bot in enumerate(bots):
         bot.restart(1000 * number + other)
     while (player := state.current_player()) != TERMINAL:

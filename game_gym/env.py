@@ -76,7 +76,8 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
     ## End
     ``terminated`` when the game is over or given up; ``truncated`` when ``max_turns`` cut a game that could
     have gone on. A cut keeps the text and the mask of the position that it cut. ``truncated`` also marks a
-    "fault", with score None and reward 0: OpenSpiel left the game without a legal move and without an end.
+    "fault", with score None and reward 0: OpenSpiel left the game without a legal move and without an end, or
+    a search ended its process. ``info["fault"]`` says which.
 
     A game may be over before the caller's first turn: in euchre, when the partner of a player who goes alone
     sits out, and in some of the games outside the table. ``reset`` then returns the closing text, a mask of

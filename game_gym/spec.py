@@ -67,6 +67,8 @@ class GameSpec:
             OpenSpiel's.
         show: A state to the text of all of it, every seat's cards included, as replays have it; None for
             OpenSpiel's. No player reads it.
+        may_strand: Parameters to whether OpenSpiel may leave a player without a legal action before the end.
+            Its C++ search does not survive that, so there it runs in a process of its own.
 
     Raises:
         GameError: a field has another type than is declared here.
@@ -85,6 +87,7 @@ class GameSpec:
     agent: UpstreamAgent | None = None
     name_chance: Callable[[State, int], str] | None = None
     show: Callable[[State], str] | None = None
+    may_strand: Callable[[Params], bool] = lambda params: False
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -114,6 +117,7 @@ _FUNCTIONS = {
     "params": ("a function of a task's config id that returns OpenSpiel's parameters", False),
     "name_chance": ("a function of a state and an outcome that returns the outcome's name, or None", True),
     "show": ("a function of a state that returns a text, or None", True),
+    "may_strand": ("a function of the parameters that returns whether a player may have no move", False),
 }
 """The fields of a declaration that are functions: what is needed, and whether None is allowed."""
 

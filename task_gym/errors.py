@@ -35,6 +35,10 @@ class OpponentActionError(OpponentError):
     """An opponent answered with an illegal action, or with something that is not a whole number."""
 
 
+class OpponentFaultError(OpponentError):
+    """An opponent that broke down in mid-game, as a search whose process ended: the episode is a fault."""
+
+
 class ArgumentError(TaskGymError):
     """A constructor argument outside what is allowed."""
 

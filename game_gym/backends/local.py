@@ -17,7 +17,13 @@ from game_gym.protocols import PROTOCOLS, REPLACEMENT
 from game_gym.score import forfeit_returns, outcome, seat_score
 from game_gym.spec import State, Variant
 from game_gym.task import Task
-from task_gym.errors import OpponentActionError, StateTextError, illegal_action, shown
+from task_gym.errors import (
+    OpponentActionError,
+    OpponentFaultError,
+    StateTextError,
+    illegal_action,
+    shown,
+)
 from task_gym.opponents import OPEN, Opponent, find_opponent, make_opponent, playing_name
 from task_gym.seeding import Stream
 
@@ -91,7 +97,7 @@ class LocalBackend:
         self._begin(task, seed, opponent)
         try:
             return self._next_turn()
-        except StateTextError as error:
+        except (OpponentFaultError, StateTextError) as error:
             return self._stuck(str(error))
 
     def _begin(self, task: Task, seed: int, opponent: str) -> None:
@@ -115,7 +121,7 @@ class LocalBackend:
         """Makes a legal move and plays up to the caller's next turn."""
         try:
             return self._play(action)
-        except StateTextError as error:
+        except (OpponentFaultError, StateTextError) as error:
             return self._stuck(str(error))
 
     def _play(self, action: int) -> Turn:
@@ -269,6 +275,11 @@ class LocalBackend:
         gin_rummy with hands of eight, a knock with three melds of three leaves no card to discard. In oware,
         OpenSpiel refuses the 1001st move.
         """
+        if not reason:
+            name = self._match.variant.spec.name
+            reason = (
+                f"OpenSpiel left {name!r} without a legal action for player {self.state.current_player()}"
+            )
         scores, returns = [0.0] * self._match.variant.players, self.state.returns()
         return self._end(0.0, Ending(None, scores, returns, "fault", self.history(), reason))
 

@@ -150,5 +150,7 @@ SPEC = GameSpec(
     },
     budget=Budget(500, 10),
     fixed_names=True,
+    # After a knock with three melds of three cards, no discard keeps the deadwood at 0.
+    may_strand=lambda params: bool(params["hand_size"] == 8),
     name_chance=name_chance,
 )

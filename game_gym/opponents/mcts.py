@@ -7,8 +7,9 @@ from typing import Any
 
 import pyspiel
 
+from game_gym.opponents.search_processes import ProcessBot
 from game_gym.spec import Budget, Game
-from task_gym.errors import OpponentError
+from task_gym.errors import OpponentError, OpponentFaultError
 from task_gym.opponents import Seating, SeatView, parse_counts, register_opponent
 
 UCT_C = 1.414
@@ -80,10 +81,14 @@ class MctsOpponent:
     In games with hidden information it cheats, as upstream's search does: it searches from the cards that
     were dealt, its opponent's included. ``ismcts`` is the honest one. In games of simultaneous moves
     ``random`` plays in its place, as in upstream, and ``info["opponent"]`` says so.
+
+    OpenSpiel's C++ search ends its process at a state without legal actions. If a game's declaration says
+    that there may be one, the search runs in a process of its own, and such an episode is a fault.
     """
 
     def __init__(self, seating: Seating) -> None:
         self._game = seating.game
+        self._may_crash = seating.spec.may_strand(seating.game.get_parameters())
         self._budget = read_budget(seating, "mcts")
         self._seed = 0
         self._bot: Any = None
@@ -93,21 +98,29 @@ class MctsOpponent:
         self._seed, self._bot = seed, None
 
     def act(self, view: SeatView) -> int:
-        """Returns the move that the search visited most, or proved best."""
+        """Returns the move that the search visited most, or proved best.
+
+        Raises:
+            OpponentFaultError: the search ended its process.
+        """
         if self._bot is None:
-            rollouts = pyspiel.RandomRolloutEvaluator(self._budget.rollouts, _signed(self._seed + 3))
-            self._bot = pyspiel.MCTSBot(
-                self._game,
-                rollouts,
-                UCT_C,
-                self._budget.simulations,
-                _MEMORY_MB,
-                True,  # proven wins and losses are not searched again, as in upstream
-                _signed(self._seed + 4),
-                False,
-            )
-        action: int = self._bot.step(view.state)
-        return action
+            settings = self._budget.simulations, self._budget.rollouts, self._seed
+            self._bot = ProcessBot(make_bot, settings) if self._may_crash else make_bot(self._game, *settings)
+        try:
+            return int(self._bot.step(view.state))
+        except OpponentFaultError as error:
+            name = self._game.get_type().short_name
+            raise OpponentFaultError(
+                f"{error}, as it does at a state of {name!r} without legal actions; allowed there: "
+                "'mcts-python' and 'ismcts', which go on"
+            ) from error
+
+
+def make_bot(game: Game, simulations: int, rollouts: int, seed: int) -> Any:
+    """Returns OpenSpiel's C++ search, seeded from a bot's root."""
+    evaluator = pyspiel.RandomRolloutEvaluator(rollouts, _signed(seed + 3))
+    solve = True  # proven wins and losses are not searched again, as in upstream
+    return pyspiel.MCTSBot(game, evaluator, UCT_C, simulations, _MEMORY_MB, solve, _signed(seed + 4), False)
 
 
 def _signed(seed: int) -> int:

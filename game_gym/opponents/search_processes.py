@@ -1,8 +1,13 @@
-"""Processes in which searches written in Python think: within one process, its lock lets one think at a time.
+"""Processes in which searches think, apart from the one that plays.
 
-A process keeps nothing between two moves. A request has all that a move follows from (the game, the state,
-the budget and where the random generators stand), so any process may answer it, and a request whose process
-has died is made again.
+A search written in Python thinks there because within one process its lock lets one think at a time. Its
+process keeps nothing between two moves.
+
+OpenSpiel's own bots think there if they may end their process. Their generators cannot be read, so the
+process keeps the bot, and a request has every state that the bot was asked about, for a new process.
+
+So a request has all that a move follows from, any process may answer it, and a request whose process has
+died is made again.
 """
 
 from __future__ import annotations
@@ -13,15 +18,17 @@ import pickle
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib import import_module
+from itertools import count
 from threading import Lock
 from typing import Any, NamedTuple, Protocol
 
 import pyspiel
 
 from game_gym.spec import State
-from task_gym.cores import shares_cores
-from task_gym.errors import OpponentError
+from task_gym.cores import count_cores, shares_cores
+from task_gym.errors import OpponentError, OpponentFaultError
 from task_gym.opponents import Seating
 
 
@@ -44,13 +51,86 @@ class PythonSearch(Protocol):
         """Puts its random generators there."""
 
 
-class _Request(NamedTuple):
+class _Request(Protocol):
+    @property
+    def name(self) -> str:
+        """The search, for messages."""
+
+    def answer(self) -> Any:
+        """Searches; called in the other process."""
+
+
+class _Choice(NamedTuple):
+    """A request for the move of a search written in Python, and where its generators stand after it."""
+
     module: str
     name: str
     argument: str
     state: str
     seat: int
     generators: Any
+
+    def answer(self) -> tuple[int, Any]:
+        game, state = pyspiel.deserialize_game_and_state(self.state)
+        make = getattr(import_module(self.module), self.name)
+        search: PythonSearch = make(Seating(game, None, self.seat, self.argument))
+        search.set_generators(self.generators)
+        return search.choose(state, self.seat), search.generators()
+
+
+class _Step(NamedTuple):
+    """A request for the move of a bot that its process keeps."""
+
+    number: int
+    module: str
+    name: str
+    settings: tuple[Any, ...]
+    states: tuple[str, ...]
+
+    def answer(self) -> int:
+        bot, asked = _bots.pop(self.number, (None, 0))
+        action = -1
+        if bot is None or asked != len(self.states) - 1:
+            game, _ = pyspiel.deserialize_game_and_state(self.states[0])
+            bot, asked = getattr(import_module(self.module), self.name)(game, *self.settings), 0
+        for text in self.states[asked:]:
+            action = bot.step(pyspiel.deserialize_game_and_state(text)[1])
+        _bots[self.number] = bot, len(self.states)
+        if len(_bots) > _MOST_BOTS:
+            del _bots[next(iter(_bots))]
+        return action
+
+
+_MOST_BOTS = 256
+"""The most bots that a process keeps. The one unused for longest goes, and is made again if it is asked."""
+
+_bots: dict[int, tuple[Any, int]] = {}  # in the other process: bots, and how often each was asked
+_numbers = count()
+
+
+class ProcessBot:
+    """A bot of OpenSpiel in another process, which may end without this one.
+
+    Args:
+        make: A function of a module, from a game and the settings to the bot.
+        settings: What else the bot follows from.
+    """
+
+    def __init__(self, make: Callable[..., Any], settings: tuple[Any, ...]) -> None:
+        self._make, self._settings = make, settings
+        self._number = next(_numbers)
+        self._states: list[str] = []
+
+    def step(self, state: State) -> int:
+        """Returns the bot's move, as its own ``step`` does.
+
+        Raises:
+            OpponentFaultError: two processes died of the request.
+        """
+        self._states.append(pyspiel.serialize_game_and_state(state.get_game(), state))
+        make, states = self._make, tuple(self._states)
+        request = _Step(self._number, make.__module__, make.__qualname__, self._settings, states)
+        return int(_kept[self._number % len(_kept)].ask(request))
 
 
 def choose(search: PythonSearch, state: State, seat: int) -> int:
@@ -62,7 +142,7 @@ def choose(search: PythonSearch, state: State, seat: int) -> int:
         return search.choose(state, seat)
     own = type(search)
     text = pyspiel.serialize_game_and_state(state.get_game(), state)
-    request = _Request(own.__module__, own.__qualname__, search.argument, text, seat, search.generators())
+    request = _Choice(own.__module__, own.__qualname__, search.argument, text, seat, search.generators())
     action, states = _processes.ask(request)
     search.set_generators(states)
     return int(action)
@@ -75,11 +155,12 @@ class _Processes:
         self._idle: list[subprocess.Popen[bytes]] = []
         self._lock = Lock()
 
-    def ask(self, request: _Request) -> tuple[int, Any]:
-        """Returns the move, and where the generators stand after it.
+    def ask(self, request: _Request) -> Any:
+        """Returns the request's answer.
 
         Raises:
-            OpponentError: two processes died of the request, or the search failed.
+            OpponentError: the search failed.
+            OpponentFaultError: two processes died of the request.
         """
         for _ in range(2):
             process = self._take()
@@ -96,8 +177,8 @@ class _Processes:
                 self._idle.append(process)
             if failure:
                 raise OpponentError(f"opponent: the search {request.name} failed in its process: {failure}")
-            return answer  # type: ignore[no-any-return]
-        raise OpponentError(
+            return answer
+        raise OpponentFaultError(
             f"opponent: the search {request.name} ended its process twice (status {process.returncode})"
         )
 
@@ -131,10 +212,28 @@ class _Processes:
         self._idle, self._lock = [], Lock()
 
 
+class _OneProcess(_Processes):
+    """A process that answers one request after the other, and so keeps the bots that it was asked about."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._turn = Lock()
+
+    def ask(self, request: _Request) -> Any:
+        with self._turn:
+            return super().ask(request)
+
+    def forget(self) -> None:
+        super().forget()
+        self._turn = Lock()
+
+
 _processes = _Processes()
-atexit.register(_processes.close)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_processes.forget)
+_kept = [_OneProcess() for _ in range(count_cores())]
+for _each in (_processes, *_kept):
+    atexit.register(_each.close)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_each.forget)
 
 
 def serve() -> None:
@@ -148,16 +247,8 @@ def serve() -> None:
         except EOFError:
             return
         try:
-            found: Any = (_answer(request), "")
+            found: Any = (request.answer(), "")
         except Exception as error:
             found = (None, f"{type(error).__name__}: {error}")
         pickle.dump(found, answers)
         answers.flush()
-
-
-def _answer(request: _Request) -> tuple[int, Any]:
-    game, state = pyspiel.deserialize_game_and_state(request.state)
-    make = getattr(import_module(request.module), request.name)
-    search: PythonSearch = make(Seating(game, None, request.seat, request.argument))
-    search.set_generators(request.generators)
-    return search.choose(state, request.seat), search.generators()

@@ -14,7 +14,15 @@ from typing import Any
 
 import pytest
 
-from benchmarks import curricula, ending, env_speed, learning_speed, trace_learning, train_speed
+from benchmarks import (
+    curricula,
+    ending,
+    env_speed,
+    learning_peers,
+    learning_speed,
+    trace_learning,
+    train_speed,
+)
 from benchmarks.learning_speed import Curve, Learner, Point
 
 TRACKED = ending.RESULTS
@@ -25,6 +33,7 @@ SMALLEST: dict[str, list[str]] = {
     "backends": ["--only", "local", "--episodes", "1", "--seconds", "0.001"],
     "conversations": ["--model", "tiny", "--games", "kuhn_poker", "--episodes", "2"],
     "env_speed": ["--games", "leduc_poker", "--seconds", "0.001"],
+    "learning_peers": ["--contenders", "gamespiel", "--seconds", "0", "--games", "2"],
     "learning_speed": ["--decisions", "1"],
     "opponents": [
         "--games",
@@ -247,6 +256,9 @@ def untrained(monkeypatch: pytest.MonkeyPatch) -> None:
     right = trace_learning.share(1, 1)
     arm = {"sampled": right, "greedy": right}
     monkeypatch.setattr(learning_speed, "learners", lambda: learners)
+    row = {"decisions": 1, "cpu_seconds": 1.0, "decisions_per_cpu_second": 1.0}
+    row |= {"before": {"score": 0.5}, "after": {"score": 0.5}}
+    monkeypatch.setattr(learning_peers, "run_contender", lambda name, *_: row | {"contender": name})
     monkeypatch.setattr(trace_learning, "learn", lambda *_: arm | {"untrained": arm})
     monkeypatch.setattr(env_speed, "HEADLINE", ())
     timed = {train_speed.measure_ways: {"settings": {}}, train_speed.measure_step: {"steps": {}}}

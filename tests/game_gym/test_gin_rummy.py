@@ -263,6 +263,15 @@ class Knocker:
         return {view.state.action_to_string(a).split()[-1]: a for a in view.legal_actions()}["Knock"]
 
 
+def three_melds_of_three(variant: Variant) -> Any:
+    """Returns a state in which seat 0 may knock with nine cards that are three melds of three."""
+    state = variant.game.new_initial_state()
+    for name in "Ks Kc Kd Qs Qc Qd Js Jc As 2s 4s 5d 6c 8d 9c Ah Jd".split():  # noqa: SIM905
+        state.apply_action(number(name))
+    act(state, "Draw upcard")
+    return state
+
+
 @pytest.mark.parametrize("seat", [0, 1])
 def test_a_game_left_without_a_move_is_a_fault(seat: int) -> None:
     """Nine cards that are three melds of three: after the knock, no discard keeps the deadwood at 0.
@@ -272,11 +281,7 @@ def test_a_game_left_without_a_move_is_a_fault(seat: int) -> None:
     env = GameSpielEnv(game="gin_rummy", params={"hand_size": 8, "knock_card": 10}, opponent="first")
     env.reset(seed=seat)  # the seat is the seed's, modulo 2
     backend: Any = env._backend
-    state = env.variant.game.new_initial_state()
-    for name in "Ks Kc Kd Qs Qc Qd Js Jc As 2s 4s 5d 6c 8d 9c Ah Jd".split():  # noqa: SIM905
-        outcomes = [a for a, _ in state.chance_outcomes()]
-        state.apply_action(next(a for a in outcomes if name in state.action_to_string(-1, a)))
-    state.apply_action(next(a for a in state.legal_actions() if "upcard" in state.action_to_string(a)))
+    state = three_melds_of_three(env.variant)
     backend.state = state
     for view in backend._match.views:
         view.state = state
@@ -287,7 +292,36 @@ def test_a_game_left_without_a_move_is_a_fault(seat: int) -> None:
         assert (reward, terminated, truncated) == (0.0, False, True)
         assert (info["result"], info["score"], info["success"]) == ("fault", None, False)
         assert info["legal_actions"] == [] and not info["action_mask"].any()
+        assert info["fault"] == "OpenSpiel left 'gin_rummy' without a legal action for player 0"
     else:
         backend._match.bots[0] = Knocker()
         ending = backend._next_turn().ending
         assert (ending.result, ending.score) == ("fault", None)
+
+
+def test_a_search_that_meets_such_a_state_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenSpiel's C++ search tries the knock and reads beyond an empty list, which ends its own process."""
+    env = GameSpielEnv(game="gin_rummy", params={"hand_size": 8, "knock_card": 10}, opponent="mcts:40x2")
+    backend: Any = env._backend
+    begin = backend._begin
+
+    def begin_before_the_knock(*address: Any) -> None:
+        begin(*address)
+        backend.state = three_melds_of_three(env.variant)
+        for view in backend._match.views:
+            view.state = backend.state
+
+    with monkeypatch.context() as patch:
+        patch.setattr(backend, "_begin", begin_before_the_knock)
+        _, info = env.reset(seed=1)  # the search plays seat 0
+    assert (info["result"], info["score"], info["legal_actions"]) == ("fault", None, [])
+    assert "the search make_bot ended its process twice" in info["fault"]
+    assert "allowed there: 'mcts-python' and 'ismcts', which go on" in info["fault"]
+    _, info = env.reset(seed=1)  # the next episode is played
+    assert "result" not in info and env.step(info["legal_actions"][0])[4]["turn"] == 1
+
+
+def test_only_hands_of_eight_may_be_left_without_a_move() -> None:
+    """Threes alone meld every card of a hand and the one drawn: their number is a multiple of three."""
+    sizes = [size for size in SPEC.allowed["hand_size"] if SPEC.may_strand({"hand_size": size})]
+    assert sizes == [size for size in SPEC.allowed["hand_size"] if (size + 1) % 3 == 0] == [8]

@@ -17,7 +17,8 @@ import pytest
 from game_gym.env import GameSpielEnv
 from game_gym.games import DECLARED
 from game_gym.opponents import search_processes
-from game_gym.opponents.search_processes import choose
+from game_gym.opponents.mcts import make_bot
+from game_gym.opponents.search_processes import ProcessBot, choose
 from game_gym.vector import GameSpielVectorEnv
 from task_gym.cores import share_cores, shares_cores
 from task_gym.errors import OpponentError
@@ -26,9 +27,12 @@ from task_gym.opponents import make_opponent
 
 @pytest.fixture(autouse=True)
 def none_left() -> Iterator[None]:
-    search_processes._processes.close()  # other tests' vectors leave idle ones
+    every = (search_processes._processes, *search_processes._kept)
+    for processes in every:  # other tests' vectors leave idle ones
+        processes.close()
     yield
-    search_processes._processes.close()
+    for processes in every:
+        processes.close()
 
 
 def run_in_thread(call: Any) -> Any:
@@ -114,6 +118,35 @@ def test_a_search_that_fails_is_named(argument: str, message: str) -> None:
     broken = Broken(Seating(game, None, 0, argument))
     with pytest.raises(OpponentError, match=message):
         run_in_thread(lambda: choose(broken, game.new_initial_state(), 0))
+
+
+def walk(bot: Any, before_move: Any = lambda: None) -> list[int]:
+    """Returns a bot's moves in a game of tic-tac-toe against the first legal action."""
+    state, moves = pyspiel.load_game("tic_tac_toe").new_initial_state(), []
+    while not state.is_terminal():
+        before_move()
+        moves.append(bot.step(state))
+        state.apply_action(moves[-1])
+        if not state.is_terminal():
+            state.apply_action(state.legal_actions()[0])
+    return moves
+
+
+def test_a_bot_in_a_process_makes_the_same_moves_whatever_becomes_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(search_processes, "_kept", search_processes._kept[:1])
+
+    def kill() -> None:
+        for process in search_processes._kept[0]._idle:
+            os.kill(process.pid, signal.SIGKILL)
+
+    for seed in range(3):
+        # So few simulations that the moves depend on the generators' positions.
+        expected = walk(make_bot(pyspiel.load_game("tic_tac_toe"), 6, 1, seed))
+        assert walk(ProcessBot(make_bot, (6, 1, seed))) == expected
+        assert walk(ProcessBot(make_bot, (6, 1, seed)), kill) == expected
+    assert not search_processes._processes._idle and len(search_processes._kept[0]._idle) == 1
 
 
 def test_a_game_in_python_is_searched_here() -> None:
