@@ -483,3 +483,20 @@ def test_a_real_model_in_bfloat16(smollm2: str, monkeypatch: pytest.MonkeyPatch)
         assert len(ratios) == turns and max(abs(ratio - 1) for ratio in ratios) < 1e-3
         largest.append(max(forwards))
     assert largest == sorted(set(largest)) and largest[-1] == turns > 12
+
+
+def test_in_bfloat16_the_first_optimizer_step_scores_its_own_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its forwards come before any change, so they are not read twice: all batches but one are."""
+    model = half(tokens_per_backward=150, ppo_epochs=2)
+    plain, score = [0, 0], model.policy.scorer.score
+
+    def note(decisions: list[Any], *args: Any, **options: Any) -> Any:
+        plain[torch.is_grad_enabled()] += len(decisions)
+        return score(decisions, *args, **options)
+
+    monkeypatch.setattr(model.policy.scorer, "score", note)
+    n = len(model.rollout_buffer)
+    trained(model)
+    assert plain == [n - 8, 2 * n] and n > 8
+    assert not np.isnan(scored_log_probs(model)).any()
+    assert len(model.rollout_buffer._scorer_log_probs) == n
