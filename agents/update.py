@@ -60,7 +60,7 @@ class Update:
 
     Metrics in ``means``; those without another word are means over units:
         policy_loss, entropy: Parts of the loss; value_loss: Likewise, a mean over turns.
-        kl_ref: KL(policy || reference). For replies ``kl_estimator`` says how it is found.
+        kl_ref: KL(policy || reference), if it is measured. For replies ``kl_estimator`` says how it is found.
         kl_magnet: KL(policy || magnet), found as ``kl_ref`` is; only with a magnet, and not in warm-up.
         legal_loss: Minus the log of the legal mass on the turn's path, as far as it is below the target.
         legal_mass: Mass that the model without a mask gives to legal answers on the turn's path, every token
@@ -83,6 +83,8 @@ class Update:
         hyperparameters: The learning rule.
         coefficients: The coefficients of this step's loss.
         magnet: Whether the scorer knows a magnet, a divergence from which is trained.
+        reference: Whether the divergence from the reference is measured, for which the reference reads all
+            turns. It must be if it has a weight.
         seed: Seed of the run.
         step: Number of complete steps.
         skipped: Counts updates in a row that are skipped; it outlives the step.
@@ -97,6 +99,7 @@ class Update:
         coefficients: Coefficients,
         *,
         magnet: bool = False,
+        reference: bool = True,
         seed: int,
         step: int,
         skipped: SkippedUpdates,
@@ -109,7 +112,9 @@ class Update:
         self._critic_only = step < hyperparameters.critic_warmup_steps
         trained_mass = coefficients.legal_coef > 0 and not self._critic_only
         self._mass = trained_mass and self.scorer.knows_mass(buffer.decisions)
-        self._others = [BASE, MAGNET] if magnet and not self._critic_only else [BASE]
+        magnet = magnet and not self._critic_only
+        self._others = [BASE] * reference + [MAGNET] * magnet
+        self._terms = select_terms(mass=self._mass, magnet=magnet, reference=reference)
         self._same_forwards = self.scorer.depends_on_forwards
         self._score_first = self._same_forwards or coefficients.sampler_weight_cap is not None
         self._first_scores_itself = self._score_first  # until the first optimizer step has been tried
@@ -279,7 +284,7 @@ class Update:
         counts = {"units": batch.units, "turns": len(batch.index)}
         scored, played = self._score_forward(batch, made)
         parts: dict[str, Tensor] = {}
-        for term in select_terms(mass=self._mass, magnet=MAGNET in self._given):
+        for term in self._terms:
             part = term(scored, played, self.coefficients)
             for name, value in part.metrics.items():
                 made.add(name, value, counts[part.over])
