@@ -31,10 +31,10 @@ from gamespiel.agents.archive import (
     read_archive,
     write_archive,
 )
-from gamespiel.agents.engines import Budgets, Engine, make_engine, positions_of
+from gamespiel.agents.engines import Budgets, Engine, is_small, make_engine, positions_of
 from gamespiel.agents.fields import DECODERS
 from gamespiel.agents.hyperparameters import Hyperparameters, LoraSettings, ModelSettings, with_changes
-from gamespiel.agents.models import suitability
+from gamespiel.agents.models import memory, suitability
 from gamespiel.agents.models.adapter_sets import AdapterSets
 from gamespiel.agents.models.adapters import add_adapters
 from gamespiel.agents.models.loading import LOADING, load_base, load_tokenizer
@@ -157,6 +157,8 @@ class LLMPolicy(MaskableActorCriticPolicy):
         self.max_new_tokens, self.temperature = max_new_tokens, temperature
         self.weight_decay, self.betas, self.seed = weight_decay, betas, seed
         self._load_model(device)
+        if torch.device(device).type == "cpu" and is_small(self.model):
+            memory.keep_freed()
         self.budgets = Budgets()
         self.engine: Engine = make_engine(
             self.model,
