@@ -31,7 +31,7 @@ from gamespiel.agents.archive import (
     read_archive,
     write_archive,
 )
-from gamespiel.agents.engines import Budgets, Engine, is_small, make_engine, positions_of
+from gamespiel.agents.engines import Budgets, Engine, make_engine, positions_of
 from gamespiel.agents.fields import DECODERS
 from gamespiel.agents.hyperparameters import Hyperparameters, LoraSettings, ModelSettings, with_changes
 from gamespiel.agents.models import memory, suitability
@@ -157,7 +157,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         self.max_new_tokens, self.temperature = max_new_tokens, temperature
         self.weight_decay, self.betas, self.seed = weight_decay, betas, seed
         self._load_model(device)
-        if torch.device(device).type == "cpu" and is_small(self.model):
+        if torch.device(device).type == "cpu" and memory.is_small(self.model):
             memory.keep_freed()
         self.budgets = Budgets()
         self.engine: Engine = make_engine(

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gamespiel.agents import engines
 from gamespiel.agents.models import memory
 from tests.agents.cards import card
 from tests.agents.toys import make_policy
@@ -89,7 +88,7 @@ def test_small_models_on_the_cpu_keep_freed_memory(
     """The embedded model has fewer parameters than 10⁹, and more than 1."""
     calls: list[int] = []
     monkeypatch.setattr(memory, "keep_freed", lambda: calls.append(1))
-    monkeypatch.setattr(engines, "SMALL", parameters)
+    monkeypatch.setattr(memory, "SMALL", parameters)
     make_policy()
     assert bool(calls) == keeps
 
