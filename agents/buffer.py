@@ -19,6 +19,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from gamespiel.agents import transfer
 from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.learning.advantages import gae, normalize_by_group
 from gamespiel.agents.sampling.decisions import Decision
@@ -173,7 +174,7 @@ class TurnBuffer:
     def put_scored(self, index: Sequence[int] | Positions, log_probs: Tensor) -> None:
         """Puts the scorer's log-probabilities of the given turns' units, turn after turn, float32 (u,)."""
         ends = np.cumsum([len(self._unit_sizes[turn]) for turn in index])
-        own = np.split(log_probs.detach().cpu().numpy(), ends[:-1])
+        own = np.split(transfer.read(log_probs)[0].numpy(), ends[:-1])
         self._scorer_log_probs.update(zip((int(turn) for turn in index), own, strict=True))
 
     def sampler_gap(self) -> Tensor:
@@ -196,7 +197,7 @@ class TurnBuffer:
             raise RuntimeError("call compute_returns_and_advantage() before taking minibatches")
 
         def tensor(values: npt.NDArray[np.float64]) -> Tensor:
-            return torch.tensor(values[index], dtype=torch.float32, device=self.device)
+            return transfer.send(values[index].astype(np.float32), self.device)
 
         sizes = [self._unit_sizes[turn] for turn in index]
         all_sizes = np.concatenate([np.zeros(0, dtype=np.int64), *sizes])
@@ -206,17 +207,17 @@ class TurnBuffer:
             unit_of_token=self._repeat_index(all_sizes),
             turn_of_unit=self._repeat_index(np.array([len(own) for own in sizes], dtype=np.int64)),
             old_values=tensor(np.array(self.values)),
-            sampler_log_probs=torch.from_numpy(
-                np.concatenate([self._sampler_log_probs[turn] for turn in index])
-            ).to(self.device),
-            old_log_probs=torch.from_numpy(self._old_log_probs(index)).to(self.device),
+            sampler_log_probs=transfer.send(
+                np.concatenate([self._sampler_log_probs[turn] for turn in index]), self.device
+            ),
+            old_log_probs=transfer.send(self._old_log_probs(index), self.device),
             advantages=tensor(self.advantages),
             returns=tensor(self.returns),
         )
 
     def _repeat_index(self, counts: npt.NDArray[np.int64]) -> Tensor:
         """Returns the numbers from 0, each as often as it counts."""
-        return torch.from_numpy(np.repeat(np.arange(len(counts)), counts)).to(self.device)
+        return transfer.send(np.repeat(np.arange(len(counts)), counts), self.device)
 
     def get(self, batch_size: int, order: Positions | None = None) -> Iterator[TurnBatch]:
         """Yields minibatches of ``batch_size`` turns in the given order; the last one may be smaller."""

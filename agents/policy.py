@@ -34,7 +34,7 @@ from gamespiel.agents.archive import (
 from gamespiel.agents.engines import Budgets, Engine, make_engine, positions_of
 from gamespiel.agents.fields import DECODERS
 from gamespiel.agents.hyperparameters import Hyperparameters, LoraSettings, ModelSettings, with_changes
-from gamespiel.agents.models import suitability
+from gamespiel.agents.models import memory, suitability
 from gamespiel.agents.models.adapter_sets import AdapterSets
 from gamespiel.agents.models.adapters import add_adapters
 from gamespiel.agents.models.loading import LOADING, load_base, load_tokenizer
@@ -161,6 +161,8 @@ class LLMPolicy(MaskableActorCriticPolicy):
         self.max_new_tokens, self.temperature = max_new_tokens, temperature
         self.context_tokens, self.seed = context_tokens, seed
         self._load_model(device)
+        if torch.device(device).type == "cpu" and memory.is_small(self.model):
+            memory.keep_freed()
         self.budgets = Budgets()
         self.engine: Engine = make_engine(
             self.model,

@@ -25,6 +25,7 @@ from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.type_aliases import MaybeCallback, Schedule
 from stable_baselines3.common.utils import FloatSchedule, check_for_correct_spaces, update_learning_rate
 from stable_baselines3.common.vec_env import VecEnv
+from torch.nn.utils import get_total_norm
 
 from gamespiel.agents import checks, saving
 from gamespiel.agents.archive import Place, allow_pickle_or_raise, describe_system, read_archive
@@ -360,17 +361,17 @@ class LLMPPO(OnPolicyAlgorithm):
         )
         means = Update(
             self.policy, buffer, self.hyperparameters, coefficients, magnet=self.magnet is not None,
-            seed=self.seed or 0, step=self.step, skipped=self.skipped, on_progress=self.on_progress,
+            reference=self.kl.needs_divergence(self.step), seed=self.seed or 0, step=self.step,
+            skipped=self.skipped, on_progress=self.on_progress,
         ).run()  # fmt: skip
-        if not all(bool(p.isfinite().all()) for p in self.policy.trainable_parameters()):
+        # The largest weight of all is not finite if any is not; a GPU is waited for once.
+        if not get_total_norm(self.policy.trainable_parameters(), math.inf).isfinite():
             # Here, before they are saved as a checkpoint, or evaluated.
             raise DivergedError(f"step {self.step + 1}: it left weights that are not finite", self.step)
         self._n_updates += math.ceil(means["epochs"])
-        if "kl_ref" in means:  # or every update was skipped
-            means.floor("kl_ref", "approx_kl")
+        means.floor(*(name for name in ("kl_ref", "approx_kl", "kl_magnet") if name in means))
+        if "kl_ref" in means:  # or it was not measured, or every update was skipped
             self.kl.update(means["kl_ref"], len(buffer))
-        if "kl_magnet" in means:
-            means.floor("kl_magnet")
         assert buffer.returns is not None
         means.record("explained_variance", explained_variance(np.array(buffer.values), buffer.returns))
         read = self.policy.scorer.tokens_read - read

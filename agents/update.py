@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import logging
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gamespiel.agents import transfer
 from gamespiel.agents.buffer import TurnBatch, TurnBuffer
 from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.learning.coefficients import Coefficients
@@ -29,6 +30,12 @@ from gamespiel.agents.tokens.index import Positions
 
 log = logging.getLogger(__name__)
 
+WATCHED = ("kl_ref", "actor_grad_norm", "critic_grad_norm")
+"""Metrics that must be finite in an optimizer step: a weight of 0 hides the first of them in the loss."""
+
+_ScoredTurns = tuple[Positions, Tensor]
+"""Turns, and the log-probabilities of their units, float32 (u,), on the device."""
+
 
 class Update:
     """The update of one step.
@@ -38,7 +45,8 @@ class Update:
     many as have that many turns: each turn's prompt begins with the one before, and is read once with it.
     ``tokens_per_backward`` splits them into forwards, which
     changes only the order of float sums. Out of memory, the budget is halved and the optimizer step is
-    repeated. An optimizer step whose loss or gradient is not finite is skipped.
+    repeated. An optimizer step whose loss or gradient is not finite is skipped. A GPU is waited for once per
+    optimizer step, when its metrics are read together.
 
     A turn is one ratio unit, the choice of an action, or as many as its reply has tokens. Each unit's ratio
     is its own, and its advantage is its turn's. The policy's loss, the entropy and the divergence are means
@@ -54,7 +62,7 @@ class Update:
 
     Metrics in ``means``; those without another word are means over units:
         policy_loss, entropy: Parts of the loss; value_loss: Likewise, a mean over turns.
-        kl_ref: KL(policy || reference). For replies ``kl_estimator`` says how it is found.
+        kl_ref: KL(policy || reference), if it is measured. For replies ``kl_estimator`` says how it is found.
         kl_magnet: KL(policy || magnet), found as ``kl_ref`` is; only with a magnet, and not in warm-up.
         legal_loss: Minus the log of the legal mass on the turn's path, as far as it is below the target.
         legal_mass: Mass that the model without a mask gives to legal answers on the turn's path, every token
@@ -77,6 +85,8 @@ class Update:
         hyperparameters: The learning rule.
         coefficients: The coefficients of this step's loss.
         magnet: Whether the scorer knows a magnet, a divergence from which is trained.
+        reference: Whether the divergence from the reference is measured, for which the reference reads all
+            turns. It must be if it has a weight.
         seed: Seed of the run.
         step: Number of complete steps.
         skipped: Counts updates in a row that are skipped; it outlives the step.
@@ -91,6 +101,7 @@ class Update:
         coefficients: Coefficients,
         *,
         magnet: bool = False,
+        reference: bool = True,
         seed: int,
         step: int,
         skipped: SkippedUpdates,
@@ -103,9 +114,12 @@ class Update:
         self._critic_only = step < hyperparameters.critic_warmup_steps
         trained_mass = coefficients.legal_coef > 0 and not self._critic_only
         self._mass = trained_mass and self.scorer.knows_mass(buffer.decisions)
-        self._others = [BASE, MAGNET] if magnet and not self._critic_only else [BASE]
+        magnet = magnet and not self._critic_only
+        self._others = [BASE] * reference + [MAGNET] * magnet
+        self._terms = select_terms(mass=self._mass, magnet=magnet, reference=reference)
         self._same_forwards = self.scorer.depends_on_forwards
         self._score_first = self._same_forwards or coefficients.sampler_weight_cap is not None
+        self._first_scores_itself = self._score_first  # until the first optimizer step has been tried
         self._scored_with = 0  # the budget of the forwards that scored the old log-probabilities
         self._steps_taken = 0
         self._skipped_here = 0
@@ -184,24 +198,38 @@ class Update:
             )
 
     def _score_again(self) -> None:
-        """Scores the ratio's old log-probabilities by the update's own forwards, unless they are already."""
+        """Scores the ratio's old log-probabilities by the update's own forwards, unless they are already.
+
+        The forwards of the first optimizer step find its turns' own: nothing has moved before them.
+        """
         if self._scored_with == self.scorer.budgets.tokens_per_backward:
             return
+        found: list[_ScoredTurns] = []
         while self._scored_with != self.scorer.budgets.tokens_per_backward:
-            self._scored_with = self.scorer.budgets.tokens_per_backward
-            for index in self._draw_batches(0):
-                self._retry_in_memory(partial(self._score_batch, index), index)
-        self._record_gap(self.buffer.sampler_gap())
+            self._scored_with, found = self.scorer.budgets.tokens_per_backward, []
+            for index in self._draw_batches(0)[int(self._first_scores_itself) :]:
+                found += self._retry_in_memory(partial(self._score_batch, index), index)
+        self._put_scored(found)
 
     @torch.no_grad()
-    def _score_batch(self, index: Positions) -> None:
-        for batch in self._split_forwards(index):
-            scores = self.scorer.score(batch.decisions, mass=self._mass)
-            self.buffer.put_scored(batch.index, batch.sum_over_units(scores.log_probs))
+    def _score_batch(self, index: Positions) -> list[_ScoredTurns]:
+        return [
+            (
+                batch.index,
+                batch.sum_over_units(self.scorer.score(batch.decisions, mass=self._mass).log_probs),
+            )
+            for batch in self._split_forwards(index)
+        ]
 
-    def _record_gap(self, gap: Tensor) -> None:
-        self.means.record("sampler_gap", float(gap.abs().mean()))
-        self.means.record("sampler_gap_max", float(gap.abs().max()))
+    def _put_scored(self, found: Sequence[_ScoredTurns]) -> None:
+        """Puts old log-probabilities into the buffer; once all turns have them, their gap is known."""
+        if found:
+            turns, log_probs = zip(*found, strict=True)
+            self.buffer.put_scored(np.concatenate(turns), torch.cat(log_probs))
+        if not self._first_scores_itself:
+            gap = self.buffer.sampler_gap().abs()
+            self.means.record("sampler_gap", float(gap.mean()))
+            self.means.record("sampler_gap_max", float(gap.max()))
 
     # -- with gradients ------------------------------------------------------------------------------------
 
@@ -223,12 +251,13 @@ class Update:
             return self._accumulate_gradient(index)
 
         made = self._retry_in_memory(attempt, index)
+        if self._first_scores_itself:
+            self._first_scores_itself = False
+            self._put_scored(made.scored)
         if not made.finite:
             self._skip_update()
             return True
         self.skipped.in_a_row = 0
-        if not self._score_first and not self._steps_taken:
-            self._record_gap(torch.cat(made.gaps))
         self.means.merge(made.means)
         limit = self.hyperparameters.max_step_kl
         if limit is not None and made.means["approx_kl"] > limit:
@@ -246,21 +275,24 @@ class Update:
 
     def _accumulate_gradient(self, index: Positions) -> _Attempt:
         """Accumulates the gradient of the mean loss of these turns, and clips it."""
-        made = _Attempt(Means(), [])
+        made = _Attempt()
         self.optimizer.zero_grad(set_to_none=True)
         forwards = self._split_forwards(index)
         totals = {"units": sum(batch.units for batch in forwards), "turns": len(index)}
         for batch in forwards:
             loss = self._sum_terms(batch, totals, made)
-            if not (math.isfinite(loss.detach()) and math.isfinite(made.means["kl_ref"])):
-                made.finite = False
-                return made
+            made.losses.append(loss.detach())
             loss.backward()
         for name, group in zip(("actor", "critic"), self.optimizer.param_groups, strict=True):
             # Apart, or the critic's gradient, which dwarfs the actor's at first, would scale that away.
             norm = torch.nn.utils.clip_grad_norm_(group["params"], self.hyperparameters.max_grad_norm)
-            made.means.add(f"{name}_grad_norm", float(norm), 1)
-            made.finite &= math.isfinite(norm)
+            # Without any gradient, as the actor's in warm-up, PyTorch's 0 is on the CPU.
+            made.add(f"{name}_grad_norm", transfer.send(norm, made.losses[0].device), 1)
+        if not self._score_first and not self._steps_taken:
+            gap = torch.cat(made.gaps).abs()
+            made.add("sampler_gap", gap.mean(), 1)
+            made.add("sampler_gap_max", gap.max(), 1)
+        made.read()
         return made
 
     def _sum_terms(self, batch: TurnBatch, totals: dict[str, int], made: _Attempt) -> Tensor:
@@ -268,7 +300,7 @@ class Update:
         counts = {"units": batch.units, "turns": len(batch.index)}
         scored, played = self._score_forward(batch, made)
         parts: dict[str, Tensor] = {}
-        for term in select_terms(mass=self._mass, magnet=MAGNET in self._given):
+        for term in self._terms:
             part = term(scored, played, self.coefficients)
             for name, value in part.metrics.items():
                 made.add(name, value, counts[part.over])
@@ -288,11 +320,15 @@ class Update:
             divergences={name: batch.sum_over_units(each) for name, each in scores.divergences.items()},
             log_mass=scores.log_mass,
         )
-        made.gaps.append(scored.log_probs.detach() - batch.old_log_probs)
+        own = scored.log_probs.detach()
+        old_log_probs = own if self._first_scores_itself else batch.old_log_probs
+        if self._first_scores_itself:
+            made.scored.append((batch.index, own))
+        made.gaps.append(own - old_log_probs)
         for name, share in scores.measures.items():
             made.add(name, share, len(batch.index))
         played = Played(
-            old_log_probs=batch.old_log_probs,
+            old_log_probs=old_log_probs,
             sampler_log_probs=batch.sampler_log_probs,
             advantages=batch.advantages.index_select(0, batch.turn_of_unit),
             returns=batch.returns,
@@ -302,11 +338,36 @@ class Update:
 
 @dataclass
 class _Attempt:
-    """One attempt at an optimizer step: its metrics, and whether it is finite."""
+    """One attempt at an optimizer step. Its numbers stay on the device until they are read together.
 
-    means: Means
-    gaps: list[Tensor]
+    Attributes:
+        losses: Each forward's part of the loss.
+        scored: Each forward's turns and their units' log-probabilities, if those are the ratio's old ones;
+            on the CPU after ``read``.
+        gaps: Each forward's differences between log-probabilities and the old ones, (units,).
+        means: The metrics, after ``read``.
+        finite: Whether losses, metrics that would hide in them, and gradients are finite, after ``read``.
+    """
+
+    losses: list[Tensor] = field(default_factory=list)
+    scored: list[_ScoredTurns] = field(default_factory=list)
+    gaps: list[Tensor] = field(default_factory=list)
+    means: Means = field(default_factory=Means)
     finite: bool = True
+    _added: list[tuple[str, Tensor | float, int]] = field(default_factory=list)
 
-    def add(self, name: str, value: Any, weight: int) -> None:
-        self.means.add(name, float(value.detach() if isinstance(value, Tensor) else value), weight)
+    def add(self, name: str, value: Tensor | float, weight: int) -> None:
+        """Adds to a weighted mean what is a number already, or a scalar on the device."""
+        self._added.append((name, value.detach() if isinstance(value, Tensor) else value, weight))
+
+    def read(self) -> None:
+        """Reads all numbers, with one wait."""
+        there = [value for _, value, _ in self._added if isinstance(value, Tensor)]
+        turns, log_probs = [at for at, _ in self.scored], [own for _, own in self.scored]
+        read, *log_probs = transfer.read(torch.stack([*self.losses, *there]), *log_probs)
+        self.scored = list(zip(turns, log_probs, strict=True))
+        losses, numbers = read[: len(self.losses)].tolist(), iter(read[len(self.losses) :].tolist())
+        for name, value, weight in self._added:
+            self.means.add(name, next(numbers) if isinstance(value, Tensor) else value, weight)
+        watched = [self.means[name] for name in WATCHED if name in self.means]
+        self.finite = all(map(math.isfinite, (*losses, *watched)))

@@ -14,9 +14,6 @@ __all__ = [
     "UnsupportedModelError", "make_engine", "positions_of",
 ]  # fmt: skip
 
-SMALL = 5_000_000
-"""Parameters below which the layout of a tree takes longer than it saves."""
-
 ENGINES: Mapping[str, Any] = {"shared": SharedEngine, "padded": PaddedEngine}
 
 
@@ -25,8 +22,7 @@ def make_engine(model: Any, reading: str, budgets: Budgets | None = None, **sett
 
     Args:
         model: The model.
-        reading: A name in ``ENGINES``, or "auto": ``shared`` if the model's attention allows it and it has at
-            least ``SMALL`` parameters.
+        reading: A name in ``ENGINES``, or "auto": ``shared`` if the model's attention allows it.
         budgets: The most tokens per forward.
         settings: See ``base.TransformersEngine``.
 
@@ -36,7 +32,6 @@ def make_engine(model: Any, reading: str, budgets: Budgets | None = None, **sett
     """
     check_choice("reading", reading, ("auto", *ENGINES))
     if reading == "auto":
-        small = sum(parameter.numel() for parameter in model.parameters()) < SMALL
-        reading = "padded" if small or SharedEngine.find_obstacle(model) else "shared"
+        reading = "padded" if SharedEngine.find_obstacle(model) else "shared"
     engine: Engine = ENGINES[reading](model, budgets, **settings)
     return engine

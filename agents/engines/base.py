@@ -8,11 +8,14 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 from torch.utils.checkpoint import checkpoint
 
+from gamespiel.agents import transfer
 from gamespiel.agents.engines.budgets import Budgets
 from gamespiel.agents.tokens import Tokens
 from task_gym.errors import TaskGymError
@@ -84,7 +87,7 @@ class Engine(Protocol):
     def logits(self, hidden: Tensor) -> Tensor:
         """Returns next-token logits, float32 (k, vocab), from hidden states (k, hidden)."""
 
-    def logits_of(self, hidden: Tensor, tokens: Tensor) -> Tensor:
+    def logits_of(self, hidden: Tensor, tokens: npt.NDArray[np.int64]) -> Tensor:
         """Returns next-token logits of chosen tokens (k, c), float32 (k, c), from hidden states (k, hidden).
 
         They are computed in float32: in bfloat16 a logit of 16 is rounded to eighths, so the odds of two
@@ -197,9 +200,9 @@ class TransformersEngine(ABC):
             own = [i for i, _ in local], [positions[k] for _, k in local]
             parts.append(self._read_forward([sequences[row] for row in chunk], *own))
             order.extend(k for _, k in local)
-        inverse = torch.empty(len(order), dtype=torch.long)
-        inverse[torch.tensor(order, dtype=torch.long)] = torch.arange(len(order))
-        return torch.cat(parts).index_select(0, inverse.to(self.device))
+        inverse = np.empty(len(order), dtype=np.int64)
+        inverse[order] = np.arange(len(order))
+        return torch.cat(parts).index_select(0, transfer.send(inverse, self.device))
 
     @property
     def device(self) -> torch.device:
@@ -230,10 +233,12 @@ class TransformersEngine(ABC):
         # An adapted head has the one it adapts inside. Adapters need not be switched off for it alone.
         return self._apply_head(getattr(self.head, "base_layer", self.head), hidden)
 
-    def logits_of(self, hidden: Tensor, tokens: Tensor) -> Tensor:
+    def logits_of(self, hidden: Tensor, tokens: npt.NDArray[np.int64]) -> Tensor:
         if type(self.head) is not nn.Linear:  # adapted or quantised: it has no plain weights
-            return self.logits(hidden).gather(1, tokens)
-        distinct, where = tokens.unique(return_inverse=True)
+            return self.logits(hidden).gather(1, transfer.send(tokens, hidden.device))
+        # Here, because a GPU is waited for if the number of its results is unknown.
+        found, back = np.unique(tokens, return_inverse=True)
+        distinct, where = (transfer.send(each, hidden.device) for each in (found, back.reshape(tokens.shape)))
         weight = self.head.weight.index_select(0, distinct).float()
         bias = None if self.head.bias is None else self.head.bias.index_select(0, distinct).float()
         return self._postprocess(linear(hidden.float(), weight, bias)).gather(1, where)

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 from torch.utils.checkpoint import checkpoint
 
+from gamespiel.agents import transfer
 from gamespiel.agents.engines.base import Engine
 from gamespiel.agents.models.memory_plan import LOGITS_LEARNED_FROM
 from gamespiel.agents.tokens import Tokens
@@ -60,7 +61,7 @@ class NodeReader:
         )
         # index_select, here and elsewhere: with many threads, the backward pass of plain indexing sums
         # repeated rows in no fixed order, and two runs would differ.
-        states = states.index_select(0, torch.from_numpy(at).to(states.device))
+        states = states.index_select(0, transfer.send(at, states.device))
         return states[: len(reads)], states[len(reads) :]
 
     def child_log_probs(
@@ -73,14 +74,14 @@ class NodeReader:
         """
         width = max(map(len, children), default=1)
         # A state with fewer children repeats its first, which changes nothing where it is masked.
-        padded = [[*c, *c[:1] * (width - len(c))] for c in children]
-        tokens = torch.tensor(padded, dtype=torch.long, device=states.device).reshape(-1, width)
-        own = torch.tensor([len(c) for c in children], device=states.device)
-        selected = self.engine.logits_of(states, tokens)
+        padded = np.array([[*c, *c[:1] * (width - len(c))] for c in children], dtype=np.int64)
+        padded = padded.reshape(-1, width)
+        own = transfer.send([len(c) for c in children], states.device)
+        selected = self.engine.logits_of(states, padded)
         selected = selected.masked_fill(torch.arange(width, device=states.device) >= own[:, None], -torch.inf)
         if not mass:
             return selected.log_softmax(-1), states.new_zeros(0)
-        rows = self._rows_at_once()
+        tokens, rows = transfer.send(padded, states.device), self._rows_at_once()
         # One part of nothing, if no prompt has anything to choose.
         parts = [slice(start, start + rows) for start in range(0, max(1, len(states)), rows)]
         if len(parts) > 1 and torch.is_grad_enabled():

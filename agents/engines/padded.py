@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from gamespiel.agents import transfer
 from gamespiel.agents.engines.base import ContextLengthError, TransformersEngine
 from gamespiel.agents.engines.budgets import Budgets
 from gamespiel.agents.tokens import Tokens
@@ -38,10 +39,14 @@ class PaddedEngine(TransformersEngine):
     ) -> Tensor:
         ids = self._pad_rows(sequences)
         with self._checkpoint_layers():
-            states: Tensor = self.transformer(input_ids=ids, use_cache=False).last_hidden_state
-        at_row = torch.tensor(rows, device=states.device)
-        at_position = torch.tensor(positions, device=states.device)
-        return states[at_row, at_position]
+            states: Tensor = self.transformer(
+                input_ids=ids, attention_mask=self._causal_mask(ids.shape[1]), use_cache=False
+            ).last_hidden_state
+        return states[transfer.send(rows, states.device), transfer.send(positions, states.device)]
+
+    def _causal_mask(self, width: int) -> Tensor | None:
+        """Returns the mask of whole rows; without one, transformers makes it, and waits for a GPU."""
+        return None
 
     def chunks(self, sequences: Sequence[Tokens], budget: int | None = None) -> Iterator[list[int]]:
         """Yields indices of sequences of similar length; the budget counts padding."""
@@ -68,7 +73,7 @@ class PaddedEngine(TransformersEngine):
     def prefill(
         self, prompts: Sequence[Tokens], *, cache: bool, before: Sequence[Any] = ()
     ) -> tuple[Tensor, Prefix | None]:
-        lengths = torch.tensor([len(prompt) for prompt in prompts], device=self.device)
+        lengths = transfer.send([len(prompt) for prompt in prompts], self.device)
         # Made here, it keeps all tokens of layers with a sliding window too.
         kept = _make_cache() if cache and self._plain else None
         out = self.transformer(
@@ -94,11 +99,11 @@ class PaddedEngine(TransformersEngine):
 
     def _extend_forward(self, prefix: Prefix, rows: Sequence[int], tokens: Sequence[Tokens]) -> Tensor:
         device = self.device
-        index = torch.tensor(rows, device=device)
+        index = transfer.send(rows, device)
         cache = prefix.select(index)
         prompt_lengths = prefix.lengths[index]
-        counts = torch.tensor([len(t) for t in tokens], device=device)
-        steps = torch.arange(int(counts.max()), device=device)
+        counts = transfer.send([len(t) for t in tokens], device)
+        steps = torch.arange(max(map(len, tokens)), device=device)
         slots = torch.arange(prefix.width, device=device)
         mask = torch.cat([slots < prompt_lengths[:, None], steps < counts[:, None]], dim=1)
         states = self.transformer(
@@ -114,7 +119,7 @@ class PaddedEngine(TransformersEngine):
     def grow(self, prefix: Prefix, rows: Sequence[int], tokens: Sequence[int]) -> tuple[Tensor, Prefix]:
         texts = [(*prefix.prompts[row], token) for row, token in zip(rows, tokens, strict=True)]
         device = self.device
-        index = torch.tensor(rows, device=device)
+        index = transfer.send(rows, device)
         lengths = prefix.lengths[index] + 1
         if prefix.cache is None or self._must_reread(prefix.mask.shape[1] + 1):
             states = self.read(texts, range(len(texts)), [len(text) - 1 for text in texts])
@@ -125,7 +130,7 @@ class PaddedEngine(TransformersEngine):
                 layer.keys, layer.values = (x.index_select(0, index) for x in (layer.keys, layer.values))
         mask = torch.nn.functional.pad(prefix.mask[index], (0, 1), value=True)
         states = self.transformer(
-            input_ids=torch.tensor(tokens, device=device)[:, None],
+            input_ids=transfer.send(tokens, device)[:, None],
             attention_mask=mask.long(),
             position_ids=lengths[:, None] - 1,
             past_key_values=cache,
@@ -150,7 +155,7 @@ class PaddedEngine(TransformersEngine):
             )
         rows = [[*sequence, *(0,) * (width - len(sequence))] for sequence in sequences]
         self.tokens_read += sum(map(len, sequences))
-        return torch.tensor(rows, device=self.device)
+        return transfer.send(rows, self.device)
 
 
 class Prefix:

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gamespiel.agents import transfer
 from gamespiel.agents.engines.base import (
     TransformersEngine,
     UnsupportedModelError,
@@ -37,7 +38,14 @@ from gamespiel.agents.engines.token_tree import (
     tile_paths,
     tile_tree,
 )
-from gamespiel.agents.engines.tree_attention import NAME, KeysValues, Layout, WrittenKeys, register
+from gamespiel.agents.engines.tree_attention import (
+    NAME,
+    KeysValues,
+    Layout,
+    WrittenKeys,
+    empty_mask,
+    register,
+)
 from gamespiel.agents.tokens import Tokens
 
 TILE = 128
@@ -73,7 +81,7 @@ class SharedEngine(TransformersEngine):
         if reason := self.find_obstacle(model):
             raise UnsupportedModelError(f"reading 'shared': {reason}; allowed: reading 'padded'")
         checkpointing = kwargs.get("gradient_checkpointing", False)
-        self._alone = PaddedEngine(model, Budgets(ALONE), gradient_checkpointing=checkpointing)
+        self._alone = _Alone(model, Budgets(ALONE), gradient_checkpointing=checkpointing)
         register()
         self.transformer.set_attn_implementation(NAME)  # type: ignore[operator]
 
@@ -187,20 +195,25 @@ class SharedEngine(TransformersEngine):
 
     def _run_forward(self, ids: Indices, depths: Indices, layout: Layout) -> Tensor:
         self.tokens_read += len(ids)
-        # A mask of four dimensions is taken as it is, so transformers makes none; the layout is used instead.
-        unused = torch.empty(1, 1, 1, 0, device=self.device)
         with self._checkpoint_layers():
             states: Tensor = self.transformer(
                 input_ids=self._to_tensor(ids)[None],
                 position_ids=self._to_tensor(depths)[None],
-                attention_mask=unused,
+                attention_mask=empty_mask(self.device),  # the layout is used instead
                 use_cache=False,
                 tree=layout,
             ).last_hidden_state
         return states[0]
 
     def _to_tensor(self, indices: Indices) -> Tensor:
-        return torch.from_numpy(indices).to(self.device)
+        return transfer.send(indices, self.device)
+
+
+class _Alone(PaddedEngine):
+    """The engine of sequences that have little in common, for the same model with ``tree_attention``."""
+
+    def _causal_mask(self, width: int) -> Tensor | None:
+        return None if self._must_reread(width) else empty_mask(self.device)
 
 
 def _join_keys(parts: Sequence[KeysValues]) -> KeysValues:

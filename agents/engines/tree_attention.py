@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from gamespiel.agents import transfer
 from gamespiel.agents.engines.token_tree import Tiles
 
 NAME = "gamespiel_tree"
@@ -106,10 +107,8 @@ class Layout:
         # A short tile repeats its first query: the last to write wins, so write the real places last.
         back = np.empty(int(queries.max()) + 1, dtype=np.int64)
         back[queries[::-1]] = np.arange(len(queries))[::-1]
-        parts = [
-            _Part(*(torch.from_numpy(array).to(device) for array in vars(part).values())) for part in tiles
-        ]
-        return cls(parts, torch.from_numpy(back).to(device))
+        parts = [_Part(*(transfer.send(array, device) for array in vars(part).values())) for part in tiles]
+        return cls(parts, transfer.send(back, device))
 
     def mask(self, index: int, groups: int, window: int | None) -> Tensor:
         """Returns the mask of a part, bool (b, 1, groups * t, k); layers with the same window share it."""
@@ -138,10 +137,14 @@ def tree_attention(
 ) -> tuple[Tensor, None]:
     """Attends within a tree: query (1, heads, n, size), key and value (1, key heads, n, size).
 
+    Without a tree, an empty mask means a causal one.
+
     Returns:
         The attended values (1, n, heads, size), and no weights.
     """
     if tree is None:
+        if attention_mask is not None and not attention_mask.shape[-1]:
+            attention_mask = None
         from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
         attended: tuple[Tensor, None] = sdpa_attention_forward(
@@ -247,6 +250,11 @@ def _attend_one_more(
         parts.append([x.reshape(b * t, len(keys), groups, -1) for x in split])
     prompt = _Attended(*(torch.cat(x).index_select(0, tree.back) for x in zip(*parts, strict=True)))
     return own.merge(prompt).to(queries.dtype).reshape(1, n, heads, size)
+
+
+def empty_mask(device: torch.device) -> Tensor:
+    """Returns a mask of four dimensions, which transformers takes as it is and makes none."""
+    return torch.empty(1, 1, 1, 0, device=device)
 
 
 def register() -> None:

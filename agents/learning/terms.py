@@ -148,12 +148,14 @@ def critic_error(scored: Scored, played: Played, numbers: Coefficients) -> Part:
     return Part(numbers.vf_coef * loss, "turns", {"value_loss": loss})
 
 
-def select_terms(*, mass: bool, magnet: bool) -> Sequence[Term]:
+def select_terms(*, mass: bool, magnet: bool, reference: bool = True) -> Sequence[Term]:
     """Returns the terms of a loss, in the order in which they are summed.
 
     Args:
         mass: Whether the mass on legal answers is trained.
         magnet: Whether there is a magnet.
+        reference: Whether the divergence from the reference is measured.
     """
-    terms: list[Term] = [policy_gradient, critic_error, entropy_bonus, reference_divergence]
+    terms: list[Term] = [policy_gradient, critic_error, entropy_bonus]
+    terms += [reference_divergence] if reference else []
     return [*terms, *([illegal_mass_penalty] if mass else []), *([magnet_divergence] if magnet else [])]

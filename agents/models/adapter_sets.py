@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from gamespiel.agents import transfer
 from gamespiel.agents.models.names import BASE, NEWEST
 from task_gym.errors import TaskGymError, nearest
 
@@ -105,7 +106,7 @@ class AdapterSets:
         own = {name: parameter.data for name, parameter in self._learning.items()}
         try:
             for name, parameter in self._learning.items():
-                parameter.data = adapters[name].to(own[name].device)
+                parameter.data = transfer.send(adapters[name], own[name].device)
             yield
         finally:
             for name, parameter in self._learning.items():

@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from gamespiel.agents import transfer
 from gamespiel.agents.models.adapter_sets import Adapters
 
 
@@ -28,7 +29,8 @@ class Snapshot:
     @classmethod
     def take(cls, adapters: Adapters, step: int) -> Snapshot:
         """Takes a snapshot of the adapters that learn."""
-        return cls(step, {name: tensor.detach().cpu().clone() for name, tensor in adapters.items()})
+        own = transfer.read(*adapters.values())
+        return cls(step, {name: tensor.clone() for name, tensor in zip(adapters, own, strict=True)})
 
     def put(self, adapters: Adapters) -> None:
         """Copies the snapshot into the adapters that learn."""

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from gamespiel.agents import transfer
 from gamespiel.agents.engines import Engine
 from gamespiel.agents.engines.base import Prefill
 from gamespiel.agents.engines.nodes import NodeRead, NodeReader
@@ -72,7 +73,7 @@ class ChoiceSampler:
                 hidden[prompt] = last[i]
             self._descend_tries(descent, {row: local[prompt_of[row]] for row in rows}, last, prefix, uniforms)
         stacked = torch.stack([h for h in hidden if h is not None])
-        return descent.finish(stacked[torch.tensor(prompt_of, device=stacked.device)])
+        return descent.finish(stacked.index_select(0, transfer.send(prompt_of, stacked.device)))
 
     def _descend_tries(
         self, descent: TrieDescent, slot: dict[int, int], last: Tensor, prefix: Any, uniforms: Uniforms
@@ -94,19 +95,19 @@ class ChoiceSampler:
             rows = list(at)
             where = [reads((slot[row], *tries[row].nodes[at[row]])) for row in rows]
             started = [not tokens for _, tokens, _ in reads.items]
-            states = last[[i for i, _, _ in reads.items]]
+            states = last.index_select(0, transfer.send([i for i, _, _ in reads.items], last.device))
             if not all(started):
                 assert prefix is not None
                 further = [k for k, first in enumerate(started) if not first]
-                states = states.clone()
-                states[further] = self.engine.extend(
-                    prefix, [reads.items[k][0] for k in further], [reads.items[k][1] for k in further]
-                )
+                places, continued = [reads.items[k][0] for k in further], [reads.items[k][1] for k in further]
+                found = self.engine.extend(prefix, places, continued)
+                states = states.index_copy(0, transfer.send(further, states.device), found)
             log_probs, log_mass = self.nodes.child_log_probs(
                 states, [children for _, _, children in reads.items]
             )
+            log_probs, mass = transfer.read(log_probs, log_mass.exp())
             chosen = inverse_cdf(log_probs, where, noise[rows])
-            at = descent.take(at, where, chosen, log_probs, log_mass.exp())
+            at = descent.take(at, where, chosen, log_probs, mass)
             depth += 1
 
     @torch.no_grad()
@@ -153,4 +154,5 @@ class ChoiceSampler:
             return nothing, nothing[:, 0], where, torch.zeros(0, 0, device=self.engine.device)
         states, hidden = self.nodes.read(sequences.items, reads.items, anchors)
         log_probs, log_mass = self.nodes.child_log_probs(states, [read.children for read in reads.items])
-        return log_probs.double().cpu().numpy(), log_mass.double().cpu().numpy(), where, hidden
+        odds, mass = transfer.read(log_probs.double(), log_mass.double())
+        return odds.numpy(), mass.numpy(), where, hidden

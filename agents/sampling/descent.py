@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from torch import Tensor
 
 from gamespiel.agents.sampling.decisions import Request
@@ -42,10 +41,9 @@ class TrieDescent:
         log_probs: Tensor,
         mass: Tensor,
     ) -> dict[int, int]:
-        """Takes a child in each row; returns the nodes of the rows that go on."""
-        place = torch.tensor(where, device=log_probs.device)
-        taken = log_probs[place, torch.from_numpy(chosen).to(log_probs.device)].tolist()
-        self._mass[list(at)] *= mass[place].cpu().numpy()
+        """Takes a child in each row; returns the nodes of the rows that go on. Tensors are on the CPU."""
+        taken = log_probs.numpy()[where, chosen].tolist()
+        self._mass[list(at)] *= mass.numpy()[where]
         further = {}
         for (row, node), child, log_prob in zip(at.items(), chosen.tolist(), taken, strict=True):
             self._log_probs[row].append(log_prob)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from gamespiel.agents import transfer
 from gamespiel.agents.sampling.decisions import Decision, Request
 from gamespiel.agents.tokens import Tokens
 from task_gym.errors import TaskGymError
@@ -72,9 +73,6 @@ def inverse_cdf(
 ) -> npt.NDArray[np.int64]:
     """Returns the place at which the cumulative probability first exceeds the uniform, int64 (rows,).
 
-    Probabilities are summed in float64, first in blocks: a block's sum needs no order, and only the blocks
-    that are drawn leave the device. A place of probability 0 is never returned.
-
     Args:
         log_probs: float32 (k, c), of the children of a node or of the whole vocabulary.
         where: The row of ``log_probs`` of each uniform.
@@ -83,25 +81,36 @@ def inverse_cdf(
     Raises:
         NotFiniteError: a probability is not a finite number.
     """
-    where = np.asarray(where, dtype=np.int64)
+    device = log_probs.device
+    drawn, totals = draw_places(log_probs, transfer.send(where, device), transfer.send(uniforms, device))
+    found, sums = transfer.read(drawn, totals)
+    if not bool(sums.isfinite().all()):
+        raise NotFiniteError("the model's logits are not finite: its weights or activations have overflowed")
+    return found.numpy()
+
+
+def draw_places(log_probs: Tensor, where: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the places of ``inverse_cdf``, int64 (rows,), and the sum of each row's probabilities, (k,).
+
+    All is on the device, and nothing waits for it. Probabilities are summed in float64, first in blocks: a
+    block's sum needs no order, and only the blocks that are drawn are summed one by one. A place of
+    probability 0 is never returned. If a sum is not finite, its places mean nothing.
+    """
     p = log_probs.double().exp()
     size = min(BLOCK, p.shape[1])
     blocks = pad(p, (0, -p.shape[1] % size)).view(len(p), -1, size)
-    sums = blocks.sum(-1).cpu().numpy()
+    sums = blocks.sum(-1)
     ends = sums.cumsum(-1)
-    if not np.isfinite(ends[:, -1]).all():
-        raise NotFiniteError("the model's logits are not finite: its weights or activations have overflowed")
-    targets = (uniforms * ends[where, -1])[:, None]
-    block = _first_above(ends[where], sums[where], targets)
-    before = np.where(block > 0, ends[where, block - 1], 0.0)[:, None]
-    inside = blocks[torch.from_numpy(where), torch.from_numpy(block)].cpu().numpy()
-    return block * size + _first_above(before + inside.cumsum(-1), inside, targets)
+    totals, own = ends[:, -1], ends.index_select(0, where)
+    targets = (uniforms * totals.index_select(0, where))[:, None]
+    block = _first_above(own, sums.index_select(0, where), targets)
+    before = own.gather(1, (block - 1).clamp(min=0)[:, None]).masked_fill((block == 0)[:, None], 0.0)
+    inside = blocks[where, block]
+    return block * size + _first_above(before + inside.cumsum(-1), inside, targets), totals
 
 
-def _first_above(
-    cumulative: npt.NDArray[np.float64], p: npt.NDArray[np.float64], targets: npt.NDArray[np.float64]
-) -> npt.NDArray[np.int64]:
+def _first_above(cumulative: Tensor, p: Tensor, targets: Tensor) -> Tensor:
     """Returns the first place where the cumulative sum exceeds the target, int64 (rows,)."""
     # Rounding can leave no sum above the target: then the last place with any mass is taken.
-    last = p.shape[1] - 1 - (p > 0)[:, ::-1].argmax(-1)
-    return np.minimum((cumulative <= targets).sum(-1), last).astype(np.int64)
+    last = p.shape[1] - 1 - (p > 0).flip(-1).int().argmax(-1)
+    return torch.minimum((cumulative <= targets).sum(-1), last)

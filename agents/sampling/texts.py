@@ -16,10 +16,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from gamespiel.agents import transfer
 from gamespiel.agents.engines import Engine
 from gamespiel.agents.engines.base import Prefill
 from gamespiel.agents.engines.vocabulary import split_states, vocabulary_log_probs
-from gamespiel.agents.sampling.drawing import NotFiniteError, WrittenAnswers, inverse_cdf
+from gamespiel.agents.sampling.drawing import NotFiniteError, WrittenAnswers, draw_places
 from gamespiel.agents.sampling.noise import Uniforms
 from gamespiel.agents.tokens import Tokens
 from gamespiel.agents.tokens.constraints import FreeText
@@ -80,7 +81,7 @@ class TextSampler:
                 live = [group.rows[i] for i in chunk]
                 waiting += self._write_on(draft, _Live(group.depth, last, prefix, live))
         stacked = torch.stack([state for state in hidden if state is not None])
-        at = torch.tensor(prompt_of, device=stacked.device)
+        at = transfer.send(prompt_of, stacked.device)
         log_probs = [np.array(values, dtype=np.float32) for values in draft.log_probs]
         tokens = [tuple(own) for own in draft.tokens]
         return WrittenAnswers(tokens, log_probs, [None] * len(prompts), stacked.index_select(0, at))
@@ -138,17 +139,17 @@ class TextSampler:
         for part in split_states(self.engine, len(states)):
             log_probs = vocabulary_log_probs(self.engine.logits(states[part]), temperature)
             first, end = np.searchsorted(where, [part.start, part.stop])
-            at = where[first:end] - part.start
+            at = transfer.send(where[first:end] - part.start, states.device)
             if noise is None:
-                found = log_probs.argmax(-1).cpu().numpy()[at]
+                drawn = log_probs.argmax(-1).index_select(0, at)
             else:
-                found = inverse_cdf(log_probs, at, noise[first:end])
-            picked = log_probs[torch.from_numpy(at), torch.from_numpy(found)].cpu().numpy()
-            if not np.isfinite(picked).all():
+                drawn, _ = draw_places(log_probs, at, transfer.send(noise[first:end], states.device))
+            found, picked = transfer.read(drawn, log_probs[at, drawn])
+            if not bool(picked.isfinite().all()):
                 raise NotFiniteError(
                     "the model's logits are not finite: its weights or activations have overflowed"
                 )
-            tokens[first:end], chosen[first:end] = found, picked
+            tokens[first:end], chosen[first:end] = found.numpy(), picked.numpy()
         return tokens, chosen
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from gamespiel.agents import transfer
 from gamespiel.agents.engines import Engine
 from gamespiel.agents.engines.nodes import NodeRead, NodeReader
 from gamespiel.agents.sampling.decisions import Decision
@@ -157,11 +158,11 @@ class _ChoiceReads:
         Turn i is the planned one ``where[i]``; int64 (n,).
         """
         device = hidden.device
-        owners, reads, children = torch.from_numpy(_lay_out(self._chosen, where, 2)).to(device)
+        owners, reads, children = transfer.send(_lay_out(self._chosen, where, 2), device)
         nodes = log_probs.index_select(0, reads)
         terms = nodes.exp() * nodes.masked_fill(~torch.isfinite(nodes), 0.0)
         if log_mass is not None:
-            passed = torch.from_numpy(_lay_out(self._passed, where, 1)).to(device)
+            passed = transfer.send(_lay_out(self._passed, where, 1), device)
             zeros = torch.zeros(len(where), device=device)
             log_mass = zeros.index_add(0, passed[0], log_mass.index_select(0, passed[1]))
         return ChoiceScores(

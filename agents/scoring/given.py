@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from gamespiel.agents import transfer
 from gamespiel.agents.tokens.index import Positions, spans
 
 
@@ -61,4 +62,5 @@ class Given:
 
     def take(self, where: Positions) -> GivenRows:
         """Returns the rows of the decisions at these positions, in their order."""
-        return GivenRows(self._rows[spans(self._first, self._count, where)], self.estimator)
+        rows = transfer.send(spans(self._first, self._count, where), self._rows.device)
+        return GivenRows(self._rows.index_select(0, rows), self.estimator)

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gamespiel.agents import transfer
 from gamespiel.agents.engines import Engine
 from gamespiel.agents.engines.budgets import Budgets
 from gamespiel.agents.models.adapter_sets import Adapters, AdapterSets
@@ -218,7 +219,7 @@ class Scorer:
         self, decisions: Sequence[Decision], where: Positions, estimator: str, mass: bool
     ) -> GivenPart:
         found = self._scorer_of(decisions).score(decisions, mass=mass)
-        counts = np.bincount(found.owners.cpu().numpy(), minlength=len(decisions))
+        counts = np.array([len(decision.log_probs) for decision in decisions], dtype=np.int64)
         return GivenPart(where, counts, found.keep(estimator))
 
     def values(self, prompts: Sequence[Tokens]) -> Tensor:
@@ -234,7 +235,7 @@ class Scorer:
         where = [distinct(prompt) for prompt in prompts]
         last = [len(prompt) - 1 for prompt in distinct.items]
         hidden = self._engine.read(distinct.items, list(range(len(last))), last)
-        return self._critic(hidden.index_select(0, torch.tensor(where, device=hidden.device)))
+        return self._critic(hidden.index_select(0, transfer.send(where, hidden.device)))
 
     # -- choosing and writing ------------------------------------------------------------------------------
 

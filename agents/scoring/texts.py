@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gamespiel.agents import transfer
 from gamespiel.agents.engines import Engine
 from gamespiel.agents.engines.vocabulary import apply_in_part, split_states, vocabulary_log_probs
 from gamespiel.agents.sampling.decisions import Decision
@@ -106,17 +107,14 @@ class TextScorer:
         states = self.engine.read(plan.sequences, *zip(*plan.places, strict=True))
         device = states.device
         state_of, pair_of, anchors = (
-            torch.tensor(indices, dtype=torch.long, device=device)
-            for indices in (plan.state_of, plan.pair_of, plan.anchors)
+            transfer.send(indices, device) for indices in (plan.state_of, plan.pair_of, plan.anchors)
         )
-        owners = torch.tensor(
-            np.repeat(np.arange(len(replies)), [len(reply) for reply in replies]), device=device
-        )
+        lengths = [len(reply) for reply in replies]
         log_probs, entropies = self._score_pairs(states, plan.pairs, temperature)
         return TextScores(
             log_probs=log_probs.index_select(0, pair_of),
             entropy=entropies.index_select(0, state_of),
-            owners=owners,
+            owners=transfer.send(np.repeat(np.arange(len(replies)), lengths), device),
             hidden=states.index_select(0, anchors),
             states=states,
             state_of=state_of,
@@ -135,14 +133,12 @@ class TextScorer:
         for part in split_states(self.engine, len(states)):
             first, end = np.searchsorted(at[order], [part.start, part.stop])
             here = order[first:end]
-            where, token = (
-                torch.from_numpy(x).to(states.device) for x in (at[here] - part.start, tokens[here])
-            )
+            where, token = (transfer.send(x, states.device) for x in (at[here] - part.start, tokens[here]))
             scored.append(
                 self._apply_in_part(states, self._score_part, states[part], where, token, temperature)
             )
         log_probs, entropies = (torch.cat(parts) for parts in zip(*scored, strict=True))
-        return log_probs.index_select(0, torch.from_numpy(inverse).to(states.device)), entropies
+        return log_probs.index_select(0, transfer.send(inverse, states.device)), entropies
 
     def _score_part(
         self, states: Tensor, where: Tensor, tokens: Tensor, temperature: float

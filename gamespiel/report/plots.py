@@ -44,9 +44,10 @@ FURTHER = ("#CC79A7", "#56B4E9")
 def learning_curve(metrics_path: str | os.PathLike[str], png_path: str | os.PathLike[str]) -> Path:
     """Draws four panels against decisions (or steps, if a row lacks decisions); returns ``png_path``.
 
-    Metrics that were not logged are left out. Null is a gap, except in ``eval/`` metrics, which are measured
-    only at some steps. A faint line is the value, a strong one its running mean over a twentieth of the rows.
-    A dotted line across is a change of a curriculum's stage, with the new stage's name.
+    Metrics that were not logged are left out. Null is a gap, except in metrics that are measured only at some
+    steps, as those of ``eval/`` and a KL without weight: their points are joined. A faint line is the value,
+    a strong one its running mean over a twentieth of the rows. A dotted line across is a change of a
+    curriculum's stage, with the new stage's name.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # slow to import; needs no display
     from matplotlib.figure import Figure
@@ -136,7 +137,8 @@ def _draw_curves(
         y = [float(row[metric]) if _is_number(row.get(metric)) else math.nan for row in rows]
         if all(math.isnan(value) for value in y):
             continue
-        if metric.startswith("eval/"):  # measured at some steps only: joined points
+        absent = sum(metric not in row for row in rows)
+        if metric.startswith("eval/") or 2 * absent > len(rows):
             known = [(at, value) for at, value in zip(x, y, strict=True) if not math.isnan(value)]
             handles += axes.plot(
                 *zip(*known, strict=True), color=colour, linewidth=1.2, marker=".", label=label

@@ -4,6 +4,9 @@ On a CPU all tensors are on one device, so a test cannot see an index or a mask 
 ``card()``, what is made for ``cuda`` is an ``OnCard``, and an operation on tensors of both devices raises, as
 CUDA's do. As with CUDA, numbers, indices and copies may come from the CPU. Values are those of the CPU, so
 results can be compared. Kernels, memory and speed are not pretended.
+
+Copies are as asynchronous as CUDA's: until the card has been waited for, a copy that does not wait has values
+that mean nothing.
 """
 
 from __future__ import annotations
@@ -31,6 +34,11 @@ aten = torch.ops.aten
 COPIES = (aten.copy_.default, aten.copy.default)
 INDEXED = (aten.index.Tensor, aten.index_put_.default, aten.index_put.default, aten._index_put_impl_.default)
 READS = (Tensor.cpu, Tensor.item, Tensor.__float__, Tensor.__bool__, Tensor.__int__, Tensor.numpy)
+SIZED = (
+    aten.nonzero.default, aten._unique2.default, aten.unique_dim.default, aten.unique_consecutive.default,
+    aten.masked_select.default, aten.repeat_interleave.Tensor, aten.equal.default,
+)  # fmt: skip
+"""Operations whose results have a size, or a value, that the CPU must know."""
 
 
 class OnCard(Tensor):
@@ -86,8 +94,10 @@ class Seen:
     """Counts of operations on the card.
 
     Attributes:
-        reads: Copies of values from the card to the CPU, counted per place in the code. On a GPU, each copy
-            waits for all the work queued before it.
+        reads: Copies of values from the card to the CPU, counted per place in the code.
+        waits: Waits of the CPU until the card has done all the work queued before, counted likewise: for
+            copies to and from the card, but for those of pinned memory that do not wait; for results of
+            unknown size; and for the card as a whole.
         working: Whether a new tensor on ``meta`` counts as one on the card. Tests set it after loading
             models, because transformers itself uses ``meta`` while it loads.
         weighing: Whether the memory of new tensors is counted.
@@ -96,11 +106,13 @@ class Seen:
     """
 
     reads: ClassVar[Counter[str]] = Counter()
+    waits: ClassVar[Counter[str]] = Counter()
     working = False
     weighing = False
     held = 0
     peak = 0
     _owners: ClassVar[Counter[int]] = Counter()
+    _under_way: ClassVar[list[tuple[Tensor, Tensor]]] = []
 
 
 def _weigh(made: OnCard) -> None:
@@ -122,12 +134,14 @@ def _weigh(made: OnCard) -> None:
 def card() -> Iterator[type[Seen]]:
     """Makes ``cuda`` the pretended GPU within the context."""
     Seen.reads.clear()
+    Seen.waits.clear()
     Seen.working = Seen.weighing = False
     swapped = torch.__future__.get_swap_module_params_on_conversion()
     torch.__future__.set_swap_module_params_on_conversion(True)
     found: dict[str, Callable[[], Any]] = {
         "is_available": lambda: True, "device_count": lambda: 1, "empty_cache": lambda: None,
-        "_lazy_init": lambda: None,
+        "_lazy_init": lambda: None, "current_stream": lambda device=None: _Stream(),
+        "is_bf16_supported": lambda including_emulation=True: True,
     }  # fmt: skip
     try:
         with mock.patch.multiple(torch.cuda, **found), _reading_when_loaded(), _Made(), _Computed():
@@ -153,6 +167,13 @@ def _reading_when_loaded() -> Iterator[None]:
         yield
 
 
+class _Stream:
+    """The card's only stream."""
+
+    def synchronize(self) -> None:
+        _wait()
+
+
 class _Computed(TorchDispatchMode):
     """Runs operations that make tensors without being given any."""
 
@@ -167,18 +188,28 @@ class _Made(TorchFunctionMode):
         kwargs = dict(kwargs or {})
         if func is Tensor.to:
             named = [x for x in (*args[1:], kwargs.get("device")) if isinstance(x, str | torch.device)]
+            if named and isinstance(args[0], OnCard) and torch.device(named[0]).type == "meta":
+                return args[0]  # as C++ names the card
             if named and torch.device(named[0]).type == "cuda":
                 dtypes = [x for x in (*args[1:], kwargs.get("dtype")) if isinstance(x, torch.dtype)]
                 typed = args[0].to(*dtypes) if dtypes else args[0]
+                if not isinstance(args[0], OnCard) and not (
+                    _is_pinned(args[0]) and kwargs.get("non_blocking")
+                ):
+                    _wait()
                 return typed if isinstance(typed, OnCard) else OnCard(typed.detach().clone())
             if named and isinstance(args[0], OnCard):
-                return args[0].cpu()
+                return _copy_later(args[0].own) if kwargs.get("non_blocking") else args[0].cpu()
+        elif func is Tensor.pin_memory:
+            return _pin(args[0])
         elif func in READS and isinstance(args[0], OnCard):
             if func is Tensor.numpy:
                 raise TypeError("can't convert cuda:0 device type tensor to numpy")
-            _note()
+            _read()
             return args[0].own.detach().clone() if func is Tensor.cpu else func(args[0].own.detach())
         elif kwargs.get("device") is not None and torch.device(kwargs["device"]).type == "cuda":
+            if func in (torch.tensor, torch.as_tensor) and args[0] != []:
+                _wait()
             made = func(*args, **kwargs | {"device": torch.device("cpu")})
             return made if isinstance(made, OnCard) else OnCard(made)
         return func(*args, **kwargs)
@@ -205,7 +236,9 @@ def run(func: Any, args: Any, kwargs: Any) -> Any:
         if any(isinstance(x, Tensor) and not isinstance(x, OnCard) and x.dim() for x in checked):
             raise RuntimeError(f"{func}: expected all tensors to be on the same device, found cuda:0 and cpu")
     if there and (where == "cpu" or func is aten._local_scalar_dense.default):
-        _note()
+        _read()
+    elif there and _must_wait(func, args):
+        _wait()
     same = {id(x.own): x for x in there}
 
     def out(x: Any) -> Any:
@@ -221,15 +254,60 @@ def _indices(key: Any) -> Any:
     """Returns an index whose lists and arrays are on the card, where C++ would put them."""
     if isinstance(key, tuple):
         return tuple(map(_indices, key))
-    return OnCard(torch.as_tensor(key)) if isinstance(key, list | np.ndarray) else key
+    if isinstance(key, list | np.ndarray):
+        _wait()
+        return OnCard(torch.as_tensor(key))
+    return key
 
 
-def _note() -> None:
-    """Counts a read, at the innermost function of the project's own code."""
+def _must_wait(func: Any, args: Any) -> bool:
+    """Returns whether the CPU waits for the card in an operation whose result stays there."""
+    if func in COPIES:
+        return not isinstance(args[1], OnCard) and not (_is_pinned(args[1]) and args[2:3] == (True,))
+    if func in INDEXED:
+        indices = [x for x in tree_leaves(args[1]) if isinstance(x, Tensor)]
+        return any(x.dtype == torch.bool or not isinstance(x, OnCard) for x in indices)
+    return func in SIZED
+
+
+def _is_pinned(tensor: Tensor) -> bool:
+    return getattr(tensor, "pinned_for_card", False)
+
+
+def _pin(tensor: Tensor) -> Tensor:
+    if isinstance(tensor, OnCard):
+        raise RuntimeError("cannot pin 'torch.cuda.FloatTensor', only dense CPU tensors can be pinned")
+    pinned: Any = tensor.detach().clone()
+    pinned.pinned_for_card = True
+    return pinned
+
+
+def _copy_later(own: Tensor) -> Tensor:
+    """Returns a copy on the CPU that has its values when the card has been waited for."""
+    _count(Seen.reads)
+    copy = torch.full_like(own.detach(), torch.nan if own.is_floating_point() else 0)
+    Seen._under_way.append((copy, own.detach().clone()))
+    return copy
+
+
+def _read() -> None:
+    _count(Seen.reads)
+    _wait()
+
+
+def _wait() -> None:
+    _count(Seen.waits)
+    for copy, values in Seen._under_way:
+        copy.copy_(values)
+    Seen._under_way.clear()
+
+
+def _count(counter: Counter[str]) -> None:
+    """Counts one at the innermost function of the project's own code."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         name = frame.f_globals.get("__name__", "")
         if name.startswith("gamespiel."):
-            Seen.reads[f"{name}.{frame.f_code.co_name}"] += 1
+            counter[f"{name}.{frame.f_code.co_name}"] += 1
             return
         frame = frame.f_back

@@ -11,10 +11,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from gamespiel.agents import transfer
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.runs import checkpoint
 from tests.agents.cards import OnCard, Seen, card
-from tests.agents.toys import Echo, Stairs, make_policy, make_ppo, masks_of, randomise
+from tests.agents.toys import Echo, Stairs, collect, make_policy, make_ppo, masks_of, randomise, same_noise
 
 TEXTS = ["seat 0, card 1", "seat 0, card 12", "seat 0, card 1, more"]
 LEGAL: list[tuple[int, ...]] = [(0, 1, 2), (1, 12, 123), (7,)]
@@ -61,9 +62,10 @@ def test_gradients_on_the_card() -> None:
 
 def learner(device: str, decode: str, reading: str, **kwargs: Any) -> LLMPPO:
     policy = {"lora": {"r": 4}, "model": {"reading": reading, **kwargs.pop("model", {})}}
+    given = {"batch_size": 2, "mini_batch_size": 16} | kwargs
     model = make_ppo(
-        Stairs if decode == "choice" else lambda: Echo(3), device=device, policy_kwargs=policy, batch_size=2,
-        ppo_epochs=2, max_new_tokens=3, total_steps=1, average_decay=0.9, magnet_coef=0.1, **kwargs,
+        Stairs if decode == "choice" else lambda: Echo(3), device=device, policy_kwargs=policy,
+        ppo_epochs=2, max_new_tokens=3, total_steps=1, average_decay=0.9, magnet_coef=0.1, **given,
     )  # fmt: skip
     randomise(model.policy, 0.02)
     Seen.working = device == "cuda"
@@ -120,6 +122,67 @@ def test_no_layer_waits_for_the_card() -> None:
         (found.log_probs.sum() + found.values.sum()).backward()
         assert not seen.reads
         assert all(p.grad is not None for p in policy.trainable_parameters())
+
+
+def around_steps(model: LLMPPO, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Returns a list that gets a 1 for each optimizer step."""
+    steps, step = [], model.policy.optimizer.step
+
+    def count() -> None:
+        steps.append(1)
+        step()
+
+    monkeypatch.setattr(model.policy.optimizer, "step", count)
+    return steps
+
+
+@pytest.mark.parametrize("decode", ["choice", "text"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_an_update_waits_once_per_optimizer_step(
+    decode: str, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And for the magnet's snapshot, for old log-probabilities in bfloat16, and for the weights at the end.
+
+    Nothing else waits: no index is copied from ordinary memory, and no forward has a result of unknown size.
+    """
+    with card() as seen:
+        model = learner("cuda", decode, "shared", model={"dtype": dtype}, mini_batch_size=1)
+        assert collect(model)
+        steps = around_steps(model, monkeypatch)
+        seen.waits.clear()
+        model.train()
+        assert len(steps) == 2 * len(model.rollout_buffer) >= 4
+        assert seen.waits.total() == len(steps) + 2 + (dtype == "bfloat16") <= 20
+
+
+def test_sampling_waits_once_per_depth_and_for_the_critic() -> None:
+    """Numbers of up to three digits: at most three branching nodes. Replies: three tokens."""
+    with card() as seen:
+        policy = make_policy(adapters=0.1, device="cuda", model={"reading": "shared"})
+        seen.working = True
+        seen.waits.clear()
+        decisions = policy.decide(TEXTS, masks_of(LEGAL), same_noise(0.99, 3))
+        depths = max(len(decision.log_probs) for decision in decisions)
+        assert depths > 1 and seen.waits.total() == depths + 1
+        writer = learner("cuda", "text", "shared").policy
+        seen.waits.clear()
+        found = writer.decide(TEXTS, None, same_noise(0.5, 3))
+        assert seen.waits.total() == max(len(decision.tokens) for decision in found) + 1
+
+
+def test_a_copy_has_no_values_before_the_card_was_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    with card() as seen:
+        there = transfer.send(np.array([[1.0, 2.0]]), "cuda")
+        index = transfer.send([1, 0], "cuda")
+        assert isinstance(there, OnCard) and not seen.waits
+        early = there.to("cpu", non_blocking=True)
+        assert early.isnan().all()
+        one, other = transfer.read(there.index_select(1, index), index)
+        assert (one.tolist(), other.tolist(), early.tolist()) == ([[2.0, 1.0]], [1, 0], [[1.0, 2.0]])
+        assert seen.waits.total() == 1
+        monkeypatch.setattr(Tensor, "pin_memory", lambda tensor: tensor)
+        transfer.send([1, 0], "cuda")
+        assert seen.waits.total() == 2  # from ordinary memory
 
 
 def test_a_tensors_memory_counts_while_any_tensor_has_it() -> None:

@@ -34,6 +34,17 @@ def test_without_a_horizon_it_is_fixed() -> None:
 
 
 @pytest.mark.parametrize(
+    ("coefficient", "horizon", "measured"),
+    [(0.0, None, [1, 10, 20, 30]), (0.1, None, list(range(1, 31))), (0.0, 100, list(range(1, 31)))],
+)
+def test_a_fixed_weight_of_0_asks_for_some_divergences(
+    coefficient: float, horizon: int | None, measured: list[int]
+) -> None:
+    control = AdaptiveKLController(coefficient, 0.1, horizon)
+    assert [step + 1 for step in range(30) if control.needs_divergence(step)] == measured
+
+
+@pytest.mark.parametrize(
     ("coefficient", "target", "horizon"), [(-0.1, 0.1, 10), (0.1, 0.0, 10), (0.1, 0.1, 0), (0.1, -1.0, None)]
 )
 def test_what_is_refused(coefficient: float, target: float, horizon: int | None) -> None:

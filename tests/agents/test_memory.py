@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import platform
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -12,6 +13,8 @@ import numpy as np
 import pytest
 
 from gamespiel.agents.models import memory
+from tests.agents.cards import card
+from tests.agents.toys import make_policy
 
 PAGE = 4096
 
@@ -52,3 +55,47 @@ def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(ctypes, "CDLL", lambda name: asked.append(name) or object())
     memory.release()
     assert asked == ([None] if sys.platform == "linux" else [])
+
+
+FAULTS = """
+import resource
+import numpy as np
+from gamespiel.agents.models import memory
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(20):
+        np.ones(40_000_000, dtype=np.int8)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+given_back = faults()
+memory.keep_freed()
+np.ones(40_000_000, dtype=np.int8)
+print(given_back, faults())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc is asked to keep freed memory")
+def test_kept_blocks_are_used_again() -> None:
+    """20 times 40 MB, above the 32 MiB that glibc may keep by itself; a fault is of a page, or of 2 MiB."""
+    found = subprocess.run([sys.executable, "-c", FAULTS], check=True, capture_output=True, text=True)
+    given_back, kept = map(int, found.stdout.split())
+    assert given_back >= 20 * 40_000_000 // (1 << 21) and kept < given_back / 10
+
+
+@pytest.mark.parametrize(("parameters", "keeps"), [(10**9, True), (1, False)])
+def test_small_models_on_the_cpu_keep_freed_memory(
+    parameters: int, keeps: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The embedded model has fewer parameters than 10⁹, and more than 1."""
+    calls: list[int] = []
+    monkeypatch.setattr(memory, "keep_freed", lambda: calls.append(1))
+    monkeypatch.setattr(memory, "SMALL", parameters)
+    make_policy()
+    assert bool(calls) == keeps
+
+
+def test_on_a_gpu_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    monkeypatch.setattr(memory, "keep_freed", lambda: calls.append(1))
+    with card():
+        make_policy(device="cuda")
+    assert not calls

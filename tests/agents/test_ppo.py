@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,22 @@ def test_the_kl_coefficient_moves(target: float, expected: float) -> None:
     assert model.kl.coefficient == pytest.approx(expected)
     (row,) = rows_of(model)
     assert row["train/kl_coef"] == model.kl.coefficient and row["train/kl_ref"] > 1e-3
+
+
+def test_a_divergence_without_weight_is_measured_in_some_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps 2 and 3 read nothing for the reference, and the weights are the same bits."""
+    free = {"kl": AdaptiveKLController(0.0, 0.1, None), "adapters": 0.05, "batch_size": 6, "total_steps": 3}
+    some, every = make_ppo(**free), make_ppo(**free)
+    some.learn()
+    monkeypatch.setattr(AdaptiveKLController, "needs_divergence", lambda control, step: True)
+    every.learn()
+    assert ["train/kl_ref" in row for row in rows_of(some)] == [True, False, False]
+    for row, other in zip(rows_of(some), rows_of(every), strict=True):
+        same_row = {name for name in other if other[name] == row.get(name, math.nan)}
+        assert {"train/policy_loss", "train/entropy", "train/actor_grad_norm"} <= same_row
+        assert ("train/tokens_per_decision" in same_row) == ("train/kl_ref" in row)
+    own, theirs = state(some), state(every)
+    assert all(torch.equal(own[name], theirs[name]) for name in own)
 
 
 def test_a_heavy_divergence_pulls_back_to_the_reference() -> None:

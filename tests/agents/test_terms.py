@@ -143,4 +143,5 @@ def test_means_with_their_weights() -> None:
 def test_which_terms_there_are() -> None:
     always = [policy_gradient, critic_error, entropy_bonus, reference_divergence]
     assert select_terms(mass=False, magnet=False) == always
+    assert select_terms(mass=False, magnet=False, reference=False) == always[:3]
     assert select_terms(mass=True, magnet=True) == [*always, illegal_mass_penalty, magnet_divergence]

@@ -21,6 +21,7 @@ from tests.agents.smollm2 import read_once
 from tests.agents.toys import Bandit, collect, gradient_of, make_ppo, rows_of, trained
 
 Score = Callable[..., Any]
+PADDED = {"policy_kwargs": {"lora": {"r": 4}, "model": {"reading": "padded"}}}
 FREE = {"kl": AdaptiveKLController(0.0, 0.1, None)}
 
 
@@ -76,7 +77,12 @@ def scored_log_probs(model: LLMPPO) -> np.ndarray[Any, Any]:
 def test_the_optimizer_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """5 × 2 turns per optimizer step, fewer in the last; an epoch's forwards have every turn once."""
     model = make_ppo(
-        batch_size=10, mini_batch_size=5, gradient_accumulation_steps=2, ppo_epochs=2, tokens_per_backward=200
+        batch_size=10,
+        mini_batch_size=5,
+        gradient_accumulation_steps=2,
+        ppo_epochs=2,
+        tokens_per_backward=200,
+        **PADDED,
     )
     model.step = 3
     assert collect(model)
@@ -146,7 +152,7 @@ def test_tokens_per_decision() -> None:
     epochs. The legal mass at the end of turn asks for one more token, in a sequence for each answer given.
     """
     for legal_coef in (0.0, 0.1):
-        model = make_ppo(Bandit, envs=4, batch_size=8, ppo_epochs=3, legal_coef=legal_coef)
+        model = make_ppo(Bandit, envs=4, batch_size=8, ppo_epochs=3, legal_coef=legal_coef, **PADDED)
         model.learn(8)
         (row,) = rows_of(model)
         prompt = len(model.policy.prompts(Bandit().reset()[0])[0])
@@ -483,3 +489,20 @@ def test_a_real_model_in_bfloat16(smollm2: str, monkeypatch: pytest.MonkeyPatch)
         assert len(ratios) == turns and max(abs(ratio - 1) for ratio in ratios) < 1e-3
         largest.append(max(forwards))
     assert largest == sorted(set(largest)) and largest[-1] == turns > 12
+
+
+def test_in_bfloat16_the_first_optimizer_step_scores_its_own_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its forwards come before any change, so they are not read twice: all batches but one are."""
+    model = half(tokens_per_backward=150, ppo_epochs=2)
+    plain, score = [0, 0], model.policy.scorer.score
+
+    def note(decisions: list[Any], *args: Any, **options: Any) -> Any:
+        plain[torch.is_grad_enabled()] += len(decisions)
+        return score(decisions, *args, **options)
+
+    monkeypatch.setattr(model.policy.scorer, "score", note)
+    n = len(model.rollout_buffer)
+    trained(model)
+    assert plain == [n - 8, 2 * n] and n > 8
+    assert not np.isnan(scored_log_probs(model)).any()
+    assert len(model.rollout_buffer._scorer_log_probs) == n

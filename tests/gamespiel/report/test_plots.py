@@ -36,6 +36,22 @@ def test_robust_to_missing_keys(rows: list[dict[str, object]], tmp_path: Path) -
         assert image.size == (1200, 768)
 
 
+def test_a_metric_of_some_steps_is_drawn_as_joined_points(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps 1, 10 and 20 of 25: a line through all rows would have no two neighbours to join."""
+    drawn: list[Figure] = []
+    save = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda own, *a, **k: (drawn.append(own), save(own, *a, **k)))
+    rows = [{"step": s, "rollout/reward": 0.5} for s in range(1, 26)]
+    for step in (1, 10, 20):
+        rows[step - 1]["train/kl_ref"] = step / 100
+    learning_curve(write(tmp_path / "metrics.jsonl", rows), tmp_path / "curve.png")
+    (line,) = drawn[0].axes[1].get_lines()
+    assert (list(line.get_xdata()), list(line.get_ydata())) == ([1, 10, 20], [0.01, 0.1, 0.2])
+    assert line.get_marker() == "."
+
+
 def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
     path = write(tmp_path / "metrics.jsonl", [{"step": 1, "rollout/reward": 0.5}])
     path.write_text(path.read_text() + '{"step": 2, "roll')
