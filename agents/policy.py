@@ -161,8 +161,6 @@ class LLMPolicy(MaskableActorCriticPolicy):
         self.max_new_tokens, self.temperature = max_new_tokens, temperature
         self.context_tokens, self.seed = context_tokens, seed
         self._load_model(device)
-        if torch.device(device).type == "cpu" and memory.is_small(self.model):
-            memory.keep_freed()
         self.budgets = Budgets()
         self.engine: Engine = make_engine(
             self.model,
@@ -192,6 +190,8 @@ class LLMPolicy(MaskableActorCriticPolicy):
             self.value_head = nn.utils.skip_init(nn.Linear, hidden_size, 1, device=device)
             nn.init.zeros_(self.value_head.weight)
             nn.init.zeros_(self.value_head.bias)
+        if torch.device(device).type == "cpu" and memory.is_small(self.model):
+            memory.keep_freed()
 
     def _make_codec(self, config: Any) -> ChatCodec:
         """Returns the codec, which keeps positions for the longest answer, unless it is a name."""
