@@ -66,6 +66,7 @@ def sixteen(model_folder: Path) -> Iterator[RealVllm]:
     made = RealVllm(
         model_folder, model_folder / "bfloat16.log", "--dtype", "bfloat16",
         "--hf-overrides", '{"head_dtype": "float32"}', "--logprobs-mode", "processed_logprobs",
+        "--no-enable-chunked-prefill", "--max-num-batched-tokens", "1024",
     )  # fmt: skip
     made.start()
     yield made
@@ -216,6 +217,9 @@ def test_sixteen_bits_stay_within_their_limit(sixteen: RealVllm, plug: Callable[
     policy.decide(["Tell me a story."] * 4, None, noise[:4], constraint=cooled)
     written = sampler.take_metrics()
     print(written)
+    # More tokens of prompts at once than a batch has: the server would end if it split them.
+    long = policy.decide(["Tell me a story. " * 60] * 8, None, noise[:8], constraint=policy.free_text(2))
+    assert len(long) == 8 and len(long[0].prompt) > 256
     assert written["compared"] > 24 and written["gap"] < 0.15
 
 

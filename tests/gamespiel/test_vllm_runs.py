@@ -187,6 +187,18 @@ def test_the_command_of_docker_files(name: str) -> None:
     assert ("--logprobs-mode" in found) == cooled
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_seeds_of_replies_do_not_end_a_server_on_the_cpu(device: str) -> None:
+    """There vLLM 0.32.0 must not split prompts; choices have no seeds."""
+    overrides = {"model.model_name": "Qwen/Qwen3-4B", "run.device": device}
+    texts, choices = (
+        words(vllm_commands(resolve(overrides=(overrides | {"env.decode": decode}).items()))[0])
+        for decode in ("text", "choice")
+    )
+    assert ("--no-enable-chunked-prefill" in texts) == (device == "cpu")
+    assert "--no-enable-chunked-prefill" not in choices
+
+
 def test_several_servers_of_a_run_with_a_pool() -> None:
     overrides = {
         "model.model_name": "Qwen/Qwen3-4B", "lora.r": "20", "env.opponent": "self",
