@@ -50,6 +50,7 @@ from gamespiel.agents.starts import Starts
 from gamespiel.agents.update import Update
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.errors import ArgumentError
+from task_gym.remote.loop import AbandonedWaitError
 
 
 class LLMPPO(OnPolicyAlgorithm):
@@ -299,7 +300,9 @@ class LLMPPO(OnPolicyAlgorithm):
             self._update_current_progress_remaining(self.num_timesteps, limit)
 
     def collect_rollouts(self, env: Any, callback: BaseCallback) -> bool:  # type: ignore[override]
-        """Plays this step's episodes into the buffer; returns False, unchanged, if a callback stopped it.
+        """Plays this step's episodes into the buffer; returns False, unchanged, if it was stopped.
+
+        A callback stops it after a round, ``task_gym.remote.loop.abandoning`` while it waits for a server.
 
         Raises:
             ValueError: the environment is no ``TextVecEnv``.
@@ -309,7 +312,6 @@ class LLMPPO(OnPolicyAlgorithm):
             raise ValueError(
                 f"LLMPPO collects from a TextVecEnv, got {type(env).__name__}: wrap the environments in one"
             )
-        self.policy.sampler.publish(NEWEST, self.policy.adapters.learning)
         counted, read = self.num_timesteps, self.policy.sampler.tokens_read
 
         def on_turns(dones: list[bool], learned: int) -> bool:
@@ -318,7 +320,11 @@ class LLMPPO(OnPolicyAlgorithm):
             return callback.on_step()
 
         collector = self.make_collector()
-        episodes = collector.collect(env, on_turns)
+        try:
+            self.policy.sampler.publish(NEWEST, self.policy.adapters.learning)
+            episodes = collector.collect(env, on_turns)
+        except AbandonedWaitError:
+            episodes = None
         if episodes is None:
             self.num_timesteps = counted
             return False

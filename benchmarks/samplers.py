@@ -14,6 +14,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,11 @@ def measure(policy: LLMPolicy, wave: Wave, tokens: int, repetitions: int) -> flo
     return len(texts) / statistics.median(seconds[1:])  # the first one warms up
 
 
+def name_model(model: str) -> str:
+    """Returns a model's name in the results: of a folder, the last part of its path."""
+    return Path(model).name if Path(model).is_dir() else model
+
+
 def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -127,9 +133,10 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
                 print(f"{name}, {answer}, {count} environments: {rate:.2f} decisions/s", flush=True)
                 found.setdefault(name, {}).setdefault(answer, {})[str(count)] = round(rate, 3)
     results = {
-        "benchmark": "samplers", "model": given.model_name, "dtype": str(policy.dtype).removeprefix("torch."),
-        "servers": len(given.url), "repetitions": given.repetitions, "decisions_per_second": found,
-        "machine": machine(),
+        "benchmark": "samplers", "model": name_model(given.model_name),
+        "dtype": str(policy.dtype).removeprefix("torch."), "servers": len(given.url),
+        "local_threads": torch.get_num_threads(), "repetitions": given.repetitions,
+        "decisions_per_second": found, "machine": machine(),
     }  # fmt: skip
     return end(results, given.out)
 

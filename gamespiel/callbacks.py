@@ -6,7 +6,7 @@ import dataclasses
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from gamespiel.measures import measure_held_out
 from gamespiel.report.dashboard import Dashboard
 from gamespiel.runs import METRICS
 from gamespiel.stopping import Stop, Stopped, name_of
+from task_gym.remote.loop import AbandonedWaitError
 
 
 def make_activity(
@@ -96,6 +97,10 @@ class BetweenSteps(BaseCallback):
     def _on_rollout_start(self) -> None:
         if self._model.step % self._run.checkpoint_every == 0 or self._is_due():
             self._save()
+        with suppress(AbandonedWaitError):  # the step's collection is then given up, too
+            self._measure()
+
+    def _measure(self) -> None:
         every = self._run.exact_every
         if every and self._model.step % every == 0:
             # Logged with the next step's row: the value of the weights before that step.
@@ -105,7 +110,6 @@ class BetweenSteps(BaseCallback):
             self.logger.record("eval/share", solved.share)
             if self._itself:
                 self.logger.record("eval/exploitability", solved.exploitability)
-
         if self._run.eval_steps is not None and self._model.step % self._run.eval_steps == 0:
             self._evaluate()
 

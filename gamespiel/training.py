@@ -50,6 +50,7 @@ from gamespiel.reporting import check_reports, reporting
 from gamespiel.runs import CURVE, METRICS, SUMMARY, require_room
 from gamespiel.stopping import Stop, Stopped, asking, interrupting
 from gamespiel.usage import command
+from task_gym.remote import loop
 
 _TRAINING: set[int] = set()
 """The threads that train."""
@@ -72,7 +73,8 @@ def train(config: Config, resume: str | Path | None = None, console: Console | N
     checkpoint is of step 0, so any run can be resumed. No other process can train in the folder meanwhile.
     The first Ctrl-C stops at the last complete step with a checkpoint; a second one stops at once. SIGTERM
     and SIGHUP stop as the first Ctrl-C does. After SIGTERM, a step that does not end within
-    ``run.grace_seconds`` is given up, and the last checkpoint is the one before.
+    ``run.grace_seconds`` is given up, and the last checkpoint is the one before. A server that is waited for
+    at a signal is waited for no longer.
 
     With ``config.run.init_from``, a new run starts with the weights of another run's checkpoint.
 
@@ -197,6 +199,7 @@ def _learn_steps(config: Config, model: LLMPPO, folder: Path, console: Console) 
         _warnings_to(dashboard.message),
         _stage_changes_to(dashboard.message),
         asking(stop),
+        loop.abandoning(lambda: stop.asked),
     ):
         between = BetweenSteps(folder, config, stop)
         reports = stack.enter_context(reporting(config, folder, model, dashboard.message))

@@ -5,14 +5,37 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Coroutine
-from concurrent.futures import Future
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+LOOK_SECONDS = 0.1
+"""Seconds between two looks at whether a wait is still wanted."""
+
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
+_here = threading.local()
+
+
+class AbandonedWaitError(BaseException):
+    """A wait whose result nobody wants any more; no error of the call, so nothing handles it as one."""
+
+
+@contextmanager
+def abandoning(unwanted: Callable[[], bool]) -> Iterator[None]:
+    """Ends this thread's waits within the context as soon as ``unwanted`` returns true.
+
+    A signal's handler can then end them without raising: it would raise anywhere, in the middle of writing
+    a checkpoint too.
+    """
+    before, _here.unwanted = getattr(_here, "unwanted", None), unwanted
+    try:
+        yield
+    finally:
+        _here.unwanted = before
 
 
 def submit(call: Coroutine[Any, Any, T]) -> Future[T]:
@@ -36,10 +59,15 @@ class Calls:
 
         Raises:
             concurrent.futures.CancelledError: ``cancel`` was called meanwhile.
+            AbandonedWaitError: the call was cancelled, because ``abandoning`` says so.
         """
         future = submit(call)
         self._under_way.add(future)
+        unwanted: Callable[[], bool] | None = getattr(_here, "unwanted", None)
         try:
+            while unwanted is not None and not wait([future], LOOK_SECONDS).done:
+                if unwanted():
+                    raise AbandonedWaitError
             return future.result()
         except BaseException:
             future.cancel()

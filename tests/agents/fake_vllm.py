@@ -48,6 +48,7 @@ class FakeVllm:
         version: The version that it says it is.
         ignores_adapters: Whether it loads adapters without applying them.
         follows: Whether later versions of adapters are applied; False keeps the first one loaded.
+        lora_dtype: The type that adapters are rounded to; None for none.
 
     Attributes:
         faults: Faults of the next requests to ``/v1/completions``: "500", "close", "half", "hang" or
@@ -69,12 +70,13 @@ class FakeVllm:
         version: str = "0.32.0",
         ignores_adapters: bool = False,
         follows: bool = True,
+        lora_dtype: torch.dtype | None = None,
     ) -> None:
         self.policy = policy or make_policy()
         self.reader = LocalReader(self.policy.engine, self.policy.adapters)
         self.runtime_lora, self.max_lora_rank, self.mode = runtime_lora, max_lora_rank, mode
         self.max_model_len, self.version = max_model_len, version
-        self.ignores_adapters, self.follows = ignores_adapters, follows
+        self.ignores_adapters, self.follows, self.lora_dtype = ignores_adapters, follows, lora_dtype
         self.faults: deque[str] = deque()
         self.requests: list[dict[str, Any]] = []
         self.loaded: dict[str, str] = {}
@@ -132,6 +134,8 @@ class FakeVllm:
             raise Refusal(
                 500, f"LoRA rank {settings['r']} is greater than max_lora_rank {self.max_lora_rank}."
             )
+        if self.lora_dtype is not None:
+            tensors = {key: tensor.to(self.lora_dtype).float() for key, tensor in tensors.items()}
         if self._first is None:
             self._first = tensors
         with self._lock:

@@ -112,10 +112,10 @@ def test_waiting_environments_share_a_request(
     policy, server = make_policy(), make_server()
     plug(policy, server).publish(NEWEST, policy.adapters.learning)
     server.requests.clear()
-    texts = [f"seat {i}" for i in range(5)]
-    policy.decide(texts, masks_of([(0, 1, 2)] * 5), noises(5))
+    texts = [f"seat {i}" for i in range(70)]
+    policy.decide(texts, masks_of([(0, 1, 2)] * 70), noises(70))
     (body,) = server.requests
-    assert len(body["prompt"]) == 5 and len(body["logprob_token_ids"]) == 3
+    assert len(body["prompt"]) == 70 and len(body["logprob_token_ids"]) == 3
     assert not {"allowed_token_ids", "structured_outputs", "top_k"} & body.keys()
 
 
@@ -155,6 +155,10 @@ def test_several_servers_share_the_work(
     assert all(len(server.loaded) == 1 for server in servers)
     found = decide(policy)
     assert [one.tokens for one in found] == [one.tokens for one in expected]
+    for server in servers:
+        server.requests.clear()
+    policy.decide([f"seat {i}" for i in range(5)], masks_of([(0, 1, 2)] * 5), noises(5))
+    assert sorted(len(body["prompt"]) for server in servers for body in server.requests) == [2, 3]
 
 
 def test_a_killed_trainer_leaves_nothing_for_long(
@@ -249,6 +253,17 @@ def test_unsuitable_servers(
     with pytest.raises((UnsuitableServerError, ServerError), match=message):
         plug(make_policy(), make_server(**settings))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("lora_dtype", [None, torch.float16, torch.bfloat16])
+def test_adapters_that_are_rounded_are_named(
+    lora_dtype: torch.dtype | None,
+    make_server: Callable[..., FakeVllm],
+    plug: Callable[..., VllmSampler],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    plug(make_policy(adapters=0.1), make_server(lora_dtype=lora_dtype))
+    assert ("rounds the adapters" in caplog.text) == (lora_dtype is not None)
 
 
 def test_another_model_is_refused(

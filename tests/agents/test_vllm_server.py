@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from gymnasium import spaces
 
 from gamespiel.agents.models.loading import ModelSettings
@@ -64,6 +66,7 @@ def sixteen(model_folder: Path) -> Iterator[RealVllm]:
     made = RealVllm(
         model_folder, model_folder / "bfloat16.log", "--dtype", "bfloat16",
         "--hf-overrides", '{"head_dtype": "float32"}', "--logprobs-mode", "processed_logprobs",
+        "--no-enable-chunked-prefill", "--max-num-batched-tokens", "1024",
     )  # fmt: skip
     made.start()
     yield made
@@ -214,7 +217,36 @@ def test_sixteen_bits_stay_within_their_limit(sixteen: RealVllm, plug: Callable[
     policy.decide(["Tell me a story."] * 4, None, noise[:4], constraint=cooled)
     written = sampler.take_metrics()
     print(written)
+    # More tokens of prompts at once than a batch has: the server would end if it split them.
+    long = policy.decide(["Tell me a story. " * 60] * 8, None, noise[:8], constraint=policy.free_text(2))
+    assert len(long) == 8 and len(long[0].prompt) > 256
     assert written["compared"] > 24 and written["gap"] < 0.15
+
+
+@pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="only vLLM's worker on GPUs reads VLLM_BATCH_INVARIANT"
+)
+def test_batch_invariant_answers_are_bit_equal(
+    model_folder: Path, plug: Callable[..., VllmSampler], tmp_path: Path
+) -> None:
+    """At any concurrency: alone, in one request, and in several at once."""
+    variables = {"VLLM_BATCH_INVARIANT": "1"}
+    server = RealVllm(model_folder, tmp_path / "invariant.log", "--dtype", "float32", **variables)
+    server.start()
+    try:
+        policy = make_policy()
+        sampler = plug(policy, server)
+        sampler.publish(NEWEST, policy.adapters.learning)
+        prompts = policy.prompts([f"seat {i}" + " and so on" * (i % 7) for i in range(48)])
+        (trie,) = policy.answers.make_tries(["x"], LEGAL[:1])
+        queries = [NodeQuery(NEWEST, prompt, trie.nodes[0].children) for prompt in prompts]
+        alone = [sampler._choices.read_nodes([query])[0].tobytes() for query in queries]
+        assert [row.tobytes() for row in sampler._choices.read_nodes(queries)] == alone
+        with ThreadPoolExecutor(16) as threads:
+            at_once = threads.map(sampler._choices.read_nodes, [[query] for query in queries])
+            assert [found.tobytes() for (found,) in at_once] == alone
+    finally:
+        server.kill()
 
 
 def test_a_run_on_kuhn_poker_is_the_local_one(server: RealVllm, tmp_path: Path) -> None:

@@ -35,10 +35,11 @@ class RealVllm:
         model: The model's folder.
         log: The file that has its output.
         options: Further options of its command line.
+        variables: Further variables of its environment.
     """
 
-    def __init__(self, model: Path, log: Path, *options: str) -> None:
-        self.model, self.log, self.options = model, log, options
+    def __init__(self, model: Path, log: Path, *options: str, **variables: str) -> None:
+        self.model, self.log, self.options, self.variables = model, log, options, variables
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -64,7 +65,7 @@ class RealVllm:
         path = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                command, stdout=log, stderr=log, env={**path, **settings}, cwd=self.log.parent,
+                command, stdout=log, stderr=log, env=path | settings | self.variables, cwd=self.log.parent,
                 start_new_session=True,
             )  # fmt: skip
         if wait:

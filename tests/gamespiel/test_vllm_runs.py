@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import signal
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,13 +18,16 @@ from gamespiel.agents.sampling.vllm import connect as connecting
 from gamespiel.agents.sampling.vllm.checks import UnsuitableServerError
 from gamespiel.assembly import list_urls
 from gamespiel.cli import main
-from gamespiel.config import ConfigError, InvalidValueError, from_dict, notices, resolve
+from gamespiel.config import ConfigError, InvalidValueError, from_dict, notices, resolve, saved_config
 from gamespiel.evaluation import evaluate
 from gamespiel.options import EvalOptions
+from gamespiel.report.dashboard import Dashboard
+from gamespiel.stopping import Stopped
+from gamespiel.training import train
 from gamespiel.vllm_command import count_slots, round_rank, vllm_commands
 from tests.agents.fake_vllm import FakeVllm
 from tests.agents.toys import make_policy
-from tests.gamespiel.runs import assert_same_run, quiet, rows_of, small, train_quietly
+from tests.gamespiel.runs import assert_same_run, quiet, rows_of, small, steps_of, train_quietly
 
 FILES = Path(__file__).parents[1] / "data" / "configs"
 
@@ -57,6 +64,45 @@ def test_a_resumed_run_publishes_again_and_is_the_same_run(server: FakeVllm, tmp
     server.start()  # it knows nothing of the first part
     train_quietly(served_config(tmp_path / "halves", server, **constant), resume=halves)
     assert_same_run(halves, whole)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(("phase", "saved"), [("episodes played", 2), ("turns learned from", 3)])
+def test_a_signal_ends_the_wait_for_a_dead_server(
+    number: signal.Signals,
+    phase: str,
+    saved: int,
+    server: FakeVllm,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In the third step it dies; after the update, the next version of the adapters is waited for."""
+    settings = {"ppo__num_train_steps": "5", "run__checkpoint_every": "100", "run__eval_games": "0"}
+    whole = train_quietly(served_config(tmp_path / "whole", server, **settings))
+    run, activity, died, signalled = tmp_path / "run", Dashboard.activity, [], list[float]()
+
+    def kill() -> None:
+        signalled.append(time.monotonic())
+        os.kill(os.getpid(), number)
+
+    def show(self: Dashboard, now: str, done: int, total: int) -> None:
+        activity(self, now, done, total)
+        if (now, self._pace.step) == (phase, 2) and not died:
+            died.append(server.stop())
+            threading.Timer(1.5, kill).start()
+
+    console = quiet()
+    with monkeypatch.context() as patch, pytest.raises(Stopped) as caught:
+        patch.setattr(Dashboard, "activity", show)
+        train(served_config(run, server, **settings), console=console)
+    # The three tries of a request take 0.6 s, so both waits had begun.
+    assert time.monotonic() - signalled[0] < 10.0
+    said = console.file.getvalue()  # type: ignore[attr-defined]
+    assert caught.value.number == number and steps_of(run) == [0, saved]
+    assert "waiting for it" in said and f"stopped after step {saved} of 5" in said
+    server.start()
+    train_quietly(saved_config(run), resume=run)
+    assert_same_run(run, whole)
 
 
 def test_an_evaluation_asks_the_server(
@@ -139,6 +185,18 @@ def test_the_command_of_docker_files(name: str) -> None:
     assert found["--generation-config"] == "vllm" and found["--hf-overrides"] == '{"head_dtype": "float32"}'
     cooled = name == "trace_served" and config.ppo.temperature != 1
     assert ("--logprobs-mode" in found) == cooled
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_seeds_of_replies_do_not_end_a_server_on_the_cpu(device: str) -> None:
+    """There vLLM 0.32.0 must not split prompts; choices have no seeds."""
+    overrides = {"model.model_name": "Qwen/Qwen3-4B", "run.device": device}
+    texts, choices = (
+        words(vllm_commands(resolve(overrides=(overrides | {"env.decode": decode}).items()))[0])
+        for decode in ("text", "choice")
+    )
+    assert ("--no-enable-chunked-prefill" in texts) == (device == "cpu")
+    assert "--no-enable-chunked-prefill" not in choices
 
 
 def test_several_servers_of_a_run_with_a_pool() -> None:

@@ -6,6 +6,7 @@ legal mass and the draw are those of the sampler in this process, with the same 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -25,9 +26,6 @@ from gamespiel.agents.tokens.index import Index
 
 IDS = 128
 """Most tokens that one request asks about: vLLM's own limit."""
-
-PROMPTS = 64
-"""Most prompts of one request, so that several replicas share a wave of environments."""
 
 
 class Draw(NamedTuple):
@@ -59,7 +57,7 @@ class ServedChoices:
     def read_nodes(self, queries: Sequence[NodeQuery]) -> list[LogProbs]:
         """Returns the unmasked log-probabilities of each query's children, float64 (c,).
 
-        Queries with the same children share requests, and so do all of their prompts up to ``PROMPTS``.
+        Queries with the same children share one request per replica.
 
         Raises:
             NotFiniteError: a log-probability is not finite.
@@ -71,10 +69,11 @@ class ServedChoices:
         plans: list[tuple[list[int], Tokens, int]] = []
         jobs: list[Job] = []
         for (name, children), rows in groups.items():
+            size = math.ceil(len(rows) / len(self._replicas.servers))
             for first in range(0, len(children), IDS):
                 asked = children[first : first + IDS]
-                for start in range(0, len(rows), PROMPTS):
-                    part = rows[start : start + PROMPTS]
+                for start in range(0, len(rows), size):
+                    part = rows[start : start + size]
                     plans.append((part, asked, first))
                     jobs.append(Job(name, node_body([queries[at].text for at in part], asked)))
         found = [np.empty(len(query.children)) for query in queries]
