@@ -31,7 +31,7 @@ from gamespiel.agents.archive import (
     read_archive,
     write_archive,
 )
-from gamespiel.agents.engines import Budgets, Engine, make_engine, positions_of
+from gamespiel.agents.engines import Budgets, Engine, is_small, make_engine, positions_of
 from gamespiel.agents.fields import DECODERS
 from gamespiel.agents.hyperparameters import Hyperparameters, LoraSettings, ModelSettings, with_changes
 from gamespiel.agents.models import memory, suitability
@@ -190,7 +190,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
             self.value_head = nn.utils.skip_init(nn.Linear, hidden_size, 1, device=device)
             nn.init.zeros_(self.value_head.weight)
             nn.init.zeros_(self.value_head.bias)
-        if torch.device(device).type == "cpu" and memory.is_small(self.model):
+        if torch.device(device).type == "cpu" and is_small(self.model):
             memory.keep_freed()
 
     def _make_codec(self, config: Any) -> ChatCodec:

@@ -11,10 +11,18 @@ from task_gym.errors import check_choice
 
 __all__ = [
     "ENGINES", "Budgets", "ContextLengthError", "Engine", "PaddedEngine", "SharedEngine",
-    "UnsupportedModelError", "make_engine", "positions_of",
+    "UnsupportedModelError", "is_small", "make_engine", "positions_of",
 ]  # fmt: skip
 
+SMALL = 5_000_000
+"""Parameters below which the layout of a tree takes longer than it saves."""
+
 ENGINES: Mapping[str, Any] = {"shared": SharedEngine, "padded": PaddedEngine}
+
+
+def is_small(model: Any) -> bool:
+    """Returns whether a model has less than ``SMALL`` parameters."""
+    return sum(parameter.numel() for parameter in model.parameters()) < SMALL
 
 
 def make_engine(model: Any, reading: str, budgets: Budgets | None = None, **settings: Any) -> Engine:
@@ -22,7 +30,8 @@ def make_engine(model: Any, reading: str, budgets: Budgets | None = None, **sett
 
     Args:
         model: The model.
-        reading: A name in ``ENGINES``, or "auto": ``shared`` if the model's attention allows it.
+        reading: A name in ``ENGINES``, or "auto": ``shared`` if the model's attention allows it and it has at
+            least ``SMALL`` parameters.
         budgets: The most tokens per forward.
         settings: See ``base.TransformersEngine``.
 
@@ -32,6 +41,6 @@ def make_engine(model: Any, reading: str, budgets: Budgets | None = None, **sett
     """
     check_choice("reading", reading, ("auto", *ENGINES))
     if reading == "auto":
-        reading = "padded" if SharedEngine.find_obstacle(model) else "shared"
+        reading = "padded" if is_small(model) or SharedEngine.find_obstacle(model) else "shared"
     engine: Engine = ENGINES[reading](model, budgets, **settings)
     return engine

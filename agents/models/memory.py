@@ -91,19 +91,11 @@ def give_back() -> None:
         _trim()
 
 
-SMALL = 5_000_000
-"""Parameters below which a model's process may keep what it frees."""
-
 KEPT = 1 << 30
 """Bytes up to which ``keep_freed`` keeps a block, and the end of the heap."""
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 """Numbers of glibc's ``malloc.h``."""
-
-
-def is_small(model: torch.nn.Module) -> bool:
-    """Returns whether a model has less than ``SMALL`` parameters."""
-    return sum(parameter.numel() for parameter in model.parameters()) < SMALL
 
 
 def keep_freed() -> None:

@@ -278,8 +278,8 @@ def test_forwards_do_not_grow_with_the_legal_set(policy: LLMPolicy) -> None:
     assert 2 <= len(shapes) <= 4 and all(rows == 1 for rows, _ in shapes)
 
 
-def test_repeated_states_are_read_once() -> None:
-    n, policy = 50, make_policy(adapters=0.1, model={"reading": "padded"})
+def test_repeated_states_are_read_once(policy: LLMPolicy) -> None:
+    n = 50
     prompts = prompts_of(policy, ["x", "seat 0"]) * n
     with forwards(policy) as shapes:
         drawn = Choices(policy).sample(

@@ -176,15 +176,17 @@ def test_checkpointed_layers_give_the_same_gradient(reading: str) -> None:
     assert torch.allclose(gradients[0], gradients[1], atol=1e-7) and gradients[0].norm() > 0
 
 
-def test_an_engine_is_chosen_by_name(policy: LLMPolicy) -> None:
+def test_an_engine_is_chosen_by_name(policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(make_engine(policy.model, "padded"), PaddedEngine)
     assert isinstance(make_engine(policy.model, "shared"), SharedEngine)
+    assert isinstance(make_engine(policy.model, "auto"), PaddedEngine)  # it is small
+    monkeypatch.setattr("gamespiel.agents.engines.SMALL", 1000)
     assert isinstance(make_engine(policy.model, "auto"), SharedEngine)
     with pytest.raises(ArgumentError, match=r"'sharde' was given.*'auto', 'shared', 'padded'; .*'shared'"):
         make_engine(policy.model, "sharde")
 
 
-def test_a_family_that_was_not_checked_is_read_padded_or_refused() -> None:
+def test_a_family_that_was_not_checked_is_read_padded_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nemotron's attention would never see the tree, and OPT's layers have dropout of their own."""
     model = transformers.NemotronForCausalLM(
         transformers.NemotronConfig(
@@ -192,6 +194,7 @@ def test_a_family_that_was_not_checked_is_read_padded_or_refused() -> None:
             num_key_value_heads=4,
         )
     ).eval()  # fmt: skip
+    monkeypatch.setattr("gamespiel.agents.engines.SMALL", 1000)
     assert isinstance(make_engine(model, "auto"), PaddedEngine)
     with pytest.raises(UnsupportedModelError, match=r"'shared': the family 'nemotron' is none of .*'padded'"):
         make_engine(model, "shared")

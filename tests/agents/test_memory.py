@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gamespiel.agents import engines
 from gamespiel.agents.models import memory
 from tests.agents.cards import card
 from tests.agents.toys import make_policy
@@ -88,7 +89,7 @@ def test_small_models_on_the_cpu_keep_freed_memory(
     """The embedded model has fewer parameters than 10⁹, and more than 1."""
     calls: list[int] = []
     monkeypatch.setattr(memory, "keep_freed", lambda: calls.append(1))
-    monkeypatch.setattr(memory, "SMALL", parameters)
+    monkeypatch.setattr(engines, "SMALL", parameters)
     make_policy()
     assert bool(calls) == keeps
 

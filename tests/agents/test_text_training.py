@@ -113,7 +113,7 @@ def test_replies_without_a_number_for_each_token_are_refused(
 
 
 def test_before_the_first_step_every_tokens_ratio_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Temperature 0.6 divides the logits in sampling and in scoring alike. Their forwards may differ."""
+    """Temperature 0.6 divides the logits in sampling and in scoring alike."""
     loss, gaps = Update._sum_terms, []
 
     def note(self: Update, batch: Any, totals: Any, made: Any) -> Any:
@@ -128,7 +128,7 @@ def test_before_the_first_step_every_tokens_ratio_is_one(monkeypatch: pytest.Mon
     lengths = [len(decision.tokens) for decision in buffer.decisions]
     assert model.policy.temperature == 0.6 and len(set(lengths)) > 1
     assert len(gaps) == sum(lengths) > len(buffer)
-    assert max(map(abs, gaps)) < 1e-4 and found["train/sampler_gap_max"] < 1e-4
+    assert max(map(abs, gaps)) < 1e-5 and found["train/sampler_gap_max"] < 1e-5
     assert found["train/clip_fraction"] == 0 and found["train/approx_kl"] < 1e-7
 
 
@@ -252,7 +252,7 @@ def test_a_reply_that_ends_at_once_is_learned_from() -> None:
     assert collect(model)
     assert model.last_episode is not None and model.last_episode.turns[0].action == ""
     assert [decision.tokens for decision in model.rollout_buffer.decisions] == [(end,)] * 12
-    assert trained(model)["train/sampler_gap_max"] < 1e-4  # sequences may be read in a tree or alone
+    assert trained(model)["train/sampler_gap_max"] < 1e-5
 
 
 def test_faults_count_for_nothing() -> None:

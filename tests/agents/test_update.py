@@ -21,7 +21,6 @@ from tests.agents.smollm2 import read_once
 from tests.agents.toys import Bandit, collect, gradient_of, make_ppo, rows_of, trained
 
 Score = Callable[..., Any]
-PADDED = {"policy_kwargs": {"lora": {"r": 4}, "model": {"reading": "padded"}}}
 FREE = {"kl": AdaptiveKLController(0.0, 0.1, None)}
 
 
@@ -77,12 +76,7 @@ def scored_log_probs(model: LLMPPO) -> np.ndarray[Any, Any]:
 def test_the_optimizer_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """5 × 2 turns per optimizer step, fewer in the last; an epoch's forwards have every turn once."""
     model = make_ppo(
-        batch_size=10,
-        mini_batch_size=5,
-        gradient_accumulation_steps=2,
-        ppo_epochs=2,
-        tokens_per_backward=200,
-        **PADDED,
+        batch_size=10, mini_batch_size=5, gradient_accumulation_steps=2, ppo_epochs=2, tokens_per_backward=200
     )
     model.step = 3
     assert collect(model)
@@ -152,7 +146,7 @@ def test_tokens_per_decision() -> None:
     epochs. The legal mass at the end of turn asks for one more token, in a sequence for each answer given.
     """
     for legal_coef in (0.0, 0.1):
-        model = make_ppo(Bandit, envs=4, batch_size=8, ppo_epochs=3, legal_coef=legal_coef, **PADDED)
+        model = make_ppo(Bandit, envs=4, batch_size=8, ppo_epochs=3, legal_coef=legal_coef)
         model.learn(8)
         (row,) = rows_of(model)
         prompt = len(model.policy.prompts(Bandit().reset()[0])[0])

@@ -53,7 +53,7 @@ CASES: dict[str, tuple[str, dict[str, str]]] = {
     "numbers of two digits": ("tiny", GAME | {"env.game": "hex", "env.params": '{"board_size": 5}'}),
     "forced passes": ("tiny", GAME | {"env.game": "othello"}),
     "names": ("tiny", LEDUC | {"env.answer": "name"}),
-    "padded readings": ("tiny", LEDUC | {"model.reading": "padded", "ppo.num_minibatches": "3"}),
+    "shared readings": ("tiny", LEDUC | {"model.reading": "shared", "ppo.num_minibatches": "3"}),
     "text": ("tiny", LEDUC | {"env.decode": "text", "ppo.max_new_tokens": "4"}),
     "text, estimated divergence": (
         "tiny", LEDUC | {"env.decode": "text", "ppo.max_new_tokens": "4", "ppo.kl_estimator": "k3"},
