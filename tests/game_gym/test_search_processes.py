@@ -19,7 +19,6 @@ from game_gym.games import DECLARED
 from game_gym.opponents import search_processes
 from game_gym.opponents.mcts import make_bot
 from game_gym.opponents.search_processes import ProcessBot, choose
-from game_gym.vector import GameSpielVectorEnv
 from task_gym.cores import share_cores, shares_cores
 from task_gym.errors import OpponentError
 from task_gym.opponents import make_opponent
@@ -70,6 +69,9 @@ def test_the_same_moves(game: str, opponent: str) -> None:
 
 
 def test_a_vector_has_as_many_processes_as_threads_ask_at_once() -> None:
+    pytest.importorskip("gymnasium", minversion="1.1")  # older ones have no batch of games
+    from game_gym.vector import GameSpielVectorEnv
+
     vector = GameSpielVectorEnv(4, game="tic_tac_toe", opponent="mcts-python:40x2", threads=2)
     vector.reset(seed=[1, 3, 5, 7])  # the opponent begins in all four
     assert 1 <= len(search_processes._processes._idle) <= 2
