@@ -132,7 +132,7 @@ def make_model(
 def _arguments_of(data: Mapping[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """Returns the constructor's arguments, and takes those that are given out of ``given``."""
     arguments: dict[str, Any] = {
-        "policy": given.pop("policy_class", None) or _given_or_own(data["policy_class"], LLMPolicy),
+        "policy": given.pop("policy_class", None) or _choose_class(data["policy_class"], LLMPolicy),
         "hyperparameters": Hyperparameters(**data["hyperparameters"]),
         "self_play": data["self_play"] and SelfPlaySettings(**data["self_play"]),
         **{name: data[name] for name in _PLAIN_ARGUMENTS},
@@ -237,7 +237,7 @@ def _name_unless_own(cls: type[Any], own: type[Any]) -> str | None:
     return None if cls is own else f"{cls.__module__}.{cls.__qualname__}"
 
 
-def _given_or_own(name: str | None, own: type[Any]) -> type[Any]:
+def _choose_class(name: str | None, own: type[Any]) -> type[Any]:
     if name is not None:
         raise ArgumentError(_ask_for("policy_class", name))
     return own

@@ -39,7 +39,7 @@ def find_python(name: str) -> Path:
     return own if own.exists() else Path(sys.executable)
 
 
-def why_missing(name: str, python: Path) -> str:
+def explain_missing(name: str, python: Path) -> str:
     """Returns why a contender cannot run; "" if it can."""
     tried = subprocess.run(
         [python, "-c", f"import {LIBRARIES[name]}"], cwd=ROOT, capture_output=True, text=True
@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     rows, skipped = [], {}
     for name in given.contenders:
         python = find_python(name)
-        if reason := why_missing(name, python):
+        if reason := explain_missing(name, python):
             skipped[name] = reason
             print(f"{name} is left out: {reason}", flush=True)
             continue

@@ -68,11 +68,11 @@ class InfoColumns:
             "_upstream_reward": there.copy(),
         }
         if illegal.count(None) < count:
-            errors = {i: {"error": illegal_info(message)["error"]} for i, message in _given(illegal)}
+            errors = {i: {"error": illegal_info(message)["error"]} for i, message in _list_given(illegal)}
             infos.update(merge(errors, count))
         faults = [turn.opponent_illegal for turn in turns]
         if faults.count(None) < count:
-            infos.update(merge({i: {"opponent_illegal": fault} for i, fault in _given(faults)}, count))
+            infos.update(merge({i: {"opponent_illegal": fault} for i, fault in _list_given(faults)}, count))
         if endings.count(None) < count:
             infos.update(_gather_endings(endings))
         return infos
@@ -127,7 +127,7 @@ def _gather_endings(endings: Sequence[Ending | None]) -> Info:
             continue
         scores[i], returns[i], history[i] = ending.scores, ending.returns, ending.history
         if type(ending.score) is not float or ending.fault or None in (scores[i], returns[i], history[i]):
-            return merge({row: other.info() for row, other in _given(endings)}, count)
+            return merge({row: other.info() for row, other in _list_given(endings)}, count)
         score[i], result[i] = ending.score, ending.result
     there = np.frombuffer(bytearray([ending is not None for ending in endings]), np.bool_)
     numbers = np.array(score)
@@ -147,7 +147,7 @@ def _gather_endings(endings: Sequence[Ending | None]) -> Info:
     }
 
 
-def _given(values: Sequence[Any]) -> list[tuple[int, Any]]:
+def _list_given(values: Sequence[Any]) -> list[tuple[int, Any]]:
     """Returns the values that are not None, with their places."""
     return [(i, value) for i, value in enumerate(values) if value is not None]
 

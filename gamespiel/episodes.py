@@ -121,10 +121,7 @@ def play_written(
     )
     when = f"{when}replies, {'greedy' if greedy else 'sampled'}: "
     shown = progress or _make_progress(config, console, when)
-    try:
-        return _play_and_close(envs, decide, seeds, shown, limits.seconds)
-    finally:
-        policy.sampler.end_episodes()
+    return _play_and_close(policy, envs, decide, seeds, shown, limits.seconds)
 
 
 def measure_policy(
@@ -186,10 +183,7 @@ def play_policy(
     seeds = player.seeds(envs, count, config.run.seed, limits.taken)
     decide = policy_agent(policy, config.run.seed, len(seeds), greedy=greedy, adapters=adapters)
     shown = progress or _make_progress(config, console, when)
-    try:
-        return _play_and_close(envs, decide, seeds, shown, limits.seconds)
-    finally:
-        policy.sampler.end_episodes()
+    return _play_and_close(policy, envs, decide, seeds, shown, limits.seconds)
 
 
 def measure_agent(config: Config, name: str, count: int, console: Console) -> Mapping[str, Measured]:
@@ -207,6 +201,7 @@ def play_agent(config: Config, name: str, count: int, console: Console) -> list[
 
 
 def _play_and_close(
+    policy: LLMPolicy,
     envs: TextEnvs,
     decide: Decide,
     seeds: Sequence[int],
@@ -216,6 +211,7 @@ def _play_and_close(
     """Plays one episode per seed, with its progress shown, and closes the environments.
 
     Args:
+        policy: The policy behind ``decide``, which then forgets what it keeps of conversations.
         envs: The environments.
         decide: The agent.
         seeds: The episodes' seeds.
@@ -234,6 +230,7 @@ def _play_and_close(
                 own = partial(_decide_later, decide, start) if start else decide
                 episodes += play_seeds(envs, own, seeds[start : start + block], on_step, envs.parts)
     finally:
+        policy.sampler.end_episodes()
         envs.close()
     return episodes
 

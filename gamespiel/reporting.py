@@ -210,7 +210,7 @@ def check_reports(config: Config) -> None:
     Raises:
         MissingPackageError: one is not.
     """
-    for name in _chosen(config):
+    for name in _list_writers(config):
         if find_spec(PACKAGES[name]) is None:
             raise MissingPackageError(
                 f"run.report_to names {name}, which is not installed; pip install 'gamespiel[{name}]'"
@@ -252,7 +252,7 @@ def make_writers(
         game: Returns a game of the last step as text; None if there is none.
         say: Shows a sentence.
     """
-    if not (chosen := _chosen(config)):
+    if not (chosen := _list_writers(config)):
         return []
     names, facts = _read_names(folder, config), describe_run(config)
     made: dict[str, Callable[[int], Report]] = {
@@ -284,7 +284,7 @@ def _read_names(folder: Path, config: Config) -> dict[str, str]:
         names = {key: str(value) for key, value in json.loads(path.read_text()).items()}
     except (OSError, ValueError, AttributeError):
         names = {}
-    missing = {name for name in _chosen(config) if name not in names}
+    missing = {name for name in _list_writers(config) if name not in names}
     if missing:
         own = f"{folder.resolve().name}-{secrets.token_hex(4)}"
         names |= dict.fromkeys(sorted(missing), own)
@@ -292,7 +292,7 @@ def _read_names(folder: Path, config: Config) -> dict[str, str]:
     return names
 
 
-def _chosen(config: Config) -> list[str]:
+def _list_writers(config: Config) -> list[str]:
     return [name for name in config.run.report_to if name != "none"]
 
 

@@ -41,7 +41,7 @@ class KeptPrefixes(Generic[H]):
         """Returns the distinct tokens whose keys and values are kept."""
         return sum(len(prefix.tree.tokens) for _, prefix in self._held)
 
-    def of(self, owner: Hashable) -> list[H]:
+    def list_prefixes(self, owner: Hashable) -> list[H]:
         """Returns the prefixes of one owner, in the order in which they were read."""
         return [prefix for own, prefix in self._held if own == owner]
 

@@ -84,7 +84,7 @@ class EngineSampler:
     def _read_turns(self, owner: Hashable, prompts: Sequence[Tokens], *, cache: bool) -> tuple[Tensor, Any]:
         """Reads turns of conversations without what was read before, and keeps them for later turns."""
         try:
-            last, prefix = self._engine.prefill(prompts, cache=True, before=self._kept.of(owner))
+            last, prefix = self._engine.prefill(prompts, cache=True, before=self._kept.list_prefixes(owner))
         except Exception:  # out of memory, as a rule: this is memory too
             self._kept.clear()
             raise

@@ -172,24 +172,26 @@ class ChatCodec:
         return frozenset(own | (generation_ends & controls))
 
     def encode_text(self, text: str) -> Tokens:
+        """Returns the tokens of a text, in which control tokens that it spells are read as such."""
         return tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def _encode_action(self, action: int) -> Tokens:
         return self.encode_answer(self.action_text(action))
 
     def _encode_prompt(self, text: str) -> Tokens:
-        # The template goes around the whole text: it may trim it, or change it in other ways.
-        mark = next(mark for mark in MARKS if mark not in text)
-        rendered = self.prompt_text(mark.join(self.cut_controls(text)))
-        tokens = self.encode_marked(rendered, mark)
+        parts = self.cut_controls(text)
+        if len(parts) == 1:
+            rendered = self.prompt_text(text)
+            tokens = self.encode_text(rendered)
+        else:
+            # The template goes around the whole text: it may trim it, or change it in other ways.
+            mark = next(mark for mark in MARKS if mark not in text)
+            rendered = self.prompt_text(mark.join(parts))
+            tokens = tuple(token for part in rendered.split(mark) for token in self.encode_text(part))
         self.check_controls(text, tokens, self._count_controls(self._probe))
         self.check_ending(rendered)
         self.check_length(len(tokens), text)
         return tokens
-
-    def encode_marked(self, rendered: str, mark: str) -> Tokens:
-        """Returns the tokens of a rendered text that is cut at the marks, each part on its own."""
-        return tuple(token for part in rendered.split(mark) for token in self.encode_text(part))
 
     def check_ending(self, rendered: str) -> None:
         """Checks that a rendered prompt ends as all do.

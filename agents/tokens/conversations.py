@@ -47,11 +47,13 @@ class ConversationCodec:
     """Conversations of one codec.
 
     The chat template goes around the whole conversation, and each answer of the policy is put into its place
-    there as the tokens in which it was written: they are never tokenised again. So each turn's prompt begins
-    with the tokens of the turn before, answer included, wherever the template writes an earlier answer as a
-    new one. Where it does not (Qwen3's writes an empty thought before a new answer only, and drops earlier
-    thoughts), the prompt differs from the first such token on, and is what a server would make of the same
-    messages.
+    there as the tokens in which it was written: they are never tokenised again. (An answer of which a part is
+    kept, such as one whose white space is cut off, has other tokens if that part ends within a token.)
+
+    So each turn's prompt begins with the tokens of the turn before, answer included, wherever the template
+    writes an earlier answer as a new one. Where it does not (Qwen3's writes an empty thought before a new
+    answer only, and drops earlier thoughts), the prompt differs from the first such token on, and is what a
+    server would make of the same messages.
 
     If a conversation has more tokens than the context, earlier turns are left out: whole ones, the oldest
     first. The system message and the turn to answer stay. They are left out in blocks of three quarters of
@@ -169,6 +171,9 @@ class ConversationCodec:
         Reasoning and white space may come before it, the end of the turn and white space after it.
         """
         tokens, spelt = text.tokens, self.codec.decode_reply
+        for whole in (tokens, tokens[:-1]):  # the usual case, which takes no search
+            if spelt(whole) == text:
+                return whole
         for end in range(len(tokens), max(len(tokens) - 4, 0), -1):
             first = end
             # From the end, since what is kept is short, and reasoning is long.

@@ -150,7 +150,7 @@ class Chat:
                 )
             return json.loads(content)
         except CancelledError as error:
-            raise self._closed_error() from error
+            raise self._make_closed_error() from error
         except (
             httpx.HTTPError,
             httpx.InvalidURL,
@@ -175,7 +175,7 @@ class Chat:
         try:
             response, content = self._requests.wait_for(self._post("/chat/completions", body, deadline))
         except CancelledError as error:
-            raise self._closed_error() from error
+            raise self._make_closed_error() from error
         except (httpx.TimeoutException, TimeoutError) as error:
             return str(error) or "it cannot be connected to in time", 0.0
         except httpx.TransportError as error:
@@ -236,7 +236,7 @@ class Chat:
         except TimeoutError:
             raise TimeoutError(late) from None
 
-    def _closed_error(self) -> ClosedError:
+    def _make_closed_error(self) -> ClosedError:
         return ClosedError(f"endpoint {self.endpoint.base_url}: the client was closed")
 
 

@@ -75,9 +75,9 @@ def test_turns_are_those_of_reading_whole_conversations(family: str) -> None:
     for _ in range(4):
         before, seen = (
             engine.tokens_read,
-            {t[:n] for p in kept.of("me") for t in p.prompts for n in range(len(t) + 1)},
+            {t[:n] for p in kept.list_prefixes("me") for t in p.prompts for n in range(len(t) + 1)},
         )
-        last, prefix = engine.prefill(talks, cache=True, before=kept.of("me"))
+        last, prefix = engine.prefill(talks, cache=True, before=kept.list_prefixes("me"))
         new = {talk[: n + 1] for talk in talks for n in range(len(talk))}
         assert engine.tokens_read - before == len(new - seen | set(talks))
         with torch.no_grad():
@@ -99,7 +99,7 @@ def test_what_was_read_longest_ago_leaves_first() -> None:
     one, two, three, four = Read((1, 2), (1, 3)), Read((5, 6)), Read((7, 8, 9, 9)), Read((1,) * 7)
     for owner, prefix in (("me", one), ("you", two), ("me", three), ("me", four)):
         kept.put(owner, prefix, 6)
-    assert kept.of("me") == [three] and kept.of("you") == [two] and kept.tokens == 6
+    assert kept.list_prefixes("me") == [three] and kept.list_prefixes("you") == [two] and kept.tokens == 6
     kept.clear()
     assert kept.tokens == 0
 
@@ -110,7 +110,7 @@ def test_a_prefix_that_all_go_on_from_is_forgotten() -> None:
     for owner, prefix in (("me", ended), ("me", followed), ("you", others)):
         kept.put(owner, prefix, 100)
     kept.drop_followed("me", [(1, 2, 9), (4, 4, 4), (4, 4)])
-    assert kept.of("me") == [ended] and kept.of("you") == [others]
+    assert kept.list_prefixes("me") == [ended] and kept.list_prefixes("you") == [others]
 
 
 @settings(max_examples=20, deadline=None)
