@@ -15,8 +15,10 @@ PLUG_TESTS_agile := tests/examples/test_plugs.py
 # For `python -m benchmarks.learning_peers` alone, by `make .venv-agilellm/.installed`.
 EXTRAS_agilellm := pettingzoo
 PACKAGES_agilellm := 'agilerl[cpu-llm]'
-EXTRAS_ray := dev,rllib
-TESTS_ray := tests/game_gym/test_gymnasium.py tests/game_gym/test_wrappers.py  # on Ray's older Gymnasium
+EXTRAS_ray := dev,ray,rllib
+# On Ray's older Gymnasium.
+TESTS_ray := tests/game_gym/test_gymnasium.py tests/game_gym/test_wrappers.py tests/task_gym/workers \
+    tests/gamespiel/test_ray.py
 PLUG_TESTS := $(foreach name,openenv rllib skrl tianshou torchrl trl verifiers,tests/game_gym/test_$(name).py) \
     tests/docs/test_plug_in_md.py tests/examples/test_plugs.py tests/gamespiel/test_reporting.py
 

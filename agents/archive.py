@@ -32,7 +32,7 @@ _MOST = 1 << 24
 """The most bytes of an archive's JSON."""
 
 PLAIN = "numbers, texts, and lists and mappings of them"
-"""What JSON takes."""
+"""The values that JSON can hold, for messages."""
 
 Place = str | Path | io.BufferedIOBase
 Tensors = Mapping[str, torch.Tensor]
@@ -43,7 +43,7 @@ class ArchiveError(ArgumentError):
 
 
 class Archive(NamedTuple):
-    """What an archive has.
+    """The contents of an archive.
 
     Attributes:
         data: The settings and counters, as JSON has them.
@@ -113,7 +113,10 @@ def read_archive(path: Place, kind: str, suffix: str | None = None) -> Archive |
             if _DATA not in archive.namelist():
                 return None
             return _read_entries(archive, path, kind)
-    except (zipfile.BadZipFile, SafetensorError, ValueError, KeyError, NotImplementedError) as error:
+    except (
+        zipfile.BadZipFile, SafetensorError, ValueError, KeyError, NotImplementedError, RecursionError,
+        EOFError, OSError,
+    ) as error:  # fmt: skip
         if isinstance(error, ArchiveError):
             raise
         raise ArchiveError(f"load: {_named(path)} is damaged: {error}") from error

@@ -171,6 +171,10 @@ class TurnBuffer:
         if self.normalize:
             self.advantages = normalize_by_group(self.advantages, groups)
 
+    def count_units(self, index: Positions) -> int:
+        """Returns the number of ratio units of the given turns."""
+        return sum(len(self._unit_sizes[turn]) for turn in index)
+
     def put_scored(self, index: Sequence[int] | Positions, log_probs: Tensor) -> None:
         """Puts the scorer's log-probabilities of the given turns' units, turn after turn, float32 (u,)."""
         ends = np.cumsum([len(self._unit_sizes[turn]) for turn in index])

@@ -9,6 +9,7 @@ from gamespiel.agents import required  # noqa: F401  (raises, with the pip comma
 
 # isort: split
 import dataclasses
+import hashlib
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -27,7 +28,7 @@ from stable_baselines3.common.utils import FloatSchedule, check_for_correct_spac
 from stable_baselines3.common.vec_env import VecEnv
 from torch.nn.utils import get_total_norm
 
-from gamespiel.agents import checks, saving
+from gamespiel.agents import checks, saving, transfer
 from gamespiel.agents.archive import Place, allow_pickle_or_raise, describe_system, read_archive
 from gamespiel.agents.buffer import TurnBuffer
 from gamespiel.agents.collector import Collector
@@ -44,13 +45,13 @@ from gamespiel.agents.models.loading import LOADING
 from gamespiel.agents.models.memory import used_memory
 from gamespiel.agents.models.names import AVERAGE, MAGNET, NEWEST
 from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.ranks import ALONE, Ranks
 from gamespiel.agents.rollout import Episode
 from gamespiel.agents.self_play import SelfPlay
 from gamespiel.agents.starts import Starts
 from gamespiel.agents.update import Update
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.errors import ArgumentError
-from task_gym.remote.loop import AbandonedWaitError
 
 
 class LLMPPO(OnPolicyAlgorithm):
@@ -82,6 +83,7 @@ class LLMPPO(OnPolicyAlgorithm):
         starts: Chooses the episodes' tasks, opponents and seeds; None leaves them to the environments and
             the run's seed. Checkpoints have its state; Stable-Baselines3's ``save`` leaves it out.
         seed: Seed of the run.
+        ranks: The processes that learn together, each with such an object; one alone if left out.
         **changes: Single hyper-parameters, such as ``batch_size=64``.
 
     Raises:
@@ -112,6 +114,7 @@ class LLMPPO(OnPolicyAlgorithm):
         verbose: int = 0,
         seed: int | None = 0,
         device: torch.device | str = "auto",
+        ranks: Ranks = ALONE,
         _init_setup_model: bool = True,
         **changes: Any,
     ) -> None:
@@ -147,8 +150,7 @@ class LLMPPO(OnPolicyAlgorithm):
         self._set_up_others(self_play, starts, kl)
         named = hyperparameters is not None or "num_train_steps" in changes
         self.total_steps = chosen.num_train_steps if total_steps is None and named else total_steps
-        self.step, self.seconds, self.skipped = 0, 0.0, SkippedUpdates()
-        self.last_episode: Episode | None = None
+        self.step, self.seconds, self.ranks = 0, 0.0, ranks
         self._tokens = 0  # that the model read in this step
         #: Called with ("episodes played" or "turns learned from", done, of how many) within a step.
         self.on_progress: Callable[[str, int, int], None] = _no_progress
@@ -159,8 +161,9 @@ class LLMPPO(OnPolicyAlgorithm):
         self, self_play: SelfPlaySettings | None, starts: Starts | None, kl: AdaptiveKLController | None
     ) -> None:
         """Makes what the policy is compared with, what it plays against, and what divergence changes."""
-        #: The changes that divergence has made to the learning rate.
-        self.backoff = Backoff()
+        self.last_episode: Episode | None = None
+        #: The changes that divergence has made to the learning rate, and the updates that were skipped.
+        self.backoff, self.skipped = Backoff(), SkippedUpdates()
         chosen = self.hyperparameters
         if self_play is not None and starts is not None:
             raise ArgumentError(
@@ -232,6 +235,8 @@ class LLMPPO(OnPolicyAlgorithm):
         self.policy = make_policy(self.observation_space, self.action_space, self.lr_schedule, **keywords)
         numbers = self.hyperparameters
         self.policy.budgets.give(numbers.tokens_per_forward, numbers.tokens_per_backward)
+        self.policy.scorer.ranks = self.ranks
+        self.ranks.reserve(self.policy.trainable_parameters())
         self.rollout_buffer = TurnBuffer(
             self.gamma, self.gae_lambda, numbers.normalize_advantage, self.device
         )
@@ -259,6 +264,7 @@ class LLMPPO(OnPolicyAlgorithm):
             DivergedError: logits, or three updates in a row, are not finite. The weights are those of the
                 middle of a step, so go on from a checkpoint.
             MemoryLimitError: not even one turn fits into memory.
+            RanksError: ranks failed, were lost, or differ in what they have learned.
         """
         if total_timesteps is None and self.total_steps is None:
             raise ValueError("learn() needs total_timesteps, or total_steps in the constructor")
@@ -276,6 +282,7 @@ class LLMPPO(OnPolicyAlgorithm):
             total_timesteps or 0, callback, reset_num_timesteps, tb_log_name
         )
         callback.on_training_start(locals(), globals())
+        self._require_same_state("at the start")
         while self.step < self.total_steps if by_steps else self.num_timesteps < total_timesteps:  # type: ignore[operator]
             self._update_progress(None if by_steps else total_timesteps)
             callback.on_rollout_start()  # before the clock: checkpoints and evaluations happen there
@@ -312,7 +319,7 @@ class LLMPPO(OnPolicyAlgorithm):
             raise ValueError(
                 f"LLMPPO collects from a TextVecEnv, got {type(env).__name__}: wrap the environments in one"
             )
-        counted, read = self.num_timesteps, self.policy.sampler.tokens_read
+        counted = self.num_timesteps
 
         def on_turns(dones: list[bool], learned: int) -> bool:
             self.num_timesteps += learned
@@ -320,19 +327,15 @@ class LLMPPO(OnPolicyAlgorithm):
             return callback.on_step()
 
         collector = self.make_collector()
-        try:
-            self.policy.sampler.publish(NEWEST, self.policy.adapters.learning)
-            episodes = collector.collect(env, on_turns)
-        except AbandonedWaitError:
-            episodes = None
+        episodes = collector.collect(env, on_turns)
         if episodes is None:
             self.num_timesteps = counted
             return False
+        self.num_timesteps = counted + collector.learned
         for name, value in collector.metrics.items():
             self.logger.record(name, value)
-        self._tokens = self.policy.sampler.tokens_read - read
-        learned = max(1, self.num_timesteps - counted)
-        self.logger.record("rollout/tokens_per_decision", self._tokens / learned)
+        self._tokens = collector.tokens
+        self.logger.record("rollout/tokens_per_decision", self._tokens / max(1, collector.learned))
         self.last_episode = episodes[0]
         callback.on_rollout_end()
         return True
@@ -341,7 +344,8 @@ class LLMPPO(OnPolicyAlgorithm):
         """Returns what plays this step's episodes into the buffer."""
         return Collector(
             self.policy, self.rollout_buffer, self.hyperparameters, seed=self.seed or 0, step=self.step,
-            starts=self.starts, self_play=self.self_play, parts=self.parts or 1, on_progress=self.on_progress,
+            starts=self.starts, self_play=self.self_play, parts=self.parts or 1, ranks=self.ranks,
+            on_progress=self.on_progress,
         )  # fmt: skip
 
     # -- the update ----------------------------------------------------------------------------------------
@@ -368,26 +372,39 @@ class LLMPPO(OnPolicyAlgorithm):
         means = Update(
             self.policy, buffer, self.hyperparameters, coefficients, magnet=self.magnet is not None,
             reference=self.kl.needs_divergence(self.step), seed=self.seed or 0, step=self.step,
-            skipped=self.skipped, on_progress=self.on_progress,
+            skipped=self.skipped, ranks=self.ranks, on_progress=self.on_progress,
         ).run()  # fmt: skip
         # The largest weight of all is not finite if any is not; a GPU is waited for once.
         if not get_total_norm(self.policy.trainable_parameters(), math.inf).isfinite():
             # Here, before they are saved as a checkpoint, or evaluated.
             raise DivergedError(f"step {self.step + 1}: it left weights that are not finite", self.step)
+        self._require_same_state(f"after the update of step {self.step + 1}")
         self._n_updates += math.ceil(means["epochs"])
         means.floor(*(name for name in ("kl_ref", "approx_kl", "kl_magnet") if name in means))
         if "kl_ref" in means:  # or it was not measured, or every update was skipped
             self.kl.update(means["kl_ref"], len(buffer))
         assert buffer.returns is not None
         means.record("explained_variance", explained_variance(np.array(buffer.values), buffer.returns))
-        read = self.policy.scorer.tokens_read - read
+        read = self.ranks.total(self.policy.scorer.tokens_read - read)
         self._tokens += read
+        budgets = self.policy.budgets
+        budgets.tokens_per_forward = min(self.ranks.gather(budgets.tokens_per_forward))
         means.record("tokens_per_decision", read / len(buffer))
-        means.record("tokens_per_forward", self.policy.budgets.tokens_per_forward)
-        means.record("tokens_per_backward", self.policy.budgets.tokens_per_backward)
+        means.record("tokens_per_forward", budgets.tokens_per_forward)
+        means.record("tokens_per_backward", budgets.tokens_per_backward)
         for name, value in means.items():
             self.logger.record(f"train/{name}", value)
         self.logger.record("train/kl_coef", self.kl.coefficient)
+
+    def _require_same_state(self, when: str) -> None:
+        """Raises RanksDifferError unless all ranks have the same weights, and have counted the same."""
+        if self.ranks.size == 1:
+            return
+        counted = (self.step, self.num_timesteps, self.kl.coefficient, self.backoff, self.seed)
+        own = hashlib.blake2b(repr(counted).encode())
+        for tensor in transfer.read(*self.policy.trainable_parameters()):
+            own.update(tensor.contiguous().view(torch.uint8).numpy().data)
+        self.ranks.require_same(f"weights or counters {when}", own.digest())
 
     def _pull_of_magnet(self) -> float:
         """Returns the weight of the divergence from this step's magnet, which the scorer knows then."""
@@ -423,13 +440,16 @@ class LLMPPO(OnPolicyAlgorithm):
         self.logger.record("time/decisions_per_second", len(self.rollout_buffer) / max(whole, 1e-9))
         self.logger.record("time/collect_seconds", collecting)
         self.logger.record("time/update_seconds", whole - collecting)
+        if self.ranks.size > 1:
+            self.logger.record("time/exchange_seconds", self.ranks.seconds)
+            self.ranks.seconds = 0.0
         self.logger.record("machine/tokens_per_second", self._tokens / max(whole, 1e-9))
         self.logger.record("machine/memory_gib", used_memory(self.policy.engine.device) / 2**30)
 
     # -- Stable-Baselines3's saving ------------------------------------------------------------------------
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "last_episode", "on_progress", "starts"]
+        return [*super()._excluded_save_params(), "last_episode", "on_progress", "ranks", "starts"]
 
     def save(
         self, path: Place, exclude: Iterable[str] | None = None, include: Iterable[str] | None = None

@@ -77,6 +77,7 @@ class Episode:
         final_observation: The observation after the last action.
         truncated: Whether the episode was cut, by a limit or by a fault.
         options: Options of the environment's reset.
+        last_value: The critic's estimate of the last state, if the episode was cut.
     """
 
     index: int
@@ -86,6 +87,7 @@ class Episode:
     final_observation: str = ""
     truncated: bool = False
     options: dict[str, Any] | None = None
+    last_value: float = 0.0
 
     @property
     def fault(self) -> bool:
@@ -122,8 +124,9 @@ def play(
     on_step: OnStep = lambda over, turns: None,
     options: Sequence[dict[str, Any] | None] | None = None,
     parts: int = 1,
+    numbers: Sequence[int] | None = None,
 ) -> list[Episode] | None:
-    """Plays one episode per seed; episode i runs in environment i mod n_envs.
+    """Plays one episode per seed; the i-th runs in environment i mod n_envs.
 
     Environments work in waves, and the episodes of a wave's part take their turns together. So the index
     decides which turns share a forward, not the order in which episodes finish. The parts take turns: while
@@ -138,14 +141,15 @@ def play(
             a step does not.
         options: One per episode, passed to ``reset(options=)``; none if left out.
         parts: Parts of a wave; see ``TextEnvs.parts``.
+        numbers: The episodes' numbers, one per seed, if these are not all of a step; 0, 1, … if left out.
 
     Returns:
         The episodes in order, or None if ``on_turns`` stopped. Then, and after Ctrl-C, opponents that still
         search go on until their moves are made; after an error they are waited for.
     """
     given = [None] * len(seeds) if options is None else options
-    each = enumerate(zip(seeds, given, strict=True))
-    episodes = [Episode(index, seed, options=own) for index, (seed, own) in each]
+    each = zip(range(len(seeds)) if numbers is None else numbers, seeds, given, strict=True)
+    episodes = [Episode(number, seed, options=own) for number, seed, own in each]
     try:
         for start in range(0, len(episodes), env.num_envs):
             wave = episodes[start : start + env.num_envs]

@@ -62,6 +62,7 @@ class SelfPlay:
         seed: int,
         step: int,
         games: int,
+        ranks: int = 1,
     ) -> Round:
         """Returns a step's games before their first turn; the pool has grown, if it is time.
 
@@ -74,6 +75,7 @@ class SelfPlay:
             seed: Seed of the run.
             step: Complete steps.
             games: Games of the step.
+            ranks: The ranks among which they are dealt.
         """
         drawn = [LEARNER] * games
         names = [NEWEST]
@@ -82,7 +84,7 @@ class SelfPlay:
             self._publish_members(sampler)
             drawn = self.pool.draw(noise.opponent_uniforms(seed, step, games))
             names = [member.name for member in self.pool.members]
-        return Round(self, env, decide, drawn, names)
+        return Round(self, env, decide, drawn, names, ranks)
 
     def forget_members(self, sampler: Sampler) -> None:
         """Makes the sampler forget all members."""
@@ -120,12 +122,21 @@ class SeatEpisodes:
     """A game as its learning seats saw it.
 
     Attributes:
+        index: The game's number among those of the step.
         opponent: The pool's member on the other seats, or ``LEARNER``; None if the environment played them.
         episodes: One per learning seat; none if the game is a fault.
+        fault: The game, if it is a fault, which counts for nothing.
     """
 
+    index: int
     opponent: int | None
     episodes: list[Episode]
+    fault: Episode | None = None
+
+    @property
+    def learning_episodes(self) -> list[Episode]:
+        """Returns the episodes of the learning seats; for a fault the game itself."""
+        return self.episodes if self.fault is None else [self.fault]
 
 
 class Round:
@@ -138,8 +149,10 @@ class Round:
         decide: DecideAs,
         opponents: Sequence[int],
         names: Sequence[str],
+        ranks: int,
     ) -> None:
         self._of, self._env, self._decide, self._opponents, self._names = of, env, decide, opponents, names
+        self._ranks = ranks
         self._both = of.pool is None
         #: Names of the opponents that the environments may draw; those of self-play alone if they draw none.
         self._drawn = env.get_attr("opponents", [0])[0] if env.has_attr("opponents") else (OPEN,)
@@ -152,7 +165,8 @@ class Round:
 
     def decide(self, texts: list[str], masks: Masks, episodes: list[int], turn: int) -> Sequence[Answer]:
         """Decides for the seats to move: all that one player decides share forwards."""
-        slots = [episode % self._env.num_envs for episode in episodes]
+        # A rank has each ``ranks``-th game: the first of its own is in the first environment.
+        slots = [episode // self._ranks % self._env.num_envs for episode in episodes]
         if turn == 0:
             self._seats.update(zip(episodes, self._env.get_attr("seats", slots), strict=True))
             if self._drawn != (OPEN,):
@@ -175,31 +189,29 @@ class Round:
     def _is_learner(self, episode: int, seat: int) -> bool:
         return self._both or episode in self._theirs or seat == episode % self._seats[episode]
 
-    def finish(self, games: Sequence[Episode]) -> tuple[list[Episode], dict[str, float | list[float]]]:
-        """Returns the episodes of the learning seats, and metrics of the pool.
-
-        A fault, which counts for nothing, is one episode as it is.
-        """
-        split = [self._split_seats(game) for game in games]
-        metrics = self._of.finish(split)
-        episodes = [
-            episode
-            for game, seats in zip(games, split, strict=True)
-            for episode in (seats.episodes or [game])
-        ]
+    def finish(self, games: Sequence[SeatEpisodes]) -> tuple[list[Episode], dict[str, float | list[float]]]:
+        """Returns the episodes of the learning seats of all games of the step, and metrics of the pool."""
+        metrics = self._of.finish(games)
+        episodes = [episode for game in games for episode in game.learning_episodes]
         for index, episode in enumerate(episodes):
             episode.index = index
         return episodes, metrics
 
-    def _split_seats(self, game: Episode) -> SeatEpisodes:
+    def split_seats(self, game: Episode) -> SeatEpisodes:
+        """Returns a game that was played in this round as its learning seats saw it.
+
+        Raises:
+            SeatsError: not every seat was left to the caller until the game was over.
+        """
         opponent = self._opponents[game.index]
         if game.fault:
-            return SeatEpisodes(opponent, [])
+            return SeatEpisodes(game.index, opponent, [], game)
         if OPEN in self._drawn and game.info.get("opponent", OPEN) != OPEN:
-            return SeatEpisodes(None, [game])
+            return SeatEpisodes(game.index, None, [game])
         scores = _read_scores(game)
         moved = self._moved[game.index]
         return SeatEpisodes(
+            game.index,
             opponent,
             [
                 _seat_episode(game, seat, scores, moved)

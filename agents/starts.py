@@ -10,6 +10,7 @@ from task_gym.errors import ArgumentError
 from task_gym.samplers import Outcome, Sampler, Start
 from task_gym.samplers.automatic import Groups
 from task_gym.samplers.base import State
+from task_gym.samplers.unlisting import Unlisting
 from task_gym.wrappers.sampled import sampled
 
 SHOWN = (bool, int, float, str)
@@ -27,16 +28,27 @@ class Starts:
             environment.
         failures: Chooses the episodes that are replays (``task_gym.samplers.Failures``); None for none. It is
             asked first.
+        unlisting: Decides which episodes list the legal actions; None leaves it to the environment.
     """
 
-    def __init__(self, stages: Sampler | None = None, failures: Sampler | None = None) -> None:
-        self.stages, self.failures = stages, failures
+    def __init__(
+        self,
+        stages: Sampler | None = None,
+        failures: Sampler | None = None,
+        unlisting: Unlisting | None = None,
+    ) -> None:
+        self.stages, self.failures, self.unlisting = stages, failures, unlisting
+        self._listed: list[bool] = []
         self._replayed = 0.0
         self._results: dict[str, list[bool]] = {}
 
     def draw(self, step: int, seeds: Sequence[int]) -> list[Start]:
         """Returns the starts of a step's episodes; ``seeds`` are for those that no sampler seeds."""
-        drawn = (self._draw((step, episode)) for episode in range(len(seeds)))
+        drawn = [self._draw((step, episode)) for episode in range(len(seeds))]
+        if self.unlisting is not None:
+            self._listed = self.unlisting.draw(step, len(seeds))
+            pairs = zip(drawn, self._listed, strict=True)
+            drawn = [replace(start, list_actions=listed) for start, listed in pairs]
         return [
             start if start.seed is not None else replace(start, seed=seed)
             for start, seed in zip(drawn, seeds, strict=True)
@@ -69,6 +81,7 @@ class Starts:
         """Returns the samplers' numbers and names after the last ``record``, with their prefixes.
 
         ``replay/share`` is the share of replays among that step's episodes without a fault.
+        ``curriculum/listed`` is the share of that step's episodes whose prompts list the legal actions.
         ``curriculum/success/NAME`` is the success rate of that step's episodes from a group.
         """
         found = {
@@ -78,6 +91,8 @@ class Starts:
         }
         for name, results in self._results.items():
             found[f"curriculum/success/{name}"] = sum(results) / len(results)
+        if self.unlisting is not None:
+            found["curriculum/listed"] = sum(self._listed) / max(1, len(self._listed))
         return found | ({"replay/share": self._replayed} if self.failures is not None else {})
 
     def state_dict(self) -> State:

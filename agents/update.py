@@ -24,6 +24,7 @@ from gamespiel.agents.learning.terms import Played, Scored, critic_error, select
 from gamespiel.agents.models import memory
 from gamespiel.agents.models.names import BASE, MAGNET
 from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.ranks import ALONE, Ranks
 from gamespiel.agents.sampling import noise
 from gamespiel.agents.scoring.given import Given
 from gamespiel.agents.tokens.index import Positions
@@ -47,6 +48,9 @@ class Update:
     changes only the order of float sums. Out of memory, the budget is halved and the optimizer step is
     repeated. An optimizer step whose loss or gradient is not finite is skipped. A GPU is waited for once per
     optimizer step, when its metrics are read together.
+
+    Several ranks share the forwards of an optimizer step, and add their gradients before these are clipped.
+    Every rank then makes the same optimizer step. What is a mean is one over the turns of all ranks.
 
     A turn is one ratio unit, the choice of an action, or as many as its reply has tokens. Each unit's ratio
     is its own, and its advantage is its turn's. The policy's loss, the entropy and the divergence are means
@@ -90,6 +94,7 @@ class Update:
         seed: Seed of the run.
         step: Number of complete steps.
         skipped: Counts updates in a row that are skipped; it outlives the step.
+        ranks: The ranks that make the update together, those of the scorer.
         on_progress: Called with the phase, turns done and turns in all.
     """
 
@@ -105,9 +110,11 @@ class Update:
         seed: int,
         step: int,
         skipped: SkippedUpdates,
+        ranks: Ranks = ALONE,
         on_progress: Callable[[str, int, int], None],
     ) -> None:
-        self.scorer, self.optimizer = policy.scorer, policy.optimizer
+        self.scorer, self.optimizer, self.ranks = policy.scorer, policy.optimizer, ranks
+        self._device = policy.value_head.weight.device
         self.buffer, self.hyperparameters, self.coefficients = buffer, hyperparameters, coefficients
         self.seed, self.step, self.skipped, self.on_progress = seed, step, skipped, on_progress
         self.means = Means()
@@ -180,9 +187,10 @@ class Update:
         return numbers.mini_batch_size * numbers.gradient_accumulation_steps
 
     def _split_forwards(self, index: Positions) -> list[TurnBatch]:
-        """Returns turns in the parts that share a forward with gradients."""
+        """Returns the parts of turns that share a forward with gradients, as far as they are this rank's."""
         decisions = [self.buffer.decisions[turn] for turn in index]
-        return [self.buffer.batch(index[part]) for part in self.scorer.split(decisions, mass=self._mass)]
+        parts = self.scorer.split(decisions, mass=self._mass)
+        return [self.buffer.batch(index[part]) for part in self.ranks.take_share(parts)]
 
     # -- without gradients ---------------------------------------------------------------------------------
 
@@ -209,7 +217,7 @@ class Update:
             self._scored_with, found = self.scorer.budgets.tokens_per_backward, []
             for index in self._draw_batches(0)[int(self._first_scores_itself) :]:
                 found += self._retry_in_memory(partial(self._score_batch, index), index)
-        self._put_scored(found)
+        self._put_scored(self._join_scored(found))
 
     @torch.no_grad()
     def _score_batch(self, index: Positions) -> list[_ScoredTurns]:
@@ -220,6 +228,14 @@ class Update:
             )
             for batch in self._split_forwards(index)
         ]
+
+    def _join_scored(self, found: list[_ScoredTurns]) -> list[_ScoredTurns]:
+        """Returns what all ranks have scored."""
+        if self.ranks.size == 1:
+            return found
+        own = transfer.read(*(log_probs for _, log_probs in found))
+        sent = [(turns, log_probs) for (turns, _), log_probs in zip(found, own, strict=True)]
+        return list(itertools.chain.from_iterable(self.ranks.gather(sent)))
 
     def _put_scored(self, found: Sequence[_ScoredTurns]) -> None:
         """Puts old log-probabilities into the buffer; once all turns have them, their gap is known."""
@@ -251,6 +267,7 @@ class Update:
             return self._accumulate_gradient(index)
 
         made = self._retry_in_memory(attempt, index)
+        self._join_ranks(made)
         if self._first_scores_itself:
             self._first_scores_itself = False
             self._put_scored(made.scored)
@@ -274,26 +291,30 @@ class Update:
         self.skipped.add(self.step)
 
     def _accumulate_gradient(self, index: Positions) -> _Attempt:
-        """Accumulates the gradient of the mean loss of these turns, and clips it."""
+        """Accumulates the gradient of the mean loss of these turns, as far as this rank reads them."""
         made = _Attempt()
         self.optimizer.zero_grad(set_to_none=True)
-        forwards = self._split_forwards(index)
-        totals = {"units": sum(batch.units for batch in forwards), "turns": len(index)}
-        for batch in forwards:
+        totals = {"units": self.buffer.count_units(index), "turns": len(index)}
+        for batch in self._split_forwards(index):
             loss = self._sum_terms(batch, totals, made)
             made.losses.append(loss.detach())
             loss.backward()
+        return made
+
+    def _join_ranks(self, made: _Attempt) -> None:
+        """Adds the ranks' gradients, clips their sum, and reads what all of them have found."""
+        self.ranks.add_gradients()
         for name, group in zip(("actor", "critic"), self.optimizer.param_groups, strict=True):
             # Apart, or the critic's gradient, which dwarfs the actor's at first, would scale that away.
             norm = torch.nn.utils.clip_grad_norm_(group["params"], self.hyperparameters.max_grad_norm)
             # Without any gradient, as the actor's in warm-up, PyTorch's 0 is on the CPU.
-            made.add(f"{name}_grad_norm", transfer.send(norm, made.losses[0].device), 1)
+            made.add(f"{name}_grad_norm", transfer.send(norm, self._device), 1)
         if not self._score_first and not self._steps_taken:
-            gap = torch.cat(made.gaps).abs()
+            gap = self.ranks.join(made.gaps, self._device).abs()
             made.add("sampler_gap", gap.mean(), 1)
             made.add("sampler_gap_max", gap.max(), 1)
         made.read()
-        return made
+        made.join(self.ranks)
 
     def _sum_terms(self, batch: TurnBatch, totals: dict[str, int], made: _Attempt) -> Tensor:
         """Returns the forward's part of the loss, the sum of its terms, and notes their metrics."""
@@ -343,10 +364,10 @@ class _Attempt:
     Attributes:
         losses: Each forward's part of the loss.
         scored: Each forward's turns and their units' log-probabilities, if those are the ratio's old ones;
-            on the CPU after ``read``.
+            on the CPU after ``read``, of all ranks after ``join``.
         gaps: Each forward's differences between log-probabilities and the old ones, (units,).
-        means: The metrics, after ``read``.
-        finite: Whether losses, metrics that would hide in them, and gradients are finite, after ``read``.
+        means: The metrics, after ``read``; of all ranks after ``join``.
+        finite: Whether losses, metrics that would hide in them, and gradients are finite, after ``join``.
     """
 
     losses: list[Tensor] = field(default_factory=list)
@@ -361,7 +382,7 @@ class _Attempt:
         self._added.append((name, value.detach() if isinstance(value, Tensor) else value, weight))
 
     def read(self) -> None:
-        """Reads all numbers, with one wait."""
+        """Reads all numbers of this rank, with one wait."""
         there = [value for _, value, _ in self._added if isinstance(value, Tensor)]
         turns, log_probs = [at for at, _ in self.scored], [own for _, own in self.scored]
         read, *log_probs = transfer.read(torch.stack([*self.losses, *there]), *log_probs)
@@ -369,5 +390,15 @@ class _Attempt:
         losses, numbers = read[: len(self.losses)].tolist(), iter(read[len(self.losses) :].tolist())
         for name, value, weight in self._added:
             self.means.add(name, next(numbers) if isinstance(value, Tensor) else value, weight)
+        self.finite = all(map(math.isfinite, losses))
+
+    def join(self, ranks: Ranks) -> None:
+        """Joins what all ranks have read."""
+        first, *others = ranks.gather((self.means, self.finite, self.scored))
+        self.means, self.finite, self.scored = first
+        for means, finite, scored in others:
+            self.means.merge(means)
+            self.finite &= finite
+            self.scored += scored
         watched = [self.means[name] for name in WATCHED if name in self.means]
-        self.finite = all(map(math.isfinite, (*losses, *watched)))
+        self.finite &= all(map(math.isfinite, watched))

@@ -16,12 +16,14 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvStepReturn
 
 from gamespiel.agents.envs import TextEnvs
+from task_gym.errors import ArgumentError
+from task_gym.workers import WorkerPool
 
 MOST_PASSED_OVER = 1000
 """Episodes in a row that may be over at once: a tenth of euchre's are, and all if a backend is down."""
 
 
-class TextVecEnv(DummyVecEnv, TextEnvs):  # type: ignore[misc]  # theirs takes keywords too
+class TextVecEnv(DummyVecEnv, TextEnvs):
     """``TextEnvs`` as a ``DummyVecEnv``. Observations are an object array of strings, shape (n_envs,).
 
     Stable-Baselines3's own vectors allocate numeric buffers by shape, and a Text space has no shape. ``step``
@@ -34,11 +36,12 @@ class TextVecEnv(DummyVecEnv, TextEnvs):  # type: ignore[misc]  # theirs takes k
 
     Environments that wait for a server (attribute ``waits``) run in a thread each, so that the requests of
     one round are under way together. Those whose opponents search (attribute ``searches``) share ``threads``
-    threads. The results are the same.
+    threads. With ``workers``, other processes play them. The results are the same.
 
     Args:
         env_fns: Functions that each make a new environment.
         threads: Threads in which opponents search; None for one per core that this process may use.
+        workers: Play the environments; None to play them here.
 
     Attributes:
         threads: As given, or the number of cores.
@@ -50,9 +53,12 @@ class TextVecEnv(DummyVecEnv, TextEnvs):  # type: ignore[misc]  # theirs takes k
     """
 
     def __init__(
-        self, env_fns: Sequence[Callable[[], gym.Env[Any, Any]]], threads: int | None = None
+        self,
+        env_fns: Sequence[Callable[[], gym.Env[Any, Any]]],
+        threads: int | None = None,
+        workers: WorkerPool | None = None,
     ) -> None:
-        TextEnvs.__init__(self, env_fns, threads)
+        TextEnvs.__init__(self, env_fns, threads, workers)
         first = self.envs[0]
         VecEnv.__init__(self, self.num_envs, first.observation_space, first.action_space)
         self.metadata = first.metadata
@@ -61,6 +67,35 @@ class TextVecEnv(DummyVecEnv, TextEnvs):  # type: ignore[misc]  # theirs takes k
     def close(self) -> None:
         self._end_threads()
         super().close()
+
+    # Stable-Baselines3's own methods read ``envs``, which nobody plays if there are workers.
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        if self.workers is None:
+            return super().get_attr(attr_name, indices)
+        return TextEnvs.get_attr(self, attr_name, list(self._get_indices(indices)))
+
+    def env_method(  # theirs takes keywords too
+        self, method_name: str, *arguments: Any, indices: Any = None, **keywords: Any
+    ) -> list[Any]:
+        if self.workers is None:
+            return super().env_method(method_name, *arguments, indices=indices, **keywords)
+        chosen = list(self._get_indices(indices))
+        return TextEnvs.env_method(self, method_name, *arguments, indices=chosen, **keywords)
+
+    def has_attr(self, attr_name: str) -> bool:
+        return super().has_attr(attr_name) if self.workers is None else TextEnvs.has_attr(self, attr_name)
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        if self.workers is not None:
+            raise ArgumentError(
+                f"set_attr: {attr_name!r} was given, and workers play the environments; allowed: nothing, "
+                "because a worker that is lost would lose it"
+            )
+        super().set_attr(attr_name, value, indices)
+
+    def _get_target_envs(self, indices: Any) -> list[gym.Env[Any, Any]]:
+        return self.prototypes(list(self._get_indices(indices)))
 
     def reset(self) -> npt.NDArray[np.object_]:
         options = [option or None for option in self._options]
@@ -91,7 +126,7 @@ class TextVecEnv(DummyVecEnv, TextEnvs):  # type: ignore[misc]  # theirs takes k
 
     def _begin(self, index: int, begun: tuple[str, dict[str, Any]]) -> None:
         """Stores an episode's first state; if the episode is over already, that of the next one drawn."""
-        env, passed_over = self.envs[index], 0
+        passed_over = 0
         while "result" in begun[1]:
             passed_over += 1
             if passed_over >= MOST_PASSED_OVER:
@@ -100,5 +135,5 @@ class TextVecEnv(DummyVecEnv, TextEnvs):  # type: ignore[misc]  # theirs takes k
                     f"{passed_over} episodes in a row were over before the first turn, the last one with "
                     f"result {last}: expected some in which there is something to decide"
                 )
-            begun = env.reset()
+            begun = next(self.reset_many([index], [None]))
         self._texts[index], self.reset_infos[index] = begun

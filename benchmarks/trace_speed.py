@@ -2,7 +2,7 @@
 
 The same small programs run in three ways, in turns in one process: `subprocess.run([sys.executable, FILE])`,
 which protects from nothing; `trace_gym.sandbox.run`, a sandbox for each program; and a warm `Sandbox`. The
-sandboxes run at every level of protection that the machine has.
+sandboxes run at each level that the machine has; level "limits" protects from nothing either.
 
 Ends in one line of JSON, which is also written to a new file in `runs/benchmarks/`.
 """
@@ -25,7 +25,7 @@ from typing import Any
 
 from benchmarks.ending import end, parse
 from benchmarks.machine import machine
-from trace_gym.sandbox import LEVELS, Sandbox, run, trouble
+from trace_gym.sandbox import LEVELS, Sandbox, interpreter, run, trouble
 
 PLAIN = "subprocess"
 """The baseline of the comparison."""
@@ -92,20 +92,52 @@ def by_subprocess(directory: Path) -> Execute:
     return execute
 
 
+def by_bubblewrap(directory: Path) -> Execute:
+    """Returns a run in bubblewrap, with files, flags and environment of the sandbox's programs."""
+    python, found = interpreter.executable(), interpreter.survey()
+    command = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    command += ["--clearenv", "--setenv", "PYTHONHASHSEED", "0", "--dev-bind", "/dev/null", "/dev/null"]
+    command += ["--dev-bind", "/dev/urandom", "/dev/urandom", "--size", str(4 << 20), "--tmpfs", "/program"]
+    for path, real in {**found["roots"], **found["files"], python: python}.items():
+        command += ["--ro-bind", real, path]
+    files: dict[str, str] = {}
+
+    def execute(program: str) -> str:
+        if program not in files:
+            files[program] = str(directory / f"wrapped{len(files)}.py")
+            Path(files[program]).write_text(program, encoding="utf-8")
+        inside = [
+            "--ro-bind",
+            files[program],
+            "/program.py",
+            "--chdir",
+            "/program",
+            python,
+            *interpreter.FLAGS,
+        ]
+        return subprocess.run(
+            [*command, *inside, "/program.py"], capture_output=True, encoding="utf-8", check=True
+        ).stdout
+
+    return execute
+
+
 @contextlib.contextmanager
-def contestants(levels: Sequence[str]) -> Iterator[list[Contestant]]:
+def contestants(levels: Sequence[str], bubblewrap: bool = False) -> Iterator[list[Contestant]]:
     """Yields the contestants ready to run: files written and workers warm."""
 
     def once(level: str) -> Execute:
-        return lambda program: run(program, level=level).stdout
+        return lambda program: run(program, level=level, require="limits").stdout
 
     def warm(level: str) -> Execute:
-        sandbox = stack.enter_context(Sandbox(level=level))
+        sandbox = stack.enter_context(Sandbox(level=level, require="limits"))
         return lambda program: sandbox.run(program).stdout
 
     with contextlib.ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         found = [Contestant(PLAIN, None, by_subprocess(directory))]
+        if bubblewrap:
+            found.append(Contestant("bubblewrap", None, by_bubblewrap(directory)))
         for level in levels:
             found.append(Contestant(f"run, {level}", level, once(level)))
             found.append(Contestant(f"Sandbox, {level}", level, warm(level)))
@@ -156,12 +188,15 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--rounds", type=int, default=100, help=f"of {len(PROGRAMS)} programs each way [100]")
+    parser.add_argument(
+        "--bubblewrap", action="store_true", help="race against bwrap, which must be installed"
+    )
     given = parse(parser, argv)
 
     missing = {level: reason for level in LEVELS if (reason := trouble(level)) is not None}
     for level, reason in missing.items():
         print(f"no level {level!r} here: {reason}")
-    with contestants([level for level in LEVELS if level not in missing]) as found:
+    with contestants([level for level in LEVELS if level not in missing], given.bubblewrap) as found:
         race(found, given.rounds)
         results = {
             "benchmark": "trace_speed",

@@ -25,7 +25,7 @@ from docs.generate_games import (
     variant_table,
 )
 from docs.generate_scores import cells, measured
-from game_gym.env import OBSERVATION_LENGTH
+from game_gym.backends.base import OBSERVATION_LENGTH
 from game_gym.games import DECLARED, TABLE
 from game_gym.spec import GameSpec
 from game_gym.task import encode

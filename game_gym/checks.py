@@ -37,6 +37,37 @@ def opponent_may_search(opponent: str, tasks: TaskSet) -> bool:
     )
 
 
+def read_seat(options: dict[str, Any], opponent: str, local: bool) -> int | None:
+    """Returns the seat that reset options name; None if they name none: then the seed decides.
+
+    Raises:
+        OptionError: it is no whole number of at least 0, every seat is the caller's, or a server chooses.
+    """
+    given = options.get("seat")
+    if given is None:
+        return None
+    if not is_whole(given) or given < 0:
+        raise OptionError(f"reset option 'seat': {shown(given)} was given, allowed: whole numbers from 0")
+    if opponent == OPEN or not local:
+        why = "leaves every seat to the caller" if local else "is one of a server, which chooses the seat"
+        raise OptionError(f"reset option 'seat': {given} was given, and this game {why}; leave it out")
+    return int(given)
+
+
+def read_list_actions(options: dict[str, Any], default: bool) -> bool:
+    """Returns whether reset options have the episode list the legal actions; ``default`` if they do not say.
+
+    Raises:
+        OptionError: it is no truth value.
+    """
+    given = options.get("list_actions")
+    if given is None:
+        return default
+    if not isinstance(given, bool):
+        raise OptionError(f"reset option 'list_actions': {shown(given)} was given, allowed: True or False")
+    return given
+
+
 def read_opponent(options: dict[str, Any], tasks: TaskSet, opponent: str) -> str:
     """Returns the opponent that reset options name, or ``opponent``, the constructor's, if they name none.
 

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from game_gym.backends import Ending, Turn
-from game_gym.env import GameSpielEnv
+from game_gym.env import Facts, GameSpielEnv, Marked
 from task_gym.contract import SUCCESS, illegal_info
 
 Info: TypeAlias = dict[str, Any]
 
-Columns: TypeAlias = tuple[
-    Sequence[Turn],
-    Sequence[float],
-    Sequence[bool],
-    Sequence[float],
-    Sequence[Ending | None],
-    Sequence[str | None],
-]
-"""What ``GameSpielEnv.move`` returned for several games, column by column."""
+Moved: TypeAlias = Turn | Marked
+"""The result of ``GameSpielEnv.move``."""
+
+
+class _Rows(NamedTuple):
+    """The turns of all games, and by place the moves that say more than a turn.
+
+    Masks are bytes, one after the other.
+    """
+
+    mask: bytearray
+    texts: list[str]
+    legal: list[list[int]]
+    names: list[list[str]]
+    seats: list[int]
+    turns: list[int]
+    facts: list[Facts]
+    marked: dict[int, Marked]
 
 
 class InfoColumns:
@@ -32,75 +41,112 @@ class InfoColumns:
 
     Args:
         actions: The width of the masks.
+
+    Attributes:
+        actions: As given.
     """
 
     def __init__(self, actions: int) -> None:
-        self._actions = actions
+        self.actions = actions
         self._kept: dict[str, tuple[Sequence[Any], NDArray[Any]]] = {}  # by key: see _keep
-        self._facts: tuple[Sequence[Any], list[Sequence[Any]]] = ([], [])  # see _list_facts
+        self._facts: list[Facts] = []
+        self._fact_columns: list[NDArray[Any]] = []  # see _update_facts
 
-    def gather(self, games: Sequence[GameSpielEnv], columns: Columns) -> Info:
-        """Returns the infos of these games, of which ``columns`` has a row each."""
-        turns, _, _, upstream, endings, illegal = columns
-        count = len(turns)
+    def gather(
+        self, games: Sequence[GameSpielEnv], moved: Iterable[Moved]
+    ) -> tuple[list[str], Info, dict[int, Marked]]:
+        """Returns the texts and the infos of these games, and by place what says more than a turn.
+
+        Args:
+            games: All games of the batch.
+            moved: What ``GameSpielEnv.move`` returns for each. If it plays as it is read, each game is read
+                while it is still in the processor's cache.
+        """
+        count = len(games)
+        rows = self._read_rows(games, moved)
         there = np.ones(count, np.bool_)
-        ids, seeds, names, opponents = self._list_facts(games)
+        ids, seeds, game_names, opponents = self._update_facts(rows.facts)
         infos = {
-            "action_mask": self._masks(turns),
+            "action_mask": np.frombuffer(rows.mask, np.int8).reshape(-1, self.actions),
             "_action_mask": there,
-            "legal_actions": np.fromiter([turn.legal.copy() for turn in turns], object, count),
+            "legal_actions": np.fromiter(rows.legal, object, count),
             "_legal_actions": there.copy(),
-            "admissible_commands": np.fromiter([turn.names.copy() for turn in turns], object, count),
+            "admissible_commands": np.fromiter(rows.names, object, count),
             "_admissible_commands": there.copy(),
-            "task_id": self._keep("task_id", ids),
+            "task_id": ids.copy(),
             "_task_id": there.copy(),
-            "seed": self._keep("seed", seeds),
+            "seed": seeds.copy(),
             "_seed": there.copy(),
-            "game": self._keep("game", names),
+            "game": game_names.copy(),
             "_game": there.copy(),
-            "seat": self._keep("seat", [turn.seat for turn in turns]),
+            "seat": self._keep("seat", rows.seats),
             "_seat": there.copy(),
-            "opponent": self._keep("opponent", opponents),
+            "opponent": opponents.copy(),
             "_opponent": there.copy(),
-            "turn": np.fromiter([game.moves for game in games], np.int64, count),
+            "turn": np.fromiter(rows.turns, np.int64, count),
             "_turn": there.copy(),
-            "upstream_reward": self._keep("upstream_reward", upstream),
+            "upstream_reward": self._rewards(rows.marked, count),
             "_upstream_reward": there.copy(),
         }
-        if illegal.count(None) < count:
-            errors = {i: {"error": illegal_info(message)["error"]} for i, message in _list_given(illegal)}
-            infos.update(merge(errors, count))
-        faults = [turn.opponent_illegal for turn in turns]
-        if faults.count(None) < count:
-            infos.update(merge({i: {"opponent_illegal": fault} for i, fault in _list_given(faults)}, count))
-        if endings.count(None) < count:
-            infos.update(_gather_endings(endings))
-        return infos
+        if rows.marked:
+            _add_marked(infos, rows.marked, count)
+        return rows.texts, infos, rows.marked
 
-    def _list_facts(self, games: Sequence[GameSpielEnv]) -> list[Sequence[Any]]:
-        """Returns the games' facts column by column; they are the last ones if no episode has begun since."""
-        facts = [game.facts for game in games]
-        if facts != self._facts[0]:
-            self._facts = facts, list(zip(*facts, strict=True))
-        return self._facts[1]
+    def _read_rows(self, games: Sequence[GameSpielEnv], moved: Iterable[Moved]) -> _Rows:
+        """Returns what these games show, one after the other."""
+        width, first = self.actions, 0
+        # Bytes are several times faster to set one by one than an array is to index.
+        mask = bytearray(len(games) * width)
+        marked: dict[int, Marked] = {}
+        texts: list[str] = []
+        facts: list[Facts] = []
+        legal: list[list[int]] = []
+        names: list[list[str]] = []
+        seats, turns = list[int](), list[int]()
+        for game, row in zip(games, moved, strict=True):
+            if isinstance(row, Turn):
+                turn = row
+                if turn.opponent_illegal is not None:
+                    marked[len(texts)] = turn, 0.0, False, turn.reward, None, None
+            else:
+                turn, marked[len(texts)] = row[0], row
+            texts.append(turn.text)
+            names.append(turn.names.copy())
+            legal.append(turn.legal.copy())
+            for action in turn.legal:
+                mask[first + action] = 1
+            first += width
+            seats.append(turn.seat)
+            turns.append(game.moves)
+            facts.append(game.facts)
+        return _Rows(mask, texts, legal, names, seats, turns, facts, marked)
+
+    def _update_facts(self, facts: list[Facts]) -> list[NDArray[Any]]:
+        """Returns the games' facts as four arrays, in which only those of new episodes are written."""
+        before, columns = self._facts, self._fact_columns
+        if len(before) != len(facts):
+            self._fact_columns = columns = [column(values) for values in zip(*facts, strict=True)]
+        elif facts != before:
+            for i, (new, old) in enumerate(zip(facts, before, strict=True)):
+                if new is not old:
+                    for values, value in zip(columns, new, strict=True):
+                        values[i] = value
+        self._facts = facts
+        return columns
 
     def _keep(self, key: str, values: Sequence[Any]) -> NDArray[Any]:
         """Does as ``column`` for values that are mostly those of the last step, and cannot be changed."""
         before = self._kept.get(key)
-        if before is None or (before[0] is not values and before[0] != values):
+        if before is None or before[0] != values:
             before = self._kept[key] = values, column(values)
         return before[1].copy()
 
-    def _masks(self, turns: Sequence[Turn]) -> NDArray[np.int8]:
-        """Returns the masks of turns: int8, shape (turns, actions)."""
-        width = self._actions
-        # Bytes are several times faster to set one by one than an array is to index.
-        mask, first = bytearray(len(turns) * width), 0
-        for turn in turns:
-            for action in turn.legal:
-                mask[first + action] = 1
-            first += width
-        return np.frombuffer(mask, np.int8).reshape(-1, width)
+    def _rewards(self, marked: dict[int, Marked], count: int) -> NDArray[Any]:
+        """Returns upstream's rewards, which are 0 in the rows that are not marked."""
+        rewards = [0.0] * count
+        for i, row in marked.items():
+            rewards[i] = row[3]
+        return self._keep("upstream_reward", rewards)
 
 
 def spread(infos: Info, indices: Sequence[int], count: int) -> Info:
@@ -116,21 +162,34 @@ def spread(infos: Info, indices: Sequence[int], count: int) -> Info:
     return found
 
 
-def _gather_endings(endings: Sequence[Ending | None]) -> Info:
+def _add_marked(infos: Info, marked: Mapping[int, Marked], count: int) -> None:
+    """Adds what only some games have: what was illegal, and what is there at the end."""
+    errors, faults, endings = {}, {}, {}
+    for i, (turn, _, _, _, ending, illegal) in marked.items():
+        if illegal is not None:
+            errors[i] = {"error": illegal_info(illegal)["error"]}
+        if turn.opponent_illegal is not None:
+            faults[i] = {"opponent_illegal": turn.opponent_illegal}
+        if ending is not None:
+            endings[i] = ending
+    infos.update(merge(errors, count))
+    infos.update(merge(faults, count))
+    if endings:
+        infos.update(_gather_endings(endings, count))
+
+
+def _gather_endings(endings: Mapping[int, Ending], count: int) -> Info:
     """Returns what ``Ending.info`` adds at the end of some games."""
-    count = len(endings)
-    score = [0.0] * count
+    score, ended = [0.0] * count, bytearray(count)
     scores: list[Any] = [None] * count
     returns, result, history = scores.copy(), scores.copy(), scores.copy()
-    for i, ending in enumerate(endings):
-        if ending is None:
-            continue
+    for i, ending in endings.items():
+        ended[i] = True
         scores[i], returns[i], history[i] = ending.scores, ending.returns, ending.history
         if type(ending.score) is not float or ending.fault or None in (scores[i], returns[i], history[i]):
-            return merge({row: other.info() for row, other in _list_given(endings)}, count)
+            return merge({row: other.info() for row, other in endings.items()}, count)
         score[i], result[i] = ending.score, ending.result
-    there = np.frombuffer(bytearray([ending is not None for ending in endings]), np.bool_)
-    numbers = np.array(score)
+    there, numbers = np.frombuffer(ended, np.bool_), np.array(score)
     return {
         "score": numbers,
         "_score": there,
@@ -145,11 +204,6 @@ def _gather_endings(endings: Sequence[Ending | None]) -> Info:
         "history": np.fromiter(history, object, count),
         "_history": there.copy(),
     }
-
-
-def _list_given(values: Sequence[Any]) -> list[tuple[int, Any]]:
-    """Returns the values that are not None, with their places."""
-    return [(i, value) for i, value in enumerate(values) if value is not None]
 
 
 def merge(rows: Mapping[int, Info], count: int) -> Info:

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from game_gym.prompts import render
+from game_gym.prompts import describe_notation, render
 from game_gym.spec import State, Variant
+from task_gym.errors import LayoutError
 from task_gym.wrappers import ConversationText
 from task_gym.wrappers.chat import Message, make_chat
 
@@ -22,24 +23,53 @@ TRIES = 3
 """Replies per move. After as many that name no legal action, the game is given up with score 0."""
 
 _INSTRUCTION = "Answer with the ID of one legal action, a number, and nothing else."
+_UNLISTED_INSTRUCTION = "Answer with one legal action, written in this way, and nothing else."
 
 
-def system_message(variant: Variant) -> Message:
-    """Returns the first message: the game, its rules and what to answer."""
+def system_message(variant: Variant, *, list_actions: bool = True) -> Message:
+    """Returns the first message: the game, its rules and what to answer.
+
+    Args:
+        variant: The game.
+        list_actions: Whether the messages of the turns list the legal actions.
+
+    Raises:
+        LayoutError: they do not, and the messages are upstream's own, which list them.
+    """
     agent = variant.spec.agent
+    if agent is not None and not list_actions:
+        raise LayoutError(
+            f"list_actions: False was given, and the messages of {variant.spec.name} are upstream's, which "
+            "list the legal actions; allowed: without the environment variable of upstream's texts"
+        )
     if agent is not None and (text := agent.system()) is not None:
         return {"role": "system", "content": text}
+    if list_actions:
+        form = f'{_INSTRUCTION}\n\nExample: for the action "12 -> b3", answer "12".'
+    else:
+        form = f"{describe_notation(variant)}\n{_UNLISTED_INSTRUCTION}"
     content = (
-        f"You are playing {variant.spec.name}.\n\n# Game Rules\n{variant.rules}\n\n# Output Format\n"
-        f'{_INSTRUCTION}\n\nExample: for the action "12 -> b3", answer "12".'
+        f"You are playing {variant.spec.name}.\n\n# Game Rules\n{variant.rules}\n\n# Output Format\n{form}"
     )
     return {"role": "system", "content": content}
 
 
 def turn_message(
-    variant: Variant, state: State, seat: int, legal: Sequence[int], names: Sequence[str]
+    variant: Variant,
+    state: State,
+    seat: int,
+    legal: Sequence[int],
+    names: Sequence[str],
+    *,
+    list_actions: bool = True,
 ) -> Message:
-    """Returns the message of a turn: the state, the seat and the legal actions."""
+    """Returns the message of a turn: the state, the seat and, if they are listed, the legal actions."""
+    if not list_actions:
+        return {
+            "role": "user",
+            "content": f"Current State:\n{variant.spec.describe(state, seat)}\n\nYou are Player {seat}.\n\n"
+            "Your choice:",
+        }
     agent = variant.spec.agent
     if agent is not None and (text := agent.user(state, seat, legal)) is not None:
         return {"role": "user", "content": text}
@@ -51,13 +81,20 @@ def turn_message(
     return {"role": "user", "content": content}
 
 
-def refusal_message(variant: Variant, tried: int) -> Message:
+def refusal_message(variant: Variant, tried: int, *, list_actions: bool = True) -> Message:
     """Returns the message after a reply that names no legal action.
 
     Args:
         variant: The game.
         tried: The number of the try that failed, from 1.
+        list_actions: As in ``system_message``.
     """
+    if not list_actions:
+        content = (
+            f"That reply names no legal action. {describe_notation(variant)} {_UNLISTED_INSTRUCTION} "
+            f"This was try {tried} of {TRIES}."
+        )
+        return {"role": "user", "content": content}
     agent = variant.spec.agent
     if agent is not None and (text := agent.refusal(tried, TRIES)) is not None:
         return {"role": "user", "content": text}

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import Any, TypeAlias, cast
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
 import game_gym.opponents  # noqa: F401  (registers the games' own opponents)
-from game_gym.backends import Backend, Ending, Turn, make_backend
-from game_gym.checks import check_max_turns, check_opponent, opponent_may_search, read_opponent
+from game_gym.backends import Backend, Ending, Positions, SharingBackend, Turn, is_small, make_backend
+from game_gym.backends.base import OBSERVATION_LENGTH
+from game_gym.checks import (
+    check_max_turns,
+    check_opponent,
+    opponent_may_search,
+    read_list_actions,
+    read_opponent,
+    read_seat,
+)
+from game_gym.opponents.costs import estimate_mean
+from game_gym.prompts import hide_choices
 from game_gym.protocols import PROTOCOLS, SEEDS, own_seed
 from game_gym.spec import State, Variant
 from game_gym.task import Task, TaskSet
@@ -21,6 +32,7 @@ from task_gym.env import OUTSIDE, TaskEnv, say
 from task_gym.errors import (
     ArgumentError,
     EpisodeError,
+    OptionError,
     PickleError,
     SeedError,
     check_choice,
@@ -36,11 +48,11 @@ from task_gym.spaces import UnicodeText
 CUT_SHORT = ("cut", "fault")
 """Results of games that were not played to an end."""
 
-OBSERVATION_LENGTH = 65536
-"""The most characters that an observation may have."""
-
-Moved: TypeAlias = tuple[Turn, float, bool, float, Ending | None, str | None]
+Marked: TypeAlias = tuple[Turn, float, bool, float, Ending | None, str | None]
 """Turn, reward, whether the game was cut, upstream's reward, ending or None, and what was illegal or None."""
+
+Facts: TypeAlias = tuple[int | None, int, str, str]
+"""Task id, seed, game and opponent."""
 
 # A dtype, because NumPy would look one up for the type on every call.
 _INT8 = np.dtype(np.int8)
@@ -90,6 +102,7 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         game: An OpenSpiel game by name, with ``params``: one that is declared here, or any other that
             OpenSpiel loads, described by its own strings.
         params: Parameters of ``game``.
+        allow_files: Whether a parameter may name a file, which OpenSpiel opens, as that of "efg_game" does.
         opponent: "random", "first", a search, or "open", which leaves every seat to the caller: each turn is
             the turn of ``info["seat"]``, and reward and score are those of the seat that moved last. Searches
             are "mcts" and "mcts-python", which read hidden cards, and "ismcts", which does not. Each takes a
@@ -104,6 +117,9 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         max_turns: Legal moves after which the game is cut, at least 2; None for no limit.
         render_mode: "ansi" (``render()`` returns the observation), "rgb_array" (returns its picture, a uint8
             array that always has the same shape) or "human" (every observation is printed).
+        list_actions: Whether every observation lists the legal actions. If not, a line says how an action is
+            written, and the text asks for its name; mask and info have the legal actions as before. The reset
+            option ``list_actions`` decides for one episode.
         seeds: "drawn", or "affine": each task id has a seed of its own, by ``protocols.own_seed``, as in
             affinetes' competition. It is ``info["seed"]``; the seed of ``reset`` then only draws the task.
         **server: With ``backend="affinetes"``: how the server is reached, see docs/affinetes.md.
@@ -114,6 +130,7 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
     Attributes:
         seeding: As given.
         rules: As given.
+        list_actions: Whether the texts of this episode list the legal actions.
         facts: Task id, seed, game and opponent of the episode: the entries of ``info`` that stay during it.
             Each episode has a tuple of its own.
         moves: Legal moves made in the episode.
@@ -122,12 +139,14 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
             overlap them.
         searches: Whether an opponent searches in ``reset`` and ``step``, so that as many threads as there are
             cores can share them.
+        search_seconds: About how many CPU seconds of search a move of the opponent takes, or less. It follows
+            from game, opponent and budget, not from this machine.
 
     Raises:
         TaskGymError: an argument, reset option or seed is outside what is allowed; each kind has a subclass.
     """
 
-    reset_options = ("task_id", "opponent")
+    reset_options = ("task_id", "opponent", "seat", "list_actions")
 
     _tasks: TaskSet
 
@@ -146,12 +165,15 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         max_turns: int | None = None,
         render_mode: str | None = None,
         seeds: str = SEEDS[0],
+        allow_files: bool = False,
+        list_actions: bool = True,
         **server: Any,
     ) -> None:
         arguments = {
             "task_id": task_id, "task_ids": task_ids, "game": game, "params": params, "opponent": opponent,
             "backend": backend, "seeding": seeding, "rules": rules, "reward": reward, "illegal": illegal,
-            "max_turns": max_turns, "render_mode": render_mode, "seeds": seeds, **server,
+            "max_turns": max_turns, "render_mode": render_mode, "seeds": seeds,
+            "allow_files": allow_files, "list_actions": list_actions, **server,
         }  # fmt: skip
         check_names(type(self), server, DEFAULTS)
         check_choice("seeding", seeding, PROTOCOLS)
@@ -163,24 +185,28 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
             )
         self._own_seeds = seeds == "affine"
         check_choice("rules", rules, (True, False))
+        check_choice("list_actions", list_actions, (True, False))
         check_choice("reward", reward, ("score", "upstream"))
         self._strikes = Strikes(illegal)
         check_max_turns(max_turns)
         self._backend: Backend = make_backend(backend, seeding, rules, server)
-        super().__init__(TaskSet(task_id, task_ids, game, params), arguments)
+        check_choice("allow_files", allow_files, (True, False))
+        super().__init__(TaskSet(task_id, task_ids, game, params, allow_files), arguments)
         check_opponent(opponent, self._tasks)
         self.waits = backend != "local" or opponent_waits(opponent)
         self.is_local = backend == "local"
         self.searches = self.may_search(opponent)
+        self.search_seconds = self.estimate_search(opponent)
         self._opponent, self._reward, self._max_turns = opponent, reward, max_turns
         self.seeding, self.rules = seeding, rules
+        self.list_actions = self._lists = list_actions
         self._actions = max(variant.actions for variant in self._tasks.variants)
         self.observation_space = UnicodeText(OBSERVATION_LENGTH)
         self.action_space = gym.spaces.Discrete(self._actions)
         self._turn: Turn | None = None
         self._task: Task | None = None
         self.moves = 0
-        self.facts: tuple[int | None, int, str, str] = (None, 0, self.variant.spec.name, opponent)
+        self.facts: Facts = (None, 0, self.variant.spec.name, opponent)
         self._playing = opponent  # or its stand-in
 
     @property
@@ -232,6 +258,15 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         """Returns whether an opponent would search in this process, in a game that may be drawn."""
         return self.is_local and opponent_may_search(opponent, self._tasks)
 
+    def estimate_search(self, opponent: str) -> float:
+        """Returns ``search_seconds`` for an opponent: a mean over the games that may be drawn."""
+        return estimate_mean(opponent, self.variants) if self.may_search(opponent) else 0.0
+
+    def share_positions(self, positions: Positions) -> None:
+        """Shares what positions show with other games of the same ``rules``; before the first reset."""
+        if self.is_local and any(map(is_small, self.variants)):
+            self._backend = SharingBackend(self.seeding, self.rules, positions)
+
     def action_masks(self) -> NDArray[np.bool_]:
         """Returns the mask: bool, shape (n,), True = legal.
 
@@ -251,19 +286,40 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         """Makes a move; ``action`` is a whole number."""
         return self._step(read_action(action))
 
-    def _read_options(self, options: dict[str, Any]) -> tuple[str]:
-        return (read_opponent(options, self._tasks, self._opponent),)
+    def _read_options(self, options: dict[str, Any]) -> tuple[str, int | None, bool]:
+        opponent = read_opponent(options, self._tasks, self._opponent)
+        seat = read_seat(options, opponent, self.is_local)
+        return opponent, seat, read_list_actions(options, self._lists)
 
-    def _begin(self, task_id: int | None, seed: int, opponent: str) -> None:
+    def _begin(
+        self,
+        task_id: int | None,
+        seed: int,
+        opponent: str,
+        seat: int | None = None,
+        list_actions: bool | None = None,
+    ) -> None:
         self._turn = None  # stays so if the opponent refuses the game
         task = self._tasks.task(task_id)
         if self._own_seeds and task_id is not None:
             seed = check_whole(f"seed of task {task_id}", own_seed(task_id), SEED_LIMIT, SeedError)
-        turn = self._backend.start(task, seed, opponent)
+        if seat is not None and seat >= task.variant.players:
+            raise OptionError(
+                f"reset option 'seat': {seat} was given for {task.variant.spec.name!r}, allowed: 0 … "
+                f"{task.variant.players - 1}"
+            )
+        turn = self._backend.start(task, seed, opponent, seat)
         self._task, self._playing = task, self._backend.playing
+        self.list_actions = self._lists if list_actions is None else list_actions
         self.facts = task.task_id, seed, task.variant.spec.name, self._playing
         self.moves = self._strikes.count = 0
-        self._turn = turn
+        self._turn = self._lay_out(turn)
+
+    def _lay_out(self, turn: Turn) -> Turn:
+        """Returns a turn of the backend as this episode shows it; games may share the backend's own."""
+        if self.list_actions or not turn.legal:
+            return turn
+        return replace(turn, text=hide_choices(turn.text, self.variant, turn.legal, turn.names))
 
     def _opening(self) -> tuple[str, dict[str, Any]]:
         turn = self._turn
@@ -282,7 +338,12 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         self._step(action)
 
     def _step(self, action: int | NoAction) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        turn, reward, truncated, upstream, ending, illegal = self.move(action)
+        moved = self.move(action)
+        if type(moved) is Turn:
+            info = self._info(moved)
+            info["upstream_reward"] = moved.reward
+            return moved.text, 0.0, False, False, info
+        turn, reward, truncated, upstream, ending, illegal = cast(Marked, moved)
         info = self._info(turn)
         if illegal is None:
             info["upstream_reward"] = upstream
@@ -292,8 +353,11 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
             info.update(ending.info())
         return turn.text, reward, ending is not None and not truncated, truncated, info
 
-    def move(self, action: int | NoAction) -> Moved:
+    def move(self, action: int | NoAction) -> Turn | Marked:
         """Makes a move, or counts an illegal action, as ``step`` does, without its info: for batches.
+
+        Returns:
+            The next turn; with what else there is to say, if the reward is not 0 or the episode has ended.
 
         Raises:
             EpisodeError: no episode is under way.
@@ -310,11 +374,19 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
             self._strikes.count = 0
             self.moves += 1
             try:
-                self._turn = turn = self._backend.play(action)
+                self._turn = turn = self._lay_out(self._backend.play(action))
             except BaseException:  # an opponent's
                 self._turn = None
                 self._leave()
                 raise
+        if turn.ending is not None or turn.reward or self.moves == self._max_turns:
+            return self._settle(turn)
+        if self.render_mode == "human":
+            self.render()
+        return turn
+
+    def _settle(self, turn: Turn) -> Marked:
+        """Returns what there is to say after a move that was paid, or with which the episode ended."""
         ending, truncated, reward = turn.ending, False, 0.0
         if ending is None and self.moves == self._max_turns:
             ending = self._backend.cut()
@@ -327,12 +399,32 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
             self.render()
         return turn, reward, truncated, turn.reward, ending, None
 
-    def _move_illegally(self, turn: Turn, action: int | NoAction) -> Moved:
+    def begin_next(self) -> Turn | Marked:
+        """Begins an episode as ``reset`` without arguments does, without its info: for batches.
+
+        Returns:
+            The first turn; with what else there is to say, if the episode is over at once.
+        """
+        generator = self._generator or self.np_random
+        task_id = self._tasks.draw(lambda: generator)
+        self._start((task_id, int(generator.random() * SEED_LIMIT), self._opponent))
+        if self.render_mode == "human":
+            self.render()
+        return self.first_turn()
+
+    def first_turn(self) -> Turn | Marked:
+        """Returns the first turn of an episode that has begun, as ``begin_next`` does."""
+        turn = self._turn
+        assert turn is not None
+        return turn if turn.ending is None else (turn, 0.0, False, turn.reward, turn.ending, None)
+
+    def _move_illegally(self, turn: Turn, action: int | NoAction) -> Marked:
         if isinstance(action, NoAction):
             given = f"reply: {action.beginning!r} names no legal action"
         else:
             given = f"action: {shown(action)} was given"
-        message = illegal_action(given, turn.legal)
+        # Conversations show the message to the player.
+        message = illegal_action(given, turn.legal) if self.list_actions else f"{given}: it is not legal"
         gives_up = self._strikes.add(message)
         self._given.append(action)
         if gives_up:
@@ -373,7 +465,7 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         carried = super().__getstate__()
         if self._address is None:
             return carried
-        opponent = self._address[-1]
+        opponent = self._address[2]
         reason = "" if opponent == OPEN else find_opponent(opponent).why_not_replayable
         if reason and not self._over:
             raise PickleError(f"opponent {opponent!r} cannot be carried in mid-game: {reason}")

@@ -21,6 +21,7 @@ from game_gym.prompts import render
 from game_gym.spec import State, Variant
 from game_gym.task import TaskSet
 from task_gym.errors import ArgumentError, SizeError, check_choice
+from task_gym.wrappers.named import ask_for_name
 
 MAX_STATES = 300_000
 """The most histories (nodes of the game tree, chance and terminal ones included) that a game may have."""
@@ -89,14 +90,23 @@ class ExactResult:
 
 
 def find_variant(
-    task_id: int | None = None, game: str | None = None, params: dict[str, Any] | None = None
+    task_id: int | None = None,
+    game: str | None = None,
+    params: dict[str, Any] | None = None,
+    allow_files: bool = False,
 ) -> Variant:
     """Returns the game of a task id or of a name with parameters, as the environment's arguments have it."""
-    return TaskSet(task_id=task_id, game=game, params=params).variants[0]
+    return TaskSet(task_id=task_id, game=game, params=params, allow_files=allow_files).variants[0]
 
 
 def information_states(
-    variant: Variant, rules: bool = True, most: int | None = None, conversation: str | None = None
+    variant: Variant,
+    rules: bool = True,
+    most: int | None = None,
+    conversation: str | None = None,
+    *,
+    list_actions: bool = True,
+    named: bool = False,
 ) -> tuple[InformationState, ...]:
     """Returns every information state in which a seat is to move, each once.
 
@@ -107,6 +117,9 @@ def information_states(
         conversation: None for texts that are complete in themselves, or the protocol, "openenv" or
             "evaluate", in whose layout they are ``task_gym.wrappers.ConversationText``. A seat recalls all
             that it saw and did, so an information state has one conversation.
+        list_actions: Whether the texts list the legal actions.
+        named: Whether the texts ask for names, and are ``task_gym.wrappers.NamedText``; without a
+            conversation only.
 
     Returns:
         The states in the order of a depth-first walk, which is the same everywhere.
@@ -124,7 +137,9 @@ def information_states(
         if (seat, key) not in found:
             legal = tuple(state.legal_actions())
             if conversation is None:
-                text = render(variant, state, seat, rules)
+                text = render(variant, state, seat, rules, list_actions)
+                if named:
+                    text = ask_for_name(text, variant.choices(state, seat, legal)[0])
             else:
                 earlier = _list_turns(state, seat, found)
                 text = show_conversation(variant, state, seat, earlier, protocol=conversation, rules=rules)
@@ -213,6 +228,9 @@ def evaluate(
     opponent: str = "random",
     rules: bool = True,
     conversation: str | None = None,
+    *,
+    list_actions: bool = True,
+    named: bool = False,
 ) -> ExactResult:
     """Returns the policy's exact value against an opponent, the best response's, and its exploitability.
 
@@ -222,24 +240,34 @@ def evaluate(
         opponent: "random" (uniform over legal actions) or "first" (the lowest legal id).
         rules: Whether the observations begin with the rules.
         conversation: As in ``information_states``.
+        list_actions: As in ``information_states``.
+        named: As in ``information_states``.
 
     Raises:
         ArgumentError: the opponent is no fixed policy, or the answers are no probabilities.
         SizeError: the game cannot be enumerated.
     """
     check_choice("opponent", opponent, tuple(OPPONENTS))
-    states = information_states(variant, rules, conversation=conversation)
-    # Equal texts may end different conversations.
-    asked = {_key_of(state, conversation is not None): state for state in states}
-    answers = policy([state.text for state in asked.values()], [list(s.legal) for s in asked.values()])
-    if len(answers) != len(asked):
-        raise ArgumentError(f"policy: {len(answers)} answers were given, allowed: {len(asked)}, one a text")
-    rows = zip(asked.items(), answers, strict=True)
-    answered = {key: _checked(answer, state.legal) for (key, state), answer in rows}
+    states = information_states(
+        variant, rules, conversation=conversation, list_actions=list_actions, named=named
+    )
+    return evaluate_table(variant, states, tabulate(states, policy, conversation is not None), opponent)
+
+
+def evaluate_table(
+    variant: Variant, states: Sequence[InformationState], table: Sequence[Sequence[float]], opponent: str
+) -> ExactResult:
+    """Returns what ``evaluate`` does, of a policy that was asked before.
+
+    Args:
+        variant: The game.
+        states: Its information states.
+        table: The policy's probabilities in each of them, as ``tabulate`` returns them.
+        opponent: One of ``OPPONENTS``.
+    """
     own: list[_Tabular] = [{}, {}]
     other: list[_Tabular] = [{}, {}]
-    for state in states:
-        probabilities = answered[_key_of(state, conversation is not None)]
+    for state, probabilities in zip(states, table, strict=True):
         own[state.seat][state.key] = list(zip(state.legal, probabilities, strict=True))
         fixed = OPPONENTS[opponent](len(state.legal))
         other[state.seat][state.key] = list(zip(state.legal, fixed, strict=True))
@@ -258,6 +286,42 @@ def evaluate(
         exploitability=gained / 2,
         information_states=len(states),
     )
+
+
+def find_best_values(
+    variant: Variant, states: Sequence[InformationState], table: Sequence[Sequence[float]]
+) -> tuple[float, float]:
+    """Returns the expected returns of best responses to a policy, from seat 0 and from seat 1.
+
+    Args:
+        variant: The game.
+        states: Its information states.
+        table: The policy's probabilities in each of them, as ``tabulate`` returns them.
+    """
+    own: list[_Tabular] = [{}, {}]
+    for state, probabilities in zip(states, table, strict=True):
+        own[state.seat][state.key] = list(zip(state.legal, probabilities, strict=True))
+    return _best_response(variant, 0, own[1]), _best_response(variant, 1, own[0])
+
+
+def tabulate(states: Sequence[InformationState], policy: Policy, conversing: bool) -> list[list[float]]:
+    """Returns a policy's probabilities of the legal actions in each information state.
+
+    Args:
+        states: The states.
+        policy: Called once, with each distinct observation and its legal actions.
+        conversing: Whether the texts end conversations: equal texts may then end different ones.
+
+    Raises:
+        ArgumentError: the answers are no probabilities.
+    """
+    asked = {_key_of(state, conversing): state for state in states}
+    answers = policy([state.text for state in asked.values()], [list(s.legal) for s in asked.values()])
+    if len(answers) != len(asked):
+        raise ArgumentError(f"policy: {len(answers)} answers were given, allowed: {len(asked)}, one a text")
+    rows = zip(asked.items(), answers, strict=True)
+    answered = {key: _checked(answer, state.legal) for (key, state), answer in rows}
+    return [answered[_key_of(state, conversing)] for state in states]
 
 
 def _key_of(state: InformationState, conversing: bool) -> Hashable:

@@ -2,7 +2,7 @@
 
 Affinetes' replies and parsers rely on parts of the layout: a line "Game: NAME", a line "You are Player N.",
 the state headed "Current State:", and a block headed "Legal Actions:" with lines "  ID -> NAME", closed by a
-line that begins "Your choice".
+line that begins "Your choice". Without the list, a line says how an action is written in its place.
 """
 
 from __future__ import annotations
@@ -10,18 +10,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from game_gym.spec import State, Variant, choice_lines
-from task_gym.contract import CLOSING
+from task_gym.contract import CLOSING, NAMED_CLOSING
 from task_gym.errors import EpisodeError, GameError, LayoutError, shown
 
 RULES_END = "\n# Current Game State\n"
 """The heading that ends the rules."""
 
 
-def render(variant: Variant, state: State, seat: int, rules: bool = True) -> str:
+NOTATION = "How to write an action: "
+"""The beginning of the line that stands in the place of the list of legal actions."""
+
+
+def render(variant: Variant, state: State, seat: int, rules: bool = True, list_actions: bool = True) -> str:
     """Returns the observation of ``seat``, which is to move at ``state``.
 
     It is equal on equal information states of the seat, whatever else differs between the states.
     """
+    if not list_actions:
+        return f"{_state_part(variant, state, seat, rules)}{_notation_part(variant)}"
     return render_turn(variant, state, seat, rules, state.legal_actions(seat))[0]
 
 
@@ -52,6 +58,16 @@ def _rules_part(variant: Variant) -> str:
 def _question_part(block: str) -> str:
     """Returns the part after the state: the legal actions' lines, and what to answer."""
     return f"\n\nLegal Actions:\n{block}\n\n{CLOSING}"
+
+
+def _notation_part(variant: Variant) -> str:
+    """Returns the part after the state if the legal actions are not listed: how an action is written."""
+    return f"\n\n{describe_notation(variant)}\n\n{NAMED_CLOSING}"
+
+
+def describe_notation(variant: Variant) -> str:
+    """Returns the line that says how an action is written."""
+    return f"{NOTATION}{variant.spec.notation or 'its name.'}"
 
 
 def render_waiting(variant: Variant, state: State, seat: int, rules: bool = True) -> str:
@@ -97,6 +113,21 @@ def without_choices(text: str, legal: Sequence[int], names: Sequence[str]) -> st
 def with_choices(text: str, legal: Sequence[int], names: Sequence[str]) -> str:
     """Returns a text of ``without_choices`` with these legal actions and what to answer."""
     return text + _question_part(choice_lines(legal, names))
+
+
+def hide_choices(text: str, variant: Variant, legal: Sequence[int], names: Sequence[str]) -> str:
+    """Returns the observation of a turn with how an action is written in the place of the list.
+
+    Args:
+        text: The observation.
+        variant: The game.
+        legal: The ids that it lists, in its order.
+        names: Their names.
+
+    Raises:
+        LayoutError: the text does not end with these actions.
+    """
+    return without_choices(text, legal, names) + _notation_part(variant)
 
 
 def render_end(

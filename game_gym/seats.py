@@ -8,7 +8,8 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from game_gym.env import CUT_SHORT, OBSERVATION_LENGTH, GameSpielEnv
+from game_gym.backends.base import OBSERVATION_LENGTH
+from game_gym.env import CUT_SHORT, GameSpielEnv
 from game_gym.prompts import render, render_end, render_waiting
 from game_gym.score import outcome
 from game_gym.wrappers.tensor import one_tensor
@@ -155,7 +156,7 @@ class Seats:
             returns, score = self.info["returns"], self.info["scores"][seat]
             text = render_end(local.variant, seat, returns, score, self.result(seat))
         elif self.legal(seat):
-            text = render(local.variant, local.state, seat, local.rules)
+            text = render(local.variant, local.state, seat, local.rules, local.list_actions)
         else:
             text = render_waiting(local.variant, local.state, seat, local.rules)
         return SeatText(text)

@@ -69,6 +69,8 @@ class GameSpec:
             OpenSpiel's. No player reads it.
         may_strand: Parameters to whether OpenSpiel may leave a player without a legal action before the end.
             Its C++ search does not survive that, so there it runs in a process of its own.
+        notation: How an action is written, as "Pass or Bet.": prompts without the list of legal actions say
+            it. "" if it is not known.
 
     Raises:
         GameError: a field has another type than is declared here.
@@ -88,10 +90,13 @@ class GameSpec:
     name_chance: Callable[[State, int], str] | None = None
     show: Callable[[State], str] | None = None
     may_strand: Callable[[Params], bool] = lambda params: False
+    notation: str = ""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
             raise GameError(f"GameSpec: name: {shown(self.name)} was given, needed: a text")
+        if not isinstance(self.notation, str):
+            raise _not_declared(self.name, "notation", self.notation, "a text, as 'Pass or Bet.'")
         for field_name, (needed, optional) in _FUNCTIONS.items():
             given = getattr(self, field_name)
             if not (callable(given) or (optional and given is None)):
@@ -187,13 +192,24 @@ class Variant:
             return self.choices(state, seat, legal)
 
 
+def strip_number(name: str) -> str:
+    """Returns an action's name without the id that a game with ``numbered_names`` puts before it."""
+    number, dash, rest = name.partition(" - ")
+    return rest if dash and number.isdecimal() else name
+
+
 def choice_lines(legal: Sequence[int], names: Sequence[str]) -> str:
     """Returns lines "  ID -> NAME" joined by newlines, in the order given."""
     return "\n".join([f"  {action} -> {name}" for action, name in zip(legal, names, strict=True)])
 
 
-def load_variant(spec: GameSpec, params: Params) -> Variant:
+def load_variant(spec: GameSpec, params: Params, *, allow_files: bool = False) -> Variant:
     """Returns the loaded game for these parameters; the same object each time.
+
+    Args:
+        spec: The declaration.
+        params: The parameters.
+        allow_files: Whether a parameter may name a file, which OpenSpiel then opens.
 
     Raises:
         GameError: the declaration does not know a parameter, or does not allow its value.
@@ -202,6 +218,8 @@ def load_variant(spec: GameSpec, params: Params) -> Variant:
         if name not in spec.allowed:
             raise GameError(unknown(f"parameter of {spec.name}", name, spec.allowed))
         _check_value(spec, name, value)
+    if not allow_files:
+        _check_no_file(spec.name, params)
     # JSON keeps the types that OpenSpiel's parameters have, and can be hashed even if a game is a parameter.
     return _load(spec, json.dumps(dict(params), sort_keys=True))
 
@@ -216,6 +234,28 @@ def _check_value(spec: GameSpec, name: str, value: Any) -> None:
             )
     elif not any(type(value) is type(choice) and value == choice for choice in choices):
         raise GameError(unknown(f"{spec.name} parameter {name!r}", value, choices))
+
+
+_FILE_WORDS = frozenset(("file", "filename", "path", "root", "folder", "dir", "directory"))
+_SETTING = re.compile(r"(\w+)\s*=\s*[^\s,)]")  # in a game that is written as text, with a value
+
+
+def _check_no_file(game: str, value: Any, name: str = "") -> None:
+    """Raises GameError if a parameter names a file, also one of a game that is a parameter."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            _check_no_file(game, inner, str(key))
+        return
+    named = [name] if value not in ("", None) else []
+    if isinstance(value, str):
+        named += _SETTING.findall(value)
+    for given in named:
+        if _FILE_WORDS.intersection(given.lower().split("_")):
+            raise GameError(
+                f"{game} parameter {given!r}: {shown(value)} was given, a file that OpenSpiel would open and "
+                "whose text errors and observations can show; allowed: with allow_files=True (in a "
+                "configuration env.allow_files: true), which is for files that you chose"
+            )
 
 
 @lru_cache(maxsize=256)

@@ -86,6 +86,7 @@ class TaskSet:
             the ids; an id that is named twice is drawn twice as often.
         game: An OpenSpiel game by name.
         params: Its parameters.
+        allow_files: Whether a parameter may name a file.
 
     Attributes:
         variants: Every game, with its parameters, that may be drawn.
@@ -102,6 +103,7 @@ class TaskSet:
         task_ids: Sequence[int | Sequence[int]] | None = None,
         game: str | None = None,
         params: Mapping[str, Any] | None = None,
+        allow_files: bool = False,
     ) -> None:
         given = {"task_id": task_id, "task_ids": task_ids, "game": game}
         named = [name for name, value in given.items() if value is not None]
@@ -124,7 +126,9 @@ class TaskSet:
                 name: value.item() if isinstance(value, np.generic) else value
                 for name, value in (params or {}).items()
             }
-            self._named = Task(None, load_variant(with_upstream_texts(find_game(game)), plain))
+            self._named = Task(
+                None, load_variant(with_upstream_texts(find_game(game)), plain, allow_files=allow_files)
+            )
         elif task_id is not None:
             self._named = decode(task_id)
         else:

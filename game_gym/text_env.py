@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
 
 from game_gym.env import GameSpielEnv
+from game_gym.spec import strip_number
 from task_gym.checks import read_reply
 from task_gym.errors import check_choice
-from task_gym.replies import NoAction, Parser, first_number, last_named, whole_reply
+from task_gym.replies import NoAction, Parser, first_number, last_named, read_name, whole_reply
 from task_gym.spaces import UnicodeText
 
 REPLY_LENGTH = 1 << 20
@@ -34,6 +36,9 @@ class GameSpielTextEnv(GameSpielEnv, gym.Env[str, Any]):
 
     With ``seeding="evaluate"``, "upstream" reads these three in the same way.
 
+    Where the legal actions are not listed, no id was shown: whatever ``parse`` is, a reply is read by
+    ``task_gym.replies.read_name``. Of names that begin with ids the rest is enough.
+
     Args:
         parse: "upstream" reads a reply as affinetes does under the seeding protocol in use, so that training
             and affinetes' scores agree. With ``seeding="openenv"`` the first run of digits in the reply is
@@ -55,5 +60,13 @@ class GameSpielTextEnv(GameSpielEnv, gym.Env[str, Any]):
         self._check_playing()
         turn = self._turn
         assert turn is not None
-        chosen = self._parse(reply, turn.legal, turn.names)
+        parse = self._parse if self.list_actions else read_unlisted
+        chosen = parse(reply, turn.legal, turn.names)
         return self._step(NoAction(reply[:80]) if chosen is None else chosen)
+
+
+def read_unlisted(reply: str, legal: Sequence[int], names: Sequence[str]) -> int | None:
+    """Returns the action that a reply names where no list was shown; of numbered names the rest is enough."""
+    chosen = read_name(reply, legal, names)
+    plain = [strip_number(name) for name in names]
+    return read_name(reply, legal, plain) if chosen is None and plain != list(names) else chosen

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyspiel
 
 from game_gym.spec import State, Variant
+from task_gym.errors import HistoryError, illegal_action, shown
 
 CHANCE: int = int(pyspiel.PlayerId.CHANCE)
 """The player of a chance move."""
@@ -34,7 +36,7 @@ def moves(variant: Variant, history: Sequence[int]) -> list[Move]:
     Seats that had no choice at a simultaneous move are left out.
 
     Raises:
-        pyspiel.SpielError: an action is illegal in this game.
+        HistoryError: the game has no such history.
     """
     return [move for _, made in positions(variant, history) for move in made]
 
@@ -44,12 +46,28 @@ def positions(variant: Variant, history: Sequence[int]) -> Iterator[tuple[State,
 
     The last item is the final state, with no moves. Simultaneous moves come together. The state is the same
     object each time, one move further.
+
+    Raises:
+        HistoryError: the game has no such history.
     """
     state = variant.game.new_initial_state()
-    rest = iter(history)
-    for action in rest:
+    made = 0
+    while made < len(history):
+        action = history[made]
+        if state.is_terminal():
+            raise HistoryError(
+                f"history: {len(history)} actions were given, and {variant.spec.name!r} is over after {made}"
+            )
         if state.is_simultaneous_node():
-            joint = [action, *(next(rest) for _ in range(variant.players - 1))]
+            joint = list(history[made : made + variant.players])
+            made += variant.players
+            if len(joint) < variant.players:
+                raise HistoryError(
+                    f"history: it ends with {len(joint)} of the {variant.players} actions of a move in "
+                    f"{variant.spec.name!r}"
+                )
+            for seat, chosen in enumerate(joint):
+                _check_legal(variant, chosen, state.legal_actions(seat) or [pyspiel.INVALID_ACTION])
             yield (
                 state,
                 [
@@ -60,10 +78,30 @@ def positions(variant: Variant, history: Sequence[int]) -> Iterator[tuple[State,
             )
             state.apply_actions(joint)
         else:
+            # OpenSpiel's games need not survive an illegal action.
+            _check_legal(variant, action, _list_legal(state))
+            made += 1
             player = state.current_player()
             yield state, [Move(player, action, _name_move(variant, state, player, action))]
             state.apply_action(action)
     yield state, []
+
+
+def _list_legal(state: State) -> list[int]:
+    """Returns the actions that may follow: of chance its outcomes, of which ``legal_actions`` may lack some.
+
+    Hearts without passing draws a direction all the same, and names only one as legal (OpenSpiel 2.0.2).
+    """
+    if state.is_chance_node():
+        return [outcome for outcome, _ in state.chance_outcomes()]
+    legal: list[int] = state.legal_actions()
+    return legal
+
+
+def _check_legal(variant: Variant, action: Any, legal: Sequence[int]) -> None:
+    if type(action) is not int or action not in legal:
+        given = illegal_action(f"history: action {shown(action)} was given", legal)
+        raise HistoryError(f"{given}, in {variant.spec.name!r}")
 
 
 def show(variant: Variant, state: State) -> str:

@@ -23,8 +23,9 @@ except ImportError as error:
 
 # isort: split
 
-from game_gym.columns import Columns, Info, InfoColumns, spread
-from game_gym.env import GameSpielEnv, Moved
+from game_gym.backends import Positions, Turn
+from game_gym.columns import Info, InfoColumns, Moved, spread
+from game_gym.env import GameSpielEnv, Marked
 from task_gym.checks import check_least, check_names, is_whole, read_action
 from task_gym.cores import count_cores, share_cores
 from task_gym.errors import ArgumentError, check_choice, shown
@@ -75,10 +76,13 @@ class GameSpielVectorEnv(SyncVectorEnv):
         super().__init__([make] * num_envs, copy=False, autoreset_mode=autoreset_mode)
         self.games = cast(list[GameSpielEnv], self.envs)
         self._env_obs: list[Any]  # Gymnasium's own, declared there as what it begins with
+        positions = Positions()
+        for game in self.games:
+            game.share_positions(positions)
         self.threads = self._threads(threads)
         self._pool: ThreadPoolExecutor | None = None
         actions = int(self.single_action_space.n)  # type: ignore[attr-defined]
-        self._columns, self._final = InfoColumns(actions), InfoColumns(actions)
+        self._columns = InfoColumns(actions)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Returns all masks: bool, shape (num_envs, n), True = legal."""
@@ -98,10 +102,10 @@ class GameSpielVectorEnv(SyncVectorEnv):
             texts, infos = super().reset(seed=seeds, options=dict(options))  # type: ignore[arg-type]
             return tuple(texts), infos
         rows = self._each(lambda i: _begin(self.games[i], seeds[i], options), range(self.num_envs))
-        self._env_obs = [row[0].text for row in rows]
+        self._env_obs, infos, _ = self._columns.gather(self.games, rows)
         for flags in (self._terminations, self._truncations, self._autoreset_envs):
             flags[:] = False
-        return tuple(self._env_obs), self._columns.gather(self.games, _transpose(rows))
+        return tuple(self._env_obs), infos
 
     def step(
         self, actions: Any
@@ -120,30 +124,26 @@ class GameSpielVectorEnv(SyncVectorEnv):
         if mode is AutoresetMode.SAME_STEP:
             over = []
         # All are read before a game moves: after an error, the caller may step again.
-        anew = set(over)
-        moves: list[Any] = given
-        if anew or not whole:
-            moves = [
-                None if i in anew else move if whole else read_action(move) for i, move in enumerate(given)
-            ]
-
-        rows = self._play(moves)
-        columns = _transpose(rows)
-        turns, rewards, cut, _, endings, _ = columns
-        self._env_obs = [turn.text for turn in turns]
-        ended = bytearray([ending is not None for ending in endings])
         for i in over:
-            ended[i] = False
-        # Gymnasium's own reset of some games clears the flags, so that the caller has copies.
-        self._autoreset_envs = np.frombuffer(ended, np.bool_)
-        self._truncations = np.frombuffer(bytearray(cut), np.bool_)
-        self._terminations = self._autoreset_envs > self._truncations
-        flags = self._terminations.copy(), self._truncations.copy()
+            given[i] = None
+        if not whole:
+            given = [move if i in over else read_action(move) for i, move in enumerate(given)]
+
+        moved = self._play(given)
+        before: dict[int, Marked] | None = None
         final: Info = {}
-        if mode is AutoresetMode.SAME_STEP and any(ended):
-            final, columns = self._begin_again(rows)
-        infos = final | self._columns.gather(self.games, columns)
-        return tuple(self._env_obs), np.array(rewards, dtype=np.float64), *flags, infos
+        if mode is AutoresetMode.SAME_STEP:
+            moved, before, final = self._begin_again(list(moved))
+        self._env_obs, infos, marked = self._columns.gather(self.games, moved)
+        rewards = np.zeros(self.num_envs)
+        ended, cut = np.zeros(self.num_envs, np.bool_), np.zeros(self.num_envs, np.bool_)
+        for i, (_, reward, was_cut, _, ending, _) in (marked if before is None else before).items():
+            rewards[i] = reward
+            if ending is not None and i not in over:
+                ended[i], cut[i] = True, was_cut
+        # Gymnasium's own reset of some games clears the flags, so that the caller has copies.
+        self._autoreset_envs, self._truncations, self._terminations = ended, cut, ended > cut
+        return tuple(self._env_obs), rewards, self._terminations.copy(), cut.copy(), final | infos
 
     def close_extras(self, **kwargs: Any) -> None:
         """Ends the threads and the games."""
@@ -169,36 +169,49 @@ class GameSpielVectorEnv(SyncVectorEnv):
             )
         return seeds
 
-    def _play(self, moves: list[Any]) -> list[Moved]:
-        """Makes a move in every game; None begins the game anew."""
+    def _play(self, moves: list[Any]) -> Iterable[Moved]:
+        """Makes a move in every game; None begins the game anew. In one thread, each plays as it is read."""
+        games = self.games
         if self.threads > 1:
-            games = self.games
             return self._each(
-                lambda i: _begin(games[i]) if moves[i] is None else games[i].move(moves[i]),
+                lambda i: games[i].begin_next() if moves[i] is None else games[i].move(moves[i]),
                 range(self.num_envs),
             )
-        return [
-            _begin(game) if move is None else game.move(move)
-            for game, move in zip(self.games, moves, strict=True)
-        ]
+        if None not in moves:
+            return map(GameSpielEnv.move, games, moves)
+        return (
+            game.begin_next() if move is None else game.move(move)
+            for game, move in zip(games, moves, strict=True)
+        )
 
-    def _begin_again(self, rows: list[Moved]) -> tuple[Info, Columns]:
-        """Resets the games that have ended; returns their final texts and infos, and the rows as columns."""
-        over = np.flatnonzero(self._autoreset_envs).tolist()
-        ended = [self.games[i] for i in over]
-        infos = self._final.gather(ended, _transpose([rows[i] for i in over]))
-        texts = np.full(self.num_envs, None, dtype=object)
-        for i, row in zip(over, self._each(lambda i: _begin(self.games[i]), over), strict=True):
-            texts[i] = self._env_obs[i]
-            rows[i], self._env_obs[i] = row, row[0].text
-        there = self._autoreset_envs
-        final = {
-            "final_obs": texts,
-            "_final_obs": there.copy(),
-            "final_info": spread(infos, over, self.num_envs),
-            "_final_info": there.copy(),
-        }
-        return final, _transpose(rows)
+    def _begin_again(self, rows: list[Moved]) -> tuple[list[Moved], dict[int, Marked], Info]:
+        """Resets the games that have ended.
+
+        Returns:
+            What all games show now, what was marked before, and the final texts and infos.
+        """
+        marked = {i: row for i, row in enumerate(rows) if not isinstance(row, Turn)}
+        over = [i for i, row in marked.items() if row[4] is not None]
+        if not over:
+            return rows, marked, {}
+        texts, infos, _ = InfoColumns(self._columns.actions).gather(
+            [self.games[i] for i in over], [rows[i] for i in over]
+        )
+        final = np.full(self.num_envs, None, dtype=object)
+        there = np.zeros(self.num_envs, np.bool_)
+        final[over], there[over] = texts, True
+        for i, row in zip(over, self._each(lambda i: self.games[i].begin_next(), over), strict=True):
+            rows[i] = row
+        return (
+            rows,
+            marked,
+            {
+                "final_obs": final,
+                "_final_obs": there,
+                "final_info": spread(infos, over, self.num_envs),
+                "_final_info": there.copy(),
+            },
+        )
 
     def _threads(self, threads: int | None) -> int:
         if threads is not None:
@@ -228,18 +241,9 @@ class GameSpielVectorEnv(SyncVectorEnv):
         return [done.result() for done in calls]
 
 
-def _begin(game: GameSpielEnv, seed: int | None = None, options: Info | None = None) -> Moved:
-    """Begins an episode in a game; one that is over at once has an ending."""
+def _begin(game: GameSpielEnv, seed: int | None, options: Info | None) -> Moved:
     game.restart(seed, options)
-    turn = game.turn
-    assert turn is not None
-    upstream = 0.0 if turn.ending is None else turn.reward
-    return turn, 0.0, False, upstream, turn.ending, None
-
-
-def _transpose(rows: Sequence[Moved]) -> Columns:
-    columns: Any = zip(*rows, strict=True)
-    return cast(Columns, tuple(columns))
+    return game.first_turn()
 
 
 def _listed(name: str, given: Any, allowed: str) -> list[Any]:

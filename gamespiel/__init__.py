@@ -10,7 +10,8 @@ from gamespiel import checkout  # noqa: F401 (places gamespiel.agents)
 
 # isort: split
 import game_gym  # noqa: F401 (registers its environments)
-import gamespiel.endpoints.opponent  # noqa: F401 (registers an opponent)
+import gamespiel.endpoints.opponent
+import gamespiel.policy_opponent  # noqa: F401 (registers an opponent)
 import trace_gym  # noqa: F401 (as game_gym)
 
 if TYPE_CHECKING:

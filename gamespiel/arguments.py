@@ -70,12 +70,15 @@ def add_eval_options(evaluate: argparse.ArgumentParser) -> None:
     player = evaluate.add_mutually_exclusive_group()
     player.add_argument("--checkpoint", type=Path, metavar="RUN", help="a run, or one of its checkpoints")
     player.add_argument("--agent", metavar="NAME", help=agents)
+    player.add_argument(
+        "--compare", nargs="+", metavar="AGENT", help="runs and agents: all of them play the same deals"
+    )
     evaluate.add_argument(
         "--num_episodes",
         type=int,
         default=EvalOptions.num_episodes,
         metavar="N",
-        help=f"episodes per seat [{EvalOptions.num_episodes}]",
+        help=f"episodes per seat; with --compare deals per game [{EvalOptions.num_episodes}]",
     )
     evaluate.add_argument(
         "--exact", action="store_true", help="the exact value, without sampling (small games)"
@@ -92,6 +95,12 @@ def add_eval_options(evaluate: argparse.ArgumentParser) -> None:
         metavar="HOW",
         help="choice, or text: only such replies; with --env trace they are the output [choice]",
     )
+    evaluate.add_argument(
+        "--track",
+        metavar="NAME",
+        help="masked (choices among the legal actions), unmasked (replies, with the list of legal actions in "
+        "the prompt) or unlisted (replies, without the list) [as the run was trained]",
+    )
     lengths = ", ".join(
         f"{own.unit} {own.replies.max_new_tokens}" for own in DECLARATIONS.values() if own.replies
     )
@@ -99,6 +108,17 @@ def add_eval_options(evaluate: argparse.ArgumentParser) -> None:
         "--max_new_tokens", type=int, metavar="N", help=f"tokens that cut a reply [{lengths}]"
     )
     evaluate.add_argument("--output", type=Path, metavar="FILE.json", help="write the results there too")
+    evaluate.add_argument(
+        "--until_clear",
+        action="store_true",
+        help="with --compare: stop when it is clear who is better, after --num_episodes deals at most",
+    )
+    evaluate.add_argument(
+        "--detect",
+        type=float,
+        metavar="X",
+        help="with --compare: say how many deals would tell this difference in score [0.05]",
+    )
     evaluate.add_argument(
         "--save_games", type=Path, metavar="FILE.jsonl", help="keep the episodes, for replay and export"
     )
@@ -129,6 +149,29 @@ def _add_endpoint_options(evaluate: argparse.ArgumentParser) -> None:
     )
 
 
+def add_exploit_options(exploit: argparse.ArgumentParser) -> None:
+    """Adds the options of ``gamespiel exploit``."""
+    exploit.add_argument("agent", metavar="AGENT", help=f"a run, RUN@STEP, RUN@best, a baseline, or {USAGE}")
+    _add_config_options(exploit)
+    exploit.add_argument(
+        "--methods",
+        nargs="+",
+        default=[],
+        metavar="HOW",
+        help="exact (small games, known probabilities), search, train [exact, else search and train]",
+    )
+    for name, value, text in (
+        ("num_episodes", 200, "deals on which the exploiter is measured, from both seats"),
+        ("choose_episodes", 50, "other deals, on which it is chosen"),
+        ("simulations", 100, "simulations per move of a search"),
+        ("keep", 20, "lost games that are kept"),
+        ("concurrency", 8, "requests at once for an endpoint's probabilities"),
+        ("top_logprobs", 20, "tokens whose log-probabilities it is asked for"),
+    ):
+        exploit.add_argument(f"--{name}", type=int, default=value, metavar="N", help=f"{text} [{value}]")
+    exploit.add_argument("--output", type=Path, metavar="FILE.json", help="write the results there")
+
+
 def add_serve_options(serve: argparse.ArgumentParser) -> None:
     """Adds the options of ``gamespiel serve``."""
     default = ServeOptions()
@@ -153,9 +196,13 @@ def add_serve_options(serve: argparse.ArgumentParser) -> None:
         ("max_sessions", int, "episodes at once"),
         ("idle_s", float, "seconds without a call after which an episode is dropped"),
         ("max_body", int, "bytes of a request"),
+        ("max_sessions_per_caller", int, "episodes of one address at once"),
+        ("search_s", float, "seconds of processor time for the opponents' searches of a call"),
     ):
-        value = getattr(default, name)
-        serve.add_argument(f"--{name}", type=kind, default=value, metavar="N", help=f"{what} [{value}]")
+        value = getattr(default, name) or "half of max_sessions"
+        serve.add_argument(
+            f"--{name}", type=kind, default=getattr(default, name), metavar="N", help=f"{what} [{value}]"
+        )
     for name, what in (
         ("hosts", "names with a dot under which it may be asked without a token"),
         ("evaluate_hosts", "hosts that evaluate may ask; '*' for all"),
@@ -231,6 +278,11 @@ def add_replay_options(parser: argparse.ArgumentParser) -> None:
     _add_place(parser)
     parser.add_argument(
         "--html", type=Path, metavar="FILE.html", default=Path("replay.html"), help="[replay.html]"
+    )
+    parser.add_argument(
+        "--allow_files",
+        action="store_true",
+        help="open files that the parameters of recorded games name: for records that you trust",
     )
 
 
@@ -311,6 +363,57 @@ def add_compare_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--bisect", action="store_true", help="play the step in which they part again: the first decision"
     )
+
+
+def add_leaderboard_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``gamespiel leaderboard``."""
+    parser.add_argument(
+        "--board",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="the board, .json or .json.gz: it is made, or gone on with",
+    )
+    parser.add_argument(
+        "--agents",
+        nargs="+",
+        default=[],
+        metavar="AGENT",
+        help="random, first, mcts or ismcts (whole, /N or :SIMS[xROLLOUTS]), a run, model:PRESET, "
+        f"{USAGE}; LABEL=AGENT names one",
+    )
+    parser.add_argument("--rounds", type=int, default=1, metavar="N", help="deals of each task [1]")
+    parser.add_argument(
+        "--track", default="masked", metavar="NAME", help="masked, unmasked or unlisted [masked]"
+    )
+    parser.add_argument(
+        "--deals", default="fixed", metavar="DATE:HASH", help="deals named by a public hash of a date [fixed]"
+    )
+    for name, kind, text in (
+        ("seconds", float, "begin nothing after so many"),
+        ("games", int, "begin nothing after so many episodes"),
+    ):
+        parser.add_argument(f"--{name}", type=kind, metavar="N", help=text)
+    parser.add_argument("--processes", type=int, default=1, metavar="N", help="processes that play [1]")
+    parser.add_argument("--html", type=Path, metavar="FILE.html", help="write the board as a page too")
+    _add_import_option(parser)
+    group = parser.add_argument_group(f"agents as {USAGE}")
+    for name, kind, metavar, text in (
+        ("concurrency", int, "N", "episodes at once [8]"),
+        ("temperature", float, "T", "[the endpoint's own]"),
+        ("max_new_tokens", int, "N", "tokens that cut a reply [the endpoint's own]"),
+        ("request_s", float, "SECONDS", "a reply may pause so long [120]"),
+    ):
+        group.add_argument(f"--{name}", type=kind, metavar=metavar, help=text)
+
+
+def add_verify_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``gamespiel verify``."""
+    parser.add_argument("board", type=Path, metavar="FILE", help="a file of gamespiel leaderboard")
+    parser.add_argument(
+        "--quick", action="store_true", help="do not search again: moves of searches only have to be legal"
+    )
+    parser.add_argument("--processes", type=int, default=1, metavar="N", help="processes that play [1]")
 
 
 def _add_place(parser: argparse.ArgumentParser) -> None:

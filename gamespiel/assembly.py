@@ -6,6 +6,8 @@ from gamespiel.agents import required  # noqa: F401  (raises, with the pip comma
 
 # isort: split
 import dataclasses
+import math
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +16,18 @@ import torch
 
 from gamespiel.agents.envs import TextEnvs
 from gamespiel.agents.hyperparameters import LoraSettings, ModelSettings
+from gamespiel.agents.launch import Launch
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.ranks import ALONE, Ranks
 from gamespiel.agents.sampling.vllm.checks import Needs
 from gamespiel.agents.sampling.vllm.connect import connect, list_targets
 from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.config import Config, InvalidValueError
 from gamespiel.curriculum import make_starts, stage_opponents
-from gamespiel.environments import Wrap, copies, plays_itself
+from gamespiel.environments import Wrap, add_workers, copies, plays_itself
 from gamespiel.kinds import declaration_of, kind_of
+from task_gym.cores import count_cores
 from task_gym.opponents import opponent_searches, opponent_waits
 
 FEW_POSITIONS = 4096
@@ -44,14 +49,27 @@ def named_device(name: str) -> torch.device:
     return device
 
 
-def device_of(config: Config) -> torch.device:
-    """Returns the device that ``run.device`` names.
+def device_of(config: Config, launch: Launch | None = None) -> torch.device:
+    """Returns the device that ``run.device`` names; of several ranks each has its own GPU.
 
     Raises:
-        InvalidValueError: this machine has no such device.
+        InvalidValueError: this machine has no such device, or not one for each of its ranks.
     """
     name = config.run.device
     device = named_device(name)
+    if device.type == "cuda" and launch is not None and launch.local_size > 1:
+        found = torch.cuda.device_count()
+        if device.index is not None and name != "auto":
+            raise InvalidValueError(
+                f"run.device is {name!r}, and torchrun started {launch.local_size} ranks here; allowed: "
+                "auto, cpu, or cuda, of which each rank takes its own"
+            )
+        if found < launch.local_size:
+            raise InvalidValueError(
+                f"torchrun started {launch.local_size} ranks here, and torch finds {found or 'no'} GPU; "
+                "allowed: a GPU per rank (--nproc-per-node), or run.device cpu"
+            )
+        return torch.device("cuda", launch.local_rank)
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         found = torch.cuda.device_count()
         raise InvalidValueError(f"run.device is {name!r}, but torch finds {found or 'no'} GPU here")
@@ -92,8 +110,10 @@ PROBE = "Which of these numbers is the largest: 3, 12, 7 or 25?"
 """The prompt on which a server's log-probabilities are compared with the model's."""
 
 
-def connect_sampler(config: Config, policy: LLMPolicy) -> LLMPolicy:
+def connect_sampler(config: Config, policy: LLMPolicy, ranks: Ranks = ALONE) -> LLMPolicy:
     """Returns the policy, which samples from vLLM servers if ``run.use_vllm`` asks for it.
+
+    Of several ranks the first publishes adapters, and the others ask for them by the name that it gave them.
 
     Servers know the adapters that learn from the next ``policy.sampler.publish`` on.
 
@@ -119,6 +139,7 @@ def connect_sampler(config: Config, policy: LLMPolicy) -> LLMPolicy:
         quantised=config.model.use_4bit or config.model.use_8bit,
         limit=run.vllm_gap_limit,
         folder=None if run.vllm_adapter_dir is None else Path(run.vllm_adapter_dir),
+        ranks=ranks,
     )
     return policy
 
@@ -129,14 +150,17 @@ def list_urls(given: str | tuple[str, ...] | None) -> list[str]:
     return [url.strip() for url in several]
 
 
-def make_algorithm(config: Config, wrap: Wrap | None = None) -> LLMPPO:
-    """Returns the algorithm before its first step, with environments (each in ``wrap``) and policy."""
+def make_algorithm(config: Config, wrap: Wrap | None = None, ranks: Ranks = ALONE) -> LLMPPO:
+    """Returns the algorithm before its first step, with environments (each in ``wrap``) and policy.
+
+    Of several ranks each has environments for its own episodes.
+    """
     starts = make_starts(config)
-    itself, made = plays_itself(config), copies(config.env, config.ppo.batch_size, wrap)
-    envs = TextVecEnv(made, config.run.env_threads)
+    itself, own = plays_itself(config), math.ceil(config.ppo.batch_size / ranks.size)
+    made, _, workers = add_workers(config, copies(config.env, own, wrap))
+    envs = TextVecEnv(made, _count_env_threads(config, ranks.launch), workers)
     envs.waits |= any(opponent_waits(name) for name in stage_opponents(config))
-    may_search = getattr(envs.envs[0].unwrapped, "may_search", opponent_searches)
-    envs.searches |= any(may_search(name) for name in stage_opponents(config))
+    _note_searches(envs, config)
     if itself:
         kind_of(config.env).player.check_self_play(envs.envs[0], config.self_play.learn)
     model = LLMPPO(
@@ -147,10 +171,27 @@ def make_algorithm(config: Config, wrap: Wrap | None = None) -> LLMPPO:
         policy_kwargs=policy_settings(config),
         starts=starts,
         seed=config.run.seed,
-        device=device_of(config),
+        device=device_of(config, ranks.launch),
+        ranks=ranks,
     )
     _check_first_prompt(model.policy, envs)
     return model
+
+
+def _count_env_threads(config: Config, launch: Launch) -> int | None:
+    """Returns the threads in which opponents search; None for one per core."""
+    if config.run.env_threads is not None or launch.local_size == 1:
+        return config.run.env_threads
+    return max(1, count_cores() // launch.local_size)
+
+
+def _note_searches(envs: TextEnvs, config: Config) -> None:
+    """Notes the searches of opponents that stages name: each is played in every game that may be drawn."""
+    game: Any = envs.envs[0].unwrapped
+    for name in stage_opponents(config):
+        if getattr(game, "may_search", opponent_searches)(name):
+            seconds = game.estimate_search(name) if hasattr(game, "estimate_search") else inf
+            envs.searches, envs.search_seconds = True, max(envs.search_seconds, seconds)
 
 
 def _check_first_prompt(policy: LLMPolicy, envs: TextEnvs) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -25,34 +26,49 @@ from gamespiel.environments import evaluation_config, plays_itself
 from gamespiel.kinds import kind_of
 from gamespiel.measures import measure_held_out
 from gamespiel.report.dashboard import Dashboard
+from gamespiel.report.summary import SHARE
 from gamespiel.runs import METRICS
 from gamespiel.stopping import Stop, Stopped, name_of
 from task_gym.remote.loop import AbandonedWaitError
 
 
-def make_activity(
-    stop: Stop, dashboard: Dashboard, saved: Callable[[], int]
-) -> Callable[[str, int, int], None]:
-    """Returns the dashboard's ``activity``, which then also says once that the run is stopping.
+class Activity:
+    """The dashboard's ``activity``, which then also says once that the run is stopping.
 
     An update can go on for minutes after the signal, whose handler must not print. After SIGTERM it is given
     up when the time of grace is over.
+
+    Args:
+        stop: Whether the run is asked to stop.
+        dashboard: Shows what is done.
+        saved: Returns the step of the newest checkpoint.
     """
 
-    def show(phase: str, done: int, total: int) -> None:
+    def __init__(self, stop: Stop, dashboard: Dashboard, saved: Callable[[], int]) -> None:
+        self._stop, self._dashboard, self._saved = stop, dashboard, saved
+
+    def __call__(self, phase: str, done: int, total: int) -> None:
+        """Shows how far a phase is."""
+        self.notice_stop()
+        self._dashboard.activity(phase, done, total)
+
+    def notice_stop(self) -> None:
+        """Says that the run is stopping.
+
+        Raises:
+            Stopped: its time of grace is over.
+        """
+        stop = self._stop
         if stop.number is not None and not stop.told:
             stop.told = True
             once_more = "; Ctrl-C once more stops at once" if stop.number == signal.SIGINT else ""
-            dashboard.message(f"{name_of(stop.number)}: stopping with a checkpoint{once_more}")
+            self._dashboard.message(f"{name_of(stop.number)}: stopping with a checkpoint{once_more}")
         if stop.number is not None and stop.late:
-            dashboard.message(
+            self._dashboard.message(
                 f"the step did not end within {stop.grace:g} s (run.grace_seconds): "
-                f"the checkpoint is that of step {saved()}"
+                f"the checkpoint is that of step {self._saved()}"
             )
             raise Stopped(stop.number)
-        dashboard.activity(phase, done, total)
-
-    return show
 
 
 def save_first(config: Config, model: LLMPPO, folder: Path) -> Config:
@@ -70,7 +86,14 @@ class _Stopping(Exception):
 class BetweenSteps(BaseCallback):
     """Saves checkpoints and evaluates between steps, and stops the run when asked to.
 
-    An interrupted step is discarded, and played again on resume.
+    An interrupted step is discarded, and played again on resume. Of several ranks the first alone saves and
+    evaluates, and each that is asked to stop tells the others.
+
+    Args:
+        folder: The run's folder.
+        config: The run's configuration.
+        stop: Whether the run is asked to stop.
+        before: The measures before training, among them the exact values of step 0 if they are known.
 
     Attributes:
         saved: The step of the newest checkpoint.
@@ -79,8 +102,9 @@ class BetweenSteps(BaseCallback):
         ended: Whether the run ends because its evaluations no longer get better.
     """
 
-    def __init__(self, folder: Path, config: Config, stop: Stop) -> None:
+    def __init__(self, folder: Path, config: Config, stop: Stop, before: Mapping[str, Any]) -> None:
         super().__init__()
+        self._before = before
         self._folder, self._run, self._stop, self._config = folder, config.run, stop, config
         self.best, self.ended = Best(), False
         self._saved_at = time.monotonic()
@@ -90,11 +114,17 @@ class BetweenSteps(BaseCallback):
 
     def _on_training_start(self) -> None:
         self.saved = self._model.step  # new or resumed, a run begins at a checkpoint
-        if self._run.eval_steps is not None:
+        if self._run.eval_steps is not None and self._model.ranks.leads:
             metric, step = f"eval/{self._run.metric_for_best_model}", self._model.step
             self.best = Best.of_rows(read_rows(self._folder / METRICS), metric, step)
 
     def _on_rollout_start(self) -> None:
+        if self._model.ranks.leads:
+            self._save_and_measure()
+        if self._run.early_stopping_patience is not None:
+            self.ended = self._model.ranks.lead(lambda: self.ended)
+
+    def _save_and_measure(self) -> None:
         if self._model.step % self._run.checkpoint_every == 0 or self._is_due():
             self._save()
         with suppress(AbandonedWaitError):  # the step's collection is then given up, too
@@ -104,14 +134,20 @@ class BetweenSteps(BaseCallback):
         every = self._run.exact_every
         if every and self._model.step % every == 0:
             # Logged with the next step's row: the value of the weights before that step.
-            adapters = self._model.publish_result()
-            exact_game = self._player.exact_game(self._measured_env)
-            solved = exact_game.solve(self._model.policy, adapters=adapters)
-            self.logger.record("eval/share", solved.share)
+            share, exploitability = self._solve()
+            self.logger.record("eval/share", share)
             if self._itself:
-                self.logger.record("eval/exploitability", solved.exploitability)
+                self.logger.record("eval/exploitability", exploitability)
         if self._run.eval_steps is not None and self._model.step % self._run.eval_steps == 0:
             self._evaluate()
+
+    def _solve(self) -> tuple[float, float]:
+        """Returns the exact share of best response, and exploitability, of the run's result so far."""
+        if not self._model.step and SHARE in self._before:  # these weights were solved before training
+            return self._before[SHARE], self._before.get("exploitability", math.nan)
+        adapters = self._model.publish_result()
+        solved = self._player.exact_game(self._measured_env).solve(self._model.policy, adapters=adapters)
+        return solved.share, solved.exploitability
 
     def _evaluate(self) -> None:
         """Logs an evaluation with the next step's row, keeps the best checkpoint, and may end the run."""
@@ -144,10 +180,13 @@ class BetweenSteps(BaseCallback):
         yield on_step
 
     def _on_step(self) -> bool:
-        return not self._stop.asked and not self.ended
+        if self._stop.asked:
+            self._model.ranks.ask_stop()
+        return not (self._stop.asked or self.ended or self._model.ranks.is_stop_asked)
 
     def _on_training_end(self) -> None:
-        self._save()
+        if self._model.ranks.leads:
+            self._save()
 
     @property
     def _model(self) -> LLMPPO:

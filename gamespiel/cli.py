@@ -25,6 +25,7 @@ from task_gym.errors import TaskGymError, shown
 COMMANDS = {
     "train": (commands.run_train, arguments.add_train_options, True),
     "eval": (commands.run_eval, arguments.add_eval_options, True),
+    "exploit": (commands.run_exploit, arguments.add_exploit_options, True),
     "configure": (commands.run_configure, arguments.add_configure_options, False),
     "schema": (commands.run_schema, arguments.add_no_options, False),
     "serve": (commands.run_serve, arguments.add_serve_options, False),
@@ -40,6 +41,8 @@ COMMANDS = {
     "runs": (commands.run_runs, arguments.add_runs_options, False),
     "plot": (commands.run_plot, arguments.add_plot_options, False),
     "compare": (commands.run_compare, arguments.add_compare_options, False),
+    "leaderboard": (commands.run_leaderboard, arguments.add_leaderboard_options, False),
+    "verify": (commands.run_verify, arguments.add_verify_options, False),
 }
 """By name: what runs the command, what adds its options, and whether its help lists configuration keys."""
 
@@ -142,8 +145,10 @@ def _check_extra(extra: Sequence[str], args: argparse.Namespace, overrides: Over
 
 def _print_error(text: str) -> None:
     """Prints an error, unless the terminal has gone: the exit status must be the command's own."""
+    rank = os.environ.get("RANK") if "TORCHELASTIC_RUN_ID" in os.environ else None
+    speaker = "gamespiel" if rank in (None, "0") else f"gamespiel (rank {rank})"
     with lasting_output():
-        print(f"gamespiel: {text}", file=sys.stderr)
+        print(f"{speaker}: {text}", file=sys.stderr)
 
 
 def _prepare_streams() -> None:

@@ -19,6 +19,7 @@ from task_gym.samplers import (
     Stage,
     Stages,
     Uniform,
+    Unlisting,
 )
 
 Ranges = list[tuple[int, int]]
@@ -76,7 +77,11 @@ def make_starts(config: Config) -> Starts | None:
             seed=config.run.seed,
             success_scores=scores,
         )
-    return None if stages is None and failures is None else Starts(stages, failures)
+    unlisting = None
+    if section.unlist_steps is not None:
+        unlisting = Unlisting(*section.unlist_steps, seed=config.run.seed)
+    found = (stages, failures, unlisting)
+    return None if found == (None, None, None) else Starts(*found)
 
 
 def _make_sampler(config: Config, scores: dict[str | int, float]) -> Sampler:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,14 +11,19 @@ import gymnasium as gym
 
 from gamespiel.agents.envs import TextEnvs
 from gamespiel.config import Config
+from gamespiel.config.imports import import_modules
 from gamespiel.config.sections import EnvConfig
 from gamespiel.kinds import declaration_of, kind_of
+from gamespiel.kinds.base import TASK_IDS
+from gamespiel.workers import find_pool
+from task_gym.workers import WorkerPool
 from task_gym.wrappers import NamedActions
 
 ENVIRONMENTS_AT_ONCE = 1024
 """The most environments of a run: more episodes are played in waves. One takes tens of kilobytes."""
 
 Wrap = Callable[[gym.Env[Any, Any]], gym.Env[Any, Any]]
+Make = Callable[[], gym.Env[Any, Any]]
 
 
 def pin_tasks(config: Config) -> Config:
@@ -28,6 +33,14 @@ def pin_tasks(config: Config) -> Config:
         SourceError: there is no program source of that name.
     """
     return dataclasses.replace(config, env=declaration_of(config.env).pin_tasks(config.env))
+
+
+def take_tasks(config: Config, run: Config) -> Config:
+    """Returns a configuration with the tasks of a run, and their seeds."""
+    declaration = declaration_of(run.env)
+    names = ("env_type", *TASK_IDS, *declaration.choosing, *declaration.belonging, "seeding", "seeds")
+    own: Any = {name: getattr(run.env, name) for name in names if hasattr(run.env, name)}
+    return dataclasses.replace(config, env=dataclasses.replace(config.env, **own))
 
 
 def plays_itself(config: Config) -> bool:
@@ -66,11 +79,44 @@ def make_envs(
 ) -> TextEnvs:
     """Returns ``count`` copies of the configured environment, at most ``ENVIRONMENTS_AT_ONCE``.
 
-    ``threads`` are those in which opponents search: ``run.env_threads``.
+    ``threads`` are those in which opponents search: ``run.env_threads``. The environments are in this
+    process, for agents that read their state.
     """
     return TextEnvs(copies(config, count, wrap), threads)
 
 
-def copies(config: EnvConfig, count: int, wrap: Wrap | None = None) -> list[Callable[[], gym.Env[Any, Any]]]:
+def make_played_envs(config: Config, count: int, *, replies: bool = False) -> TextEnvs:
+    """Returns environments for a policy, as ``make_envs``, which the run's workers play if it has any.
+
+    With ``replies`` they take replies as text.
+    """
+    make = partial(make_reply_env, config.env) if replies else partial(make_one_env, config.env)
+    made: list[Make] = [make] * min(count, ENVIRONMENTS_AT_ONCE)
+    return TextEnvs(*add_workers(config, made))
+
+
+def add_workers(config: Config, made: Sequence[Make]) -> tuple[Sequence[Make], int | None, WorkerPool | None]:
+    """Returns the arguments of a ``TextEnvs`` whose environments the run's workers play, if it has any.
+
+    Workers import the modules of ``run.imports`` before they make an environment.
+
+    Raises:
+        TaskGymError: the workers cannot be had.
+    """
+    run = config.run
+    pool = find_pool(run)
+    if pool is not None and run.imports:
+        after = {id(make): partial(make_after_imports, run.imports, make) for make in made}
+        made = [after[id(make)] for make in made]
+    return made, run.env_threads, pool
+
+
+def make_after_imports(imports: tuple[str, ...], make: Make) -> gym.Env[Any, Any]:
+    """Returns an environment that is made after modules were imported."""
+    import_modules(imports)
+    return make()
+
+
+def copies(config: EnvConfig, count: int, wrap: Wrap | None = None) -> list[Make]:
     """Returns functions that make ``count`` copies of an environment, at most ``ENVIRONMENTS_AT_ONCE``."""
     return [partial(make_one_env, config, wrap)] * min(count, ENVIRONMENTS_AT_ONCE)

@@ -22,7 +22,7 @@ from gamespiel.agents.runs.evaluation import (
     policy_agent,
 )
 from gamespiel.config import Config
-from gamespiel.environments import ENVIRONMENTS_AT_ONCE, make_envs, make_reply_env
+from gamespiel.environments import ENVIRONMENTS_AT_ONCE, make_envs, make_played_envs
 from gamespiel.kinds import declaration_of, kind_of
 from gamespiel.kinds.base import ShowProgress
 from gamespiel.report.progress import report_progress
@@ -114,7 +114,7 @@ def play_written(
     """
     player = kind_of(config.env).player
     copies = min(player.env_count(count), limits.at_once)
-    envs = TextEnvs([partial(make_reply_env, config.env)] * copies, config.run.env_threads)
+    envs = make_played_envs(config, copies, replies=True)
     seeds = player.seeds(envs, count, config.run.seed, limits.taken)
     decide = policy_agent(
         policy, config.run.seed, len(seeds), greedy=greedy, adapters=adapters, constraint=free
@@ -179,7 +179,7 @@ def play_policy(
         )  # fmt: skip
     player = kind_of(config.env).player
     at_once = min(player.env_count(count), limits.at_once)
-    envs = make_envs(config.env, at_once, threads=config.run.env_threads)
+    envs = make_played_envs(config, at_once)
     seeds = player.seeds(envs, count, config.run.seed, limits.taken)
     decide = policy_agent(policy, config.run.seed, len(seeds), greedy=greedy, adapters=adapters)
     shown = progress or _make_progress(config, console, when)

@@ -95,12 +95,20 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
         rows = [
             row
             for how, episodes in played.items()
-            for row in records(episodes, config.env, options.player, policy, how=how)
+            for row in records(
+                episodes, config.env, options.player, policy, how=how, track=_find_track(options, how)
+            )
         ]
         write_records(options.save_games, rows)
         console.print(f"{len(rows)} episodes written to {options.save_games}", soft_wrap=True, markup=False)
     console.print(f"written to {path}", soft_wrap=True, markup=False)
     return results
+
+
+def _find_track(options: EvalOptions, how: str) -> str | None:
+    """Returns the track of episodes by how the policy answered."""
+    tracks = options.tracks
+    return tracks.get("replies", tracks.get("sampled")) if how != "masked" else tracks["sampled"]
 
 
 def _describe_evaluation(options: EvalOptions, config: Config, tasks: Any) -> dict[str, Any]:
@@ -112,6 +120,7 @@ def _describe_evaluation(options: EvalOptions, config: Config, tasks: Any) -> di
         "num_episodes": None if options.exact else options.num_episodes,
         "env": to_dict(pin_tasks(config))["env"],
         "games": tasks,
+        "tracks": options.tracks,
     }
     if options.agent is None:
         found["model"] = to_dict(config)["model"]

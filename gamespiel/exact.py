@@ -54,12 +54,16 @@ class ExactGame:
         opponent: The opponent's name, one of ``game_gym.exact.OPPONENTS``.
         rules: Whether prompts have the rules.
         conversation: The protocol in whose layout prompts are conversations; None if they are not.
+        list_actions: Whether prompts list the legal actions.
+        named: Whether actions are answered by name.
     """
 
     variant: Variant
     opponent: str
     rules: bool
     conversation: str | None = None
+    list_actions: bool = True
+    named: bool = False
 
     def check_size(self) -> None:
         """Raises ``SizeError`` if the game is too large to enumerate."""
@@ -111,7 +115,15 @@ class ExactGame:
         return self._evaluate(partial(policy.distribution, adapters=adapters))
 
     def _evaluate(self, policy: Policy) -> ExactResult:
-        return exact.evaluate(self.variant, policy, self.opponent, self.rules, self.conversation)
+        return exact.evaluate(
+            self.variant,
+            policy,
+            self.opponent,
+            self.rules,
+            self.conversation,
+            list_actions=self.list_actions,
+            named=self.named,
+        )
 
 
 def _ask_once(policy: Policy) -> Policy:

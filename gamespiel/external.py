@@ -31,7 +31,7 @@ from gamespiel.report.endpoints import endpoint_table, rows_of
 from gamespiel.report.progress import report_progress
 from gamespiel.report.results import reserve_results, write_json
 from task_gym.errors import BackendError
-from task_gym.files import append_line, write_atomically
+from task_gym.files import NO_JSON, append_line, explain_json, write_atomically
 from task_gym.remote import Failure, connect, read_settings
 
 LATER = 60.0
@@ -120,6 +120,7 @@ def _make_question(options: EvalOptions, config: Config, chat: Chat) -> dict[str
         "num_episodes": options.num_episodes,
         "env": to_dict(dataclasses.replace(config, env=env))["env"],
         "games": tasks,
+        "tracks": options.tracks,
     }
 
 
@@ -256,9 +257,14 @@ def _keep_episodes(
     """
     # Earlier versions counted where a policy samples among the environment's keys: their files are found too.
     env = {**question["env"], "use_vllm": False, "vllm_base_url": None}
+    if not env.get("allow_files"):  # nor this key
+        env.pop("allow_files", None)
+    if env.get("list_actions"):
+        del env["list_actions"]
     if env.get("seeds") == "drawn":  # earlier versions had no other ones
         del env["seeds"]
     asked = {**question, "env": env}
+    del asked["tracks"]  # they follow from the rest, and earlier versions had none
     text = json.dumps(asked, sort_keys=True, ensure_ascii=False)
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
     file = first.with_name(f"{first.stem}-{digest}.jsonl")
@@ -321,8 +327,14 @@ def _read_episodes(file: Path) -> dict[int, dict[str, Any]]:
     played = {}
     whole, _, cut = file.read_bytes().rpartition(b"\n")
     for line in whole.splitlines():
-        record = json.loads(line)
-        played[int(record["seed"])] = record
+        try:
+            record = json.loads(line.decode())
+            played[int(record["seed"])] = record
+        except (*NO_JSON, LookupError, TypeError) as error:
+            raise InvalidValueError(
+                f"{file}: a line is no record of an episode: {explain_json(error)}; without it, --resume "
+                "plays the rest"
+            ) from error
     if cut:
         write_atomically(file, f"{whole.decode()}\n" if whole else "")
     return played

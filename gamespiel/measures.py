@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ from rich.console import Console
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.rollout import Episode
 from gamespiel.agents.runs.evaluation import Measured, group_by_game, measure
-from gamespiel.config import Config
+from gamespiel.config import Config, InvalidValueError
 from gamespiel.environments import evaluation_config, plays_itself
 from gamespiel.episodes import Limits, measure_played, play_policy
 from gamespiel.held_out import evaluation_configs, taken_seeds
@@ -24,6 +23,7 @@ from gamespiel.report.paired import Scores
 from gamespiel.report.results import write_json
 from gamespiel.report.summary import summary_rows
 from gamespiel.runs import SUMMARY
+from task_gym.files import read_json
 
 KEPT_GAMES = 8
 """Episodes that a run keeps of an evaluation, to show how play changed."""
@@ -46,7 +46,9 @@ def measure_before(
     """Returns the measures before training: a resumed run's from disk, or none if the file is missing."""
     path = folder / SUMMARY
     if resumed and path.exists():
-        stored = json.loads(path.read_text())
+        stored = read_json(path, InvalidValueError)
+        if not isinstance(stored.get("before"), dict):
+            raise InvalidValueError(f"{str(path)!r} lacks 'before', the measures before training")
         return Measures(stored["before"], stored.get("scores_before", ()))
     if model.step:
         return Measures({})
@@ -78,7 +80,7 @@ def measure_result(config: Config, model: LLMPPO, console: Console, when: str, f
     if config.run.exact_every != 0:
         console.print(f"{when}: exact values")
         exact_game = kind_of(config.env).player.exact_game(config.env)
-        comparison = exact_game.compare_policy(model.policy, adapters=adapters)
+        comparison = exact_game.compare_policy(model.policy, trained=False, adapters=adapters)
     several = len({game for game, _ in scores}) > 1
     return Measures(summary_rows(sampled, comparison, exploitability=itself), scores if several else ())
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import torch
 from rich.console import Console
+from transformers import GenerationConfig
 
 from gamespiel.agents.models.loading import load_tokenizer
 from gamespiel.agents.models.weights import describe_model
@@ -86,6 +87,7 @@ def merge_run(
             f"the merged model differs: a log-probability changes by {change:.4g} nats, which is more than "
             f"--tolerance {tolerance:g}; nothing was written; --dtype float32 rounds less"
         )
+    merged.generation_config = make_generation_config(policy, config)
     merged.save_pretrained(str(output), safe_serialization=True)
     load_tokenizer(policy.model_settings).save_pretrained(str(output))
     told: dict[str, Any] = {"base": config.model.model_name, "checkpoint": found.name, "dtype": dtype}
@@ -119,6 +121,24 @@ def merge_policy(policy: LLMPolicy, prompts: Sequence[Sequence[int]]) -> tuple[A
     after = [read_log_probabilities(policy, merged, prompt) for prompt in prompts]
     change, learned = (max(map(greatest_change, before, others)) for others in (after, base))
     return merged, change, learned
+
+
+def make_generation_config(policy: LLMPolicy, config: Config) -> GenerationConfig:
+    """Returns how servers are to sample a merged model if a request says nothing: as it was trained.
+
+    A base's own file often asks for greedy answers, or for a top-k, and servers read it (`transformers serve`
+    samples only if the file says so, whatever the request's temperature).
+    """
+    writes = config.env.decode == "text"
+    return GenerationConfig(  # type: ignore[no-untyped-call]
+        do_sample=True,
+        temperature=config.ppo.temperature if writes else 1.0,
+        top_k=0,
+        top_p=1.0,
+        max_new_tokens=config.ppo.max_new_tokens if writes else None,
+        eos_token_id=sorted(policy.codec.end_tokens(policy.engine.end_tokens)),
+        pad_token_id=policy.codec.pad,
+    )
 
 
 def _tell(told: Mapping[str, Any], output: Path) -> Iterator[str]:

@@ -78,6 +78,18 @@ class EvalOptions:
         return self.agent or str(self.checkpoint or self.config.model.model_name)
 
     @property
+    def tracks(self) -> dict[str, str | None]:
+        """The track of each part of the results; none for baselines, whose actions are always legal."""
+        if self.agent is not None and not self.endpoint:
+            return {}
+        declaration, env = declaration_of(self.config.env), self.config.env
+        masked = {"exact" if self.exact else "sampled": declaration.track(env, writes=False)}
+        written = {"endpoint" if self.endpoint else "replies": declaration.track(env, writes=True)}
+        if self.unmasked:
+            return masked | written
+        return written if self.replies or self.endpoint else masked
+
+    @property
     def way(self) -> str:
         """The way to find values, for names of files."""
         if self.endpoint:

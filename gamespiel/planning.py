@@ -11,6 +11,7 @@ from rich.console import Console
 from gamespiel.agents.models.architectures import architecture_of
 from gamespiel.agents.models.memory_plan import (
     GIB,
+    KEPT,
     LOGITS_LEARNED_FROM,
     WIDTHS,
     Load,
@@ -99,6 +100,14 @@ def _turn_tokens(config: Config) -> int:
     return prompt + config.ppo.max_new_tokens if config.env.decode == "text" else prompt
 
 
+def _count_kept_tokens(config: Config) -> int:
+    """Returns the most tokens whose keys and values stay between turns: those of conversations."""
+    declaration, ppo = declaration_of(config.env), config.ppo
+    if not declaration.uses_conversations(config.env) or config.model.reading == "padded":
+        return 0
+    return min(KEPT * ppo.tokens_per_forward, ppo.batch_size * declaration.prompt_tokens(config.env))
+
+
 def load_of(config: Config) -> Load:
     """Returns the memory load of a configuration's training, on a GPU unless it names the CPU.
 
@@ -145,6 +154,7 @@ def load_of(config: Config) -> Load:
         rows_backward=(nodes + 1) * min(turns, 1 + ppo.tokens_per_backward // OWN_TOKENS),
         rows_forward=rows,
         prompt_tokens=prompt_tokens,
+        tokens_kept=_count_kept_tokens(config),
         keep_checkpoints=config.run.keep_checkpoints,
         on_gpu=on_gpu,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,13 +15,14 @@ from gamespiel.agents.models.hub import cached_card, upload
 from gamespiel.agents.models.weights import resolve
 from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.card import hub_name, link_to, render_cell, render_table
+from gamespiel.agents.runs.state import read_state
 from gamespiel.config import InvalidValueError, card_facts
 from gamespiel.kinds import kind_of
 from gamespiel.merging import Type, check_output, merge_run
 from gamespiel.overview.curves import group_seeds, save_groups
 from gamespiel.overview.reading import Run, read_run
 from gamespiel.report.results import VALUES
-from task_gym.files import write_atomically
+from task_gym.files import read_json, write_atomically
 
 CURVES = "curves.png"
 
@@ -128,7 +128,7 @@ def find_licence(model_name: str) -> dict[str, str]:
     """Returns what a base model's own card says of its licence; {} if nothing is known of it."""
     place = Path(resolve(model_name))
     card = place / "README.md"
-    text = card.read_text(encoding="utf-8") if card.is_file() else ""
+    text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
     if not text and hub_name(model_name):
         text = cached_card(model_name)
     head = text.split("\n---", 1)[0] if text.startswith("---") else ""
@@ -146,7 +146,7 @@ def render_card(run: Run, found: Path, terms: Mapping[str, str], *, merged: bool
         terms: The licence's keys.
         merged: Whether the model is merged, and not its adapters.
     """
-    base = json.loads((found / "state.json").read_text())["base"]
+    base = read_state(found)["base"]
     name = hub_name(str(base["model_name"]))
     title = str(kind_of(run.config.env).presenter.run_name(run.config.env) or "GameSpiel")
     kind = "merged" if merged else "lora"
@@ -194,8 +194,10 @@ def _render_use(merged: bool) -> list[str]:
 def read_evaluations(folder: Path) -> Iterator[tuple[str, str, str]]:
     """Yields what the files of a run's evaluations say: the evaluation, the measure and its value."""
     for path in sorted(folder.glob("eval-*.json")):
-        data = json.loads(path.read_text())
-        where = f"{', '.join(map(str, data.get('games', ())))} against {data.get('env', {}).get('opponent')}"
+        data = read_json(path, InvalidValueError)
+        env, games = data.get("env"), data.get("games")
+        opponent = env.get("opponent") if isinstance(env, Mapping) else None
+        where = f"{', '.join(map(str, games if isinstance(games, list) else ()))} against {opponent}"
         how = f"{where}, {'greedy' if data.get('greedy') else 'sampled'}, {data.get('checkpoint')}"
         for kind in VALUES:
             yield from ((how, *row) for row in _find_measures(kind, data.get(kind)))

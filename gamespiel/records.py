@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict
 
 from gamespiel.agents.models.names import NEWEST
 from gamespiel.errors import ConfigError
 from task_gym.contract import ILLEGAL_REWARD
-from task_gym.files import write_atomically
+from task_gym.files import NO_JSON, explain_json, write_atomically
 from task_gym.wrappers import ConversationText
 
 if TYPE_CHECKING:  # reading records needs no PyTorch
@@ -31,6 +34,58 @@ _AT_ONCE = 32
 """Turns whose probabilities are computed together."""
 
 Record = dict[str, Any]
+
+_OPEN = with_config(ConfigDict(extra="allow", strict=True))
+Number = int | float
+Probability = Number | None
+
+
+@_OPEN
+class TurnShape(TypedDict):
+    """The types of a recorded turn's entries."""
+
+    observation: str
+    legal_actions: list[int]
+    names: list[str] | None
+    action: int | None
+    answer: str
+    probabilities: list[Probability] | None
+    value: Number | None
+    reward: Number
+
+
+@_OPEN
+class MessageShape(TypedDict):
+    """The types of a message's entries."""
+
+    role: str
+    content: str
+
+
+@_OPEN
+class RecordShape(TypedDict):
+    """The types of a record's entries. Others are kept as they are."""
+
+    env_type: str
+    params: dict[str, Any] | None
+    task_id: int | None
+    seed: int
+    game: str | None
+    seat: int | None
+    opponent: str | None
+    result: str
+    score: Number | None
+    success: bool
+    returns: list[Number] | None
+    history: list[Any] | None
+    turns: list[TurnShape]
+    final_observation: str
+    conversation: NotRequired[list[MessageShape]]
+    player: NotRequired[str]
+    step: NotRequired[int]
+
+
+_SHAPE = TypeAdapter(RecordShape)
 
 
 def records(
@@ -133,7 +188,8 @@ def _name_actions(episode: Episode, env: EnvConfig) -> list[Named]:
         return [_list_actions(turn) for turn in episode.turns]
     from game_gym.transcript import positions
 
-    variant = variant_of({**episode.info, "params": _read_params(env)})
+    params = {"params": _read_params(env)}
+    variant = variant_of({**episode.info, **params}, allow_files=getattr(env, "allow_files", False))
     found: list[Named] = []
     turns = iter(episode.turns)
     for state, moves in positions(variant, history):
@@ -160,15 +216,23 @@ def _list_actions(turn: Turn) -> Named:
     return legal, None, int(turn.action) if turn.action_mask.size else None
 
 
-def variant_of(record: Mapping[str, Any]) -> Any:
-    """Returns the game of a record, with its parameters, as a ``game_gym.spec.Variant``."""
+def variant_of(record: Mapping[str, Any], *, allow_files: bool = False) -> Any:
+    """Returns the game of a record, with its parameters, as a ``game_gym.spec.Variant``.
+
+    Args:
+        record: The record.
+        allow_files: Whether a parameter may name a file.
+
+    Raises:
+        GameError: there is no such game, or a parameter names a file that is not allowed.
+    """
     from game_gym.games import find_game
     from game_gym.spec import load_variant
     from game_gym.task import decode
 
     if record["task_id"] is not None:
         return decode(record["task_id"]).variant
-    return load_variant(find_game(record["game"]), record["params"] or {})
+    return load_variant(find_game(record["game"]), record["params"] or {}, allow_files=allow_files)
 
 
 def write_records(path: Path, rows: Iterable[Record]) -> Path:
@@ -199,12 +263,16 @@ def read_records(place: Path) -> list[Record]:
         )
     rows = []
     # Not splitlines: a reply may hold a line separator that JSON writes as it is.
-    for number, line in enumerate(path.read_text(encoding="utf-8").removesuffix("\n").split("\n"), 1):
+    for number, line in enumerate(path.read_bytes().removesuffix(b"\n").split(b"\n"), 1):
         try:
-            row = json.loads(line)
-            if not {"turns", "final_observation", "env_type", "params", *ADDRESS, *ENDING} <= row.keys():
-                raise ValueError("its keys are others")
-        except (ValueError, AttributeError) as error:
-            raise ConfigError(f"{str(path)!r}, line {number} is no recorded game: {error}") from error
-        rows.append(row)
+            row = _SHAPE.validate_python(json.loads(line.decode()))
+        except ValidationError as error:
+            place_of = ".".join(map(str, error.errors()[0]["loc"]))
+            reason = f"{place_of or 'it'}: {error.errors()[0]['msg']}"
+            raise ConfigError(f"{str(path)!r}, line {number} is no recorded game: {reason}") from error
+        except NO_JSON as error:
+            raise ConfigError(
+                f"{str(path)!r}, line {number} is no recorded game: {explain_json(error)}"
+            ) from error
+        rows.append(dict(row))
     return rows

@@ -282,7 +282,7 @@ def _read_names(folder: Path, config: Config) -> dict[str, str]:
     path = folder / REPORTS
     try:
         names = {key: str(value) for key, value in json.loads(path.read_text()).items()}
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         names = {}
     missing = {name for name in _list_writers(config) if name not in names}
     if missing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import platform
 import shlex
 import time
 from collections.abc import Iterator
@@ -13,12 +14,13 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from gamespiel.agents.launch import Launch
 from gamespiel.agents.runs import kept
 from gamespiel.config import SAVED_NAME, Config, ConfigError, InvalidValueError, saved_config
 from gamespiel.kinds import kind_of
 from gamespiel.usage import command
 from task_gym.errors import TaskGymError
-from task_gym.files import free_space
+from task_gym.files import free_space, write_atomically
 
 METRICS = "metrics.jsonl"
 CURVE = "learning_curve.png"
@@ -100,6 +102,31 @@ def _new_folder(config: Config) -> Path:
             continue
         return folder
     raise AssertionError("count() does not end")
+
+
+def note_folder(folder: Path, launch: Launch) -> None:
+    """Notes a run's new folder in ``RUNS`` for the same ranks, if ``torchrun`` has to start them again."""
+    if launch.run_id:
+        write_atomically(_note_of(launch), f"{folder.resolve()}\n")
+
+
+def read_noted_folder(launch: Launch) -> Path | None:
+    """Returns the folder that these ranks had noted before they were started again; None if none is noted."""
+    try:
+        return Path(_note_of(launch).read_text().strip())
+    except FileNotFoundError:
+        return None
+
+
+def forget_folder(launch: Launch) -> None:
+    """Removes the note of ``note_folder``."""
+    if launch.run_id:
+        _note_of(launch).unlink(missing_ok=True)
+
+
+def _note_of(launch: Launch) -> Path:
+    """Returns the place of a note: a launcher's process starts all worlds of one command."""
+    return RUNS / f".launched-{platform.node() or 'here'}-{os.getppid()}"
 
 
 @contextmanager

@@ -8,24 +8,28 @@ from gamespiel.agents import required  # noqa: F401  (raises, with the pip comma
 import dataclasses
 import logging
 import shlex
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from rich.console import Console
-from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.logger import KVWriter, Logger
 
 from gamespiel import runs
+from gamespiel.agents.launch import read_launch
 from gamespiel.agents.learning.divergence import DivergedError
 from gamespiel.agents.models.weights import ModelError, describe_model
 from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.ranks import Ranks
 from gamespiel.agents.runs import checkpoint, kept
 from gamespiel.agents.runs.loggers import JSONLWriter, find_gaps, truncate_after
 from gamespiel.assembly import connect_sampler, make_algorithm
-from gamespiel.callbacks import BetweenSteps, DisplayWriter, make_activity, save_first
+from gamespiel.callbacks import Activity, BetweenSteps, DisplayWriter, save_first
 from gamespiel.config import (
     SAVED_NAME,
     Config,
@@ -40,6 +44,7 @@ from gamespiel.curriculum import add_stage_tasks
 from gamespiel.environments import evaluation_config, pin_tasks
 from gamespiel.held_out import evaluation_configs, explain_not_held_out, hold_out_tasks
 from gamespiel.kinds import declaration_of, kind_of
+from gamespiel.launching import divide_threads, joining, load_checkpoint, load_origin
 from gamespiel.measures import Measures, measure_before, measure_result
 from gamespiel.report.dashboard import Dashboard
 from gamespiel.report.paired import PAIRED_NOTE, pair_scores, render_pairs
@@ -71,33 +76,37 @@ def train(config: Config, resume: str | Path | None = None, console: Console | N
     The folder has ``config.yaml`` (resolved), ``metrics.jsonl`` (a row per step), ``checkpoints/step-N``,
     ``learning_curve.png``, and, from before and after, ``summary.json`` and ``games.jsonl``. The first
     checkpoint is of step 0, so any run can be resumed. No other process can train in the folder meanwhile.
-    The first Ctrl-C stops at the last complete step with a checkpoint; a second one stops at once. SIGTERM
-    and SIGHUP stop as the first Ctrl-C does. After SIGTERM, a step that does not end within
-    ``run.grace_seconds`` is given up, and the last checkpoint is the one before. A server that is waited for
-    at a signal is waited for no longer.
+    Under ``torchrun`` all ranks train one policy: the first one's configuration counts, and it alone writes
+    and shows. The first Ctrl-C stops at the last complete step with a checkpoint; a second one stops at once.
+    SIGTERM and SIGHUP stop as the first Ctrl-C does, and at any rank all of them. After SIGTERM, a step that
+    does not end within ``run.grace_seconds`` is given up, and the last checkpoint is the one before. A server
+    that is waited for at a signal is waited for no longer.
 
     With ``config.run.init_from``, a new run starts with the weights of another run's checkpoint.
 
     Raises:
         TaskGymError: this version cannot run the configuration, a key changed that a resumed run keeps, a
             checkpoint does not fit, the folder is in use, or the disk is full.
+        RanksError: another rank failed or was lost, or ranks differ in what they have learned.
         Stopped: Ctrl-C, SIGTERM or SIGHUP stopped the run; it is a KeyboardInterrupt.
     """
-    console = console or Console()
+    launch = read_launch()
+    console = (console or Console()) if launch.leads else Console(quiet=True)
     config = hold_out_tasks(add_stage_tasks(require_built(config)))
     declaration_of(config.env).check_playable(config.env, "training")
     if config.run.eval_steps is not None:
         evaluation_configs(config)  # raises if an opponent cannot play
     check_reports(config)
-    if config.run.num_threads is not None:
-        torch.set_num_threads(config.run.num_threads)
+    divide_threads(config, launch)
     config = pin_tasks(config)
     unsolved = _explain_unsolved(config)
     with interrupting(), _training(config), ExitStack() as stack:
+        ranks = stack.enter_context(joining(config, launch))
+        config, resume = ranks.lead(lambda: (config, resume))
         if resume is None:
-            folder, config, model = _begin_run(config, console, stack)
+            folder, config, model = _begin_run(config, console, stack, ranks)
         else:
-            folder, config, model = _go_on(config, resume, console, stack)
+            folder, config, model = _go_on(config, resume, console, stack, ranks)
         found = notices(config)
         if why := explain_not_held_out(config):
             found.append(f"run.eval_steps: {why}.")
@@ -109,56 +118,79 @@ def train(config: Config, resume: str | Path | None = None, console: Console | N
             console.print(notice, soft_wrap=True, markup=False)
         console.print(f"{_describe_model(model)}\nrun folder: {folder}", soft_wrap=True, markup=False)
         stack.enter_context(require_room(folder))
-        before = measure_before(config, model, folder, console, resumed=resume is not None)
+        resumed = resume is not None
+        before = ranks.lead(lambda: measure_before(config, model, folder, console, resumed=resumed))
         if SHARE in before.rows and config.run.exact_every == 0:
             config = _change_run(config, exact_every=None)  # a resumed run: measured after as it was before
-        stop = _learn_steps(config, model, folder, console)
-        if (folder / METRICS).stat().st_size:
-            learning_curve(folder / METRICS, folder / CURVE)
-        if stop.number is None:
-            _conclude_run(config, model, folder, before, console)
-        else:  # not a long evaluation, for which nobody may have the time
-            solved = SHARE in before.rows
-            console.print(_next_steps(config, model, folder, solved=solved), soft_wrap=True, markup=False)
+        stop = _learn_steps(config, model, folder, before, console)
+        if ranks.leads:
+            _end_run(config, model, folder, before, stop, console)
+        ranks.agree(False)  # the launcher ends all ranks when one has ended
+        if stop.number is not None:
             raise Stopped(stop.number)
     return folder
 
 
-def _begin_run(config: Config, console: Console, stack: ExitStack) -> tuple[Path, Config, LLMPPO]:
+def _begin_run(
+    config: Config, console: Console, stack: ExitStack, ranks: Ranks
+) -> tuple[Path, Config, LLMPPO]:
     """Returns a new run's folder, locked until ``stack`` closes, its configuration and its model.
 
     The folder is made last, so a wrong game or model leaves no empty folder.
     """
-    runs.check_free(config)
     origin = None if config.run.init_from is None else Path(config.run.init_from)
+    if ranks.leads:
+        runs.check_free(config)
+        if origin is not None:
+            checkpoint.find(origin)  # before the model is loaded, which can take minutes
+    model = _load_model(config, console, ranks)
     if origin is not None:
-        checkpoint.find(origin)  # before the model is loaded, which can take minutes
-    model = _load_model(config, console)
-    if origin is not None:
-        start = checkpoint.load_newest(model.policy, origin)
+        start = load_origin(model, origin)
         config = _change_run(config, init_from=str(start))
         console.print(f"starting from the weights of {start}", soft_wrap=True, markup=False)
-    folder = stack.enter_context(runs.create(config))
-    return folder, save_first(config, model, folder), model
+
+    def make_folder() -> tuple[Path, Config]:
+        folder = stack.enter_context(runs.create(config))
+        if config.run.output_dir is None:
+            runs.note_folder(folder, ranks.launch)
+        return folder, save_first(config, model, folder)
+
+    folder, config = ranks.lead(make_folder)
+    return folder, config, model
 
 
 def _go_on(
-    config: Config, resume: str | Path, console: Console, stack: ExitStack
+    config: Config, resume: str | Path, console: Console, stack: ExitStack, ranks: Ranks
 ) -> tuple[Path, Config, LLMPPO]:
     """Returns a resumed run's folder, locked until ``stack`` closes, its configuration and its model."""
-    start = checkpoint.find(resume)
-    folder, goes_back = runs.folder_of(start, config), kept.names_step(resume)
-    check_resumed(config, saved_config(folder))
-    stack.enter_context(runs.own(folder))
-    if not goes_back:
-        checkpoint.require_newest(start)
+
+    def take_folder() -> tuple[Path, Path, bool]:
+        start = checkpoint.find(resume)
+        folder, goes_back = runs.folder_of(start, config), kept.names_step(resume)
+        check_resumed(config, saved_config(folder))
+        stack.enter_context(runs.own(folder))
+        if not goes_back:
+            checkpoint.require_newest(start)
+        return start, folder, goes_back
+
+    start, folder, goes_back = ranks.lead(take_folder)
     try:
-        model = _load_model(config, console)
+        model = _load_model(config, console, ranks)
     except ModelError as error:
         raise ModelError(
             f"{error}. If the run's model is elsewhere now, give its place: --model.model_name NAME"
         ) from error
-    checkpoint.load(model, start)
+    load_checkpoint(model, start)
+    config = _change_run(config, output_dir=str(folder))
+    if ranks.leads:
+        _rewind_folder(config, model, start, folder, console, goes_back=goes_back)
+    return folder, config, model
+
+
+def _rewind_folder(
+    config: Config, model: LLMPPO, start: Path, folder: Path, console: Console, *, goes_back: bool
+) -> None:
+    """Makes a resumed run's folder what it was at the checkpoint, and says what it lacks."""
     if (model.parts or 1) > 1 and not checkpoint.records_parts(start):
         console.print(_OLDER_RUN.format(parts=model.parts), soft_wrap=True, markup=False)
     if goes_back and (aside := kept.leave_later(folder, model.step, [folder / METRICS])) is not None:
@@ -168,52 +200,49 @@ def _go_on(
     if gaps := find_gaps(folder / METRICS, model.step):
         listed = ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in gaps)
         console.print(f"{folder / METRICS} lacks the steps {listed}", soft_wrap=True, markup=False)
-    config = _change_run(config, output_dir=str(folder))
     save(config, folder / SAVED_NAME)
-    return folder, config, model
 
 
 def _change_run(config: Config, **values: Any) -> Config:
     return dataclasses.replace(config, run=dataclasses.replace(config.run, **values))
 
 
-def _load_model(config: Config, console: Console) -> LLMPPO:
+def _load_model(config: Config, console: Console, ranks: Ranks) -> LLMPPO:
     console.print(f"loading {describe_model(config.model.model_name)}", soft_wrap=True, markup=False)
-    model = make_algorithm(config)
-    connect_sampler(config, model.policy)
+    model = make_algorithm(config, ranks=ranks)
+    connect_sampler(config, model.policy, ranks)
     return model
 
 
-def _learn_steps(config: Config, model: LLMPPO, folder: Path, console: Console) -> Stop:
-    """Trains to the last step, or until a signal asks to stop; returns whether one has.
+def _learn_steps(config: Config, model: LLMPPO, folder: Path, before: Measures, console: Console) -> Stop:
+    """Trains to the last step, or until a signal asks any rank to stop; returns whether one has.
 
     After a divergence the run goes on from its last checkpoint with half the learning rate.
 
     Raises:
         DivergedError: ``HALVINGS`` halvings did not get it past a step.
     """
-    steps, stop = config.ppo.num_train_steps, Stop(config.run.grace_seconds)
+    steps, stop, ranks = config.ppo.num_train_steps, Stop(config.run.grace_seconds), model.ranks
     with (
         ExitStack() as stack,
         Dashboard(steps, done=model.step, console=console) as dashboard,
-        _warnings_to(dashboard.message),
+        _warnings_to(dashboard.message if ranks.leads else partial(_print_warning, ranks.rank)),
         _stage_changes_to(dashboard.message),
         asking(stop),
         loop.abandoning(lambda: stop.asked),
     ):
-        between = BetweenSteps(folder, config, stop)
-        reports = stack.enter_context(reporting(config, folder, model, dashboard.message))
-        model.on_progress = make_activity(stop, dashboard, lambda: between.saved)
+        between = BetweenSteps(folder, config, stop, before.rows)
+        activity = Activity(stop, dashboard, lambda: between.saved)
+        model.on_progress, ranks.while_waiting = activity, activity.notice_stop
+        writers: list[KVWriter] = []
+        if ranks.leads:
+            writers = [JSONLWriter(folder / METRICS), DisplayWriter(dashboard, model, between)]
+            writers += stack.enter_context(reporting(config, folder, model, dashboard.message))
         diverged: DivergedError | None = None
         while True:
             if diverged is not None:
                 dashboard.message(_back_off(model, folder, diverged))
-            model.set_logger(
-                Logger(
-                    str(folder),
-                    [JSONLWriter(folder / METRICS), DisplayWriter(dashboard, model, between), *reports],
-                )
-            )
+            model.set_logger(Logger(str(folder), writers))
             try:
                 model.learn(callback=between)
                 break
@@ -221,6 +250,8 @@ def _learn_steps(config: Config, model: LLMPPO, folder: Path, console: Console) 
                 diverged = error
             finally:
                 model.logger.close()
+        for number in filter(None, ranks.gather(stop.number)):
+            stop.ask(number)
         if stop.asked:
             dashboard.message(f"stopped after step {model.step} of {steps}")
         elif between.ended:
@@ -232,6 +263,11 @@ def _learn_steps(config: Config, model: LLMPPO, folder: Path, console: Console) 
     return stop
 
 
+def _print_warning(rank: int, text: str) -> None:
+    """Prints a warning of a rank that shows nothing else."""
+    print(f"gamespiel (rank {rank}): {text}", file=sys.stderr)
+
+
 def _back_off(model: LLMPPO, folder: Path, error: DivergedError) -> str:
     """Takes the model and the folder back to a checkpoint, with half the learning rate; returns what to say.
 
@@ -240,13 +276,32 @@ def _back_off(model: LLMPPO, folder: Path, error: DivergedError) -> str:
     Raises:
         DivergedError: the run has been here too often, or its weights were useless from the start.
     """
-    backoff = model.backoff.after(error.step)
+    backoff, ranks = model.backoff.after(error.step), model.ranks
     if backoff.halvings > HALVINGS:
         raise DivergedError(
             f"{error}, and so it was after each of {HALVINGS} halvings of the learning rate; lower "
             "ppo.learning_rate or ppo.max_grad_norm, or try another model.dtype",
             error.step,
         ) from error
+    earlier = ranks.lead(lambda: _find_earlier(folder, error))
+    load_checkpoint(model, earlier)
+    model.backoff = backoff
+    if ranks.leads:
+        checkpoint.save_state(model, earlier)
+        checkpoint.remove_after(folder, model.step)
+        truncate_after(folder / METRICS, model.step)
+    return (
+        f"{error}: back to the checkpoint after step {model.step}, with {backoff.rate_factor:g} of the "
+        "learning rate"
+    )
+
+
+def _find_earlier(folder: Path, error: DivergedError) -> Path:
+    """Returns the checkpoint to which a run goes back that has diverged.
+
+    Raises:
+        DivergedError: there is none.
+    """
     kept = checkpoint.checkpoints(folder)
     if error.in_play:  # so it would be again with the same weights
         kept = [older for older in kept if checkpoint.step_of(older) < error.step]
@@ -256,15 +311,7 @@ def _back_off(model: LLMPPO, folder: Path, error: DivergedError) -> str:
             "checkpoints (run.keep_checkpoints)",
             error.step,
         ) from error
-    checkpoint.load(model, kept[-1])
-    model.backoff = backoff
-    checkpoint.save_state(model, kept[-1])
-    checkpoint.remove_after(folder, model.step)
-    truncate_after(folder / METRICS, model.step)
-    return (
-        f"{error}: back to the checkpoint after step {model.step}, with {backoff.rate_factor:g} of the "
-        "learning rate"
-    )
+    return kept[-1]
 
 
 def _describe_model(model: LLMPPO) -> str:
@@ -274,7 +321,22 @@ def _describe_model(model: LLMPPO) -> str:
     return (
         f"{policy.model_settings.model_name}: {total:,} parameters, {trained:,} of them trained, "
         f"on {policy.engine.device}, {torch.get_num_threads()} threads"
+        f"{f' in each of {model.ranks.size} ranks' if model.ranks.size > 1 else ''}"
     )
+
+
+def _end_run(
+    config: Config, model: LLMPPO, folder: Path, before: Measures, stop: Stop, console: Console
+) -> None:
+    """Draws the curve; measures and shows what a run that was not stopped has come to."""
+    runs.forget_folder(model.ranks.launch)
+    if (folder / METRICS).stat().st_size:
+        learning_curve(folder / METRICS, folder / CURVE)
+    if stop.number is None:
+        _conclude_run(config, model, folder, before, console)
+    else:  # not a long evaluation, for which nobody may have the time
+        solved = SHARE in before.rows
+        console.print(_next_steps(config, model, folder, solved=solved), soft_wrap=True, markup=False)
 
 
 def _conclude_run(config: Config, model: LLMPPO, folder: Path, before: Measures, console: Console) -> None:
@@ -310,8 +372,10 @@ def _next_steps(config: Config, model: LLMPPO, folder: Path, *, solved: bool) ->
 
 @contextmanager
 def _warnings_to(show: Callable[[str], None]) -> Iterator[None]:
-    """Shows the learner's warnings, such as a lowered token budget, instead of writing them to stderr."""
-    with _show_log(logging.getLogger("gamespiel.agents"), logging.WARNING, show):
+    """Shows warnings, such as of a lowered token budget or a lost worker, in place of stderr."""
+    with ExitStack() as stack:
+        for name in ("gamespiel.agents", "task_gym.workers"):
+            stack.enter_context(_show_log(logging.getLogger(name), logging.WARNING, show))
         yield
 
 

@@ -32,6 +32,7 @@ from gamespiel.environments import make_one_env, pin_tasks
 from gamespiel.report.results import write_json
 from gamespiel.usage import command
 from task_gym.errors import MissingPackageError, TaskGymError
+from task_gym.files import NO_JSON
 from task_gym.wrappers import ConversationText
 
 RESULTS = "warm_start.json"
@@ -134,11 +135,11 @@ def read_rows(path: Path) -> list[Row]:
     """
     rows = []
     # Not splitlines: a reply may hold a line separator that JSON writes as it is.
-    for number, line in enumerate(path.read_text(encoding="utf-8").removesuffix("\n").split("\n"), 1):
+    for number, line in enumerate(path.read_bytes().removesuffix(b"\n").split(b"\n"), 1):
         place = f"{path}, line {number}"
         try:
-            rows.append(_read_row(json.loads(line)["messages"], place))
-        except (ValueError, KeyError, TypeError) as error:
+            rows.append(_read_row(json.loads(line.decode())["messages"], place))
+        except (*NO_JSON, KeyError, TypeError) as error:
             raise RowError(f"{place} is no row of `gamespiel export`: {error!r}") from error
     return rows
 

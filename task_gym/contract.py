@@ -22,6 +22,9 @@ ON_ILLEGAL = ("penalize", "forfeit", "raise")
 CLOSING = "Your choice (action ID only):"
 """The last line of an observation that asks for an action's number."""
 
+NAMED_CLOSING = "Your choice (action name only):"
+"""The last line of an observation that asks for an action's name."""
+
 
 class Strikes:
     """Counts illegal actions in a row, and decides when they give the episode up.

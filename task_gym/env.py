@@ -15,6 +15,7 @@ from task_gym.errors import EpisodeError, OptionError, SeedError, TaskGymError, 
 from task_gym.lazy_generator import LazyGeneratorEnv
 from task_gym.picture import picture
 from task_gym.seeding import SEED_LIMIT
+from task_gym.visible import show_controls
 
 OUTSIDE = "step was called outside an episode; allowed: after reset and before the end"
 """The message of the error for a step outside an episode."""
@@ -39,7 +40,8 @@ class Tasks(Protocol):
 
 
 def say(text: str) -> None:
-    """Prints a text; characters that standard output cannot encode are printed as escapes, as ``\\u2660``."""
+    """Prints a text, with control characters and those that standard output cannot encode as escapes."""
+    text = show_controls(text)
     try:
         print(text)
     except UnicodeEncodeError as error:
@@ -82,7 +84,8 @@ class TaskEnv(LazyGeneratorEnv[str, Any], gym.Env[str, Any]):
 
         Args:
             seed: The seed to play, 0 … 2**32 - 201; None draws one from the environment's generator.
-            options: For this episode only: "task_id" (of the declared set), and "opponent" in games.
+            options: For this episode only: "task_id" (of the declared set), and in games "opponent", "seat"
+                (in place of the seed's; chance and opponents stay the seed's) and "list_actions".
         """
         self.restart(seed, options)
         return self._opening()

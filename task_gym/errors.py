@@ -39,6 +39,10 @@ class OpponentFaultError(OpponentError):
     """An opponent that broke down in mid-game, as a search whose process ended: the episode is a fault."""
 
 
+class SearchTimeError(OpponentFaultError):
+    """An opponent's search beyond the time that it may take: the episode is a fault, never a weaker move."""
+
+
 class ArgumentError(TaskGymError):
     """A constructor argument outside what is allowed."""
 
@@ -93,6 +97,10 @@ class SandboxError(TaskGymError):
 
 class SamplerError(TaskGymError):
     """A sampler that cannot be reached, is in another process, or was handed the state of another one."""
+
+
+class HistoryError(TaskGymError):
+    """Recorded actions that a game does not have."""
 
 
 class SizeError(TaskGymError):

@@ -1,12 +1,20 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and JSON that is read whoever wrote it."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
+
+from task_gym.errors import TaskGymError
+
+NO_JSON = (ValueError, RecursionError)
+"""What reading JSON raises: a RecursionError of lists in lists in lists, and a ValueError of all else that is
+none, such as bad UTF-8 or a number of too many digits."""
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
@@ -34,6 +42,31 @@ def named(path: Path) -> Iterator[None]:
         if error.filename is None and error.errno is not None:
             error.filename = str(path)
         raise
+
+
+def read_json(path: Path, error: type[TaskGymError], kind: type = dict) -> Any:
+    """Returns what a file of JSON in UTF-8 has.
+
+    Raises:
+        error: it cannot be read, is no JSON, is nested too deeply, or is no ``kind``.
+    """
+    try:
+        found = json.loads(path.read_bytes().decode("utf-8-sig"))
+    except OSError as failure:
+        raise error(f"{str(path)!r} cannot be read: {failure.strerror}") from failure
+    except NO_JSON as failure:
+        raise error(f"{str(path)!r} cannot be read: {explain_json(failure)}") from failure
+    if not isinstance(found, kind):
+        needed = "an object" if kind is dict else "a list" if kind is list else kind.__name__
+        raise error(f"{str(path)!r} has {found!r:.60}, needed: {needed}")
+    return found
+
+
+def explain_json(failure: Exception) -> str:
+    """Returns why a text is no JSON, given an error of ``NO_JSON``."""
+    if isinstance(failure, RecursionError):
+        return "its lists and objects are nested too deeply"
+    return " ".join(str(failure).split())
 
 
 def append_line(path: Path, line: str, errors: str = "strict") -> None:

@@ -60,6 +60,14 @@ class Opponent(Protocol):
         """
 
 
+def sees_only_actions(opponent: Opponent) -> bool:
+    """Returns whether an opponent only asks for its legal actions, and does not change the list.
+
+    Its class says so by ``asks_only_for_actions = True``. Small games of a batch then need no state.
+    """
+    return getattr(opponent, "asks_only_for_actions", False) is True
+
+
 @dataclass(frozen=True, slots=True)
 class Seating:
     """The game and the seat that an opponent is built for.
@@ -248,6 +256,17 @@ def opponent_searches(text: str) -> bool:
     return text != OPEN and find_opponent(text).searches
 
 
+def explain_no_replay(text: Any) -> str:
+    """Returns why an opponent would not play the same moves again; "" if it would, or is none."""
+    name = text.partition(":")[0] if isinstance(text, str) else ""
+    entry = _REGISTRY.get(name)
+    return (
+        ""
+        if entry is None or not entry.why_not_replayable
+        else f"opponent {text!r}: {entry.why_not_replayable}"
+    )
+
+
 def make_opponent(text: str, game: Any, spec: Any, seat: int) -> Opponent:
     """Builds the opponent that ``text`` names, for one seat of one game.
 
@@ -290,6 +309,7 @@ __all__ = [
     "OpponentError",
     "SeatView",
     "Seating",
+    "explain_no_replay",
     "find_opponent",
     "make_opponent",
     "opponent_names",

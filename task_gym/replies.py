@@ -193,6 +193,53 @@ def last_named(reply: str, legal: Sequence[int], names: Sequence[str]) -> int | 
     return chosen
 
 
+def read_name(reply: str, legal: Sequence[int], names: Sequence[str]) -> int | None:
+    """Returns the action that a reply names, where ids were never shown and so mean nothing.
+
+    Reasoning is stripped first. A reply that is a name is that action. So is one that differs from a single
+    name in case, spaces and symbols alone: chess's "Qh5" for "Qh5+". In a longer reply the name counts that
+    ends last and stands alone: "e4" is not in "Nxe4". If two end at the same place the longer one is chosen.
+    Case is ignored only if no name is there with its own. Of actions with the same name the first is meant.
+    """
+    reply = strip_reasoning(reply)
+    known: dict[str, int] = {}
+    for action, name in zip(legal, names, strict=True):
+        known.setdefault(name, action)
+    if reply in known:
+        return known[reply]
+    squeezed = _SYMBOLS.sub("", reply.lower())
+    alike = [action for name, action in known.items() if _SYMBOLS.sub("", name.lower()) == squeezed]
+    if squeezed and len(alike) == 1:
+        return alike[0]
+    found = _last_alone(reply, list(known.items()))
+    if not found:
+        found = _last_alone(reply.lower(), [(name.lower(), action) for name, action in known.items()])
+    return found[0] if len(found) == 1 else None
+
+
+def _last_alone(reply: str, known: Sequence[tuple[str, int]]) -> list[int]:
+    """Returns the actions of the longest name that ends last in a reply, and is no part of a word there."""
+    best, chosen = (0, 0), list[int]()
+    for name, action in known:
+        end = _end_alone(reply, name)
+        if end and (end, len(name)) >= best:
+            chosen = [*(chosen if (end, len(name)) == best else ()), action]
+            best = end, len(name)
+    return chosen
+
+
+def _end_alone(reply: str, name: str) -> int:
+    """Returns where a name ends that stands alone in a reply, the last time; 0 if it does not."""
+    start = reply.rfind(name) if name else -1
+    while start >= 0:
+        end = start + len(name)
+        before, after = reply[start - 1 : start], reply[end : end + 1]
+        if not (before.isalnum() and name[0].isalnum()) and not (after.isalnum() and name[-1].isalnum()):
+            return end
+        start = reply.rfind(name, 0, end - 1)
+    return 0
+
+
 def _legal_id(digits: str, legal: Container[int]) -> int | None:
     if len(digits) > _LONGEST_ID:
         digits = digits.lstrip("0") or "0"

@@ -7,12 +7,9 @@ from typing import TypeVar
 
 from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.models.memory import halve_budget, is_out_of_memory, release
+from gamespiel.agents.models.memory_plan import KEPT
 
 T = TypeVar("T")
-
-
-KEPT = 2
-"""Tokens that are kept between turns, per token of a forward: there are activations in neither."""
 
 
 class Budgets:
@@ -85,7 +82,11 @@ class Budgets:
             self.tokens_per_forward = halve_budget("ppo.tokens_per_forward", self.tokens_per_forward, texts)
 
     def retry_backward(
-        self, work: Callable[[], T], texts: Sequence[Sequence[int]], undo: Callable[[], None]
+        self,
+        work: Callable[[], T],
+        texts: Sequence[Sequence[int]],
+        undo: Callable[[], None],
+        agree: Callable[[bool], bool] = bool,
     ) -> T:
         """Returns ``work()``, forwards of these texts and their gradients, as ``retry_forward`` does.
 
@@ -93,16 +94,21 @@ class Budgets:
             work: May be called several times.
             texts: Tokens of the texts that are read.
             undo: Forgets what a call that failed left behind.
+            agree: Returns whether memory ran out here or on another rank, which then has the same texts.
 
         Raises:
             MemoryLimitError: not even one text fits into memory.
         """
         while True:
+            found: list[T] = []
             try:
-                return work()
+                found.append(work())
             except Exception as error:
                 if not is_out_of_memory(error):
                     raise
+            if not agree(not found):
+                return found[0]
+            found.clear()
             undo()
             release()
             self.tokens_per_backward = halve_budget(

@@ -252,3 +252,27 @@ class TreePrefix:
         """Returns the given texts, which may repeat; ``index`` is ``rows`` as a tensor."""
         paths = [self.paths[row] for row in rows]
         return TreePrefix(self.tree, self.stored, self.prompts, paths, self.written.select(index))
+
+
+def join_written(parts: Sequence[tuple[TreePrefix, Sequence[Tokens]]]) -> TreePrefix:
+    """Returns the prefix of texts that were written to their ends, which a later prompt can go on from.
+
+    Args:
+        parts: Prefixes that grew from the same prompts, and whole texts without their last tokens, which
+            nobody has read: one text per row of a prefix.
+    """
+    texts = [text for _, own in parts for text in own]
+    first, tree = parts[0][0], TokenTree.build(texts)
+    places, end = np.empty(len(tree.tokens), dtype=np.int64), len(first.tree.tokens)
+    rows = iter(tree.paths)
+    for prefix, _ in parts:
+        for path in prefix.paths:
+            written = end + np.arange(prefix.written.count)
+            places[next(rows)] = np.concatenate([path, written])
+            end += len(written)
+    stored: dict[int, KeysValues] = {}
+    for layer, known in first.stored.items():
+        keys, values = _join_keys([known, *(prefix.written.flatten(layer) for prefix, _ in parts)])
+        at = transfer.send(places, keys.device)
+        stored[layer] = keys.index_select(1, at), values.index_select(1, at)
+    return TreePrefix(tree, stored, texts)

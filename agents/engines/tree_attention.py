@@ -48,6 +48,11 @@ class WrittenKeys:
         self.count = 0
         self._layers: dict[int, KeysValues] = {}
 
+    @property
+    def device(self) -> torch.device:
+        """The device of what was put; there must be something."""
+        return next(iter(self._layers.values()))[0].device
+
     def put(self, layer: int, new: KeysValues) -> KeysValues:
         """Takes keys and values of one more token, (heads, n, size); returns all that the layer has.
 
@@ -71,6 +76,11 @@ class WrittenKeys:
         if self.count:
             buffer[:, :, : self.count] = self._layers[layer][index]
         return buffer
+
+    def flatten(self, layer: int) -> KeysValues:
+        """Returns a layer's keys and values as (heads, n * count, size), text after text."""
+        keys, values = (buffer[:, :, : self.count].transpose(0, 1) for buffer in self._layers[layer])
+        return keys.flatten(1, 2), values.flatten(1, 2)
 
     def select(self, rows: Tensor) -> WrittenKeys:
         """Returns the given texts, which may repeat."""

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from gamespiel.agents.hyperparameters import ALL_LINEAR, LoraSettings
 from gamespiel.agents.models import quantization, targets
+from gamespiel.agents.models.weights import ModelError
 
 __all__ = ["ALL_LINEAR", "LoraSettings", "add_adapters"]
 
@@ -22,9 +23,10 @@ def add_adapters(base: Any, settings: LoraSettings, seed: int) -> Any:
 
     Raises:
         ModelError: the model lacks a target module, which PEFT itself would ignore, a target shares its
-            weights with the embedding, or PEFT cannot adapt it.
+            weights with the embedding, PEFT cannot adapt it, or the rank is beyond all of its layers.
     """
     targets.check(base, settings.target_modules)
+    _check_rank(base, settings.r)
     with nullcontext() if quantization.is_quantised(base) else quantization.plain_peft():
         from peft import LoraConfig, get_peft_model
 
@@ -47,6 +49,21 @@ def add_adapters(base: Any, settings: LoraSettings, seed: int) -> Any:
     if base.dtype == torch.bfloat16:
         _compute_in_type_of_input(model)
     return model
+
+
+def _check_rank(base: nn.Module, rank: int) -> None:
+    """Raises ModelError if a rank is larger than every side of every layer: it would only take memory."""
+    sides = [
+        int(side)
+        for layer in base.modules()
+        for side in (getattr(layer, "in_features", 0), getattr(layer, "out_features", 0))
+        if isinstance(side, int)
+    ]
+    largest = max(sides, default=0)
+    if rank > largest > 0:
+        raise ModelError(
+            f"lora.r: {rank} was given, allowed: 1 … {largest}, the largest side of a layer of this model"
+        )
 
 
 class _Projection(nn.Linear):

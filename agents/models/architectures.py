@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -12,6 +11,7 @@ from typing import Any
 from gamespiel.agents.models.gguf import read_header
 from gamespiel.agents.models.weights import ModelError, is_gguf, is_hub_name, resolve
 from task_gym.errors import nearest
+from task_gym.files import read_json
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def architecture_of(model_name: str) -> Architecture:
     if is_gguf(location):
         return from_gguf(model_name, Path(location))
     path = _find_cached(model_name) if is_hub_name(location) else Path(location) / "config.json"
-    return from_config(json.loads(path.read_text(encoding="utf-8")), model_name)
+    return from_config(read_json(path, ModelError), model_name)
 
 
 def _find_cached(model_name: str) -> Path:
@@ -186,6 +186,8 @@ def from_config(config: Mapping[str, Any], name: str) -> Architecture:
         ModelError: the ``model_type`` is not of ``FAMILIES``, or a key is missing.
     """
     config = config.get("text_config", config)
+    if not isinstance(config, Mapping):
+        raise ModelError(f"model_name {name!r} has a text_config that is no object: {config!r:.60}")
     kind = str(config.get("model_type"))
     if kind not in FAMILIES:
         raise ModelError(
@@ -211,6 +213,8 @@ def from_config(config: Mapping[str, Any], name: str) -> Architecture:
         )
     except KeyError as error:
         raise ModelError(f"model_name {name!r} has a configuration without {error}") from error
+    except (ValueError, TypeError, ArithmeticError) as error:
+        raise ModelError(f"model_name {name!r} has a configuration with wrong values: {error}") from error
 
 
 def _has_bias(family: Family, config: Mapping[str, Any]) -> tuple[str, ...]:

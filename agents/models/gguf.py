@@ -59,7 +59,7 @@ def read_header(model_name: str, path: Path) -> Header:
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             try:
                 header = _Cursor(content).header()
-            except (struct.error, ValueError, ArithmeticError, LookupError, MemoryError) as error:
+            except (struct.error, ValueError, TypeError, ArithmeticError, LookupError, MemoryError) as error:
                 raise ModelError(
                     f"model_name {model_name!r} is cut off or damaged in its header ({error}); copy or "
                     "download it again"
@@ -69,7 +69,7 @@ def read_header(model_name: str, path: Path) -> Header:
                     f"model_name {model_name!r} is cut off: its header announces {header.end:,} bytes, the "
                     f"file has {len(content):,}; copy or download it again"
                 )
-    if (parts := header.metadata.get("split.count", 1)) > 1:
+    if (parts := header.metadata.get("split.count", 1)) != 1 and parts != 0:
         raise ModelError(
             f"model_name {model_name!r} is one of {parts} parts of a GGUF file; join them with "
             "llama-gguf-split --merge"
@@ -102,6 +102,8 @@ class _Cursor:
                 metadata[key] = value
         ends = [self._tensor_end() for _ in range(tensors)]
         alignment = metadata.get("general.alignment", _ALIGNMENT)
+        if type(alignment) is not int or alignment < 1:
+            raise ValueError(f"general.alignment is {alignment!r:.40}, allowed: whole numbers from 1")
         return Header(metadata, -(-self.at // alignment) * alignment + max(ends, default=0))
 
     def _read_numbers(self, layout: str) -> tuple[Any, ...]:

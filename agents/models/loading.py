@@ -236,7 +236,11 @@ def _explain_errors(model_name: str, location: str) -> Iterator[dict[str, Any]]:
     files = _list_files(model_name, location)
     reading = gguf.read_faster() if is_gguf(location) else nullcontext()
     try:
-        with _from_hub(location) if is_hub_name(location) else _silence_transformers(), reading:
+        with (
+            _from_hub(location) if is_hub_name(location) else _silence_transformers(),
+            reading,
+            _refuse_adapters(model_name),
+        ):
             yield files
     except (TaskGymError, MemoryError, torch.OutOfMemoryError):
         raise
@@ -247,6 +251,27 @@ def _explain_errors(model_name: str, location: str) -> Iterator[dict[str, Any]]:
         ) from error
     except Exception as error:  # transformers has no class for errors of the files that it is given
         raise ModelError(f"model_name {model_name!r} {_explain_error(error)}") from error
+
+
+@contextmanager
+def _refuse_adapters(model_name: str) -> Iterator[None]:
+    """Refuses a folder of adapters within the context.
+
+    transformers would load whatever base the file in it names, and adapters of whatever rank.
+    """
+    from transformers.models.auto import auto_factory
+
+    find = vars(auto_factory)["find_adapter_config_file"]
+
+    def refuse(*arguments: Any, **keywords: Any) -> None:
+        if find(*arguments, **keywords) is not None:
+            raise ModelError(
+                f"model_name {model_name!r} has an adapter_config.json, so it is a folder of adapters; "
+                "allowed: a base model, or both merged into one (gamespiel merge)"
+            )
+
+    with replace_names(auto_factory, find_adapter_config_file=refuse):
+        yield
 
 
 def _explain_error(error: Exception) -> str:

@@ -21,6 +21,9 @@ WIDTHS: Mapping[str, int] = {"float32": 4, "bfloat16": 2, "float16": 2}
 TILE = 128
 """Tokens that attend together in the engine ``shared``, and so share the keys that they gather."""
 
+KEPT = 2
+"""Tokens that are kept between turns, per token of a forward: there are activations in neither."""
+
 NF4_BLOCK, NESTED_BLOCK = 64, 256
 """Weights per quantisation constant of 4 bits, and constants per constant if those are quantised too."""
 
@@ -52,6 +55,7 @@ class Load:
         rows_backward: Positions of answers per forward with gradients, at which logits are computed.
         rows_forward: The same without gradients.
         prompt_tokens: Tokens of the longest prompts, to which a token attends.
+        tokens_kept: Tokens whose keys and values stay between the turns of conversations.
         keep_checkpoints: Checkpoints kept on disk.
         on_gpu: Whether the memory is a GPU's.
     """
@@ -69,6 +73,7 @@ class Load:
     rows_backward: int = 32
     rows_forward: int = 256
     prompt_tokens: int = 512
+    tokens_kept: int = 0
     keep_checkpoints: int = 3
     on_gpu: bool = True
 
@@ -98,7 +103,7 @@ class MemoryPlan:
         backward: Temporary tensors of the way back.
         head: Logits of an update's action positions, and their gradients.
         sampling: Temporary tensors of a layer in a forward without gradients.
-        cache: Keys and values of prompts, while their actions are sampled.
+        cache: Keys and values of prompts while their actions are sampled, and of conversations between turns.
         sampling_head: Logits of the sampled action positions.
         context: Outside PyTorch: ``CUDA_CONTEXT`` on a GPU.
         on_disk: One checkpoint.
@@ -320,10 +325,13 @@ def sampling(load: Load) -> int:
 
 
 def cache(load: Load) -> int:
-    """Returns keys and values of all layers at the token budget, and those that one layer gathers."""
+    """Returns keys and values of all layers at the token budget, those that stay between turns, and those
+    that one layer gathers.
+    """
     per_token = 2 * load.width * load.architecture.kv_size
     gathered = load.rows_forward * load.prompt_tokens
-    return per_token * (load.tokens_per_forward * load.architecture.layers + gathered)
+    tokens = load.tokens_per_forward + load.tokens_kept
+    return per_token * (tokens * load.architecture.layers + gathered)
 
 
 def sampling_head(load: Load) -> int:

@@ -145,7 +145,9 @@ def weight_files(model_name: str, folder: Path) -> list[Path]:
         if index.is_file():
             try:
                 shards = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-            except (ValueError, KeyError, AttributeError, TypeError) as error:
+                if any(Path(shard).name != shard for shard in shards):
+                    raise ValueError("a shard is in another folder")
+            except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
                 raise ModelError(f"model_name {model_name!r}: {index.name} is no list of shards") from error
             if missing := sorted(shard for shard in shards if not (folder / shard).is_file()):
                 raise ModelError(

@@ -55,8 +55,9 @@ from gamespiel.agents.runs.manifest import (
     replace_file,
     write_manifest,
 )
+from gamespiel.agents.runs.state import read_state
 from task_gym.errors import SamplerError
-from task_gym.files import free_space
+from task_gym.files import free_space, read_json
 
 if TYPE_CHECKING:
     from gamespiel.agents.ppo import LLMPPO
@@ -67,10 +68,10 @@ LEARNER = "learner.safetensors"
 _POLICY_FILES = ("adapter/adapter_model.safetensors", "value_head.safetensors", "state.json")
 """The files of a checkpoint that make a policy."""
 
-_COUNTS = 10**15
-"""The bound of counters: what is above it was not counted."""
-
-UNREADABLE = (OSError, EOFError, KeyError, RuntimeError, ValueError, SafetensorError, pickle.UnpicklingError)
+UNREADABLE = (
+    OSError, EOFError, KeyError, RuntimeError, ValueError, TypeError, AttributeError, OverflowError,
+    SafetensorError, pickle.UnpicklingError,
+)  # fmt: skip
 """Exceptions from reading a file that is missing, torn or of another model."""
 
 
@@ -217,7 +218,7 @@ def load_policy(policy: LLMPolicy, checkpoint: Path) -> None:
 def _load_policy(policy: LLMPolicy, checkpoint: Path) -> None:
     """Does as ``load_policy`` with files that are known to be whole."""
     try:
-        trained_on, own = json.loads((checkpoint / "state.json").read_text())["base"], _identify_base(policy)
+        trained_on, own = read_state(checkpoint)["base"], _identify_base(policy)
         if not _same_base(trained_on, own):
             raise ValueError(f"it was trained on {trained_on}, this policy is {own}{_to_get(trained_on)}")
         adapters = load_file(checkpoint / "adapter" / "adapter_model.safetensors")
@@ -296,8 +297,7 @@ def load(model: LLMPPO, checkpoint: Path) -> None:
         raise _not_whole(checkpoint, error) from error
     _load_policy(model.policy, checkpoint)
     try:
-        state: dict[str, Any] = json.loads((checkpoint / "state.json").read_text())
-        _check_state(state)
+        state = read_state(checkpoint)
         moments = _read_moments(checkpoint)
         scales = [group["lr_scale"] for group in model.policy.optimizer.param_groups]
         model.policy.optimizer.load_state_dict(moments)
@@ -305,7 +305,7 @@ def load(model: LLMPPO, checkpoint: Path) -> None:
             group["lr_scale"] = scale  # a setting, not a state: the resumed run may have another one
         _load_snapshots(model, checkpoint / SNAPSHOTS, state)
         if model.starts is not None:
-            model.starts.load_state_dict(json.loads((checkpoint / SAMPLERS).read_text()))
+            model.starts.load_state_dict(read_json(checkpoint / SAMPLERS, CheckpointError))
     except (*UNREADABLE, SamplerError) as error:
         raise CheckpointError(f"checkpoint: {str(checkpoint)!r} cannot be continued: {error}") from error
     model.step, model.num_timesteps = state["step"], state["num_timesteps"]
@@ -325,11 +325,7 @@ def records_parts(checkpoint: Path) -> bool:
     Raises:
         CheckpointError: its ``state.json`` cannot be read.
     """
-    try:
-        state: dict[str, Any] = json.loads((checkpoint / "state.json").read_text())
-    except UNREADABLE as error:
-        raise CheckpointError(f"checkpoint: {str(checkpoint)!r} cannot be continued: {error}") from error
-    return state.get("parts") is not None
+    return read_state(checkpoint).get("parts") is not None
 
 
 def _read_moments(checkpoint: Path) -> dict[str, Any]:
@@ -339,22 +335,6 @@ def _read_moments(checkpoint: Path) -> dict[str, Any]:
         moments: dict[str, Any] = torch.load(earlier, map_location="cpu", weights_only=True)
         return moments
     return read_moments(checkpoint / "optimizer.safetensors")
-
-
-def _check_state(state: Mapping[str, Any]) -> None:
-    """Raises ValueError unless the counters of ``state.json`` are counts."""
-    for name in ("step", "num_timesteps", "n_updates"):
-        value = state[name]
-        if type(value) is not int or not 0 <= value < _COUNTS:
-            raise ValueError(
-                f"state.json: {name} is {value!r:.40}, allowed: whole numbers below {_COUNTS:.0e}"
-            )
-    parts = state.get("parts")
-    if parts is not None and (type(parts) is not int or not 0 < parts < _COUNTS):
-        raise ValueError(f"state.json: parts is {parts!r:.40}, allowed: whole numbers from 1")
-    seconds = state["seconds"]
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < _COUNTS:
-        raise ValueError(f"state.json: seconds is {seconds!r:.40}, allowed: a number from 0")
 
 
 def _not_whole(checkpoint: Path, error: ManifestError) -> CheckpointError:

@@ -150,7 +150,7 @@ def read_best(run: Path) -> Path | None:
     """Returns a run's best checkpoint; None if none is marked, or if it is gone."""
     try:
         step = int(json.loads((run / FOLDER / BEST).read_text())["step"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
     return next((path for path in checkpoints(run) if step_of(path) == step), None)
 

@@ -10,7 +10,7 @@ from stable_baselines3.common.logger import KVWriter, filter_excluded_keys
 
 from gamespiel.agents.models.json_data import to_json
 from task_gym.errors import TaskGymError
-from task_gym.files import append_line, write_atomically
+from task_gym.files import NO_JSON, append_line, write_atomically
 
 Row = dict[str, Any]
 
@@ -66,7 +66,7 @@ def truncate_after(path: str | os.PathLike[str], step: int) -> int:
     path = Path(path)
     if not path.exists():
         return 0
-    total = len(path.read_text(encoding="utf-8").splitlines())
+    total = len(_read_text(path).splitlines())
     kept = [line for line, row in _lines(path) if row["step"] <= step]
     if len(kept) < total:
         write_atomically(path, "".join(kept))
@@ -88,14 +88,21 @@ def find_gaps(path: str | os.PathLike[str], last: int) -> list[tuple[int, int]]:
     return gaps
 
 
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise MetricsFileError(f"{path}: not in UTF-8: {error}") from error
+
+
 def _lines(path: Path) -> Iterator[tuple[str, Row]]:
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    lines = _read_text(path).splitlines(keepends=True)
     for number, line in enumerate(lines, start=1):
         if number == len(lines) and not line.endswith("\n"):
             return  # torn by a kill: a complete line ends in a newline
         try:
             row = json.loads(line)
-        except ValueError as error:
+        except NO_JSON as error:
             raise MetricsFileError(f"{path}, line {number}: not JSON: {line[:80]!r}") from error
         if not isinstance(row, dict) or not isinstance(row.get("step"), int):
             raise MetricsFileError(

@@ -128,7 +128,7 @@ def _read(folder: Path) -> dict[str, Any] | None:
             isinstance(digests, list) for digests in found["files"].values()
         ):
             raise ValueError("its fields are of other types")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ManifestError(f"{NAME} cannot be read: {error!s:.100}") from error
     manifest: dict[str, Any] = found
     return manifest

@@ -11,17 +11,18 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from gamespiel.agents import transfer
 from gamespiel.agents.engines import Engine
 from gamespiel.agents.engines.base import Prefill
 from gamespiel.agents.engines.kept import KeptPrefixes
-from gamespiel.agents.engines.shared import TreePrefix
+from gamespiel.agents.engines.shared import TreePrefix, join_written
 from gamespiel.agents.models.adapter_sets import Adapters, AdapterSets
 from gamespiel.agents.sampling.choices import ChoiceSampler
 from gamespiel.agents.sampling.decisions import Decision, Request
 from gamespiel.agents.sampling.descent import require_trie
 from gamespiel.agents.sampling.drawing import WrittenAnswers, make_decisions
 from gamespiel.agents.sampling.noise import group_uniforms
-from gamespiel.agents.sampling.texts import TextSampler
+from gamespiel.agents.sampling.texts import Keep, TextSampler
 from gamespiel.agents.tokens import Tokens
 from gamespiel.agents.tokens.constraints import FreeText
 
@@ -73,12 +74,22 @@ class EngineSampler:
         prompts, first = [request.prompt for request in requests], requests[0]
         conversing = first.left_out is not None and self._engine.keeps_prefixes
         owner = first.adapters, self._adapters.stamp(first.adapters)
-        read = partial(self._read_turns, owner) if conversing else None
+        replies = _Replies() if conversing else None
+
+        def write() -> WrittenAnswers:
+            if replies is None:
+                return self._write_answers(requests, None, None)
+            replies.clear()  # if memory ran out before
+            return self._write_answers(requests, partial(self._read_turns, owner), replies.add)
+
         with self._adapters.use(first.adapters):
-            written = self._engine.budgets.retry_forward(lambda: self._write_answers(requests, read), prompts)
+            written = self._engine.budgets.retry_forward(write, prompts)
             values: list[float] = self._critic(written.hidden).tolist()
-        if conversing:
+        if replies is not None:
             self._kept.drop_followed(owner, prompts)
+            for prefix in replies.join():
+                self._kept.drop_followed(owner, prefix.prompts)
+                self._kept.put(owner, prefix, self._engine.budgets.tokens_kept)
         return make_decisions(requests, written, values)
 
     def _read_turns(self, owner: Hashable, prompts: Sequence[Tokens], *, cache: bool) -> tuple[Tensor, Any]:
@@ -91,14 +102,16 @@ class EngineSampler:
         self._kept.put(owner, prefix, self._engine.budgets.tokens_kept)
         return last, prefix if cache else None
 
-    def _write_answers(self, requests: Sequence[Request], prefill: Prefill | None) -> WrittenAnswers:
+    def _write_answers(
+        self, requests: Sequence[Request], prefill: Prefill | None, keep: Keep | None
+    ) -> WrittenAnswers:
         """Writes the answers to requests that share forwards."""
         prompts = [request.prompt for request in requests]
         noises = [request.noise for request in requests if request.noise is not None]
         uniforms = group_uniforms(noises) if noises else None
         first = requests[0].constraint
         if isinstance(first, FreeText):
-            return self._texts.write(prompts, first, uniforms, prefill)
+            return self._texts.write(prompts, first, uniforms, prefill, keep)
         tries = [require_trie(request) for request in requests]
         if uniforms is None:
             return self._choices.best(prompts, tries)
@@ -122,6 +135,27 @@ class EngineSampler:
             return self._engine.budgets.retry_forward(
                 lambda: self._choices.distribution(prompts, tries), prompts
             )
+
+
+class _Replies:
+    """The replies of one call that have ended, with the prefixes that they were written on."""
+
+    def __init__(self) -> None:
+        self._parts: dict[int, list[tuple[TreePrefix, Sequence[Tokens]]]] = {}  # by the prompts' keys
+
+    def clear(self) -> None:
+        self._parts = {}
+
+    def add(self, prefix: TreePrefix | None, rows: Sequence[int], texts: Sequence[Tokens]) -> None:
+        """Takes replies that have ended; of those without a token that was read, the prompts are kept."""
+        if prefix is None or not prefix.written.count or not rows:
+            return
+        own = prefix.select(rows, transfer.send(np.array(rows, dtype=np.int64), prefix.written.device))
+        self._parts.setdefault(id(prefix.stored), []).append((own, texts))
+
+    def join(self) -> list[TreePrefix]:
+        """Returns a prefix of whole replies per prefix of prompts."""
+        return [join_written(parts) for parts in self._parts.values()]
 
 
 def _group_key(request: Request) -> Hashable:

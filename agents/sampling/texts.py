@@ -8,7 +8,7 @@ Texts that are the same so far, prompt and written tokens alike, are one state, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,9 @@ from gamespiel.agents.sampling.noise import Uniforms
 from gamespiel.agents.tokens import Tokens
 from gamespiel.agents.tokens.constraints import FreeText
 from gamespiel.agents.tokens.index import Index
+
+Keep = Callable[[Any, Sequence[int], Sequence[Tokens]], None]
+"""Called with a prefix, its rows that have ended, and their texts without the last token, which is unread."""
 
 
 class TextSampler:
@@ -44,6 +47,7 @@ class TextSampler:
         free: FreeText,
         uniforms: Uniforms | None,
         prefill: Prefill | None = None,
+        keep: Keep | None = None,
     ) -> WrittenAnswers:
         """Writes a reply to each prompt.
 
@@ -54,6 +58,7 @@ class TextSampler:
                 each group of rows that share forwards, and the group uses its own rows. None takes the most
                 probable token each time, the lowest id of equals.
             prefill: Reads prompts in the place of the engine's.
+            keep: Takes what was read of texts that have ended, before it is used up.
 
         Raises:
             NotFiniteError: the model's logits are not finite.
@@ -64,7 +69,7 @@ class TextSampler:
         rows_of: list[list[int]] = [[] for _ in index.items]
         for row, prompt in enumerate(prompt_of):
             rows_of[prompt].append(row)
-        draft = _Draft(prompts, free, uniforms)
+        draft = _Draft(prompts, free, uniforms, keep)
         hidden: list[Tensor | None] = [None] * len(index.items)
         waiting = [_Group(0, index.items, rows_of)]
         while waiting:
@@ -98,16 +103,20 @@ class TextSampler:
             depth += 1
             branches = Index[tuple[int, int]]()  # place in the prefix, token
             followers: list[list[int]] = []
+            ended: dict[int, Tokens] = {}
             for row, place, token, log_prob in zip(
                 order, where.tolist(), tokens.tolist(), log_probs.tolist(), strict=True
             ):
                 draft.take(row, token, log_prob)
                 if token in draft.free.ends or depth == draft.free.max_new_tokens:
+                    ended[place] = draft.text(row)[:-1]
                     continue
                 branch = branches((place, token))
                 if branch == len(followers):
                     followers.append([])
                 followers[branch].append(row)
+            if draft.keep is not None:
+                draft.keep(prefix, list(ended), list(ended.values()))
             rows, grown = followers, branches.items
             if not rows:
                 return put_off
@@ -171,10 +180,12 @@ class _Live(NamedTuple):
 
 
 class _Draft:
-    """The tokens written so far, by row, and how the next ones are drawn."""
+    """The tokens written so far, by row, how the next ones are drawn, and who keeps what was read."""
 
-    def __init__(self, prompts: Sequence[Tokens], free: FreeText, uniforms: Uniforms | None) -> None:
-        self.prompts, self.free, self.uniforms = prompts, free, uniforms
+    def __init__(
+        self, prompts: Sequence[Tokens], free: FreeText, uniforms: Uniforms | None, keep: Keep | None
+    ) -> None:
+        self.prompts, self.free, self.uniforms, self.keep = prompts, free, uniforms, keep
         self.tokens: list[list[int]] = [[] for _ in prompts]
         self.log_probs: list[list[float]] = [[] for _ in prompts]
 

@@ -1,4 +1,4 @@
-"""What another policy made of a step's decisions, so that divergences from it can be taken."""
+"""Another policy's numbers for a step's decisions, from which divergences are computed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gamespiel.agents.tokens.index import Positions, spans
 
 
 class GivenPart(NamedTuple):
-    """What another policy made of some decisions that shared a forward.
+    """Another policy's numbers for decisions that shared a forward.
 
     Attributes:
         where: Positions of the decisions, int64 (b,).
@@ -28,9 +28,13 @@ class GivenPart(NamedTuple):
     counts: Positions
     rows: Tensor
 
+    def move(self, device: torch.device) -> GivenPart:
+        """Returns the part on a device."""
+        return self._replace(rows=self.rows.to(device))
+
 
 class GivenRows(NamedTuple):
-    """What another policy made of the decisions of one forward.
+    """Another policy's numbers for the decisions of one forward.
 
     Attributes:
         rows: See ``GivenPart``.
@@ -42,7 +46,7 @@ class GivenRows(NamedTuple):
 
 
 class Given:
-    """What another policy made of all decisions of a step.
+    """Another policy's numbers for all decisions of a step.
 
     Args:
         decisions: Number of decisions in all.

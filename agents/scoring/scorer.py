@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -14,6 +15,7 @@ from gamespiel.agents import transfer
 from gamespiel.agents.engines import Engine
 from gamespiel.agents.engines.budgets import Budgets
 from gamespiel.agents.models.adapter_sets import Adapters, AdapterSets
+from gamespiel.agents.ranks import ALONE, Ranks
 from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.scoring.choices import ChoiceScorer
 from gamespiel.agents.scoring.given import Given, GivenPart, GivenRows
@@ -66,10 +68,14 @@ class Scorer:
         engine: Runs the forwards, within its budgets.
         adapters: The sets of adapters by name.
         critic: Returns values (n,) from hidden states (n, hidden).
+
+    Attributes:
+        ranks: The ranks that share the work of ``prepare`` and of what ``split`` returns.
     """
 
     def __init__(self, engine: Engine, adapters: AdapterSets, critic: Callable[[Tensor], Tensor]) -> None:
         self._engine, self._adapters, self._critic = engine, adapters, critic
+        self.ranks: Ranks = ALONE
         self._choices, self._texts = ChoiceScorer(engine), TextScorer(engine)
 
     @property
@@ -141,21 +147,40 @@ class Scorer:
         """Returns decisions in groups that ``score`` reads within the budget, by default with gradients.
 
         Groups are arrays of positions, int64. Decisions with a common beginning come together. If one group
-        is enough, it has the given order.
+        is enough, it has the given order. For several ranks there are as many groups for each, of about the
+        same size.
         """
         rows_of: dict[Tokens, list[int]] = {}
         for row, sequence in enumerate(self._read_sequences(decisions, mass=mass)):
             rows_of.setdefault(sequence, []).append(row)
         sequences = list(rows_of)
         limit = self.budgets.tokens_per_backward if budget is None else budget
-        chunks = list(self._engine.chunks(sequences, limit))
+        chunks = self._divide(sequences, limit, self.ranks.size if budget is None else 1)
         if len(chunks) <= 1:
             return [np.arange(len(decisions))] if decisions else []
         return [np.array([row for i in chunk for row in rows_of[sequences[i]]]) for chunk in chunks]
 
+    def _divide(self, sequences: Sequence[Tokens], limit: int, ranks: int) -> list[list[int]]:
+        """Returns the sequences of each forward, by their positions.
+
+        Ranks wait for the one with the most to read. So the budget is lowered as far as the number of
+        forwards, rounded up to the same for each rank, allows.
+        """
+        chunks = list(self._engine.chunks(sequences, limit))
+        if ranks == 1 or not sequences:
+            return chunks
+        most = ranks * math.ceil(len(chunks) / ranks)
+        low, high = 1, min(limit, sum(map(len, sequences)))
+        while high - low > max(1, high // 50):  # the last percents are not worth the search
+            middle = (low + high) // 2
+            tried = list(self._engine.chunks(sequences, middle))
+            low, high, chunks = (low, middle, tried) if len(tried) <= most else (middle, high, chunks)
+        return chunks
+
     def retry(self, work: Callable[[], T], decisions: Sequence[Decision], undo: Callable[[], None]) -> T:
         """Returns ``work()``, scores of these decisions with gradients (see ``Budgets.retry_backward``)."""
-        return self.budgets.retry_backward(work, self._read_sequences(decisions, mass=False), undo)
+        texts = self._read_sequences(decisions, mass=False)
+        return self.budgets.retry_backward(work, texts, undo, self.ranks.agree)
 
     # -- without gradients ---------------------------------------------------------------------------------
 
@@ -191,15 +216,23 @@ class Scorer:
             ]
         else:
             size, mass = max(len(batches[0]), PREPARED_AT_ONCE), False
+            size = min(size, math.ceil(len(decisions) / self.ranks.size))
             groups = [
                 np.arange(start, min(start + size, len(decisions)))
                 for start in range(0, len(decisions), size)
             ]
-        parts: list[GivenPart] = []
-        with self._adapters.use(name):
-            for where in groups:
-                parts += self._prepare_group(decisions, where, estimator, mass)
-        return Given(len(decisions), parts, estimator)
+        home = self._engine.device
+        way = home if self.ranks.size == 1 else torch.device("cpu")
+
+        def prepare_share() -> list[GivenPart]:
+            parts: list[GivenPart] = []
+            with self._adapters.use(name):
+                for where in self.ranks.take_share(groups):
+                    parts += self._prepare_group(decisions, where, estimator, mass)
+            return [part.move(way) for part in parts]
+
+        shares = self.ranks.share_work(prepare_share)
+        return Given(len(decisions), [part.move(home) for share in shares for part in share], estimator)
 
     def _prepare_group(
         self, decisions: Sequence[Decision], where: Positions, estimator: str, mass: bool

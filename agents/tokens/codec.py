@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from gamespiel.agents.tokens import Tokens
+from gamespiel.agents.tokens import Tokens, templates
 from task_gym.errors import TaskGymError
 
 ANSWERS_CACHED = 65_536
@@ -248,22 +248,18 @@ class ChatCodec:
         return repr(self.tokenizer.name_or_path or type(self.tokenizer).__name__)
 
     def render(self, messages: Sequence[Mapping[str, str]], *, add_generation_prompt: bool) -> str:
-        from jinja2 import TemplateError
-
+        settings = {
+            **self.tokenizer.special_tokens_map,
+            "add_generation_prompt": add_generation_prompt,
+            "enable_thinking": self.think,  # without, Qwen3 answers at once; others ignore the variable
+        }
         try:
-            rendered: str = self.tokenizer.apply_chat_template(
-                messages,
-                chat_template=self._template,
-                tokenize=False,
-                add_generation_prompt=add_generation_prompt,
-                enable_thinking=self.think,  # without, Qwen3 answers at once; others ignore the variable
-            )
-        except (TemplateError, TypeError, ValueError) as error:
+            return templates.render(self._template, messages, settings)
+        except templates.TemplateFailure as error:
             roles = ", ".join(message["role"] for message in messages)
             raise ChatTemplateError(
                 f"the chat template of {self.name} fails for messages of these roles: {roles}: {error}"
             ) from error
-        return rendered
 
     def _find_template(self) -> str:
         """Returns the chat template, with a date that stays the same."""
@@ -272,7 +268,12 @@ class ChatCodec:
                 f"{self.name} has no chat template; allowed: a tokenizer with one, as models have that are "
                 "tuned to follow instructions"
             )
-        template: str = self.tokenizer.get_chat_template()
+        try:
+            template = self.tokenizer.get_chat_template()
+        except (ValueError, TypeError) as error:  # of several, none is the default
+            raise ChatTemplateError(f"the chat template of {self.name} cannot be found: {error}") from error
+        if not isinstance(template, str):
+            raise ChatTemplateError(f"the chat template of {self.name} is no text: {template!r:.60}")
         return SAME_DAY + template if "strftime_now" in template else template
 
     def _find_end_of_turn(self) -> int:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -47,7 +48,7 @@ class ActionTrie:
     """The token sequences of one state's legal actions, one of which an answer must be.
 
     It is a ``Constraint``: a choice is one ratio unit, whose log-probability is the sum over its path. It is
-    compared by identity, since the codec gives equal legal sets the same trie.
+    compared by identity, since the codec gives equal legal sets the same trie, and so does unpickling.
 
     Attributes:
         nodes: The branching nodes, parents before children. Nodes with one child are left out: a forced
@@ -95,6 +96,9 @@ class ActionTrie:
         tokens = {action: tuple(sequence) for action, sequence in sequences.items()}
         return cls(tuple(nodes), {a: tuple(p) for a, p in paths.items()}, following, ends, tokens)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickle, (tuple(self.tokens.items()),)
+
     @cached_property
     def _actions(self) -> dict[tuple[int, ...], int]:
         return {tokens: action for action, tokens in self.tokens.items()}
@@ -141,6 +145,17 @@ class ActionTrie:
         """Returns the (depth, token) of an action at which no other token could lead to a legal action."""
         chosen = {len(self.nodes[choice.node].prefix) for choice in self.paths[action]}
         return [(depth, token) for depth, token in enumerate(self.tokens[action]) if depth not in chosen]
+
+
+_UNPICKLED: WeakValueDictionary[tuple[tuple[int, tuple[int, ...]], ...], ActionTrie] = WeakValueDictionary()
+
+
+def _unpickle(tokens: tuple[tuple[int, tuple[int, ...]], ...]) -> ActionTrie:
+    """Returns the trie of these actions' tokens: the same one as long as it is in use."""
+    found = _UNPICKLED.get(tokens)
+    if found is None:
+        found = _UNPICKLED[tokens] = ActionTrie.build(dict(tokens))
+    return found
 
 
 def _group_by_next_token(

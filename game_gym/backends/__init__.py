@@ -9,6 +9,7 @@ from typing import Any
 from game_gym.backends.affinetes import AffinetesBackend
 from game_gym.backends.base import Backend, Ending, Turn
 from game_gym.backends.local import LocalBackend
+from game_gym.backends.sharing import Positions, SharingBackend, is_small
 from task_gym.checks import check_backend
 from task_gym.remote import connect, read_settings
 from task_gym.remote.settings import refuse_settings
@@ -38,4 +39,14 @@ def make_backend(
     return AffinetesBackend(connect(read_settings(server, "game")), seeding, rules)
 
 
-__all__ = ["AffinetesBackend", "Backend", "Ending", "LocalBackend", "Turn", "make_backend"]
+__all__ = [
+    "AffinetesBackend",
+    "Backend",
+    "Ending",
+    "LocalBackend",
+    "Positions",
+    "SharingBackend",
+    "Turn",
+    "is_small",
+    "make_backend",
+]

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import re
+from math import inf
 from typing import Any
 
 import pyspiel
 
-from game_gym.backends.base import Ending, Turn
+from game_gym.backends.base import OBSERVATION_LENGTH, Ending, Turn
 from game_gym.prompts import RULES_END, render_end
 from game_gym.protocols import PROTOCOLS
 from game_gym.score import forfeit_returns, outcome, seat_score
 from game_gym.spec import State, Variant
 from game_gym.task import Task
 from task_gym.checks import is_number
-from task_gym.contract import SUCCESS, result_of
+from task_gym.contract import SUCCESS, is_success, result_of
 from task_gym.errors import ArgumentError, OpponentError
 from task_gym.opponents import OPEN, playing_name
 from task_gym.remote import Connection, Failure, Reply
-from task_gym.remote.protocol import HEAD, read_choices
+from task_gym.remote.protocol import HEAD, check_address, read_choices
 
 UPSTREAM_OPPONENTS = ("random", "mcts")
 """The opponents that upstream knows. It plays "random" in place of any other name, and does not say so."""
+
+CLOSE = 1e-6
+"""The largest difference between a score and the one that follows from the returns: texts round them."""
 
 _RETURNS = re.compile(r"^Final Returns: \[([^\]\n]*)\]$", re.MULTILINE)
 
@@ -56,11 +60,12 @@ class AffinetesBackend:
         self.state: State = None
         self.playing = ""
         self._variant: Variant
+        self._asked: dict[str, Any] = {}  # the address, by the server's names
         self._episode: str | None = None
         self._seat = 0
         self._told = ""  # the rules with their headings, as the server words them
 
-    def start(self, task: Task, seed: int, opponent: str) -> Turn:
+    def start(self, task: Task, seed: int, opponent: str, seat: int | None = None) -> Turn:
         """Begins an episode.
 
         Raises:
@@ -68,6 +73,7 @@ class AffinetesBackend:
             OpponentError: the server does not know the opponent.
             BackendError: the server was never reached, or refuses the task.
         """
+        assert seat is None, "the environment refuses seats: a server chooses them"
         self.close()
         if task.task_id is None:
             raise ArgumentError(
@@ -83,6 +89,10 @@ class AffinetesBackend:
         self._seat = self._protocol.seat(seed, variant.players)
         self.playing = playing_name(opponent, variant.game) if variant.players > 1 else opponent
         self._told = ""
+        self._asked = {
+            "task_id": task.task_id, "seed": seed, "game_name": variant.spec.name,
+            "opponent_type": opponent, "opponent": self.playing, "llm_player_id": self._seat,
+        }  # fmt: skip
         try:
             reply = self._connection.reset(task_id=task.task_id, seed=seed, opponent=opponent)
             self._episode = reply.episode
@@ -136,8 +146,14 @@ class AffinetesBackend:
         )
 
     def _read(self, reply: Reply, first: bool = False) -> Turn:
-        """Returns the turn that a response is."""
-        self._seat = _seat(reply, self._seat, self._variant.players)
+        """Returns the turn that a response is.
+
+        Raises:
+            Failure: it is none, or one of another game.
+        """
+        check_address(reply.info, self._asked)
+        if len(reply.observation) > OBSERVATION_LENGTH:
+            raise self._make_length_failure(len(reply.observation))
         if reply.done or reply.truncated:
             return self._over(reply)
         text = reply.observation
@@ -147,7 +163,15 @@ class AffinetesBackend:
         legal, names = self._choices(reply, text)
         if self._rules:
             text = self._told + text
+            if len(text) > OBSERVATION_LENGTH:
+                raise self._make_length_failure(len(text))
         return Turn(self._seat, text, legal, names, reply.reward, None)
+
+    def _make_length_failure(self, length: int) -> Failure:
+        return Failure(
+            "broken",
+            f"the server sent an observation of {length} characters, allowed: at most {OBSERVATION_LENGTH}",
+        )
 
     def _choices(self, reply: Reply, text: str) -> tuple[list[int], list[str]]:
         """Returns legal actions and names: from ``info`` if they are there, else from the text."""
@@ -191,7 +215,33 @@ class AffinetesBackend:
             raise Failure("broken", f"the score is no number in [0, 1]: {score!r:.80}")
         scores = None if returns is None else self._scores(returns)
         result = result_of(score - SUCCESS) if returns is None else outcome(returns, self._seat, score)
+        self._check_ending(reply, float(score), returns, result)
         return self._end(reply.reward, Ending(float(score), scores, returns, result, None), reply.observation)
+
+    def _check_ending(self, reply: Reply, score: float, returns: list[float] | None, result: str) -> None:
+        """Raises Failure if a server's score contradicts its returns, its result or its success."""
+        variant, seat = self._variant, self._seat
+        possible = [(score, result)]
+        if returns is not None:
+            # Or another seat gave the game up, and was placed last whatever its return is.
+            placed = [
+                [-inf if other == last else value for other, value in enumerate(returns)]
+                for last in range(variant.players)
+                if last != seat
+            ]
+            owns = [
+                (ends, seat_score(ends, seat, variant.zero_sum, variant.low, variant.high))
+                for ends in (returns, *placed)
+            ]
+            possible = [(own, outcome(ends, seat, own)) for ends, own in owns]
+        fitting = {found for own, found in possible if abs(own - score) <= CLOSE}
+        stated, success = reply.info.get("result"), reply.info.get("success")
+        if not fitting:
+            raise Failure("broken", f"the server states score {score} with returns {returns!r:.80}")
+        if stated is not None and stated not in fitting:
+            raise Failure("broken", f"the server states result {stated!r:.40} with score {score}")
+        if success is not None and success is not is_success(score):
+            raise Failure("broken", f"the server states success {success!r:.40} with score {score}")
 
     def _returns(self, reply: Reply) -> list[float] | None:
         """Returns the returns that the server states in ``info`` or in the closing text; else None."""
@@ -220,14 +270,6 @@ class AffinetesBackend:
 
     def _fault(self, failure: Failure) -> Turn:
         return self._end(0.0, Ending(None, None, None, "fault", None, failure.sentence))
-
-
-def _seat(reply: Reply, expected: int, players: int) -> int:
-    """Returns the seat that a response names; ``expected`` if it names none."""
-    seat = reply.info.get("llm_player_id", expected)
-    if isinstance(seat, bool) or not isinstance(seat, int) or not 0 <= seat < players:
-        raise Failure("broken", f"the server names a seat that the game does not have: {seat!r:.80}")
-    return seat
 
 
 def _all(values: Any, kind: type) -> bool:

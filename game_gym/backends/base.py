@@ -9,6 +9,9 @@ from game_gym.spec import State
 from game_gym.task import Task
 from task_gym.contract import ending_info
 
+OBSERVATION_LENGTH = 65536
+"""The most characters that an observation may have."""
+
 
 @dataclass(slots=True)
 class Ending:
@@ -92,13 +95,14 @@ class Backend(Protocol):
         It is read after every ``start``.
         """
 
-    def start(self, task: Task, seed: int, opponent: str) -> Turn:
+    def start(self, task: Task, seed: int, opponent: str, seat: int | None = None) -> Turn:
         """Begins an episode and plays up to the caller's first turn, or to the end if there is none.
 
         Args:
             task: The game with its parameters; its ``task_id`` is None if the game was named.
             seed: 0 … ``task_gym.seeding.SEED_LIMIT`` - 1.
             opponent: A name that ``task_gym.opponents`` knows, with its argument, or "open".
+            seat: The caller's seat; None for the one that the seed gives. Only local backends take one.
         """
 
     def play(self, action: int) -> Turn:

@@ -38,7 +38,7 @@ _MATCHES = 64
 
 
 @dataclass(frozen=True, slots=True)
-class _Match:
+class Match:
     """The parts that all episodes of one game against one opponent share.
 
     Attributes:
@@ -48,6 +48,7 @@ class _Match:
         rule: Its rule for illegal actions.
         bots: One per seat; empty if every seat is the caller's.
         views: Their views, one per seat.
+        root: The first of the positions that games share; None if they share none. See ``SharingBackend``.
     """
 
     variant: Variant
@@ -56,6 +57,7 @@ class _Match:
     rule: str
     bots: list[Opponent]
     views: list[SeatView]
+    root: Any = None
 
 
 class LocalBackend:
@@ -74,8 +76,10 @@ class LocalBackend:
         self._protocol = PROTOCOLS[seeding]
         self._rules, self._make_bot = rules, make_bot
         self._chance = Stream()
-        self._matches: dict[tuple[Variant, str], _Match] = {}
-        self._match: _Match
+        # Until chance draws: seeding takes longer than most moves, and most games have no chance.
+        self._chance_seed: int | None = None
+        self._matches: dict[tuple[Variant, str], Match] = {}
+        self._match: Match
         self.state: State = None
         self._seat = 0
         self._simultaneous = False  # whether the caller's turn is at a simultaneous node
@@ -92,30 +96,49 @@ class LocalBackend:
         """The opponent of this episode, or its stand-in."""
         return self._match.playing
 
-    def start(self, task: Task, seed: int, opponent: str) -> Turn:
-        """Begins an episode and plays up to the caller's first turn."""
-        self._begin(task, seed, opponent)
+    def start(self, task: Task, seed: int, opponent: str, seat: int | None = None) -> Turn:
+        """Begins an episode and plays up to the caller's first turn.
+
+        Another ``seat`` than the seed's leaves the seed's chance and bots as they are: a deal can be played
+        from every seat.
+        """
+        self._begin(task, seed, opponent, seat)
         try:
             return self._next_turn()
         except (OpponentFaultError, StateTextError) as error:
             return self._stuck(str(error))
 
-    def _begin(self, task: Task, seed: int, opponent: str) -> None:
-        variant = task.variant
+    def _begin(self, task: Task, seed: int, opponent: str, seat: int | None) -> None:
+        self._prepare(task.variant, seed, opponent, seat)
+        self._enter(task.variant.game.new_initial_state())
+
+    def _prepare(self, variant: Variant, seed: int, opponent: str, seat: int | None) -> Match:
+        """Sets everything but the state for an episode."""
         self._match = match = self._matches.get((variant, opponent)) or self._new_match(variant, opponent)
-        self.state = state = variant.game.new_initial_state()
-        self._seat = self._protocol.seat(seed, variant.players)
+        self._seat = self._protocol.seat(seed, variant.players) if seat is None else seat
         self._chosen.clear()
         self._episode_seed = seed
         if self._illegal:
             self._replacements.clear()
         self._illegal = None if match.rule == "raise" else 0
-        self._chance.seed(self._protocol.chance(seed))
-        for view in match.views:
-            view.state = state
+        self._chance_seed = self._protocol.chance(seed)
         for seat, bot in enumerate(match.bots):
             if seat != self._seat:
                 bot.restart(self._protocol.bot(seed, seat, variant.players))
+        return match
+
+    def _enter(self, state: State) -> None:
+        """Makes this the live state."""
+        self.state = state
+        for view in self._match.views:
+            view.state = state
+
+    def _require_chance(self) -> Stream:
+        """Returns the chance stream of the episode."""
+        if self._chance_seed is not None:
+            self._chance.seed(self._chance_seed)
+            self._chance_seed = None
+        return self._chance
 
     def play(self, action: int) -> Turn:
         """Makes a legal move and plays up to the caller's next turn."""
@@ -158,7 +181,7 @@ class LocalBackend:
     def close(self) -> None:
         """Does nothing: everything is in this process."""
 
-    def _new_match(self, variant: Variant, opponent: str) -> _Match:
+    def _new_match(self, variant: Variant, opponent: str) -> Match:
         seats = range(variant.players)
         bots = []
         playing = playing_name(opponent, variant.game) if variant.players > 1 else opponent
@@ -166,7 +189,7 @@ class LocalBackend:
             bots = [self._make_bot(playing, variant.game, variant.spec, seat) for seat in seats]
         rule = "raise" if playing == OPEN else find_opponent(playing).illegal
         views = [SeatView(variant, seat, self._rules) for seat in seats]
-        match = _Match(variant, opponent, playing, rule, bots, views)
+        match = Match(variant, opponent, playing, rule, bots, views)
         if len(self._matches) >= _MATCHES:
             self._matches.clear()
         self._matches[variant, opponent] = match
@@ -178,7 +201,7 @@ class LocalBackend:
         while (player := state.current_player()) != TERMINAL:
             if player == CHANCE:
                 actions, probabilities = zip(*state.chance_outcomes(), strict=True)
-                state.apply_action(actions[self._chance.weighted(probabilities)])
+                state.apply_action(actions[self._require_chance().weighted(probabilities)])
             elif player == SIMULTANEOUS:
                 legal = state.legal_actions(self._seat) if bots else self._open_choice()
                 if legal:
@@ -331,13 +354,15 @@ class LocalBackend:
 
     def _over(self) -> Turn:
         returns = self.state.returns()
-        score, scores, result, text = _outcome(self._match.variant, self._seat, tuple(returns))
+        score, scores, result, text = summarize_end(self._match.variant, self._seat, tuple(returns))
         ending = Ending(score, scores.copy(), returns, result, self.state.history())
         return Turn(self._seat, text, [], [], score, ending, self._illegal)
 
 
 @lru_cache(maxsize=4096)
-def _outcome(variant: Variant, seat: int, returns: tuple[float, ...]) -> tuple[float, list[float], str, str]:
+def summarize_end(
+    variant: Variant, seat: int, returns: tuple[float, ...]
+) -> tuple[float, list[float], str, str]:
     """Returns a seat's score, all scores, the result and the closing text.
 
     Games end in few ways, so these are kept.

@@ -40,6 +40,10 @@ def describe(state: State, seat: int) -> str:
 
 SPEC = GameSpec(
     name="amazons",
+    notation=(
+        "X or O for your side, then From, To or Shoot: and the cell in brackets, row and column from "
+        "1, as X From (1, 4), X To (3, 6), X Shoot: (3, 2)."
+    ),
     rules=rules,
     describe=describe,
     params=lambda config: {"board_size": 6 + 2 * (config % 3)},

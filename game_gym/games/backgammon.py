@@ -88,6 +88,10 @@ def name_chance(state: State, outcome: int) -> str:
 
 SPEC = GameSpec(
     name="backgammon",
+    notation=(
+        "the moves, as 13/8 6/5*, Bar/22 or 4/Off; * is a hit, 8/5(2) is twice the same, 13/8/5 "
+        "moves one checker twice, and Pass stands for a die that cannot be played."
+    ),
     rules=rules,
     describe=describe,
     params=lambda config: {},

@@ -57,6 +57,7 @@ def _card(number: int) -> str:
 
 SPEC = GameSpec(
     name="blackjack",
+    notation="Hit or Stand.",
     rules=rules,
     describe=describe,
     params=lambda config: {},

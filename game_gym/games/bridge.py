@@ -91,6 +91,7 @@ def _hand(cards: Sequence[int]) -> str:
 
 SPEC = GameSpec(
     name="bridge",
+    notation="a bid of level and suit, as 1♣ or 3NT; or Pass, Dbl or RDbl.",
     rules=rules,
     describe=describe,
     params=lambda config: dict(_VARIANTS[config % 3]),

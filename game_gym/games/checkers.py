@@ -72,6 +72,7 @@ def _jumper(state: State) -> str | None:
 
 SPEC = GameSpec(
     name="checkers",
+    notation="the square moved from and the square moved to, as b6c5.",
     rules=rules,
     describe=describe,
     params=lambda config: {},

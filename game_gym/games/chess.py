@@ -58,6 +58,7 @@ def _moves_since(state: State, count: int) -> list[str]:
 
 SPEC = GameSpec(
     name="chess",
+    notation="standard algebraic notation with + for check and # for mate, as e4, Nxf3+ or O-O.",
     rules=rules,
     describe=describe,
     params=lambda config: {},

@@ -36,6 +36,7 @@ def describe(state: State, seat: int) -> str:
 
 SPEC = GameSpec(
     name="clobber",
+    notation="the cell that a piece leaves and the cell that it goes to, as a1b1.",
     rules=rules,
     describe=describe,
     params=lambda config: {"rows": 5 + config % 3, "columns": 5 + config % 3},

@@ -53,6 +53,9 @@ _SIZES = (2, 3, 4, 5, 6, 7)
 
 SPEC = GameSpec(
     name="dots_and_boxes",
+    notation=(
+        "P1 for Player 0 or P2 for Player 1, and the line in brackets: h or v, row, column, as P1(h,0,1)."
+    ),
     rules=rules,
     describe=describe,
     params=lambda config: {"num_rows": 3 + config % 3, "num_cols": 3 + config % 3},

@@ -151,6 +151,7 @@ def _strength(card: str, trump: str) -> tuple[bool, int]:
 
 SPEC = GameSpec(
     name="euchre",
+    notation="a card, suit and rank, as HQ; or Pass, Clubs, Diamonds, Hearts, Spades, Alone or Partner.",
     rules=rules,
     describe=describe,
     params=lambda config: {"allow_lone_defender": bool(config & 1), "stick_the_dealer": bool(config & 2)},

@@ -29,6 +29,7 @@ def describe(state: State, seat: int) -> str:
 
 SPEC = GameSpec(
     name="2048",
+    notation="Up, Down, Left or Right.",
     rules=rules,
     describe=describe,
     params=lambda config: {},

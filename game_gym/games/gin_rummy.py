@@ -136,6 +136,10 @@ def name_chance(state: State, outcome: int) -> str:
 
 SPEC = GameSpec(
     name="gin_rummy",
+    notation=(
+        "your number and what you do, as Player: 0 Action: Pass; Draw upcard, Draw stock, Knock, a "
+        "card as Ts, or the cards of a meld may take the place of Pass."
+    ),
     rules=rules,
     describe=describe,
     params=lambda config: {"hand_size": 7 + (config // 3) % 3, "knock_card": 10 - config % 3},

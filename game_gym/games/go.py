@@ -70,6 +70,7 @@ def _repeating(state: State) -> list[str]:
 
 SPEC = GameSpec(
     name="go",
+    notation="B or W and the point, as B d4; or B PASS.",
     rules=rules,
     describe=describe,
     params=lambda config: {"board_size": 5 + 2 * (config % 2), "komi": 7.5},

@@ -100,6 +100,7 @@ def _join(words: list[Any], by: str = " ") -> str:
 
 SPEC = GameSpec(
     name="goofspiel",
+    notation="your number and the card, as [P0]Bid: 7 for Player 0.",
     rules=rules,
     describe=describe,
     params=lambda config: {"players": 2, "num_cards": 8 + 2 * (config % 5), "points_order": "random"},

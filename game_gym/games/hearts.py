@@ -100,6 +100,7 @@ def _taker(trick: list[Play]) -> int:
 
 SPEC = GameSpec(
     name="hearts",
+    notation="a card, rank and suit, as QS.",
     rules=rules,
     describe=describe,
     params=lambda config: {

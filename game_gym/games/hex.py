@@ -46,6 +46,7 @@ def describe(state: State, seat: int) -> str:
 
 SPEC = GameSpec(
     name="hex",
+    notation="the cell, column and row, as c2.",
     rules=rules,
     describe=describe,
     params=lambda config: {"board_size": 5 + 2 * (config % 4)},

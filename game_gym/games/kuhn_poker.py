@@ -57,6 +57,7 @@ def _words(information: str, seat: int, players: int) -> str:
 
 SPEC = GameSpec(
     name="kuhn_poker",
+    notation="Pass or Bet.",
     rules=rules,
     describe=describe,
     params=lambda config: {"players": 2},

@@ -105,6 +105,7 @@ def _speakers(moves: list[int], players: int, folded: set[int]) -> list[int]:
 
 SPEC = GameSpec(
     name="leduc_poker",
+    notation="Fold, Call or Raise. With nothing to match, Call is a check.",
     rules=rules,
     describe=describe,
     params=lambda config: {"players": 2},

@@ -48,6 +48,7 @@ def show(state: State) -> str:
 
 SPEC = GameSpec(
     name="liars_dice",
+    notation="a bid N-F, as 1-4; or Liar.",
     rules=rules,
     describe=describe,
     params=lambda config: {"players": 2, "numdice": 5},

@@ -34,6 +34,7 @@ def describe(state: State, seat: int) -> str:
 
 SPEC = GameSpec(
     name="othello",
+    notation="the cell, column and row, as d3; or pass.",
     rules=rules,
     describe=describe,
     params=lambda config: {},

@@ -53,6 +53,7 @@ def _row(player: int, houses: int, seeds: list[str]) -> str:
 
 SPEC = GameSpec(
     name="oware",
+    notation="the letter of one of your houses, as C.",
     rules=rules,
     describe=describe,
     params=lambda config: {"num_seeds_per_house": _SEEDS[config % 3]},

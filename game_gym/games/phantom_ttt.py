@@ -60,6 +60,7 @@ def _try(cell: int, view: list[str], seat: int) -> str:
 
 SPEC = GameSpec(
     name="phantom_ttt",
+    notation="your mark and the cell in brackets, row and column from 0, as x(0,2).",
     rules=rules,
     describe=describe,
     params=lambda config: {"obstype": ("reveal-nothing", "reveal-numturns")[config % 2]},

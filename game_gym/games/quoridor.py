@@ -75,6 +75,9 @@ def _squeeze(row: str) -> str:
 
 SPEC = GameSpec(
     name="quoridor",
+    notation=(
+        "the square that the pawn goes to, as e2; or a wall by its upper left square and h or v, as b3h."
+    ),
     rules=rules,
     describe=describe,
     params=lambda config: {"board_size": 7 + 2 * (config // 2 % 2), "wall_count": 8 + 2 * (config % 2)},

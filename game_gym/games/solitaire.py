@@ -50,6 +50,10 @@ def describe(state: State, seat: int) -> str:
 
 SPEC = GameSpec(
     name="solitaire",
+    notation=(
+        "where a card goes, an arrow and the card, as 8♠ ← 7♥; ♠ is an empty foundation and 🂿 an "
+        "empty column. kEnd ends the game."
+    ),
     rules=rules,
     describe=describe,
     params=lambda config: {},

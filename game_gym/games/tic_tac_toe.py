@@ -26,6 +26,7 @@ def describe(state: State, seat: int) -> str:
 
 SPEC = GameSpec(
     name="tic_tac_toe",
+    notation="your mark and the cell in brackets, row and column from 0, as x(0,2).",
     rules=rules,
     describe=describe,
     params=lambda config: {},

@@ -8,6 +8,8 @@ from task_gym.opponents import Seating, SeatView, register_opponent
 class FirstOpponent:
     """Plays the first legal action: deterministic, for tests and for readable games."""
 
+    asks_only_for_actions = True
+
     def __init__(self, seating: Seating) -> None:
         pass
 

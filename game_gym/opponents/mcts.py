@@ -7,9 +7,10 @@ from typing import Any
 
 import pyspiel
 
+from game_gym.opponents.endable import EndableBot, ends_with_caller
 from game_gym.opponents.search_processes import ProcessBot
-from game_gym.spec import Budget, Game
-from task_gym.errors import OpponentError, OpponentFaultError
+from game_gym.spec import Budget, Game, State
+from task_gym.errors import OpponentError, OpponentFaultError, SearchTimeError
 from task_gym.opponents import Seating, SeatView, parse_counts, register_opponent
 
 UCT_C = 1.414
@@ -83,7 +84,8 @@ class MctsOpponent:
     ``random`` plays in its place, as in upstream, and ``info["opponent"]`` says so.
 
     OpenSpiel's C++ search ends its process at a state without legal actions. If a game's declaration says
-    that there may be one, the search runs in a process of its own, and such an episode is a fault.
+    that there may be one, the search runs in a process of its own, and such an episode is a fault. So does
+    every search whose caller may leave (``task_gym.caller``), as on a server.
     """
 
     def __init__(self, seating: Seating) -> None:
@@ -101,19 +103,26 @@ class MctsOpponent:
         """Returns the move that the search visited most, or proved best.
 
         Raises:
-            OpponentFaultError: the search ended its process.
+            OpponentFaultError: the search ended its process, or took longer than its caller allows.
         """
         if self._bot is None:
-            settings = self._budget.simulations, self._budget.rollouts, self._seed
-            self._bot = ProcessBot(make_bot, settings) if self._may_crash else make_bot(self._game, *settings)
+            self._bot = self._make_bot(view.state)
         try:
             return int(self._bot.step(view.state))
+        except SearchTimeError:
+            raise
         except OpponentFaultError as error:
             name = self._game.get_type().short_name
             raise OpponentFaultError(
                 f"{error}, as it does at a state of {name!r} without legal actions; allowed there: "
                 "'mcts-python' and 'ismcts', which go on"
             ) from error
+
+    def _make_bot(self, state: State) -> Any:
+        settings = self._budget.simulations, self._budget.rollouts, self._seed
+        if ends_with_caller(state):
+            return EndableBot(make_bot, settings)
+        return ProcessBot(make_bot, settings) if self._may_crash else make_bot(self._game, *settings)
 
 
 def make_bot(game: Game, simulations: int, rollouts: int, seed: int) -> Any:

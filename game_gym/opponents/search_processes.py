@@ -26,6 +26,7 @@ from typing import Any, NamedTuple, Protocol
 
 import pyspiel
 
+from game_gym.opponents.endable import NamedRequest, Step, ask_endably, ends_with_caller, is_native
 from game_gym.spec import State
 from task_gym.cores import count_cores, shares_cores
 from task_gym.errors import OpponentError, OpponentFaultError
@@ -51,15 +52,6 @@ class PythonSearch(Protocol):
         """Puts its random generators there."""
 
 
-class _Request(Protocol):
-    @property
-    def name(self) -> str:
-        """The search, for messages."""
-
-    def answer(self) -> Any:
-        """Searches; called in the other process."""
-
-
 class _Choice(NamedTuple):
     """A request for the move of a search written in Python, and where its generators stand after it."""
 
@@ -78,33 +70,6 @@ class _Choice(NamedTuple):
         return search.choose(state, self.seat), search.generators()
 
 
-class _Step(NamedTuple):
-    """A request for the move of a bot that its process keeps."""
-
-    number: int
-    module: str
-    name: str
-    settings: tuple[Any, ...]
-    states: tuple[str, ...]
-
-    def answer(self) -> int:
-        bot, asked = _bots.pop(self.number, (None, 0))
-        action = -1
-        if bot is None or asked != len(self.states) - 1:
-            game, _ = pyspiel.deserialize_game_and_state(self.states[0])
-            bot, asked = getattr(import_module(self.module), self.name)(game, *self.settings), 0
-        for text in self.states[asked:]:
-            action = bot.step(pyspiel.deserialize_game_and_state(text)[1])
-        _bots[self.number] = bot, len(self.states)
-        if len(_bots) > _MOST_BOTS:
-            del _bots[next(iter(_bots))]
-        return action
-
-
-_MOST_BOTS = 256
-"""The most bots that a process keeps. The one unused for longest goes, and is made again if it is asked."""
-
-_bots: dict[int, tuple[Any, int]] = {}  # in the other process: bots, and how often each was asked
 _numbers = count()
 
 
@@ -129,7 +94,7 @@ class ProcessBot:
         """
         self._states.append(pyspiel.serialize_game_and_state(state.get_game(), state))
         make, states = self._make, tuple(self._states)
-        request = _Step(self._number, make.__module__, make.__qualname__, self._settings, states)
+        request = Step(self._number, make.__module__, make.__qualname__, self._settings, states)
         return int(_kept[self._number % len(_kept)].ask(request))
 
 
@@ -138,12 +103,13 @@ def choose(search: PythonSearch, state: State, seat: int) -> int:
 
     A game that is written in Python is searched here, because another process does not know it.
     """
-    if not shares_cores() or not type(state).__module__.startswith(pyspiel.__name__):
+    ends = ends_with_caller(state)
+    if not ends and (not shares_cores() or not is_native(state)):
         return search.choose(state, seat)
     own = type(search)
     text = pyspiel.serialize_game_and_state(state.get_game(), state)
     request = _Choice(own.__module__, own.__qualname__, search.argument, text, seat, search.generators())
-    action, states = _processes.ask(request)
+    action, states = ask_endably(request) if ends else _processes.ask(request)
     search.set_generators(states)
     return int(action)
 
@@ -155,7 +121,7 @@ class _Processes:
         self._idle: list[subprocess.Popen[bytes]] = []
         self._lock = Lock()
 
-    def ask(self, request: _Request) -> Any:
+    def ask(self, request: NamedRequest) -> Any:
         """Returns the request's answer.
 
         Raises:
@@ -219,7 +185,7 @@ class _OneProcess(_Processes):
         super().__init__()
         self._turn = Lock()
 
-    def ask(self, request: _Request) -> Any:
+    def ask(self, request: NamedRequest) -> Any:
         with self._turn:
             return super().ask(request)
 

@@ -9,6 +9,8 @@ from task_gym.seeding import Stream
 class UniformOpponent:
     """Upstream's uniform bot, draw for draw: ``RandomState(root + 2).choice(legal_actions)``."""
 
+    asks_only_for_actions = True
+
     def __init__(self, seating: Seating) -> None:
         self._stream = Stream()
 

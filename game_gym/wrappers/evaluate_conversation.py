@@ -46,10 +46,12 @@ class EvaluateConversation(Conversation, gym.Wrapper[Any, Any, Any, Any]):
         assert turn is not None
         if "error" in info:
             self._tried = self._tried % TRIES + 1
-            return refusal_message(game.variant, self._tried)["content"]
+            return refusal_message(game.variant, self._tried, list_actions=game.list_actions)["content"]
         self._tried = 0
-        return turn_message(game.variant, game.state, turn.seat, turn.legal, turn.names)["content"]
+        return turn_message(
+            game.variant, game.state, turn.seat, turn.legal, turn.names, list_actions=game.list_actions
+        )["content"]
 
     def write_system(self) -> str | None:
         """Returns the system message of the game being played."""
-        return system_message(self._game.variant)["content"]
+        return system_message(self._game.variant, list_actions=self._game.list_actions)["content"]

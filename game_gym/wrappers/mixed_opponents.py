@@ -53,6 +53,8 @@ class MixedOpponents(MaskedWrapper, gym.Wrapper[Any, Any, Any, Any]):
         # The game's own opponent may be one that neither waits nor searches.
         game.waits = game.waits or any(opponent_waits(name) for name in self.weights)
         game.searches = game.searches or any(game.may_search(name) for name in self.weights)
+        mean = sum(weight * game.estimate_search(name) for name, weight in self.weights.items() if weight)
+        game.search_seconds = max(game.search_seconds, mean / sum(self.weights.values()))
 
     @property
     def opponents(self) -> tuple[str, ...]:

@@ -86,6 +86,21 @@ def _check_vllm(run: RunConfig) -> None:
         )
 
 
+def _check_workers(run: RunConfig) -> None:
+    if run.ray_address is None:
+        return
+    if not run.env_workers:
+        raise ConfigError(
+            "run.ray_address needs run.env_workers, the number of workers on the cluster: one per CPU of it, "
+            "for example"
+        )
+    host, colon, port = run.ray_address.rpartition(":")
+    if run.ray_address != "auto" and not (
+        host and "/" not in host and colon and port.isascii() and port.isdigit()
+    ):
+        raise ConfigError(f"run.ray_address must be auto or host:port, as host:6379, not {run.ray_address!r}")
+
+
 def _check_decode(env: EnvConfig) -> None:
     declaration = declaration_of(env)
     if env.think and env.decode != "text":
@@ -110,6 +125,22 @@ def _find_foreign_keys(env: EnvConfig) -> dict[str, Declaration[Any]]:
         for field in dataclasses.fields(declaration.keys)
         if field.name not in own and getattr(env, field.name) != getattr(default, field.name)
     }
+
+
+def _check_unlisting(config: Config) -> None:
+    if config.curriculum.unlist_steps is None:
+        return
+    env: Any = config.env
+    if getattr(env, "list_actions", True) or "list_actions" in _find_foreign_keys(config.env):
+        raise ConfigError(
+            "curriculum.unlist_steps leads to prompts without the list of legal actions, which are measured "
+            "before and after: it needs games with env.list_actions: false"
+        )
+    if declaration_of(config.env).plays_itself(config.env):
+        raise ConfigError(
+            "curriculum.unlist_steps is for games against an opponent, and with env.opponent: self the "
+            "policy plays every seat: leave one of them out"
+        )
 
 
 def _check_stages(config: Config) -> None:
@@ -144,7 +175,9 @@ _CHECKS: tuple[tuple[Callable[[Any], None], Callable[[Config], Any]], ...] = (
     (lambda env: declaration_of(env).check_keys(env), attrgetter("env")),
     (_check_server, attrgetter("env")),
     (_check_vllm, attrgetter("run")),
+    (_check_workers, attrgetter("run")),
     (_check_stages, lambda config: config),
+    (_check_unlisting, lambda config: config),
 )
 """The checks, each with the part of a configuration that it reads."""
 
@@ -176,6 +209,8 @@ def notices(config: Config) -> list[str]:
             for name in EVALUATION_KEYS
             if getattr(config.run, name) != getattr(default_run, name)
         ]
+    if not config.run.env_workers and config.run.env_seconds != default_run.env_seconds:
+        found.append(f"run.env_seconds = {config.run.env_seconds:g} has no effect without run.env_workers.")
     names, why = WITHOUT_EFFECT[config.env.decode]
     found += [
         f"ppo.{name} = {getattr(config.ppo, name)} has no effect: {why}"

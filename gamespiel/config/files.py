@@ -250,7 +250,7 @@ def saved_config(folder: str | Path) -> Config:
     for candidate in (here, *list(here.parents)[:2]):
         saved = candidate / SAVED_NAME
         if saved.is_file():
-            if not saved.read_text(encoding="utf-8").strip():
+            if not saved.read_bytes().strip():
                 raise ConfigError(f"config file {str(saved)!r} is empty: it is no run's")
             return resolve(files=[saved], base=OLDER)
     raise ConfigError(f"{str(folder)!r} is not a run: it holds no {SAVED_NAME}, nor do the two folders above")

@@ -33,7 +33,7 @@ class Word(NamedTuple):
 _STEP = "a step here plays ppo.batch_size episodes and learns from all their turns"
 _SAMPLING = "the policy samples from its whole distribution, or PPO's ratios would be wrong"
 _NO_DATA = "tasks come from the env section, not from a data set"
-_ONE_DEVICE = "a run is one process on one device (run.device)"
+_WHOLE_BASE = "torchrun starts several ranks, each of which has the whole base model"
 _FILES = "each step is a row of metrics.jsonl in the run's folder"
 _VLLM = "a server is started apart from the run, with the command of `gamespiel vllm-command`"
 _ADAPTERS = "the adapters are plain LoRA, without further options"
@@ -197,9 +197,9 @@ _OTHER = (
     Word("push_to_hub", HF, "", "nothing is uploaded", (False,)),
     Word("use_cpu", HF, "run.device", "the key names the device, as run.device: cpu", (False,)),
     Word("no_cuda", HF, "run.device", "the key names the device, as run.device: cpu", (False,)),
-    Word("deepspeed", HF, "", _ONE_DEVICE, (None,)),
-    Word("fsdp", HF, "", _ONE_DEVICE, ("", None)),
-    Word("ddp_find_unused_parameters", HF, "", _ONE_DEVICE, (None,)),
+    Word("deepspeed", HF, "", _WHOLE_BASE, (None,)),
+    Word("fsdp", HF, "", _WHOLE_BASE, ("", None)),
+    Word("ddp_find_unused_parameters", HF, "", _WHOLE_BASE, (None,)),
     Word("torch_compile", HF, "", "models run as they are", (False,)),
     Word("dataset_name", TRL, "env.task_ids", _NO_DATA),
     Word("dataloader_num_workers", HF, "", _NO_DATA, (0,)),

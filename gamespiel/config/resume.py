@@ -13,6 +13,7 @@ MAY_CHANGE = (
     "ppo.num_train_steps",
     "ppo.tokens_per_forward",
     "ppo.tokens_per_backward",
+    "env.require",  # the protection of programs, which decides nothing about their outputs
     "env.base_url",
     "env.pull",
     "env.mem_limit",
@@ -36,6 +37,9 @@ MAY_CHANGE = (
     "run.device",
     "run.num_threads",
     "run.env_threads",
+    "run.env_workers",
+    "run.ray_address",
+    "run.env_seconds",
     "run.vllm_base_url",
     "run.vllm_adapter_dir",
     "run.vllm_gap_limit",

@@ -7,10 +7,10 @@ derived from it.
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import ConfigDict, Field, PositiveFloat
+from pydantic import AfterValidator, ConfigDict, Field, PositiveFloat
 from pydantic.dataclasses import dataclass
 
-from gamespiel.agents.fields import ONE, STRICT, Count, Index, Many, Seed, Share, key
+from gamespiel.agents.fields import LISTED, ONE, STRICT, Count, Index, Many, Seed, Share, key
 from gamespiel.agents.hyperparameters import Hyperparameters, LoraSettings, ModelSettings, SelfPlaySettings
 from gamespiel.kinds import DECLARATIONS
 from gamespiel.kinds.base import EnvKeys, Name, Opponents, TaskRange
@@ -64,6 +64,12 @@ class Stage:
             raise ValueError("must have task_id_range or task_ids, and not both")
 
 
+def _check_rise(bounds: tuple[int, int]) -> tuple[int, int]:
+    if bounds[0] >= bounds[1]:
+        raise ValueError("must be [first, last] with first < last")
+    return bounds
+
+
 @dataclass(frozen=True, config=STRICT)
 class CurriculumConfig:
     """Which tasks, when: stages that follow one another, and replay of failures."""
@@ -90,6 +96,12 @@ class CurriculumConfig:
     demote: Share | None = key(None, "success rate below which the stage before returns (null: none)")
     success_scores: dict[Name, Annotated[float, Field(ge=0, lt=1)]] = key(
         {}, "by game or task id: the score above which an episode is a success, in place of 0.5"
+    )
+
+    unlist_steps: Annotated[tuple[Index, Index], LISTED, AfterValidator(_check_rise)] | None = key(
+        None,
+        "[first, last]: the share of games whose prompts list the legal actions falls from 1 at the first "
+        "step to 0 at the last, and env.list_actions must be false (null: as env.list_actions says)",
     )
 
     @property
@@ -141,6 +153,14 @@ class RunConfig:
     device: str = key("auto", "auto, cpu, cuda, cuda:1, ...")
     num_threads: Count | None = key(None, "CPU threads (null: torch decides)")
     env_threads: Count | None = key(None, "threads in which opponents search (null: one per core)")
+    env_workers: Index = key(0, "processes that play the environments (0: this one does)")
+    ray_address: str | None = key(
+        None, "address of the Ray cluster on which they are: auto, or host:6379 (null: this machine)"
+    )
+    env_seconds: PositiveFloat = key(
+        600.0,
+        "seconds that a worker may take for a step of an environment, before another one plays it again",
+    )
     use_vllm: bool = key(False, "sample from vLLM servers, whose adapters follow the run's")
     vllm_base_url: Many[str] | str | None = key(None, "URL of the server, or several of servers alike")
     vllm_adapter_dir: str | None = key(

@@ -9,11 +9,19 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 
-from gamespiel.endpoints.completion import Completion, Usage, is_stream, read_stream, read_whole
+from gamespiel.endpoints.completion import (
+    Completion,
+    TopTokens,
+    Usage,
+    is_stream,
+    read_stream,
+    read_top_tokens,
+    read_whole,
+)
 from gamespiel.endpoints.endpoint import Endpoint
 from gamespiel.endpoints.patience import Patience, patience_of_agents
 from task_gym.errors import BackendError
@@ -28,6 +36,9 @@ _OWN_FAULT = (400, 413, 422)
 _NO_COMPLETION = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 
 Message = dict[str, str]
+Answer = TypeVar("Answer", Completion, TopTokens)
+Read = Callable[[bytes | Completion], Answer]
+"""Reads an answer from a response, or from what it has streamed."""
 
 
 class EndpointError(BackendError):
@@ -100,16 +111,43 @@ class Chat:
             ClosedError: the client was closed.
             TimeoutError: the deadline has passed.
         """
-        body = self._make_body(messages, seed)
+        found = self._request(self._make_body(messages, seed), _read_reply, deadline)
+        return found.text, found.usage
+
+    def request_top_tokens(
+        self, messages: Sequence[Message], written: str, count: int, deadline: float
+    ) -> TopTokens:
+        """Returns the likeliest next tokens of the endpoint's reply to a conversation, at temperature 1.
+
+        Args:
+            messages: The conversation.
+            written: What the reply begins with. vLLM goes on from there; others may refuse, or begin
+                another reply.
+            count: The most tokens that are asked for.
+            deadline: As in ``request_reply``.
+
+        Raises:
+            RefusedError, EndpointError, ClosedError, TimeoutError: as in ``request_reply``.
+        """
+        body: dict[str, Any] = {"model": self.endpoint.model, "messages": list(messages)}
+        body |= {"temperature": 1, "top_p": 1, "max_tokens": 1, "stream": False}
+        body |= {"logprobs": True, "top_logprobs": count}
+        if written:
+            body["messages"].append({"role": "assistant", "content": written})
+            body |= {"add_generation_prompt": False, "continue_final_message": True}
+        return self._request(body, _read_top_tokens, deadline)
+
+    def _request(self, body: Any, read: Read[Answer], deadline: float) -> Answer:
+        """Returns the answer to a request, tried as often as the patience allows."""
         retries = self.patience.retries
         for tried in range(1, retries.tries + 1):
             if deadline <= time.monotonic():
                 raise TimeoutError
-            found, asked = self._try(body, deadline)
-            if isinstance(found, Completion):
+            found, asked = self._try(body, read, deadline)
+            if not isinstance(found, str):
                 with self._lock:
                     self.usage.add(found.usage)
-                return found.text, found.usage
+                return found
             if tried == retries.tries:
                 tries = "1 try" if tried == 1 else f"{tried} tries"
                 raise EndpointError(f"endpoint {self.endpoint.base_url}: {found}; {tries} failed")
@@ -169,8 +207,8 @@ class Chat:
             body["max_tokens"] = self.sampling.max_tokens
         return body | {"stream": True, "stream_options": {"include_usage": True}}
 
-    def _try(self, body: Any, deadline: float) -> tuple[Completion | str, float]:
-        """Returns a completion, or why there is none; and the seconds that the endpoint asks to wait."""
+    def _try(self, body: Any, read: Read[Answer], deadline: float) -> tuple[Answer | str, float]:
+        """Returns an answer, or why there is none; and the seconds that the endpoint asks to wait."""
         where = f"endpoint {self.endpoint.base_url}"
         try:
             response, content = self._requests.wait_for(self._post("/chat/completions", body, deadline))
@@ -189,16 +227,15 @@ class Chat:
         except _NO_COMPLETION as error:
             return f"it sent no completion: {error!r:.100}", 0.0
         status = response.status_code
-        if isinstance(content, Completion):
-            return content, 0.0
         if status in self.patience.passing or status >= 500:
             return f"it answered with status {status}", _retry_after(response)
         if status != 200:
+            said = content if isinstance(content, bytes) else b""
             raise (RefusedError if status in _OWN_FAULT else EndpointError)(
-                f"{where}: it refuses the request with status {status}: {_reason(content)}"
+                f"{where}: it refuses the request with status {status}: {_reason(said)}"
             )
         try:
-            return read_whole(content), 0.0
+            return read(content), 0.0
         except _NO_COMPLETION as error:
             return f"it sent no completion: {error!r:.100}", 0.0
 
@@ -238,6 +275,16 @@ class Chat:
 
     def _make_closed_error(self) -> ClosedError:
         return ClosedError(f"endpoint {self.endpoint.base_url}: the client was closed")
+
+
+def _read_reply(content: bytes | Completion) -> Completion:
+    return content if isinstance(content, Completion) else read_whole(content)
+
+
+def _read_top_tokens(content: bytes | Completion) -> TopTokens:
+    if isinstance(content, Completion):  # a stream, which nobody asked for, lists nothing
+        return TopTokens({}, 1.0, 1.0, content.usage)
+    return read_top_tokens(content)
 
 
 def _retry_after(response: httpx.Response) -> float:

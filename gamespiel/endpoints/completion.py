@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,9 @@ from task_gym.remote.protocol import MOST_COUNTED
 
 PIECES = 32_000
 """The most pieces of a reply. The rest of a longer one is not waited for, as upstream does."""
+
+SLACK = 1e-3
+"""How far log-probabilities may be above 0, and probabilities above 1 in all: half precision rounds."""
 
 
 @dataclass
@@ -51,6 +55,24 @@ class Completion:
     usage: Usage
 
 
+@dataclass(frozen=True)
+class TopTokens:
+    """The likeliest tokens at the one place that a reply was asked for.
+
+    Attributes:
+        probabilities: The probability of each listed text; tokens that are written alike are one text. Empty
+            if the endpoint lists none.
+        most_unlisted: An upper bound on the probability of any token that is not listed.
+        rest: The probability of all tokens that are not listed, from 0.
+        usage: The tokens that were counted.
+    """
+
+    probabilities: dict[str, float]
+    most_unlisted: float
+    rest: float
+    usage: Usage
+
+
 def is_stream(response: httpx.Response) -> bool:
     """Returns whether a response comes in pieces. An endpoint may ignore that it was asked to stream."""
     return str(response.headers.get("content-type", "")).partition(";")[0].strip() == "text/event-stream"
@@ -66,6 +88,35 @@ def read_whole(content: bytes) -> Completion:
     choices = body["choices"]
     text = choices[0]["message"]["content"] if choices else None
     return Completion(_clean(text), _read_usage(body.get("usage")))
+
+
+def read_top_tokens(content: bytes) -> TopTokens:
+    """Returns the likeliest first tokens of the completion that a response is.
+
+    The token that was drawn is left out of ``most_unlisted``: vLLM puts it into the list at the cost of the
+    last one, so it may be rarer than tokens that are not listed.
+
+    Raises:
+        ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError: it is none.
+    """
+    body = json.loads(content)
+    given = (body["choices"][0].get("logprobs") or {}).get("content") or []
+    listed = given[0].get("top_logprobs") or [] if given else []
+    found: dict[str, float] = {}
+    least, drawn = 1.0, given[0]["token"] if given else None
+    for row in listed:
+        text, log_probability = row["token"], float(row["logprob"])
+        if not isinstance(text, str) or not log_probability <= SLACK:  # NaN is neither
+            raise ValueError(f"log-probability {log_probability!r:.40} of {text!r:.40}")
+        probability = math.exp(min(log_probability, 0.0))
+        found[text] = found.get(text, 0.0) + probability
+        if text != drawn:
+            least = min(least, probability)
+    total = sum(found.values())
+    if total > 1 + SLACK:
+        raise ValueError(f"log-probabilities of {total:.4f} in all")
+    rest = max(1.0 - total, 0.0) if found else 1.0
+    return TopTokens(found, min(least, rest), rest, _read_usage(body.get("usage")))
 
 
 async def read_stream(response: httpx.Response, on_piece: Callable[[], None]) -> Completion:

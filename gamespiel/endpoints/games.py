@@ -11,6 +11,7 @@ from game_gym.backends import LocalBackend, Turn
 from game_gym.conversation import TRIES, refusal_message, system_message, turn_message
 from game_gym.spec import State, Variant
 from game_gym.task import Task
+from game_gym.text_env import read_unlisted
 from gamespiel.endpoints import EPISODE_S
 from gamespiel.endpoints.chat import Chat, EndpointError, Message
 from gamespiel.endpoints.completion import Usage
@@ -32,6 +33,7 @@ class Speaker:
     Args:
         variant: The game.
         reply: Returns the model's reply to a conversation.
+        list_actions: Whether the model is shown the list of legal actions.
 
     Attributes:
         conversation: The messages so far.
@@ -39,8 +41,8 @@ class Speaker:
         gave_up: Whether the last move was not found.
     """
 
-    def __init__(self, variant: Variant, reply: Reply) -> None:
-        self._variant, self._reply = variant, reply
+    def __init__(self, variant: Variant, reply: Reply, list_actions: bool = True) -> None:
+        self._variant, self._reply, self._lists = variant, reply, list_actions
         self.conversation: list[Message] = []
         self.refused = 0
         self.gave_up = False
@@ -49,21 +51,64 @@ class Speaker:
         """Returns the action that the model chooses; None after ``TRIES`` replies that name none."""
         said = self.conversation
         if not said:
-            said.append(system_message(self._variant))
-        said.append(turn_message(self._variant, state, seat, legal, names))
+            said.append(system_message(self._variant, list_actions=self._lists))
+        said.append(turn_message(self._variant, state, seat, legal, names, list_actions=self._lists))
         for tried in range(1, TRIES + 1):
             text = visible(self._reply(said))
             said.append({"role": "assistant", "content": text})
-            action = whole_reply(text, legal, names)
+            action = self._read(text, legal, names)
             if action is not None:
                 return action
             self.refused += 1
-            said.append(refusal_message(self._variant, tried))
+            said.append(refusal_message(self._variant, tried, list_actions=self._lists))
         self.gave_up = True
         return None
 
+    def _read(self, text: str, legal: Sequence[int], names: Sequence[str]) -> int | None:
+        return (whole_reply if self._lists else read_unlisted)(text, legal, names)
 
-def play_game(chat: Chat, task: Task, seed: int, opponent: str, timeout: float = TIMEOUT) -> dict[str, Any]:
+
+def recall_conversation(
+    variant: Variant, state: State, seat: int, *, list_actions: bool = True
+) -> tuple[list[Message], list[str]]:
+    """Returns a seat's conversation up to its turn at a state, and the plain reply for each legal action.
+
+    The conversation is what a ``Speaker`` holds if each of the model's replies was plain: an action's id, or
+    its name if no actions are listed.
+
+    Args:
+        variant: The game, whose moves alternate.
+        state: The state, which stays as it is.
+        seat: The seat to move.
+        list_actions: Whether the model is shown the list of legal actions.
+    """
+    past: State = variant.game.new_initial_state()
+    said = [system_message(variant, list_actions=list_actions)]
+
+    def ask(turn: State) -> tuple[list[int], list[str]]:
+        legal: list[int] = turn.legal_actions(seat)
+        names = variant.choices(turn, seat, legal)[0]
+        said.append(turn_message(variant, turn, seat, legal, names, list_actions=list_actions))
+        return legal, [str(action) for action in legal] if list_actions else names
+
+    for move in state.full_history():
+        if move.player == seat:
+            legal, replies = ask(past)
+            said.append({"role": "assistant", "content": replies[legal.index(move.action)]})
+        past.apply_action(move.action)
+    return said, ask(state)[1]
+
+
+def play_game(
+    chat: Chat,
+    task: Task,
+    seed: int,
+    opponent: str,
+    timeout: float = TIMEOUT,
+    seat: int | None = None,
+    *,
+    list_actions: bool = True,
+) -> dict[str, Any]:
     """Plays a game to its end; returns what upstream's ``evaluate`` returns.
 
     A game that the model gives up by three replies without a legal action has score 0. A game that fails has
@@ -75,17 +120,14 @@ def play_game(chat: Chat, task: Task, seed: int, opponent: str, timeout: float =
         seed: Its seed, which the protocol "evaluate" expands.
         opponent: The opponent's name.
         timeout: Seconds that the game may take. A reply is given up then; an opponent's move is waited for.
+        seat: The model's seat; None for the one that the seed gives.
+        list_actions: Whether the model is shown the list of legal actions, as upstream shows it.
     """
     began, used, variant, stopwatch = time.monotonic(), Usage(), task.variant, Stopwatch()
-
-    def reply(messages: Sequence[Message]) -> str:
-        text, usage = chat.request_reply(messages, seed, began + timeout)
-        used.add(usage)
-        return text
-
-    speaker, error, kind = Speaker(variant, reply), "", "game_failure"
+    reply = _count_usage(chat, seed, began + timeout, used)
+    speaker, error, kind = Speaker(variant, reply, list_actions), "", "game_failure"
     backend = LocalBackend("evaluate", rules=False, make_bot=stopwatch.make_bot)
-    turn = opening = backend.start(task, seed, opponent)
+    turn = opening = backend.start(task, seed, opponent, seat)
     try:
         for turn in _play_turns(backend, opening, speaker, began + timeout):
             if turn.ending is not None and turn.ending.result == "fault":
@@ -97,32 +139,56 @@ def play_game(chat: Chat, task: Task, seed: int, opponent: str, timeout: float =
     except EndpointError as failure:
         error, kind = str(failure), chat.classify_failure(failure)
     score = 0.0 if turn.ending is None or turn.ending.score is None else turn.ending.score
-    returns = None if turn.ending is None or speaker.gave_up else turn.ending.returns
-    told, game = tell_actions(variant, backend.state, turn.seat), variant.spec.name
+    told = tell_actions(variant, backend.state, turn.seat)
     extra = {
         "conversation": speaker.conversation,
         "action_history": told.actions,
         "observation": told.observation,
-        "task_type": game,
-        "game_name": game,
-        "task_id": task.task_id,
-        "seed": seed,
-        "opponent_type": opponent,
-        "llm_player_id": turn.seat,
-        "final_return": None if returns is None else returns[turn.seat],
-        "all_returns": returns,
+        **_describe_task(task, seed, opponent),
+        **_describe_returns(turn, speaker.gave_up),
         "usage": used.to_dict(),
         "refused_replies": speaker.refused,
         "given_up": speaker.gave_up,
         **stopwatch.to_dict(turn.seat),
     }
     return {
-        "task_name": f"openspiel:{game}",
+        "task_name": f"openspiel:{variant.spec.name}",
         "score": score,
         "success": is_success(score),
         "time_taken": time.monotonic() - began,
         "extra": extra,
     } | ({"error": error, "error_type": kind} if error else {})
+
+
+def _count_usage(chat: Chat, seed: int, deadline: float, used: Usage) -> Reply:
+    """Returns the function that asks for a reply, and adds its tokens to ``used``."""
+
+    def reply(messages: Sequence[Message]) -> str:
+        text, usage = chat.request_reply(messages, seed, deadline)
+        used.add(usage)
+        return text
+
+    return reply
+
+
+def _describe_returns(turn: Turn, gave_up: bool) -> dict[str, Any]:
+    returns = None if turn.ending is None or gave_up else turn.ending.returns
+    return {
+        "llm_player_id": turn.seat,
+        "final_return": None if returns is None else returns[turn.seat],
+        "all_returns": returns,
+    }
+
+
+def _describe_task(task: Task, seed: int, opponent: str) -> dict[str, Any]:
+    game = task.variant.spec.name
+    return {
+        "task_type": game,
+        "game_name": game,
+        "task_id": task.task_id,
+        "seed": seed,
+        "opponent_type": opponent,
+    }
 
 
 def _play_turns(backend: LocalBackend, turn: Turn, speaker: Speaker, deadline: float) -> Iterator[Turn]:

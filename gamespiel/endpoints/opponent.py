@@ -76,15 +76,24 @@ _chats: dict[tuple[str, int], Chat] = {}
 
 def chat_with(argument: str, process: int) -> Chat:
     """Returns the client that all opponents of one endpoint share; a forked child makes its own."""
+    found = _chats.get((argument, process))
+    if found is None:
+        # Two threads that come at once both get the first one's client, so that close_opponents closes it.
+        found = _chats.setdefault((argument, process), open_chat(argument))
+    return found
+
+
+def open_chat(argument: str) -> Chat:
+    """Returns a client of one's own for the endpoint that an opponent's argument names.
+
+    Raises:
+        ArgumentError: the argument is written in another way.
+    """
     from gamespiel.endpoints.chat import Chat
     from gamespiel.endpoints.endpoint import parse_endpoint
 
-    found = _chats.get((argument, process))
-    if found is None:
-        named, sampling = _parse_argument(argument)
-        # Two threads that come at once both get the first one's client, so that close_opponents closes it.
-        found = _chats.setdefault((argument, process), Chat(parse_endpoint(named), sampling))
-    return found
+    named, sampling = _parse_argument(argument)
+    return Chat(parse_endpoint(named), sampling)
 
 
 def _parse_argument(argument: str) -> tuple[str, Sampling]:

@@ -15,6 +15,7 @@ from gamespiel.agents.runs.loggers import Row, read_rows
 from gamespiel.config import SAVED_NAME, Config, InvalidValueError, saved_config
 from gamespiel.runs import LOCK, METRICS, RUNS, SUMMARY
 from task_gym.errors import TaskGymError
+from task_gym.files import read_json
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,9 @@ class Run:
     def best(self) -> float | None:
         """The best measure of its evaluations while training."""
         try:
-            value = json.loads((self.folder / kept.FOLDER / kept.BEST).read_text())["value"]
-        except (OSError, ValueError, KeyError, TypeError):
+            return float(json.loads((self.folder / kept.FOLDER / kept.BEST).read_text())["value"])
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
             return None
-        return float(value)
 
     def newest(self, metric: str) -> float | None:
         """Returns the last value of a metric; None if it was never logged."""
@@ -78,12 +78,7 @@ def read_run(folder: Path) -> Run:
     config = saved_config(folder)
     metrics, summary = folder / METRICS, folder / SUMMARY
     rows = read_rows(metrics) if metrics.exists() else []
-    try:
-        measured = json.loads(summary.read_text()) if summary.exists() else {}
-        if not isinstance(measured, dict):
-            raise ValueError("it is no object")
-    except ValueError as error:
-        raise InvalidValueError(f"{summary} cannot be read: {error}") from error
+    measured = read_json(summary, InvalidValueError) if summary.exists() else {}
     changed = max(path.stat().st_mtime for path in (metrics, folder / SAVED_NAME) if path.exists())
     return Run(folder, config, rows, measured, changed)
 

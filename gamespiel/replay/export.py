@@ -39,7 +39,7 @@ def export_turns(
             raise InvalidValueError(f"--result must be one of {', '.join(RESULTS)}, not {result!r}")
     lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in make_rows(read_records(place), results)]
     output.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(output, "".join(lines))
+    write_atomically(output, "".join(lines).encode(errors="replace"))  # half a surrogate pair has no UTF-8
     console.print(f"{len(lines)} rows written to {output}", soft_wrap=True, markup=False)
     return output
 
@@ -52,7 +52,7 @@ def _list_messages(record: Record, number: int) -> list[dict[str, str]]:
             {"role": "user", "content": turn["observation"]},
             {"role": "assistant", "content": turn["answer"]},
         ]
-    head = said[0]["role"] == "system"
+    head = bool(said) and said[0]["role"] == "system"
     return [*said[: head + 2 * number + 1], {"role": "assistant", "content": turn["answer"]}]
 
 

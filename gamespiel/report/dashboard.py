@@ -16,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from gamespiel.report.text import format_duration, keep_last_lines, remove_controls
+from gamespiel.report.text import format_duration, keep_last_lines, make_harmless
 
 Metrics = Mapping[str, float | str]
 
@@ -220,7 +220,7 @@ class Dashboard:
 
     def message(self, text: str) -> None:
         """Prints a lasting line of text, above the live display or among the plain lines."""
-        self._console.print(Text(remove_controls(text)))
+        self._console.print(Text(make_harmless(text)))
 
     def _print_line(self) -> None:
         now, last = self._clock(), self._pace.step >= self._total
@@ -363,4 +363,4 @@ def _format_metric(metrics: Metrics, shown: Shown) -> str:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(remove_controls(text).split())
+    return " ".join(make_harmless(text).split())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -11,9 +12,9 @@ from typing import Any
 
 from gamespiel.agents.models.json_data import to_json
 from gamespiel.errors import InvalidValueError
-from task_gym.files import write_atomically
+from task_gym.files import NO_JSON, write_atomically
 
-VALUES = ("sampled", "replies", "exact", "endpoint", "usage", "cost")
+VALUES = ("sampled", "replies", "exact", "endpoint", "usage", "cost", "comparison", "exploit")
 """The keys of an evaluation's values. All others say what was evaluated, and how."""
 
 
@@ -22,6 +23,13 @@ def write_json(data: Mapping[str, Any], path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, json.dumps(_to_plain(data), indent=2, ensure_ascii=False) + "\n")
     return path
+
+
+def name_results(command: str, agents: Sequence[str], label: str) -> Path:
+    """Returns the first choice of a file for results of several agents, or of one that may be no run."""
+    names = "-".join(name.strip("/").rpartition("/")[2] for name in agents)
+    stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", f"{command}-{names}-{label}")
+    return Path("runs") / f"{stem[:150]}.json"
 
 
 @contextmanager
@@ -71,7 +79,7 @@ def _read_question(path: Path) -> Any:
     """Returns the question of a result file; None for a file of another program, or a reserved one."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
+    except NO_JSON:
         return None
     return (
         {key: value for key, value in found.items() if key not in VALUES} if isinstance(found, dict) else None
@@ -98,4 +106,6 @@ def check_writable(path: Path, option: str) -> None:
 def _to_plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): _to_plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_to_plain(item) for item in value]
     return to_json(value)

@@ -1,12 +1,11 @@
-"""Text functions for a terminal: durations, the end of a long text, control characters removed."""
+"""Text functions for a terminal: durations, the end of a long text, control characters made visible."""
 
 import json
 import math
-import re
 import sys
 from typing import Any
 
-_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.?)", re.DOTALL)
+from task_gym.visible import show_controls
 
 
 def format_duration(seconds: float | None) -> str:
@@ -20,14 +19,13 @@ def format_duration(seconds: float | None) -> str:
 
 def keep_last_lines(text: str, lines: int) -> str:
     """Returns at most ``lines`` last lines of ``text``, the first of them ``…`` if it has more lines."""
-    rows = remove_controls(text).strip("\n").split("\n")
+    rows = make_harmless(text).strip("\n").split("\n")
     return "\n".join(rows if len(rows) <= lines else ["…", *rows[-(lines - 1) :]])
 
 
-def remove_controls(text: str) -> str:
-    """Returns ``text`` without control characters and escapes; a model may have written it."""
-    plain = _ESCAPE.sub("", text).expandtabs(4)
-    return "".join(c if c == "\n" or c.isprintable() else " " for c in plain)
+def make_harmless(text: str) -> str:
+    """Returns ``text`` with control characters as escapes, and without tabs; a model may have written it."""
+    return show_controls(text).expandtabs(4)
 
 
 def print_json(data: Any) -> None:

@@ -6,7 +6,7 @@ import secrets
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from contextvars import ContextVar
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -20,6 +20,7 @@ from gamespiel.endpoints.patience import UPSTREAM
 from gamespiel.serving.hosts import fits
 from gamespiel.serving.options import ServeOptions
 from gamespiel.serving.sessions import Kept, Sessions, UnknownEpisodeError
+from task_gym.caller import CALLER
 from task_gym.checks import check_whole, is_number, read_reply
 from task_gym.errors import ArgumentError, SeedError
 from task_gym.remote.settings import TOKEN
@@ -29,32 +30,6 @@ Response = dict[str, Any]
 
 MODEL, ENDPOINT = "deepseek-ai/DeepSeek-V3", "https://llm.chutes.ai/v1"
 """The defaults of ``evaluate``, which are upstream's: affinetes' own commands name no model."""
-
-
-class Caller:
-    """Whoever waits for an evaluation. If the caller leaves, the evaluation is given up."""
-
-    def __init__(self) -> None:
-        self._lock, self._left = threading.Lock(), False
-        self._chat: Chat | None = None
-
-    def wait_for(self, chat: Chat) -> None:
-        """Says by which client the evaluation asks its model."""
-        with self._lock:
-            self._chat = chat
-            if self._left:
-                chat.close()
-
-    def leave(self) -> None:
-        """Gives the evaluation up: it raises ClosedError at the next reply."""
-        with self._lock:
-            self._left = True
-            if self._chat is not None:
-                self._chat.close()
-
-
-CALLER: ContextVar[Caller | None] = ContextVar("CALLER", default=None)
-"""The caller of the evaluation that this thread plays, if somebody watches for its leaving."""
 
 
 class ServedEpisode(Protocol):
@@ -113,7 +88,9 @@ class Actor(ABC, Generic[E]):
     """Patterns of the hosts that evaluate may ask."""
 
     def __init__(self, options: ServeOptions) -> None:
-        self.sessions: Sessions[E] = Sessions(options.max_sessions, options.idle_s)
+        self.sessions: Sessions[E] = Sessions(
+            options.max_sessions, options.idle_s, each=options.sessions_per_caller()
+        )
         self._chats: set[Chat] = set()
         self._lock, self._ended = threading.Lock(), False
         self.methods: Mapping[str, Callable[..., Any]] = {
@@ -133,8 +110,13 @@ class Actor(ABC, Generic[E]):
         """Takes a step in an episode."""
         if (kept := self._find(episode_id)) is None:
             return self._answer_unknown(episode_id)
-        with kept.lock:
-            response = kept.episode.step(read_reply(action))
+        reply = read_reply(action)
+        with self.sessions.turn(kept):
+            try:
+                response = kept.episode.step(reply)
+            except BaseException:  # in the middle of a move, from which the episode cannot go on
+                self.sessions.drop(episode_id)
+                raise
             kept.over = bool(response["done"])
             return _add_episode_id(response, episode_id)
 
@@ -142,7 +124,7 @@ class Actor(ABC, Generic[E]):
         """Returns an episode's present turn once more."""
         if (kept := self._find(episode_id)) is None:
             return self._answer_unknown(episode_id)
-        with kept.lock:
+        with self.sessions.turn(kept):
             return _add_episode_id(kept.episode.state(), episode_id)
 
     def stop(self, episode_id: Any = None) -> Response:
@@ -151,6 +133,9 @@ class Actor(ABC, Generic[E]):
             return {"status": "ok", "stopped": True, "episode_id": episode_id}
         message = f"there is no episode {episode_id!r:.80}" if episode_id else "no episode_id was given"
         return {"status": "ok", "stopped": False, "episode_id": episode_id, "message": message}
+
+    def start(self) -> None:
+        """Begins to start what calls need, so that the first one does not wait for it."""
 
     def end(self) -> None:
         """Gives up the episodes that ``evaluate`` plays: it raises ClosedError at the next reply."""
@@ -167,7 +152,8 @@ class Actor(ABC, Generic[E]):
             make: Returns the episode with a seed.
         """
         checked = _read_seed(seed)
-        name, episode = self.sessions.add(lambda: make(checked))
+        caller = CALLER.get()
+        name, episode = self.sessions.add(lambda: make(checked), "" if caller is None else caller.name)
         response = episode.response()
         if response["done"]:  # before the first turn
             self.sessions.find(name).over = True
@@ -196,12 +182,12 @@ class Actor(ABC, Generic[E]):
         chat = Chat(endpoint, Sampling(asked.temperature, asked.max_tokens), patience)
         with self._lock:
             self._chats.add(chat)
-        if (caller := CALLER.get()) is not None:
-            caller.wait_for(chat)
+        caller = CALLER.get()
         try:
             if self._ended:
                 raise ClosedError("the server is ending")
-            return play(chat, seed, timeout)
+            with nullcontext() if caller is None else caller.ending(chat.close):
+                return play(chat, seed, timeout)
         finally:
             with self._lock:
                 self._chats.discard(chat)

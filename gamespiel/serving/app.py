@@ -10,32 +10,39 @@ import json
 import logging
 import os
 import socket
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gamespiel.endpoints.chat import ClosedError
-from gamespiel.serving.actors import CALLER, Actor, Caller
-from gamespiel.serving.hosts import is_own_name
+from gamespiel.serving.actors import Actor
+from gamespiel.serving.bodies import parse_object
+from gamespiel.serving.hosts import is_own_name, name_caller
+from gamespiel.serving.lanes import Lane
 from gamespiel.serving.options import ServeOptions
 from gamespiel.serving.sessions import FullError
+from task_gym.caller import CALLER, Caller, CallerLeftError
 from task_gym.checks import is_number
 from task_gym.errors import SandboxError, TaskGymError, unknown
 from task_gym.remote.settings import TOKEN
 
-THREADS = 32
-"""Calls that are worked on at once. Others wait."""
+THREADS, EACH = 256, 64
+"""Calls that are worked on at once, of all callers and of one. A thread may wait for an opponent's search, or
+for a program that sleeps."""
 
-EVALUATIONS = 64
+EVALUATIONS, EACH_EVALUATES = 128, 64
 """Most whole episodes with a model at once. They wait for the model, and hold up no other call."""
 
 GRACE = 5
@@ -71,6 +78,10 @@ class Late(Exception):
     """A call that was given up because it took too long."""
 
 
+_CLOSE = {"connection": "close"}
+"""The header of an answer before which the request was not read to its end."""
+
+
 @dataclass(frozen=True)
 class Call:
     """A call of one of the actor's methods.
@@ -99,9 +110,8 @@ class Server:
 
     def __init__(self, actor: Actor[Any], options: ServeOptions, token: str) -> None:
         self._actor, self._options, self._token = actor, options, token
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="gamespiel.serving")
-        self._evaluations = ThreadPoolExecutor(EVALUATIONS, thread_name_prefix="gamespiel.evaluations")
-        self._under_way: set[Future[Any]] = set()
+        self._calls = Lane(THREADS, EACH, "gamespiel.serving")
+        self._evaluations = Lane(EVALUATIONS, EACH_EVALUATES, "gamespiel.evaluations")
         self._ending, self._over = asyncio.Event(), asyncio.Event()
 
     async def health(self, request: Request) -> Response:
@@ -149,18 +159,16 @@ class Server:
             request: The request.
             parse: Returns the call that the request's body is.
         """
+        unread: Mapping[str, str] = _CLOSE
         try:
             self._admit_request(request)
-            call = parse(await self._read_body(request))
-            if call.method == self._actor.evaluate:
-                result = await self._run_evaluation(request, call)
-            else:
-                work = self._threads.submit(call.method, *call.args, **call.kwargs)
-                result = await self._await_result(work, self._over, "status")
+            body = await self._read_body(request)
+            unread = {}
+            result = await self._run(request, parse(body))
         except Late as late:
             return JSONResponse({"status": "failed", "result": {"error": str(late)}, "error": None})
         except Refusal as refusal:
-            return _make_error(refusal.status, refusal.kind, str(refusal))
+            return _make_error(refusal.status, refusal.kind, str(refusal), unread)
         except ClientDisconnect:
             return _make_error(400, "refused", "the request ended early")
         except FullError as error:
@@ -174,66 +182,52 @@ class Server:
             return _make_error(500, "status", "the server failed; its log says more")
         return JSONResponse({"status": "success", "result": result, "error": None})
 
-    async def _run_evaluation(self, request: Request, call: Call) -> Any:
-        """Returns the result of an evaluation, which a thread of its own plays.
+    async def _run(self, request: Request, call: Call) -> Any:
+        """Returns the result of a call, which a thread works out.
 
-        It is given up when the caller closes the connection, and at once when the server ends: it may take
-        half an hour, and it can be repeated.
+        The call is given up, with everything that it began, when its caller closes the connection, after its
+        own time, and when the server ends: an evaluation at once, as it may take half an hour and can be
+        repeated; another call after ``GRACE`` seconds.
 
         Raises:
-            Refusal: it was given up.
-            Late: it was given up after the call's time.
+            Refusal: the server is ending. A step that was given up may have happened.
+            ClientDisconnect: the caller has left.
+            Late: there was no result in time.
         """
-        caller, context = Caller(), copy_context()
+        evaluates = call.method == self._actor.evaluate
+        lane, end = (self._evaluations, self._ending) if evaluates else (self._calls, self._over)
+        # In an evaluation the model has any number of turns: each of the opponents' searches has the time.
+        name = name_caller(request.client.host if request.client else "")
+        caller, context = Caller(self._options.search_s, each=evaluates, name=name), copy_context()
         context.run(CALLER.set, caller)
-        work = self._evaluations.submit(context.run, call.method, *call.args, **call.kwargs)
-
-        def give_up() -> None:
-            work.cancel()  # if it has not begun
+        work = asyncio.ensure_future(
+            lane.run(name, partial(context.run, call.method, *call.args, **call.kwargs))
+        )
+        left, ended = asyncio.ensure_future(_has_left(request)), asyncio.ensure_future(end.wait())
+        limit = None if call.timeout is None else call.timeout + LATER
+        try:
+            first = asyncio.FIRST_COMPLETED
+            await asyncio.wait({work, left, ended}, timeout=limit, return_when=first)
+            if work.done():
+                return work.result()
             caller.leave()
-
-        left = asyncio.ensure_future(_has_left(request))
-        left.add_done_callback(lambda done: None if done.cancelled() else give_up())
-        try:
-            return await self._await_result(work, self._ending, "full", call.timeout)
-        except Late:
-            give_up()
-            raise
+            if left.done():
+                raise ClientDisconnect
+            if not ended.done():
+                assert call.timeout is not None
+                raise Late(
+                    f"the call took longer than its timeout of {call.timeout:g} s and {LATER:g} s more"
+                )
+        except (ClosedError, CallerLeftError):  # the work was the first to notice
+            pass
         finally:
-            left.cancel()
+            for task in (work, left, ended):
+                task.cancel()
+        raise Refusal(503, "the server is ending, and gave the call up", "full" if evaluates else "status")
 
-    async def _await_result(
-        self, work: Future[Any], end: asyncio.Event, kind: str, timeout: float | None = None
-    ) -> Any:
-        """Returns the result that a thread works out.
-
-        Args:
-            work: The thread's work.
-            end: Set when it is given up, although it goes on.
-            kind: The kind of the failure then. A step that was given up may have happened.
-            timeout: Seconds, of which ``LATER`` more are waited; None for no limit.
-
-        Raises:
-            Refusal: it was given up.
-            Late: there was none in time.
-        """
-        limit = None if timeout is None else timeout + LATER
-        self._under_way.add(work)
-        work.add_done_callback(self._under_way.discard)
-        result = asyncio.wrap_future(work)
-        # Its failure is known, even if nobody asks for it: asyncio would print it.
-        result.add_done_callback(lambda done: done.cancelled() or done.exception())
-        ended = asyncio.ensure_future(end.wait())
-        try:
-            done, _ = await asyncio.wait({result, ended}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            ended.cancel()
-        if not done:
-            raise Late(f"the call took longer than its timeout of {timeout:g} s and {LATER:g} s more")
-        # The evaluation may be the first to notice.
-        if not result.done() or result.cancelled() or isinstance(result.exception(), ClosedError):
-            raise Refusal(503, "the server is ending, and gave the call up", kind)
-        return result.result()
+    def start(self) -> None:
+        """Begins to start what calls need."""
+        self._actor.start()
 
     def end(self) -> None:
         """Gives up the evaluations under way at once, and the other calls after ``GRACE`` seconds."""
@@ -243,7 +237,7 @@ class Server:
 
     def is_idle(self, timeout: float) -> bool:
         """Returns whether no thread works on a call any more after so many seconds."""
-        return not wait(set(self._under_way), timeout).not_done
+        return all(lane.is_idle(timeout) for lane in (self._calls, self._evaluations))
 
     def _admit_request(self, request: Request) -> None:
         """Raises Refusal unless the request carries the token and is JSON.
@@ -260,6 +254,9 @@ class Server:
             )
         if self._token and not _has_token(request.headers.get("authorization", ""), self._token):
             raise Refusal(401, f"the request has no token, or a wrong one; the server's is in {TOKEN}")
+        most = self._options.max_body
+        if int(request.headers.get("content-length", "0")) > most:  # h11 lets only digits pass
+            raise Refusal(413, f"the request has more than {most} bytes, which is the most")
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise Refusal(415, f"content-type: {kind!r:.80} was given, allowed: application/json")
@@ -273,17 +270,23 @@ class Server:
         return bytes(body)
 
     def _parse_call(self, body: bytes) -> Call:
-        asked = _parse_object(body)
+        asked = self._parse_object(body)
         name, args, kwargs = asked.get("method"), asked.get("args", []), asked.get("kwargs", {})
         call = self._bind(name, args, kwargs)
         timeout = call.kwargs.get("timeout")
         return replace(call, timeout=float(timeout)) if is_number(timeout) else call
 
     def _parse_named(self, name: str, body: bytes) -> Call:
-        asked = _parse_object(body) if body.strip() else {}
+        asked = self._parse_object(body) if body.strip() else {}
         if "args" in asked or "kwargs" in asked:
             return self._bind(name, asked.get("args", []), asked.get("kwargs", {}))
         return self._bind(name, [], asked)
+
+    def _parse_object(self, body: bytes) -> dict[str, Any]:
+        try:
+            return parse_object(body)
+        except ValueError as error:
+            raise Refusal(400, f"the request {error}") from error
 
     def _bind(self, name: Any, args: Any, kwargs: Any) -> Call:
         """Returns the call of a method, or raises Refusal if there is none that takes these arguments."""
@@ -301,17 +304,6 @@ class Server:
         except TypeError as error:
             raise Refusal(400, f"arguments of {name}: {error}") from error
         return Call(method, args, kwargs)
-
-
-def _parse_object(body: bytes) -> dict[str, Any]:
-    """Returns the JSON object that a body is, or raises Refusal."""
-    try:
-        asked = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise Refusal(400, f"the request is no JSON: {error}") from error
-    if not isinstance(asked, dict):
-        raise Refusal(400, "the request is no object")
-    return asked
 
 
 def make_app(options: ServeOptions, token: str | None = None) -> Starlette:
@@ -332,10 +324,31 @@ def make_app(options: ServeOptions, token: str | None = None) -> Starlette:
             Route("/methods", server.methods),
             Route("/call", server.call, methods=["POST"]),
             Route("/{method}", server.call_named, methods=["POST"]),
-        ]
+        ],
+        middleware=[Middleware(Unambiguous)],
     )
     app.state.server = server
     return app
+
+
+class Unambiguous:
+    """Refuses a request whose length is stated twice: a proxy may read another request out of it.
+
+    Args:
+        app: The application that gets all other requests.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request, or hands it on."""
+        named = [name for name, _ in scope.get("headers", ())]
+        answers: ASGIApp = self._app
+        if scope["type"] == "http" and {b"content-length", b"transfer-encoding"} <= set(named):
+            said = "content-length and transfer-encoding were given, allowed: one of them"
+            answers = _make_error(400, "refused", said, _CLOSE)
+        await answers(scope, receive, send)
 
 
 class Http(uvicorn.Server):
@@ -375,8 +388,10 @@ def _has_token(authorization: str, token: str) -> bool:
     return hmac.compare_digest(given.strip().encode(), token.encode())
 
 
-def _make_error(status: int, kind: str, message: str) -> Response:
+def _make_error(
+    status: int, kind: str, message: str, headers: Mapping[str, str] = MappingProxyType({})
+) -> Response:
     """Returns an error; ``kind`` is one of ``task_gym.remote.protocol.Failure``."""
-    return JSONResponse(
-        {"status": "failed", "result": None, "error": message, "kind": kind}, status_code=status
-    )
+    # Escaped, since a message may quote what no encoding can take.
+    body = json.dumps({"status": "failed", "result": None, "error": message, "kind": kind})
+    return Response(body, status, headers, "application/json")

@@ -14,6 +14,7 @@ import game_gym.opponents  # noqa: F401  (registers them)
 from game_gym.backends import LocalBackend, Turn
 from game_gym.checks import check_opponent
 from game_gym.games import TABLE
+from game_gym.opponents import endable
 from game_gym.prompts import without_rules
 from game_gym.protocols import PROTOCOLS
 from game_gym.spec import choice_lines
@@ -25,6 +26,7 @@ from gamespiel.serving.actors import ENDPOINT, MODEL, Actor, Asked, Response, ex
 from gamespiel.serving.options import ServeOptions
 from task_gym.contract import CLOSING, ILLEGAL_REWARD
 from task_gym.errors import ArgumentError, OpponentError, check_choice, unknown
+from task_gym.processes import OFFERED
 from task_gym.replies import Parser, first_number, whole_reply
 
 OPPONENTS = ("random", "first", "mcts", "mcts-python", "ismcts")
@@ -53,10 +55,10 @@ class GameEpisode:
     def __init__(self, task: Task, seed: int, opponent: str, seeding: str) -> None:
         self._task, self._seed, self._opponent = task, seed, opponent
         self._parse = _PARSERS[seeding]
-        self._backend = LocalBackend(seeding, rules=True)
+        self._backend: LocalBackend | None = LocalBackend(seeding, rules=True)
         self._turn = self._backend.start(task, seed, opponent)
         self._paid = 0.0
-        self._text = self._read_text(self._turn)
+        self._note_turn(self._backend)
 
     def response(self) -> Response:
         """Returns the present turn, which is the first one."""
@@ -76,26 +78,33 @@ class GameEpisode:
         if action is None:
             error = explain_error("invalid_action", "Could not parse action ID")
             return self._make_response(now, _explain_refusal(reply, now), ILLEGAL_REWARD, error=error)
-        self._turn = now = self._backend.play(action)
+        backend = self._backend
+        assert backend is not None
+        self._turn = now = backend.play(action)
         self._paid += now.reward
-        self._text = self._read_text(now)
+        self._note_turn(backend)
         return self._make_response(now, self._text, now.reward)
 
-    def _read_text(self, now: Turn) -> str:
-        """Returns a turn's text as upstream shows it after the first turn: without the rules."""
-        return now.text if now.ending is not None else without_rules(now.text, self._task.variant)
+    def _note_turn(self, backend: LocalBackend) -> None:
+        """Notes what is shown of the present turn; after the end the game, with its searches, is let go."""
+        now = self._turn
+        # As upstream shows it after the first turn: without the rules.
+        self._text = now.text if now.ending is not None else without_rules(now.text, self._task.variant)
+        self._playing = backend.playing
+        self._moves = sum(pair.player >= 0 for pair in backend.state.full_history())
+        if now.ending is not None:
+            self._backend = None
 
     def _make_response(self, now: Turn, text: str, reward: float, **more: Any) -> Response:
         ending, variant = now.ending, self._task.variant
-        played = [pair.player for pair in self._backend.state.full_history() if pair.player >= 0]
         info = {
             "task_id": self._task.task_id,
             "seed": self._seed,
             "game_name": variant.spec.name,
             "llm_player_id": now.seat,
             "opponent_type": self._opponent,
-            "opponent": self._backend.playing,
-            "step_count": len(played),
+            "opponent": self._playing,
+            "step_count": self._moves,
             "cumulative_reward": self._paid,
             "legal_actions": now.legal,
             "admissible_commands": now.names,
@@ -123,6 +132,11 @@ class GameActor(Actor[GameEpisode]):
     def __init__(self, options: ServeOptions) -> None:
         super().__init__(options)
         self._opponents = (*OPPONENTS, *options.opponents)
+
+    def start(self) -> None:
+        """Begins to start what searches."""
+        if OFFERED:
+            endable.nursery.start()
 
     def reset(
         self, task_id: Any = None, seed: Any = None, opponent: Any = "mcts", seeding: Any = "openenv"

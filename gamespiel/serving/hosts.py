@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address, ip_network
 from urllib.parse import urlsplit
 
 
@@ -30,6 +30,19 @@ def is_own_name(header: str, hosts: Sequence[str]) -> bool:
 def fits(host: str, patterns: Sequence[str]) -> bool:
     """Returns whether a host's name fits one of the patterns, in which "*" is any text."""
     return any(fnmatchcase(host.lower(), pattern.lower()) for pattern in patterns)
+
+
+def name_caller(address: str) -> str:
+    """Returns the caller that shares are counted by: an address, or the network of 64 bits of IPv6."""
+    try:
+        found = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(found, IPv6Address):
+        if found.ipv4_mapped is not None:
+            return str(found.ipv4_mapped)
+        return str(ip_network((found, 64), strict=False))
+    return str(found)
 
 
 def _host_of(header: str) -> str:

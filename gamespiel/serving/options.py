@@ -17,6 +17,8 @@ SAFE = "safe"
 
 _AT_LEAST = {"port": 0, "max_sessions": 1, "max_body": 1024}
 
+_SECONDS = ("idle_s", "search_s")
+
 
 @dataclass(frozen=True)
 class ServeOptions:
@@ -36,6 +38,10 @@ class ServeOptions:
             names without a dot.
         evaluate_hosts: Patterns of hosts that ``evaluate`` may ask. Without them it asks any host if a token
             protects the server, or if it can be reached from this machine only, and else none.
+        max_sessions_per_caller: The most episodes of one caller (an address) at once; None for half of
+            ``max_sessions``.
+        search_s: Seconds of processor time that the opponents' searches of one call may take, and in
+            ``evaluate`` each of them. An episode with a longer search is a fault.
         opponents: Opponents beside the built-in ones that a request may name.
 
     Raises:
@@ -53,6 +59,8 @@ class ServeOptions:
     hosts: tuple[str, ...] = ()
     evaluate_hosts: tuple[str, ...] | None = None
     opponents: tuple[str, ...] = ()
+    max_sessions_per_caller: int | None = None
+    search_s: float = 300.0
 
     def __post_init__(self) -> None:
         check_choice("env", self.env, KINDS)
@@ -61,12 +69,23 @@ class ServeOptions:
                 raise ArgumentError(f"{name}: {getattr(self, name)} was given, allowed: at least {least}")
         if self.port > 65535:
             raise ArgumentError(f"port: {self.port} was given, allowed: 0 … 65535")
-        if not 0 < self.idle_s < float("inf"):
-            raise ArgumentError(f"idle_s: {self.idle_s} was given, allowed: a number of seconds above 0")
+        each = self.max_sessions_per_caller
+        if each is not None and not 1 <= each <= self.max_sessions:
+            raise ArgumentError(
+                f"max_sessions_per_caller: {each} was given, allowed: 1 … {self.max_sessions}, which is "
+                "max_sessions"
+            )
+        for name in _SECONDS:
+            if not 0 < (seconds := getattr(self, name)) < float("inf"):
+                raise ArgumentError(f"{name}: {seconds} was given, allowed: a number of seconds above 0")
         if self.injector != SAFE and self.env != "trace":
             raise ArgumentError(f"injector: {self.injector!r} was given, allowed: with --env trace only")
         if self.source != "builtin" and self.env != "trace":
             raise ArgumentError(f"source: {self.source!r} was given, allowed: with --env trace only")
+
+    def sessions_per_caller(self) -> int:
+        """Returns the most episodes of one caller."""
+        return self.max_sessions_per_caller or max(self.max_sessions // 2, 1)
 
     def evaluation_hosts(self, token: str) -> tuple[str, ...]:
         """Returns the patterns of the hosts that ``evaluate`` may ask.

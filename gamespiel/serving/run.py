@@ -52,6 +52,7 @@ def serve(options: ServeOptions) -> None:
             "threads; a second one would not know the first one's",
             file=sys.stderr,
         )
+    app.state.server.start()
     # Flushed, because a program that starts the server reads the port from this line.
     print(f"serving {options.env} on http://{shown}:{listening.getsockname()[1]}", flush=True)
     status = 0
@@ -61,7 +62,7 @@ def serve(options: ServeOptions) -> None:
         status = 130
         raise
     finally:
-        # Python would wait for the threads, and nothing ends an opponent's search.
+        # Python would wait for the threads, and nothing ends what an opponent of the user's own does.
         if not app.state.server.is_idle(timeout=1.0):
             sys.stdout.flush()
             os._exit(status)
@@ -80,6 +81,7 @@ def config_of(app: Starlette) -> uvicorn.Config:
         log_level="warning",
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # by which a caller could give itself any address
         timeout_keep_alive=75,
         timeout_graceful_shutdown=GRACE + 2,
     )

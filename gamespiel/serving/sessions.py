@@ -1,16 +1,28 @@
-"""The episodes of a server: bounded in number, and dropped when nobody asks for them."""
+"""The episodes of a server: bounded in number, per caller too, and dropped when nobody asks for them."""
 
 from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import monotonic
 from typing import Any, Generic, TypeVar
 
+from task_gym.caller import CALLER
 from task_gym.errors import TaskGymError
 
 T = TypeVar("T")
+
+ABANDONED = 60.0
+"""Seconds without a call after which an episode may lose its place to one that needs it."""
+
+WAITING = 4
+"""The most calls that wait for the call before them about the same episode."""
+
+_LOOK_S = 0.2
+"""Seconds between two looks at whether a call that waits is still wanted."""
 
 
 class UnknownEpisodeError(TaskGymError):
@@ -29,14 +41,16 @@ class Kept(Generic[T]):
         lock: Held during a call: calls about one episode come one after another.
         used: When it was last asked for, in seconds of the clock.
         over: Whether it has ended, and is only kept for those who ask for its end once more.
+        owner: The caller that began it.
+        waiting: The number of calls that wait for ``lock``.
     """
 
-    __slots__ = ("episode", "lock", "over", "used")
+    __slots__ = ("episode", "lock", "over", "owner", "used", "waiting")
 
-    def __init__(self, episode: T, used: float) -> None:
-        self.episode, self.used = episode, used
+    def __init__(self, episode: T, used: float, owner: str = "") -> None:
+        self.episode, self.used, self.owner = episode, used, owner
         self.lock = threading.Lock()
-        self.over = False
+        self.over, self.waiting = False, 0
 
 
 class Sessions(Generic[T]):
@@ -46,13 +60,22 @@ class Sessions(Generic[T]):
         limit: The most episodes at once.
         idle_s: Seconds without a call after which an episode is dropped.
         clock: Returns seconds.
+        each: The most episodes of one caller at once; None for no such limit.
     """
 
-    def __init__(self, limit: int, idle_s: float, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self,
+        limit: int,
+        idle_s: float,
+        clock: Callable[[], float] = monotonic,
+        *,
+        each: int | None = None,
+    ) -> None:
         self._limit, self.idle_s, self._clock = limit, idle_s, clock
+        self._each = each
         self._lock = threading.Lock()
         self._kept: dict[str, Kept[T]] = {}
-        self._beginning = 0  # places taken by episodes that are being made
+        self._beginning: Counter[str] = Counter()  # places taken by episodes that are being made, by caller
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -60,36 +83,61 @@ class Sessions(Generic[T]):
     def playing(self) -> int:
         """Returns how many episodes are not over."""
         with self._lock:
-            return self._beginning + sum(not kept.over for kept in self._kept.values())
+            return self._beginning.total() + sum(not kept.over for kept in self._kept.values())
 
-    def add(self, make: Callable[[], T]) -> tuple[str, T]:
+    def add(self, make: Callable[[], T], owner: str = "") -> tuple[str, T]:
         """Returns the id of a new episode, and what ``make`` returned.
 
-        If there is no place, the new one takes that of the episode that has been over for longest.
+        If there is no place, the new one takes that of the episode that has been over for longest. If none is
+        over, it takes that of the one that nobody has asked for for longest, at least ``ABANDONED`` seconds:
+        of the same caller's if the caller has all its places, else of those of the caller that has most.
 
         Raises:
-            FullError: there are too many that are not over; nothing was made.
+            FullError: there is no such place; nothing was made.
         """
         with self._lock:
             self._sweep()
-            if len(self._kept) + self._beginning >= self._limit:
-                self._drop_one_that_is_over()
-            if len(self._kept) + self._beginning >= self._limit:
-                raise FullError(
-                    f"{self._limit} episodes are being played, which is the most; try again later"
-                )
-            self._beginning += 1
+            self._make_room(owner)
+            self._beginning[owner] += 1
         try:
             episode = make()
         except BaseException:
             with self._lock:
-                self._beginning -= 1
+                self._end_beginning(owner)
             raise
         name = secrets.token_urlsafe(18)
         with self._lock:
-            self._beginning -= 1
-            self._kept[name] = Kept(episode, self._clock())
+            self._end_beginning(owner)
+            self._kept[name] = Kept(episode, self._clock(), owner)
         return name, episode
+
+    @contextmanager
+    def turn(self, kept: Kept[T]) -> Iterator[None]:
+        """Holds an episode within the context, after the calls about it that came before.
+
+        Raises:
+            FullError: too many calls wait for it.
+            CallerLeftError: the caller has left meanwhile.
+        """
+        with self._lock:
+            if kept.waiting >= WAITING:
+                raise FullError(
+                    f"{WAITING} calls about this episode wait, which is the most; try again later"
+                )
+            kept.waiting += 1
+        caller = CALLER.get()
+        try:
+            while not kept.lock.acquire(timeout=_LOOK_S):
+                if caller is not None:
+                    caller.require_presence()
+        finally:
+            with self._lock:
+                kept.waiting -= 1
+        try:
+            yield
+        finally:
+            kept.used = self._clock()  # its search was no idle time
+            kept.lock.release()
 
     def find(self, name: Any) -> Kept[T]:
         """Returns an episode.
@@ -113,10 +161,40 @@ class Sessions(Generic[T]):
         with self._lock:
             return isinstance(name, str) and self._kept.pop(name, None) is not None
 
-    def _drop_one_that_is_over(self) -> None:
-        over = [name for name, kept in self._kept.items() if kept.over]
-        if over:
-            del self._kept[min(over, key=lambda name: self._kept[name].used)]
+    def _make_room(self, owner: str) -> None:
+        """Drops episodes that are over or abandoned until there is a place, or raises FullError."""
+        counts = Counter(kept.owner for kept in self._kept.values()) + self._beginning
+        if self._each is not None and counts[owner] >= self._each and not self._drop_oldest(owner):
+            raise FullError(
+                f"this caller plays {self._each} episodes, which is the most of one caller here; stop some, "
+                "or try again later"
+            )
+        if len(self._kept) + self._beginning.total() < self._limit:
+            return
+        if not self._drop_oldest(None) and not self._drop_oldest(counts.most_common(1)[0][0]):
+            raise FullError(f"{self._limit} episodes are being played, which is the most; try again later")
+
+    def _drop_oldest(self, owner: str | None) -> bool:
+        """Drops the episode that has been over, else idle, for longest; returns whether there was one.
+
+        Args:
+            owner: The caller whose it is; None for one of any caller that is over.
+        """
+        before = self._clock() - ABANDONED
+        found = [
+            (not kept.over, kept.used, name)
+            for name, kept in self._kept.items()
+            if (kept.over if owner is None else kept.owner == owner and (kept.over or kept.used <= before))
+            and not kept.lock.locked()
+        ]
+        if found:
+            del self._kept[min(found)[2]]
+        return bool(found)
+
+    def _end_beginning(self, owner: str) -> None:
+        self._beginning[owner] -= 1
+        if not self._beginning[owner]:
+            del self._beginning[owner]
 
     def _sweep(self) -> None:
         before = self._clock() - self.idle_s

@@ -9,7 +9,9 @@ from gamespiel.endpoints.chat import Chat
 from gamespiel.endpoints.traces import ask_trace
 from gamespiel.serving.actors import ENDPOINT, MODEL, Actor, Asked, Response, explain_error, turn
 from gamespiel.serving.options import ServeOptions
+from gamespiel.serving.trace_processes import TraceProcesses
 from task_gym.errors import ArgumentError
+from task_gym.processes import OFFERED
 from trace_gym.envs.text import CodeTraceEnv
 from trace_gym.programs.base import TASKS
 from trace_gym.sandbox import trouble
@@ -66,11 +68,25 @@ def _name_facts(info: Response) -> Response:
     return {**info, "step_count": info["turn"], "score": score, "dataset_index": info["row"]}
 
 
+class ServedEnv(CodeTraceEnv):
+    """The environment with a backend that all callers share.
+
+    Args:
+        source: The source of the programs.
+        injector: Who puts debug prints into them.
+        backend: The backend; None for the source's own.
+    """
+
+    def __init__(self, source: str, injector: str, backend: TraceProcesses | None) -> None:
+        super().__init__(source=source, injector=injector)
+        self._backend = backend or self._backend
+
+
 class TraceActor(Actor[TraceEpisode]):
     """Asks for the output of programs from one source.
 
-    Programs of data sets run in the sandbox, in user namespaces. Builtin ones run in this process: they are
-    the generator's.
+    Programs of data sets run in the sandbox, in user namespaces, and in processes that end if the caller
+    leaves. Builtin ones run in this process: they are the generator's.
     """
 
     kind = "trace"
@@ -80,7 +96,10 @@ class TraceActor(Actor[TraceEpisode]):
         super().__init__(options)
         self._source = options.source
         self._injector = options.injector
-        self._make_env()  # which raises if there is no such source
+        self._processes: TraceProcesses | None = None
+        name = self._make_env().source  # which raises if there is no such source
+        if self._source != "builtin" and OFFERED:
+            self._processes = TraceProcesses(self._source, self._injector, name)
         self._trouble = None if self._source == "builtin" else trouble(LEVEL)
 
     def reset(self, task_id: Any = None, seed: Any = None) -> Response:
@@ -124,8 +143,14 @@ class TraceActor(Actor[TraceEpisode]):
 
         return self.ask(Asked(seed, model, base_url, timeout, temperature, api_key, max_tokens), play)
 
+    def end(self) -> None:
+        """Gives up the episodes that ``evaluate`` plays, and ends the processes that make traces."""
+        super().end()
+        if self._processes is not None:
+            self._processes.end()
+
     def _make_env(self) -> CodeTraceEnv:
-        return CodeTraceEnv(source=self._source, injector=self._injector)
+        return ServedEnv(self._source, self._injector, self._processes)
 
     def _check_sandbox(self) -> None:
         if self._trouble is not None:

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from game_gym.prompts import without_rules
 from game_gym.transcript import CHANCE, moves
+from gamespiel.report.text import make_harmless
 
 BAR = 12
 """Characters of a bar of probability 1."""
@@ -70,7 +71,7 @@ def menu(
     shown = rows[: ROWS if probabilities is not None else LISTED]
     more = Text(f"… {len(rows) - len(shown)} more: type a part of a name to list these", style="dim")
     if probabilities is None and len(shown) > ROWS:
-        listed = [Text(f"{action:>4}  {name}") for action, name, _ in shown]
+        listed = [Text(f"{action:>4}  {make_harmless(name)}") for action, name, _ in shown]
         return _stack_parts(Columns(listed, padding=(0, 2)), more if len(rows) > len(shown) else None)
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(justify="right", no_wrap=True)
@@ -78,7 +79,9 @@ def menu(
     for action, name, probability in shown:
         own = [] if probability is None else [f"{probability:6.1%}", "█" * round(BAR * probability)]
         mark = ["→" if action == chosen else ""] if chosen is not None else []
-        table.add_row(str(action), Text(name), *own, *mark, style="bold" if action == chosen else None)
+        table.add_row(
+            str(action), Text(make_harmless(name)), *own, *mark, style="bold" if action == chosen else None
+        )
     return _stack_parts(table, more if len(rows) > len(shown) else None)
 
 
@@ -114,8 +117,8 @@ def rule(title: str = "") -> Text:
 
 
 def box_of(text: str) -> Table:
-    """Returns a text in a frame; lines longer than the terminal are folded."""
+    """Returns a text in a frame; lines longer than the terminal are folded. A server may have written it."""
     table = Table(box=box.ROUNDED, show_header=False)
     table.add_column(overflow="fold")
-    table.add_row(Text(text))
+    table.add_row(Text(make_harmless(text)))
     return table

@@ -15,6 +15,7 @@ from rich.text import Text
 
 import trace_gym  # noqa: F401  (registers CodeTrace-v0)
 from gamespiel.terminal.screen import rule
+from task_gym.visible import show_controls
 
 END = "."
 """The line that ends an answer, as the end of input does."""
@@ -48,11 +49,11 @@ def trace(
     asked = env.unwrapped.trace
     console.print(Text(f"task {info['task_id']}: {info['family']}, level {info['level']}", style="bold"))
     # Only the terminal wraps long lines: what is copied or piped is the program.
-    code = Syntax("", "python", background_color="default").highlight(asked.code.rstrip("\n"))
+    code = Syntax("", "python", background_color="default").highlight(show_controls(asked.code.rstrip("\n")))
     console.print(code, soft_wrap=True, end="")
     if asked.stdin:
         console.print(rule("standard input"))
-        console.print(Text(asked.stdin.rstrip("\n")), soft_wrap=True)
+        console.print(Text(show_controls(asked.stdin.rstrip("\n"))), soft_wrap=True)
     console.print(f"What does it print? End with a line that is only {END!r}, or with Ctrl-D.")
     reply = "".join(f"{line}\n" for line in _read_lines(read or input))
     *_, info = env.step(reply)
@@ -81,7 +82,9 @@ def _compare_lines(reply: str, truth: str) -> Table:
     table.add_column(width=1)
     table.add_column(overflow="fold")
     table.add_column(overflow="fold")
-    for given, true in zip_longest(reply.splitlines(), truth.splitlines()):
+    # Only "\n" ends a line of output: another character of splitlines would hide behind it.
+    sides = (show_controls(text).splitlines() for text in (reply, truth))
+    for given, true in zip_longest(*sides):
         right = given is not None and true is not None and given.rstrip() == true.rstrip()
         table.add_row(" " if right else "x", Text(given or ""), Text(true or ""))
     return table

@@ -22,7 +22,7 @@ from gamespiel.config import EnvConfig, InvalidValueError, RunConfig, saved_conf
 from gamespiel.environments import make_one_env
 from gamespiel.kinds import declaration_of
 from gamespiel.playing import load_policy
-from gamespiel.report.text import remove_controls
+from gamespiel.report.text import make_harmless
 from gamespiel.terminal.screen import box_of, menu, position, rule
 
 
@@ -97,7 +97,7 @@ def _play_episode(
         if "error" in info:
             console.print(Text(f"illegal: {info['error']['message']}", style="bold"))
     console.print(rule("end"))
-    console.print(box_of(remove_controls(observation)))
+    console.print(box_of(observation))
     return dict(info)
 
 
@@ -106,7 +106,7 @@ def _show_position(env: Any, observation: str, info: dict[str, Any], console: Co
     if hasattr(env.unwrapped, "variant"):
         console.print(box_of(position(env, observation, info)))
     else:
-        console.print(Text(remove_controls(observation)), soft_wrap=True)
+        console.print(Text(make_harmless(observation)), soft_wrap=True)
 
 
 def _show_decision(
@@ -118,7 +118,7 @@ def _show_decision(
         (odds,) = policy.distribution([observation], [info["legal_actions"]])
         console.print(menu(info, odds.tolist(), chosen=int(given)))
     else:
-        console.print(Text(f"reply: {remove_controls(str(given))}", style="bold"))
+        console.print(Text(f"reply: {make_harmless(str(given))}", style="bold"))
     (value,) = policy.values_of([decision])
     console.print(Text(f"expects a score of {value:.3f}", style="dim"))
     return given

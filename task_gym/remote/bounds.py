@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from functools import partial
 
 import httpx
 
@@ -11,22 +12,24 @@ from task_gym.remote.protocol import Failure
 
 
 class Bounded(httpx.AsyncByteStream):
-    """A response's content, of at most ``policy.MOST`` bytes.
+    """A response's content, of bounded length.
 
     Args:
         stream: The content.
         server: The server's address, for the error.
+        most: The most bytes; None for ``policy.MOST``.
     """
 
-    def __init__(self, stream: httpx.AsyncByteStream, server: str) -> None:
+    def __init__(self, stream: httpx.AsyncByteStream, server: str, most: int | None = None) -> None:
         self._stream, self._server = stream, server
+        self._most = policy.MOST if most is None else most
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         count = 0
         async for piece in self._stream:
             count += len(piece)
-            if count > policy.MOST:
-                raise Failure("broken", f"server {self._server} sent more than {policy.MOST} bytes")
+            if count > self._most:
+                raise Failure("broken", f"server {self._server} sent more than {self._most} bytes")
             yield piece
 
     async def aclose(self) -> None:
@@ -34,18 +37,22 @@ class Bounded(httpx.AsyncByteStream):
         await self._stream.aclose()
 
 
-def bound(client: httpx.AsyncClient) -> None:
+def bound(client: httpx.AsyncClient, most: int | None = None) -> None:
     """Has a client raise Failure at responses that are compressed or too long.
 
     A compressed response of a few bytes can become one of any size.
+
+    Args:
+        client: The client.
+        most: The most bytes of a response; None for ``policy.MOST``.
     """
     client.headers["Accept-Encoding"] = "identity"
-    client.event_hooks["response"].append(_bound_response)
+    client.event_hooks["response"].append(partial(_bound_response, most))
 
 
-async def _bound_response(response: httpx.Response) -> None:
+async def _bound_response(most: int | None, response: httpx.Response) -> None:
     server = f"{response.url.scheme}://{response.url.netloc.decode()}"
     if (encoding := response.headers.get("content-encoding", "identity")) != "identity":
         raise Failure("broken", f"server {server} sent a compressed response: {encoding:.40}")
     assert isinstance(response.stream, httpx.AsyncByteStream)
-    response.stream = Bounded(response.stream, server)
+    response.stream = Bounded(response.stream, server, most)

@@ -79,7 +79,7 @@ def _of_status(server: str, status: int, body: str) -> Failure:
     try:
         failed = json.loads(body)
         kind, message = failed["kind"], str(failed["error"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         lines = body.strip().splitlines() or [""]
         return Failure("status", f"{server} answered with status {status}: {lines[0]:.300}")
     known = kind if kind in ("unknown", "full", "refused") else "status"

@@ -14,7 +14,7 @@ from task_gym.errors import BackendError
 from task_gym.remote import loop
 from task_gym.remote.breaker import FAILURES, Breaker
 from task_gym.remote.policy import SESSIONS
-from task_gym.remote.protocol import Failure, Reply, read_reply, read_result
+from task_gym.remote.protocol import Failure, Reply, check_address, read_reply, read_result
 from task_gym.remote.settings import Settings
 
 PER_CLIENT = 8
@@ -94,7 +94,9 @@ class Connection:
     async def _evaluate(self, limit: float, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         for tried in range(1, SESSIONS.tries + 1):
             try:
-                return read_result(await asyncio.wait_for(self._call("evaluate", arguments), limit))
+                result = read_result(await asyncio.wait_for(self._call("evaluate", arguments), limit))
+                check_address(result["extra"], _name_address(arguments))
+                return result
             except TimeoutError:
                 late = f"server {self._settings.base_url} did not answer evaluate in {limit:g} s"
                 raise Failure("late", late) from None
@@ -287,6 +289,12 @@ class Docked(Connection):
             if isinstance(error.__cause__, Failure) and error.__cause__.unreachable:
                 self._lost = url
             raise
+
+
+def _name_address(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what ``extra`` should say of the address that ``evaluate`` was asked for."""
+    asked = {name: arguments[name] for name in ("task_id", "seed") if name in arguments}
+    return asked | ({"opponent_type": arguments["opponent"]} if "opponent" in arguments else {})
 
 
 def _client(settings: Settings) -> Caller:

@@ -26,7 +26,7 @@ def host_of(kind: str) -> str | None:
         return None
     try:
         listed = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ArgumentError(f"{path}: it was found, and cannot be read: {error}") from error
     entry = listed.get(kind, listed.get("default")) if isinstance(listed, dict) else listed
     if isinstance(entry, dict):

@@ -53,6 +53,7 @@ class Calls:
 
     def __init__(self) -> None:
         self._under_way: set[Future[Any]] = set()
+        self._cancels = 0
 
     def wait_for(self, call: Coroutine[Any, Any, T]) -> T:
         """Returns the result of a call. Ctrl-C cancels it.
@@ -61,8 +62,11 @@ class Calls:
             concurrent.futures.CancelledError: ``cancel`` was called meanwhile.
             AbandonedWaitError: the call was cancelled, because ``abandoning`` says so.
         """
+        cancels = self._cancels
         future = submit(call)
         self._under_way.add(future)
+        if self._cancels != cancels:  # between these lines: ``cancel`` has not seen the call
+            future.cancel()
         unwanted: Callable[[], bool] | None = getattr(_here, "unwanted", None)
         try:
             while unwanted is not None and not wait([future], LOOK_SECONDS).done:
@@ -77,6 +81,7 @@ class Calls:
 
     def cancel(self) -> None:
         """Cancels the calls under way; those that begin later are not concerned."""
+        self._cancels += 1
         for future in list(self._under_way):
             future.cancel()
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from task_gym.checks import is_number
+from task_gym.contract import is_success
 
 SERVER = "server"
 """The key of ``info`` by which GameSpiel's own server names itself."""
@@ -76,7 +77,8 @@ def read_reply(response: Any, episode: str | None = None) -> Reply:
         episode: The episode that was asked about; None if the response begins one.
 
     Raises:
-        Failure: a field is missing or has another type, or the server reports an error of its own.
+        Failure: a field is missing or has another type, the episode is over without a score, or the server
+            reports an error of its own.
     """
     if not isinstance(response, dict):
         raise Failure("broken", f"the response is no object: {response!r:.80}")
@@ -98,7 +100,22 @@ def read_reply(response: Any, episode: str | None = None) -> Reply:
     ends = [response.get(name, False) for name in ("done", "truncated")]
     if not all(isinstance(end, bool) for end in ends):
         raise Failure("broken", f"the response's done and truncated are no booleans: {ends!r:.80}")
+    if ends[0] and response.get("reward") is None and info.get("score") is None:
+        raise Failure("broken", "the response is done, and states no score")
     return Reply(text, float(reward), ends[0], ends[1], named, info)
+
+
+def check_address(said: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    """Raises Failure if a server says that it plays something else than it was asked for.
+
+    Args:
+        said: What it says, by name. What is missing or None is not said.
+        asked: What was asked for, by the same names.
+    """
+    for name, value in asked.items():
+        found = said.get(name)
+        if found is not None and (type(found) is not type(value) or found != value):
+            raise Failure("broken", f"the server plays {name} {found!r:.80}, and {value!r:.80} was asked for")
 
 
 def read_result(response: Any) -> Mapping[str, Any]:
@@ -114,6 +131,8 @@ def read_result(response: Any) -> Mapping[str, Any]:
         raise Failure("broken", f"the score is no number in [0, 1]: {score!r:.80}")
     if error is None and not isinstance(response.get("success"), bool):
         raise Failure("broken", f"success is no boolean: {response.get('success')!r:.80}")
+    if error is None and response["success"] != is_success(score):
+        raise Failure("broken", f"success is {response['success']} with score {score!r:.40}")
     extra = response.get("extra", {})
     if not isinstance(extra, dict):
         raise Failure("broken", f"extra is no object: {extra!r:.80}")

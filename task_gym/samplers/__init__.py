@@ -5,6 +5,7 @@ from task_gym.samplers.base import Outcome, Sampler, Start
 from task_gym.samplers.failures import Failures
 from task_gym.samplers.sharing import SharedSampler, share
 from task_gym.samplers.stages import Stage, Stages
+from task_gym.samplers.unlisting import Unlisting
 
 __all__ = [
     "Failures",
@@ -17,5 +18,6 @@ __all__ = [
     "Stages",
     "Start",
     "Uniform",
+    "Unlisting",
     "share",
 ]

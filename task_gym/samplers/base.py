@@ -29,6 +29,7 @@ class Start:
         seed: None leaves the seed to the environment.
         replayed: Whether it is the start of an earlier episode.
         note: The sampler's own numbers, which come back with the outcome.
+        list_actions: Whether a game lists its legal actions; None leaves it to the environment.
     """
 
     task_id: int | None = None
@@ -36,11 +37,12 @@ class Start:
     seed: int | None = None
     replayed: bool = False
     note: tuple[int, ...] = ()
+    list_actions: bool | None = None
 
     @property
     def options(self) -> dict[str, Any]:
         """The options for ``env.reset(seed=start.seed, options=start.options)``."""
-        options = {"task_id": self.task_id, "opponent": self.opponent}
+        options = {"task_id": self.task_id, "opponent": self.opponent, "list_actions": self.list_actions}
         return {name: value for name, value in options.items() if value is not None}
 
 

@@ -8,12 +8,9 @@ from typing import Any, Self
 import gymnasium as gym
 from gymnasium.utils import RecordConstructorArgs
 
-from task_gym.contract import CLOSING
+from task_gym.contract import CLOSING, NAMED_CLOSING
 from task_gym.errors import ArgumentError
 from task_gym.wrappers.base import Info, TurnWrapper, check_mask, check_text
-
-NAMED_CLOSING = "Your choice (action name only):"
-"""The last line of an observation that asks for an action's name."""
 
 
 class NamedText(str):
@@ -33,6 +30,13 @@ class NamedText(str):
         self = super().__new__(cls, text)
         self.names = tuple(names)
         return self
+
+
+def ask_for_name(text: str, names: Sequence[str]) -> NamedText:
+    """Returns the text of a turn that asks for a name in place of a number, and carries the names."""
+    if text.endswith(CLOSING):
+        text = text.removesuffix(CLOSING) + NAMED_CLOSING
+    return NamedText(text, [name.strip("\r\n") for name in names])
 
 
 class NamedActions(TurnWrapper, gym.Wrapper[Any, Any, Any, Any]):
@@ -60,11 +64,9 @@ class NamedActions(TurnWrapper, gym.Wrapper[Any, Any, Any, Any]):
 
     def show(self, observation: str, info: Info) -> tuple[NamedText, Info]:
         """Returns the text with its names, and the info as it is."""
-        if observation.endswith(CLOSING):
-            observation = observation.removesuffix(CLOSING) + NAMED_CLOSING
         if "admissible_commands" not in info:
             raise ArgumentError(
                 f"NamedActions: an environment that does not name its actions was given, {self.unwrapped}; "
                 'allowed: one whose info has "admissible_commands"'
             )
-        return NamedText(observation, [name.strip("\r\n") for name in info["admissible_commands"]]), info
+        return ask_for_name(observation, info["admissible_commands"]), info

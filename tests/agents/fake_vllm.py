@@ -51,8 +51,8 @@ class FakeVllm:
         lora_dtype: The type that adapters are rounded to; None for none.
 
     Attributes:
-        faults: Faults of the next requests to ``/v1/completions``: "500", "close", "half", "hang" or
-            "missing".
+        faults: Faults of the next requests to ``/v1/completions``: "500", "close", "half", "hang",
+            "missing" or "gzip".
         requests: The bodies of all requests to ``/v1/completions``.
         loaded: Folders of adapters by name, now.
         ever_loaded: Names of all adapters that were loaded, in order.
@@ -82,7 +82,12 @@ class FakeVllm:
         self.loaded: dict[str, str] = {}
         self.ever_loaded: list[str] = []
         self.aborted = 0
-        self._lock, self._port = threading.Lock(), 0
+        self._lock = threading.Lock()
+        # Bound for good, and never listened on: nobody else gets the port while the server is stopped.
+        self._place = socket.socket()
+        self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._place.bind(("127.0.0.1", 0))
+        self._port = self._place.getsockname()[1]
         self._first: Mapping[str, Any] | None = None
         self.start()
 
@@ -97,7 +102,6 @@ class FakeVllm:
             server_of = fake
 
         self._http = _Server(("127.0.0.1", self._port), Handler)
-        self._port = self._http.server_address[1]
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()
 
@@ -259,6 +263,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self.connection.shutdown(socket.SHUT_RDWR)
         if fault == "hang":
             return self._hang()
+        if fault == "gzip":
+            return self._answer({"choices": []}, encoding="gzip")
         try:
             with torch.no_grad():
                 answer = paths[self.path](body)
@@ -270,7 +276,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _hang(self) -> None:
         """Answers nothing; notes whether the client went away."""
-        ends = time.monotonic() + 20
+        ends = time.monotonic() + 60
         while time.monotonic() < ends:
             readable, _, _ = select.select([self.connection], [], [], 0.05)
             if readable:
@@ -278,11 +284,13 @@ class _Handler(BaseHTTPRequestHandler):
                 break
         self.close_connection = True
 
-    def _answer(self, answer: Any, status: int = 200, *, half: bool = False) -> None:
+    def _answer(self, answer: Any, status: int = 200, *, half: bool = False, encoding: str = "") -> None:
         data = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
+        if encoding:
+            self.send_header("Content-Encoding", encoding)
         self.end_headers()
         self.wfile.write(data[: len(data) // 2] if half else data)
         if half:

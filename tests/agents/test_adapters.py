@@ -1,6 +1,10 @@
 """Adapters: where they go, what they begin as, and the type in which they compute."""
 
 import copy
+import json
+import re
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +12,7 @@ import torch
 from torch import nn
 
 from gamespiel.agents.models.adapters import LoraSettings, add_adapters
-from gamespiel.agents.models.loading import DTYPES, ModelError, ModelSettings, load_base
+from gamespiel.agents.models.loading import DTYPES, TINY, ModelError, ModelSettings, load_base
 
 IDS = torch.randint(20, 200, (3, 17), generator=torch.Generator().manual_seed(0))
 
@@ -115,3 +119,23 @@ def test_weights_have_the_same_names_and_type_beside_every_base_model() -> None:
     }
     assert trained["bfloat16"] == trained["float16"] == trained["float32"]
     assert set(trained["float32"].values()) == {torch.float32}
+
+
+@pytest.mark.parametrize("rank", [10**8, 20_000])
+def test_a_rank_beyond_every_layer_is_refused_before_it_takes_memory(rank: int) -> None:
+    base = load_base(ModelSettings(), "cpu", 0)
+    sides = [side for layer in base.modules() if isinstance(layer, nn.Linear) for side in layer.weight.shape]
+    assert max(sides) < 20_000
+    said = f"lora.r: {rank} was given, allowed: 1 … {max(sides)}, the largest side"
+    with pytest.raises(ModelError, match=re.escape(said)):
+        add_adapters(base, LoraSettings(r=rank), seed=0)
+
+
+def test_a_folder_of_adapters_is_no_model(tmp_path: Path) -> None:
+    """transformers would load the base and the rank that the file names, whoever wrote it."""
+    folder = tmp_path / "model"
+    shutil.copytree(TINY, folder)
+    settings = {"peft_type": "LORA", "r": 10**8, "base_model_name_or_path": "/somewhere/else"}
+    (folder / "adapter_config.json").write_text(json.dumps(settings))
+    with pytest.raises(ModelError, match=r"has an adapter_config\.json, so it is a folder of adapters"):
+        load_base(ModelSettings(model_name=str(folder)), "cpu", 0)

@@ -11,6 +11,7 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from gamespiel.agents.models.loading import ModelSettings, load_tokenizer
+from gamespiel.agents.tokens import templates
 from gamespiel.agents.tokens.codec import (
     ChatCodec,
     ChatTemplateError,
@@ -45,6 +46,55 @@ def test_a_prompt_is_the_chat_template_tokenised() -> None:
         [{"role": "user", "content": text}], tokenize=True, add_generation_prompt=True, return_dict=False
     )
     assert codec.encode_prompt(text) == tuple(whole)
+
+
+HUNGRY = {
+    "a loop": (
+        "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
+        "more than 0.2 s",
+    ),
+    "a product": ("{{ 'a' * 30000000000 }}", "more than 512 MiB of memory"),
+    "a format": ("{{ '%2000000000d' % 1 }}", "more than 512 MiB of memory"),
+    "growth": (
+        "{% set n = namespace(x='aaaaaaaa') %}{% for i in range(40) %}{% set n.x = n.x ~ n.x %}{% endfor %}"
+        "{{ n.x }}",
+        "more than 512 MiB of memory",
+    ),
+    "a long text": ("{{ 'a' * 33554433 }}", "writes more than 33,554,432 characters"),
+}
+
+
+@pytest.mark.parametrize("name", HUNGRY)
+def test_a_template_that_takes_too_much_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it waits for: here for the first message that is not the probe's."""
+    hungry, message = HUNGRY[name]
+    hungry = "{% if messages[0]['content'] == 'now' %}" + hungry + "{% endif %}"
+    codec = ChatCodec(tokenizer(template=TEMPLATE + hungry))
+    assert codec.prompt_text("later") == "user\nlater<e>\nassistant\n"
+    if name == "a loop":
+        monkeypatch.setattr(templates, "SECONDS", 0.2)
+    with pytest.raises(ChatTemplateError, match=f"messages of these roles: user: it .*{message}"):
+        codec.prompt_text("now")
+    assert codec.prompt_text("later again") == "user\nlater again<e>\nassistant\n"
+
+
+def test_a_template_that_is_too_long_or_no_text_is_named() -> None:
+    long = TEMPLATE + "{#" + "a" * (1 << 20) + "#}"
+    with pytest.raises(ChatTemplateError, match=r"it has 1,0[0-9,]+ characters, allowed: at most 1,048,576"):
+        ChatCodec(tokenizer(template=long))
+    other = tokenizer()
+    other.chat_template = {"tool_use": TEMPLATE}
+    with pytest.raises(ChatTemplateError, match="cannot be found: "):
+        ChatCodec(other)
+
+
+def test_a_template_is_rendered_as_transformers_does() -> None:
+    own = tokenizer(template="{{ bos_token }}{{ eos_token }}{{ enable_thinking }}" + TEMPLATE, bos_token="0")
+    messages = [{"role": "system", "content": "é\ud83d\ude00"[:1]}, {"role": "user", "content": "2 {{ 1 }}"}]
+    expected = own.apply_chat_template(
+        messages, tokenize=False, add_generation_prompt=True, enable_thinking=False
+    )
+    assert ChatCodec(own).render(messages, add_generation_prompt=True) == expected
 
 
 def test_an_answer_is_its_digits_and_the_end_of_the_turn() -> None:

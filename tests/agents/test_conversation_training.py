@@ -225,6 +225,33 @@ def test_texts_are_conversations_of_their_own_tokens() -> None:
     assert math.isfinite(trained(model)["train/policy_loss"])
 
 
+@pytest.mark.parametrize("budget", [10**6, 300])
+def test_a_written_reply_is_read_once(budget: int) -> None:
+    """Each distinct token of prompts and replies, and once more each prompt's last.
+
+    A reply's last token is read with the next prompt, and not at all if there is none.
+    """
+    settings = {"lora": {"r": 4}, "model": {"reading": "shared"}, "max_new_tokens": 8, "temperature": 1.5}
+    played = []
+    for forgets in (True, False):
+        model = make_ppo(
+            partial(talking, Questions), batch_size=8, envs=8, policy_kwargs=settings,
+            tokens_per_forward=10**6 if forgets else budget,
+        )  # fmt: skip
+        if forgets:
+            model.policy.sampler = Forgetful(model.policy.sampler)  # type: ignore[assignment]
+        assert collect(model)
+        played.append((model.rollout_buffer.decisions, model.policy.engine.tokens_read))
+    (one, whole), (other, read) = played
+    assert [(d.prompt, d.tokens) for d in one] == [(d.prompt, d.tokens) for d in other]
+    for a, b in zip(one, other, strict=True):
+        assert np.allclose(a.log_probs, b.log_probs, atol=1e-5)
+    texts = [d.prompt + d.tokens[:-1] for d in other]
+    assert max(len(d.tokens) for d in other) == 8
+    if budget == 10**6:
+        assert distinct(texts) <= read <= distinct(texts) + len(other) < whole
+
+
 def test_with_gradients_off_the_reference_reads_conversations_too() -> None:
     model = learner(**ONE_STEP)
     assert torch.isfinite(torch.tensor(trained(model)["train/kl_ref"]))

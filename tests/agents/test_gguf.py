@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import sys
 from pathlib import Path
 
@@ -144,6 +145,33 @@ def test_damage_in_the_header_is_found_or_harmless(file: Path, tmp_path: Path) -
         except ModelError:
             found += 1
     assert found > 20  # the others changed a letter of the vocabulary, or a number
+
+
+def entry(key: str, kind: int, value: bytes) -> bytes:
+    """Returns an entry of a GGUF header."""
+    return len(key).to_bytes(8, "little") + key.encode() + kind.to_bytes(4, "little") + value
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (entry("general.alignment", 8, (4).to_bytes(8, "little") + b"many"), "general.alignment is 'many'"),
+        (entry("general.alignment", 4, bytes(4)), "general.alignment is 0, allowed: whole numbers from 1"),
+        (entry("general.alignment", 5, b"\xff" * 4), "general.alignment is -1, allowed: whole numbers"),
+        (entry("general.alignment", 6, b"\0\0\xc0\x7f"), "general.alignment is nan, allowed: whole"),
+        (entry("split.count", 8, (1).to_bytes(8, "little") + b"x"), "is one of x parts of a GGUF file"),
+        (entry("a", 8, (1).to_bytes(8, "little") + b"\xff"), "cut off or damaged in its header"),
+        (entry("a", 9, (9).to_bytes(4, "little") + bytes(8)), "an entry has the unknown type 9"),
+        (entry("a", 9, (8).to_bytes(4, "little") + b"\xff" * 8), "cut off or damaged in its header"),
+    ],
+)
+def test_entries_of_other_types_are_named(made: bytes, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "strange.gguf"
+    path.write_bytes(
+        b"GGUF" + (3).to_bytes(4, "little") + bytes(8) + (1).to_bytes(8, "little") + made + bytes(64)
+    )
+    with pytest.raises(ModelError, match=re.escape(message)):
+        read_header("strange", path)
 
 
 def test_an_architecture_that_transformers_does_not_read(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gamespiel.agents.engines.kept import KeptPrefixes, count_shared, find_known
 from gamespiel.agents.engines.padded import PaddedEngine
-from gamespiel.agents.engines.shared import SharedEngine
+from gamespiel.agents.engines.shared import SharedEngine, TreePrefix, join_written
 from gamespiel.agents.engines.token_tree import TokenTree
 from gamespiel.agents.tokens import Tokens
 from tests.agents.test_shared_engine import families, order_engine
@@ -91,6 +91,36 @@ def test_turns_are_those_of_reading_whole_conversations(family: str) -> None:
         kept.put("me", prefix, 10_000)
         kept.drop_followed("me", talks)
         talks = grow(whole, rng)
+
+
+@pytest.mark.parametrize("family", families())
+def test_written_texts_are_gone_on_from(family: str) -> None:
+    """Five texts grow by one to three tokens, one of them twice; the next prompts read only what is new."""
+    torch.manual_seed(0)
+    model = families()[family]().eval()
+    padded, engine = PaddedEngine(model), SharedEngine(model)
+    prompts: list[Tokens] = [(1, 2, 3), (1, 2, 4, 5), (9,)]
+    _, prefix = engine.prefill(prompts, cache=True)
+    parts: list[tuple[TreePrefix, list[Tokens]]] = []
+
+    def keep(rows: list[int], texts: list[Tokens]) -> None:
+        parts.append((prefix.select(rows, torch.tensor(rows)), texts))
+
+    _, prefix = engine.grow(prefix, [0, 1, 1, 2], [11, 12, 13, 14])
+    keep([0], [(1, 2, 3, 11)])
+    _, prefix = engine.grow(prefix, [1, 2, 3], [15, 16, 17])
+    keep([2, 0], [(9, 14, 17), (1, 2, 4, 5, 12, 15)])
+    _, prefix = engine.grow(prefix, [1, 1], [18, 19])
+    keep([1, 0], [(1, 2, 4, 5, 13, 16, 19), (1, 2, 4, 5, 13, 16, 18)])
+    joined = join_written(parts)
+    later = [(*text, 20, 21) for _, own in parts for text in own]
+    assert joined.prompts == [text[:-2] for text in later]
+    before = engine.tokens_read
+    last, _ = engine.prefill(later, cache=False, before=[joined])
+    assert engine.tokens_read - before == 2 * len(later)
+    with torch.no_grad():
+        expected = padded.read(later, range(len(later)), [len(text) - 1 for text in later])
+    assert torch.allclose(last, expected, atol=5e-5)
 
 
 def test_what_was_read_longest_ago_leaves_first() -> None:

@@ -151,10 +151,26 @@ def json_equal(path: Path, run: Path) -> bool:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("step", 10**30, r"state.json: step is 1000000+, allowed: whole numbers below"),
-        ("step", "2", r"state.json: step is '2', allowed: whole numbers"),
-        ("num_timesteps", -1, r"state.json: num_timesteps is -1, allowed"),
-        ("seconds", [], r"state.json: seconds is \[\], allowed: a number from 0"),
+        ("step", 10**30, r"state.json: step is 1000000+: Input should be less than 10+$"),
+        ("step", "2", r"state.json: step is '2': Input should be a valid integer"),
+        ("step", True, r"state.json: step is True: Input should be a valid integer"),
+        ("num_timesteps", -1, r"state.json: num_timesteps is -1: Input should be greater than or equal to 0"),
+        ("seconds", [], r"state.json: seconds[.\w]* is \[\]: Input should be a valid "),
+        ("seconds", float("inf"), r"state.json: seconds\S* is inf: Input should be"),
+        ("kl_coefficient", None, r"state.json: kl_coefficient[.\w]* is None: Input should be a valid "),
+        ("base", [], r"state.json: base is \[\]: Input should be a valid dictionary"),
+        (
+            "base",
+            {"model_name": 5, "r": 1, "lora_alpha": 1.0},
+            r"state.json: base.model_name is 5: ",
+        ),
+        ("tokens", {"a": {"given": "1", "in_force": 1}}, r"state.json: tokens.a.given is '1': Input should"),
+        (
+            "backoff",
+            {"rate_factor": -1},
+            r"state.json: backoff.rate_factor\S* is -1: Input",
+        ),
+        ("pool", [{"step": 1}], r"state.json: pool.0.games is \{'step': 1\}: Field required"),
     ],
 )
 def test_counters_that_are_none_are_named(
@@ -168,6 +184,37 @@ def test_counters_that_are_none_are_named(
     with pytest.raises(CheckpointError, match=message):
         checkpoint.load(trained, folder)
     assert trained.step == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"[]", r"state.json' has \[\], needed: an object"),
+        (b"[" * 100_000, "state.json' cannot be read: its lists and objects are nested too deeply"),
+        (b'{"step": "\xff"}', "state.json' cannot be read: 'utf-8' codec can't decode byte 0xff"),
+        (b'{"step": ' + b"9" * 5000 + b"}", "state.json' cannot be read: Exceeds the limit"),
+        (b"{}", r"state.json: step is \{\}: Field required"),
+    ],
+    ids=["a list", "deep", "no UTF-8", "many digits", "empty"],
+)
+def test_a_state_of_another_kind_is_named(
+    content: bytes, message: str, trained: LLMPPO, saved: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(saved, tmp_path / "run")
+    folder = checkpoint.find(tmp_path / "run")
+    (folder / "state.json").write_bytes(content)
+    write_manifest(folder)
+    for read in (
+        lambda: checkpoint.load(trained, folder),
+        lambda: checkpoint.load_policy(trained.policy, folder),
+        lambda: checkpoint.records_parts(folder),
+    ):
+        with pytest.raises(CheckpointError, match=message):
+            read()
+    assert trained.step == 2
+    (folder / "manifest.json").write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"manifest\.json cannot be read"):
+        checkpoint.load(trained, folder)
 
 
 def test_a_later_format_is_named(trained: LLMPPO, saved: Path, tmp_path: Path) -> None:

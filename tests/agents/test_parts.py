@@ -51,6 +51,16 @@ def test_parts_follow_from_the_opponents_and_not_from_the_machine() -> None:
     assert TextEnvs([Searched]).threads == count_cores()
 
 
+@pytest.mark.parametrize(("seconds", "parts"), [(0.0, 1), (0.29, 1), (0.3, 2)])
+def test_a_round_of_short_searches_has_one_part(seconds: float, parts: int) -> None:
+    """Two environments have 0.6 CPU seconds of search per round from 0.3 on; the dearest one counts."""
+
+    class Priced(Searched):
+        search_seconds = seconds
+
+    assert TextEnvs([Priced, Stairs]).parts == TextVecEnv([Priced] * 2, 4).parts == parts
+
+
 def test_parts_take_their_turns_in_a_fixed_order() -> None:
     """Eight episodes in five environments: parts 0 2 4 and 1 3 of the first wave, then 5 7 and 6."""
     own, orders = lengths(SEEDS), []

@@ -61,6 +61,11 @@ def begin(model: LLMPPO, decide: Any, games: int) -> Round:
     return model.self_play.begin(policy.sampler, policy.adapters.learning, env, decide, 0, 0, games)  # type: ignore[arg-type]
 
 
+def finish(round_: Round, games: Sequence[Episode]) -> tuple[list[Episode], dict[str, Any]]:
+    """Returns what the learning seats saw of games, and metrics of the pool."""
+    return round_.finish([round_.split_seats(game) for game in games])
+
+
 def played(actions: Sequence[int], games: int = 1, learn: str = "both") -> tuple[list[Episode], LLMPPO]:
     """Plays games by a script, and fills the buffer with what the seats learn from."""
     model = learner(games, learn=learn)
@@ -68,7 +73,7 @@ def played(actions: Sequence[int], games: int = 1, learn: str = "both") -> tuple
     round_ = begin(model, scripted(*actions), games)
     found = play(model.env, list(range(games)), round_.decide, lambda turns: True)  # type: ignore[arg-type]
     assert found is not None
-    episodes, _ = round_.finish(found)
+    episodes, _ = finish(round_, found)
     model.make_collector().fill_buffer(episodes)
     return episodes, model
 
@@ -219,7 +224,7 @@ def test_a_fault_counts_for_nothing() -> None:
     round_ = begin(model, scripted(), 2)
     fault = Episode(0, 0, {"result": "fault", "seat": 0, "game": "kuhn_poker"}, truncated=True)
     ended = Episode(1, 0, {"result": "win", "scores": [1.0, 0.0], "seat": 0, "game": "kuhn_poker"})
-    episodes, logged = round_.finish([fault, ended])
+    episodes, logged = finish(round_, [fault, ended])
     assert [(e.fault, e.info["seat"], e.total_reward) for e in episodes] == [(True, 0, 0.0), (False, 1, 0.0)]
     assert logged["games"] == [1]
     (member,) = model.self_play.pool.members
@@ -245,7 +250,7 @@ def test_games_against_others_are_played_as_they_are(learn: str) -> None:
     theirs = [game for game in games if game.info["opponent"] == "first"]
     assert 0 < len(theirs) < 64
     assert {(len(game.turns), game.total_reward) for game in theirs} == {(1, 0.75)}
-    episodes, metrics = round_.finish(games)
+    episodes, metrics = finish(round_, games)
     assert [e.turns for e in episodes if e.info["opponent"] == "first"] == [game.turns for game in theirs]
     own = [e for e in episodes if e.info["opponent"] == "self"]
     assert len(own) == (64 - len(theirs)) * (2 if learn == "both" else 1)
@@ -263,7 +268,7 @@ def test_an_environment_without_open_seats_is_refused() -> None:
     round_ = round_of.begin(policy.sampler, policy.adapters.learning, env, scripted(), 0, 0, 1)
     ended = Episode(0, 0, {"seat": 0, "game": "stairs"})
     with pytest.raises(SeatsError, match=r"'stairs' ended without info\['scores'\]"):
-        round_.finish([ended])
+        finish(round_, [ended])
 
 
 @pytest.mark.parametrize(
@@ -301,7 +306,7 @@ def test_both_seats_learn_in_zero_sum_games_alone() -> None:
     learning = policy.adapters.learning
     round_ = SelfPlay(both).begin(policy.sampler, learning, env, scripted(), 0, 0, 1)
     with pytest.raises(SeatsError, match=r"'2048' has one seat; allowed: games of at least two"):
-        round_.finish([alone])
+        finish(round_, [alone])
 
 
 def test_counting_anew_forgets_the_snapshots() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -203,6 +204,42 @@ def test_adapters_on_disk_are_in_pefts_format(tmp_path: Path) -> None:
     for name, tensor in policy.adapters.learning.items():
         assert torch.equal(read[name.replace(".default.", ".read.")], tensor)
     folders.close()
+
+
+def test_a_trainer_that_starts_with_another_keeps_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one looks for folders that were left behind, before and after this one has locked its own."""
+    from gamespiel.agents.sampling.vllm import folders as module
+
+    settings, acquire, rmtree = make_policy().lora_settings, module.FileLock.acquire, shutil.rmtree
+    looks, removed = list[bool](), list[Path]()
+
+    def acquire_late(lock: Any, *arguments: Any, **named: Any) -> Any:
+        if not looks:
+            looks.append(True)
+            module.remove_left_behind(tmp_path)
+        return acquire(lock, *arguments, **named)
+
+    def remove(folder: Path, **_: Any) -> None:
+        removed.append(folder)
+        with pytest.raises(module.Timeout):  # nobody can lock it between the look and the removal
+            module.FileLock(folder / "in-use").acquire(timeout=0)
+        rmtree(folder)
+
+    monkeypatch.setattr(module.FileLock, "acquire", acquire_late)
+    with monkeypatch.context() as patch:
+        patch.setattr(module.shutil, "rmtree", remove)
+        own = module.AdapterFolders(tmp_path, settings)
+        module.remove_left_behind(tmp_path)
+    assert len(removed) == 1  # not the second time
+    assert [folder.name for folder in tmp_path.iterdir()] == [own.owner]
+    assert not module.is_left_behind(own.owner, str(own.folder / "000001"))
+    own.close()
+    own.folder.mkdir()  # as after a kill
+    assert module.is_left_behind(own.owner, str(own.folder / "000001"))
+    module.remove_left_behind(tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 # -- the gap -----------------------------------------------------------------------------------------------

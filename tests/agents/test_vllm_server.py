@@ -28,12 +28,15 @@ from gamespiel.agents.sampling.vllm.checks import Needs
 from gamespiel.agents.sampling.vllm.connect import connect, list_targets
 from gamespiel.agents.sampling.vllm.reader import NodeQuery
 from gamespiel.agents.sampling.vllm.sampler import VllmSampler
-from gamespiel.config import resolve
+from gamespiel.cli import main
+from gamespiel.config import resolve, saved_config
+from gamespiel.evaluation import evaluate
+from gamespiel.options import EvalOptions
 from tests.agents.smollm2 import NAME, read_once
 from tests.agents.test_remote import answers_of
 from tests.agents.toys import N_ACTIONS, TEXT, Stairs, make_ppo, masks_of, randomise, rows_of
 from tests.agents.vllm_server import PYTHON, RealVllm, save_model
-from tests.gamespiel.runs import train_quietly
+from tests.gamespiel.runs import quiet, train_quietly
 
 pytestmark = [
     pytest.mark.slow,
@@ -60,6 +63,15 @@ def server(model_folder: Path) -> Iterator[RealVllm]:
     made.kill()
 
 
+@pytest.fixture
+def replica(model_folder: Path, server: RealVllm) -> Iterator[RealVllm]:
+    """A second server of the same model."""
+    made = RealVllm(model_folder, model_folder / "replica.log", "--dtype", "float32")
+    made.start()
+    yield made
+    made.kill()
+
+
 @pytest.fixture(scope="module")
 def sixteen(model_folder: Path) -> Iterator[RealVllm]:
     """A server in bfloat16, whose head is in float32, as `gamespiel vllm-command` asks for it."""
@@ -77,12 +89,13 @@ def sixteen(model_folder: Path) -> Iterator[RealVllm]:
 def plug(tmp_path: Path) -> Iterator[Callable[..., VllmSampler]]:
     made: list[VllmSampler] = []
 
-    def plug(policy: LLMPolicy, server: RealVllm, **settings: Any) -> VllmSampler:
+    def plug(policy: LLMPolicy, *servers: RealVllm, **settings: Any) -> VllmSampler:
         writes = policy.decode == "text"
         needs = Needs(policy.temperature if writes else None, 8, list_targets(policy.model))
         (prompt,) = policy.prompts(["Which number is the largest: 3, 12, 7 or 25?"])
+        urls = [server.url for server in servers]
         policy.sampler = connect(
-            [server.url], policy.engine, policy.adapters, policy.lora_settings, prompt, needs,
+            urls, policy.engine, policy.adapters, policy.lora_settings, prompt, needs,
             **({"folder": tmp_path} | settings),
         )  # fmt: skip
         made.append(policy.sampler)
@@ -127,6 +140,22 @@ def test_log_probabilities_are_the_scorers(server: RealVllm, plug: Callable[...,
         moved.append(policy.distribution(["x"], [(0, 1, 2)])[0])
     assert np.abs(moved[0] - moved[1]).max() > 1e-3
     assert sampler._probe.limit == 0.01
+
+
+def test_nodes_of_more_children_than_a_request_may_name(
+    server: RealVllm, plug: Callable[..., VllmSampler]
+) -> None:
+    """The server takes at most 128 tokens per request: 300 children are asked for in three."""
+    policy = make_policy()
+    sampler = plug(policy, server)
+    sampler.publish(NEWEST, policy.adapters.learning)
+    queries = [
+        NodeQuery(NEWEST, prompt, tuple(range(300, 600))) for prompt in policy.prompts(["x", "seat 0"])
+    ]
+    own, theirs = sampler._probe.reader.read_nodes(queries), sampler._choices.read_nodes(queries)
+    for mine, other in zip(own, theirs, strict=True):
+        assert mine.shape == other.shape == (300,)
+        assert np.abs(mine - other).max() < 1e-3
 
 
 def steps(**more: Any) -> LLMPPO:
@@ -176,6 +205,25 @@ def test_a_kill_and_a_restart_in_mid_run(
             killed.set()
             server.kill()
             server.start(wait=False)
+
+    there.on_progress = on_progress
+    assert_same_but_for_ties(there.learn(), local)
+    assert killed.is_set()
+
+
+def test_one_of_two_replicas_is_killed_in_mid_run(
+    server: RealVllm, replica: RealVllm, plug: Callable[..., VllmSampler], local: LLMPPO
+) -> None:
+    """Both answer at first. Whether the killed one answers again in time does not matter."""
+    there, killed = steps(), threading.Event()
+    plug(there.policy, server, replica)
+
+    def on_progress(phase: str, done: int, total: int) -> None:
+        if there.step == 1 and phase == "episodes played" and not killed.is_set():
+            killed.set()
+            assert server.count_answers() > 0 and replica.count_answers() > 0
+            replica.kill()
+            replica.start(wait=False)
 
     there.on_progress = on_progress
     assert_same_but_for_ties(there.learn(), local)
@@ -268,6 +316,19 @@ def test_a_run_on_kuhn_poker_is_the_local_one(server: RealVllm, tmp_path: Path) 
         assert own["rollout/success"] == other["rollout/success"]
         assert own["sampler/gap_max"] < 1e-3 and own["sampler/differing"] == 0
     assert share == pytest.approx(expected, abs=1e-3)
+
+    # An evaluation and a game on the server, too.
+    rates = []
+    for name in ("there", "here"):
+        config = saved_config(tmp_path / name)
+        options = EvalOptions(
+            config, checkpoint=tmp_path / name, num_episodes=8, output=tmp_path / f"{name}.json"
+        )
+        with read_once():
+            rates.append({seat: row["score"] for seat, row in evaluate(options, quiet())["sampled"].items()})
+    assert rates[0] == rates[1]
+    with read_once():
+        assert main(["watch", "--checkpoint", str(tmp_path / "there"), "--seed", "1"]) == 0
 
 
 def test_kuhn_poker_is_learned_to_the_presets_share(sixteen: RealVllm, tmp_path: Path) -> None:

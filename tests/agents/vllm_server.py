@@ -83,6 +83,10 @@ class RealVllm:
                 time.sleep(0.5)
         raise TimeoutError(self.log.read_text()[-3000:])
 
+    def count_answers(self) -> int:
+        """Returns how many completions it has answered."""
+        return self.log.read_text().count('"POST /v1/completions HTTP/1.1" 200')
+
     def kill(self) -> None:
         """Kills it and the processes that it started, at once."""
         if self._process is not None:

@@ -20,6 +20,7 @@ from benchmarks import (
     env_speed,
     learning_peers,
     learning_speed,
+    scale,
     trace_learning,
     train_speed,
 )
@@ -32,9 +33,31 @@ SMALLEST: dict[str, list[str]] = {
     "curricula": ["--samplers", "uniform", "--seeds", "0", "--decisions", "1", "--episodes", "1"],
     "backends": ["--only", "local", "--episodes", "1", "--seconds", "0.001"],
     "conversations": ["--model", "tiny", "--games", "kuhn_poker", "--episodes", "2"],
+    "coverage": ["--comparisons", "20", "--deals", "12"],
     "env_speed": ["--games", "leduc_poker", "--seconds", "0.001"],
+    "gpu_shapes": [
+        "--games",
+        "leduc_poker",
+        "--readings",
+        "shared",
+        "--episodes",
+        "2",
+        "--steps",
+        "1",
+        "--rungs",
+        "2",
+        "--architectures",
+        "HuggingFaceTB/SmolLM2-135M-Instruct",
+        "--layers",
+        "1",
+        "--tokens",
+        "128",
+        "--repetitions",
+        "1",
+    ],
     "learning_peers": ["--contenders", "gamespiel", "--seconds", "0", "--games", "2"],
     "learning_speed": ["--decisions", "1"],
+    "luck": ["--games", "kuhn_poker", "--iterations", "2"],
     "opponents": [
         "--games",
         "leduc_poker",
@@ -53,6 +76,7 @@ SMALLEST: dict[str, list[str]] = {
         "1",
     ],
     "promotion": ["--runs", "2"],
+    "scale": ["--steps", "1", "--seeds", "0"],
     "scores": ["--games", "goofspiel", "--agents", "random", "--episodes", "1"],
     "trace_blind": ["--known", "6", "--asked", "3"],
     "trace_learning": ["--traces", "1"],
@@ -261,6 +285,9 @@ def untrained(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learning_peers, "run_contender", lambda name, *_: row | {"contender": name})
     monkeypatch.setattr(trace_learning, "learn", lambda *_: arm | {"untrained": arm})
     monkeypatch.setattr(env_speed, "HEADLINE", ())
+    step = {"seconds": 1.0, "cpu_seconds": 1.0, "collect_seconds": 0.5, "update_seconds": 0.5}
+    learned = {"steps": [[step, step]], "share": 0.5, "decisions": 2, "gradients": 3}
+    monkeypatch.setattr(scale, "launch", lambda ranks, runs: [learned for _ in runs])
     timed = {train_speed.measure_ways: {"settings": {}}, train_speed.measure_step: {"steps": {}}}
     monkeypatch.setattr(train_speed, "apart", lambda work, *_: timed[work])
     monkeypatch.setattr(

@@ -29,12 +29,12 @@ def test_the_rate_is_that_of_the_median_round(monkeypatch: pytest.MonkeyPatch) -
 
         return execute
 
-    found = [Contestant("subprocess", None, taking(2)), Contestant("run, rlimits", "rlimits", taking(0.25))]
+    found = [Contestant("subprocess", None, taking(2)), Contestant("run, limits", "limits", taking(0.25))]
     race(found, rounds=3)
     assert [contestant.seconds for contestant in found] == [[6, 60, 6], [0.75, 7.5, 0.75]]
     assert summary(found) == {
         "subprocess": {"level": None, "executions_per_second": 0.5, "times_subprocess": 1.0},
-        "run, rlimits": {"level": "rlimits", "executions_per_second": 4.0, "times_subprocess": 8.0},
+        "run, limits": {"level": "limits", "executions_per_second": 4.0, "times_subprocess": 8.0},
     }
 
 

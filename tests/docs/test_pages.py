@@ -48,6 +48,9 @@ PAGES = [
     "docs/comparisons.md",
     "docs/affinetes.md",
     "docs/self-play.md",
+    "docs/compare.md",
+    "docs/leaderboard.md",
+    "docs/scale.md",
 ]
 PRINTING = ["README.md", "docs/start.md", "docs/concepts.md", "docs/own.md"]
 SESSIONS = [*PRINTING, "docs/python.md", "docs/wrappers.md", "docs/curriculum.md", "docs/affinetes.md"]
@@ -69,8 +72,8 @@ def read(page: str) -> str:
 
 
 def commands(page: str) -> list[str]:
-    """The lines of a page's shell blocks, without comments."""
-    blocks = re.findall(r"```bash\n(.*?)```", read(page), re.DOTALL)
+    """The lines of a page's shell blocks, without comments; those that go on in the next line are one."""
+    blocks = [block.replace("\\\n", " ") for block in re.findall(r"```bash\n(.*?)```", read(page), re.DOTALL)]
     lines = [re.sub(r"\s+#\s.*", "", line).strip() for block in blocks for line in block.splitlines()]
     return [line for line in lines if line]
 
@@ -110,11 +113,13 @@ def parsed(
     """The options that the commands hand on, in a folder with the files that the pages name."""
     made: list[Any] = []
     training, evaluation = ModuleType("gamespiel.training"), ModuleType("gamespiel.evaluation")
-    external = ModuleType("gamespiel.external")
+    external, comparison = ModuleType("gamespiel.external"), ModuleType("gamespiel.comparison.run")
     training.train = lambda config, resume=None: made.append(config)  # type: ignore[attr-defined]
     evaluation.evaluate = made.append  # type: ignore[attr-defined]
     external.evaluate_endpoint = made.append  # type: ignore[attr-defined]
+    comparison.compare = made.append  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "gamespiel.external", external)
+    monkeypatch.setitem(sys.modules, "gamespiel.comparison.run", comparison)
     monkeypatch.setitem(sys.modules, "gamespiel.training", training)
     monkeypatch.setitem(sys.modules, "gamespiel.evaluation", evaluation)
     monkeypatch.chdir(tmp_path)
@@ -124,9 +129,14 @@ def parsed(
     Path("mine.py").write_text("")
     for file in ("leduc.yaml", "week.yaml"):
         Path(file).write_text("{}")
+    talk, served = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "affinetes.md").read_text(), re.DOTALL)
+    Path("talk.yaml").write_text(talk)
+    Path("served.yaml").write_text(served)
     for run in ("RUN", "runs/first", "runs/leduc", "runs/start"):
         shutil.copytree(finished, run)
-    if "@best" in request.node.name:  # the page begins this run by --resume auto, where no folder is yet
+    if "@best" in request.node.callspec.params.get(
+        "line", ""
+    ):  # the page begins this run by --resume auto, where no folder is yet
         shutil.copytree(finished, "runs/week")
         kept.mark_best(Path("runs/week"), kept.step_of(kept.find_whole(Path("runs/week"))), "score", 0.5)
     return made
@@ -161,8 +171,17 @@ def test_other_commands_are_read_by_their_own_parsers(line: str, monkeypatch: py
         )
         subprocess.run([sys.executable, "-c", read, *arguments], check=True, capture_output=True)
         return
-    if program in ("hf", "vllm"):  # others' programs, which talk to the hub or need a GPU
-        assert (program, arguments[0]) in {("hf", "upload"), ("vllm", "serve")}
+    if program in ("hf", "transformers", "vllm"):  # others' programs, which talk to the hub or need more
+        assert (program, arguments[0]) in {("hf", "upload"), ("transformers", "serve"), ("vllm", "serve")}
+        return
+    if program == "torchrun":  # PyTorch's
+        from torch.distributed.run import get_args_parser
+
+        place = arguments.index("train.py")
+        get_args_parser().parse_args(arguments[: place + 1])
+        program, arguments = "gamespiel", ["train", *arguments[place + 1 :]]
+    if program == "ray":  # the extra "ray"
+        assert arguments[0] == "start"
         return
     if (program, arguments[0]) == ("python", "-c"):
         subprocess.run([sys.executable, *arguments], check=True, capture_output=True)

@@ -128,7 +128,7 @@ def test_seeds(seed: object) -> None:
     [
         (
             {"task": LEDUC},
-            "'task' was given, allowed: task_id, opponent; did you mean 'task_id'",
+            "'task' was given, allowed: task_id, opponent, seat, list_actions; did you mean 'task_id'",
         ),
         ({"task_id": LEDUC + 10}, "200000010 was given, allowed: 200000000 … 200000009, 200000050"),
         ({"task_id": 0}, "'task_id': 0 was given, allowed: 200000000"),
@@ -137,7 +137,7 @@ def test_seeds(seed: object) -> None:
         ({"opponent": "fist"}, "reset option 'opponent': .*did you mean 'first'"),
         ({"opponent": "mcts:x"}, "reset option 'opponent': .*mcts:SIMS"),
         ({"opponent": None}, "None was given"),
-        ([("task_id", LEDUC)], "allowed: None or a mapping with task_id, opponent"),
+        ([("task_id", LEDUC)], "allowed: None or a mapping with task_id, opponent, seat, list_actions"),
         (0, "reset options: 0 was given"),
     ],
 )

@@ -90,6 +90,36 @@ def test_it_is_sync_vector_env(mode: AutoresetMode, arguments: dict[str, Any], s
     assert ended > 10
 
 
+def test_illegal_actions_of_opponents_are_counted_as_in_sync_vector_env(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(opponents, "_REGISTRY", dict(opponents._REGISTRY))
+
+    class Wrong:
+        """Gives an action that is never legal."""
+
+        def __init__(self, seating: Any) -> None: ...
+
+        def restart(self, seed: int) -> None: ...
+
+        def act(self, view: Any) -> int:
+            return 99
+
+    opponents.register_opponent("wrong", Wrong, illegal="random")
+    mode = AutoresetMode.NEXT_STEP
+    slow, fast = (make(mode, opponent="wrong", **LEDUC) for make in (sync, lambda mode, **more: made(**more)))
+    _, infos = fast.reset(seed=3)
+    same(infos, slow.reset(seed=3)[1])
+    rng = np.random.default_rng(0)
+    counted = 0
+    for _ in range(12):
+        actions = choices(infos, rng)
+        *_, infos = fast.step(actions)
+        same(infos, slow.step(actions)[-1])
+        counted = max(counted, infos["opponent_illegal"].max())
+    assert counted >= 2 and infos["_opponent_illegal"].all()
+
+
 def test_without_autoreset() -> None:
     fast, slow = made(autoreset_mode="Disabled", **LEDUC), sync(AutoresetMode.DISABLED, **LEDUC)
     texts, infos = fast.reset(seed=0)

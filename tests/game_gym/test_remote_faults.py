@@ -7,14 +7,19 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from game_gym.backends import AffinetesBackend
 from task_gym.errors import ArgumentError, BackendError, OpponentError
+from task_gym.remote import Failure, Reply
 from tests.game_gym.play import LEDUC, make
 from tests.game_gym.test_upstream import SESSION
 from tests.task_gym.remote.stub import (
+    QUESTION,
     WON,
     Stub,
     broken_json,
@@ -87,6 +92,35 @@ FAULTS = {
     "huge reward": (result({**opened("e1"), "reward": 10**400}), "reward is no finite number"),
     "compressed": (compressed, "sent a compressed response: gzip"),
     "deep": (deep, "sent no JSON"),
+    "no score": (
+        result({name: value for name, value in closed("e1").items() if name != "reward"}),
+        "done, and states no score",
+    ),
+    "other score than the returns": (
+        result({**closed("e1"), "reward": 0.0}),
+        r"score 0.0 with returns \[1.0",
+    ),
+    "other result": (
+        result({**closed("e1"), "info": {"result": "loss"}}),
+        r"result 'loss' with score 0\.538",
+    ),
+    "other success": (result({**closed("e1"), "info": {"success": False}}), "success False with score 0"),
+    "other task": (result({**opened("e1"), "info": {"task_id": LEDUC + 1}}), "plays task_id 200000001, and"),
+    "other seed": (result({**opened("e1"), "info": {"seed": 1}}), "plays seed 1, and 0 was asked for"),
+    "no seed": (result({**opened("e1"), "info": {"seed": False}}), "plays seed False, and 0 was asked for"),
+    "other game": (
+        result({**opened("e1"), "info": {"game_name": "hex"}}),
+        "plays game_name 'hex', and 'leduc",
+    ),
+    "other opponent": (
+        result({**opened("e1"), "info": {"opponent_type": "mcts"}}),
+        "plays opponent_type 'mcts', and 'random' was",
+    ),
+    "other seat": (result({**opened("e1"), "info": {"llm_player_id": 1}}), "plays llm_player_id 1, and 0"),
+    "long": (
+        result({**opened("e1"), "observation": "x" * 65536 + QUESTION}),
+        "an observation of 65[0-9]+ characters, allowed: at most 65536",
+    ),
     "refused": (
         result({**opened("e1"), "info": {"error": {"type": "invalid_action"}}}),
         "refuses action 1, which it listed",
@@ -113,6 +147,21 @@ def test_a_response_without_an_end_is_given_up(stub: Stub, monkeypatch: pytest.M
     stub.faults = [None, result({**opened("e1"), "observation": "x" * 2000})]
     assert "sent more than 2000 bytes" in play(env)[3]["fault"]
     check_clean(env)
+
+
+def test_a_forfeit_of_another_seat_places_it_last() -> None:
+    """Returns of 3 and 3 are a draw, or a win if the other seat gave the game up: it is last then."""
+    backend: Any = AffinetesBackend(object(), "openenv", True)  # type: ignore[arg-type]
+    backend._variant = SimpleNamespace(players=2, zero_sum=False, low=0.0, high=10.0)
+    for score, ended, fits in (
+        (0.5, "draw", True),
+        (1.0, "win", True),
+        (1.0, "draw", False),
+        (0.0, "loss", False),
+    ):
+        reply = Reply("", score, True, False, "e1", {"result": ended, "success": score > 0.5})
+        with nullcontext() if fits else pytest.raises(Failure, match="the server states"):
+            backend._check_ending(reply, score, [3.0, 3.0], "draw")
 
 
 @pytest.mark.parametrize("stated", [[float("nan"), 1.0], [10**400, 0], ["1", "-1"], [1.0]])
@@ -146,6 +195,15 @@ def test_recorded_sessions_are_played_as_here(stub: Stub) -> None:
             assert theirs.get(key) == pytest.approx(ours.get(key), abs=1e-9), key
         assert theirs["action_mask"].tolist() == ours["action_mask"].tolist()
     assert steps >= 3
+
+
+def test_a_reset_that_names_another_address_is_a_fault(stub: Stub) -> None:
+    env = remote(stub)
+    stub.faults = [result({**opened("e1"), "info": {"task_id": LEDUC + 1, "seed": 0}})]
+    _, info = env.reset(seed=0)
+    assert (info["result"], info["score"], info["task_id"]) == ("fault", None, LEDUC)
+    assert "plays task_id 200000001, and 200000000 was asked for" in info["fault"]
+    check_clean(env)
 
 
 @pytest.mark.parametrize("name", ["500", "broken JSON", "hung up", "no object"])

@@ -16,7 +16,7 @@ import pytest
 
 from game_gym.env import GameSpielEnv
 from game_gym.games import DECLARED
-from game_gym.opponents import search_processes
+from game_gym.opponents import endable, search_processes
 from game_gym.opponents.mcts import make_bot
 from game_gym.opponents.search_processes import ProcessBot, choose
 from task_gym.cores import share_cores, shares_cores
@@ -151,6 +151,17 @@ def test_a_bot_in_a_process_makes_the_same_moves_whatever_becomes_of_it(
     assert not search_processes._processes._idle and len(search_processes._kept[0]._idle) == 1
 
 
+def test_a_fork_leaves_idle_processes_to_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that both asked would answer the one what the other has asked."""
+    kept: dict[int, Any] = {-1: None}
+    monkeypatch.setattr(endable, "_keeping", kept)
+    monkeypatch.setattr(endable, "_spare", [None])
+    child = os.fork()
+    if not child:
+        os._exit(len(endable._keeping) + len(endable._spare))
+    assert os.waitpid(child, 0)[1] == 0 and kept and endable._spare
+
+
 def test_a_game_in_python_is_searched_here() -> None:
     """Another process does not know it: OpenSpiel's tic-tac-toe in Python is registered when imported."""
     from open_spiel.python.games import tic_tac_toe  # noqa: F401
@@ -177,7 +188,7 @@ def test_processes_end_with_the_one_that_asks() -> None:
     os.kill(pid, 0)  # it is there
     asker.kill()
     asker.wait()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
             os.kill(pid, 0)

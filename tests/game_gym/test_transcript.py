@@ -34,6 +34,13 @@ def test_simultaneous_moves_come_together() -> None:
     ]
 
 
+def test_chance_may_draw_what_openspiel_does_not_call_legal() -> None:
+    """Hearts without passing: four directions have a quarter each, and only the first is a legal action."""
+    variant = gym.make("GameSpiel-v0", task_id=encode("hearts", 0)).unwrapped.variant  # type: ignore[attr-defined]
+    assert variant.game.new_initial_state().legal_actions() == [0]
+    assert [move.action for move in moves(variant, [2])] == [2]
+
+
 @pytest.mark.parametrize("name", sorted(DECLARED))
 def test_every_game_is_played_again_from_its_history(name: str) -> None:
     where = {"task_id": encode(name, 1)} if name in TABLE else {"game": name}

@@ -114,12 +114,13 @@ def test_trace_keys_become_arguments_of_the_environment() -> None:
     env = from_dict(
         {
             "env_type": "trace", "task_ids": [7, [9, 11]], "level": 2, "family": "lists",
-            "injector": "affine", "scoring": "exact", "illegal": "forfeit",
+            "injector": "affine", "require": "limits", "scoring": "exact",
+            "illegal": "forfeit",
         }
     ).env  # fmt: skip
     shared = {
         "task_id": None, "task_ids": [7, (9, 11)], "source": "builtin", "level": 2, "family": "lists",
-        "injector": "affine", "scoring": "exact",
+        "injector": "affine", "require": "limits", "scoring": "exact",
     }  # fmt: skip
     assert trace_arguments(env) == shared
     assert DECLARATION.arguments(env) == shared | {"illegal": "forfeit", "listed": True}

@@ -117,7 +117,7 @@ def test_a_baseline_plays_as_the_opponent_of_its_name(tmp_path: Path) -> None:
     """``first`` against ``first`` in kuhn poker: nobody bets, so each seat has one turn."""
     envs = make_envs(config(*KUHN, ("env.opponent", "first")).env, 8)
     seeds = draw_balanced_seeds(envs.envs[0], 10, seed=1)
-    episodes = play_seeds(envs, baseline_agent("first", envs, 1, len(seeds)), seeds)
+    episodes = play_seeds(envs, baseline_agent("first", envs, seeds), seeds)
     assert {seat: len(own) for seat, own in group_by_seat(episodes).items()} == {0: 10, 1: 10}
     assert all([turn.action for turn in episode.turns] == [0] for episode in episodes)
     assert {abs(episode.info["returns"][0]) for episode in episodes} == {1.0}

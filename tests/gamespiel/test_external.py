@@ -256,7 +256,7 @@ def test_an_endpoint_that_is_away_is_named(stub: ModelStub, tmp_path: Path) -> N
 
 
 def test_episodes_are_played_together(stub: ModelStub, tmp_path: Path) -> None:
-    stub.pause = 0.1
+    stub.pause = 0.4
     run(stub, tmp_path, num_episodes=4, concurrency=8)
     assert stub.most > 4
 

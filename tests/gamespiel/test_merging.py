@@ -50,6 +50,17 @@ def test_the_merged_model_is_the_policys(run: Path, tmp_path: Path) -> None:
         assert torch.allclose(theirs, ours, atol=1e-4)
 
 
+def test_servers_sample_a_merged_model_as_it_was_trained(run: Path, tmp_path: Path) -> None:
+    """Choices are drawn at temperature 1 from the whole distribution, and end with the end of turn."""
+    merge_run(run, tmp_path / "merged", dtype="float32", console=quiet())
+    told = json.loads((tmp_path / "merged" / "generation_config.json").read_text())
+    assert {name: told[name] for name in ("do_sample", "temperature", "top_k", "top_p")} == {
+        "do_sample": True, "temperature": 1.0, "top_k": 0, "top_p": 1.0,
+    }  # fmt: skip
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "merged")
+    assert tokenizer.convert_tokens_to_ids("<|im_end|>") in told["eos_token_id"]
+
+
 def test_a_model_that_differs_is_not_written(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ import io
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,7 +16,7 @@ from rich.console import Console
 
 from gamespiel import planning
 from gamespiel.agents.models.loading import TINY
-from gamespiel.agents.models.memory_plan import GIB
+from gamespiel.agents.models.memory_plan import GIB, cache
 from gamespiel.agents.scoring import scorer
 from gamespiel.cli import main
 from gamespiel.config import InvalidValueError, presets, resolve, save
@@ -191,3 +192,19 @@ def test_the_earlier_name_of_a_function_works_with_a_warning() -> None:
         assert planning.found_card is planning.find_card_memory
     with pytest.raises(AttributeError, match="found_crad"):
         planning.found_crad  # noqa: B018
+
+
+def test_conversations_keep_keys_and_values_between_turns() -> None:
+    """At most twice a forward's tokens, and no more than the batch's conversations have.
+
+    Qwen3-4B keeps 2 x 2 x 1,024 bytes per token in each of 36 layers.
+    """
+    talk = {"env.conversation": "true", "env.context_tokens": "4096", "env.task_id": "200000000"}
+    for batch, tokens in (("64", 2 * 16_384), ("2", 2 * 4096)):
+        given = talk | {"ppo.batch_size": batch, "ppo.tokens_per_forward": "16384"}
+        load = planning.load_of(resolve("qwen3-4b", overrides=given.items()))
+        assert load.tokens_kept == tokens
+        assert cache(load) - cache(replace(load, tokens_kept=0)) == tokens * 4096 * 36
+    padded = talk | {"model.reading": "padded"}
+    assert planning.load_of(resolve("qwen3-4b", overrides=padded.items())).tokens_kept == 0
+    assert planning.load_of(resolve("qwen3-4b")).tokens_kept == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,14 @@ SHORT = {
     "env__opponent": "mcts:5x1", "ppo__num_train_steps": "2", "run__eval_games": "2", "run__eval_steps": "1",
     "run__eval_episodes": "2", "run__exact_every": "0",
 }  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def parts_everywhere() -> Iterator[None]:
+    """Searches that are this short would have one part."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gamespiel.agents.envs.LEAST_SEARCH", 0.0)
+        yield
 
 
 def search_config(folder: Path, threads: int | None, **more: str) -> Config:
@@ -67,6 +76,35 @@ def test_parts_where_a_search_may_be_drawn(tmp_path: Path) -> None:
     assert parts_of(small(tmp_path, env__opponent="self")) == 1
     mixed = small(tmp_path, env__opponent=json.dumps({"self": 1, "mcts:5": 1}))
     assert parts_of(mixed) == 2
+
+
+@pytest.mark.parametrize(
+    ("game", "opponent", "episodes", "parts"),
+    [
+        # Upstream's budgets, at most 3.2 ms per move: 0.1 s in a round of 32.
+        *((game, "mcts", 32, 1) for game in ("kuhn_poker", "leduc_poker", "tic_tac_toe", "liars_dice")),
+        ("othello", "mcts", 1, 2),  # 3.8 s
+        ("othello", "mcts:40x3", 32, 2),  # 120 of 20,000 rollouts: 23 ms, 0.73 s in a round
+        ("othello", "mcts:40x3", 16, 1),
+        ("othello", "mcts:5x1", 512, 1),  # 1 ms, 0.49 s in a round
+        ("othello", '{"random": 3, "mcts:40x3": 1}', 32, 1),  # a quarter of 0.73 s
+        ("hex", "mcts:50x2", 32, 1),  # 11x11 by default: 100 of 50,000 rollouts of 2.15 s, 4 ms
+    ],
+)
+def test_parts_follow_from_the_budget(
+    game: str, opponent: str, episodes: int, parts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gamespiel.agents.envs.LEAST_SEARCH", 0.6)
+    config = small(tmp_path, env__game=game, env__opponent=opponent)
+    assert make_envs(config.env, episodes).parts == parts
+
+
+def test_the_dearest_stage_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gamespiel.agents.envs.LEAST_SEARCH", 0.6)
+    stages = [{"name": "easy", "opponent": "random"}, {"name": "hard", "opponent": "mcts:NAME"}]
+    for budget, parts in (("500x20", 2), ("50x2", 1)):  # six episodes of 1.9 s and of 0.02 s in othello
+        staged = json.dumps(stages).replace("NAME", budget)
+        assert parts_of(small(tmp_path, env__game="othello", curriculum__stages=staged)) == parts
 
 
 def test_threads_reach_training_and_evaluations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,7 +191,7 @@ def test_a_run_keeps_its_parts(search_run: Path, tmp_path: Path) -> None:
     change_again = {"parts": "2"}
     state = json.loads((start / "state.json").read_text())
     replace_file(start, "state.json", json.dumps(state | change_again))
-    with pytest.raises(CheckpointError, match="parts is '2', allowed: whole numbers from 1"):
+    with pytest.raises(CheckpointError, match="parts is '2': Input should be a valid integer"):
         checkpoint.load(model, start)
 
 

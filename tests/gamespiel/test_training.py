@@ -13,6 +13,7 @@ import torch
 from matplotlib.image import imread
 from safetensors.torch import load_file
 
+from game_gym import exact
 from gamespiel import __version__, runs, training
 from gamespiel.agents.models.loading import ModelError
 from gamespiel.agents.models.optimizer import read_moments
@@ -24,6 +25,7 @@ from gamespiel.evaluation import evaluate
 from gamespiel.kinds.games.declaration import DECLARATION
 from gamespiel.kinds.games.player import GamePlayer
 from gamespiel.options import EvalOptions
+from gamespiel.report.summary import SHARE
 from gamespiel.training import train
 from task_gym.errors import GameError, OpponentError, TaskGymError
 from tests.gamespiel.runs import ROOT, STEPS, assert_same_run, quiet, rows_of, small, steps_of, train_quietly
@@ -158,10 +160,10 @@ def test_weights_that_cannot_be_had(
     override: dict[str, str], message: str, finished: Path, tmp_path: Path
 ) -> None:
     asked = {"run__init_from": str(finished)} | override
-    refused(small(tmp_path / "run", **asked), CheckpointError, message)
+    assert_refused(small(tmp_path / "run", **asked), CheckpointError, message)
 
 
-def refused(config: Config, error: type[TaskGymError], message: str) -> None:
+def assert_refused(config: Config, error: type[TaskGymError], message: str) -> None:
     folder = Path(str(config.run.output_dir))
     with pytest.raises(error, match=message):
         train_quietly(config)
@@ -193,7 +195,7 @@ def refused(config: Config, error: type[TaskGymError], message: str) -> None:
 def test_named_errors(
     override: dict[str, str], error: type[TaskGymError], message: str, tmp_path: Path
 ) -> None:
-    refused(small(tmp_path / "run", **override), error, message)
+    assert_refused(small(tmp_path / "run", **override), error, message)
 
 
 def test_an_output_dir_that_is_a_file(tmp_path: Path) -> None:
@@ -259,12 +261,11 @@ def test_actions_may_be_answered_by_name(tmp_path: Path) -> None:
         assert sampled["all"]["episodes"] == 8 and sampled["all"]["illegal_rate"] == 0
     rows = {answer: read_rows(folder / "metrics.jsonl")[0] for answer, folder in folders.items()}
     assert rows["id"]["rollout/legal_mass"] != rows["name"]["rollout/legal_mass"]
-    # Exact evaluation needs answers by number: training says once that it skips it, and asking is an error.
-    assert "eval/share" in rows["id"] and "eval/share" not in rows["name"]
-    said = console.file.getvalue()  # type: ignore[attr-defined]
-    assert said.count("run.exact_every = 1 has no effect: ") == 1
-    with pytest.raises(InvalidValueError, match=r"env\.answer must be 'id', not 'name'"):
-        evaluate(dataclasses.replace(options, exact=True), quiet())
+    # Exact values are those of the policy as it answers, by number or by name.
+    assert "eval/share" in rows["id"] and "eval/share" in rows["name"]
+    exact = evaluate(dataclasses.replace(options, exact=True), quiet())["exact"]["policy"]
+    after = json.loads((folders["name"] / "summary.json").read_text())["after"]
+    assert exact["share"] == pytest.approx(after[SHARE])
 
 
 def test_exact_values_are_asked_for_once_and_before_the_model(
@@ -306,6 +307,26 @@ def test_without_exact_values_none_are_computed(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("gamespiel.exact.exact.evaluate", lambda *arguments: pytest.fail("it was solved"))
     none = train_quietly(small(tmp_path / "none", run__exact_every="0", **one))
     assert measures(none, "before") == measures(none, "after") == set()
+
+
+def test_exact_values_are_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two before training, sampled and greedy; one after step 1; two at the end. Step 0 has the first's."""
+    solved, evaluate = [], exact.evaluate
+
+    def evaluate_and_count(*arguments: Any, **keywords: Any) -> Any:
+        solved.append(evaluate(*arguments, **keywords))
+        return solved[-1]
+
+    monkeypatch.setattr("gamespiel.exact.exact.evaluate", evaluate_and_count)
+    run = train_quietly(
+        small(tmp_path / "run", run__exact_every="1", run__eval_games="0", ppo__num_train_steps="2")
+    )
+    assert len(solved) == 5
+    shares = [row["eval/share"] for row in rows_of(run)]
+    assert shares == [solved[0].share, solved[2].share]
+    assert (
+        json.loads((run / "summary.json").read_text())["after"]["share of best response"] == solved[3].share
+    )
 
 
 def test_a_full_disk_is_named_and_the_run_goes_on(finished: Path, tmp_path: Path) -> None:

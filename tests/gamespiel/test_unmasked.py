@@ -83,10 +83,10 @@ def follow_scripts(policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
     write = TextSampler.write
 
     def written(
-        self: TextSampler, prompts: Any, free: FreeText, uniforms: Any, prefill: Any = None
+        self: TextSampler, prompts: Any, free: FreeText, uniforms: Any, *reading: Any
     ) -> WrittenAnswers:
         if not isinstance(free, Scripted):
-            return write(self, prompts, free, uniforms, prefill)
+            return write(self, prompts, free, uniforms, *reading)
         tokens = free.write([policy.codec.tokenizer.decode(prompt) for prompt in prompts], uniforms)
         hidden = torch.zeros(len(prompts), policy.value_head.in_features)
         log_probs = [np.full(len(own), -1.0, dtype=np.float32) for own in tokens]

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from task_gym.replies import cut_reasoning, first_number, last_named, strip_reasoning, visible, whole_reply
+from task_gym.replies import (
+    cut_reasoning,
+    first_number,
+    last_named,
+    read_name,
+    strip_reasoning,
+    visible,
+    whole_reply,
+)
 
 LEGAL = [1, 2, 12]
 NAMES = ["Call", "Raise", "Big Raise"]
@@ -277,3 +285,39 @@ def test_a_legal_id_alone_is_that_action(parser, actions, data) -> None:  # type
     legal = sorted(actions)
     action = data.draw(st.sampled_from(legal))
     assert parser(f" {action}\n", legal, [actions[a] for a in legal]) == action
+
+
+CHESS = {"e4": 1, "Nxe4": 2, "bxc3": 3, "Bxc3": 4, "Qh5+": 5, "Qh4": 6}
+
+
+@pytest.mark.parametrize(
+    ("reply", "action"),
+    [
+        ("e4", 1),
+        ("<think>Nxe4</think> e4\n", 1),
+        ("My move is Nxe4.", 2),
+        ("Qxe4", None),  # e4 is a part of another move there
+        ("e4 or Nxe4", 2),  # the last one counts
+        ("**e4**", 1),
+        ("bxc3", 3),
+        ("Bxc3", 4),
+        ("BXC3", None),  # two names, if case is ignored
+        ("qh5", 5),
+        ("Qh5", 5),
+        ("I play QH4!", 6),
+        ("1", None),  # an id
+        ("", None),
+    ],
+)
+def test_read_name(reply: str, action: int | None) -> None:
+    """Checked by hand: the rule of the docstring, move by move."""
+    assert read_name(reply, list(CHESS.values()), list(CHESS)) == action
+
+
+def test_read_name_takes_the_first_of_equal_names() -> None:
+    assert read_name("8/3 6/4", [7, 9], ["8/3 6/4", "8/3 6/4"]) == 7
+
+
+@given(st.text(), st.lists(st.text(), max_size=4))
+def test_read_name_never_breaks(reply: str, names: list[str]) -> None:
+    assert read_name(reply, list(range(len(names))), names) in {None, *range(len(names))}

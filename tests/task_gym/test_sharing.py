@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -230,6 +231,7 @@ def test_a_killed_owner_gives_a_clear_error(tmp_path: Path) -> None:
     try:
         while not path.exists():
             assert owner.poll() is None
+            time.sleep(0.01)
         shared = pickle.loads(path.read_bytes())
         assert shared.draw().seed is not None
     finally:

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from trace_gym.sandbox import LEVELS, Limits, Result, Sandbox, run, trouble
+from trace_gym.sandbox import Limits, Result, Sandbox, run, trouble
 
 AS_ROOT = os.geteuid() == 0
-FILTERED = LEVELS[:-1]
-FILES = LEVELS[:2]
+PROTECTS = "namespaces"
 
 LIMITS = Limits(cpu_seconds=2, wall_seconds=5.0, memory=128 << 20, output=4096, file_size=1 << 20)
 """Limits of these sandboxes: enough for any honest program, even on a busy machine."""
@@ -40,10 +39,10 @@ class Box:
 
     def __call__(self, program: str, stdin: str = "", limits: Limits = LIMITS) -> Result:
         if not self.warm:
-            result = run(program, stdin, limits=limits, level=self.level)
+            result = run(program, stdin, limits=limits, level=self.level, require=self.level)
         else:
             if limits not in self._sandboxes:
-                self._sandboxes[limits] = Sandbox(limits=limits, level=self.level)
+                self._sandboxes[limits] = Sandbox(limits=limits, level=self.level, require=self.level)
             result = self._sandboxes[limits].run(program, stdin)
         assert result.level == self.level
         return result

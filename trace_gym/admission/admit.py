@@ -1,10 +1,16 @@
 """Admission: the check that a sound question can be asked about a program.
 
-A program is admitted if all of this is true:
+An untrusted program is admitted if all of this is true:
 
-- Runs under two different hash seeds print the same, write nothing to standard error and exit with code 0.
+- Its text and input have at most the sizes below. This is checked before anything is compiled.
+- Its text names only modules and names that lead to no clock, process, machine or address, and to no random
+  number without a seed (``trace_gym.admission.reading``). A guarded run finds no way around that.
+- Its runs in eight or sixteen varied worlds (``trace_gym.admission.worlds``) print the same, write nothing to
+  standard error and exit with code 0.
 - The output is not empty, has at most ``MOST_OUTPUT`` bytes, and scores 1 if it is the reply.
 - The program executes at most ``MOST_LINES`` lines.
+
+A program of the builtin generator runs once, and only the last two are checked: tests check the others.
 
 Admission does not depend on the speed of a machine. Time only ends a run that would not end by itself, such
 as one that sleeps or loops for ever inside one line.
@@ -15,10 +21,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from task_gym.errors import ProgramError
-from trace_gym.admission.limited import LIMITED, limited
+from task_gym.visible import show_controls
+from trace_gym.admission import worlds
+from trace_gym.admission.limited import LIMITED, guarded, refusal_of
 from trace_gym.admission.measure import OUTPUT_LIMIT, execute
+from trace_gym.admission.reading import refuse, shows_order
 from trace_gym.sandbox import Job, Limits, Result, Sandbox
 from trace_gym.score import is_scorable
+from trace_gym.syntax import parse, too_deep_is_an_error
 
 MOST_OUTPUT = 4096
 """Bytes that a program may print, at most."""
@@ -29,8 +39,20 @@ TOO_LONG = f"it writes more than {MOST_OUTPUT} bytes"
 MOST_LINES = 1_000_000
 """Lines that a program may execute, as ``trace_gym.admission.counting`` counts them."""
 
-HASH_SEEDS = (0, 1)
-"""Two hash seeds under which sets of strings have different orders."""
+VARIES = "its output varies with hash seed, addresses, process, folder, environment, time or something else"
+"""``Verdict.reason`` of a program that prints something else in one of its worlds."""
+
+MOST_TEXT, MOST_TEXT_LINES = 32_768, 2_000
+"""Bytes and lines of a row's program, at most."""
+
+MOST_INPUT = 65_536
+"""Bytes of a row's standard input, at most."""
+
+MOST_SHOWN = 4 * MOST_TEXT
+"""Bytes of a program with its debug prints, at most: a print repeats the names that it shows."""
+
+OWN_HASH_SEEDS = (0, 1)
+"""The hash seeds under which mutants of the builtin generator's programs run."""
 
 IN_PROCESS = "in-process"
 """``Verdict.sandbox`` of a program that ran in this process."""
@@ -68,33 +90,85 @@ def judge_own(code: str, stdin: str) -> Verdict:
 
 
 def judge(code: str, stdin: str, sandbox: Sandbox) -> Verdict:
-    """Returns the verdict on an untrusted program, run up to three times in the sandbox.
+    """Returns the verdict on an untrusted program: its text is read, and it runs in the sandbox.
 
-    The first run counts the lines, so a program that loops for ever runs only once.
+    The first run counts the lines and is guarded, so a program that loops for ever runs only once.
 
     Args:
         code: The program's text.
         stdin: Its standard input.
-        sandbox: A sandbox with ``HASH_SEEDS`` and ``LIMITS``.
+        sandbox: A sandbox with ``worlds.HASH_SEEDS`` and ``LIMITS``.
     """
-    first, second = HASH_SEEDS
+    if len(code.encode("utf-8", "surrogatepass")) > MOST_SHOWN:
+        return Verdict("", f"it has more than {MOST_SHOWN:,} bytes with its debug prints", sandbox.level)
     try:
-        counting = limited(code, MOST_LINES)
+        refusal = refuse(parse(code))
+        counting = guarded(code, MOST_LINES)
     except (SyntaxError, ProgramError) as error:
         return Verdict("", f"it does not parse: {error}", sandbox.level)
-    counted = sandbox.run(counting, stdin, hash_seed=first)
+    if refusal:
+        return Verdict("", refusal, sandbox.level)
+    counted = sandbox.run(counting, stdin, hash_seed=worlds.HASH_SEEDS[0])
+    if refusal := refusal_of(counted.stderr):
+        return Verdict("", refusal, sandbox.level)
     if counted.stderr.endswith(LIMITED):
         return Verdict("", f"it executes more than {MOST_LINES} lines", sandbox.level)
     if counted.status == "timeout":
         return Verdict("", "it does not end", sandbox.level)
-    one, other = sandbox.run_many([Job(code, stdin, first), Job(code, stdin, second)])
-    reason = _failed(one) or unfit(one.stdout) or _failed(other)
-    if not reason and other.stdout != one.stdout:
-        reason = "its output depends on the hash seed or on something else that varies between runs"
-    if not reason and (counted.status, counted.stderr, counted.stdout) != ("ok", "", one.stdout):
-        # Needed although two runs agreed: run together, both can read the same time from a coarse clock.
+    truth, reason = _compare(code, stdin, sandbox)
+    if not reason and (counted.status, counted.stderr, counted.stdout) != ("ok", "", truth):
+        # Needed although the runs agreed: run together, they can read the same time from a coarse clock.
         reason = "its lines cannot be counted: its output varies, or it behaves otherwise when they are"
-    return Verdict("" if reason else one.stdout, reason, sandbox.level)
+    return Verdict("" if reason else truth, reason, sandbox.level)
+
+
+def oversize(code: str, stdin: str) -> str:
+    """Returns why a row is too large to be looked at, or ""."""
+    # A text has at most as many characters as bytes, so a huge one is not encoded.
+    if len(code) > MOST_TEXT or len(code.encode("utf-8", "surrogatepass")) > MOST_TEXT:
+        return f"it has {len(code):,} characters; allowed: {MOST_TEXT:,} bytes"
+    if (lines := 1 + code.count("\n") + code.count("\r")) > MOST_TEXT_LINES:
+        return f"it has {lines:,} lines; allowed: {MOST_TEXT_LINES:,}"
+    if len(stdin) > MOST_INPUT or len(stdin.encode("utf-8", "surrogatepass")) > MOST_INPUT:
+        return f"its input has {len(stdin):,} characters; allowed: {MOST_INPUT:,} bytes"
+    return ""
+
+
+def unnamed(code: str) -> str:
+    """Returns why the text of an untrusted program is not allowed, or "", also if it does not parse."""
+    try:
+        return refuse(parse(code))
+    except (SyntaxError, ProgramError):
+        return ""
+
+
+def runs(code: str, stdin: str) -> list[Job]:
+    """Returns the runs of an untrusted program in its worlds, world 0 first; their outputs must be equal.
+
+    Raises:
+        SyntaxError: the program is not Python.
+        ProgramError: the program is nested too deeply, or Python cannot read it.
+    """
+    ordered = shows_order(parse(code))
+    with too_deep_is_an_error():
+        return worlds.jobs(code, stdin, worlds.WORLDS_FOR_SETS if ordered else worlds.WORLDS)
+
+
+def _compare(code: str, stdin: str, sandbox: Sandbox) -> tuple[str, str]:
+    """Returns a program's output in world 0, and why it is unsound: it runs in every world."""
+    seen: list[Result] = []
+    reason = ""
+
+    def done(result: Result) -> bool:
+        nonlocal reason
+        seen.append(result)
+        reason = _failed(result) or (unfit(result.stdout) if len(seen) == 1 else "")
+        if not reason and result.stdout != seen[0].stdout:
+            reason = VARIES
+        return bool(reason)
+
+    sandbox.run_until(runs(code, stdin), done)
+    return seen[0].stdout, reason
 
 
 def _failed(result: Result) -> str:
@@ -103,7 +177,7 @@ def _failed(result: Result) -> str:
         return TOO_LONG
     if result.status != "ok":
         last = (result.stderr.strip().splitlines() or ["nothing on its standard error"])[-1]
-        return f"it ends with status {result.status!r}: {last[:200]}"
+        return f"it ends with status {result.status!r}: {show_controls(last[:200])}"
     return f"it writes to its standard error: {result.stderr[:200]!r}" if result.stderr else ""
 
 

@@ -11,10 +11,10 @@ from trace_gym.programs.sources import Source, open_source
 
 __all__ = ["AffinetesBackend", "Answered", "Backend", "LocalBackend", "Trace", "make_backend"]
 
-_made: WeakValueDictionary[tuple[Source, str, bool], LocalBackend] = WeakValueDictionary()
+_made: WeakValueDictionary[tuple[Source, str, bool, str], LocalBackend] = WeakValueDictionary()
 
 
-def make_backend(source: str, injector: str, options: bool) -> LocalBackend:
+def make_backend(source: str, injector: str, options: bool, require: str = "namespaces") -> LocalBackend:
     """Returns the local backend for a source; see ``LocalBackend``.
 
     The environments of a process share one backend for the same arguments, with its traces and its sandbox.
@@ -24,7 +24,7 @@ def make_backend(source: str, injector: str, options: bool) -> LocalBackend:
         ArgumentError: there is no such source.
         SourceError: the programs are not available.
     """
-    key = open_source(source), injector, options
+    key = open_source(source), injector, options, require
     backend = _made.get(key)
     if backend is None:
         backend = _made[key] = LocalBackend(*key)

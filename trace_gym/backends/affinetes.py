@@ -8,9 +8,11 @@ from types import MappingProxyType
 from typing import Any
 
 from task_gym.checks import is_number
+from task_gym.contract import SUCCESS, is_success, result_of
 from task_gym.errors import ArgumentError
 from task_gym.remote import Connection, Failure, Reply
-from trace_gym.backends.base import Trace
+from task_gym.remote.protocol import check_address
+from trace_gym.backends.base import OBSERVATION_LENGTH, Trace
 
 FACTS: Mapping[str, type] = MappingProxyType(
     {"family": str, "level": int, "row": int, "replaced": int, "sandbox": str, "python": str}
@@ -50,6 +52,7 @@ class AffinetesBackend:
     def __init__(self, connection: Connection, scoring: str) -> None:
         self._connection, self._scoring = connection, scoring
         self._episode: str | None = None
+        self._asked: dict[str, Any] = {}  # the address, by the server's names
 
     def load(self, task_id: int) -> Trace:
         """Raises ArgumentError."""
@@ -66,10 +69,11 @@ class AffinetesBackend:
             BackendError: the server was never reached, or refuses the task.
         """
         self.close()
+        self._asked = {"task_id": task_id, "seed": seed}
         try:
             reply = self._connection.reset(task_id=task_id, seed=seed)
             self._episode = reply.episode
-            _check_facts(reply)
+            self._check(reply)
         except Failure as failure:
             self.close()
             return _fault(failure)
@@ -86,12 +90,23 @@ class AffinetesBackend:
         assert self._episode is not None
         try:
             response = self._connection.step(self._episode, reply)
-            _check_facts(response)
+            self._check(response)
             answered = Answered(response.observation, response.info, _scores(response, self._scoring))
         except Failure as failure:
             answered = _fault(failure)
         self.close()
         return answered
+
+    def _check(self, reply: Reply) -> None:
+        """Raises Failure unless a response is about the task that was asked for, and may be shown."""
+        check_address(reply.info, self._asked)
+        if (length := len(reply.observation)) > OBSERVATION_LENGTH:
+            raise Failure(
+                "broken",
+                f"the server sent an observation of {length} characters, allowed: at most "
+                f"{OBSERVATION_LENGTH}",
+            )
+        _check_facts(reply)
 
     def close(self) -> None:
         """Abandons the episode under way, if there is one."""
@@ -122,7 +137,20 @@ def _scores(response: Reply, scoring: str) -> dict[str, float]:
     for score in stated.values():
         if not (is_number(score) and 0 <= score <= 1):
             raise Failure("broken", f"a score is no number in [0, 1]: {score!r:.80}")
+    _check_ending(response, float(stated["affine"]))
     return {name: float(score) for name, score in stated.items()}
+
+
+def _check_ending(response: Reply, score: float) -> None:
+    """Raises Failure if what a response says besides contradicts upstream's score of the answer."""
+    for name, expected in (
+        ("score", score), ("result", result_of(score - SUCCESS)), ("success", is_success(score)),
+    ):  # fmt: skip
+        stated = response.info.get(name)
+        if stated is not None and stated != expected:
+            raise Failure("broken", f"the server states {name} {stated!r:.40} with score {score}")
+    if response.reward != score:
+        raise Failure("broken", f"the server states reward {response.reward} with score {score}")
 
 
 def _fault(failure: Failure) -> Answered:

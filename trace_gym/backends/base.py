@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+OBSERVATION_LENGTH = 1 << 20
+"""The most characters that an observation may have."""
+
 
 @dataclass(frozen=True, slots=True)
 class Trace:
@@ -53,6 +56,7 @@ class Backend(Protocol):
         Raises:
             AdmissionError: no sound question can be asked about the task's programs.
             SourceError: the programs are not available.
+            SandboxError: this machine does not have the protection that they need.
         """
 
     def close(self) -> None:

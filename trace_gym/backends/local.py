@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import OrderedDict
 
 from task_gym.errors import AdmissionError, ProgramError
-from trace_gym.admission.admit import HASH_SEEDS, LIMITS, TOO_LONG, Verdict, judge, judge_own
+from trace_gym.admission import worlds
+from trace_gym.admission.admit import (
+    LIMITS,
+    OWN_HASH_SEEDS,
+    TOO_LONG,
+    Verdict,
+    judge,
+    judge_own,
+    oversize,
+    unnamed,
+)
 from trace_gym.backends.base import Trace
 from trace_gym.inject import MOST, inject, unchanged
 from trace_gym.mutants.choices import LEAST, Version, versions
@@ -21,6 +32,11 @@ _KEPT = 8192
 """Number of traces kept. A trace takes a few kilobytes, and up to a good part of a second to make."""
 
 
+RESET_SECONDS = 60.0
+"""Seconds in which ``load`` goes on to the next program. After that it raises an error. Another program would
+make what a task id names depend on the speed of a machine."""
+
+
 class LocalBackend:
     """A backend that makes traces and keeps the latest.
 
@@ -30,11 +46,14 @@ class LocalBackend:
             or an error.
         options: Whether to make false outputs too. Then one of several versions is shown, and a program with
             fewer than four versions is not admitted.
+        require: The weakest level of the sandbox for untrusted programs. Mutants of builtin programs cannot
+            do harm, so they run on machines without protection too.
     """
 
-    def __init__(self, source: Source, injector: str, options: bool) -> None:
+    def __init__(self, source: Source, injector: str, options: bool, require: str = "namespaces") -> None:
         self._source, self._injector, self._options = source, injector, options
         self._trusted = isinstance(self._source, BuiltinSource)
+        self._require = "limits" if self._trusted else require
         self._kept: OrderedDict[int, Trace] = OrderedDict()
         self._sandbox: Sandbox | None = None
 
@@ -47,8 +66,10 @@ class LocalBackend:
         """Returns the trace of a task id.
 
         Raises:
-            AdmissionError: the program is unsound and may not be replaced, or all programs are unsound.
+            AdmissionError: the program is unsound and may not be replaced, all programs are unsound, or none
+                that is sound is found in time.
             SourceError: a row has values of the wrong type.
+            SandboxError: this machine does not have the level that untrusted programs need.
         """
         known = self._kept.pop(task_id, None)
         if known is None:
@@ -59,7 +80,7 @@ class LocalBackend:
         return known
 
     def _make(self, task_id: int) -> Trace:
-        first = ""
+        first, begun = "", time.monotonic()
         for replaced, (program, row) in enumerate(self._source.candidates(task_id)):
             made = self._admit(task_id, program, row, replaced)
             if isinstance(made, Trace):
@@ -71,12 +92,21 @@ class LocalBackend:
                     "injector='safe', which takes the next sound program"
                 )
             first = first or f"{where} was given, whose program is unsound: {made}"
+            if time.monotonic() - begun > RESET_SECONDS:
+                raise AdmissionError(
+                    f"{first}; {replaced + 1} programs were checked for more than {RESET_SECONDS:g} s, and "
+                    "none was sound; allowed: other task ids, or rows without programs that wait"
+                )
         raise AdmissionError(f"{first}; so are those that could stand in for it")
 
     def _admit(self, task_id: int, program: Program, row: int | None, replaced: int) -> Trace | str:
         """Returns the trace of a program, or the reason why it is not admitted."""
         if _LONE_SURROGATE.search(program.stdin):
             return "what it reads is not all text"
+        if not self._trusted:
+            reason = oversize(program.code, program.stdin) or unnamed(program.code)
+            if reason:
+                return reason
         try:
             shown, verdict = self._show(task_id, program)
         except ProgramError as error:
@@ -88,7 +118,9 @@ class LocalBackend:
         found, protection = [Version(shown, verdict.truth, "")], verdict.sandbox
         if self._options:
             try:
-                found = versions(shown, program.stdin, verdict.truth, task_id, self._confined())
+                found = versions(
+                    shown, program.stdin, verdict.truth, task_id, self._confined(), trusted=self._trusted
+                )
             except ProgramError as error:
                 return f"no mutants can be made of it: {error}"
             protection = self._confined().level
@@ -137,7 +169,8 @@ class LocalBackend:
     def _confined(self) -> Sandbox:
         """Returns the sandbox, made at first use."""
         if self._sandbox is None:
-            self._sandbox = Sandbox(HASH_SEEDS, limits=LIMITS)
+            seeds = OWN_HASH_SEEDS if self._trusted else worlds.HASH_SEEDS
+            self._sandbox = Sandbox(seeds, limits=LIMITS, require=self._require)
         return self._sandbox
 
     def close(self) -> None:

@@ -11,18 +11,20 @@ import gymnasium as gym
 from task_gym.checks import check_backend, check_names
 from task_gym.contract import SUCCESS, ending_info, result_of
 from task_gym.env import TaskEnv
-from task_gym.errors import ArgumentError, check_choice
+from task_gym.errors import AdmissionError, ArgumentError, check_choice
 from task_gym.remote import connect, read_settings
 from task_gym.remote.settings import DEFAULTS, refuse_settings
 from task_gym.spaces import UnicodeText
 from trace_gym.backends import AffinetesBackend, Backend, Trace, make_backend
+from trace_gym.backends.base import OBSERVATION_LENGTH
 from trace_gym.envs.prompts import render_end
 from trace_gym.inject import STYLES
+from trace_gym.sandbox import LEVELS as PROTECTIONS
 from trace_gym.score import SCORINGS
 from trace_gym.task import TaskSet
 
-OBSERVATION_LENGTH, REPLY_LENGTH = 1 << 20, 1 << 20
-"""Characters that an observation and a reply may have."""
+REPLY_LENGTH = 1 << 20
+"""The most characters that a reply may have."""
 
 GAME = "code_trace"
 """The value of ``info["game"]``."""
@@ -30,7 +32,9 @@ GAME = "code_trace"
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 """The version that writes programs with debug prints, and runs them. Another one writes some otherwise."""
 
-_SERVERS = {"source": "builtin", "level": None, "family": None, "injector": "safe"}
+_SERVERS = {
+    "source": "builtin", "level": None, "family": None, "injector": "safe", "require": "namespaces",
+}  # fmt: skip
 """Arguments that a server decides, with their defaults."""
 
 Step = tuple[str, float, bool, bool, dict[str, Any]]
@@ -55,15 +59,17 @@ class TraceEnv(TaskEnv, gym.Env[str, Any]):
         scoring: str = "affine",
         backend: str = "local",
         render_mode: str | None = None,
+        require: str = "namespaces",
         **server: Any,
     ) -> None:
         arguments = {
             "task_id": task_id, "task_ids": task_ids, "source": source, "level": level, "family": family,
             "injector": injector, "scoring": scoring, "backend": backend, "render_mode": render_mode,
-            **server,
+            "require": require, **server,
         }  # fmt: skip
         check_names(type(self), server, DEFAULTS)
         check_choice("injector", injector, STYLES)
+        check_choice("require", require, PROTECTIONS)
         check_choice("scoring", scoring, SCORINGS)
         check_backend(backend)
         self.waits = backend != "local"
@@ -73,7 +79,7 @@ class TraceEnv(TaskEnv, gym.Env[str, Any]):
             self._backend = AffinetesBackend(connect(read_settings(server, "trace")), scoring)
         else:
             refuse_settings(server)
-            self._backend = make_backend(source, injector, self._false_outputs)
+            self._backend = make_backend(source, injector, self._false_outputs, require)
             # A copy must have the same programs, on any machine.
             arguments["source"] = self._backend.source
         super().__init__(TaskSet(task_id, task_ids, source, level, family), arguments)
@@ -120,6 +126,12 @@ class TraceEnv(TaskEnv, gym.Env[str, Any]):
         trace = self._backend.load(task_id)
         self._trace, self._task_id, self._seed = trace, task_id, seed
         self._text = self._ask(trace)
+        if self._text not in self.observation_space:
+            self._trace = None
+            raise AdmissionError(
+                f"task id: {task_id} was given, whose observation has {len(self._text):,} characters; "
+                f"allowed: {OBSERVATION_LENGTH:,}"
+            )
 
     def _opening(self) -> tuple[str, dict[str, Any]]:
         return self._text, {**self._info(), "upstream_reward": 0.0}

@@ -60,6 +60,10 @@ class CodeTraceEnv(TraceEnv, gym.Env[str, Any]):
             fault has ``info["fault"]``.
         render_mode: "ansi" (``render()`` returns the observation), "rgb_array" (returns its picture, a uint8
             array that always has the same shape) or "human" (every observation is printed).
+        require: The protection that programs of a data set or a file need (``trace_gym.sandbox``):
+            "namespaces", or "limits", which accepts the risk of running them without protection. With less,
+            ``reset`` raises SandboxError, which says how to get it. Builtin programs and their mutants need
+            only "limits".
         **server: With ``backend="affinetes"``: how the server is reached, see docs/affinetes.md.
             ``mode="url"`` has ``base_url`` (as "http://127.0.0.1:8000"); ``mode="docker"`` has ``image``,
             ``env_vars``, ``mem_limit``, ``cpu_limit``, ``pull`` and ``host``; both have ``timeout``, the

@@ -11,6 +11,7 @@ import ast
 import random
 from collections.abc import Iterable
 
+from task_gym.errors import ProgramError
 from trace_gym.inject.prints import AFTER_ASSIGNMENT, AFTER_IF, MOST_NAMES, tag
 from trace_gym.syntax import parse, too_deep_is_an_error
 
@@ -31,7 +32,10 @@ def inject_affine(code: str, seed: int, most: int) -> str:
         return f"# Syntax Error in source: {error}\n{code}"  # upstream's words
     with too_deep_is_an_error():
         tree.body = _Injector(random.Random(seed), most).body(tree.body)
-        return ast.unparse(tree)
+        try:
+            return ast.unparse(tree)
+        except ValueError as error:  # an int in hexadecimal of more digits than Python writes in decimal
+            raise ProgramError(f"the program cannot be written anew: {error}") from error
 
 
 def _unfenced(code: str) -> str:

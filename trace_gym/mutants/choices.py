@@ -8,8 +8,8 @@ from itertools import cycle, islice
 from typing import NamedTuple
 
 from task_gym.errors import ProgramError
-from trace_gym.admission.admit import unfit
-from trace_gym.admission.limited import limited
+from trace_gym.admission.admit import OWN_HASH_SEEDS, runs, unfit, unnamed
+from trace_gym.admission.limited import guarded, limited
 from trace_gym.mutants.mutate import Mutant, mutants
 from trace_gym.programs.draws import Draws
 from trace_gym.sandbox import Job, Result, Sandbox
@@ -33,7 +33,7 @@ class Version(NamedTuple):
 
     Attributes:
         code: The program's text.
-        output: The standard output, the same under every hash seed.
+        output: The standard output, the same in every world.
         mutation: The kind of mutant, one of ``trace_gym.mutants.mutate.KINDS``; "" for the program itself.
     """
 
@@ -42,7 +42,9 @@ class Version(NamedTuple):
     mutation: str
 
 
-def versions(code: str, stdin: str, output: str, seed: int, sandbox: Sandbox) -> list[Version]:
+def versions(
+    code: str, stdin: str, output: str, seed: int, sandbox: Sandbox, *, trusted: bool = False
+) -> list[Version]:
     """Returns the program and up to seven of its mutants that print something else, in random order.
 
     The outputs differ from each other by more than white space and case, and none is more than twice as long
@@ -57,7 +59,9 @@ def versions(code: str, stdin: str, output: str, seed: int, sandbox: Sandbox) ->
         stdin: Its standard input.
         output: Its output.
         seed: The seed that draws the mutants and the order.
-        sandbox: The sandbox for the mutants, which are untrusted. They run under all of its hash seeds.
+        sandbox: The sandbox for the mutants, with ``worlds.HASH_SEEDS``, or ``OWN_HASH_SEEDS`` if trusted.
+        trusted: Whether the program is the builtin generator's. Then its mutants name nothing that varies,
+            and run under two hash seeds.
 
     Raises:
         ProgramError: the program does not parse.
@@ -76,24 +80,31 @@ def versions(code: str, stdin: str, output: str, seed: int, sandbox: Sandbox) ->
             found.append(Version(mutant.code, text, mutant.kind))
         return len(found) == OPTIONS
 
-    _run(islice(mutants(code, draws.below(2**32)), _MOST_MUTANTS), stdin, sandbox, is_enough)
-    return draws.shuffled([found[0], *_confirmed(found[1:], stdin, sandbox)])
+    candidates = islice(mutants(code, draws.below(2**32)), _MOST_MUTANTS)
+    _run(candidates, stdin, sandbox, trusted, is_enough)
+    return draws.shuffled([found[0], *_confirmed(found[1:], stdin, sandbox, trusted)])
 
 
 def _run(
-    candidates: Iterable[Mutant], stdin: str, sandbox: Sandbox, is_enough: Callable[[Mutant, str], bool]
+    candidates: Iterable[Mutant],
+    stdin: str,
+    sandbox: Sandbox,
+    trusted: bool,
+    is_enough: Callable[[Mutant, str], bool],
 ) -> None:
-    """Runs mutants with their lines counted, until ``is_enough`` returns True.
+    """Runs mutants with their lines counted, and guarded if untrusted, until ``is_enough`` returns True.
 
     ``is_enough`` gets each mutant that ends without error, and its output.
     """
     made: deque[Mutant] = deque()
 
     def jobs() -> Iterator[Job]:
-        hash_seeds = cycle(sandbox.hash_seeds)  # in turn: jobs of different hash seeds run side by side
+        hash_seeds = cycle(OWN_HASH_SEEDS)  # in turn: jobs of different hash seeds run side by side
         for mutant in candidates:
+            if not trusted and unnamed(mutant.code):
+                continue
             try:
-                program = limited(mutant.code, _MOST_LINES)
+                program = (limited if trusted else guarded)(mutant.code, _MOST_LINES)
             except (ProgramError, SyntaxError):  # nested deeper than its program
                 continue
             made.append(mutant)
@@ -106,19 +117,24 @@ def _run(
     sandbox.run_until(jobs(), done)
 
 
-def _confirmed(found: list[Version], stdin: str, sandbox: Sandbox) -> list[Version]:
-    """Returns the versions that print the same under every hash seed and without counting.
+def _confirmed(found: list[Version], stdin: str, sandbox: Sandbox, trusted: bool) -> list[Version]:
+    """Returns the versions that print the same in every world and without counting.
 
     All versions are checked, not only the one that is shown. Otherwise, being impossible to show would give
     an output away.
     """
-    runs = len(sandbox.hash_seeds)
-    results = sandbox.run_many(Job(each.code, stdin, seed) for each in found for seed in sandbox.hash_seeds)
+    jobs = [
+        [Job(each.code, stdin, seed) for seed in OWN_HASH_SEEDS] if trusted else runs(each.code, stdin)
+        for each in found
+    ]
+    results = iter(sandbox.run_many(job for those in jobs for job in those))
     return [
         each
-        for place, each in enumerate(found)
+        for each, those in zip(found, jobs, strict=True)
         if all(
-            (result.status, result.stderr, result.stdout) == ("ok", "", each.output)
-            for result in results[place * runs : (place + 1) * runs]
+            [
+                (result.status, result.stderr, result.stdout) == ("ok", "", each.output)
+                for result in islice(results, len(those))
+            ]
         )
     ]

@@ -159,17 +159,19 @@ def _read_jsonl(path: Path) -> list[dict[str, Any]]:
 
 def _read_parquet(path: Path) -> list[dict[str, Any]]:
     try:
-        from pyarrow import ArrowInvalid, parquet
+        from pyarrow import ArrowException, parquet
     except ImportError as error:
         raise SourceError(
             f"source: {path} was given, and reading Parquet needs pyarrow: pip install 'gamespiel[hub]'"
         ) from error
     try:
         table = parquet.read_table(path)
-    except ArrowInvalid as error:
+        _check_columns(table.column_names, str(path))
+        rows: list[dict[str, Any]] = table.select(list(_COLUMNS)).to_pylist()
+    except SourceError:
+        raise
+    except (ArrowException, OSError, ValueError) as error:  # ValueError also means bad UTF-8
         raise SourceError(f"source: {path} cannot be read as Parquet: {error}") from error
-    _check_columns(table.column_names, str(path))
-    rows: list[dict[str, Any]] = table.select(list(_COLUMNS)).to_pylist()
     return rows
 
 

@@ -4,76 +4,65 @@
 milliseconds per program. Both run the program as ``python FILE`` does, under the running version of Python,
 and return how it ended: see ``Limits`` and ``Result``.
 
-Protection at every level
--------------------------
+The two levels
+--------------
 
-A program gets a fresh process of a bare interpreter:
+- "namespaces" is a promise. Untrusted programs need it, and ``run`` and ``Sandbox`` require it by default.
+  If the machine does not have it, SandboxError says why and how to get it.
+- "limits" is no protection. A program runs as an ordinary process with limits of time, memory and output:
+  it can read, write, connect and leave behind whatever its user can. ``require="limits"`` accepts this
+  risk. It is meant for programs that are known to be harmless, and for machines with nothing to lose.
 
-- It has the standard library and no packages. Its environment contains only PYTHONHASHSEED.
-- It has an empty working directory, which is removed afterwards, and standard input, output and error. It has
-  no other open file.
-- Processor time, wall time, memory, sizes of files, processes and open files are limited. The program cannot
-  raise these limits. The sandbox reads no more output than allowed.
-- It has no privileges, even if the caller is root, and cannot gain any.
-- It shares nothing with other programs on the same worker. Its changes to modules, files, signals or its
-  directory end with it.
+``Result.level`` is the level in force. Nothing is downgraded silently, not even on a busy machine: a trial
+that does not come to an end is an error. ``python -m trace_gym.sandbox`` prints what a machine offers, and
+why not more.
 
-Protection by level
--------------------
+What "namespaces" promises
+--------------------------
 
-Further protection depends on the machine. A trial in each process finds the level. ``Result.level`` is the
-level in force, and ``require=`` refuses to run at a weaker one. From the strongest to the weakest:
+A program gets a fresh process of a bare interpreter, alone in its namespaces. It cannot
 
-==========================================  ==========  ========  =======  =======
-A program cannot                            namespaces  landlock  seccomp  rlimits
-==========================================  ==========  ========  =======  =======
-start a process                             yes         yes       yes      no (1)
-leave a process behind                      yes         yes       yes      yes (2)
-signal or slow down other processes         yes         yes       yes      as root
-look into other processes                   yes         yes       as root  as root
-open a socket, on the loopback too          yes         yes       yes      no
-share memory, queues or keys with others    yes         yes       yes      no
-change a file's mode, owner or times        yes         yes       yes      as root
-write outside its directory                 yes         yes       as root  as root
-read outside, but the standard library      yes         yes       no (3)   no (3)
-fill the disk with many files               yes         no        no       no
-find out that a file or process exists      yes         no        no       no
-==========================================  ==========  ========  =======  =======
+- read or find any file but the standard library and the shared libraries that it needs, read-only,
+  /dev/null, /dev/urandom and its own directory, which is empty at first and removed afterwards,
+- write, make or leave anything outside of that directory, lock a file, or change a file's mode, owner or
+  times,
+- see the environment of its caller, an open file of it, its name, its users or its processes,
+- start a process, execute another program, signal or trace a process, or outlive its own end,
+- open a socket, on the loopback too, share memory or queues with anybody, or use the keys of the caller,
+- gain a privilege, even if the caller is root, or make a system call that is not on a list of those that
+  programs need (``jail/filter.py``),
+- take more than its ``Limits``: processor time, wall time, memory, output, sizes and number of files
+  (1,024), processes and threads together, open files, and 16 queued signals. Memory in pipes, in sockets
+  and in the kernel is small, because the filter refuses what would enlarge it,
+- change anything for the next program on the same worker: modules, files, signals, limits.
 
-"As root" means: if the caller is root. The program then has a user id that no other process has and that owns
-no file. It can write only where everybody can.
+How the level is made: user, mount, process, network, IPC, host name and cgroup namespaces; no capabilities,
+and no new ones; a filter that lists the allowed system calls; limits of the kernel. Two more walls stand
+behind these where the machine has them: Landlock, and a control group for all memory and processes of a
+worker (of version 2, or 1; root has them, and users to whom they are delegated). A program behaves in the
+same way with and without them.
 
-1. Processes and threads together are at most ``Limits.processes``, so a program that forks without end soon
-   fails. Memory and processor time are limited per process.
-2. The exception is a program that kills its worker, which would end the processes. At this level a program
-   can kill it if the program has the worker's user id.
-3. Other users' private files stay closed to the program. But if the caller is root and only root can read the
-   interpreter, as below /root, the program may read every file.
-
-- "namespaces": user, mount, process, network, IPC and host name namespaces, and the protection of "seccomp".
-  A program sees its own file system: the standard library, the shared libraries that it needs, /dev/null,
-  /dev/urandom and its directory. The kernel and the container must allow user namespaces.
-- "landlock": the kernel's Landlock (Linux 5.13 or newer), and the protection of "seccomp".
-- "seccomp": a filter of system calls (on x86-64, aarch64 and riscv64), and the protection of "rlimits".
-- "rlimits": limits.
-
-Threads are at most ``Limits.processes`` as well, with two exceptions. At level "landlock" as root the kernel
-does not count threads, so only memory limits them. At levels below "namespaces", if the caller is not root,
-the kernel counts the caller's other processes too, so the limit may be off by a few.
-
-Risks at every level
+What is not promised
 --------------------
 
-A program can read the kernel's version, the time, and the standard library's path. It can keep a processor
-busy until its time is up, and attack the kernel through the system calls that are left. Its memory is
-limited, but a machine that runs out of memory chooses itself which process to end.
+- A program can read the time of day, the kernel's version, the number of processors, the path of the standard
+  library, and its files' numbers of inodes and devices.
+- A machine's uptime is hidden where the kernel has time namespaces, but for the processor's own counter.
+- It can keep a processor busy until its time is up.
+- It can attack the kernel through the system calls that are left, and processors by their side channels.
+- A machine that runs out of memory chooses which process to end. The sandbox marks programs to go first.
+- A caller that is killed (SIGKILL) while it has control groups leaves empty ones, which the next sandbox
+  removes.
+- At level "limits": everything that is not a limit. Processes of a program are ended after it, as far as
+  they are found, and its directory is removed.
 
 Differences from ``python FILE``
 --------------------------------
 
-- A program cannot start processes: ``os.fork``, ``subprocess`` and ``multiprocessing`` raise PermissionError.
-- It cannot change a file's mode or times (``shutil.copy``, ``os.utime``).
-- Level "namespaces" has no /proc and no time zones.
+- At level "namespaces" a program cannot start processes: ``os.fork``, ``subprocess`` and
+  ``multiprocessing`` raise PermissionError, as sockets, locks on files (``fcntl.flock``, and so SQLite's
+  files on disk), ``os.statvfs`` and changes of a file's mode or times do (``shutil.copy``, ``os.utime``).
+  Rarer calls fail with ENOSYS, and ``os.fsync`` does nothing. There is no /proc and no time zone.
 - The text is read as UTF-8, whatever encoding it declares.
 - The sandbox's frames are below the program's: recursion is too deep two calls earlier, and
   ``traceback.print_stack`` shows these frames.

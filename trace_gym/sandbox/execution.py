@@ -13,12 +13,15 @@ from collections.abc import Sequence
 from task_gym.errors import SandboxError
 
 from . import users
-from .jail.wire import ENDED, FAILED, Caps
+from .jail.wire import CLEAN, ENDED, FAILED, Caps
 from .shapes import Limits, Result, Status
 from .worker import Worker
 
 _GRACE_SECONDS = 5.0
 """Time for a worker to end a program, in seconds. After it, the worker is killed."""
+
+_SWEEP_SECONDS = 60.0
+"""Time for a worker to remove the files of a program, in seconds. No program's clock runs meanwhile."""
 
 _CHUNK = 1 << 16
 
@@ -65,6 +68,7 @@ class Execution:
                 os.set_blocking(here, False)
             self._open = set(self._streams)
             self._begun = time.perf_counter()
+            worker.is_free = False
             worker.submit(caps, handed)
         except BaseException:
             self._close()
@@ -77,6 +81,7 @@ class Execution:
         self._stopped: Status | None = None
         self._code: int | None = None
         self._failure = ""
+        self._ended = False  # the program has; then its files are removed, and all is done
         self.done = False
         self._lost = False
 
@@ -106,6 +111,9 @@ class Execution:
             word, detail = self.worker.reply()
         except ConnectionError:
             word, detail = "", ""
+        if self._ended:  # it is clean, or the worker is gone
+            self.done, self.worker.is_free = True, word == CLEAN
+            return
         if word == ENDED:
             code, cpu = detail.split()
             self._code = int(code)
@@ -117,20 +125,22 @@ class Execution:
         else:
             self._lost = not self.worker.begun() and self._stopped is None
         self._end()
+        self.done = word not in (ENDED, FAILED)
 
     def check_clock(self) -> None:
         """Stops a program that runs for too long, and then a worker that does not end it."""
         if self.done or time.perf_counter() < self._deadline:
             return
-        if self._stopped is None:
+        if self._stopped is None and not self._ended:
             self._stop("timeout")
         else:
             self.worker.kill()
-            self._end()
+            self._finish()
 
     def stop(self) -> None:
         """Ends the program and keeps the worker, if nobody needs the result."""
-        self._stop("killed")
+        if not self._ended:
+            self._stop("killed")
 
     def _read(self, file: int) -> None:
         stream = self._streams[file]
@@ -148,16 +158,17 @@ class Execution:
     def _stop(self, status: Status) -> None:
         if self._stopped is None:
             self._stopped = status
-            self._deadline = time.perf_counter() + _GRACE_SECONDS
-            if not self.done:
+            if not self._ended:
+                self._deadline = time.perf_counter() + _GRACE_SECONDS
                 with contextlib.suppress(ConnectionError):  # the worker is gone, and its reply says so
                     self.worker.stop()
 
     # -- when it has ended ---------------------------------------------------------------------------------
 
     def _end(self) -> None:
-        self._seconds = time.perf_counter() - self._begun
-        self.done = True
+        now = time.perf_counter()
+        self._seconds, self._deadline = now - self._begun, now + _SWEEP_SECONDS
+        self._ended = True
         # Nothing writes any more. A process forked meanwhile may still have a copy of the pipe's other end,
         # so we do not wait for the end of the file.
         for file in list(self._open):
@@ -172,11 +183,20 @@ class Execution:
             os.close(file)
         self._open = set()
 
-    def abandon(self) -> None:
-        """Ends the program and its worker."""
-        if not self.done:
-            self.worker.kill()
+    def _finish(self) -> None:
+        """Notes that the worker is gone."""
+        if not self._ended:
             self._end()
+        self.done = True
+
+    def abandon(self) -> None:
+        """Ends the program and its worker.
+
+        The worker is asked first, because at level "limits" only it finds all of the program's processes.
+        """
+        if not self.done:
+            self.worker.close()
+            self._finish()
 
     @property
     def lost(self) -> bool:

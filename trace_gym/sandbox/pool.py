@@ -56,7 +56,7 @@ class Sandbox:
     Args:
         hash_seeds: The hash seeds for programs (0 to 2**32 - 1). The first is the default.
         limits: The limits of each program; None: ``Limits()``.
-        require: The weakest level to accept.
+        require: The weakest level to accept. "limits" accepts the risk of running without protection.
         level: The level to run at; None: the strongest that this machine has.
 
     Raises:
@@ -69,7 +69,7 @@ class Sandbox:
         hash_seeds: Sequence[int] = (0,),
         *,
         limits: Limits | None = None,
-        require: str | None = None,
+        require: str = "namespaces",
         level: str | None = None,
     ) -> None:
         self.hash_seeds = tuple(hash_seeds)
@@ -79,7 +79,7 @@ class Sandbox:
             if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
                 raise ArgumentError(f"sandbox: hash seed {seed!r} was given, allowed: 0 to {2**32 - 1}")
         self.limits = Limits() if limits is None else limits
-        self._asked = {"require": require, "level": level}
+        self._asked: dict[str, Any] = {"require": require, "level": level}
         self._begin()
 
     def _begin(self) -> None:
@@ -182,7 +182,8 @@ class Sandbox:
 
     def _submit(self, seed: int, job: Job) -> Execution:
         worker = self._workers.get(seed)
-        if worker is not None and worker.alive:
+        # One that is not free was left by an interrupt, between its program's begin and the note of it here.
+        if worker is not None and worker.is_free and worker.alive:
             with contextlib.suppress(ConnectionError):  # it died just now
                 return Execution(worker, job.program, job.stdin, self.limits)
         if worker is not None:
@@ -232,7 +233,7 @@ def run(
     *,
     limits: Limits | None = None,
     hash_seed: int = 0,
-    require: str | None = None,
+    require: str = "namespaces",
     level: str | None = None,
 ) -> Result:
     """Runs one program in its own sandbox, and leaves nothing of it behind.
@@ -244,7 +245,7 @@ def run(
         stdin: Its standard input.
         limits: Its limits; None: ``Limits()``.
         hash_seed: The seed of string hashes, and so of the order of sets (PYTHONHASHSEED; 0 to 2**32 - 1).
-        require: The weakest level to accept.
+        require: The weakest level to accept. "limits" accepts the risk of running without protection.
         level: The level to run at; None: the strongest that this machine has.
 
     Raises:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 import tempfile
 
 from task_gym.errors import SandboxError, check_choice
 
+from .advice import advise
 from .execution import Execution, wait
-from .shapes import LEVELS, Limits
-from .worker import Worker
+from .shapes import LEVELS, Limits, Result
+from .worker import BusyError, Worker
+
+_PATIENT = Limits(cpu_seconds=60, wall_seconds=60.0)
+"""The trial's limits. It takes some milliseconds, but a busy machine must not look like a weak one."""
 
 _ATTEMPTS = """
 import os, threading
@@ -45,15 +48,16 @@ def works():
 
 checks = [("the standard library", loads), ("threads", runs_threads), ("a directory of its own", works),
           ("an empty environment", lambda: set(os.environ) == {"PYTHONHASHSEED"})]
-if LEVEL != "rlimits":
-    import socket
-    checks += [("no processes", lambda: refused(fork)), ("no sockets", lambda: refused(socket.socket)),
-               ("no signals", lambda: refused(lambda: os.kill(os.getppid() or 1, 0)))]
-if LEVEL in ("namespaces", "landlock"):
-    checks += [("no reading outside", lambda: refused(lambda: open(CANARY))),
-               ("no writing outside", lambda: refused(lambda: open(CANARY + "2", "w")))]
 if LEVEL == "namespaces":
-    checks += [("no files but its own", lambda: not os.path.exists(CANARY) and not os.path.exists("/proc")),
+    import fcntl, socket
+    pipe = os.pipe()
+    checks += [("no processes", lambda: refused(fork)), ("no sockets", lambda: refused(socket.socket)),
+               ("no signals", lambda: refused(lambda: os.kill(os.getppid() or 1, 0))),
+               ("no larger pipes", lambda: refused(lambda: fcntl.fcntl(pipe[0], 1031, 1 << 17))),
+               ("no locks on files", lambda: refused(lambda: fcntl.flock(pipe[0], fcntl.LOCK_SH))),
+               ("no reading outside", lambda: refused(lambda: open(CANARY))),
+               ("no writing outside", lambda: refused(lambda: open(CANARY + "2", "w"))),
+               ("no files but its own", lambda: not os.path.exists(CANARY) and not os.path.exists("/proc")),
                ("a process namespace", lambda: os.getpid() == 2),
                ("a name of its own", lambda: os.uname().nodename == "sandbox")]
 for name, check in checks:
@@ -66,10 +70,34 @@ for name, check in checks:
 """
 
 
-@functools.cache
+_known: dict[str, str | None] = {}
+"""The answers of ``trouble`` by level. A trial that did not come to an end has none."""
+
+
 def trouble(level: str) -> str | None:
-    """Returns why this machine does not have a level; None if it does. One trial per level and process."""
+    """Returns why this machine does not have a level; None if it does. One trial per level and process.
+
+    Raises:
+        SandboxError: the trial did not come to an end, which says nothing about the level.
+    """
     check_choice("level", level, LEVELS)
+    if level not in _known:
+        try:
+            _known[level] = _try(level)
+        except BusyError as error:
+            raise SandboxError(
+                f"sandbox: whether this machine has level {level!r} could not be found out: {error}; "
+                "try again when it is less busy"
+            ) from error
+    return _known[level]
+
+
+def _try(level: str) -> str | None:
+    """Makes the trial of a level; see ``trouble``.
+
+    Raises:
+        BusyError: it did not come to an end.
+    """
     if sys.platform != "linux":
         return f"this system is {sys.platform!r}, allowed: 'linux'"
     with tempfile.TemporaryDirectory(prefix="trace-probe-") as directory:
@@ -79,23 +107,37 @@ def trouble(level: str) -> str | None:
             os.chmod(canary, 0o666)
             file.write("x")
         try:
-            worker = Worker(level, hash_seed=0)
-            try:
-                text = f"LEVEL, CANARY = {level!r}, {canary!r}\n{_ATTEMPTS}"
-                execution = Execution(worker, text, "", Limits())
-                wait([execution])
-                result = execution.result()
-            finally:
-                worker.close()
+            result = _run_trial(level, canary)
+        except BusyError:
+            raise
         except (SandboxError, OSError) as error:
             return str(error)
+    if result.status in ("timeout", "killed"):
+        raise BusyError(f"a trial program ended with {result.status!r} after {result.seconds:.0f} s")
     if result.status != "ok":
         return f"a trial program ended with {result.status!r}: {result.stderr.strip()}"
     return f"not kept in a trial: {', '.join(result.stdout.splitlines())}" if result.stdout else None
 
 
-def choose(level: str | None, require: str | None) -> str:
+def _run_trial(level: str, canary: str) -> Result:
+    worker = Worker(level, hash_seed=0)
+    try:
+        text = f"LEVEL, CANARY = {level!r}, {canary!r}\n{_ATTEMPTS}"
+        execution = Execution(worker, text, "", _PATIENT)
+        wait([execution])
+        if execution.lost:
+            raise BusyError("a worker was killed")
+        return execution.result()
+    finally:
+        worker.close()
+
+
+def choose(level: str | None, require: str) -> str:
     """Returns the level to run at: ``level`` if given, else the strongest that this machine has.
+
+    Args:
+        level: The level to run at; None: the strongest.
+        require: The weakest level to accept.
 
     Raises:
         SandboxError: this machine does not have the level, or the level is weaker than ``require``.
@@ -103,17 +145,30 @@ def choose(level: str | None, require: str | None) -> str:
     for name, given in (("level", level), ("require", require)):
         if given is not None:
             check_choice(f"sandbox: {name}", given, LEVELS)
-    weakest = LEVELS.index(require or LEVELS[-1])
-    if level is not None and LEVELS.index(level) > weakest:
+    if level == "limits" and require == "namespaces":
         raise SandboxError(
-            f"sandbox: level={level!r} was given, allowed with require={require!r}: "
-            f"{', '.join(map(repr, LEVELS[: weakest + 1]))}"
+            "sandbox: level='limits' was given, which protects from nothing; allowed with "
+            "require='namespaces': 'namespaces'; require='limits' accepts the risk"
         )
-    reasons = []
-    for candidate in LEVELS[: weakest + 1] if level is None else [level]:
+    if level is not None:
+        candidates: tuple[str, ...] = (level,)
+    else:
+        candidates = LEVELS[: LEVELS.index(require) + 1]
+    reasons = {}
+    for candidate in candidates:
         reason = trouble(candidate)
         if reason is None:
             return candidate
-        reasons.append(f"{candidate}: {reason}")
-    wanted = repr(level or require or LEVELS[-1])
-    raise SandboxError(f"sandbox: level {wanted} or stronger is not to be had here ({'; '.join(reasons)})")
+        reasons[candidate] = reason
+    raise SandboxError(_explain(reasons))
+
+
+def _explain(reasons: dict[str, str]) -> str:
+    """Returns the message about levels that are missing: why, how to get them, and what else is possible."""
+    listed = "; ".join(f"{level!r}: {reason}" for level, reason in reasons.items())
+    message = f"sandbox: this machine does not have the level that is required ({listed})"
+    if "namespaces" in reasons:
+        message += "".join(f"; {advice}" for advice in advise())
+        if "limits" not in reasons and sys.platform == "linux":
+            message += "; or accept the risk of running such programs without protection: require='limits'"
+    return message

@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple
 
 from task_gym.errors import ArgumentError
 
-LEVELS = ("namespaces", "landlock", "seccomp", "rlimits")
-"""The levels from the strongest to the weakest; the package's docstring describes them."""
+LEVELS = ("namespaces", "limits")
+"""The level that protects, and the one that does not; the package's docstring describes them."""
 
 Status = Literal["ok", "error", "timeout", "killed", "output_limit"]
 
@@ -23,7 +23,8 @@ class Limits:
         cpu_seconds: Processor time in whole seconds; one more if the program ignores SIGXCPU. Then:
             "timeout".
         wall_seconds: Wall time in seconds, from the program's start. Then: "timeout".
-        memory: Bytes of address space, with the interpreter's own (some 30 MiB). Then: MemoryError.
+        memory: Bytes of address space, with the interpreter's own (some 30 MiB). Then: MemoryError. In a
+            control group the kernel's memory for the program counts too, 64 MiB above this. Then: "killed".
         output: Bytes of standard output, and as many of standard error. Then: "output_limit".
         file_size: Bytes per file; at level "namespaces" also of all files together. Then: OSError.
         processes: Processes and threads at a time. Then: "can't start new thread", or OSError.

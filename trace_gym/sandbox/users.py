@@ -57,9 +57,7 @@ def map_user(pid: int) -> None:
 
 def turned_into(level: str, pid: int) -> int | None:
     """Returns the user id that the worker ``pid`` gives a program; None if the program keeps its own."""
-    if os.geteuid() != 0 or level == "landlock":
-        # Landlock and the filter protect root's files from root without privileges. And the interpreter may
-        # be in a place that only root can read.
+    if os.geteuid() != 0:
         return None
     return INSIDE if level == "namespaces" else stranger(pid)
 
@@ -78,13 +76,10 @@ def _tasks() -> int:
     return total
 
 
-def process_limit(level: str, processes: int) -> int | None:
-    """Returns the RLIMIT_NPROC that gives a program ``processes``: the kernel counts by user.
-
-    Returns None if root stays root: the kernel does not count root's processes.
-    """
+def process_limit(level: str, processes: int) -> int:
+    """Returns the RLIMIT_NPROC that gives a program ``processes``: the kernel counts by user."""
     if os.geteuid() == 0:
-        return None if level == "landlock" else processes
+        return processes
     release = tuple(
         int("".join(filter(str.isdigit, part)) or 0) for part in os.uname().release.split(".")[:2]
     )

@@ -12,9 +12,9 @@ import weakref
 
 from task_gym.errors import SandboxError
 
-from . import interpreter, users
+from . import cgroups, interpreter, users
 from .jail.sweep_files import empty
-from .jail.wire import FAILED, LARGEST, MAPPED, READY, STOP, UNSHARED, Caps, Setting
+from .jail.wire import FAILED, LARGEST, MAPPED, READY, SHORT, STOP, UNSHARED, Caps, Setting
 
 _START_SECONDS = 30.0
 _END_SECONDS = 5.0
@@ -22,7 +22,14 @@ _END_SECONDS = 5.0
 _CODE = "import sys; sys.path.insert(0, {path!r}); from jail.worker import main; del sys.path[0]; main()"
 
 
-def _end(owner: int, process: subprocess.Popen[bytes], control: socket.socket, begun: int, base: str) -> None:
+def _end(
+    owner: int,
+    process: subprocess.Popen[bytes],
+    control: socket.socket,
+    begun: int,
+    base: str,
+    groups: list[cgroups.Group],
+) -> None:
     """Ends a worker. It exits when its socket closes; otherwise it is killed."""
     control.close()
     os.close(begun)
@@ -37,21 +44,32 @@ def _end(owner: int, process: subprocess.Popen[bytes], control: socket.socket, b
         process.wait()
     if process.stderr is not None:
         process.stderr.close()
+    for group in groups:
+        group.close()
     if base and os.path.exists(base):  # the worker was killed
         with contextlib.suppress(OSError):  # a program may have put something else there
             empty(base)
             os.rmdir(base)
 
 
+class BusyError(SandboxError):
+    """A worker that did not start because the machine is busy, which says nothing about its levels."""
+
+
 class Worker:
     """A process that runs programs one at a time, at one level and under one hash seed.
 
+    Attributes:
+        is_free: Whether it is ready for a program: the last one has ended, and nothing of it is left.
+
     Raises:
         SandboxError: the process does not start.
+        BusyError: it was not ready in time, was killed, or the machine is short of something.
     """
 
     def __init__(self, level: str, hash_seed: int) -> None:
         self.level, self.hash_seed = level, hash_seed
+        self.is_free = True
         found = interpreter.survey()
         code = _CODE.format(path=str(interpreter.JAIL.parent))
         with contextlib.ExitStack() as undo:
@@ -76,10 +94,14 @@ class Worker:
                     start_new_session=True,
                 )
             undo.pop_all()
+        self._groups: list[cgroups.Group] = []
         self._finalizer = weakref.finalize(
-            self, _end, os.getpid(), self._process, self._control, self._begun, base
+            self, _end, os.getpid(), self._process, self._control, self._begun, base, self._groups
         )
         try:
+            if level == "namespaces":
+                with contextlib.suppress(OSError):  # no part of the level's promise: see cgroups
+                    self._groups.append(cgroups.Group(self._process.pid))
             user = users.turned_into(level, self._process.pid)
             if base and user is not None:
                 os.chmod(base, 0o711)  # the program's directory is below it
@@ -98,10 +120,11 @@ class Worker:
                 self._control.send(MAPPED)
                 word, detail = self.reply()
         except OSError as error:
-            word, detail = FAILED, f"{type(error).__name__}: {error}"
+            word, detail = SHORT, f"{type(error).__name__}: {error}"
         if word != READY:
             detail = detail if word else self._last_words()
-            raise SandboxError(f"a worker at level {self.level!r} did not start: {detail}")
+            kind = SandboxError if word == FAILED else BusyError
+            raise kind(f"a worker at level {self.level!r} did not start: {detail}")
         self._control.settimeout(None)
         if self._process.stderr is not None:
             self._process.stderr.close()
@@ -126,6 +149,8 @@ class Worker:
     def submit(self, caps: Caps, files: list[int]) -> None:
         """Runs a program. ``files`` are its text and its three standard files. One reply follows."""
         self.begun()
+        for group in self._groups:
+            group.limit(caps.memory, caps.processes)
         socket.send_fds(self._control, [caps.pack()], files)
 
     def begun(self) -> bool:

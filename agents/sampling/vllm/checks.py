@@ -16,7 +16,13 @@ from gamespiel.agents.sampling.vllm.folders import AdapterFolders, is_left_behin
 from gamespiel.agents.sampling.vllm.probe import Probe
 from gamespiel.agents.sampling.vllm.reader import LogProbs
 from gamespiel.agents.sampling.vllm.replicas import Replicas
-from gamespiel.agents.sampling.vllm.server import RefusedError, Server, ServerError, UnreachableError
+from gamespiel.agents.sampling.vllm.server import (
+    TOKEN,
+    RefusedError,
+    Server,
+    ServerError,
+    UnreachableError,
+)
 from task_gym.remote import loop
 
 log = logging.getLogger(__name__)
@@ -200,8 +206,9 @@ def _explain_refusal(error: RefusedError) -> str:
     """Returns what to do about a server that refuses to load adapters."""
     if error.status in (404, 405) and "adapter" not in error.said.lower():
         return (
-            f"{error}: it cannot load adapters while it runs; start it with --enable-lora and the "
-            "environment variable VLLM_ALLOW_RUNTIME_LORA_UPDATING=True"
+            f"{error}: it cannot load adapters while it runs; start it with the command of `gamespiel "
+            "vllm-command`: --enable-lora, VLLM_ALLOW_RUNTIME_LORA_UPDATING=True and, as its callers name "
+            f"folders then, --host 127.0.0.1 or a token in {TOKEN}"
         )
     if "rank" in error.said:
         return f"{error}: start it with a larger --max-lora-rank"

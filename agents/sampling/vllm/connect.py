@@ -9,6 +9,7 @@ from typing import Any
 from gamespiel.agents.engines import Engine
 from gamespiel.agents.hyperparameters import LoraSettings
 from gamespiel.agents.models.adapter_sets import AdapterSets
+from gamespiel.agents.ranks import ALONE, Ranks
 from gamespiel.agents.sampling.vllm import checks
 from gamespiel.agents.sampling.vllm.comparison import LIMITS, Comparison
 from gamespiel.agents.sampling.vllm.folders import AdapterFolders, default_folder, remove_left_behind
@@ -33,8 +34,9 @@ def connect(
     folder: Path | None = None,
     patience: Patience | None = None,
     seconds: float = ANSWER_SECONDS,
+    ranks: Ranks = ALONE,
 ) -> VllmSampler:
-    """Returns the sampler on servers, which have passed all checks.
+    """Returns the sampler on servers, which have passed all checks: those of the first rank.
 
     Args:
         urls: The servers' addresses, at least one.
@@ -48,29 +50,43 @@ def connect(
         folder: A folder that the servers see at the same path; None for one of this machine's.
         patience: How long servers are waited for.
         seconds: The longest time for one request.
+        ranks: The ranks that sample from these servers.
 
     Raises:
         ArgumentError: an address is none.
         UnsuitableServerError: a server does not suit.
     """
-    checks.check_targets(needs)
     servers = [Server(url, seconds) for url in urls]
-    checks.check_reachable(servers, needs, len(prompt))
-    parent = folder or default_folder()
-    parent.mkdir(parents=True, exist_ok=True)
-    remove_left_behind(parent)
-    folders, reader = AdapterFolders(parent, lora), LocalReader(engine, adapters)
-    replicas = Replicas(servers, folders.owner, patience)
+    folders = _prepare_folders(servers, lora, prompt, needs, folder) if ranks.leads else None
+    reader = LocalReader(engine, adapters)
+    replicas = Replicas(servers, None if folders is None else folders.owner, patience)
     kind = "quantised" if quantised else str(engine.dtype).removeprefix("torch.")
     chosen = LIMITS[kind] if limit is None else limit
     probe = Probe(replicas, reader, prompt, chosen)
-    sampler = VllmSampler(replicas, folders, probe, Comparison(reader, chosen))
+    sampler = VllmSampler(replicas, folders, probe, Comparison(reader, chosen), ranks)
     try:
-        checks.check_servers(replicas, folders, probe, needs)
+        if folders is not None:
+            checks.check_servers(replicas, folders, probe, needs)
     except BaseException:
         sampler.close()
         raise
     return sampler
+
+
+def _prepare_folders(
+    servers: Sequence[Server],
+    lora: LoraSettings,
+    prompt: Tokens,
+    needs: checks.Needs,
+    folder: Path | None,
+) -> AdapterFolders:
+    """Returns the trainer's folders for servers that are there; what killed trainers left is removed."""
+    checks.check_targets(needs)
+    checks.check_reachable(servers, needs, len(prompt))
+    parent = folder or default_folder()
+    parent.mkdir(parents=True, exist_ok=True)
+    remove_left_behind(parent)
+    return AdapterFolders(parent, lora)
 
 
 def list_targets(model: Any) -> list[tuple[str, str]]:

@@ -12,6 +12,7 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,12 +51,29 @@ class AdapterFolders:
     lora: LoraSettings
 
     def __post_init__(self) -> None:
+        while not self._take_folder():
+            pass
+        self._written = 0
+
+    def _take_folder(self) -> bool:
+        """Makes and locks a new folder; returns whether it is still there.
+
+        Another trainer that starts may take a folder that is not locked yet for one that was left behind.
+        """
         self.owner = f"{PREFIX}{uuid.uuid4().hex[:12]}"
         self.folder = self.parent.resolve() / self.owner
         self.folder.mkdir(parents=True)
         self._lock = FileLock(self.folder / _LOCK)
-        self._lock.acquire()
-        self._written = 0
+        try:
+            self._lock.acquire()
+        except OSError:
+            if self.folder.is_dir():
+                raise
+            return False
+        if (self.folder / _LOCK).is_file():
+            return True
+        self._lock.release()
+        return False
 
     def write(self, adapters: Adapters) -> Version:
         """Writes adapters in PEFT's format into a new folder; returns its name and path."""
@@ -94,19 +112,16 @@ def is_left_behind(name: str, root: str) -> bool:
     owner = Path(root).parent
     if not owner.is_dir():
         return True
-    lock = FileLock(owner / _LOCK)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        return False
-    lock.release()
-    return True
+    with suppress(Timeout), FileLock(owner / _LOCK).acquire(timeout=0):
+        return True
+    return False
 
 
 def remove_left_behind(parent: Path) -> None:
     """Removes the folders of trainers that were killed."""
     for folder in parent.glob(f"{PREFIX}*"):
-        if is_left_behind(folder.name, str(folder / "any")):
+        # Under its lock, so that a trainer that is just making its folder sees that it has gone.
+        with suppress(Timeout), FileLock(folder / _LOCK).acquire(timeout=0):
             shutil.rmtree(folder, ignore_errors=True)
 
 

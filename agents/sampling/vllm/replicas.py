@@ -104,11 +104,14 @@ class Replicas:
 
     Args:
         servers: The servers, at least one.
-        prefix: Beginning of the served names of this trainer's adapters, which no other trainer has.
+        prefix: Beginning of the served names of this trainer's adapters, which no other trainer has; None if
+            another process loads and unloads them, and this one only names them.
         patience: How long they are waited for.
     """
 
-    def __init__(self, servers: Sequence[Server], prefix: str, patience: Patience | None = None) -> None:
+    def __init__(
+        self, servers: Sequence[Server], prefix: str | None, patience: Patience | None = None
+    ) -> None:
         self.servers, self.prefix, self.patience = list(servers), prefix, patience or Patience()
         self._replicas = [_Replica(server) for server in servers]
         self._versions: dict[str, Version] = {}
@@ -138,10 +141,14 @@ class Replicas:
         """
         return loop.wait_for(self._publish(name, version))
 
+    def adopt(self, name: str, version: Version) -> None:
+        """Takes adapters that another process has made known to all replicas."""
+        self._versions[name] = version
+
     def forget(self, name: str) -> Version | None:
         """Forgets a name; returns the version that had it."""
         version = self._versions.pop(name, None)
-        if version is not None:
+        if version is not None and self.prefix is not None:
             self.unload(version)
         return version
 
@@ -272,10 +279,13 @@ class Replicas:
         replica.base = cards[0].name
         known, live = {card.name for card in cards}, {v.name: v for v in self._versions.values()}
         for name in sorted(known - live.keys()):
-            if name.startswith(self.prefix):
+            if self._is_own(name):
                 await replica.server.unload(name)
         for name in sorted(live.keys() - known):
             await replica.server.load(name, live[name].folder)
+
+    def _is_own(self, name: str) -> bool:
+        return self.prefix is not None and name.startswith(self.prefix)
 
     async def _publish(self, name: str, version: Version) -> Version | None:
         before, self._versions[name] = self._versions.get(name), version
@@ -328,7 +338,7 @@ class Replicas:
             try:
                 if not replica.gone:
                     for card in await asyncio.wait_for(replica.server.list_cards(), 5):
-                        if card.name.startswith(self.prefix):
+                        if self._is_own(card.name):
                             await asyncio.wait_for(replica.server.unload(card.name), 5)
             except (ServerError, TimeoutError):
                 pass  # the next trainer on this server unloads what a trainer left

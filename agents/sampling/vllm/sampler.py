@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from gamespiel.agents.models.adapter_sets import Adapters, UnknownAdaptersError
 from gamespiel.agents.models.names import BASE
+from gamespiel.agents.ranks import ALONE, Ranks
 from gamespiel.agents.sampling.decisions import Decision, Request
 from gamespiel.agents.sampling.drawing import WrittenAnswers, make_decisions
 from gamespiel.agents.sampling.noise import group_uniforms
@@ -20,7 +21,7 @@ from gamespiel.agents.sampling.vllm.choices import ServedChoices
 from gamespiel.agents.sampling.vllm.comparison import Comparison
 from gamespiel.agents.sampling.vllm.folders import AdapterFolders
 from gamespiel.agents.sampling.vllm.probe import Probe
-from gamespiel.agents.sampling.vllm.replicas import Replicas
+from gamespiel.agents.sampling.vllm.replicas import Replicas, Version
 from gamespiel.agents.sampling.vllm.server import ServerError
 from gamespiel.agents.sampling.vllm.texts import ServedTexts
 from gamespiel.agents.tokens.constraints import FreeText
@@ -35,19 +36,28 @@ class VllmSampler:
     Every set of adapters is written to a new folder and loaded under a new name, since vLLM's cache knows
     adapters by both. It is known to all servers before a request names it.
 
+    Of several ranks the first writes and loads adapters, and removes them. The others have the same adapters
+    under the same name, and find by their content what they are called on the servers.
+
     Args:
         replicas: The servers.
-        folders: Where the adapters are written.
+        folders: Where the adapters are written; None on ranks that write none.
         probe: Checks that adapters have arrived.
         comparison: Compares a part of the draws with the model in this process.
+        ranks: The ranks that sample from these servers.
     """
 
     tokens_read = 0
 
     def __init__(
-        self, replicas: Replicas, folders: AdapterFolders, probe: Probe, comparison: Comparison
+        self,
+        replicas: Replicas,
+        folders: AdapterFolders | None,
+        probe: Probe,
+        comparison: Comparison,
+        ranks: Ranks = ALONE,
     ) -> None:
-        self._replicas, self._folders = replicas, folders
+        self._replicas, self._folders, self._ranks = replicas, folders, ranks
         self._probe, self._comparison = probe, comparison
         self._choices, self._texts = ServedChoices(replicas), ServedTexts(replicas)
         self._digests: dict[str, bytes] = {}
@@ -63,21 +73,32 @@ class VllmSampler:
         if self._digests.get(name) == digest:
             return
         self._probe.reader.adapters.publish(name, adapters)
-        version = self._folders.write(adapters)
-        before = self._replicas.publish(name, version)
+        version = self._ranks.lead_once(_key(name, digest), lambda: self._load(name, adapters))
+        self._replicas.adopt(name, version)
         self._digests[name] = digest
-        if before is not None:
-            self._replicas.unload(before)
-            self._folders.remove(before)
         self._probe.check(name)
 
+    def _load(self, name: str, adapters: Adapters) -> Version:
+        """Makes all servers know adapters in the place of those of the same name; returns their version."""
+        assert self._folders is not None
+        version = self._folders.write(adapters)
+        before = self._replicas.publish(name, version)
+        if before is not None:
+            # No rank samples from these any more: all wait for the new ones, or have yet to ask for them.
+            self._ranks.withdraw(_key(name, self._digests.get(name, b"")))
+            self._replicas.unload(before)
+            self._folders.remove(before)
+        return version
+
     def forget(self, name: str) -> None:
-        self._digests.pop(name, None)
+        digest = self._digests.pop(name, None)
         self._probe.forget(name)
         version = self._replicas.forget(name)
         if version is not None:
-            self._folders.remove(version)
             self._probe.reader.adapters.forget(name)
+            if self._folders is not None:
+                self._folders.remove(version)
+                self._ranks.withdraw(_key(name, digest or b""))
 
     def _require_known(self, requests: Sequence[Request]) -> None:
         for name in dict.fromkeys(request.adapters for request in requests):
@@ -126,6 +147,11 @@ class VllmSampler:
         return found
 
 
+def _key(name: str, digest: bytes) -> str:
+    """Returns the key under which ranks find the version of adapters."""
+    return f"adapters/{name}/{digest.hex()}"
+
+
 def _digest(adapters: Adapters) -> bytes:
     """Returns what differs between sets of adapters."""
     found = hashlib.blake2b()
@@ -135,7 +161,8 @@ def _digest(adapters: Adapters) -> bytes:
     return found.digest()
 
 
-def _close(replicas: Replicas, folders: AdapterFolders) -> None:
+def _close(replicas: Replicas, folders: AdapterFolders | None) -> None:
     with contextlib.suppress(ServerError, RuntimeError):
         replicas.close()
-    folders.close()
+    if folders is not None:
+        folders.close()

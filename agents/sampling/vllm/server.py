@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 import httpx
 
 from task_gym.errors import ArgumentError, BackendError
+from task_gym.remote import Failure
+from task_gym.remote.bounds import bound
 
 TOKEN = "VLLM_API_KEY"
 """The environment variable of the bearer token, which vLLM reads too."""
@@ -22,6 +24,9 @@ CONNECT_SECONDS = 5.0
 
 ANSWER_SECONDS = 900.0
 """The longest time that a server may take for one request: long texts wait for others."""
+
+MOST = 1 << 29
+"""The most bytes of an answer: every token of a batch of long texts comes with its log-probability."""
 
 
 class ServerError(BackendError):
@@ -96,6 +101,7 @@ class Server:
             self._client = httpx.AsyncClient(
                 headers=headers, limits=limits, timeout=timeout, trust_env=not local
             )
+            bound(self._client, MOST)
         return self._client
 
     async def close(self) -> None:
@@ -121,6 +127,8 @@ class Server:
             reached = not isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout))
             kind = BrokenAnswerError if reached else UnreachableError
             raise kind(f"the vLLM server {self.url} gave no answer: {said}") from error
+        except Failure as failure:
+            raise BrokenAnswerError(f"the vLLM server {self.url}: {failure.sentence}") from failure
         if answer.status_code >= 500:
             said = _error_of(answer)
             raise BrokenAnswerError(

@@ -23,6 +23,7 @@ from gamespiel.kinds.base.keys import (
 )
 from gamespiel.kinds.base.player import (
     THINK,
+    Deal,
     EpisodeAddress,
     MakeEnvs,
     Player,
@@ -37,6 +38,7 @@ __all__ = [
     "TASK_IDS",
     "THINK",
     "Baselines",
+    "Deal",
     "Declaration",
     "EnvKeys",
     "EpisodeAddress",

@@ -68,6 +68,9 @@ class Declaration(ABC, Generic[Keys]):
     narrowing: ClassVar[tuple[str, ...]] = ()
     """Those that narrow any choice: a later choice of tasks keeps them."""
 
+    asking: ClassVar[tuple[str, ...]] = ("answer", "decode", "think")
+    """Those that say how a policy is asked, and not what is played: a policy keeps those of its training."""
+
     @property
     def choice(self) -> tuple[str, ...]:
         """The keys that choose tasks of this kind alone: for another kind, they are an error."""
@@ -139,9 +142,22 @@ class Declaration(ABC, Generic[Keys]):
         """Returns whether the policy in training plays every seat."""
         return False
 
+    def track(self, env: Keys, *, writes: bool) -> str | None:
+        """Returns the track on which a model plays (``gamespiel.tracks``); None if there are no tracks.
+
+        Args:
+            env: The section.
+            writes: Whether the model writes replies, and nothing masks it.
+        """
+        return None
+
     def prompt_tokens(self, env: Keys) -> int:
         """Returns the tokens of a long prompt, for estimates of memory."""
         return 512
+
+    def uses_conversations(self, env: Keys) -> bool:
+        """Returns whether an episode is one conversation, and not a prompt of its own per turn."""
+        return False
 
     def context_tokens(self, env: Keys) -> int | None:
         """Returns the most tokens of a conversation; None for the model's limit, or without conversations."""

@@ -15,11 +15,12 @@ from task_gym.wrappers import NamedText
 from task_gym.wrappers.base import Info, TurnWrapper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable
+    from collections.abc import Callable, Container, Iterable, Sequence
     from contextlib import AbstractContextManager
 
+    from game_gym.tree import GameTree
     from gamespiel.agents.envs import TextEnvs
-    from gamespiel.agents.rollout import Episode, OnStep
+    from gamespiel.agents.rollout import Decide, Episode, OnStep
     from gamespiel.agents.sampling.decisions import Answer
     from gamespiel.endpoints.chat import Chat
     from gamespiel.exact import ExactGame
@@ -38,11 +39,31 @@ class EpisodeAddress(NamedTuple):
         task_id: The task; None for a game by name.
         seed: The seed.
         task: The kind's own name of the task, to play it here.
+        seat: The agent's seat; None for the one that the seed gives.
     """
 
     task_id: int | None
     seed: int
     task: Any = None
+    seat: int | None = None
+
+
+class Deal(NamedTuple):
+    """What compared agents are given alike: one seed of one task, which each of them plays from every seat.
+
+    Attributes:
+        game: The name of the group of tasks that it is of.
+        number: Its number among the deals of the game.
+        drawn: The seed of the environment's reset.
+        address: The episode, without a seat.
+        seats: The seats from which it is played; (None,) if there are none.
+    """
+
+    game: str
+    number: int
+    drawn: int
+    address: EpisodeAddress
+    seats: tuple[int | None, ...]
 
 
 @dataclass(frozen=True)
@@ -112,6 +133,34 @@ class Player(ABC, Generic[Keys]):
         self, name: str, env: Keys, count: int, seed: int, make_envs: MakeEnvs, show_progress: ShowProgress
     ) -> list[Episode]:
         """Plays the episodes of an evaluation with a baseline, by name, and returns them."""
+
+    # -- comparisons, of kinds that have them --------------------------------------------------------------
+
+    def draw_deals(self, env: Keys, count: int, seed: int) -> list[Deal]:
+        """Returns the deals of a comparison: ``count`` of each game, in rounds of one deal of every game.
+
+        The deals of a smaller ``count`` are the first of a greater one.
+
+        Raises:
+            InvalidValueError: there are no comparisons of this kind, or too few tasks.
+        """
+        raise InvalidValueError(f"--compare is for games against opponents, not for {self.declaration.unit}")
+
+    def make_baseline(self, name: str, envs: TextEnvs, seeds: Sequence[int]) -> Decide:
+        """Returns a baseline as an agent that plays one episode per seed of its noise."""
+        raise NotImplementedError
+
+    def choose_deal(self, env: Keys, deal: Deal) -> Keys:
+        """Returns the section with the task of a deal alone."""
+        raise NotImplementedError
+
+    def game_tree(self, env: Keys) -> GameTree:
+        """Returns the configured game as arrays, if it is enumerated within seconds.
+
+        Raises:
+            TaskGymError: it is not, or its episodes are not the game's.
+        """
+        raise NotImplementedError
 
     # -- agents behind endpoints, of kinds that have them --------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gamespiel.kinds.base import answers_of
@@ -14,24 +15,22 @@ if TYPE_CHECKING:
     from task_gym.opponents import Opponent
 
 
-def baseline_agent(name: str, env: TextEnvs, seed: int, episodes: int) -> Decide:
+def baseline_agent(name: str, env: TextEnvs, seeds: Sequence[int]) -> Decide:
     """Returns an opponent by name (``random``, ``mcts:100``, ...) as an agent in local environments.
 
-    It is built anew for each episode's game and seat, and seeded by (seed, episode). ``mcts`` reads the true
-    state, as the opponent of that name does. No other opponent replaces it: a search is refused in games
-    with simultaneous moves.
+    It is built anew for each episode's game and seat, and restarted with the episode's seed. ``mcts`` reads
+    the true state, as the opponent of that name does. No other opponent replaces it: a search is refused in
+    games with simultaneous moves.
 
     Raises:
         OpponentError: no opponent has that name, or it cannot play a game that may be drawn.
     """
     from game_gym.prompts import SeatView
-    from gamespiel.agents.sampling.noise import Purpose, episode_seeds
     from task_gym.opponents import make_opponent
 
     first: Any = env.envs[0].unwrapped
     for variant in first.variants:
         make_opponent(name, variant.game, variant.spec, seat=0)
-    seeds = episode_seeds(seed, 0, episodes, Purpose.BASELINE)
     playing: dict[int, tuple[Opponent, SeatView]] = {}
 
     def begin(episode: int, local: Any) -> tuple[Opponent, SeatView]:

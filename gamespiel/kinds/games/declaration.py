@@ -9,6 +9,7 @@ from typing import Any
 from gamespiel.errors import ConfigError, InvalidValueError
 from gamespiel.kinds.base import Baselines, Declaration, Opponents, Replies, names_of, server_arguments
 from gamespiel.kinds.games.keys import GameKeys, check_illegal, seat_name
+from gamespiel.tracks import find_track
 from task_gym.opponents import OPEN, SELF
 from task_gym.rewards import find_reward
 
@@ -35,7 +36,8 @@ class GameDeclaration(Declaration[GameKeys]):
     served_as = "game"
     keys = GameKeys
     choosing = ("game", "allowed_game_indices")
-    belonging = ("params",)
+    belonging = ("params", "allow_files")
+    asking = (*Declaration.asking, "rules", "list_actions", "conversation", "context_tokens")
 
     def check_keys(self, env: GameKeys) -> None:
         if env.params and env.game is None:
@@ -46,6 +48,11 @@ class GameDeclaration(Declaration[GameKeys]):
             check_illegal(env)
         if self.plays_itself(env):
             _check_self(env)
+        if not env.list_actions and env.answer != "name":
+            raise ConfigError(
+                "env.list_actions: false shows no ids, so that prompts ask for names: env.answer must be "
+                f"'name', not {env.answer!r}"
+            )
         if env.conversation and env.seeding == "evaluate":
             _check_evaluate(env)
         if env.context_tokens is not None and not env.conversation:
@@ -58,6 +65,7 @@ class GameDeclaration(Declaration[GameKeys]):
             "seeding": env.seeding,
             "seeds": env.seeds,
             "rules": env.rules,
+            "list_actions": env.list_actions,
             "reward": "score" if wrapped else env.reward,
             "illegal": env.illegal,
             "max_turns": env.max_turns,
@@ -66,7 +74,8 @@ class GameDeclaration(Declaration[GameKeys]):
         if env.task_id is not None:
             return arguments | {"task_id": env.task_id}
         if env.game is not None:
-            return arguments | {"game": env.game, "params": env.params or None}
+            files = {"allow_files": True} if env.allow_files else {}
+            return arguments | {"game": env.game, "params": env.params or None, **files}
         if env.allowed_game_indices:
             from game_gym.task import CONFIGS
 
@@ -98,10 +107,16 @@ class GameDeclaration(Declaration[GameKeys]):
     def plays_itself(self, env: GameKeys) -> bool:
         return SELF in names_of(env.opponent)
 
+    def track(self, env: GameKeys, *, writes: bool) -> str | None:
+        return find_track(writes=writes, list_actions=env.list_actions)
+
     def prompt_tokens(self, env: GameKeys) -> int:
         if env.conversation:
             return LONG_CONVERSATION if env.context_tokens is None else env.context_tokens
         return 512 if env.rules else 128
+
+    def uses_conversations(self, env: GameKeys) -> bool:
+        return env.conversation
 
     def context_tokens(self, env: GameKeys) -> int | None:
         return env.context_tokens
@@ -116,7 +131,7 @@ class GameDeclaration(Declaration[GameKeys]):
         from game_gym.task import TaskSet
 
         _check_not_open(names, "training")
-        chosen = ("task_id", "task_ids", "game", "params")
+        chosen = ("task_id", "task_ids", "game", "params", "allow_files")
         tasks = TaskSet(**{name: value for name, value in self.arguments(env).items() if name in chosen})
         for name in names:
             check_opponent(name, tasks)
@@ -137,7 +152,7 @@ def _check_evaluate(env: GameKeys) -> None:
             f"{means}, which a server does not send turn by turn: env.env_mode must be 'local', not "
             f"{env.env_mode!r}"
         )
-    if env.answer != "id":
+    if env.answer != "id" and env.list_actions:
         raise InvalidValueError(f"{means}, which ask for an id: env.answer must be 'id', not {env.answer!r}")
 
 

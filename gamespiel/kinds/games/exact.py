@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from game_gym import exact
 from game_gym.spec import Variant
 from gamespiel.errors import InvalidValueError
 from gamespiel.exact import ExactGame
 from gamespiel.kinds.games.keys import GameKeys
 from task_gym.errors import SizeError, check_choice
+
+if TYPE_CHECKING:
+    from game_gym.tree import GameTree
 
 QUICK = 50_000
 """The most histories of a game that runs solve unasked. Leduc poker has 9,457; liar's dice has 294,883, and
@@ -19,13 +24,20 @@ def exact_game(env: GameKeys) -> ExactGame:
 
     Raises:
         ArgumentError: the opponent's policy is not known exactly.
-        InvalidValueError: there are several opponents, env.max_turns cuts games, or actions are answered by
-            name.
+        InvalidValueError: there are several opponents, env.max_turns cuts games, or actions of conversations
+            are answered by name.
         SizeError: there are several games.
     """
     opponent = _require_one_opponent(env)
     check_choice("opponent", opponent, tuple(exact.OPPONENTS))
-    return ExactGame(_require_variant(env), opponent, env.rules, env.seeding if env.conversation else None)
+    return ExactGame(
+        _require_variant(env),
+        opponent,
+        env.rules,
+        env.seeding if env.conversation else None,
+        list_actions=env.list_actions,
+        named=env.answer == "name",
+    )
 
 
 def explain_unsolved(env: GameKeys) -> str:
@@ -43,6 +55,25 @@ def explain_unsolved(env: GameKeys) -> str:
     return ""
 
 
+def game_tree(env: GameKeys) -> GameTree:
+    """Returns the configured game as arrays, if it is enumerated within seconds.
+
+    Raises:
+        InvalidValueError: env.max_turns cuts games, or actions of conversations are answered by name.
+        SizeError: the game is too large, or of another kind.
+    """
+    from game_gym.tree import build_tree
+
+    return build_tree(
+        _require_variant(env),
+        env.rules,
+        QUICK,
+        env.seeding if env.conversation else None,
+        list_actions=env.list_actions,
+        named=env.answer == "name",
+    )
+
+
 def _require_one_opponent(env: GameKeys) -> str:
     if not isinstance(env.opponent, str):
         raise InvalidValueError(
@@ -54,12 +85,13 @@ def _require_one_opponent(env: GameKeys) -> str:
 def _require_variant(env: GameKeys) -> Variant:
     if env.task_id is None and env.game is None:
         raise SizeError("exact evaluation takes one game: give env.task_id or env.game, not a set of them")
-    if env.answer != "id":
+    if env.answer != "id" and env.conversation:
         raise InvalidValueError(
-            f"exact evaluation asks for numbers of actions: env.answer must be 'id', not {env.answer!r}"
+            "exact evaluation of conversations asks for numbers of actions: env.answer must be 'id', not "
+            f"{env.answer!r}"
         )
     if env.max_turns is not None:
         raise InvalidValueError(
             f"exact evaluation plays every game to its end: env.max_turns must be null, not {env.max_turns}"
         )
-    return exact.find_variant(env.task_id, env.game, env.params or None)
+    return exact.find_variant(env.task_id, env.game, env.params or None, env.allow_files)

@@ -21,17 +21,24 @@ class GameKeys(EnvKeys):
 
     game: str | None = key(None, "an OpenSpiel game by name")
     params: dict[Name, GameParam] = key({}, "the game's parameters")
+    allow_files: bool = key(
+        False, "whether a parameter may name a file, which OpenSpiel opens: for files that you chose"
+    )
     allowed_game_indices: Many[Index] = key((), "games by index (modulo 22)")
     opponent: Opponents = key(
         "random",
-        "random, first, self, openai:MODEL@URL, or mcts, ismcts, mcts-python, also with :SIMS[xROLLOUTS]; or "
-        "several with weights, as {random: 0.5, mcts:100: 0.3, self: 0.2}, one drawn per episode",
+        "random, first, self, policy:RUN, openai:MODEL@URL, or mcts, ismcts, mcts-python, also with "
+        ":SIMS[xROLLOUTS]; or several with weights, as {random: 0.5, mcts:100: 0.3, self: 0.2}, one drawn "
+        "per episode",
     )
     seeding: Literal["openenv", "evaluate"] = key("openenv", "the protocol that expands a seed")
     seeds: Literal["drawn", "affine"] = key(
         "drawn", "where seeds come from: drawn, or affine, a task's own as in affinetes' competition"
     )
     rules: bool = key(True, "put the rules into each prompt")
+    list_actions: bool = key(
+        True, "list the legal actions in each prompt; if not, a line says how an action is written"
+    )
     conversation: bool = key(
         False,
         "make an episode one conversation, in the layout of the protocol that env.seeding names, and not a "

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 
 from gamespiel.errors import InvalidValueError
-from gamespiel.kinds.base import EpisodeAddress, MakeEnvs, Player, ShowProgress, Thinking, format_opponent
+from gamespiel.kinds.base import (
+    Deal,
+    EpisodeAddress,
+    MakeEnvs,
+    Player,
+    ShowProgress,
+    Thinking,
+    format_opponent,
+)
 from gamespiel.kinds.games.keys import GameKeys, check_illegal, seat_name
 from task_gym.opponents import SELF
 from task_gym.replies import strip_reasoning
@@ -16,10 +24,11 @@ from task_gym.rewards import find_reward
 from task_gym.wrappers import Conversation, NamedActions, NamedText
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Sequence
 
+    from game_gym.tree import GameTree
     from gamespiel.agents.envs import TextEnvs
-    from gamespiel.agents.rollout import Episode
+    from gamespiel.agents.rollout import Decide, Episode
     from gamespiel.endpoints.chat import Chat
     from gamespiel.exact import ExactGame
 
@@ -101,6 +110,7 @@ class GamePlayer(Player[GameKeys]):
         show_progress: ShowProgress,
     ) -> list[Episode]:
         from gamespiel.agents.runs.evaluation import play_seeds
+        from gamespiel.agents.sampling.noise import Purpose, episode_seeds
         from gamespiel.kinds.games.baselines import baseline_agent
 
         if env.env_mode != "local":
@@ -110,9 +120,42 @@ class GamePlayer(Player[GameKeys]):
             )
         envs = make_envs(self.env_count(count))
         seeds = self.seeds(envs, count, seed)
-        agent = baseline_agent(name, envs, seed, len(seeds))
+        noise = episode_seeds(seed, 0, len(seeds), Purpose.BASELINE)
+        agent = baseline_agent(name, envs, noise)
         with show_progress(len(seeds)) as on_step:
             return play_seeds(envs, agent, seeds, on_step)
+
+    def draw_deals(self, env: GameKeys, count: int, seed: int) -> list[Deal]:
+        from gamespiel.kinds.games.deals import draw_deals
+
+        self.declaration.check_playable(env, "evaluation")
+        if env.env_mode != "local":
+            raise InvalidValueError(
+                "--compare plays a deal from every seat, and a server chooses the seat: env.env_mode must be "
+                f"'local', not {env.env_mode!r}"
+            )
+        made = gym.make(
+            self.declaration.environment, disable_env_checker=True, **self.declaration.arguments(env)
+        )
+        return draw_deals(made, self.task_names(made), count, seed)
+
+    def make_baseline(self, name: str, envs: TextEnvs, seeds: Sequence[int]) -> Decide:
+        from gamespiel.kinds.games.baselines import baseline_agent
+
+        return baseline_agent(name, envs, seeds)
+
+    def choose_deal(self, env: GameKeys, deal: Deal) -> GameKeys:
+        task_id = deal.address.task_id
+        if task_id is None:  # the one game that is named
+            return env
+        return dataclasses.replace(
+            env, task_id=task_id, task_ids=(), game=None, params={}, allowed_game_indices=()
+        )
+
+    def game_tree(self, env: GameKeys) -> GameTree:
+        from gamespiel.kinds.games.exact import game_tree
+
+        return game_tree(env)
 
     def addresses(self, env: GameKeys, count: int, seed: int) -> list[EpisodeAddress]:
         from game_gym.task import Task
@@ -147,7 +190,15 @@ class GamePlayer(Player[GameKeys]):
         from gamespiel.endpoints.games import TIMEOUT, play_game
 
         limit = TIMEOUT if timeout is None else timeout
-        return play_game(chat, address.task, address.seed, _require_one_opponent(env), limit)
+        return play_game(
+            chat,
+            address.task,
+            address.seed,
+            _require_one_opponent(env),
+            limit,
+            address.seat,
+            list_actions=env.list_actions,
+        )
 
     def explain_unsolved(self, env: GameKeys) -> str:
         from gamespiel.kinds.games.exact import explain_unsolved
@@ -206,6 +257,12 @@ class NamedReplies(NamedActions, gym.Wrapper[Any, Any, Any, Any]):
         return text, info
 
     def step(self, action: str) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Gives the environment the number of the action that the reply is the name of, else the reply."""
+        """Gives the environment the number of the action that the reply is the name of, else the reply.
+
+        Where the legal actions are not listed, its own rule reads names, and no numbers.
+        """
+        game: Any = self.unwrapped
+        if not game.list_actions:
+            return super().step(action)
         named = self._actions.get(strip_reasoning(action))
         return super().step(action if named is None else str(named))

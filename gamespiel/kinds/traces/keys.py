@@ -23,6 +23,10 @@ class TraceKeys(EnvKeys):
     level: Level | None = key(None, "traces: builtin programs of this level alone")
     family: str | None = key(None, "traces: builtin programs of this family alone")
     injector: Literal["safe", "affine"] = key("safe", "traces: who puts in the debug prints")
+    require: Literal["namespaces", "limits"] = key(
+        "namespaces",
+        "traces: what programs of data sets need; limits: run them without protection, at your risk",
+    )
     scoring: Literal["affine", "exact", "lines"] = key("affine", "traces: the score that is paid")
     by_line: bool = key(False, "traces, with decode text: one line of output per turn")
 
@@ -36,6 +40,7 @@ def trace_arguments(env: TraceKeys) -> dict[str, Any]:
         "level": env.level,
         "family": env.family,
         "injector": env.injector,
+        "require": env.require,
         "scoring": env.scoring,
         **server_arguments(env),
     }

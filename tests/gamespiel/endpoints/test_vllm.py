@@ -19,6 +19,7 @@ import pytest
 from game_gym.games import TABLE
 from game_gym.task import decode
 from gamespiel.endpoints.chat import Chat, Sampling
+from gamespiel.endpoints.choices import ChoiceReader
 from gamespiel.endpoints.endpoint import Endpoint
 from gamespiel.endpoints.games import play_game
 from gamespiel.endpoints.traces import ask_trace
@@ -85,3 +86,13 @@ def test_a_vllm_model_plays_as_an_opponent(model: str) -> None:
         if terminated or truncated:
             break
     assert info["result"] in ("win", "draw", "loss") and info["seat"] == 0
+
+
+def test_a_choice_of_ids_that_begin_alike(chat: Chat) -> None:
+    """The server goes on with a reply that is begun, and the end of the turn is known."""
+    said = [{"role": "user", "content": "Choose a number from 1, 12 and 13. Answer with the number only."}]
+    apart, alike = (ChoiceReader(chat).read(said, texts) for texts in (["1", "2"], ["1", "12", "13"]))
+    for choice in (apart, alike):
+        assert sum(choice.probabilities) == pytest.approx(1) and min(choice.probabilities) >= 0
+        assert 0 < choice.legal_mass <= 1 and 0 <= choice.unseen < 1
+    assert max(alike.probabilities) < 1

@@ -62,7 +62,7 @@ def test_a_broken_run_is_named_beside_the_others(
     (tmp_path / "bad" / "summary.json").write_text("{")
     found, broken = find_runs([tmp_path])
     assert [run.folder.name for run in found] == ["good"]
-    assert len(broken) == 1 and "summary.json cannot be read" in broken[0]
+    assert len(broken) == 1 and "summary.json' cannot be read" in broken[0]
     assert main(["runs", str(tmp_path)]) == 0 and "cannot be read: " in capsys.readouterr().out
     assert main(["runs", str(tmp_path / "none")]) == 2
     assert "allowed: a run, or a folder of runs" in capsys.readouterr().err

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from gamespiel.report.dashboard import GRID, Dashboard, Pace, plain_line, sparkline
 from gamespiel.report.summary import summary_table
-from gamespiel.report.text import format_duration, keep_last_lines, remove_controls
+from gamespiel.report.text import format_duration, keep_last_lines, make_harmless
 
 METRICS = {
     "rollout/reward": 0.5123,
@@ -80,10 +80,10 @@ def displayed(metrics: dict[str, Any], clock: Clock) -> str:
 
 def test_a_curriculum_is_shown_where_there_is_one(clock: Clock) -> None:
     line = plain_line({"step": 12, **METRICS, **STAGED}, 100, None)
-    assert line.endswith("dec/s 95  stage hard games  to_next_stage 0.63  replays 0.28  left -")
+    assert line.endswith(r"dec/s 95  stage hard \x1b[31mgames  to_next_stage 0.63  replays 0.28  left -")
     body = displayed(STAGED, clock)
     assert {len(line) for line in body.splitlines()} == {80}
-    assert re.search(r"stage +hard games.*to next stage +63%.*stage success +44\.0%", body)
+    assert re.search(r"stage +hard \\x1b.*to next stage +63%.*stage success +44\.0%", body)
     assert re.search(r"replays +28\.1%.*failures kept +1,000.*mastered +12", body)
 
 
@@ -214,7 +214,7 @@ def test_messages_stay_above_the_display(clock: Clock) -> None:
     with Dashboard(3, console=console, clock=clock) as dashboard:
         dashboard.update({"step": 1})
         dashboard.message("checkpoint \x1b[31mwritten")
-    assert "checkpoint written\n" in written(console)
+    assert "checkpoint \\x1b[31mwritten\n" in written(console)
 
 
 def test_text_stays_until_the_next_one(clock: Clock) -> None:
@@ -277,6 +277,9 @@ def test_a_sparkline_scales_from_lowest_to_highest() -> None:
 
 
 def test_text_is_made_harmless() -> None:
-    assert remove_controls("a\x1b[2J\x1b]0;title\x07b\tc\rd\u202ee♠") == "ab  c d e♠"
+    """Before the tab there are 25 characters as shown, and tabs stop at multiples of 4."""
+    assert make_harmless("a\x1b[2J\x1b]0;title\x07b\tc\rd\u202ee♠") == (
+        "a\\x1b[2J\\x1b]0;title\\x07b   c\\rd\\u202ee♠"
+    )
     assert keep_last_lines("\n1\n2\n3\n4\n", 3) == "…\n3\n4"
     assert keep_last_lines("1\n2\n3", 3) == "1\n2\n3"

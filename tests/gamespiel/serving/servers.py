@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from task_gym.remote.settings import TOKEN
+
+if TYPE_CHECKING:
+    from gamespiel.serving.app import Server
+    from gamespiel.serving.options import ServeOptions
 
 
 @contextmanager
@@ -30,9 +36,13 @@ def served(*arguments: str, token: str = "") -> Iterator[str]:
         yield line.split()[-1]
     finally:
         process.terminate()
-        process.wait(20)
-        assert process.stdout is not None
-        process.stdout.close()
+        try:
+            process.wait(60)
+        finally:
+            process.kill()
+            process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
 
 
 def ask(url: str, body: Any = None, **headers: str) -> tuple[int, Any]:
@@ -40,7 +50,7 @@ def ask(url: str, body: Any = None, **headers: str) -> tuple[int, Any]:
     data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
     named = {"content-type": "application/json", **{key.replace("_", "-"): headers[key] for key in headers}}
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, data, named), timeout=20) as response:
+        with urllib.request.urlopen(urllib.request.Request(url, data, named), timeout=120) as response:
             return response.status, json.load(response)
     except urllib.error.HTTPError as error:
         with error:
@@ -51,3 +61,43 @@ def call(url: str, method: str, **kwargs: Any) -> tuple[int, Any]:
     """Status and result of a method; the whole body if it failed."""
     status, body = ask(f"{url}/call", {"method": method, "args": [], "kwargs": kwargs})
     return status, body["result"] if status == 200 else body
+
+
+@contextmanager
+def serving(options: ServeOptions) -> Iterator[tuple[str, Server]]:
+    """The address of a server in this process, and the server."""
+    from gamespiel.serving.app import Http, make_app
+    from gamespiel.serving.run import config_of, listen
+
+    app, listening = make_app(options, ""), listen(options)
+    http = Http(app.state.server, config_of(app))
+    thread = threading.Thread(target=http.run, args=([listening],))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}", app.state.server
+    finally:
+        http.should_exit = True
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def connect(url: str, source: str = "127.0.0.1") -> socket.socket:
+    """A connection to a server, from one of this machine's addresses."""
+    host, _, port = url.removeprefix("http://").partition(":")
+    return socket.create_connection((host, int(port)), timeout=60, source_address=(source, 0))
+
+
+def request(method: str, **kwargs: Any) -> bytes:
+    """The bytes of a request that calls a method."""
+    body = json.dumps({"method": method, "kwargs": kwargs}).encode()
+    head = f"POST /call HTTP/1.1\r\nhost: a\r\ncontent-length: {len(body)}\r\n"
+    return f"{head}content-type: application/json\r\n\r\n".encode() + body
+
+
+def read_answer(client: socket.socket) -> tuple[int, Any]:
+    """Status and body of the next answer on a connection."""
+    from http.client import HTTPResponse
+
+    response = HTTPResponse(client)
+    response.begin()
+    return response.status, json.loads(response.read())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
@@ -13,14 +11,13 @@ import pytest
 
 from task_gym.remote import Connection, Settings
 from tests.gamespiel.endpoints.models import Body, ModelStub
-from tests.gamespiel.serving.servers import ask, call
+from tests.gamespiel.serving.servers import ask, call, connect, request, serving
 
 pytest.importorskip("uvicorn")
 
 from gamespiel.serving import arrival
-from gamespiel.serving.app import Http, Server, make_app
+from gamespiel.serving.app import Server
 from gamespiel.serving.options import ServeOptions
-from gamespiel.serving.run import config_of, listen
 
 LEDUC = 200_000_000
 
@@ -28,21 +25,13 @@ LEDUC = 200_000_000
 @pytest.fixture
 def here() -> Iterator[tuple[str, Server]]:
     """A server's address, and the server."""
-    options = ServeOptions(port=0)
-    app, listening = make_app(options, ""), listen(options)
-    http = Http(app.state.server, config_of(app))
-    thread = threading.Thread(target=http.run, args=([listening],))
-    thread.start()
-    yield f"http://127.0.0.1:{listening.getsockname()[1]}", app.state.server
-    http.should_exit = True
-    thread.join(60)
-    assert not thread.is_alive()
+    with serving(ServeOptions(port=0)) as found:
+        yield found
 
 
 def end_of(url: str, said: bytes) -> bytes:
     """The bytes that a server sends before it closes the connection of a client that says so much."""
-    host, _, port = url.removeprefix("http://").partition(":")
-    with socket.create_connection((host, int(port)), timeout=20) as client:
+    with connect(url) as client:
         client.sendall(said)
         heard = bytearray()
         while piece := client.recv(1 << 16):  # raises TimeoutError if the server goes on waiting
@@ -95,11 +84,8 @@ def test_an_evaluation_ends_when_its_caller_leaves(way: str, here: tuple[str, Se
             "task_id": LEDUC, "seed": 0, "opponent": "first", "model": "m", "base_url": stub.url,
         }  # fmt: skip
         if way == "closes":
-            host, _, port = url.removeprefix("http://").partition(":")
-            body = json.dumps({"method": "evaluate", "kwargs": arguments}).encode()
-            with socket.create_connection((host, int(port)), timeout=20) as client:
-                head = f"POST /call HTTP/1.1\r\nhost: a\r\ncontent-length: {len(body)}\r\n"
-                client.sendall(f"{head}content-type: application/json\r\n\r\n".encode() + body)
+            with connect(url) as client:
+                client.sendall(request("evaluate", **arguments))
                 assert asked.wait(60)
                 assert not server.is_idle(0.0)
         else:

@@ -18,7 +18,7 @@ import pytest
 
 from game_gym.games import TABLE
 from tests.gamespiel.endpoints.models import Body, ModelStub
-from tests.gamespiel.serving.servers import call
+from tests.gamespiel.serving.servers import ask, call
 
 pytest.importorskip("uvicorn")
 
@@ -68,7 +68,10 @@ def test_a_server_ends_while_an_opponent_searches() -> None:
     with process() as (server, url), ThreadPoolExecutor(1) as threads:
         # In chess, player 1 begins: the opponent of seat 0, with a search of an hour.
         under_way = threads.submit(call, url, "reset", task_id=CHESS, seed=0, opponent="mcts:1000x1000")
-        time.sleep(2)
+        deadline = time.monotonic() + 60
+        while ask(f"{url}/ready")[1]["sessions"] == 0 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        time.sleep(0.5)  # from the session's place to the search
         assert not under_way.done()
         server.send_signal(signal.SIGINT)
         server.wait(60)

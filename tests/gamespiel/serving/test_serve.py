@@ -116,7 +116,7 @@ def test_upstreams_defaults() -> None:
 def test_numbers_that_are_none(server: str) -> None:
     huge = json.loads("1" + "0" * 400)
     for name in ("temperature", "timeout"):
-        for value in (huge, -1, True, "1", float("nan")):
+        for value in (huge, -1, True, "1"):
             status, body = call(server, "evaluate", task_id=0, **{name: value})
             assert status == 400 and f"{name}: " in body["error"]
     for name in ("seed", "max_tokens"):

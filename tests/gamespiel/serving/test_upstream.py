@@ -131,14 +131,14 @@ def test_a_wrong_reply_is_echoed_whole() -> None:
 
 def test_a_call_is_given_up_ten_seconds_after_its_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     """The endpoint never answers. The game is given up before the call, and so it has a result."""
-    monkeypatch.setattr(app, "LATER", 0.3)
-    with ModelStub(pause=20.0) as stub:
+    with ModelStub(pause=60.0) as stub:
         asked = {"task_id": LEDUC, "seed": 0, "model": "m", "base_url": stub.url, "opponent": "random"}
         kwargs = {**asked, "timeout": 1.0}
         status, body = asyncio.run(post("/call", {"method": "evaluate", "kwargs": kwargs}))
         assert (status, body["status"]) == (200, "success")
         assert body["result"]["error"] == "the game was not over after 0.9 s"  # max(1 - 20, 0.9)
-        monkeypatch.setattr(games, "HASTE", -30.0)
+        monkeypatch.setattr(games, "HASTE", -30.0)  # now the game has 31 s, and the call 1.3 s
+        monkeypatch.setattr(app, "LATER", 0.3)
         assert asyncio.run(post("/call", {"method": "evaluate", "kwargs": kwargs})) == (
             200,
             {

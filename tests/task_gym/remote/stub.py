@@ -23,18 +23,24 @@ WON = 14 / 26
 Fault = Callable[["Handler"], None]
 
 
+SEATS = {"e1": 0, "e2": 1}
+"""The seat of an episode: that of its seed, which is even or odd."""
+
+
 def opened(episode: str) -> dict[str, Any]:
     """A first turn, as upstream sends it: no legal actions in ``info``."""
-    info = {"llm_player_id": 0, "opponent_type": "random"}
+    info = {"llm_player_id": SEATS[episode], "opponent_type": "random"}
     return {
-        "observation": QUESTION, "reward": 0.0, "done": False, "truncated": False, "episode_id": episode,
+        "observation": QUESTION.replace("Player 0", f"Player {SEATS[episode]}"),
+        "reward": 0.0, "done": False, "truncated": False, "episode_id": episode,
         "info": info,
     }  # fmt: skip
 
 
 def closed(episode: str) -> dict[str, Any]:
     """The end of a game that was won."""
-    return {**opened(episode), "observation": CLOSING, "reward": WON, "done": True}
+    text = CLOSING.replace("[1.0, -1.0]", "[-1.0, 1.0]") if SEATS[episode] else CLOSING
+    return {**opened(episode), "observation": text, "reward": WON, "done": True}
 
 
 class Stub(ThreadingHTTPServer):
@@ -84,7 +90,11 @@ class Handler(BaseHTTPRequestHandler):
                 return
             if self.server.gate is not None and asked["method"] == "step":
                 self.server.gate.wait(20)
-            result = {"reset": opened, "step": closed, "state": opened, "stop": opened}[asked["method"]]("e1")
+            given = asked["kwargs"]
+            episode = given.get("episode_id") or ("e2" if given.get("seed", 0) % 2 else "e1")
+            result = {"reset": opened, "step": closed, "state": opened, "stop": opened}[asked["method"]](
+                episode
+            )
             with self.server.lock:
                 self.server.won += asked["method"] == "step"
             self.send(200, json.dumps({"status": "success", "result": result}))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from game_gym.spec import choice_lines
 from task_gym.remote.breaker import Breaker
-from task_gym.remote.protocol import Failure, read_choices, read_reply, read_result
+from task_gym.remote.protocol import Failure, check_address, read_choices, read_reply, read_result
 
 GOOD = {"observation": "x", "reward": 1, "done": False, "truncated": False, "episode_id": "e", "info": {}}
 
@@ -30,6 +30,7 @@ def test_a_good_reply() -> None:
         ({"reward": 10**400}, "reward is no finite number: 1000"),
         ({"observation": "\ud800"}, "cannot be written as text"),
         ({"info": {"admissible_commands": ["\udfff"]}}, "cannot be written as text"),
+        ({"done": True, "reward": None}, "reward is no finite number: None"),
         ({"reward": True}, "reward is no finite number: True"),
         ({"done": 1}, "done and truncated are no booleans"),
         ({"episode_id": None}, "names no episode"),
@@ -40,6 +41,24 @@ def test_a_good_reply() -> None:
 def test_broken_replies(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(Failure, match=message):
         read_reply({**GOOD, **changed})
+
+
+def test_an_end_without_a_score_is_none() -> None:
+    """A reward that is missing is no reward of 0, which would be a loss."""
+    silent = {name: value for name, value in GOOD.items() if name != "reward"}
+    assert read_reply(silent).reward == 0.0
+    with pytest.raises(Failure, match="done, and states no score"):
+        read_reply({**silent, "done": True})
+    assert read_reply({**silent, "done": True, "info": {"score": 1.0}}).done
+
+
+def test_an_address_is_what_was_asked() -> None:
+    asked = {"task_id": 1, "seed": 0, "game_name": "hex"}
+    for said in ({}, {"task_id": 1, "seed": None, "other": 2}, asked):
+        check_address(said, asked)
+    for wrong in ({"task_id": 2}, {"seed": False}, {"task_id": 1.0}, {"task_id": "1"}, {"game_name": "Hex"}):
+        with pytest.raises(Failure, match="was asked for"):
+            check_address({**asked, **wrong}, asked)
 
 
 def test_a_reply_about_another_episode() -> None:
@@ -72,7 +91,8 @@ def test_results_of_whole_episodes() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"score": True}, {"score": 1.5}, {"score": float("nan")}, {"score": None}, {"success": None},
+        {"score": True}, {"score": 1.5}, {"score": 0.5}, {"score": 0.0}, {"success": False},
+        {"score": float("nan")}, {"score": None}, {"success": None},
         {"score": 10**400}, {"extra": []}, {"extra": {"usage": [1]}},
         {"extra": {"usage": {"prompt_tokens": "many"}}}, {"extra": {"usage": {"prompt_tokens": -1}}},
         {"extra": {"usage": {"completion_tokens": 10**400}}}, {"extra": {"refused_replies": "two"}},

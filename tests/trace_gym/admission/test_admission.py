@@ -8,8 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.trace_gym.rows import EVERY, PATH, SIZE, Row, rows, text
+from tests.trace_gym.varying import INPUT, SOUND, VARYING
 from trace_gym.admission import admit
-from trace_gym.admission.admit import HASH_SEEDS, LIMITS, MOST_OUTPUT, judge, judge_own
+from trace_gym.admission.admit import LIMITS, MOST_OUTPUT, judge, judge_own, oversize
+from trace_gym.admission.worlds import HASH_SEEDS
 from trace_gym.sandbox import LEVELS, Limits, Sandbox
 
 
@@ -40,6 +42,16 @@ def check_row(row: Row, sandbox: Sandbox) -> None:
     else:
         assert verdict.reason == "", row.program
         assert verdict.truth.strip()
+
+
+def test_what_varies_is_refused_and_what_only_looks_like_it_is_not(sandbox: Sandbox) -> None:
+    assert (len(VARYING), len(SOUND)) == (45, 34)
+    for program, reason in VARYING:
+        verdict = judge(program, INPUT, sandbox)
+        assert re.search(reason, verdict.reason) and verdict.truth == "", (program, verdict)
+    for program in SOUND:
+        verdict = judge(program, INPUT, sandbox)
+        assert verdict.reason == "" and verdict.truth.strip(), (program, verdict)
 
 
 # "y" and a line end are two bytes, so 2048 such lines are the most.
@@ -75,7 +87,7 @@ def test_the_limit_of_lines_is_exact(passes: int, admitted: bool, sandbox: Sandb
 @pytest.mark.parametrize(
     "program",
     [
-        "import time\nprint(1)\ntime.sleep(60)\n",  # waits
+        "import threading\nprint(1)\nthreading.Event().wait()\n",  # waits
         "import itertools\nprint(sum(itertools.repeat(0)))\n",  # one line for ever
     ],
 )
@@ -83,6 +95,46 @@ def test_what_does_not_end_is_given_up(program: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(admit, "LIMITS", Limits(cpu_seconds=1, wall_seconds=2.0))
     with Sandbox(HASH_SEEDS, limits=admit.LIMITS) as sandbox:
         assert judge(program, "", sandbox).reason == "it does not end"
+
+
+def test_what_sleeps_is_refused_at_once(sandbox: Sandbox) -> None:
+    """Two of three sleeps of 0.4 s are within the second that is allowed, and the third is not."""
+    program = "import time\nfor i in range({}):\n    time.sleep(0.4)\nprint(i)\n"
+    assert judge(program.format(2), "", sandbox).truth == "1\n"
+    reason = "line 3: time.sleep() sleeps for more than 1 s in all"
+    assert judge(program.format(3), "", sandbox).reason == reason
+    assert judge("from time import sleep\nsleep(10**6)\n", "", sandbox).reason == reason.replace("3", "2")
+
+
+@pytest.mark.parametrize(
+    ("code", "stdin", "reason"),
+    [
+        ("x = 1\n" * 20_000, "", "it has 120,000 characters; allowed: 32,768 bytes"),
+        ("#" * 32_768, "", ""),
+        ("#" * 32_769, "", "it has 32,769 characters; allowed: 32,768 bytes"),
+        ("#" + "é" * 16_384, "", "it has 16,385 characters; allowed: 32,768 bytes"),  # two bytes each
+        ("\n" * 1_999, "", ""),  # the last line has no end
+        ("\r" * 2_000, "", "it has 2,001 lines; allowed: 2,000"),
+        ("print(1)", "x" * 65_536, ""),
+        ("print(1)", "é" * 32_769, "its input has 32,769 characters; allowed: 65,536 bytes"),
+    ],
+)
+def test_sizes_are_looked_at_before_anything_else(code: str, stdin: str, reason: str) -> None:
+    assert oversize(code, stdin) == reason
+
+
+def test_prints_may_not_make_a_program_huge(sandbox: Sandbox) -> None:
+    code = "print(1)\n" + "#" * 131_072
+    assert judge(code, "", sandbox).reason == "it has more than 131,072 bytes with its debug prints"
+
+
+def test_reasons_have_no_control_characters(sandbox: Sandbox) -> None:
+    reason = judge("raise ValueError('\\x1b]0;title\\x07')\n", "", sandbox).reason
+    assert reason.endswith(r"ValueError: \x1b]0;title\x07")
+
+
+def test_numbers_that_python_does_not_read_are_refused(sandbox: Sandbox) -> None:
+    assert "Exceeds the limit (4300 digits)" in judge(f"print({'9' * 5000} % 7)\n", "", sandbox).reason
 
 
 def test_bytes_that_are_no_text_are_refused(sandbox: Sandbox) -> None:

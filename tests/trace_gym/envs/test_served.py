@@ -55,6 +55,27 @@ ANSWERS = {
     "no exact": (said(by_scoring={"affine": 1.0}), "states no score 'exact'"),
     "huge": (said(by_scoring={"affine": 1.0, "exact": 10**400}), "a score is no number"),
     "no number": (said(by_scoring={"affine": float("nan"), "exact": 1.0}), "a score is no number"),
+    "no score": (result({**ASKED, "done": True, "reward": None}), "reward is no finite number: None"),
+    "no reward": (
+        result({name: value for name, value in RIGHT.items() if name != "reward"}),
+        "done, and states no score",
+    ),
+    "other score": (
+        said(by_scoring={"affine": 1.0, "exact": 1.0}, score=0.0),
+        "states score 0.0 with score 1",
+    ),
+    "other result": (
+        said(by_scoring={"affine": 1.0, "exact": 1.0}, result="loss"),
+        "states result 'loss' with",
+    ),
+    "other success": (said(by_scoring={"affine": 1.0, "exact": 1.0}, success=False), "states success False"),
+    "other reward": (said(by_scoring={"affine": 0.0, "exact": 0.0}), "states reward 1.0 with score 0.0"),
+    "other task": (said(task_id=6), "plays task_id 6, and 5 was asked for"),
+    "other seed": (said(seed=9), "plays seed 9, and 0 was asked for"),
+    "long": (
+        result({**RIGHT, "observation": "x" * 1_048_577}),
+        "1048577 characters, allowed: at most 1048576",
+    ),
     "grouped": (said(by_scoring={"affine": 1.0, "exact": 1.0}, level=[1]), r"level is no int: \[1\]"),
 }
 

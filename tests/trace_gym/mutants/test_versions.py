@@ -12,7 +12,8 @@ import pytest
 
 import trace_gym.mutants.choices as choices
 from task_gym.errors import ProgramError
-from trace_gym.admission.admit import HASH_SEEDS, LIMITS, judge
+from trace_gym.admission.admit import LIMITS, OWN_HASH_SEEDS, judge
+from trace_gym.admission.worlds import HASH_SEEDS
 from trace_gym.mutants.choices import LEAST, OPTIONS, Version, versions
 from trace_gym.mutants.mutate import KINDS, mutants
 from trace_gym.sandbox import Job, Result, Sandbox
@@ -44,7 +45,7 @@ Script = Callable[[int, int | None], tuple[str, str, str]]
 class Scripted:
     """A sandbox with given results for the mutants."""
 
-    hash_seeds = HASH_SEEDS
+    hash_seeds = OWN_HASH_SEEDS
 
     def __init__(self, script: Script) -> None:
         self.script = script
@@ -52,7 +53,7 @@ class Scripted:
 
     def run_until(self, jobs: Iterable[Job], done: Callable[[Result], bool]) -> None:
         for number, job in enumerate(jobs):
-            assert job.hash_seed == HASH_SEEDS[number % 2]
+            assert job.hash_seed == OWN_HASH_SEEDS[number % 2]
             self.numbers[job.program] = number
             if done(self.result(number, None)):
                 return
@@ -68,7 +69,7 @@ class Scripted:
 def scripted(script: Script, seed: int = 0) -> list[Version]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(choices, "limited", lambda code, _: code)
-        return versions(LOOP, "", "true\n", seed, cast(Sandbox, Scripted(script)))
+        return versions(LOOP, "", "true\n", seed, cast(Sandbox, Scripted(script)), trusted=True)
 
 
 def outputs(found: Iterable[Version]) -> set[str]:
@@ -124,7 +125,7 @@ def test_what_is_no_version(refused: tuple[str, str, str], why: str) -> None:
 
 
 @pytest.mark.parametrize("refused", [("ok", "0009\n", ""), ("ok", "0002\n", "x"), ("error", "0002\n", "")])
-@pytest.mark.parametrize("hash_seed", HASH_SEEDS)
+@pytest.mark.parametrize("hash_seed", OWN_HASH_SEEDS)
 def test_one_that_could_not_be_shown_is_left_out(hash_seed: int, refused: tuple[str, str, str]) -> None:
     """It is left out even if another version is shown. Otherwise, being impossible to show would tell."""
     for seed in range(4):

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
+import gymnasium as gym
 import pytest
 
+import trace_gym.envs.text
 from task_gym.errors import ArgumentError, SandboxError, TaskGymError
 from tests.trace_gym.boxes import need
-from trace_gym.sandbox import LEVELS, Sandbox, interpreter, probe, run, trouble
+from trace_gym.sandbox import LEVELS, Result, Sandbox, advice, interpreter, probe, run, trouble, worker
+from trace_gym.sandbox import __main__ as sandbox_command
+
+ROWS = '{"program": "print(1)\\nprint(2)\\n", "inputs": ""}\n'
 
 
 @pytest.fixture
@@ -16,83 +25,111 @@ def missing(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
     """Makes the levels of the returned set unavailable on this machine."""
     names: set[str] = set()
     monkeypatch.setattr(probe, "trouble", lambda level: "taken away" if level in names else trouble(level))
+    monkeypatch.setattr(probe, "advise", lambda: ["allow it"])
     yield names
+
+
+@pytest.fixture
+def untried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes the next question about a level a new trial."""
+    monkeypatch.setattr(probe, "_known", {})
 
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_level_is_in_force_or_has_a_reason_not_to_be(level: str) -> None:
     reason = trouble(level)
     if reason is None:
-        assert run("print(1)", level=level).level == level
+        assert run("print(1)", level=level, require=level).level == level
     else:
-        with pytest.raises(SandboxError, match=f"level {level!r} or stronger is not to be had here"):
-            run("print(1)", level=level)
+        with pytest.raises(SandboxError, match=rf"does not have the level that is required .{level!r}: "):
+            run("print(1)", level=level, require=level)
 
 
-def test_this_machine_has_one() -> None:
-    assert any(trouble(level) is None for level in LEVELS)
+def test_without_being_asked_it_protects() -> None:
+    need("namespaces")
+    assert run("").level == Sandbox().level == "namespaces"
 
 
-def test_left_out_it_is_the_strongest() -> None:
-    strongest = next(level for level in LEVELS if trouble(level) is None)
-    assert run("").level == strongest == Sandbox().level
-
-
-@pytest.mark.parametrize("gone", [0, 1, 2])
-def test_the_next_level_takes_over(missing: set[str], gone: int) -> None:
-    need(LEVELS[gone + 1])
-    missing.update(LEVELS[: gone + 1])
-    assert run("print(1)").level == LEVELS[gone + 1]
-
-
-def test_less_than_required_is_refused(missing: set[str]) -> None:
-    missing.update(LEVELS[:2])
-    with pytest.raises(SandboxError) as caught:
-        run("print(1)", require="landlock")
-    assert str(caught.value) == (
-        "sandbox: level 'landlock' or stronger is not to be had here "
-        "(namespaces: taken away; landlock: taken away)"
-    )
-    assert isinstance(caught.value, TaskGymError)
-    missing.update(LEVELS)
-    with pytest.raises(
-        SandboxError, match=r"level 'rlimits' or stronger .*; seccomp: taken away; rlimits: taken"
-    ):
-        Sandbox()
-
-
-def test_more_than_required_is_taken(missing: set[str]) -> None:
-    need("landlock")
+def test_nothing_is_downgraded_silently(missing: set[str]) -> None:
     missing.add("namespaces")
-    assert run("print(1)", require="rlimits").level == "landlock"
-    with pytest.raises(SandboxError, match="level='seccomp' was given, allowed with require='landlock'"):
-        run("print(1)", level="seccomp", require="landlock")
+    with pytest.raises(SandboxError) as caught:
+        run("print(1)")
+    assert isinstance(caught.value, TaskGymError)
+    assert str(caught.value) == (
+        "sandbox: this machine does not have the level that is required ('namespaces': taken away); "
+        "allow it; or accept the risk of running such programs without protection: require='limits'"
+    )
+
+
+def test_the_risk_can_be_accepted(missing: set[str]) -> None:
+    need("limits")
+    missing.add("namespaces")
+    assert run("print(1)", require="limits").level == "limits"
+    missing.add("limits")
+    with pytest.raises(SandboxError, match="'namespaces': taken away; 'limits': taken away"):
+        run("print(1)", require="limits")
+
+
+def test_more_than_required_is_taken() -> None:
+    need("namespaces")
+    assert run("print(1)", require="limits").level == "namespaces"
+
+
+def test_less_than_required_is_refused() -> None:
+    with pytest.raises(SandboxError, match="level='limits' was given, which protects from nothing"):
+        Sandbox(level="limits")
 
 
 def test_unknown_names_are_answered_with_the_nearest() -> None:
     with pytest.raises(ArgumentError, match=r"sandbox: require: 'namespace' was given.*mean 'namespaces'"):
         run("", require="namespace")
-    with pytest.raises(ArgumentError, match=r"sandbox: level: 'rlimit' was given.*mean 'rlimits'"):
-        Sandbox(level="rlimit")
+    with pytest.raises(ArgumentError, match=r"sandbox: level: 'rlimits' was given.*mean 'limits'"):
+        Sandbox(level="rlimits")
     with pytest.raises(ArgumentError, match="level: 'none' was given"):
         trouble("none")
 
 
+@pytest.mark.usefixtures("untried")
 def test_a_promise_that_does_not_hold_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Checks that the trial of the strongest level, run at the weakest, names the missing protection."""
-    need("rlimits")
+    """Checks that the trial of the level that protects, run at the other, names what is missing."""
+    need("limits")
     real = probe.Worker
-    monkeypatch.setattr(probe, "Worker", lambda level, hash_seed: real("rlimits", hash_seed))
-    reason = probe.trouble.__wrapped__("namespaces")
+    monkeypatch.setattr(probe, "Worker", lambda level, hash_seed: real("limits", hash_seed))
+    reason = probe._try("namespaces")
     assert reason is not None and reason.startswith("not kept in a trial: ")
     for promise in ("no processes", "no sockets", "no files but its own", "a process namespace"):
         assert promise in reason
 
 
+@pytest.mark.usefixtures("untried")
+@pytest.mark.parametrize("word", ["timeout", "killed", "short", "slow"])
+def test_a_trial_that_did_not_end_says_nothing(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+    """Checks that a busy moment is an error of its own, and neither a downgrade nor remembered."""
+    need("namespaces")
+    with monkeypatch.context() as busy:
+        if word in ("timeout", "killed"):
+            result = Result(word, "", "", 60.0, "namespaces")  # type: ignore[arg-type]
+            busy.setattr(probe, "_run_trial", lambda level, canary: result)
+        elif word == "slow":
+            busy.setattr(worker, "_START_SECONDS", 1e-6)
+        else:
+            busy.setattr(worker.Worker, "reply", lambda self: ("short", "unshare: Cannot allocate memory"))
+        probe._known.clear()
+        for require in LEVELS:
+            with pytest.raises(
+                SandboxError, match=r"could not be found out: .*; try again when it is less busy"
+            ):
+                run("print(1)", require=require)
+        assert probe._known == {}
+    assert run("print(1)").level == "namespaces"
+
+
+@pytest.mark.usefixtures("untried")
 def test_other_systems_are_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe.sys, "platform", "darwin")
-    monkeypatch.setattr(probe, "trouble", probe.trouble.__wrapped__)
-    with pytest.raises(SandboxError, match="this system is 'darwin', allowed: 'linux'"):
+    with pytest.raises(
+        SandboxError, match=r"this system is 'darwin', allowed: 'linux'.; run it on Linux 5.3"
+    ):
         run("print(1)")
 
 
@@ -100,3 +137,162 @@ def test_an_interpreter_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(interpreter.sys, "_base_executable", "/nowhere/python", raising=False)
     with pytest.raises(SandboxError, match="'/nowhere/python' was found"):
         interpreter.executable()
+
+
+# -- environments ------------------------------------------------------------------------------------------
+
+
+def test_rows_of_a_file_need_protection(missing: set[str], tmp_path: Path) -> None:
+    need("limits")
+    missing.add("namespaces")
+    path = tmp_path / "rows.jsonl"
+    path.write_text(ROWS)
+    env = gym.make("trace_gym:CodeTrace-v0", source=str(path), disable_env_checker=True)
+    with pytest.raises(SandboxError, match=r"does not have the level .*; allow it; or .*require='limits'"):
+        env.reset(seed=1)
+    env.close()
+    env = gym.make("trace_gym:CodeTrace-v0", source=str(path), require="limits", disable_env_checker=True)
+    assert env.reset(seed=1)[1]["sandbox"] == "limits"
+    env.close()
+
+
+def test_builtin_programs_need_none(missing: set[str]) -> None:
+    need("limits")
+    missing.add("namespaces")
+    env = gym.make("trace_gym:CodeTraceChoice-v0", task_id=0, disable_env_checker=True)
+    assert env.reset(seed=1)[1]["sandbox"] in LEVELS
+    env.close()
+
+
+def test_an_unknown_requirement_is_answered_with_the_nearest() -> None:
+    with pytest.raises(ArgumentError, match=r"require: 'limit' was given.*mean 'limits'"):
+        trace_gym.envs.text.CodeTraceEnv(require="limit")
+
+
+# -- machines that lack it ---------------------------------------------------------------------------------
+
+ASK = """
+import sys
+from trace_gym.sandbox import run
+from task_gym.errors import SandboxError
+for require in ("namespaces", "limits"):
+    try: print(run("print(1)", require=require).level)
+    except SandboxError as error: print(error)
+"""
+
+
+def ask(before: str, *command: str) -> list[str]:
+    """Returns what a new process says of both levels, after ``before``."""
+    done = subprocess.run(
+        [*command, sys.executable, "-c", before + ASK], cwd=Path(__file__).parents[3], capture_output=True,
+        encoding="utf-8", timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_a_machine_without_user_namespaces_says_how_to_get_them() -> None:
+    """Checks a process whose own user namespace allows no further ones, as an administrator can forbid."""
+    need("namespaces")
+    forbid = """
+import ctypes, os
+user, group = os.geteuid(), os.getegid()
+assert ctypes.CDLL(None).unshare(0x10000000) == 0
+open("/proc/self/setgroups", "w").write("deny")
+open("/proc/self/uid_map", "w").write(f"0 {user} 1")
+open("/proc/self/gid_map", "w").write(f"0 {group} 1")
+open("/proc/sys/user/max_user_namespaces", "w").write("0")
+"""
+    refused, accepted = ask(forbid)
+    assert (
+        "'namespaces': a worker at level 'namespaces' did not start: [Errno 28] unshare: No space" in refused
+    )
+    assert "sysctl -w user.max_user_namespaces=10000; or accept the risk" in refused
+    # This process is root without a second user id, so that level "limits" cannot have one for programs.
+    assert accepted == "limits" or "no user id is to be had for programs" in accepted
+
+
+def test_a_container_s_filter_is_named() -> None:
+    """Checks a process under a filter that refuses new namespaces, as those of container runtimes do."""
+    need("namespaces")
+    from trace_gym.sandbox.jail import kernel
+
+    if kernel.machine() != "x86_64":
+        pytest.skip("the filter is written for x86-64")
+    forbid = """
+from trace_gym.sandbox.jail import filter, kernel
+from trace_gym.sandbox.jail.filter import _ALLOW, _ERROR, _instruction
+UNSHARE, EPERM = 272, 1
+program = (_instruction(0x20, 0) + _instruction(0x15, UNSHARE, false=1)
+           + _instruction(0x06, _ERROR | EPERM) + _instruction(0x06, _ALLOW))
+kernel.no_new_privileges()
+kernel.install_filter(program)
+"""
+    refused, accepted = ask(forbid)
+    assert "did not start: [Errno 1] unshare: Operation not" in refused
+    assert "--security-opt seccomp=unconfined" in refused and refused.endswith("require='limits'")
+    assert accepted == "limits"
+
+
+@pytest.mark.slow
+def test_a_normal_user_has_the_same_level() -> None:
+    """Checks a user without any right, who cannot read this checkout if it is in root's home."""
+    if os.geteuid() != 0:
+        pytest.skip("root alone can become somebody else")
+    need("namespaces")
+    become = (
+        "import os\nos.setgroups([])\nos.setresgid(65534, 65534, 65534)\nos.setresuid(65534, 65534, 65534)\n"
+    )
+    if not all(os.stat(path).st_mode & 1 for path in Path(interpreter.executable()).parents):
+        pytest.skip("the interpreter is where only root can read")
+    assert ask(become)[0] == "namespaces"
+
+
+@pytest.mark.parametrize(
+    ("files", "advised"),
+    [
+        ({"/proc/sys/user/max_user_namespaces": "0"}, "sysctl -w user.max_user_namespaces=10000"),
+        ({"/proc/sys/kernel/unprivileged_userns_clone": "0"}, "sysctl -w kernel.unprivileged_userns_clone=1"),
+        (
+            {"/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1"},
+            "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
+        ),
+        ({"/proc/self/status": "Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t1"}, "seccomp=unconfined"),
+        ({"/proc/self/status": "Seccomp:\t0"}, "the kernel must allow user namespaces"),
+    ],
+)
+def test_advice(monkeypatch: pytest.MonkeyPatch, files: dict[str, str], advised: str) -> None:
+    monkeypatch.setattr(advice, "_read", lambda path: files.get(path, ""))
+    assert [advised in one for one in advice.advise()] == [True]
+
+
+# -- python -m trace_gym.sandbox ---------------------------------------------------------------------------
+
+
+def test_a_machine_says_what_it_offers(capsys: pytest.CaptureFixture[str]) -> None:
+    need("namespaces")
+    with pytest.raises(SystemExit) as exit:
+        sandbox_command.main()
+    printed = capsys.readouterr().out
+    assert exit.value.code == 0 and "namespaces     yes\nlimits         yes\ncontrol group" in printed
+
+
+def test_a_machine_without_it_says_why_and_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def lacks(level: str) -> str | None:
+        return "forbidden here" if level == "namespaces" else None
+
+    monkeypatch.setattr(sandbox_command, "trouble", lacks)
+    monkeypatch.setattr(sandbox_command, "advise", lambda: ["allow it"])
+    with pytest.raises(SystemExit) as exit:
+        sandbox_command.main()
+    assert exit.value.code == 1
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "namespaces     no: forbidden here",
+        "limits         yes",
+        "",
+        "Programs of data sets and files are refused here. How to get level 'namespaces':",
+        "- allow it",
+        "- or accept the risk of running them without protection: require='limits'",
+    ]

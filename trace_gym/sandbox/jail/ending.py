@@ -9,10 +9,15 @@ the order of CPython's ``finalize_modules``, and then ends the process.
 from __future__ import annotations
 
 import atexit
-import gc
-import os
+import builtins
 import sys
-import weakref
+from gc import collect
+from os import _exit
+from weakref import ref
+
+# CPython's end is in C. So nothing here may depend on names that a program can replace: the functions above
+# are bound now, and the functions below have builtins of their own.
+globals()["__builtins__"] = dict(vars(builtins))
 
 ModuleType = type(sys)
 
@@ -20,11 +25,13 @@ _FLUSH_FAILED = 120  # the interpreter's exit code if a flush fails
 
 
 class Ending:
-    """The end of a program: it knows the modules from before the program, and the exit code."""
+    """The end of a program: it knows the modules and streams from before the program, and the exit code."""
 
     def __init__(self) -> None:
         self.exit_code = 0
+        self._modules = sys.modules
         self._there = {name: module for name, module in sys.modules.items() if name != "__main__"}
+        self._streams = {name: getattr(sys, name) for name in ("stdin", "stdout", "stderr")}
         # Registered first, so called last. The interpreter has waited for threads by then.
         atexit.register(self._leave)
         # Called right before, so a program that traces or profiles itself does not see _leave.
@@ -33,37 +40,54 @@ class Ending:
 
     def _leave(self) -> None:
         self._flush()
-        for name in ("meta_path", "path_hooks", "path"):
-            setattr(sys, name, None)
-        for name in ("stdin", "stdout", "stderr"):
-            setattr(sys, name, getattr(sys, f"__{name}__"))
+        names = vars(sys)
+        names.update(dict.fromkeys(("meta_path", "path_hooks", "path")))
+        for name, stream in self._streams.items():
+            names[name] = names.get(f"__{name}__", stream)
         # The program's own module first, then the modules that it imported.
+        modules = names.get("modules")
+        modules = modules if isinstance(modules, dict) else self._modules
         own = [
-            weakref.ref(module)
-            for name, module in sys.modules.items()
+            ref(module)
+            for name, module in modules.items()
             if isinstance(module, ModuleType) and self._there.get(name) is not module
         ]
         module = None
-        sys.modules.clear()
-        gc.collect()
+        modules.clear()
+        collect()
         for reference in reversed(own):
             if (module := reference()) is not None:
                 _clear(vars(module))
-        gc.collect()
+        collect()
         self._flush()
-        os._exit(self.exit_code)
+        _exit(self.exit_code)
 
     def _flush(self) -> None:
-        for stream in (sys.stdout, sys.stderr):
+        names = vars(sys)
+        for name in ("stdout", "stderr"):
+            stream = names.get(name)
+            if stream is None or _is_closed(stream):
+                continue
             try:
-                if stream is not None and not stream.closed:
-                    stream.flush()
+                stream.flush()
             except Exception as error:
                 self.exit_code = _FLUSH_FAILED
-                if stream is sys.stdout:
-                    print(
-                        f"Exception ignored in: {stream!r}\n{type(error).__name__}: {error}", file=sys.stderr
-                    )
+                if name == "stdout":
+                    _complain(names.get("stderr"), stream, error)
+
+
+def _is_closed(stream: object) -> bool:
+    try:
+        return bool(stream.closed)  # type: ignore[attr-defined]
+    except Exception:
+        return False
+
+
+def _complain(stderr: object, stream: object, error: Exception) -> None:
+    try:
+        print(f"Exception ignored in: {stream!r}\n{type(error).__name__}: {error}", file=stderr)  # type: ignore[call-overload]
+    except Exception:
+        return
 
 
 def _clear(names: dict[str, object]) -> None:

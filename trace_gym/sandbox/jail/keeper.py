@@ -10,23 +10,14 @@ import os
 import select
 
 from . import kernel, mounts, sweep_processes
-from .locks import Locks, lock
+from .locks import Locks, close_all_but, lock
 from .wire import ENDED, FAILED, Caps, Setting
 
 WORK = "work"
 """A program's directory below the worker's, at levels below "namespaces"."""
 
-NAMESPACES = kernel.CLONE_NEWPID | kernel.CLONE_NEWNS | kernel.CLONE_NEWIPC
-
-_MOST_FILES = 256  # far more than a worker ever has open
-
-
-def _close_all_but(*kept: int) -> None:
-    low = 3
-    for file in sorted(kept):
-        os.closerange(low, file)
-        low = file + 1
-    os.closerange(low, _MOST_FILES)
+NAMESPACES = kernel.CLONE_NEWPID | kernel.CLONE_NEWNS
+"""A program's own; it shares the worker's others, in which it can leave nothing."""
 
 
 def _read(file: int) -> bytes:
@@ -65,7 +56,7 @@ def keep(setting: Setting, locks: Locks, caps: Caps, files: list[int], life: int
         text, *standard = files
         for number, file in enumerate(standard):
             os.dup2(file, number)
-        _close_all_but(text, life, report, *([] if locks.ruleset is None else [locks.ruleset]))
+        close_all_but(text, life, report, *([] if locks.ruleset is None else [locks.ruleset]))
         os.umask(0o022)
         if setting.level == "namespaces":
             mounts.fresh_work(caps.file_size, os.getuid() if setting.user is None else setting.user)
@@ -77,7 +68,6 @@ def keep(setting: Setting, locks: Locks, caps: Caps, files: list[int], life: int
         if pid == 0:
             program = _read(text)
             lock(setting, locks, caps)
-            _close_all_but()
             return program
         for file in (0, 1, 2, text):
             os.close(file)

@@ -14,6 +14,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 # The same library with the interpreter's lock held during calls, for clone_process.
 _locked = ctypes.PyDLL(None, use_errno=True)
 
+CLONE_NEWTIME = 0x00000080
 CLONE_NEWNS = 0x00020000
 CLONE_NEWCGROUP = 0x02000000
 CLONE_NEWUTS = 0x04000000

@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 
 from . import kernel
-from .landlock import HIDDEN
 
 WORK = "/program"
 """A program's own working directory, empty at first. It is not /tmp: an interpreter may be below that."""
+
+HIDDEN = ("site-packages", "dist-packages")
+"""Directories below the standard library that are empty inside."""
 
 _OLD = "/.old"
 # A bind mount in a user namespace must keep these flags of its source.

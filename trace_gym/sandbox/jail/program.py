@@ -13,6 +13,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+# A program may replace any builtin, but not for this module.
+globals()["__builtins__"] = dict(vars(builtins))
+
 FILE = "program.py"
 """The name of the program's file in tracebacks; there is no such file."""
 
@@ -83,4 +86,4 @@ def execute(code: bytes) -> None:
         trace = error.__traceback__
         error.__traceback__ = trace and trace.tb_next  # without this function's own line
         sys.excepthook(type(error), error, error.__traceback__)
-        sys.exit(1)
+        raise SystemExit(1) from None

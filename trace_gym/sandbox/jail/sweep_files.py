@@ -22,13 +22,29 @@ def _directories(file: int) -> list[str]:
     return found
 
 
+def _open_below(here: int, name: str) -> int:
+    """Opens a directory, although its owner may have shut it.
+
+    The mode is changed through the open directory. By name, another process could put a link in its place.
+    """
+    try:
+        return os.open(name, _OPEN, dir_fd=here)
+    except PermissionError:
+        handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=here)
+    try:
+        os.chmod(f"/proc/self/fd/{handle}", 0o700)
+        return os.open(".", _OPEN, dir_fd=handle)
+    finally:
+        os.close(handle)
+
+
 def _identity(file: int) -> tuple[int, int]:
     found = os.fstat(file)
     return found.st_dev, found.st_ino
 
 
 def empty(directory: str) -> None:
-    """Removes everything below a directory, which no other process should be changing.
+    """Removes everything below a directory. If another process changes it meanwhile, nothing outside changes.
 
     One directory is open at a time, and each is opened by its own name. A program can make a path longer than
     the kernel allows, and deeper than Python recurses.
@@ -45,8 +61,7 @@ def empty(directory: str) -> None:
             if left[-1]:
                 names.append(left[-1].pop())
                 above.append(_identity(here))
-                os.chmod(names[-1], 0o700, dir_fd=here)
-                there = os.open(names[-1], _OPEN, dir_fd=here)
+                there = _open_below(here, names[-1])
                 left.append(_directories(there))
             else:
                 left.pop()

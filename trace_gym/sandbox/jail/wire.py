@@ -14,11 +14,15 @@ MAPPED = b"mapped"
 STOP = b"stop"
 """From the host: end the running program. Between programs the message came too late and means nothing."""
 
-UNSHARED, READY, ENDED, FAILED = "unshared", "ready", "ended", "failed"
-"""From the worker: the first word of a reply. One of the last two answers each program.
+UNSHARED, READY, ENDED, FAILED, CLEAN = "unshared", "ready", "ended", "failed", "clean"
+"""From the worker: the first word of a reply. ENDED or FAILED answers each program. CLEAN follows when
+nothing of the program is left.
 
 An eventfd counts the programs that the worker has begun, because that wakes nobody.
 """
+
+SHORT = "short"
+"""From the worker, in place of READY: the machine is short of something, and may not be later."""
 
 LARGEST = 1 << 17
 """Bytes per message, at most."""
@@ -55,11 +59,11 @@ class Caps:
         cpu: Processor time in seconds.
         memory: Bytes of address space.
         file_size: Bytes per file.
-        processes: Number of processes and threads; None: not limited.
+        processes: Number of processes and threads.
         open_files: Number of open files.
     """
 
-    def __init__(self, cpu: int, memory: int, file_size: int, processes: int | None, open_files: int) -> None:
+    def __init__(self, cpu: int, memory: int, file_size: int, processes: int, open_files: int) -> None:
         self.cpu, self.memory, self.file_size = cpu, memory, file_size
         self.processes, self.open_files = processes, open_files
 

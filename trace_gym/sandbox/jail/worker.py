@@ -6,6 +6,7 @@ This process returns from all functions here and becomes the program.
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import posix
@@ -15,14 +16,16 @@ import struct
 import sys
 from _socket import AF_UNIX, CMSG_LEN, SCM_RIGHTS, SOCK_SEQPACKET, socket
 
-from . import keeper, kernel, mounts, program, sweep_files
+from . import clocks, keeper, kernel, mounts, program, sweep_files
 from .locks import DEVICES, Locks
-from .wire import FAILED, LARGEST, MAPPED, READY, STOP, UNSHARED, Caps, Setting
+from .wire import CLEAN, FAILED, LARGEST, MAPPED, READY, SHORT, STOP, UNSHARED, Caps, Setting
 
 _NAMESPACES = (
     kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC
     | kernel.CLONE_NEWUTS | kernel.CLONE_NEWCGROUP
 )  # fmt: skip
+
+_SHORTAGES = (errno.EAGAIN, errno.EINTR, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 def _clean_environment() -> None:
@@ -37,11 +40,14 @@ def _clean_environment() -> None:
 
 def _shut_in(setting: Setting, control: socket) -> Locks:
     """Puts on the worker the protection that all programs share, and returns the programs' locks."""
+    with open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")  # a machine without memory ends programs first, and not their caller
     if setting.level == "namespaces":
         kernel.unshare(_NAMESPACES)
         control.send(UNSHARED.encode())
         if control.recv(LARGEST) != MAPPED:
             raise OSError("the host went away")
+        clocks.hide_uptime()  # before /proc is gone
         mounts.enter(setting.roots, setting.files, DEVICES)
         kernel.set_host_name("sandbox")
     locks = Locks(setting)
@@ -52,6 +58,7 @@ def _shut_in(setting: Setting, control: socket) -> Locks:
 
 def _warm_up() -> None:
     """Does once what every program would otherwise repeat or lack."""
+    clocks.replace_times()
     site.setquit()  # exit() and quit(), which -S leaves out with the packages
     site.setcopyright()
     site.sethelper()
@@ -97,7 +104,8 @@ def _serve(control: socket, begun: int) -> bytes | None:
     try:
         locks = _shut_in(setting, control)
     except OSError as error:
-        control.send(f"{FAILED} {error}".encode())
+        word = SHORT if error.errno in _SHORTAGES else FAILED
+        control.send(f"{word} {error}".encode())
         return None
     _warm_up()
     control.send(READY.encode())
@@ -127,10 +135,12 @@ def _serve(control: socket, begun: int) -> bytes | None:
         there = _wait(pid, life_here, control)
         line = os.read(report_here, 4096).partition(b"\n")[0]
         os.close(report_here)
-        if setting.base:  # before the reply, because its removal must not take the next program's time
-            sweep_files.empty(setting.base)
         if there:
             control.send(line or f"{FAILED} the keeper was killed".encode())
+        if setting.base:  # after that reply and before the next: no program's clock runs
+            sweep_files.empty(setting.base)
+        if there:
+            control.send(CLEAN.encode())
     if setting.base:  # the host may be gone
         os.rmdir(setting.base)
     return None

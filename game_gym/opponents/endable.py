@@ -1,0 +1,205 @@
+"""Searches whose caller may leave: each in a process that is ended then, or after its time.
+
+A search in C++ cannot be interrupted within a process. Play whose caller does not leave (``CALLER`` is None),
+as in training, never comes here: its searches stay where they are fastest.
+
+The processes make the same moves as a search here does. A bot of OpenSpiel keeps its process while its game
+goes on; if the process has been ended meanwhile, a new one makes the bot's moves once more.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable
+from importlib import import_module
+from itertools import count
+from typing import Any, NamedTuple, Protocol
+
+import pyspiel
+
+from game_gym.spec import State
+from task_gym.caller import CALLER, Caller, CallerLeftError
+from task_gym.cores import count_cores
+from task_gym.errors import OpponentError, OpponentFaultError, SearchTimeError
+from task_gym.processes import OFFERED, EndedError, Forked, Nursery
+
+MOST_KEPT = 512
+"""The most processes that keep a bot between two moves. The one unused for longest is ended."""
+
+MOST_BOTS = 256
+"""The most bots that one process keeps. The least recently used goes, and is made again if it is asked."""
+
+nursery = Nursery(("game_gym.opponents", "open_spiel.python.algorithms.mcts"))
+"""The process that forks the others."""
+
+_keeping: dict[int, Forked] = {}  # idle processes by their bot's number, the one unused for longest first
+_spare: list[Forked] = []  # idle processes that keep nothing
+_numbers = count()
+_bots: dict[int, tuple[Any, int]] = {}  # in the other process: bots, and how often each was asked
+
+
+class NamedRequest(Protocol):
+    """A request to search."""
+
+    @property
+    def name(self) -> str:
+        """The search, for messages."""
+
+    def answer(self) -> Any:
+        """Searches; called in the other process."""
+
+
+class Step(NamedTuple):
+    """A request for the move of a bot that its process keeps."""
+
+    number: int
+    module: str
+    name: str
+    settings: tuple[Any, ...]
+    states: tuple[str, ...]
+
+    def answer(self) -> int:
+        bot, asked = _bots.pop(self.number, (None, 0))
+        action = -1
+        if bot is None or asked != len(self.states) - 1:
+            game, _ = pyspiel.deserialize_game_and_state(self.states[0])
+            bot, asked = getattr(import_module(self.module), self.name)(game, *self.settings), 0
+        for text in self.states[asked:]:
+            action = bot.step(pyspiel.deserialize_game_and_state(text)[1])
+        _bots[self.number] = bot, len(self.states)
+        if len(_bots) > MOST_BOTS:
+            del _bots[next(iter(_bots))]
+        return action
+
+
+def is_native(state: State) -> bool:
+    """Returns whether a game is OpenSpiel's own: another process does not know one that is written here."""
+    return type(state).__module__.startswith(pyspiel.__name__)
+
+
+def ends_with_caller(state: State) -> bool:
+    """Returns whether a search from this state runs in a process that is ended if its caller leaves."""
+    return OFFERED and CALLER.get() is not None and is_native(state)
+
+
+class EndableBot:
+    """A bot of OpenSpiel in a process of its own.
+
+    Args:
+        make: A function of a module, from a game and the settings to the bot.
+        settings: What else the bot follows from.
+    """
+
+    def __init__(self, make: Callable[..., Any], settings: tuple[Any, ...]) -> None:
+        self._make, self._settings = make, settings
+        self._number = next(_numbers)
+        self._states: list[str] = []
+        weakref.finalize(self, _end_keeping, self._number)
+
+    def step(self, state: State) -> int:
+        """Returns the bot's move, as its own ``step`` does.
+
+        Raises:
+            SearchTimeError: it takes more processor time than its caller allows.
+            OpponentFaultError: two processes died of the request.
+            CallerLeftError: the caller has left.
+        """
+        self._states.append(pyspiel.serialize_game_and_state(state.get_game(), state))
+        make = self._make
+        request = Step(self._number, make.__module__, make.__qualname__, self._settings, tuple(self._states))
+        process = _keeping.pop(self._number, None)
+        # A new process makes all moves once more, for which the caller does not pay.
+        action, process = _ask(request, process, 1 if process is not None else len(self._states))
+        _keeping[self._number] = process
+        if len(_keeping) > MOST_KEPT:
+            # Copied in one move: other threads, and the end of bots, change it meanwhile.
+            for number in list(_keeping)[:-MOST_KEPT]:
+                _end_keeping(number)
+        return int(action)
+
+
+def ask_endably(request: NamedRequest) -> Any:
+    """Returns the answer of a request that any process may answer, as ``EndableBot.step`` does."""
+    try:
+        idle = _spare.pop()
+    except IndexError:
+        idle = None
+    answer, process = _ask(request, idle, 1)
+    if len(_spare) < count_cores():
+        _spare.append(process)
+    else:
+        process.end()
+    return answer
+
+
+def close() -> None:
+    """Ends all idle processes, and the one that they come from."""
+    _forget()
+    nursery.close()
+
+
+def _forget() -> None:
+    """Forgets all idle processes; in a fork, they are left to the parent."""
+    _keeping.clear()
+    _spare.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
+def _ask(request: NamedRequest, process: Forked | None, times: int) -> tuple[Any, Forked]:
+    """Returns an answer, and the process that it came from.
+
+    Args:
+        request: The request.
+        process: The process that is asked; None for a new one.
+        times: The number of searches that are made for it.
+    """
+    caller = CALLER.get() or Caller()
+    status = None
+    for _ in range(2):
+        seconds = caller.search_time()
+        if seconds <= 0:
+            raise _make_time_error(caller)
+        process = process or _fork()
+        try:
+            with caller.ending(process.end):
+                answer, failure, spent = process.ask(request, seconds * times)
+        except EndedError as error:
+            caller.require_presence()
+            if error.is_late:
+                caller.spend(seconds)
+                raise _make_time_error(caller) from error
+            status, process = error.status, None
+            continue
+        except CallerLeftError:
+            process.end()
+            raise
+        caller.spend(spent / times)
+        if failure:
+            process.end()
+            raise OpponentError(f"opponent: the search {request.name} failed in its process: {failure}")
+        return answer, process
+    raise OpponentFaultError(f"opponent: the search {request.name} ended its process twice (status {status})")
+
+
+def _fork() -> Forked:
+    try:
+        return nursery.fork()
+    except (OSError, EOFError, EndedError) as error:
+        raise OpponentFaultError(f"opponent: no process for its search can be started: {error}") from error
+
+
+def _make_time_error(caller: Caller) -> SearchTimeError:
+    return SearchTimeError(
+        f"opponent: its search takes more than {caller.search_s:g} s of processor time, which is the most "
+        "here; allowed: a smaller budget, as 'mcts:SIMSxROLLOUTS', or a server with a greater --search_s"
+    )
+
+
+def _end_keeping(number: int) -> None:
+    process = _keeping.pop(number, None)
+    if process is not None:
+        process.end()

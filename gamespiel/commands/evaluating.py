@@ -1,0 +1,255 @@
+"""The commands that measure agents."""
+
+import argparse
+
+from gamespiel import tracks
+from gamespiel.agents.installed import check_trainer
+from gamespiel.commands.given import (
+    LOADING,
+    Overrides,
+    find_model_option,
+    list_flags,
+    names_other_model,
+    print_layers,
+    read_checkpoint,
+    refuse_overrides,
+    resolve_with_imports,
+)
+from gamespiel.config import (
+    DEFAULT_PRESET,
+    DEFAULT_PRESETS,
+    Config,
+    ConfigError,
+    saved_config,
+)
+from gamespiel.config.imports import import_modules
+from gamespiel.config.sections import EnvConfig
+from gamespiel.endpoints import PREFIX
+from gamespiel.errors import unknown_name_error
+from gamespiel.kinds import DECLARATIONS, declaration_of
+from gamespiel.options import EvalOptions
+
+OF_ENDPOINTS = ("concurrency", "temperature", "request_s", "episode_s")
+"""Options of agents behind endpoints; those that are not given keep their defaults."""
+
+
+def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Evaluate a trained policy or a named agent, or compare several on the same deals."""
+    _read_track(args)
+    if args.compare is not None:
+        _run_comparison(args, overrides)
+        return
+    _refuse_options_of_comparisons(args)
+    read_checkpoint(args)
+    flags = list_flags(args)
+    named = args.preset is not None or args.config or find_model_option(overrides) is not None
+    if args.checkpoint is None and args.agent is None and not named:
+        raise ConfigError(
+            "who is evaluated? give --checkpoint RUN, --agent NAME, or a model with --model.model_name NAME"
+        )
+    # Traces without a preset are all of them; tiny-trace trains on a part. The default preset goes with its
+    # own model: another model, without a run, is evaluated with the defaults.
+    plays = args.checkpoint is None and args.agent is None
+    defaults = {} if plays and names_other_model(overrides) else {EnvConfig.env_type: DEFAULT_PRESET}
+    resolved = resolve_with_imports(
+        args, flags, overrides, defaults, run=args.checkpoint, option="--checkpoint"
+    )
+    env = resolved.config.env
+    if args.backend is not None and (args.backend == "local") != (env.env_mode == "local"):
+        served = "url" if env.base_url is not None else "docker"
+        flags.append(("env.env_mode", "local" if args.backend == "local" else served))
+        resolved = resolve_with_imports(
+            args, flags, overrides, defaults, run=args.checkpoint, option="--checkpoint"
+        )
+    _check_track(args, resolved.config)
+    options = EvalOptions(
+        config=resolved.config,
+        checkpoint=args.checkpoint,
+        agent=args.agent,
+        num_episodes=args.num_episodes,
+        exact=args.exact,
+        greedy=args.greedy,
+        unmasked=args.unmasked,
+        decode=args.decode,
+        max_new_tokens=args.max_new_tokens,
+        output=args.output,
+        save_games=args.save_games,
+        whole_game=args.whole_game,
+        resume=args.resume,
+        prices=None if args.prices is None else (args.prices[0], args.prices[1]),
+        **{name: getattr(args, name) for name in OF_ENDPOINTS if getattr(args, name) is not None},
+    )
+    if options.endpoint:
+        from gamespiel.external import evaluate_endpoint
+
+        print_layers(resolved)
+        evaluate_endpoint(options)
+        return
+    if options.agent is None:
+        check_trainer("eval")
+        print(LOADING)
+    print_layers(resolved)
+
+    from gamespiel.evaluation import evaluate
+
+    evaluate(options)
+
+
+def _read_track(args: argparse.Namespace) -> None:
+    """Has checkpoints and models answer as the track of ``--track`` asks.
+
+    Raises:
+        ConfigError: other options say otherwise, or the agent is a baseline.
+    """
+    if args.track is None:
+        return
+    tracks.list_changes(args.track)  # raises if there is no such track
+    endpoint = args.agent is not None and args.agent.startswith(PREFIX)
+    if args.agent is not None and not endpoint:
+        raise ConfigError(f"--track is for models: {args.agent!r} always chooses a legal action")
+    if args.unmasked or args.decode != EvalOptions.decode:
+        raise ConfigError("--track says how a model answers: leave --decode and --unmasked out")
+    if args.track == tracks.MASKED:
+        if endpoint:
+            raise ConfigError(
+                "--track masked: nothing masks the replies of an endpoint; allowed: unmasked, unlisted"
+            )
+    elif not endpoint:
+        args.decode = "text"
+
+
+def _check_track(args: argparse.Namespace, config: Config) -> None:
+    declaration = declaration_of(config.env)
+    if args.track is not None and declaration.track(config.env, writes=False) is None:
+        raise ConfigError(f"--track is for games, not for {declaration.unit}")
+
+
+def _refuse_options_of_comparisons(args: argparse.Namespace) -> None:
+    for name in ("until_clear", "detect"):
+        if getattr(args, name):
+            raise ConfigError(f"--{name} is for --compare AGENT AGENT …")
+
+
+def _run_comparison(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Compares agents: the part of ``eval`` with ``--compare``."""
+    from gamespiel.comparison.contenders import enter, find_checkpoint
+    from gamespiel.comparison.options import CompareOptions
+
+    for name in ("exact", "unmasked", "save_games", "whole_game", "prices", "backend"):
+        if getattr(args, name):
+            raise ConfigError(f"--{name} does not go with --compare: leave one of them out")
+    flags = list_flags(args)
+    env_type = args.env or EnvConfig.env_type
+    if env_type not in DECLARATIONS:
+        raise unknown_name_error("env.env_type", env_type, DECLARATIONS, listed=True)
+    places = {name: find_checkpoint(name, env_type) for name in args.compare}
+    alone = argparse.Namespace(**{**vars(args), "preset": None, "config": []})
+    own = {
+        name: None
+        if place is None
+        else resolve_with_imports(alone, flags, overrides, {}, run=place, option="--compare")
+        for name, place in places.items()
+    }
+    # The tasks are those that options name, else those of the first run, else the default preset's.
+    first = None if args.preset is not None or args.config else next(filter(None, places.values()), None)
+    defaults = {EnvConfig.env_type: DEFAULT_PRESET}
+    common = resolve_with_imports(args, flags, overrides, defaults, run=first, option="--compare")
+    contenders = tuple(
+        enter(name, common.config, None if mine is None else mine.config, places[name])
+        for name, mine in ((name, own[name]) for name in args.compare)
+    )
+    given = ("detect", "concurrency", "temperature", "request_s", "episode_s")
+    options = CompareOptions(
+        config=common.config,
+        contenders=contenders,
+        num_episodes=args.num_episodes,
+        until_clear=args.until_clear,
+        greedy=args.greedy,
+        decode=args.decode,
+        max_new_tokens=args.max_new_tokens,
+        output=args.output,
+        resume=args.resume,
+        **{name: getattr(args, name) for name in given if getattr(args, name) is not None},
+    )
+    if any(places.values()):
+        check_trainer("eval --compare with runs")
+        print(LOADING)
+    print_layers(common)
+
+    from gamespiel.comparison.run import compare
+
+    compare(options)
+
+
+def run_exploit(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Find how an agent loses: its exploitability, or a lower bound, and games that it lost."""
+    from gamespiel.comparison.contenders import find_checkpoint
+    from gamespiel.environments import take_tasks
+    from gamespiel.exploit.options import ExploitOptions
+
+    checkpoint = find_checkpoint(args.agent, EnvConfig.env_type)
+    flags = list_flags(args)
+    resolved = resolve_with_imports(args, flags, overrides, DEFAULT_PRESETS, run=None, option="AGENT")
+    config = resolved.config
+    given = {key for key, value in [*flags, *overrides] if value is not None}
+    named = given & {"env.game", "env.task_id"}
+    if checkpoint is not None and not named:  # presets and files say how the exploiter is trained
+        config = take_tasks(config, saved_config(checkpoint))
+    options = ExploitOptions(
+        config,
+        args.agent,
+        None if checkpoint is None else args.agent,
+        tuple(args.methods),
+        args.num_episodes,
+        args.choose_episodes,
+        args.simulations,
+        args.keep,
+        args.output,
+        args.concurrency,
+        args.top_logprobs,
+    )
+    if checkpoint is not None or "train" in options.methods:
+        check_trainer("exploit")
+        print(LOADING)
+    print_layers(resolved)
+
+    from gamespiel.exploit.run import exploit
+
+    exploit(options)
+
+
+def run_leaderboard(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Play the benchmark of all games and traces, keep every game, and show the board."""
+    refuse_overrides(overrides, args)
+    import_modules(args.imports)
+
+    from rich.console import Console
+
+    from gamespiel.leaderboard.page import check_page, write_board_page
+    from gamespiel.leaderboard.players import EndpointOptions
+    from gamespiel.leaderboard.run import BoardOptions, play_board
+    from gamespiel.leaderboard.table import print_board
+
+    if args.html is not None:
+        check_page(args.html)
+    names = ("concurrency", "temperature", "max_new_tokens", "request_s")
+    given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    options = BoardOptions(
+        args.board, tuple(args.agents), args.rounds, args.track, args.deals, args.seconds, args.games,
+        args.processes, EndpointOptions(**given), tuple(args.imports),
+    )  # fmt: skip
+    console = Console()
+    data = play_board(options, console)
+    print_board(console, data)
+    if args.html is not None:
+        count = write_board_page(data, args.html)
+        console.print(f"{count} episodes and the tables written to {args.html}", soft_wrap=True, markup=False)
+
+
+def run_verify(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Play every game of a board again, and say what is not as it must be."""
+    refuse_overrides(overrides, args)
+
+    from gamespiel.leaderboard.verification import verify_board
+
+    verify_board(args.board, quick=args.quick, processes=args.processes)

@@ -1,0 +1,134 @@
+"""The commands that show games, replays and runs, and that serve games."""
+
+import argparse
+
+from gamespiel.agents.installed import check_trainer
+from gamespiel.arguments import game_flags
+from gamespiel.commands.given import (
+    Overrides,
+    read_checkpoint,
+    refuse_overrides,
+    resolve_game,
+)
+from gamespiel.config import (
+    ConfigError,
+)
+from gamespiel.config.imports import import_modules
+from gamespiel.serving.options import ServeOptions
+
+
+def run_games(args: argparse.Namespace, overrides: Overrides) -> None:
+    """List the games."""
+    refuse_overrides(overrides, args)
+    import_modules(args.imports)
+
+    from rich.console import Console
+
+    from gamespiel.terminal.catalogue import show_games
+
+    show_games(Console(), as_json=args.json)
+
+
+def run_play(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Play a game in the terminal."""
+    read_checkpoint(args)
+    flags = game_flags(args)
+    given = {key for key, value in [*flags, *overrides] if value is not None}
+    if args.checkpoint is None and not given & {"env.game", "env.task_id", "env.task_ids"}:
+        raise ConfigError("what is played? give --game NAME, --task_id N or --checkpoint RUN")
+    config = resolve_game(args, flags, overrides)
+
+    if args.checkpoint is not None:
+        check_trainer("play --checkpoint")
+
+    from gamespiel.terminal.play import play
+
+    play(config.env, seed=args.seed, checkpoint=args.checkpoint)
+
+
+def run_watch(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Watch a trained policy play, move by move."""
+    read_checkpoint(args)
+    config = resolve_game(args, game_flags(args), overrides)
+
+    check_trainer("watch")
+
+    from gamespiel.terminal.watch import watch
+
+    watch(
+        config.env,
+        args.checkpoint,
+        episodes=args.episodes,
+        seed=args.seed,
+        greedy=args.greedy,
+        delay=args.delay,
+        run=config.run,
+    )
+
+
+def run_trace(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Say what a program prints, and see the scores."""
+    refuse_overrides(overrides, args)
+
+    from gamespiel.terminal.trace import trace
+
+    trace(task_id=args.task_id, level=args.level, family=args.family, seed=args.seed)
+
+
+def run_replay(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Write a page that replays recorded episodes."""
+    refuse_overrides(overrides, args)
+
+    from gamespiel.replay.page import write_page
+
+    write_page(args.place, args.html, allow_files=args.allow_files)
+
+
+def run_runs(args: argparse.Namespace, overrides: Overrides) -> None:
+    """List runs with their state and main figures."""
+    refuse_overrides(overrides, args)
+
+    from rich.console import Console
+
+    from gamespiel.overview.listing import show_runs
+
+    show_runs(Console(), args.places, as_json=args.json)
+
+
+def run_plot(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Draw the curves of runs."""
+    refuse_overrides(overrides, args)
+
+    from rich.console import Console
+
+    from gamespiel.overview.curves import plot_runs
+
+    plot_runs(Console(), args.places, args.output)
+
+
+def run_compare(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Show in which keys and results two runs differ, and where they part."""
+    refuse_overrides(overrides, args)
+
+    from rich.console import Console
+
+    if args.bisect:
+        check_trainer("compare --bisect")
+
+    from gamespiel.overview.comparing import compare_runs
+
+    compare_runs(Console(), args.first, args.second, bisect=args.bisect)
+
+
+def run_serve(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Serve games or traces over HTTP, for affinetes' clients."""
+    refuse_overrides(overrides, args)
+    options = ServeOptions(
+        args.env, args.host, args.port, args.source, args.injector, args.max_sessions, args.idle_s,
+        args.max_body, args.hosts or (), args.evaluate_hosts, import_modules(args.imports),
+        args.max_sessions_per_caller, args.search_s,
+    )  # fmt: skip
+
+    from gamespiel.serving.run import serve
+
+    serve(options)

@@ -1,0 +1,143 @@
+"""The tables of a comparison, from its results as plain data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+NOTE = (
+    "difference: mean of the paired differences, deal by deal; a deal is one seed of one task, from all of "
+    "its seats, and counts once. exact: nothing was sampled. The intervals are right together with 95%, and "
+    "p is adjusted by Holm for all rows. saved: deals that plain scores would need, over those that the "
+    "estimates without known luck (AIVAT) need. needed: deals of each game with which a difference of "
+    "{detect:g} would be found with 80%."
+)
+"""Printed below the differences."""
+
+ANYTIME = (
+    "Play was looked at, and could stop as soon as it was clear: intervals and p are those of confidence "
+    "sequences, which are right whenever one stops."
+)
+
+RATINGS = (
+    "ratings: Bradley-Terry with ties (Davidson), in Elo points around 0, every game with the same weight, "
+    "95% of 1,000 resamples of deals. On each deal and seat the better score wins."
+)
+
+
+def print_comparison(console: Console, found: Mapping[str, Any], where: str) -> None:
+    """Prints the tables of a comparison's results."""
+    names, rated = list(found["contenders"]), found["ratings"]
+    console.print(_make_scores(f"scores on {where}", found["contenders"]))
+    console.print(_make_differences(found["differences"]))
+    console.print(Text(NOTE.format(detect=found["detect"])))
+    if found["anytime"]:
+        console.print(Text(ANYTIME))
+    if found["stopped_early"]:
+        console.print(Text(f"It was clear after {found['rounds']:,} rounds."))
+    if rated is not None and len(names) > 2:
+        console.print(_make_ratings(rated))
+        console.print(Text(RATINGS + _explain_penalty(rated)))
+
+
+def _make_table(title: str, columns: Sequence[str]) -> Table:
+    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=0)
+    table.add_column("", overflow="fold")
+    for name in columns:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _make_scores(title: str, contenders: Mapping[str, Mapping[str, Any]]) -> Table:
+    table = _make_table(title, ("score", "deals", "share of best\nresponse", "exploit-\nability"))
+    for name, games in contenders.items():
+        table.add_row(Text(name, style="bold"))
+        for game, cell in games.items():
+            exact = cell.get("exact")
+            if exact is not None:
+                table.add_row(
+                    f"  {game}",
+                    f"{exact['score']:.4f}",
+                    "exact",
+                    _percent(exact["share"]),
+                    f"{exact['exploitability']:.4f}",
+                )
+                continue
+            half = (cell["high"] - cell["low"]) / 2 if "score" in cell else math.nan
+            score = f"{cell['score']:.3f} ± {half:.3f}" if "score" in cell else "-"
+            faults = f"\n{cell['faults']:,} faults" if cell["faults"] else ""
+            table.add_row(f"  {game}", score, f"{cell['deals']:,}{faults}", "", "")
+    return table
+
+
+def _percent(share: float) -> str:
+    return f"{share:.1%}" if math.isfinite(share) else "-"
+
+
+def _make_differences(rows: Sequence[Mapping[str, Any]]) -> Table:
+    columns = ("difference", "interval", "p", "deals", "saved", "needed")
+    table = _make_table("paired differences", columns)
+    pair = None
+    for row in rows:
+        if pair != (row["first"], row["second"]):
+            pair = row["first"], row["second"]
+            table.add_row(Text(f"{pair[0]} - {pair[1]}", style="bold"))
+        if row["exact"]:
+            table.add_row(f"  {row['game']}", f"{row['difference']:+.4f}", "exact", "", "", "", "")
+            continue
+        clear = row["low"] > 0 or row["high"] < 0
+        needed = "-" if row["deals_needed"] is None else f"{row['deals_needed']:,}"
+        saved = "" if row["factor_saved"] is None else f"{row['factor_saved']:.1f}x"
+        faults = f"\n{row['faults']:,} left out" if row["faults"] else ""
+        table.add_row(
+            f"  {row['game']}",
+            Text(f"{row['difference']:+.3f}", style="bold" if clear else ""),
+            f"{row['low']:+.3f} … {row['high']:+.3f}",
+            _format_p(row["p_value"]),
+            f"{row['deals']:,}{faults}",
+            saved,
+            needed,
+        )
+    return table
+
+
+def _format_p(p_value: float) -> str:
+    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
+
+
+def _make_ratings(rated: Mapping[str, Any]) -> Table:
+    """Returns ratings beside the raw results: the parts of deals that the row won, tied and lost."""
+    players, count = rated["players"], len(rated["players"])
+    table = _make_table(
+        "ratings, and deals won / tied / lost", ("rating", "95%", *(str(i + 1) for i in range(count)))
+    )
+    for i in sorted(range(count), key=lambda place: -rated["points"][place]):
+        low, high = rated["intervals"][i]
+        cells = ["" if i == j else _sum_results(rated["matrix"], i, j) for j in range(count)]
+        table.add_row(
+            f"{i + 1} {players[i]}", f"{rated['points'][i]:+.0f}", f"{low:+.0f} … {high:+.0f}", *cells
+        )
+    return table
+
+
+def _sum_results(matrix: Mapping[str, Any], i: int, j: int) -> str:
+    won, tied, lost = (
+        sum(game[kind][a][b] for game in matrix.values())
+        for kind, a, b in (("wins", i, j), ("ties", i, j), ("wins", j, i))
+    )
+    return f"{won:.4g}/{tied:.4g}/{lost:.4g}"
+
+
+def _explain_penalty(rated: Mapping[str, Any]) -> str:
+    if not rated["penalised"]:
+        return ""
+    return (
+        " Some won so much that the likelihood has no finite maximum; it is penalised: everyone also won "
+        "half a deal and lost half a deal against one player who is added."
+    )

@@ -1,0 +1,1 @@
+"""``gamespiel leaderboard`` and ``gamespiel verify``: a benchmark whose every game is kept, and checked."""

@@ -1,0 +1,1 @@
+"""Statistics of comparisons, as pure functions of numbers: means over deals, families, sequences, ratings."""

@@ -1,0 +1,337 @@
+"""Processes that answer requests and can be ended at any moment: their asker may leave.
+
+A nursery is one process that has imported what is needed. It forks a new process in some milliseconds, which
+shares its memory. If the process that asks ends, however it ends, its nursery and all their processes end.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import import_module
+from math import isfinite
+from threading import Lock
+from typing import Any, NamedTuple, Protocol
+
+OFFERED = hasattr(os, "fork") and hasattr(socket, "send_fds")
+"""Whether this system has such processes: not Windows."""
+
+_FORK, _REAP = b"f", b"w"
+_WIDTH = 8  # bytes of a number
+
+
+class Request(Protocol):
+    """A request to another process. It must be picklable."""
+
+    def answer(self) -> Any:
+        """Returns the answer; called in the other process."""
+
+
+class EndedError(Exception):
+    """A process that ended before it answered.
+
+    Attributes:
+        status: Its exit status, negative for a signal's number; None if it is not known.
+        was_silent: Whether it was ended because it had not answered for too long.
+    """
+
+    def __init__(self, status: int | None, *, was_silent: bool = False) -> None:
+        super().__init__(f"the process ended with status {status}")
+        self.status, self.was_silent = status, was_silent
+
+    @property
+    def is_late(self) -> bool:
+        """Whether it had taken all the processor time that it was given."""
+        return self.status == -signal.SIGPROF
+
+
+class Forked:
+    """A forked process, for one asker at a time.
+
+    Attributes:
+        pid: Its process id.
+    """
+
+    def __init__(
+        self, nursery: Nursery, parent: subprocess.Popen[bytes], pid: int, stream: socket.socket
+    ) -> None:
+        self._nursery, self._parent, self.pid, self._stream = nursery, parent, pid, stream
+        self._file = stream.makefile("rwb")
+        self._ended = False
+        self._lock = Lock()
+
+    def ask(self, request: Request, seconds: float, patience: float | None = None) -> tuple[Any, str, float]:
+        """Returns the answer, or what failed, and the processor time that it took.
+
+        Args:
+            request: The request.
+            seconds: The processor time after which the kernel ends the process.
+            patience: The seconds without an answer after which this ends the process; None for no limit.
+
+        Raises:
+            EndedError: the process has ended.
+        """
+        try:
+            # A time-out leaves the file useless, and then the process is ended.
+            self._stream.settimeout(patience)
+            pickle.dump((seconds, request), self._file)
+            self._file.flush()
+            answered: tuple[Any, str, float] = pickle.load(self._file)
+        except (OSError, EOFError, ValueError, pickle.UnpicklingError) as error:
+            self.end()
+            silent = isinstance(error, TimeoutError)
+            raise EndedError(self._nursery.reap(self.pid), was_silent=silent) from error
+        except BaseException:  # such as Ctrl-C: the next answer would be this one's
+            self.end()
+            raise
+        return answered
+
+    def end(self) -> None:
+        """Ends the process at once; a thread that asks gets EndedError. It may be called more than once."""
+        with self._lock:  # a thread that asks waits here for what is needed to reap it
+            if self._ended:
+                return
+            self._ended = True
+            # Its number is not reused before its nursery has reaped it. If the nursery has ended, the process
+            # has too, and the number may be another process's by now.
+            if self._parent.poll() is None:
+                with suppress(ProcessLookupError):
+                    os.kill(self.pid, signal.SIGKILL)
+                self._nursery.dead.append((self._parent, self.pid))
+            with suppress(OSError):
+                self._stream.shutdown(socket.SHUT_RDWR)
+
+
+class Preparation(NamedTuple):
+    """A call that a nursery makes before it forks, so that all its processes have what it keeps."""
+
+    module: str
+    function: str
+    arguments: tuple[Any, ...] = ()
+
+
+class Nursery:
+    """Forks processes from one that has imported modules.
+
+    Args:
+        modules: The modules that it imports.
+        preparations: The calls that it makes then.
+    """
+
+    def __init__(self, modules: Sequence[str], preparations: Sequence[Preparation] = ()) -> None:
+        self._modules, self._preparations = tuple(modules), tuple(map(tuple, preparations))
+        self._forget()
+        if OFFERED:
+            os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self) -> None:
+        """Leaves the processes to the parent, in a fork."""
+        self._lock = Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        #: Those that were ended and are not reaped yet, each with the process that it was forked from.
+        self.dead: deque[tuple[subprocess.Popen[bytes], int]] = deque()
+        self._statuses: dict[int, int] = {}
+
+    def fork(self) -> Forked:
+        """Returns a new process.
+
+        Raises:
+            EndedError: the system starts no further process.
+            OSError: the nursery cannot be started.
+        """
+        with self._lock:
+            for tried in range(2):
+                try:
+                    self._reap_dead()
+                    return self._fork()
+                except (OSError, EOFError):
+                    if tried:
+                        raise
+        raise AssertionError("the second try returns or raises")
+
+    def reap(self, pid: int) -> int | None:
+        """Returns the exit status of a process that has ended; None if it is not known."""
+        with self._lock, suppress(OSError, EOFError):
+            self._reap_dead()
+            return self._statuses.pop(pid, None)
+        return None
+
+    def start(self) -> None:
+        """Begins to import the modules; it does not wait for that."""
+        with self._lock:
+            self._require_control()
+
+    def close(self) -> None:
+        """Ends the nursery and all its processes. The next fork starts a new one."""
+        with self._lock:
+            self._stop()
+
+    def _fork(self) -> Forked:
+        control = self._require_control()
+        here, there = socket.socketpair()
+        with there:
+            try:
+                pid = self._exchange(control, _FORK + bytes(_WIDTH), there.fileno())
+            except BaseException:
+                here.close()
+                raise
+        parent = self._process
+        if pid <= 0 or parent is None:  # the other processes go on
+            here.close()
+            raise EndedError(None)
+        return Forked(self, parent, pid, here)
+
+    def _reap_dead(self) -> None:
+        while self.dead:
+            parent, pid = self.dead.popleft()
+            if parent is not self._process or self._control is None:
+                continue  # who forked it has ended, and cannot say its status
+            self._statuses[pid] = self._exchange(self._control, _REAP + pid.to_bytes(_WIDTH, "big"))
+            while len(self._statuses) > 1000:  # of processes that nobody asked after
+                del self._statuses[next(iter(self._statuses))]
+
+    def _exchange(self, control: socket.socket, message: bytes, *files: int) -> int:
+        """Returns the number that answers a message; after an error the nursery starts anew."""
+        try:
+            if files:
+                socket.send_fds(control, [message], files)
+            else:
+                control.sendall(message)
+            return int.from_bytes(_read_exactly(control, _WIDTH), "big", signed=True)
+        except BaseException:  # such as Ctrl-C: the next answer would be this one's
+            self._stop()
+            raise
+
+    def _require_control(self) -> socket.socket:
+        if self._control is not None:
+            return self._control
+        here, there = socket.socketpair()
+        paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
+        code = f"from {__name__} import run_nursery; run_nursery({self._modules!r}, {self._preparations!r})"
+        with there:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", code], stdin=there.fileno(), env={**os.environ, "PYTHONPATH": paths}
+            )
+        self._control = here
+        return here
+
+    def _stop(self) -> None:
+        process, control = self._process, self._control
+        self._process = self._control = None
+        self.dead.clear()
+        if control is not None:
+            control.close()
+        if process is not None:
+            process.kill()
+            process.wait()
+
+
+def run_nursery(modules: Sequence[str], preparations: Sequence[tuple[str, str, tuple[Any, ...]]]) -> None:
+    """Forks processes as standard input, a socket, asks for them, until it is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the group: who asks decides what it means
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    control = socket.socket(fileno=os.dup(0))
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)  # what a game prints is no answer
+    for module in modules:
+        import_module(module)
+    for module, function, arguments in preparations:
+        getattr(import_module(module), function)(*arguments)
+    children: set[int] = set()
+    while True:
+        try:
+            message, files, _, _ = socket.recv_fds(control, 1 + _WIDTH, 1)
+        except OSError:
+            message, files = b"", []
+        if not message:
+            _end_children(children)
+            os._exit(0)
+        message += _read_exactly(control, 1 + _WIDTH - len(message))
+        if message[:1] == _FORK:
+            control.sendall(_fork_child(control, files[0], children).to_bytes(_WIDTH, "big"))
+        else:
+            pid = int.from_bytes(message[1:], "big")
+            control.sendall(_wait_for(pid).to_bytes(_WIDTH, "big", signed=True))
+            children.discard(pid)
+
+
+def _fork_child(control: socket.socket, file: int, children: set[int]) -> int:
+    """Returns the id of a new process that answers on a socket; 0 if there can be none."""
+    parent = os.getpid()
+    try:
+        pid = os.fork()
+    except OSError:
+        os.close(file)
+        return 0
+    if not pid:
+        control.close()
+        _end_with_parent(parent)
+        _answer_requests(file)
+    os.close(file)
+    children.add(pid)
+    return pid
+
+
+def _answer_requests(file: int) -> None:
+    """Answers requests until there are no more. It does not return."""
+    stream = socket.socket(fileno=file).makefile("rwb")
+    while True:
+        try:
+            seconds, request = pickle.load(stream)
+        except EOFError:
+            os._exit(0)
+        began = time.process_time()
+        if isfinite(seconds):
+            signal.setitimer(signal.ITIMER_PROF, max(seconds, 1e-3))  # whose signal ends the process
+        try:
+            found: tuple[Any, str] = (request.answer(), "")
+        except Exception as error:
+            found = (None, f"{type(error).__name__}: {error}")
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        pickle.dump((*found, time.process_time() - began), stream)
+        stream.flush()
+
+
+def _end_with_parent(parent: int) -> None:
+    """Has Linux end this process when the nursery ends, if it is killed; it may have been killed already."""
+    if sys.platform == "linux":
+        import ctypes
+
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _wait_for(pid: int) -> int:
+    try:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    except ChildProcessError:
+        return 0
+
+
+def _end_children(children: set[int]) -> None:
+    for pid in children:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _read_exactly(stream: socket.socket, count: int) -> bytes:
+    found = b""
+    while len(found) < count:
+        piece = stream.recv(count - len(found))
+        if not piece:
+            raise EOFError("the nursery has ended")
+        found += piece
+    return found

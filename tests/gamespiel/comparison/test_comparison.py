@@ -1,0 +1,214 @@
+"""``gamespiel eval --compare``: exact games, duplicate deals, stops and what is kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gamespiel.cli import main
+from gamespiel.comparison import hands, run
+from gamespiel.comparison.contenders import enter
+from gamespiel.comparison.options import CompareOptions
+from gamespiel.comparison.run import compare
+from gamespiel.config import Config, InvalidValueError, resolve, saved_config
+from tests.gamespiel.endpoints.models import ModelStub, recorded
+from tests.gamespiel.runs import quiet
+
+KUHN = (("env.task_id", "null"), ("env.game", "kuhn_poker"))
+TIC_TAC_TOE = (("env.task_id", "null"), ("env.game", "tic_tac_toe"))
+
+
+def config(*overrides: tuple[str, str]) -> Config:
+    return resolve("tiny", overrides=[("run.device", "cpu"), *overrides])
+
+
+def run_comparison(folder: Path, given: Config, *names: str, **options: Any) -> dict[str, Any]:
+    """Returns the results, after a check that the file has them."""
+    output = folder / "result.json"
+    contenders = tuple(enter(name, given, None, None) for name in names)
+    results = compare(CompareOptions(given, contenders, output=output, **options), quiet())
+    written: dict[str, Any] = json.loads(output.read_text())
+    assert written == json.loads(json.dumps(results).replace("NaN", "null").replace("Infinity", "null"))
+    return dict(written["comparison"])
+
+
+def test_a_small_game_is_solved_and_not_played(tmp_path: Path) -> None:
+    """Against uniform play in kuhn ``first`` scores 3/8 (test_evaluation), and uniform play 1/2.
+
+    A best response earns 1/2 and 5/12 (test_exact of game_gym); ``first`` earns -1/2 from both seats.
+    """
+    found = run_comparison(tmp_path, config(*KUHN), "random", "first")
+    cells = {name: games["kuhn_poker"]["exact"] for name, games in found["contenders"].items()}
+    assert cells["first"]["score"] == pytest.approx(3 / 8) and cells["random"]["score"] == pytest.approx(
+        1 / 2
+    )
+    assert cells["first"]["best"] == pytest.approx([1 / 2, 5 / 12])
+    assert cells["first"]["share"] == pytest.approx(-1 / (1 / 2 + 5 / 12))
+    (difference,) = found["differences"]
+    assert difference["exact"] and difference["difference"] == pytest.approx(1 / 8)
+    assert difference["p_value"] is None and difference["low"] == difference["high"]
+    assert found["episodes"] == []
+    # Ratings count the probabilities of the scores: "first" scores 3/4 with 1/4, else 1/4.
+    matrix = found["ratings"]["matrix"]["kuhn_poker"]
+    assert matrix["wins"][0][1] + matrix["wins"][1][0] + matrix["ties"][0][1] == pytest.approx(1)
+    assert found["ratings"]["points"][0] > 0
+
+
+def test_the_rest_is_played_on_the_same_deals_from_every_seat(tmp_path: Path) -> None:
+    found = run_comparison(tmp_path, config(*TIC_TAC_TOE), "random", "first", num_episodes=6)
+    rows: dict[str, list[Any]] = {"random": [], "first": []}
+    for row in found["episodes"]:
+        rows[row["contender"]].append((row["place"], row["deal"], row["seed"], row["seat"]))
+    assert rows["random"] == rows["first"] and len(rows["first"]) == 12
+    assert [(deal, seat) for _, deal, _, seat in rows["first"]] == [(d, s) for d in range(6) for s in (0, 1)]
+    # By hand from the episodes: a deal's difference is the mean over its seats.
+    scores = {(row["contender"], row["place"]): row["score"] for row in found["episodes"]}
+    by_deal = [
+        sum(scores["random", place] - scores["first", place] for place in (2 * deal, 2 * deal + 1)) / 2
+        for deal in range(6)
+    ]
+    (difference,) = found["differences"]
+    assert difference["difference"] == pytest.approx(sum(by_deal) / 6) and difference["deals"] == 6
+    assert found["contenders"]["first"]["tic_tac_toe"]["why_not_exact"].startswith("tic_tac_toe was given")
+
+
+def test_an_opponents_noise_is_the_same_for_all(tmp_path: Path) -> None:
+    """Two names of one search: they choose alike, so every difference is 0."""
+    found = run_comparison(tmp_path, config(*TIC_TAC_TOE), "mcts:5", "mcts:5x1", num_episodes=3)
+    values = {name: games["tic_tac_toe"]["scores"] for name, games in found["contenders"].items()}
+    assert values["mcts:5"] == values["mcts:5x1"]
+    (difference,) = found["differences"]
+    assert difference["difference"] == 0 and difference["p_value"] == 1
+    assert difference["low"] < 0 < difference["high"]  # three ties are no proof
+
+
+def test_known_luck_is_taken_out_where_a_search_plays_a_small_game(tmp_path: Path) -> None:
+    """The search is not exact, ``random`` is and does not play: only the search's luck counts."""
+    found = run_comparison(tmp_path, config(*KUHN), "mcts:5", "random", num_episodes=20)
+    cell = found["contenders"]["mcts:5"]["kuhn_poker"]
+    assert cell["reduced"] and cell["estimates"] != cell["scores"]
+    assert found["contenders"]["random"]["kuhn_poker"]["exact"]["score"] == pytest.approx(1 / 2)
+    (difference,) = found["differences"]
+    assert difference["factor_saved"] > 0 and not difference["exact"]
+    assert difference["difference"] == pytest.approx(sum(cell["estimates"]) / 20 - 1 / 2)
+    assert {row["contender"] for row in found["episodes"]} == {"mcts:5"}
+
+
+def test_several_games_are_pooled_with_equal_weights(tmp_path: Path) -> None:
+    given = config(("env.task_id", "null"), ("env.allowed_game_indices", "[7, 10]"))
+    found = run_comparison(tmp_path, given, "first", "random", "mcts:2", num_episodes=4)
+    games = list(next(iter(found["contenders"].values())))
+    rows = {(row["first"], row["second"], row["game"]): row for row in found["differences"]}
+    assert len(games) == 2 and len(rows) == 9  # three pairs, two games and all games
+    for pair in (("first", "random"), ("first", "mcts:2"), ("random", "mcts:2")):
+        means = [rows[*pair, game]["difference"] for game in games]
+        assert rows[*pair, "all games"]["difference"] == pytest.approx(sum(means) / 2)
+    assert len(found["ratings"]["points"]) == 3
+
+
+def test_it_stops_when_it_is_clear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "AT_ONCE", 16)
+    given = config(*TIC_TAC_TOE)
+    found = run_comparison(tmp_path, given, "first", "mcts:20x1", num_episodes=200, until_clear=True)
+    assert found["stopped_early"] and found["rounds"] < 100 and found["rounds"] % 8 == 0
+    (difference,) = found["differences"]
+    assert difference["high"] < 0
+    # What was played is the beginning of what would have been.
+    whole = run_comparison(tmp_path, given, "first", "mcts:20x1", num_episodes=found["rounds"])
+    assert whole["episodes"] == found["episodes"]
+
+
+def test_ctrl_c_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "AT_ONCE", 4)
+    given, names = config(*TIC_TAC_TOE), ("random", "first")
+    expected = run_comparison(tmp_path / "whole", given, *names, num_episodes=6)
+    calls, play = [], hands.EnvironmentPlayer.play
+
+    def stop(self: Any, *given: Any) -> None:
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        play(self, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(hands.EnvironmentPlayer, "play", stop)
+        with pytest.raises(KeyboardInterrupt):
+            run_comparison(tmp_path, given, *names, num_episodes=6)
+    (kept,) = tmp_path.glob("*.jsonl")
+    kept.write_bytes(kept.read_bytes() + '{"contender": "ra·'.encode()[:-1])  # cut by a kill
+    assert len(kept.read_text(errors="ignore").splitlines()) == 9
+    with pytest.raises(InvalidValueError, match="has 8 episodes of this comparison: --resume plays the rest"):
+        run_comparison(tmp_path, given, *names, num_episodes=6)
+    assert run_comparison(tmp_path, given, *names, num_episodes=6, resume=True) == expected
+    # Over: the same command begins anew, and says the same.
+    assert run_comparison(tmp_path, given, *names, num_episodes=6) == expected
+    with pytest.raises(InvalidValueError, match="--resume: there is no"):
+        run_comparison(tmp_path, given, *names, num_episodes=7, resume=True)
+
+
+def test_a_run_is_compared_with_baselines(finished: Path, tmp_path: Path) -> None:
+    """A checkpoint's probabilities are known, so it is exact in kuhn poker, and is not played."""
+    own, mine = saved_config(finished), finished / "checkpoints"
+    newest = sorted(mine.glob("step-*"))[-1]
+    contenders = (enter("run", own, own, newest), enter("random", own, None, None))
+    output = tmp_path / "result.json"
+    found = compare(CompareOptions(own, contenders, num_episodes=2, output=output), quiet())
+    cell = found["comparison"]["contenders"]["run"]["kuhn_poker"]["exact"]
+    assert cell["best"] == pytest.approx([1 / 2, 5 / 12])
+    assert found["compared"][0]["track"] == "masked" and len(found["compared"][0]["sha256"]) == 64
+    assert found["comparison"]["episodes"] == []
+
+
+def test_an_endpoint_plays_the_same_deals(tmp_path: Path) -> None:
+    with ModelStub(recorded) as stub:
+        name = f"openai:model@{stub.url}"
+        found = run_comparison(tmp_path, config(*TIC_TAC_TOE), name, "first", num_episodes=2)
+    first, second = ([row for row in found["episodes"] if row["contender"] == one] for one in (name, "first"))
+    assert [(row["seed"], row["seat"]) for row in first] == [(row["seed"], row["seat"]) for row in second]
+    assert all(row["conversation"] for row in first)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["random"], "takes two agents or more, not 1"),
+        (["random", "random"], "names 'random' twice"),
+        (["random", "frist"], "there is no such run, and no such baseline"),
+        (["random", "first", "--exact"], "--exact does not go with --compare"),
+        (["random", "first", "--detect", "0"], "--detect must be above 0"),
+        (["random", "first", "--env", "trace"], "--compare is for games against opponents, not for traces"),
+        (["random", "first", "--output", "a.txt"], "--output must end in .json"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["eval", "--compare", *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_its_options_belong_to_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["eval", "--agent", "random", "--until_clear"]) == 2
+    assert "--until_clear is for --compare" in capsys.readouterr().err
+
+
+def test_tracks_are_not_mixed(finished: Path) -> None:
+    own = saved_config(finished)
+    newest = sorted((finished / "checkpoints").glob("step-*"))[-1]
+    given = (enter("run", own, own, newest), enter("openai:model@http://127.0.0.1:9", own, None, None))
+    with pytest.raises(InvalidValueError, match="are on different tracks"):
+        CompareOptions(own, given)
+    assert CompareOptions(own, given, decode="text")
+
+
+def test_a_command_line_prints_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = ["eval", "--compare", "random", "first", "mcts:2", "--game", "kuhn_poker"]
+    assert main([*command, "--num_episodes", "4"]) == 0
+    shown = capsys.readouterr().out
+    for text in ("scores on kuhn_poker against random", "exact", "random - first", "+0.1250", "ratings"):
+        assert text in shown
+    assert list(tmp_path.glob("runs/compare-random-first-mcts-2-kuhn_poker-random.json"))

@@ -1,0 +1,326 @@
+"""``gamespiel verify``: an honest board passes, and each forgery is found, with its place.
+
+The forgers of these files are careful: they correct every digest and, if they change episodes, all results.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gamespiel.cli import main
+from gamespiel.leaderboard.agents import read_agents
+from gamespiel.leaderboard.benchmark import DealSet
+from gamespiel.leaderboard.board import write_board
+from gamespiel.leaderboard.players import pick_output
+from gamespiel.leaderboard.verification import Job, explain_episode, inspect_board
+from tests.gamespiel.endpoints.models import Body, ModelStub, chatty
+from tests.gamespiel.leaderboard.boards import Edit, find_rows, forge, play, read
+
+LATER = "2026-12-24:" + "0123456789abcdef" * 4
+
+
+def test_an_honest_board_passes(board: Path) -> None:
+    for quick in (False, True):
+        report = inspect_board(board, quick=quick)
+        assert report.findings == []
+        # random: 1 trace, 1 blackjack, 6 leduc_poker, 4 goofspiel; the search 7 of them.
+        assert report.episodes == 2 * (12 + 12 + 7)
+    assert [note for note in report.notes if "--quick" not in note] == []
+
+
+def test_the_command_says_so(board: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(board)]) == 0
+    assert "everything that can be checked is as it says" in capsys.readouterr().out
+    data = read(board)
+    find_rows(data, 0, "leduc_poker")[0]["score"] = 1.0
+    write_board(board, data)
+    assert main(["verify", str(board), "--quick"]) == 2
+    printed = capsys.readouterr()
+    assert "WRONG: agents.0 'random'" in printed.out and "is not what it says" in printed.err
+
+
+def _change_score(data: dict[str, Any]) -> None:
+    rows = [row for row in find_rows(data, 1, "leduc_poker") if row["score"] < 0.5]
+    rows[0]["score"] = 1.0
+
+
+def _drop_loss(data: dict[str, Any]) -> None:
+    rows = data["agents"][0]["episodes"]
+    rows.remove(next(row for row in rows if row["result"] == "loss" and row["task"] == "leduc_poker"))
+
+
+def _drop_deal(data: dict[str, Any]) -> None:
+    rows = data["agents"][0]["episodes"]
+    rows[:] = [row for row in rows if (row["task"], row["deal"]) != ("leduc_poker", 0)]
+
+
+def _rewrite_seed(data: dict[str, Any]) -> None:
+    find_rows(data, 0, "goofspiel")[1]["seed"] += 1
+
+
+def _duplicate(data: dict[str, Any]) -> None:
+    rows = data["agents"][1]["episodes"]
+    rows.append(dict(rows[3]))
+
+
+def _copy_game(data: dict[str, Any]) -> None:
+    """Puts one deal's game in the place of another's, and keeps the other's address."""
+    rows = find_rows(data, 2, "leduc_poker")
+    rows[6] |= {key: rows[0][key] for key in ("score", "result", "returns", "history")}
+
+
+def _swap_names(data: dict[str, Any]) -> None:
+    first, second = data["agents"][:2]
+    for key in ("name", "agent"):
+        first[key], second[key] = second[key], first[key]
+
+
+def _swap_labels(data: dict[str, Any]) -> None:
+    """The stronger agent's games under a weaker name: the search says that it is ``random``."""
+    data["agents"][0]["name"] = "mcts:4"
+    data["agents"][2]["name"] = "random"
+    data["agents"][0]["agent"], data["agents"][2]["agent"] = "mcts:4", "random"
+
+
+def _change_opponent(data: dict[str, Any]) -> None:
+    """The opponent of goofspiel bids another card: the second number of a pair, or the first."""
+    row = find_rows(data, 0, "goofspiel")[0]
+    at = 1 if row["seat"] == 0 else 0
+    start = len(row["history"]) % 2  # a chance move may be before the bids
+    row["history"][start + at] = (row["history"][start + at] + 1) % 3
+
+
+def _change_chance(data: dict[str, Any]) -> None:
+    row = find_rows(data, 0, "leduc_poker")[0]
+    row["history"][0] = next(card for card in range(6) if card not in row["history"][:2])
+
+
+def _change_choice(data: dict[str, Any]) -> None:
+    row = find_rows(data, 0, "trace/strings")[0]
+    row["history"] = [(row["history"][0] + 1) % 2]
+
+
+def _make_fault(data: dict[str, Any]) -> None:
+    row = next(row for row in find_rows(data, 0, "goofspiel") if row["result"] == "loss")
+    row |= {"result": "fault", "score": None}
+
+
+def _shorten_history(data: dict[str, Any]) -> None:
+    find_rows(data, 1, "leduc_poker")[2]["history"].pop()
+
+
+def _give_up(data: dict[str, Any]) -> None:
+    row = find_rows(data, 2, "leduc_poker")[1]
+    row["history"].pop()
+    row["gave_up"] = True
+
+
+def _more_rounds(data: dict[str, Any]) -> None:
+    rows = data["agents"][0]["episodes"]
+    rows.append({**rows[0], "deal": 2})
+
+
+FORGERIES: list[tuple[Edit, str]] = [
+    (
+        _change_score,
+        r"agents.1 'first', episode \d+ \(leduc_poker, deal 0.*score: the file says 1.0, and played again",
+    ),
+    (
+        _drop_loss,
+        r"agents.0 'random', episode \d+: address: missing is leduc_poker, deal \d, seat \d against",
+    ),
+    (
+        _drop_deal,
+        r"agents.0 'random', episode \d+: address: missing is leduc_poker, deal 0, seat 0 against random",
+    ),
+    (_rewrite_seed, r"agents.0 'random', episode \d+ \(goofspiel.*seed is \d+, and the deal has \d+"),
+    (_duplicate, r"agents.1 'first', address: \S+, deal 0, seat \d against \S+ is there 2 times"),
+    (_copy_game, r"agents.2 'mcts:4', episode 8 \(leduc_poker, deal 1.*move \d+: the file says action"),
+    (_swap_names, r"agents.0 'first', episode \d+ .*: (move \d+: the file says action|history: it differs)"),
+    (
+        _change_opponent,
+        r"agents.0 'random', episode \d+ \(goofspiel, deal 0.*move \d+: the file says action \d+, and",
+    ),
+    (_change_chance, r"agents.0 'random', episode \d+ \(leduc_poker, deal 0.*move 0: the file says action"),
+    (
+        _change_choice,
+        r"agents.0 'random', episode 0 \(trace/strings, deal 0.*history: it differs from the game at move 0",
+    ),
+    (
+        _make_fault,
+        r"agents.0 'random', episode \d+ \(goofspiel.*: (result|score): the file says ('fault'|None)",
+    ),
+    (_shorten_history, r"agents.1 'first', episode \d+ \(leduc_poker"),
+    (_give_up, r"agents.2 'mcts:4', episode 2 \(leduc_poker"),
+    (_more_rounds, r"agents.0 'random', episode 24: address: no more episodes were planned \(2 rounds\)"),
+]
+
+
+@pytest.mark.parametrize(("edit", "said"), FORGERIES, ids=lambda given: getattr(given, "__name__", ""))
+def test_a_forged_episode_is_found(board: Path, edit: Edit, said: str) -> None:
+    import re
+
+    # A forger of addresses cannot correct the results too: only whole deals enter them.
+    report = forge(board, edit)
+    assert any(re.search(said, line) for line in report.findings), report.findings
+
+
+def test_names_of_agents_that_play_other_tasks_are_not_swapped(board: Path) -> None:
+    """A search enters no traces, so the games of ``random`` cannot be its own."""
+    report = forge(board, _swap_labels)
+    assert any(
+        "agents.0 'mcts:4', episode 0: address: missing is blackjack" in line for line in report.findings
+    )
+
+
+def _raise_rating(data: dict[str, Any]) -> None:
+    data["results"]["games"]["ratings"]["points"][1] += 5.0
+
+
+def _shrink_interval(data: dict[str, Any]) -> None:
+    data["results"]["games"]["agents"]["first"]["tasks"]["leduc_poker"]["low"] += 0.01
+
+
+def _more_wins(data: dict[str, Any]) -> None:
+    data["results"]["games"]["ratings"]["won"][0][1] += 1.0
+
+
+def _drop_results(data: dict[str, Any]) -> None:
+    del data["results"]["games"]["agents"]["random"]
+
+
+def _add_results(data: dict[str, Any]) -> None:
+    data["results"]["games"]["agents"]["me"] = {"score": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("edit", "where"),
+    [
+        (_raise_rating, "results.games.ratings.points.1: the file says"),
+        (_shrink_interval, "results.games.agents.first.tasks.leduc_poker.low: the file says"),
+        (_more_wins, "results.games.ratings.won.0.1: the file says"),
+        (_drop_results, "results.games.agents.random: it is missing"),
+        (_add_results, "results.games.agents.me: it is there, and no result"),
+    ],
+    ids=lambda given: getattr(given, "__name__", ""),
+)
+def test_a_forged_result_is_found(board: Path, edit: Edit, where: str) -> None:
+    report = forge(board, edit, results=False)
+    assert [line for line in report.findings if line.startswith(where)] == report.findings != []
+
+
+def test_a_deal_that_was_taken_from_the_end_is_counted(board: Path) -> None:
+    """Nobody can tell it from one that was not played, so it is said how many there are: 7 of 8."""
+
+    def edit(data: dict[str, Any]) -> None:
+        rows = data["agents"][0]["episodes"]
+        rows[:] = [row for row in rows if (row["task"], row["deal"]) != ("goofspiel", 1)]
+
+    report = forge(board, edit)
+    assert report.findings == []
+    assert any("agents.0 'random': 7 of 8 deals are there, the first ones" in note for note in report.notes)
+
+
+def test_deals_of_another_name_are_other_deals(board: Path) -> None:
+    def edit(data: dict[str, Any]) -> None:
+        data["deals"] = LATER
+
+    assert any("seed is" in line for line in forge(board, edit).findings)
+
+
+def test_agents_of_different_tracks_are_not_rated_together(board: Path) -> None:
+    def edit(data: dict[str, Any]) -> None:
+        data["agents"][1]["track"] = "unmasked"
+
+    (finding,) = [line for line in forge(board, edit, results=False).findings if "track" in line]
+    assert "agents.1 'first': it is of track 'unmasked'" in finding and "not rated together" in finding
+
+
+def test_a_changed_byte_is_found(board: Path) -> None:
+    """Without any correction: in a name, in a space that was added, in a digit of a digest."""
+    content = board.read_bytes()
+    for old, new in (
+        (b'"rounds":2', b'"rounds":3'),
+        (b'"rounds":2', b'"rounds": 2'),
+        (b'"sha256":"', b'"sha256":"0'),
+    ):
+        board.write_bytes(content.replace(old, new, 1))
+        found = inspect_board(board, quick=True).findings
+        assert any(line.startswith(("byte ", "sha256: the file says")) for line in found)
+    board.write_bytes(content + b" ")
+    assert any(f"byte {len(content):,}" in line for line in inspect_board(board, quick=True).findings)
+
+
+def test_a_models_choice_among_outputs_is_scored_again(small: None) -> None:
+    """The model's trace has a probability beside what a baseline's has."""
+    hand = DealSet().list_hands("trace/strings", 0)[0]
+    row = pick_output(hand, 0) | {"chances": [0.5]}
+    entry = read_agents(["model:tiny-trace"], "masked")[0].to_dict("masked")
+
+    def explain(given: dict[str, Any]) -> str:
+        return explain_episode(Job("", hand, given, entry), DealSet(), "masked", True)
+
+    assert explain(row) == ""
+    assert "score: the file says" in explain({**row, "score": 1.0 - row["score"]})
+    assert "probability 0" in explain({**row, "chances": [0.0]})
+    assert "given up" in explain({**row, "gave_up": True})
+
+
+def talk(body: Body) -> str:
+    """Replies of all kinds in games, and 7 as what a program prints."""
+    return chatty(body) if "Legal Actions:" in str(body["messages"]) else "7"
+
+
+def answer_unlisted(body: Body) -> str:
+    """The number of an action first, then names of which some game knows one."""
+    said = [line["content"] for line in body["messages"]]
+    assert not any("Legal Actions:" in text for text in said)
+    return "7" if len(said) < 2 else ("1", "Call", "Hit")[(len(said) // 2 - 1) % 3]
+
+
+def test_without_a_list_a_reply_is_a_name(small: None, tmp_path: Path) -> None:
+    path = tmp_path / "board.json"
+    with ModelStub(answer_unlisted) as model:
+        data = play(path, f"talker=openai:m@{model.url}", track="unlisted", rounds=1)
+    assert inspect_board(path).findings == []
+    rows = find_rows(data, 0, "leduc_poker")
+    assert all(row["replies"][:2] == ["1", "Call"] for row in rows)  # a number names nothing here
+
+    def list_actions(data: dict[str, Any]) -> None:
+        data["track"] = data["agents"][0]["track"] = "unmasked"
+
+    # With the list, "1" would have been the first move.
+    assert any("agents.0 'talker', episode" in line for line in forge(path, list_actions).findings)
+
+
+def test_what_a_model_wrote_is_read_again(small: None, tmp_path: Path) -> None:
+    """Refused replies and games given up follow from the replies alone."""
+    path = tmp_path / "board.json"
+    with ModelStub(talk) as model:
+        data = play(path, f"talker=openai:m@{model.url}", "random", track="unmasked", rounds=1)
+    assert [entry["track"] for entry in data["agents"]] == ["unmasked", None]
+    assert inspect_board(path).findings == []
+    rows = find_rows(data, 0, "goofspiel")  # which has eight turns or more
+    assert any("no idea" in row["replies"] for row in rows)
+
+    def rewrite(data: dict[str, Any]) -> None:
+        for row in find_rows(data, 0, "goofspiel"):  # the first reply names the seventh card
+            row["replies"] = ["0", *row["replies"][1:]]
+
+    assert any("agents.0 'talker', episode" in line for line in forge(path, rewrite).findings)
+
+    def shorten(data: dict[str, Any]) -> None:
+        find_rows(data, 0, "goofspiel")[0]["replies"].pop()
+
+    assert any("the replies end after" in line for line in forge(path, shorten).findings)
+
+    def fail(data: dict[str, Any]) -> None:
+        row = find_rows(data, 0, "goofspiel")[0]
+        row |= {"result": "fault", "score": None, "error": "the endpoint was slow"}
+
+    assert any(
+        "result: the file says 'fault'" in line or "score: " in line for line in forge(path, fail).findings
+    )

@@ -1,0 +1,260 @@
+"""Scenarios of ranks that learn together, many in one launch.
+
+``torchrun … -m tests.gamespiel.ranks FOLDER URL [NAME …]`` plays all, or those that are named.
+
+A launch imports PyTorch once per rank, which takes longer than all of a scenario. So each rank plays all of
+them, one after the other, and writes what it found to ``FOLDER/NAME.RANK.json``. URL is that of a stand-in
+of a vLLM server.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gamespiel import callbacks, training
+from gamespiel.agents.launch import read_launch
+from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.ranks import Ranks
+from gamespiel.agents.ranks.world import World
+from gamespiel.agents.sampling import noise
+from gamespiel.agents.update import Update
+from gamespiel.agents.vec_env import TextVecEnv
+from gamespiel.config import Config, resolve, saved_config
+from tests.agents.toys import Stairs
+from tests.gamespiel.runs import SMALL, STAGED, train_quietly
+
+LAUNCH = read_launch()
+CPU = torch.device("cpu")
+FAULTY_EPISODES = 6
+
+SHORT = {"ppo.num_train_steps": "3", "run.eval_games": "0", "run.exact_every": "0"}
+PLAIN: dict[str, tuple[str, dict[str, str]]] = {
+    "kuhn": ("tiny", {}),
+    # Each optimizer step has one turn, so one rank has nothing to read.
+    "one turn": (
+        "tiny",
+        {"ppo.batch_size": "3", "ppo.mini_batch_size": "1", "ppo.gradient_accumulation_steps": "1"},
+    ),
+    "warm-up and control": (
+        "tiny", {"ppo.critic_warmup_steps": "1", "ppo.kl_horizon": "20", "ppo.target_kl": "0.01"},
+    ),
+    "scored first": ("tiny", {"ppo.sampler_weight_cap": "2.0"}),
+    "curriculum": ("tiny", STAGED | {"env.opponent": "random"}),
+    "self-play": ("tiny-selfplay", {"ppo.magnet_every": "1"}),
+    "pool": (
+        "tiny-selfplay",
+        {"self_play.learn": "one", "self_play.pool_every": "1", "ppo.init_kl_coef": "0.1"},
+    ),
+    "text": ("tiny", {"env.decode": "text", "ppo.max_new_tokens": "4"}),
+    # Each rank has two workers, which play its episodes against a search.
+    "workers": ("tiny", {"run.env_workers": "2", "env.opponent": "mcts:5"}),
+    "bfloat16": ("tiny", {"model.dtype": "bfloat16"}),
+}  # fmt: skip
+"""Runs by name: the preset, and what is changed in it."""
+
+
+def config_of(name: str, folder: Path, **more: str) -> Config:
+    """Returns the configuration of a run."""
+    preset, changes = PLAIN[name]
+    overrides = SMALL | SHORT | changes | {"run.output_dir": str(folder)}
+    overrides |= {key.replace("__", "."): value for key, value in more.items()}
+    return resolve(preset, overrides=overrides.items())
+
+
+def stairs(ranks: Ranks, episodes: int = FAULTY_EPISODES) -> LLMPPO:
+    """Returns a learner on toy games, those of odd episodes faults: all of the second of two ranks."""
+    seeds = {seed for step in range(2) for seed in noise.episode_seeds(0, step, episodes)[1::2]}
+    own = -(-episodes // ranks.size)
+    env = TextVecEnv([lambda: Stairs(max_turns=3, fault=lambda seed: seed in seeds)] * own)
+    return LLMPPO(
+        env=env, ranks=ranks, seed=0, device="cpu", total_steps=2, batch_size=episodes, mini_batch_size=4,
+        gradient_accumulation_steps=1, num_train_steps=2, learning_rate=1e-3,
+        policy_kwargs={"lora": {"r": 4}},
+    )  # fmt: skip
+
+
+def describe_weights(model: LLMPPO) -> dict[str, Any]:
+    """Returns what a learner on toy games has come to."""
+    weights = {name: tensor.flatten().tolist() for name, tensor in model.policy.state_dict().items()}
+    return {"decisions": model.num_timesteps, "rewards": model.rollout_buffer.rewards, "weights": weights}
+
+
+# -- scenarios, each of which every rank calls ---------------------------------------------------------------
+
+
+def exchange_values(folder: Path, url: str) -> Any:
+    """The ways of exchange, in the order of ``Ranks``."""
+    world = World(LAUNCH, CPU)
+    first, second = (torch.nn.Parameter(torch.zeros(2, 2)) for _ in range(2))
+    world.reserve([first, second])
+    if world.leads:  # the other rank has no gradient at all, and nobody has one of the second
+        first.grad = torch.full((2, 2), 3.0)
+    world.add_gradients()
+
+    def fail() -> str:
+        if not world.leads:
+            raise OSError("no space on this machine")
+        return "done"
+
+    found = {
+        "share": list(world.take_share(range(5))),
+        "gathered": world.gather({"rank": world.rank}),
+        "led": world.lead(lambda: f"rank {world.rank}"),
+        "agreed": [world.agree(world.rank == 1), world.agree(False)],
+        "total": world.total(world.rank + 1),
+        "joined": world.join([torch.full((world.rank,), 7.0)], CPU).tolist(),
+        "gradients": [None if each.grad is None else each.grad.tolist() for each in (first, second)],
+        "once": world.lead_once("key", lambda: f"rank {world.rank}"),
+        "failed": error_of(lambda: world.share_work(fail)),
+        "differing": error_of(lambda: world.require_same("names", str(world.rank).encode())),
+    }
+    world.agree(False)
+    world.close()
+    return found
+
+
+def play_faults(folder: Path, url: str) -> Any:
+    world = World(LAUNCH, CPU)
+    model = stairs(world)
+    model.learn()
+    world.close()
+    return describe_weights(model)
+
+
+def train_on_server(folder: Path, url: str) -> Any:
+    where = {
+        "run__use_vllm": "true",
+        "run__vllm_base_url": url,
+        "run__vllm_adapter_dir": str(folder / "adapters"),
+    }
+    train_quietly(config_of("kuhn", folder / "served", **where, run__eval_games="2"))
+    return sorted(path.name for path in (folder / "adapters").iterdir())
+
+
+def interrupt_one(folder: Path, url: str) -> Any:
+    """Ctrl-C at the second rank, when the third step is played: it is dropped, and played when resumed."""
+    config = config_of("kuhn", folder / "stopped", run__checkpoint_every="100")
+    on_step = callbacks.BetweenSteps._on_step
+
+    def interrupting(self: callbacks.BetweenSteps) -> bool:
+        if LAUNCH.rank == 1 and self._model.step == 2:
+            signal.raise_signal(signal.SIGINT)
+        return on_step(self)
+
+    callbacks.BetweenSteps._on_step = interrupting  # type: ignore[method-assign]
+    try:
+        found = error_of(lambda: train_quietly(config))
+    finally:
+        callbacks.BetweenSteps._on_step = on_step  # type: ignore[method-assign]
+    kept = sorted(path.name for path in (folder / "stopped" / "checkpoints").iterdir())
+    train_quietly(saved_config(folder / "stopped"), resume=folder / "stopped")
+    return {"error": found, "kept": kept}
+
+
+def move_weights(folder: Path, url: str) -> Any:
+    """The second rank's weights are moved in its second step."""
+    run = Update.run
+
+    def moving(self: Update) -> Any:
+        found = run(self)
+        if LAUNCH.rank == 1 and self.step == 1:
+            with torch.no_grad():
+                self.optimizer.param_groups[0]["params"][0][0, 0] += 1e-6
+        return found
+
+    return failing(Update, "run", moving, config_of("kuhn", folder / "differing"))
+
+
+def fail_to_decide(folder: Path, url: str) -> Any:
+    """The second rank cannot answer in its second step."""
+    decide = LLMPolicy.decide
+
+    def refusing(self: LLMPolicy, *given: Any, **more: Any) -> Any:
+        noises = given[2]
+        if LAUNCH.rank == 1 and noises[0].step == 1:
+            raise OSError("the weights have gone")
+        return decide(self, *given, **more)
+
+    return failing(LLMPolicy, "decide", refusing, config_of("kuhn", folder / "broken"))
+
+
+def meet_infinity(folder: Path, url: str) -> Any:
+    """The second rank meets logits that are not finite, once: both go back, with half the learning rate."""
+    decide, met = LLMPolicy.decide, []
+
+    def meeting(self: LLMPolicy, *given: Any, **more: Any) -> Any:
+        if LAUNCH.rank == 1 and given[2][0].step == 2 and not met:
+            met.append(True)
+            raise FloatingPointError("logits are not finite")
+        return decide(self, *given, **more)
+
+    return failing(LLMPolicy, "decide", meeting, config_of("kuhn", folder / "diverged"))
+
+
+def run_out_of_memory(folder: Path, url: str) -> Any:
+    """The second rank's memory runs out in its first optimizer step: both halve the budget."""
+    accumulate, met = Update._accumulate_gradient, []
+
+    def running_out(self: Update, index: Any) -> Any:
+        made = accumulate(self, index)
+        if LAUNCH.rank == 1 and not met:
+            met.append(True)
+            raise torch.OutOfMemoryError("no memory is left")
+        return made
+
+    return failing(Update, "_accumulate_gradient", running_out, config_of("kuhn", folder / "memory"))
+
+
+def failing(owner: type, method: str, instead: Callable[..., Any], config: Config) -> str:
+    """Trains with a method replaced; returns the error."""
+    before = getattr(owner, method)
+    setattr(owner, method, instead)
+    try:
+        return error_of(lambda: train_quietly(config))
+    finally:
+        setattr(owner, method, before)
+
+
+def error_of(work: Callable[[], Any]) -> str:
+    """Returns the kind and the text of an error; "" if there is none."""
+    try:
+        work()
+    except (Exception, KeyboardInterrupt) as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+SCENARIOS: dict[str, Callable[[Path, str], Any]] = {
+    "exchange": exchange_values,
+    "faults": play_faults,
+    **{
+        name: lambda folder, url, name=name: train_quietly(config_of(name, folder / name)) and None
+        for name in PLAIN
+    },
+    "served": train_on_server,
+    "stopped": interrupt_one,
+    "short of memory": run_out_of_memory,
+    "diverged": meet_infinity,
+    "differing": move_weights,
+    "broken": fail_to_decide,
+}
+
+
+def main() -> None:
+    folder, url = Path(sys.argv[1]), sys.argv[2]
+    training.learning_curve = lambda metrics_path, png_path: png_path  # type: ignore[assignment]
+    for name in sys.argv[3:] or SCENARIOS:
+        found = SCENARIOS[name](folder, url)
+        (folder / f"{name}.{LAUNCH.rank}.json").write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

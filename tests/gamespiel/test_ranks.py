@@ -1,0 +1,243 @@
+"""Two ranks under ``torchrun`` learn what one process learns; see ``tests/gamespiel/ranks.py``."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from gamespiel.agents.ranks import ALONE
+from gamespiel.agents.runs import checkpoint
+from tests.agents.fake_vllm import FakeVllm
+from tests.agents.toys import make_policy
+from tests.gamespiel.ranks import PLAIN, SCENARIOS, SHORT, config_of, describe_weights, stairs
+from tests.gamespiel.runs import ROOT, SMALL, assert_same_run, rows_of, steps_of, train_quietly
+
+pytestmark = pytest.mark.slow
+
+MOVED = {"curriculum": 5e-5, "pool": 1e-4, "workers": 2e-4}
+"""The largest difference of a weight where it is above 1e-5: Adam turns rounding of small gradients into
+parts of the rate of 4e-3."""
+
+LONGEST = 900
+"""Seconds that a launch may take on a machine that does much else."""
+
+
+def torchrun(*arguments: str, restarts: int = 0) -> list[str]:
+    """Returns the command that starts two ranks."""
+    ranks = ["--standalone", "--nproc-per-node", "2", "--max-restarts", str(restarts)]
+    return [sys.executable, "-m", "torch.distributed.run", *ranks, *arguments]
+
+
+def environment() -> dict[str, str]:
+    """Returns an environment in which each rank has one thread."""
+    return os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+
+
+@pytest.fixture(scope="module")
+def fake_server() -> Iterator[FakeVllm]:
+    fake = FakeVllm(make_policy(lora={"r": 16}))
+    yield fake
+    fake.stop()
+
+
+@pytest.fixture(scope="module")
+def scenarios(tmp_path_factory: pytest.TempPathFactory, fake_server: FakeVllm) -> Path:
+    """The folder of all scenarios, which one launch played."""
+    folder = tmp_path_factory.mktemp("ranks")
+    ended = subprocess.run(
+        torchrun("-m", "tests.gamespiel.ranks", str(folder), fake_server.url),
+        cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=LONGEST, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    return folder
+
+
+def read_results(scenarios: Path, name: str) -> list[Any]:
+    """Returns what the two ranks found in a scenario."""
+    return [json.loads((scenarios / f"{name}.{rank}.json").read_text()) for rank in range(2)]
+
+
+def adapters_of(run: Path) -> dict[str, torch.Tensor]:
+    return load_file(checkpoint.find(run) / "adapter" / "adapter_model.safetensors")
+
+
+def is_close(own: Any, value: Any, rounding: float) -> bool:
+    """Returns whether metrics are equal but for rounding; lists by their parts."""
+    if isinstance(value, list):
+        return all(is_close(one, other, rounding) for one, other in zip(own, value, strict=True))
+    if isinstance(value, float):
+        return bool(own == pytest.approx(value, rel=1e-3, abs=rounding))
+    return bool(own == value)
+
+
+def test_ranks_exchange_what_each_has(scenarios: Path) -> None:
+    own = read_results(scenarios, "exchange")
+    assert [each["share"] for each in own] == [[0, 2, 4], [1, 3]]
+    for each in own:
+        assert each["gathered"] == [{"rank": 0}, {"rank": 1}] and each["led"] == each["once"] == "rank 0"
+        assert each["agreed"] == [True, False] and each["total"] == 1 + 2
+        assert each["joined"] == [7.0]  # none of the first rank's, one of the second's
+        # 3 + nothing; a parameter without a gradient on any rank has none, so that AdamW leaves it alone.
+        assert each["gradients"] == [[[3.0, 3.0], [3.0, 3.0]], None]
+        assert each["differing"].startswith("RanksDifferError: ranks differ in names, and must not: rank 0: ")
+    failed = [each["failed"] for each in own]
+    assert failed[1] == "OSError: no space on this machine"
+    assert failed[0] == "RankFailedError: rank 1 failed: OSError: no space on this machine"
+
+
+@pytest.mark.parametrize("name", [name for name in PLAIN if name != "bfloat16"])
+def test_two_ranks_act_as_one_and_learn_the_same_but_for_rounding(
+    name: str, scenarios: Path, tmp_path: Path
+) -> None:
+    """Only the order of float sums differs. What was read for it is another number of tokens."""
+    one = train_quietly(config_of(name, tmp_path / "one"))
+    rows, expected = rows_of(scenarios / name), rows_of(one)
+    assert len(rows) == len(expected) == 3
+    for own, row in zip(rows, expected, strict=True):
+        assert own.keys() == row.keys()
+        for key, value in row.items():
+            if "tokens_per" not in key:
+                assert is_close(own[key], value, 2e-5 if "sampler_gap" in key else 2e-6), (row["step"], key)
+        for key in ("decisions", "rollout/reward", "rollout/episodes"):
+            assert own[key] == row[key], key
+    ours, theirs = adapters_of(scenarios / name), adapters_of(one)
+    assert max(float((ours[key] - theirs[key]).abs().max()) for key in theirs) < MOVED.get(name, 1e-5)
+    for file in ("samplers.json", "state.json"):
+        states = [checkpoint.find(run) / file for run in (scenarios / name, one)]
+        assert states[0].exists() == states[1].exists()
+        if file == "samplers.json" and states[0].exists():
+            assert states[0].read_text() == states[1].read_text()
+
+
+def test_bfloat16_scores_its_own_forwards_first(scenarios: Path) -> None:
+    """Other turns share its forwards than in one process, so its numbers are other roundings."""
+    rows = rows_of(scenarios / "bfloat16")
+    assert len(rows) == 3
+    for row in rows:
+        assert row["train/skipped_updates"] == 0 and row["train/epochs"] == 2
+        assert row["train/sampler_gap_max"] < 0.1  # by the 8 bits of its logits
+
+
+def test_a_rank_with_nothing_but_faults(scenarios: Path) -> None:
+    """The second rank adds nothing, and learns from the first one's episodes, some of which are cut."""
+    ours = read_results(scenarios, "faults")
+    assert ours[0] == ours[1]
+    model = stairs(ALONE)
+    model.learn()
+    theirs = describe_weights(model)
+    assert ours[0]["decisions"] == theirs["decisions"] and ours[0]["rewards"] == theirs["rewards"]
+    for name, weights in theirs["weights"].items():
+        assert ours[0]["weights"][name] == pytest.approx(weights, abs=1e-5), name
+
+
+def test_one_server_for_both(scenarios: Path, fake_server: FakeVllm) -> None:
+    """The first rank loads each version once, and nothing of it is left: on the server, or in the folder."""
+    own, plain = rows_of(scenarios / "served"), rows_of(scenarios / "kuhn")
+    for row, expected in zip(own, plain, strict=True):
+        assert (
+            row["rollout/reward"] == expected["rollout/reward"] and row["decisions"] == expected["decisions"]
+        )
+        assert row["train/policy_loss"] == pytest.approx(expected["train/policy_loss"], rel=1e-3, abs=1e-5)
+        assert row["sampler/compared"] > 0 and row["sampler/gap_max"] < 1e-4
+    # Those of the check, of the start, and of each of the three steps.
+    assert len(fake_server.ever_loaded) == len(set(fake_server.ever_loaded)) == 1 + 1 + 3
+    assert len({name.rpartition("-")[0] for name in fake_server.ever_loaded}) == 1
+    assert fake_server.loaded == {}
+    assert fake_server.requests
+
+
+def test_ctrl_c_at_one_rank_stops_both_with_a_checkpoint(scenarios: Path) -> None:
+    for each in read_results(scenarios, "stopped"):
+        assert each == {"error": "Stopped: Ctrl-C", "kept": ["step-000000", "step-000002"]}
+    assert_same_run_but_for_summary(scenarios / "stopped", scenarios / "kuhn")
+
+
+def test_memory_that_one_rank_lacks_is_saved_by_both(scenarios: Path) -> None:
+    assert read_results(scenarios, "short of memory") == ["", ""]
+    rows, plain = rows_of(scenarios / "memory"), rows_of(scenarios / "kuhn")
+    assert rows[0]["train/tokens_per_backward"] < plain[0]["train/tokens_per_backward"]
+    ours, theirs = adapters_of(scenarios / "memory"), adapters_of(scenarios / "kuhn")
+    assert max(float((ours[key] - theirs[key]).abs().max()) for key in theirs) < 1e-5
+
+
+def test_both_go_back_when_one_diverges(scenarios: Path) -> None:
+    assert read_results(scenarios, "diverged") == ["", ""]
+    state = json.loads((checkpoint.find(scenarios / "diverged") / "state.json").read_text())
+    assert state["step"] == 3 and state["backoff"] == {"rate_factor": 0.5, "step": 2, "halvings": 1}
+
+
+def test_ranks_that_differ_stop_before_they_save(scenarios: Path) -> None:
+    first, second = read_results(scenarios, "differing")
+    assert first == second
+    said = "RanksDifferError: ranks differ in weights or counters after the update of step 2, and must not: "
+    assert first.startswith(said)
+    assert steps_of(scenarios / "differing") == [0, 1]  # the second step's weights were not saved
+
+
+def test_an_error_of_one_rank_ends_both(scenarios: Path) -> None:
+    assert read_results(scenarios, "broken") == [
+        "RankFailedError: rank 1 failed: OSError: the weights have gone", "OSError: the weights have gone"
+    ]  # fmt: skip
+
+
+def test_every_scenario_was_played_by_both(scenarios: Path) -> None:
+    assert {path.name for path in scenarios.glob("*.json")} == {
+        f"{name}.{rank}.json" for name in SCENARIOS for rank in range(2)
+    }
+
+
+def assert_same_run_but_for_summary(run: Path, other: Path) -> None:
+    """Compares two runs bit for bit; one that was stopped has no measures from its end."""
+    for folder in (run, other):
+        (folder / "summary.json").write_text("{}")
+    assert_same_run(run, other)
+
+
+def test_a_rank_that_is_killed_costs_nothing(scenarios: Path, tmp_path: Path) -> None:
+    """``torchrun`` starts both again, and they go on by themselves to the same end, bit for bit.
+
+    The command does not ask to resume: the first world began the run.
+    """
+    run = tmp_path / "run"
+    options = SMALL | SHORT | {"run.output_dir": str(run)}
+    command = torchrun(
+        str(ROOT / "train.py"), *(part for key, value in options.items() for part in (f"--{key}", value)),
+        restarts=1,
+    )  # fmt: skip
+    launched = subprocess.Popen(
+        command, cwd=tmp_path, env=environment(),
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    try:
+        kill_second_rank(launched.pid, run)
+        said, _ = launched.communicate(timeout=LONGEST)
+    finally:
+        launched.kill()
+    assert launched.returncode == 0, said[-4000:]
+    assert said.count("run folder: ") == 2, said[-4000:]  # two worlds, of which one rank each speaks
+    assert_same_run_but_for_summary(run, scenarios / "kuhn")
+
+
+def kill_second_rank(launcher: int, run: Path) -> None:
+    """Kills the second rank with SIGKILL, as soon as the first step is saved."""
+    deadline = time.monotonic() + LONGEST
+    while not (run / "checkpoints" / "step-000001").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    children = Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split()
+    for child in map(int, children):
+        given = Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
+        if b"RANK=1" in given:
+            os.kill(child, 9)
+            return
+    raise AssertionError(f"{children} have no second rank")
