@@ -33,17 +33,11 @@ _ZONES = (
 
 _DAY = 86_400
 
+# No function is made for it: one that is freed leaves its place to the program's first, in every world the same.
 _WORLD = """\
-def {enter}():
-    scope = {{"__name__": "world"}}
-    exec(__import__("marshal").loads({inside!r}), scope)
-    scope["change"](**{world!r})
-{enter}()
-del {enter}
+exec(__import__("marshal").loads({inside!r}), {{"__name__": "world", "WORLD": {world!r}}})
 exec(__import__("marshal").loads({compiled!r}))
 """
-
-_ENTER = "__enter_world__"
 
 
 def jobs(code: str, stdin: str, count: int) -> list[Job]:
@@ -70,9 +64,7 @@ def _load(path: Path) -> bytes:
 
 
 def _enter(number: int, compiled: bytes) -> str:
-    return _WORLD.format(
-        enter=_ENTER, inside=load_inside("world"), world=_describe(number), compiled=compiled
-    )
+    return _WORLD.format(inside=load_inside("world"), world=_describe(number), compiled=compiled)
 
 
 def _describe(number: int) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
@@ -24,7 +25,7 @@ class _Plain:
 def change(
     number: int, pid: int, folder: str, host: str, zone: str, clock: int, names: dict[str, str]
 ) -> None:
-    """Changes this process's world.
+    """Changes this process's world. It is called as this module is executed, if ``WORLD`` is defined there.
 
     Args:
         number: The world's number, by which the heap and the switching of threads differ.
@@ -44,6 +45,7 @@ def change(
     _shift_clocks(clock)
     _rename_process(pid, host)
     sys.setswitchinterval(1e-5 if number % 2 else 0.05)
+    _shift_large(number)
     _shuffle_heap(number)
 
 
@@ -92,6 +94,23 @@ def _returning(value: Any, real: Callable[..., Any]) -> Any:
     return _named(lambda: value, real)
 
 
+def _shift_large(number: int) -> None:
+    """Moves the place of the next class: which of the eight places of a small set it takes differs.
+
+    Objects above 512 bytes are the C library's. What is free is filled, so that new ones lie one behind the
+    other, each at a multiple of 16 bytes.
+    """
+    for size in range(4096, 512, -16):
+        _kept.extend([bytes(size) for _ in range(4)])
+    for tried in range(64):
+        probe = type("_Probe", (), {})
+        if id(probe) >> 4 & 7 == number & 7:
+            break
+        _kept.extend([probe, bytes(512 + 16 * (tried % 7))])
+    del probe
+    gc.collect()
+
+
 def _shuffle_heap(number: int) -> None:
     """Moves the places where new objects go, by an amount and in an order that differ between worlds.
 
@@ -105,9 +124,15 @@ def _shuffle_heap(number: int) -> None:
     _kept.append(bytearray((number * 37 % 64 + 1) * 4096 + number * 16))
     order = sorted(range(24), key=lambda place: (place * place * 7 + place * number * 13 + number * 5) % 31)
     for make in makers:
-        _kept.extend([make() for _ in range(40 + number * 29 % 31)])
+        _kept.extend(make() for _ in range(40 + number * 29 % 31))
         waiting: list[object] = [make() for _ in order]
         # Some are freed, one here and one there; the others stay.
         for place in order[: 7 + number % 5]:
             waiting[place] = None
         _kept.append(waiting)
+    # What a call frees as it ends would leave its place to the program's first, in every world the same.
+    _kept.extend((makers, order))
+
+
+if "WORLD" in globals():
+    change(**globals()["WORLD"])
