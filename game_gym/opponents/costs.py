@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import inf
 
 from game_gym.opponents.mcts import parse_budget
+from game_gym.opponents.mcts_fast import FAST
 from game_gym.spec import Variant
 from task_gym.opponents import opponent_searches, playing_name
 
@@ -37,7 +38,7 @@ _SECONDS: Mapping[str, float | tuple[str, Mapping[int, float]]] = {
 ROLLOUT_SECONDS = 1e-6
 """CPU seconds of a rollout in a game that was not measured: less than in most games that were."""
 
-_SEARCHES = ("mcts", "mcts-python", "ismcts")
+_SEARCHES = ("mcts", "mcts-fast", "mcts-python", "ismcts")
 
 
 def estimate_move(opponent: str, variant: Variant) -> float:
@@ -56,7 +57,8 @@ def estimate_move(opponent: str, variant: Variant) -> float:
     if name not in _SEARCHES:
         return inf
     declared, measured = variant.spec.budget, _find_seconds(variant)
-    budget = parse_budget(argument, name) or declared
+    fast = FAST.get(variant.spec.name) if name == "mcts-fast" else None
+    budget = fast.budget if fast is not None else parse_budget(argument, name) or declared
     if budget is None:
         return 0.0
     rollouts = budget.simulations * budget.rollouts

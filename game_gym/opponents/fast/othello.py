@@ -1,0 +1,146 @@
+"""Compiled rules of othello, on two words of 64 bits.
+
+Square ``s`` is row ``s // 8`` and column ``s % 8``, as in OpenSpiel's actions; action 64 passes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from game_gym.opponents.fast.noise import draw_below
+from game_gym.opponents.fast.rules import ENDED
+
+STATE = 3
+"""The discs of the first seat (black), those of the second, and the seat to move or ``ENDED``."""
+
+ACTIONS = 64
+
+PASS = 64
+
+_FULL = np.uint64(0xFFFFFFFFFFFFFFFF)
+_NOT_LEFT, _NOT_RIGHT = np.uint64(0xFEFEFEFEFEFEFEFE), np.uint64(0x7F7F7F7F7F7F7F7F)
+
+
+def read(state: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Returns a state of OpenSpiel's othello."""
+    text = "".join(line[2:18:2] for line in state.to_string().splitlines() if line[:1].isdigit())
+    discs = [sum(1 << square for square, disc in enumerate(text) if disc == seat) for seat in ("x", "o")]
+    player = ENDED if state.is_terminal() else state.current_player()
+    return np.array([*(np.int64(np.uint64(one)) for one in discs), player], dtype=np.int64)
+
+
+@njit(cache=True, nogil=True)
+def _shift(discs, direction):  # type: ignore[no-untyped-def]
+    """Moves all discs by one square in one of eight directions; those at the edge leave the board."""
+    if direction == 0:
+        return (discs << np.uint64(1)) & _NOT_LEFT
+    if direction == 1:
+        return (discs >> np.uint64(1)) & _NOT_RIGHT
+    if direction == 2:
+        return discs << np.uint64(8)
+    if direction == 3:
+        return discs >> np.uint64(8)
+    if direction == 4:
+        return (discs << np.uint64(9)) & _NOT_LEFT
+    if direction == 5:
+        return (discs >> np.uint64(9)) & _NOT_RIGHT
+    if direction == 6:
+        return (discs << np.uint64(7)) & _NOT_RIGHT
+    return (discs >> np.uint64(7)) & _NOT_LEFT
+
+
+@njit(cache=True, nogil=True)
+def _moves(own, other):  # type: ignore[no-untyped-def]
+    """Returns the squares on which a disc turns others over."""
+    empty, found = ~(own | other), np.uint64(0)
+    for direction in range(8):
+        line = _shift(own, direction) & other
+        for _ in range(5):
+            line |= _shift(line, direction) & other
+        found |= _shift(line, direction) & empty
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _turned(own, other, disc):  # type: ignore[no-untyped-def]
+    """Returns the discs that a new disc turns over."""
+    found = np.uint64(0)
+    for direction in range(8):
+        line = _shift(disc, direction) & other
+        for _ in range(5):
+            line |= _shift(line, direction) & other
+        if _shift(line, direction) & own:
+            found |= line
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _count(discs):  # type: ignore[no-untyped-def]
+    """Returns how many discs there are."""
+    discs -= (discs >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    discs = (discs & np.uint64(0x3333333333333333)) + (
+        (discs >> np.uint64(2)) & np.uint64(0x3333333333333333)
+    )
+    discs = (discs + (discs >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((discs * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@njit(cache=True, nogil=True)
+def player(state):  # type: ignore[no-untyped-def]
+    return state[2]
+
+
+@njit(cache=True, nogil=True)
+def _open(state):  # type: ignore[no-untyped-def]
+    seat = state[2]
+    return _moves(np.uint64(state[seat]), np.uint64(state[1 - seat]))
+
+
+@njit(cache=True, nogil=True)
+def legal(state, actions):  # type: ignore[no-untyped-def]
+    if state[2] == ENDED:
+        return 0
+    found, count = _open(state), 0
+    for square in range(64):
+        if (found >> np.uint64(square)) & np.uint64(1):
+            actions[count] = square
+            count += 1
+    if count == 0:
+        actions[0] = PASS
+        count = 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def draw(state, actions, noise):  # type: ignore[no-untyped-def]
+    found = _open(state)
+    count = _count(found)
+    if count == 0:
+        return PASS
+    for _ in range(draw_below(noise, count)):
+        found &= found - np.uint64(1)
+    return _count((found & (~found + np.uint64(1))) - np.uint64(1))  # the lowest that is left
+
+
+@njit(cache=True, nogil=True)
+def apply(state, action):  # type: ignore[no-untyped-def]
+    seat = state[2]
+    if action != PASS:
+        own, other = np.uint64(state[seat]), np.uint64(state[1 - seat])
+        disc = np.uint64(1) << np.uint64(action)
+        turned = _turned(own, other, disc)
+        own, other = own | disc | turned, other & ~turned
+        state[seat], state[1 - seat] = np.int64(own), np.int64(other)
+        if _moves(own, other) == 0 and _moves(other, own) == 0:
+            state[2] = ENDED
+            return
+    state[2] = 1 - seat
+
+
+@njit(cache=True, nogil=True)
+def result(state):  # type: ignore[no-untyped-def]
+    difference = _count(np.uint64(state[0])) - _count(np.uint64(state[1]))
+    return 1.0 if difference > 0 else (-1.0 if difference < 0 else 0.0)

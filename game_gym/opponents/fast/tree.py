@@ -1,0 +1,200 @@
+"""OpenSpiel's Monte-Carlo tree search, compiled together with a game's rules.
+
+It is the algorithm of OpenSpiel's C++ ``MCTSBot`` with its ``RandomRolloutEvaluator``: UCT, a shuffled
+expansion of a state that is seen for the second time, proven values, and the final choice by proof, visits
+and reward. So with the same budget it plays as well. Only its random numbers are others.
+
+The tree lives as long as a call. Its arrays are as large as the budget can make it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from hashlib import blake2b
+from importlib import import_module
+from math import inf, log, sqrt
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from game_gym.opponents.fast import noise as noise_file
+from game_gym.opponents.fast.noise import draw_below
+from game_gym.opponents.fast.rules import ENDED
+
+Search = Callable[..., int]
+"""(state, simulations, rollouts, uct_c, noise) -> action"""
+
+_UNKNOWN = 2.0
+"""A node's outcome that nothing has proved: no return of a game is as high."""
+
+# -- for each game, whose rules ``_bind`` puts in the place of these names --------------------------------------
+
+STATE = ACTIONS = 0
+player: Any = None
+legal: Any = None
+draw: Any = None
+apply: Any = None
+result: Any = None
+
+
+def _roll_out(start, rollouts, work, actions, noise):  # type: ignore[no-untyped-def]
+    """Returns the first seat's mean return of random play."""
+    total = 0.0
+    for _ in range(rollouts):
+        work[:] = start
+        while player(work) != ENDED:
+            apply(work, draw(work, actions, noise))
+        total += result(work)
+    return total / rollouts
+
+
+def _search(start, simulations, rollouts, uct_c, noise):  # type: ignore[no-untyped-def]
+    """Returns the action that was proved best, or visited most."""
+    room = 1 + ACTIONS * (1 + simulations // 8)
+    action = np.empty(room, dtype=np.int32)
+    first, children = np.zeros(room, dtype=np.int32), np.zeros(room, dtype=np.int32)
+    mover = np.empty(room, dtype=np.int8)  # the seat that chose the node's action
+    visits, reward = np.zeros(room, dtype=np.int32), np.zeros(room)
+    outcome = np.full(room, _UNKNOWN)  # the first seat's, if it is proved
+    path = np.empty(simulations + 1, dtype=np.int32)
+    actions = np.empty(ACTIONS, dtype=np.int32)
+    state, work = np.empty(STATE, dtype=np.int64), np.empty(STATE, dtype=np.int64)
+    nodes = 1
+    root_seat = player(start)
+    mover[0] = root_seat
+    for _ in range(simulations):
+        state[:] = start
+        node, depth = 0, 0
+        path[0] = 0
+        while player(state) != ENDED and visits[node] > 0:
+            seat = player(state)
+            if children[node] == 0:
+                count = legal(state, actions)
+                for place in range(count - 1, 0, -1):
+                    other = draw_below(noise, place + 1)
+                    actions[place], actions[other] = actions[other], actions[place]
+                if nodes + count > room:
+                    room = max(2 * room, nodes + count)
+                    action, mover = _grown(action, room), _grown(mover, room)
+                    first, children = _grown(first, room), _grown(children, room)
+                    visits, reward, outcome = (
+                        _grown(visits, room),
+                        _grown(reward, room),
+                        _grown(outcome, room),
+                    )
+                first[node], children[node] = nodes, count
+                for place in range(count):
+                    action[nodes], mover[nodes] = actions[place], seat
+                    first[nodes], children[nodes], visits[nodes] = 0, 0, 0
+                    reward[nodes], outcome[nodes] = 0.0, _UNKNOWN
+                    nodes += 1
+            best, chosen = -inf, first[node]
+            sign = 1.0 if seat == 0 else -1.0
+            scale = log(visits[node])
+            for child in range(first[node], first[node] + children[node]):
+                if outcome[child] != _UNKNOWN:
+                    value = sign * outcome[child]
+                elif visits[child] == 0:
+                    value = inf
+                else:
+                    value = reward[child] / visits[child] + uct_c * sqrt(scale / visits[child])
+                if value > best:
+                    best, chosen = value, child
+            apply(state, action[chosen])
+            node = chosen
+            depth += 1
+            path[depth] = node
+        if player(state) == ENDED:
+            value, solved = result(state), True
+            outcome[node] = value
+        else:
+            value, solved = _roll_out(state, rollouts, work, actions, noise), False
+        while depth >= 0:
+            node = path[depth]
+            reward[node] += value if mover[node] == 0 else -value
+            visits[node] += 1
+            if solved and children[node] > 0:
+                solved = _prove(node, first, children, mover, outcome)
+            depth -= 1
+        if outcome[0] != _UNKNOWN or children[0] == 1:
+            break
+    sign = 1.0 if root_seat == 0 else -1.0
+    chosen = first[0]
+    for child in range(first[0] + 1, first[0] + children[0]):
+        ours = 0.0 if outcome[child] == _UNKNOWN else sign * outcome[child]
+        theirs = 0.0 if outcome[chosen] == _UNKNOWN else sign * outcome[chosen]
+        if (ours, visits[child], reward[child]) > (theirs, visits[chosen], reward[chosen]):
+            chosen = child
+    return action[chosen]
+
+
+# -- for all games -----------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _grown(numbers, room):  # type: ignore[no-untyped-def]
+    """Returns an array of more numbers, that begins with the given ones."""
+    grown = np.empty(room, dtype=numbers.dtype)
+    grown[: len(numbers)] = numbers
+    return grown
+
+
+@njit(cache=True, nogil=True)
+def _prove(node, first, children, mover, outcome):  # type: ignore[no-untyped-def]
+    """Gives a node the outcome that its children prove: a win of its chooser, or the best if all are proved."""
+    begin, end = first[node], first[node] + children[node]
+    sign = 1.0 if mover[begin] == 0 else -1.0
+    best, all_proved = -inf, True
+    for child in range(begin, end):
+        if outcome[child] == _UNKNOWN:
+            all_proved = False
+        elif sign * outcome[child] > best:
+            best = sign * outcome[child]
+    if best == 1.0 or (all_proved and best > -inf):
+        outcome[node] = sign * best
+        return True
+    return False
+
+
+@cache
+def load_search(name: str) -> tuple[ModuleType, Search]:
+    """Returns a game's compiled rules, and the search in them.
+
+    The first process on a machine compiles them, for some ten seconds. Later ones read them from Numba's cache.
+
+    Raises:
+        ImportError: Numba is not installed.
+        RuntimeError: Numba finds no folder for its cache.
+    """
+    rules = import_module(f"game_gym.opponents.fast.{name}")
+    scope = {**globals(), **{word: getattr(rules, word) for word in _RULES}}
+    for function in (_roll_out, _search):
+        scope[function.__name__] = _bind(function, scope, f"{name}_{_digest(rules.__file__)}")
+    return rules, scope[_search.__name__]
+
+
+_RULES = ("STATE", "ACTIONS", "player", "legal", "draw", "apply", "result")
+
+
+def _bind(function: FunctionType, scope: dict[str, Any], label: str) -> Any:
+    """Compiles a function whose global names are those of ``scope``.
+
+    A closure over a game's rules would be compiled by every process, because Numba finds no closure over compiled
+    functions in its cache. There, the label keeps games and versions apart.
+    """
+    bound = FunctionType(function.__code__, scope, function.__name__)
+    bound.__qualname__ = f"{function.__name__}_{label}"
+    bound.__module__ = __name__
+    return njit(cache=True, nogil=True)(bound)
+
+
+def _digest(file: str) -> str:
+    """Returns a digest of all that a search is compiled from: Numba itself looks at one file only."""
+    found = blake2b(digest_size=6)
+    for path in (Path(file), Path(__file__), Path(noise_file.__file__)):
+        found.update(path.read_bytes())
+    return found.hexdigest()

@@ -1,0 +1,48 @@
+"""Compiled rules beside OpenSpiel's: the same games, move for move."""
+
+from __future__ import annotations
+
+import random
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+from game_gym.opponents.fast.noise import make_noise
+from game_gym.opponents.fast.rules import ENDED, list_legal
+
+
+def check_game(rules: ModuleType, game: Any, seed: int) -> int:
+    """Plays a random game by both rules; returns its number of moves."""
+    generator, state, moves = random.Random(seed), game.new_initial_state(), 0
+    compiled = rules.read(state)
+    assert compiled.shape == (rules.STATE,) and compiled.dtype == np.int64
+    while not state.is_terminal():
+        assert int(rules.player(compiled)) == state.current_player()
+        legal = state.legal_actions()
+        assert list_legal(rules, compiled) == legal, str(state)
+        assert len(legal) <= rules.ACTIONS
+        action = generator.choice(legal)
+        state.apply_action(action)
+        rules.apply(compiled, action)
+        # What was played is what is read, so a search may begin anywhere.
+        assert np.array_equal(compiled, rules.read(state)), str(state)
+        moves += 1
+    assert int(rules.player(compiled)) == ENDED == int(pyspiel.PlayerId.TERMINAL)
+    assert rules.result(compiled) == state.returns()[0] == -state.returns()[1]
+    return moves
+
+
+def check_draws(rules: ModuleType, state: Any, draws: int = 4000) -> None:
+    """Draws actions; each legal one comes as often as chance allows (five standard deviations), no other does."""
+    compiled, noise = rules.read(state), make_noise(1)
+    actions = np.zeros(rules.ACTIONS, dtype=np.int32)
+    drawn = [int(rules.draw(compiled, actions, noise)) for _ in range(draws)]
+    legal = state.legal_actions()
+    assert set(drawn) <= set(legal)
+    share = 1 / len(legal)
+    spread = (draws * share * (1 - share)) ** 0.5
+    for action in legal:
+        assert abs(drawn.count(action) - draws * share) <= 5 * spread + 1, action
+    assert np.array_equal(compiled, rules.read(state))  # drawing changes nothing
