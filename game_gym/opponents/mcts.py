@@ -86,21 +86,12 @@ class MctsOpponent:
     OpenSpiel's C++ search ends its process at a state without legal actions. If a game's declaration says
     that there may be one, the search runs in a process of its own, and such an episode is a fault. So does
     every search whose caller may leave (``task_gym.caller``), as on a server.
-
-    Args:
-        seating: The game and the seat.
-        budget: None for that of the opponent's argument, or the game's own.
-        uct_c: The constant of exploration.
-
-    Raises:
-        OpponentError: as ``read_budget`` does.
     """
 
-    def __init__(self, seating: Seating, budget: Budget | None = None, uct_c: float = UCT_C) -> None:
+    def __init__(self, seating: Seating) -> None:
         self._game = seating.game
         self._may_crash = seating.spec.may_strand(seating.game.get_parameters())
-        self._budget = budget or read_budget(seating, "mcts")
-        self._uct_c = uct_c
+        self._budget = read_budget(seating, "mcts")
         self._seed = 0
         self._bot: Any = None
 
@@ -128,25 +119,17 @@ class MctsOpponent:
             ) from error
 
     def _make_bot(self, state: State) -> Any:
-        settings = self._budget.simulations, self._budget.rollouts, self._seed, self._uct_c
+        settings = self._budget.simulations, self._budget.rollouts, self._seed
         if ends_with_caller(state):
             return EndableBot(make_bot, settings)
         return ProcessBot(make_bot, settings) if self._may_crash else make_bot(self._game, *settings)
 
 
-def make_bot(
-    game: Game, simulations: int, rollouts: int, seed: int, uct_c: float = UCT_C, puct: bool = False
-) -> Any:
-    """Returns OpenSpiel's C++ search, seeded from a bot's root.
-
-    With ``puct`` a child's bonus follows AlphaZero's rule, with equal priors and an unseen child's value 0.
-    """
+def make_bot(game: Game, simulations: int, rollouts: int, seed: int) -> Any:
+    """Returns OpenSpiel's C++ search, seeded from a bot's root."""
     evaluator = pyspiel.RandomRolloutEvaluator(rollouts, _signed(seed + 3))
-    solve, verbose = True, False  # proven wins and losses are not searched again, as in upstream
-    rule = pyspiel.ChildSelectionPolicy.PUCT if puct else pyspiel.ChildSelectionPolicy.UCT
-    return pyspiel.MCTSBot(
-        game, evaluator, uct_c, simulations, _MEMORY_MB, solve, _signed(seed + 4), verbose, rule
-    )
+    solve = True  # proven wins and losses are not searched again, as in upstream
+    return pyspiel.MCTSBot(game, evaluator, UCT_C, simulations, _MEMORY_MB, solve, _signed(seed + 4), False)
 
 
 def _signed(seed: int) -> int:

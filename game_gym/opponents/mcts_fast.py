@@ -1,65 +1,85 @@
-"""The opponent ``mcts-fast``: about as strong as ``mcts``, for fewer CPU seconds. For training.
+"""The opponent ``mcts-fast``: the search of ``mcts`` with compiled rules, in a small part of its time.
 
-``mcts`` looks at a position by the mean of many rollouts. The same seconds bring more if every simulation has
-one: the tree grows deeper, and a bad move is left sooner. How many simulations then play as well was found by
-play of the two searches against each other (``benchmarks/results/equal_searches.json``). A game without such
-evidence has no ``mcts-fast``. Scores are given against ``mcts`` itself.
+It is for training. It is the same algorithm with the same budget, so it plays as well;
+``benchmarks/results/matches.json`` has the games of one against the other. Its random numbers are others, and
+so are its moves: scores that are compared with others' are those against ``mcts``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any
 
-from game_gym.opponents.mcts import UCT_C, MctsOpponent, check_search
-from game_gym.spec import Budget
+from game_gym.opponents.mcts import UCT_C, check_search, read_budget
 from task_gym.errors import OpponentError
-from task_gym.opponents import Seating, register_opponent
+from task_gym.opponents import Seating, SeatView, register_opponent
 
 NAME = "mcts-fast"
 
-
-class FastSearch(NamedTuple):
-    """A search that was found to be as strong as a game's ``mcts``."""
-
-    budget: Budget
-    uct_c: float = UCT_C
+GAMES = ("othello",)
+"""The games whose rules are compiled, each by a module of ``game_gym.opponents.fast``."""
 
 
-FAST: Mapping[str, FastSearch] = {}
-"""The searches by game. Each has a confirmed match in ``benchmarks/results/equal_searches.json``."""
+class FastMctsOpponent:
+    """Searches the game from the true state, as ``mcts`` does.
 
-
-def find_fast(seating: Seating) -> FastSearch:
-    """Returns the fast search of a game.
+    Every move is a search of its own, addressed by the seed and the number of moves before it. It keeps
+    nothing, and its tree is gone when it has moved.
 
     Raises:
-        OpponentError: the game has none, or cannot be searched.
-    """
-    check_search(seating, NAME)
-    found = FAST.get(seating.spec.name)
-    if found is None:
-        raise OpponentError(
-            f"opponent: {NAME!r} was given for {seating.spec.name!r}, in which no faster search was found to "
-            f"be as strong as 'mcts'; allowed: 'mcts' there, {NAME!r} in {', '.join(FAST)}"
-        )
-    return found
-
-
-class FastMctsOpponent(MctsOpponent):
-    """Searches the game from the true state, as ``mcts`` does, with a cheaper budget of the same strength.
-
-    Its moves follow from the same seeds, and nothing of a tree is kept between moves. In games with hidden
-    information it cheats, as ``mcts`` does.
+        OpponentError: the game's rules are not compiled, Numba is not installed, the game cannot be searched,
+            or the argument is no budget.
     """
 
     def __init__(self, seating: Seating) -> None:
-        fast = find_fast(seating)
-        super().__init__(seating, fast.budget, fast.uct_c)
+        check_search(seating, NAME)
+        name = seating.spec.name
+        if name not in GAMES:
+            raise OpponentError(
+                f"opponent: {NAME!r} was given for {name!r}, whose rules are not compiled; allowed: 'mcts' "
+                f"there, and {NAME!r} in {', '.join(GAMES)}"
+            )
+        self._rules, self._search = _load(name)
+        try:
+            self._rules.read(seating.game.new_initial_state())
+        except ValueError as error:
+            raise OpponentError(f"opponent: {NAME!r} was given for {name!r}: {error}") from error
+        self._budget = read_budget(seating, NAME)
+        self._seed = 0
+
+    def restart(self, seed: int) -> None:
+        """Begins an episode from a bot's root."""
+        self._seed = seed
+
+    def act(self, view: SeatView) -> int:
+        """Returns the move that the search visited most, or proved best."""
+        from game_gym.opponents.fast.noise import make_noise
+
+        noise = make_noise(self._seed, view.state.move_number())
+        start, budget = self._rules.read(view.state), self._budget
+        return int(self._search(start, budget.simulations, budget.rollouts, UCT_C, noise))
+
+
+def _load(name: str) -> Any:
+    """Returns a game's compiled rules, and the search in them."""
+    try:
+        from game_gym.opponents.fast.tree import load_search
+
+        return load_search(name)
+    except ImportError as error:
+        raise OpponentError(
+            f"opponent: {NAME!r} was given, which needs Numba ({error}); pip install 'gamespiel[fast]'"
+        ) from error
+    except RuntimeError as error:
+        raise OpponentError(
+            f"opponent: {NAME!r} was given, and Numba has no folder for what it compiles ({error}); "
+            "NUMBA_CACHE_DIR names one"
+        ) from error
 
 
 register_opponent(
     NAME,
     FastMctsOpponent,
-    searches=True,  # in OpenSpiel's C++, which lets Python's lock go
+    usage=f"{NAME}[:SIMS[xROLLOUTS]]",
+    takes_argument=True,
+    searches=True,  # compiled code lets Python's lock go
 )

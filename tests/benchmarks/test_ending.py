@@ -35,7 +35,7 @@ SMALLEST: dict[str, list[str]] = {
     "conversations": ["--model", "tiny", "--games", "kuhn_poker", "--episodes", "2"],
     "coverage": ["--comparisons", "20", "--deals", "12"],
     "env_speed": ["--games", "leduc_poker", "--seconds", "0.001"],
-    "equal_searches": ["leduc_poker", "--scale", "1000", "--candidates", "2", "--games", "4"],
+    "matches": ["leduc_poker", "mcts:2x1", "mcts:3x1", "--games", "4"],
     "gpu_shapes": [
         "--games",
         "leduc_poker",

@@ -35,7 +35,7 @@ def check_game(rules: ModuleType, game: Any, seed: int) -> int:
 
 
 def check_draws(rules: ModuleType, state: Any, draws: int = 4000) -> None:
-    """Draws actions; each legal one comes as often as chance allows (five standard deviations), no other does."""
+    """Draws actions: each legal one comes as often as chance allows (five standard deviations), no other."""
     compiled, noise = rules.read(state), make_noise(1)
     actions = np.zeros(rules.ACTIONS, dtype=np.int32)
     drawn = [int(rules.draw(compiled, actions, noise)) for _ in range(draws)]

@@ -33,7 +33,7 @@ _ZONES = (
 
 _DAY = 86_400
 
-# No function is made for it: one that is freed leaves its place to the program's first, in every world the same.
+# No function is made for it: one that is freed leaves its place, in all worlds alike, to the program's first.
 _WORLD = """\
 exec(__import__("marshal").loads({inside!r}), {{"__name__": "world", "WORLD": {world!r}}})
 exec(__import__("marshal").loads({compiled!r}))

@@ -7,8 +7,8 @@ Its states are arrays of whole numbers, and its actions are OpenSpiel's. It defi
 - ``ACTIONS``: the most legal actions that a state can have;
 - ``read(state)``: an OpenSpiel state as an array of int64, (STATE,);
 - ``player(state)``: the seat to move, 0 or 1, or ``ENDED``;
-- ``legal(state, actions)``: writes the legal actions, ascending, to an array of int32, (ACTIONS,), and returns
-  how many there are;
+- ``legal(state, actions)``: writes the legal actions, ascending, to an array of int32, (ACTIONS,), and
+  returns how many there are;
 - ``draw(state, actions, noise)``: returns a legal action, each equally often; it may overwrite ``actions``;
 - ``apply(state, action)``: makes a move in place;
 - ``result(state)``: the first seat's return at the end; the second's is its negative.

@@ -31,7 +31,7 @@ Search = Callable[..., int]
 _UNKNOWN = 2.0
 """A node's outcome that nothing has proved: no return of a game is as high."""
 
-# -- for each game, whose rules ``_bind`` puts in the place of these names --------------------------------------
+# -- for each game, whose rules ``_bind`` puts in the place of these names ---------------------------------
 
 STATE = ACTIONS = 0
 player: Any = None
@@ -132,7 +132,7 @@ def _search(start, simulations, rollouts, uct_c, noise):  # type: ignore[no-unty
     return action[chosen]
 
 
-# -- for all games -----------------------------------------------------------------------------------------------
+# -- for all games -----------------------------------------------------------------------------------------
 
 
 @njit(cache=True, nogil=True)
@@ -145,7 +145,7 @@ def _grown(numbers, room):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _prove(node, first, children, mover, outcome):  # type: ignore[no-untyped-def]
-    """Gives a node the outcome that its children prove: a win of its chooser, or the best if all are proved."""
+    """Gives a node the outcome that its children prove: a win of who chooses, or the best of all."""
     begin, end = first[node], first[node] + children[node]
     sign = 1.0 if mover[begin] == 0 else -1.0
     best, all_proved = -inf, True
@@ -164,7 +164,7 @@ def _prove(node, first, children, mover, outcome):  # type: ignore[no-untyped-de
 def load_search(name: str) -> tuple[ModuleType, Search]:
     """Returns a game's compiled rules, and the search in them.
 
-    The first process on a machine compiles them, for some ten seconds. Later ones read them from Numba's cache.
+    The first process on a machine compiles them, for some ten seconds. Later ones read Numba's cache.
 
     Raises:
         ImportError: Numba is not installed.
@@ -183,8 +183,8 @@ _RULES = ("STATE", "ACTIONS", "player", "legal", "draw", "apply", "result")
 def _bind(function: FunctionType, scope: dict[str, Any], label: str) -> Any:
     """Compiles a function whose global names are those of ``scope``.
 
-    A closure over a game's rules would be compiled by every process, because Numba finds no closure over compiled
-    functions in its cache. There, the label keeps games and versions apart.
+    A closure over a game's rules would be compiled by every process, because Numba finds no closure over
+    compiled functions in its cache. There, the label keeps games and versions apart.
     """
     bound = FunctionType(function.__code__, scope, function.__name__)
     bound.__qualname__ = f"{function.__name__}_{label}"

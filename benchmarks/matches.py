@@ -1,0 +1,212 @@
+"""Plays opponents against each other: `python -m benchmarks.matches othello mcts-fast:50x20 mcts:50x20`.
+
+Is one as strong as the other, and what does a move of each cost? The first opponent plays each of the
+others in a game of two players. Games come in pairs: both have the same chance events, and the first
+opponent has one seat in each. A pair's mean score (1 for a win, 0.5 for a draw) is one value of the interval.
+CPU seconds are those of a move; before the games, each opponent makes one that does not count.
+
+Ends in one line of JSON, which is also written to a new file in `runs/benchmarks/`. With ``--keep`` the rows
+join those that are kept; of the same match, the new one is kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
+from typing import Any, NamedTuple
+
+import game_gym.opponents  # noqa: F401  (registers the searches)
+from benchmarks.ending import end, parse, rows_there
+from benchmarks.loops import CHANCE, TERMINAL
+from benchmarks.machine import machine
+from benchmarks.search_moves import round_digits
+from benchmarks.searches import SEARCHED
+from game_gym.games import DECLARED
+from game_gym.prompts import SeatView
+from game_gym.spec import State, Variant, load_variant
+from gamespiel.statistics.means import estimate_mean
+from task_gym.errors import OpponentError
+from task_gym.opponents import Opponent, make_opponent
+from task_gym.seeding import Stream
+
+NAME = "matches"
+
+Row = dict[str, Any]
+
+
+class Played(NamedTuple):
+    """A game: the first opponent's score, and moves and CPU seconds of both."""
+
+    score: float
+    moves: tuple[int, int]
+    seconds: tuple[float, float]
+
+
+def load(name: str, config: int) -> Variant:
+    """Returns a game of two players.
+
+    Raises:
+        ValueError: it has more.
+    """
+    variant = load_variant(DECLARED[name], DECLARED[name].params(config))
+    if variant.players != 2:
+        raise ValueError(f"{name} has {variant.players} players; two opponents meet in games of two")
+    return variant
+
+
+def make_opponents(variant: Variant, opponents: tuple[str, str], seat: int) -> list[Opponent]:
+    """Returns both opponents, of which the first has the seat."""
+    seats = seat, 1 - seat
+    return [
+        make_opponent(name, variant.game, variant.spec, own)
+        for name, own in zip(opponents, seats, strict=True)
+    ]
+
+
+def play_game(name: str, config: int, opponents: tuple[str, str], number: int, seat: int) -> Played:
+    """Plays one game of a pair.
+
+    Args:
+        name: The game.
+        config: The number of its variant.
+        opponents: Names.
+        number: The pair's number, from which chance and both opponents are seeded.
+        seat: The first opponent's seat.
+    """
+    variant = load(name, config)
+    state, chance = variant.game.new_initial_state(), Stream(number)
+    bots = make_opponents(variant, opponents, seat)
+    for which, bot in enumerate(bots):
+        bot.restart(1000 * number + 100 * which)
+    moves, seconds = [0, 0], [0.0, 0.0]
+    while (player := _pass_chance(state, chance)) != TERMINAL:
+        which = int(player != seat)
+        view = SeatView(variant, player, rules=False)
+        view.state = state
+        begun = time.thread_time()
+        action = bots[which].act(view)
+        seconds[which] += time.thread_time() - begun
+        moves[which] += 1
+        state.apply_action(action)
+    returns = state.returns()
+    difference = returns[seat] - returns[1 - seat]
+    score = 0.5 if difference == 0 else float(difference > 0)
+    return Played(score, (moves[0], moves[1]), (seconds[0], seconds[1]))
+
+
+def move_once(name: str, config: int, opponents: tuple[str, str]) -> None:
+    """Makes a move of each opponent, which loads what it needs."""
+    variant = load(name, config)
+    state = variant.game.new_initial_state()
+    view = SeatView(variant, _pass_chance(state, Stream(0)), rules=False)
+    view.state = state
+    for bot in make_opponents(variant, opponents, 0):
+        bot.restart(0)
+        bot.act(view)
+
+
+def _pass_chance(state: State, chance: Stream) -> int:
+    """Makes the moves of chance; returns the seat to move then."""
+    while (player := int(state.current_player())) == CHANCE:
+        actions, probabilities = zip(*state.chance_outcomes(), strict=True)
+        state.apply_action(actions[chance.weighted(probabilities)])
+    return player
+
+
+def summarise(games: Sequence[Played]) -> Row:
+    """Returns the figures of whole pairs."""
+    pairs = [(first.score + second.score) / 2 for first, second in zip(games[::2], games[1::2], strict=True)]
+    score = estimate_mean(pairs, (0.0, 1.0))
+    low, high = score.interval()
+    moves = [sum(game.moves[which] for game in games) for which in (0, 1)]
+    seconds = [sum(game.seconds[which] for game in games) / moves[which] for which in (0, 1)]
+    return {
+        "games": len(games),
+        "score": round(score.mean, 4),
+        "low": round(low, 4),
+        "high": round(high, 4),
+        "draws": sum(game.score == 0.5 for game in games),
+        "seats": [round(2 * sum(game.score for game in games[seat::2]) / len(games), 4) for seat in (0, 1)],
+        "moves_per_game": round(sum(moves) / len(games), 1),
+        "seconds": [round_digits(own) for own in seconds],
+        "times_cheaper": round_digits(seconds[1] / seconds[0]) if seconds[0] else None,
+    }
+
+
+def measure(pool: ProcessPoolExecutor, given: argparse.Namespace, opponents: tuple[str, str]) -> Row:
+    """Plays a match, a few pairs at a time until there are enough or it is late."""
+    limit = time.monotonic() + 60 * given.minutes
+    game = given.game, given.config, opponents
+    games: list[Played] = []
+    while len(games) < given.games and (len(games) < 4 or time.monotonic() < limit):
+        first = given.seed * 100_000 + len(games) // 2
+        pairs = min(given.processes, (given.games - len(games)) // 2)
+        numbers = [first + pair for pair in range(pairs) for _ in (0, 1)]
+        games += pool.map(play_game, *map(repeat, game), numbers, [0, 1] * pairs)
+    return {
+        "game": given.game,
+        "params": DECLARED[given.game].params(given.config),
+        "opponents": list(opponents),
+        "seed": given.seed,
+        **summarise(games),
+        "machine": machine(),
+    }
+
+
+def is_same_match(one: Row, other: Row) -> bool:
+    """Returns whether two rows are of the same games."""
+    return all(one.get(key) == other[key] for key in ("game", "params", "opponents", "seed"))
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=f"python -m benchmarks.{NAME}",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("game", choices=SEARCHED, metavar="GAME", help=", ".join(SEARCHED))
+    parser.add_argument("first", metavar="OPPONENT", help="the one that plays all others")
+    parser.add_argument("others", nargs="+", metavar="OTHER", help="as mcts or mcts:50x20")
+    parser.add_argument("--config", type=int, default=0, metavar="N", help="the variant [0]")
+    parser.add_argument("--games", type=int, default=200, metavar="N", help="of a match, even [200]")
+    parser.add_argument("--minutes", type=float, default=600, help="of a match; then no pair is begun [600]")
+    parser.add_argument("--processes", type=int, default=1, metavar="N", help="[1]")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the games [0]")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
+    """Plays the matches and returns the results."""
+    parser = make_parser()
+    given = parse(parser, argv)
+    if given.games < 4 or given.games % 2 or given.processes < 1 or given.seed < 0:
+        parser.error("--games is even and at least 4, --processes at least 1, --seed at least 0")
+    try:
+        variant = load(given.game, given.config)
+        for other in given.others:
+            make_opponents(variant, (given.first, other), 0)
+    except (ValueError, OpponentError) as error:
+        parser.error(str(error))
+    rows = rows_there(given.out, NAME)
+    for other in given.others:
+        move_once(given.game, given.config, (given.first, other))
+    # Forked, they have what was loaded. No thread has begun.
+    with ProcessPoolExecutor(given.processes, multiprocessing.get_context("fork")) as pool:
+        for other in given.others:
+            row = measure(pool, given, (given.first, other))
+            print(
+                f"{given.game} {row['params']}: {given.first} against {other}: {row['score']:.3f} "
+                f"({row['low']:.3f} to {row['high']:.3f}) in {row['games']} games, by seats {row['seats']}; "
+                f"CPU s a move {row['seconds']}, a ratio of {row['times_cheaper']}",
+                flush=True,
+            )
+            rows = [*(kept for kept in rows if not is_same_match(kept, row)), row]
+    return end({"benchmark": NAME, "rows": rows}, given.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""The benchmark of opponents that play each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import matches
+from benchmarks.matches import Played, play_game, summarise
+from game_gym.games import DECLARED
+
+
+def test_figures_are_of_pairs() -> None:
+    # Pairs: 1 and 0, 1 and 1, 0.5 and 0: means 0.5, 1 and 0.25, whose mean is 7/12.
+    scores = [1.0, 0.0, 1.0, 1.0, 0.5, 0.0]
+    row = summarise([Played(score, (10, 5), (1.0, 2.0)) for score in scores])
+    assert row["score"] == round(7 / 12, 4) and row["games"] == 6 and row["draws"] == 1
+    assert row["seats"] == [round(2.5 / 3, 4), round(1 / 3, 4)]
+    # Standard deviation sqrt(((1/12)^2 + (5/12)^2 + (4/12)^2) / 2) = sqrt(42/288); Student's t at 2: 4.302653.
+    half = 4.302653 * (42 / 288) ** 0.5 / 3**0.5
+    assert [row["low"], row["high"]] == pytest.approx([7 / 12 - half, 7 / 12 + half], abs=1e-4)
+    # 6 seconds of 60 moves beside 12 seconds of 30.
+    assert (row["seconds"], row["times_cheaper"]) == ([0.1, 0.4], 4.0)
+
+
+def test_the_stronger_search_wins_and_is_seated_as_said() -> None:
+    strong, weak = "mcts:200x20", "mcts:2"
+    config = 0
+    for seat in (0, 1):
+        played = play_game("clobber", config, (strong, weak), number=3, seat=seat)
+        assert played.score == 1.0 and played.seconds[0] > played.seconds[1]
+        # The first seat moves first, and the winner of clobber moves last.
+        assert played.moves[0] - played.moves[1] == (1 if seat == 0 else 0)
+        assert play_game("clobber", config, (weak, strong), number=3, seat=1 - seat).score == 0.0
+
+
+def test_games_follow_from_their_number() -> None:
+    first = play_game("backgammon", 0, ("mcts:4", "random"), number=1, seat=0)
+    assert first.score in (0.0, 1.0)
+    games = [play_game("othello", 0, ("mcts:20", "mcts:10x2"), number, 0)[:2] for number in (5, 5, 6)]
+    assert games[0] == games[1]
+
+
+def test_rows_join_those_that_are_there(tmp_path: Path) -> None:
+    place = ["--games", "4", "--out", str(tmp_path / "all.json")]
+    matches.main(["leduc_poker", "mcts:2", "mcts:3", "first", *place])
+    found = matches.main(["leduc_poker", "mcts:2", "mcts:3", *place])
+    assert [row["opponents"] for row in found["rows"]] == [["mcts:2", "first"], ["mcts:2", "mcts:3"]]
+    found = matches.main(["leduc_poker", "mcts:2", "mcts:3", "--seed", "1", *place])
+    assert [(row["opponents"][1], row["seed"]) for row in found["rows"]] == [
+        ("first", 0),
+        ("mcts:3", 0),
+        ("mcts:3", 1),
+    ]
+
+
+def test_no_pair_is_begun_when_it_is_late(tmp_path: Path) -> None:
+    found = matches.main(
+        ["leduc_poker", "random", "first", "--minutes", "0", "--out", str(tmp_path / "late.json")]
+    )
+    assert [row["games"] for row in found["rows"]] == [4]  # the fewest that have an interval
+
+
+@pytest.mark.parametrize("options", [["--games", "5"], ["--games", "2"], ["--seed", "-1"], ["--processes", "0"]])
+def test_wrong_numbers_are_refused(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        matches.main(["othello", "mcts:2", "random", *options])
+    assert "--games is even and at least 4" in capsys.readouterr().err
+
+
+def test_wrong_opponents_are_refused_before_a_game(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        matches.main(["othello", "mcts:2", "random", "mcts:1"])
+    assert "mcts:SIMS or mcts:SIMSxROLLOUTS" in capsys.readouterr().err
+
+
+def test_games_of_more_than_two_players_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert DECLARED["hearts"].budget is not None
+    with pytest.raises(SystemExit):
+        matches.main(["hearts", "mcts:2", "random"])
+    assert "hearts has 4 players; two opponents meet in games of two" in capsys.readouterr().err
