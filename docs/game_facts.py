@@ -23,7 +23,7 @@ SEEDS = range(12)
 QUICK_SEEDS = {"bridge": range(2, 6)}
 
 #: Search opponents. The registry knows which games each of them can play.
-SEARCHERS = ("mcts", "ismcts")
+SEARCHERS = ("mcts", "mcts-fast", "ismcts")
 
 #: OpenSpiel's games in Python, which are registered only after an import.
 _PYTHON_GAMES = ("python_", "chat_game")

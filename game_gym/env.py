@@ -105,7 +105,8 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         allow_files: Whether a parameter may name a file, which OpenSpiel opens, as that of "efg_game" does.
         opponent: "random", "first", a search, or "open", which leaves every seat to the caller: each turn is
             the turn of ``info["seat"]``, and reward and score are those of the seat that moved last. Searches
-            are "mcts" and "mcts-python", which read hidden cards, and "ismcts", which does not. Each takes a
+            are "mcts" and "mcts-python", which read hidden cards, "ismcts", which does not, and "mcts-fast",
+            the search of "mcts" with compiled rules, for a few games (extra ``fast``). Each takes a
             budget, as "mcts:SIMS" or "mcts:SIMSxROLLOUTS". In games of simultaneous moves "random" plays in
             their place, and ``info["opponent"]`` says so.
         backend: "local", or "affinetes" for a server (docs/affinetes.md). Then ``history``, ``returns`` and

@@ -7,7 +7,7 @@ from typing import Any
 
 from task_gym.opponents import Opponent, make_opponent
 
-SEARCHES = ("mcts", "mcts-python", "ismcts")
+SEARCHES = ("mcts", "mcts-fast", "mcts-python", "ismcts")
 """The opponents that search."""
 
 

@@ -17,7 +17,7 @@ def test_figures_are_of_pairs() -> None:
     row = summarise([Played(score, (10, 5), (1.0, 2.0)) for score in scores])
     assert row["score"] == round(7 / 12, 4) and row["games"] == 6 and row["draws"] == 1
     assert row["seats"] == [round(2.5 / 3, 4), round(1 / 3, 4)]
-    # Standard deviation sqrt(((1/12)^2 + (5/12)^2 + (4/12)^2) / 2) = sqrt(42/288); Student's t at 2: 4.302653.
+    # Standard deviation sqrt((1 + 25 + 16) / 144 / 2) = sqrt(42 / 288). Student's t at 2: 4.302653.
     half = 4.302653 * (42 / 288) ** 0.5 / 3**0.5
     assert [row["low"], row["high"]] == pytest.approx([7 / 12 - half, 7 / 12 + half], abs=1e-4)
     # 6 seconds of 60 moves beside 12 seconds of 30.
@@ -62,10 +62,10 @@ def test_no_pair_is_begun_when_it_is_late(tmp_path: Path) -> None:
     assert [row["games"] for row in found["rows"]] == [4]  # the fewest that have an interval
 
 
-@pytest.mark.parametrize("options", [["--games", "5"], ["--games", "2"], ["--seed", "-1"], ["--processes", "0"]])
-def test_wrong_numbers_are_refused(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("options", ["--games 5", "--games 2", "--seed -1", "--processes 0"])
+def test_wrong_numbers_are_refused(options: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        matches.main(["othello", "mcts:2", "random", *options])
+        matches.main(["othello", "mcts:2", "random", *options.split()])
     assert "--games is even and at least 4" in capsys.readouterr().err
 
 

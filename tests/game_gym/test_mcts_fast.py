@@ -1,0 +1,184 @@
+"""The compiled search: OpenSpiel's algorithm, addressed by seed and move, and what it says where it cannot play."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pyspiel
+import pytest
+
+pytest.importorskip("numba")
+
+import game_gym
+from game_gym.games import DECLARED, find_game
+from game_gym.opponents import mcts_fast
+from game_gym.opponents.costs import FAST_SHARES, estimate_move
+from game_gym.opponents.fast import tree
+from game_gym.opponents.mcts_fast import GAMES
+from game_gym.prompts import SeatView
+from game_gym.spec import Variant, load_variant
+from task_gym.errors import OpponentError
+from task_gym.opponents import make_opponent
+from task_gym.seeding import Stream
+from tests.game_gym.play import episode, make
+
+OTHELLO = load_variant(find_game("othello"), {})
+
+
+def play(variant: Variant, moves: int, seed: int) -> pyspiel.State:
+    """Returns a state where a player is to move, after some random moves."""
+    stream = Stream(seed)
+    state = variant.game.new_initial_state()
+    while state.is_chance_node() or state.move_number() < moves:
+        if state.is_chance_node():
+            actions, probabilities = zip(*state.chance_outcomes(), strict=True)
+            state.apply_action(actions[stream.weighted(probabilities)])
+        else:
+            state.apply_action(stream.choice(state.legal_actions()))
+    return state
+
+
+def view(variant: Variant, state: pyspiel.State) -> SeatView:
+    shown = SeatView(variant, state.current_player(), rules=False)
+    shown.state = state
+    return shown
+
+
+def choices(opponent: str, variant: Variant, state: pyspiel.State, searches: int) -> Counter[int]:
+    """Returns how often each action was chosen, each time with another seed."""
+    bot = make_opponent(opponent, variant.game, variant.spec, state.current_player())
+    found: Counter[int] = Counter()
+    for seed in range(searches):
+        bot.restart(10 * seed)
+        found[bot.act(view(variant, state))] += 1
+    return found
+
+
+@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("budget", ["24x1", "12x3"])
+def test_it_chooses_as_openspiels_search_does(name: str, budget: str) -> None:
+    """A search's choice is random, and its distribution shows the algorithm. It is that of ``mcts``."""
+    variant = load_variant(find_game(name), DECLARED[name].params(0))
+    state, searches = play(variant, 12, seed=1), 200
+    theirs = choices(f"mcts:{budget}", variant, state, searches)
+    ours = choices(f"mcts-fast:{budget}", variant, state, searches)
+    # Pearson's statistic for two samples of a size; actions that are rarely chosen count as one.
+    rare = {action for action in theirs | ours if theirs[action] + ours[action] < 20}
+    cells = [(theirs[action], ours[action]) for action in theirs | ours if action not in rare]
+    cells.append((sum(theirs[action] for action in rare), sum(ours[action] for action in rare)))
+    statistic = sum((one - other) ** 2 / (one + other) for one, other in cells if one + other)
+    freedom = sum(1 for one, other in cells if one + other) - 1
+    assert freedom >= 1
+    # Three and a half standard deviations above the mean of its distribution, which is nearly normal.
+    assert statistic < freedom + 3.5 * (2 * max(freedom, 4)) ** 0.5
+
+
+def best_result(state: pyspiel.State) -> float:
+    """Returns the first seat's return under best play."""
+    if state.is_terminal():
+        return float(state.returns()[0])
+    results = [best_result(state.child(action)) for action in state.legal_actions()]
+    return max(results) if state.current_player() == 0 else min(results)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_game_that_it_can_finish_is_played_perfectly(seed: int) -> None:
+    state = play(OTHELLO, 54, seed)
+    bot = make_opponent("mcts-fast:20000", OTHELLO.game, OTHELLO.spec, state.current_player())
+    bot.restart(0)
+    after = state.child(bot.act(view(OTHELLO, state)))
+    assert best_result(after) == best_result(state)
+
+
+def test_a_move_follows_from_seed_and_number_alone() -> None:
+    state = play(OTHELLO, 10, seed=2)
+    later = play(OTHELLO, 20, seed=2)
+    bot = make_opponent("mcts-fast:30x2", OTHELLO.game, OTHELLO.spec, 0)
+
+    def act(seed: int) -> int:
+        bot.restart(seed)
+        return int(bot.act(view(OTHELLO, state)))
+
+    alone = [act(seed) for seed in range(20)]
+    assert len(set(alone)) > 1
+    bot.restart(0)
+    bot.act(view(OTHELLO, later))  # searching another state changes nothing
+    assert bot.act(view(OTHELLO, state)) == alone[0]
+    fresh = make_opponent("mcts-fast:30x2", OTHELLO.game, OTHELLO.spec, 0)
+    fresh.restart(7)
+    assert fresh.act(view(OTHELLO, state)) == alone[7]
+
+
+def test_searches_in_threads_are_the_same() -> None:
+    state = play(OTHELLO, 10, seed=2)
+
+    def act(seed: int) -> int:
+        bot = make_opponent("mcts-fast:200x2", OTHELLO.game, OTHELLO.spec, 0)
+        bot.restart(seed)
+        return int(bot.act(view(OTHELLO, state.clone())))
+
+    alone = [act(seed) for seed in range(12)]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(act, range(12))) == alone
+
+
+_PLAY = """
+from tests.game_gym.play import make, episode
+print(episode(make(game="othello", opponent="mcts-fast:10x2", rules=False), seed=3)[-1][-1]["history"])
+"""
+
+
+def test_another_process_plays_the_same_game() -> None:
+    own = episode(make(game="othello", opponent="mcts-fast:10x2", rules=False), seed=3)[-1][-1]["history"]
+    run = subprocess.run([sys.executable, "-c", _PLAY], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == str(own)
+
+
+@pytest.mark.parametrize(
+    ("game", "opponent", "message"),
+    [
+        ("hex", "mcts-fast", "'mcts-fast' was given for 'hex', whose rules are not compiled; allowed: 'mcts'"),
+        ("gin_rummy", "mcts-fast", "whose rules are not compiled"),
+        ("goofspiel", "mcts-fast", "whose moves are simultaneous"),
+        ("othello", "mcts-fast:1", "mcts-fast:SIMS or mcts-fast:SIMSxROLLOUTS"),
+        ("othello", "mcts-fats", "mcts-fast"),
+    ],
+)
+def test_where_it_cannot_play_it_says_so(game: str, opponent: str, message: str) -> None:
+    with pytest.raises((OpponentError, ValueError), match=message.replace("'", "['\"]?")):
+        make(game=game, opponent=opponent)
+
+
+def test_without_numba_the_name_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("game_gym.opponents.fast")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr(game_gym.opponents, "fast", raising=False)
+    monkeypatch.setitem(sys.modules, "numba", None)
+    with pytest.raises(OpponentError, match=r"needs Numba .*pip install 'gamespiel\[fast\]'"):
+        make(game="othello", opponent="mcts-fast")
+
+
+def test_a_place_without_a_cache_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str) -> Any:
+        raise RuntimeError("cannot cache function: no locator available")
+
+    monkeypatch.setattr(tree, "load_search", refuse)
+    with pytest.raises(OpponentError, match="NUMBA_CACHE_DIR names one"):
+        make(game="othello", opponent="mcts-fast")
+
+
+def test_a_search_without_end_keeps_a_small_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    pass
+
+
+def test_its_moves_are_estimated_from_those_of_mcts() -> None:
+    assert set(FAST_SHARES) == set(mcts_fast.GAMES)
+    for name, share in FAST_SHARES.items():
+        variant = load_variant(find_game(name), DECLARED[name].params(0))
+        assert estimate_move("mcts-fast", variant) == pytest.approx(share * estimate_move("mcts", variant))
+        assert share < 1
+    assert estimate_move("mcts-fast:100x10", OTHELLO) == pytest.approx(0.19 * FAST_SHARES["othello"])
