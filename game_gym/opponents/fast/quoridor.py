@@ -1,11 +1,12 @@
 """Compiled rules of quoridor for two, on boards of at most 9 columns.
 
-Square ``9 * row + column`` is the same for every board size. A wall is named by its middle, which is a corner of
-four squares: corner ``8 * row + column`` is at the lower right of square ``9 * row + column``. So the walls of one
-orientation are one word of 64 bits, and squares are two words: rows 0 to 4, and rows 5 to 8.
+Square ``9 * row + column`` is the same for every board size. A wall is named by its middle, a corner of four
+squares: corner ``8 * row + column`` is at the lower right of square ``9 * row + column``. So the walls of one
+orientation are one word of 64 bits. Squares are two words: rows 0 to 4, and rows 5 to 8.
 
-A spot is an action without the board size: 2 * corner + orientation (0 below squares, 1 right of them), then from
-128 the pawn's eight directions in the order of OpenSpiel's actions. A jump straight over the other pawn is a step.
+A spot is an action without the board size: 2 * corner + orientation (0 below squares, 1 right of them), then
+from 128 the pawn's eight directions in the order of OpenSpiel's actions. A jump straight over the other pawn
+is a step.
 """
 
 from __future__ import annotations
@@ -136,7 +137,7 @@ def player(state):  # type: ignore[no-untyped-def]
     return state[_PLAYER]
 
 
-# -- pawns ---------------------------------------------------------------------------------------------------------
+# -- pawns ---------------------------------------------------------------------------------------------------
 
 
 @njit(cache=True, nogil=True)
@@ -162,7 +163,7 @@ def _jumps(found, behind, direction):  # type: ignore[no-untyped-def]
     if not (found >> direction) & 1 or (behind >> direction) & 1:
         return found
     found &= ~(1 << direction)
-    if direction == _UP or direction == _BELOW:
+    if direction in (_UP, _BELOW):
         found |= ((behind >> _TO_LEFT) & 1) << (direction - 1)
         found |= ((behind >> _TO_RIGHT) & 1) << (direction + 1)
     else:
@@ -173,7 +174,7 @@ def _jumps(found, behind, direction):  # type: ignore[no-untyped-def]
     return found
 
 
-# -- walls ---------------------------------------------------------------------------------------------------------
+# -- walls ---------------------------------------------------------------------------------------------------
 
 
 @njit(cache=True, nogil=True)
@@ -247,9 +248,7 @@ def _connected(state, group):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _spread_across(corners):  # type: ignore[no-untyped-def]
-    return (
-        corners | ((corners << _ONE) & _NOT_LEFT) | ((corners >> _ONE) & _NOT_RIGHT)
-    )
+    return corners | ((corners << _ONE) & _NOT_LEFT) | ((corners >> _ONE) & _NOT_RIGHT)
 
 
 @njit(cache=True, nogil=True)
@@ -331,7 +330,7 @@ def _place(state, spot):  # type: ignore[no-untyped-def]
         state[_OPEN + one + behind] &= back
 
 
-# -- moves ---------------------------------------------------------------------------------------------------------
+# -- moves ---------------------------------------------------------------------------------------------------
 
 
 @njit(cache=True, nogil=True)
