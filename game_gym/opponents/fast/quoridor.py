@@ -1,0 +1,397 @@
+"""Compiled rules of quoridor for two, on boards of at most 9 columns.
+
+Square ``9 * row + column`` is the same for every board size. A wall is named by its middle, a corner of four
+squares: corner ``8 * row + column`` is at the lower right of square ``9 * row + column``. So the walls of one
+orientation are one word of 64 bits. Squares are two words: rows 0 to 4, and rows 5 to 8.
+
+A spot is an action without the board size: 2 * corner + orientation (0 below squares, 1 right of them), then
+from 128 the pawn's eight directions in the order of OpenSpiel's actions. A jump straight over the other pawn
+is a step.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from game_gym.opponents.fast.noise import draw_below
+from game_gym.opponents.fast.rules import ENDED
+
+STATE = 99
+"""The numbers below, then each square's open directions: bit ``d`` is direction ``d``."""
+
+ACTIONS = 133
+"""Two walls at each of 64 corners, and at most five moves of a pawn."""
+
+_PLAYER = 0  # the seat to move or ENDED
+_PAWNS = 1  # the square of each seat's pawn
+_LEFT = 3  # walls that each seat has left
+_MADE = 5  # moves made
+_SIZE = 6
+_WALLS = 7  # corners with a wall: of orientation 0, of orientation 1
+_FREE = 9  # corners at which a wall would overlap none, by orientation
+_TOUCHED = 11  # corners that a wall's middle or end touches
+_RIGHT = 12  # squares open to the right: two words
+_DOWN = 14  # squares open downwards: two words
+_LIMIT = 16  # moves after which the game is drawn
+_OPEN = 18
+
+_PAWN_SPOTS = 128
+_SPOTS = 136
+
+_UP, _TO_LEFT, _TO_RIGHT, _BELOW = 1, 3, 4, 6
+_STEPS = np.array([-10, -9, -8, -1, 1, 8, 9, 10])
+"""What a direction adds to a square."""
+
+_ONE = np.uint64(1)
+_LOW = np.uint64((1 << 45) - 1)
+_ROW = np.uint64((1 << 9) - 1)
+_TOP_CORNERS, _LEFT_CORNERS = np.uint64(0xFF), np.uint64(0x0101010101010101)
+_NOT_LEFT, _NOT_RIGHT = np.uint64(0xFEFEFEFEFEFEFEFE), np.uint64(0x7F7F7F7F7F7F7F7F)
+
+
+def _list_actions() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Returns each spot's action by board size, and each action's spot, or -1."""
+    actions = np.full((10, _SPOTS), -1, dtype=np.int16)
+    spots = np.full((10, 17 * 17), -1, dtype=np.int16)
+    for size in range(3, 10):
+        width = 2 * size - 1
+        for row in range(size - 1):
+            for column in range(size - 1):
+                spot = 2 * (8 * row + column)
+                actions[size, spot] = (2 * row + 1) * width + 2 * column
+                actions[size, spot + 1] = 2 * row * width + 2 * column + 1
+        places = [(row, column) for row in (0, 2, 4) for column in (0, 2, 4) if (row, column) != (2, 2)]
+        for direction, (row, column) in enumerate(places):
+            actions[size, _PAWN_SPOTS + direction] = row * width + column
+        for spot in range(_SPOTS):
+            if actions[size, spot] >= 0:
+                spots[size, actions[size, spot]] = spot
+    return actions, spots
+
+
+def _list_picks() -> np.ndarray[Any, Any]:
+    """Returns the direction that each of 60 equal chances picks from a set of at most five directions."""
+    picks = np.zeros((256, 60), dtype=np.int8)
+    for directions in range(256):
+        members = [direction for direction in range(8) if directions >> direction & 1]
+        if 0 < len(members) < 6:
+            picks[directions] = [members[chance * len(members) // 60] for chance in range(60)]
+    return picks
+
+
+_ACTION_OF, _SPOT_OF = _list_actions()
+_PICKS = _list_picks()
+
+
+def read(state: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Returns a state of OpenSpiel's quoridor.
+
+    The moves are made again: a drawing does not always tell which walls the pieces belong to.
+
+    Raises:
+        ValueError: more than two players, or more than 9 columns.
+    """
+    params = state.get_game().get_parameters()
+    size, walls, players = (params[name] for name in ("board_size", "wall_count", "players"))
+    if players != 2:
+        raise ValueError(f"quoridor: compiled rules are for 2 players, not {players}")
+    if size > 9:
+        raise ValueError(f"quoridor: compiled rules are for a board_size of 3 to 9, not {size}")
+    compiled = np.zeros(STATE, dtype=np.int64)
+    _begin(compiled, size, walls)
+    for action in state.history():
+        apply(compiled, action)
+    return compiled
+
+
+@njit(cache=True, nogil=True)
+def _begin(state, size, walls):  # type: ignore[no-untyped-def]
+    """Writes the first position to an array of zeros."""
+    middle = size // 2
+    state[_PAWNS], state[_PAWNS + 1] = 9 * (size - 1) + middle, middle
+    state[_LEFT], state[_LEFT + 1] = walls, walls
+    state[_SIZE], state[_LIMIT] = size, 4 * size * size
+    for row in range(size):
+        for column in range(size):
+            square = 9 * row + column
+            half, bit = square // 45, np.int64(1) << (square % 45)
+            if row + 1 < size and column + 1 < size:
+                corner = np.int64(_ONE << np.uint64(8 * row + column))
+                state[_FREE] |= corner
+                state[_FREE + 1] |= corner
+            if column + 1 < size:
+                state[_RIGHT + half] |= bit
+                state[_OPEN + square] |= 1 << _TO_RIGHT
+                state[_OPEN + square + 1] |= 1 << _TO_LEFT
+            if row + 1 < size:
+                state[_DOWN + half] |= bit
+                state[_OPEN + square] |= 1 << _BELOW
+                state[_OPEN + square + 9] |= 1 << _UP
+
+
+@njit(cache=True, nogil=True)
+def player(state):  # type: ignore[no-untyped-def]
+    return state[_PLAYER]
+
+
+# -- pawns ---------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _directions(state, seat):  # type: ignore[no-untyped-def]
+    """Returns the directions in which a pawn may move, as bits."""
+    square, other = state[_PAWNS + seat], state[_PAWNS + 1 - seat]
+    found = state[_OPEN + square]
+    difference = other - square
+    if difference == 1:
+        return _jumps(found, state[_OPEN + other], _TO_RIGHT)
+    if difference == -1:
+        return _jumps(found, state[_OPEN + other], _TO_LEFT)
+    if difference == 9:
+        return _jumps(found, state[_OPEN + other], _BELOW)
+    if difference == -9:
+        return _jumps(found, state[_OPEN + other], _UP)
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _jumps(found, behind, direction):  # type: ignore[no-untyped-def]
+    """Returns a pawn's directions where the other pawn is beside it; ``behind`` are that pawn's open ones."""
+    if not (found >> direction) & 1 or (behind >> direction) & 1:
+        return found
+    found &= ~(1 << direction)
+    if direction in (_UP, _BELOW):
+        found |= ((behind >> _TO_LEFT) & 1) << (direction - 1)
+        found |= ((behind >> _TO_RIGHT) & 1) << (direction + 1)
+    else:
+        # The diagonal directions above and below this one: 0 and 5, or 2 and 7.
+        above = 0 if direction == _TO_LEFT else 2
+        found |= ((behind >> _UP) & 1) << above
+        found |= ((behind >> _BELOW) & 1) << (above + 5)
+    return found
+
+
+# -- walls ---------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _fits(state, spot):  # type: ignore[no-untyped-def]
+    """Says whether a wall overlaps none and leaves both pawns a way."""
+    upright = spot & 1
+    corner = np.uint64(spot >> 1)
+    if not (np.uint64(state[_FREE + upright]) >> corner) & _ONE:
+        return False
+    last = np.uint64(state[_SIZE] - 2)
+    touched = np.uint64(state[_TOUCHED])
+    if upright:
+        first_end = (touched << np.uint64(8)) | _TOP_CORNERS
+        second_end = (touched >> np.uint64(8)) | (_TOP_CORNERS << (np.uint64(8) * last))
+    else:
+        first_end = (touched << _ONE) | _LEFT_CORNERS
+        second_end = (touched >> _ONE) | (_LEFT_CORNERS << last)
+    # A wall cuts nothing off unless it joins two others, or one and the edge.
+    joining = (first_end & second_end) | (touched & (first_end | second_end))
+    if not (joining >> corner) & _ONE:
+        return True
+    return not _closes(state, corner, upright) or _leaves_ways(state, corner, upright)
+
+
+@njit(cache=True, nogil=True)
+def _closes(state, corner, upright):  # type: ignore[no-untyped-def]
+    """Says whether a wall joins two places that other walls, or these and the edge, already connect."""
+    middle = _ONE << corner
+    last = np.uint64(state[_SIZE] - 2)
+    if upright:
+        place, stride = corner >> np.uint64(3), np.uint64(8)
+    else:
+        place, stride = corner & np.uint64(7), _ONE
+    # An end at the edge is no corner: its word is 0.
+    first = middle >> stride if place != np.uint64(0) else np.uint64(0)
+    second = middle << stride if place != last else np.uint64(0)
+    touched = np.uint64(state[_TOUCHED])
+    if middle & touched:
+        group, at_edge = _connected(state, middle)
+        if (first | second) & group or (at_edge and (first == 0 or second == 0)):
+            return True
+    # Now the two ends; one of them at least is a corner.
+    start, other = (first, second) if first != 0 else (second, first)
+    if start & touched and (other == 0 or other & touched):
+        group, at_edge = _connected(state, start)
+        if other & group or (at_edge and other == 0):
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _connected(state, group):  # type: ignore[no-untyped-def]
+    """Returns the corners that walls connect with some, and whether the edge is connected."""
+    across, upright = np.uint64(state[_WALLS]), np.uint64(state[_WALLS + 1])
+    last = np.uint64(state[_SIZE] - 2)
+    across_edge = across & (_LEFT_CORNERS | (_LEFT_CORNERS << last))
+    upright_edge = upright & (_TOP_CORNERS | (_TOP_CORNERS << (np.uint64(8) * last)))
+    at_edge = False
+    while True:
+        first = across & _spread_across(group)
+        second = upright & _spread_upright(group)
+        if first & across_edge or second & upright_edge:
+            at_edge = True
+            first |= across_edge
+            second |= upright_edge
+        grown = group | _spread_across(first) | _spread_upright(second)
+        if grown == group:
+            return group, at_edge
+        group = grown
+
+
+@njit(cache=True, nogil=True)
+def _spread_across(corners):  # type: ignore[no-untyped-def]
+    return corners | ((corners << _ONE) & _NOT_LEFT) | ((corners >> _ONE) & _NOT_RIGHT)
+
+
+@njit(cache=True, nogil=True)
+def _spread_upright(corners):  # type: ignore[no-untyped-def]
+    return corners | (corners << np.uint64(8)) | (corners >> np.uint64(8))
+
+
+@njit(cache=True, nogil=True)
+def _leaves_ways(state, corner, upright):  # type: ignore[no-untyped-def]
+    """Says whether both pawns reach their goal rows past a new wall."""
+    right_low, right_high = np.uint64(state[_RIGHT]), np.uint64(state[_RIGHT + 1])
+    down_low, down_high = np.uint64(state[_DOWN]), np.uint64(state[_DOWN + 1])
+    square = 9 * np.int64(corner >> np.uint64(3)) + np.int64(corner & np.uint64(7))
+    low, high = _square_bit(square)
+    if upright:
+        low_too, high_too = _square_bit(square + 9)
+        right_low &= ~(low | low_too)
+        right_high &= ~(high | high_too)
+    else:
+        low_too, high_too = _square_bit(square + 1)
+        down_low &= ~(low | low_too)
+        down_high &= ~(high | high_too)
+    goal_low, goal_high = _square_bit(9 * (state[_SIZE] - 1))
+    goal_low, goal_high = goal_low * _ROW, goal_high * _ROW
+    low, high = _square_bit(state[_PAWNS])
+    low, high = _region(low, high, right_low, right_high, down_low, down_high)
+    if not low & _ROW:
+        return False
+    low_too, high_too = _square_bit(state[_PAWNS + 1])
+    if not (low & low_too or high & high_too):
+        low, high = _region(low_too, high_too, right_low, right_high, down_low, down_high)
+    return low & goal_low != 0 or high & goal_high != 0
+
+
+@njit(cache=True, nogil=True)
+def _square_bit(square):  # type: ignore[no-untyped-def]
+    """Returns a square as two words."""
+    if square < 45:
+        return _ONE << np.uint64(square), np.uint64(0)
+    return np.uint64(0), _ONE << np.uint64(square - 45)
+
+
+@njit(cache=True, nogil=True)
+def _region(low, high, right_low, right_high, down_low, down_high):  # type: ignore[no-untyped-def]
+    """Returns the squares that a pawn reaches, with its own."""
+    one, row, rows = _ONE, np.uint64(9), np.uint64(36)
+    while True:
+        low_before, high_before = low, high
+        low |= ((low & right_low) << one) | ((low >> one) & right_low)
+        high |= ((high & right_high) << one) | ((high >> one) & right_high)
+        down, up = low & down_low, (low >> row) | (high << rows)
+        low |= ((down << row) & _LOW) | (up & down_low)
+        high |= ((high & down_high) << row) | ((high >> row) & down_high) | (down >> rows)
+        if low == low_before and high == high_before:
+            return low, high
+
+
+@njit(cache=True, nogil=True)
+def _place(state, spot):  # type: ignore[no-untyped-def]
+    """Puts a wall on the board."""
+    upright, corner = spot & 1, np.uint64(spot >> 1)
+    wall = _ONE << corner
+    square = 9 * (spot >> 4) + ((spot >> 1) & 7)
+    if upright:
+        wide, beside, behind, words = _spread_upright(wall), square + 9, 1, _RIGHT
+        there, back = ~(1 << _TO_RIGHT), ~(1 << _TO_LEFT)
+    else:
+        wide, beside, behind, words = _spread_across(wall), square + 1, 9, _DOWN
+        there, back = ~(1 << _BELOW), ~(1 << _UP)
+    state[_WALLS + upright] |= np.int64(wall)
+    state[_FREE + upright] &= np.int64(~wide)
+    state[_FREE + 1 - upright] &= np.int64(~wall)
+    state[_TOUCHED] |= np.int64(wide)
+    for one in (square, beside):
+        low, high = _square_bit(one)
+        state[words] &= np.int64(~low)
+        state[words + 1] &= np.int64(~high)
+        state[_OPEN + one] &= there
+        state[_OPEN + one + behind] &= back
+
+
+# -- moves ---------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def legal(state, actions):  # type: ignore[no-untyped-def]
+    seat = state[_PLAYER]
+    if seat == ENDED:
+        return 0
+    size, count = state[_SIZE], 0
+    directions = _directions(state, seat)
+    for action in range((2 * size - 1) ** 2):
+        spot = np.int64(_SPOT_OF[size, action])
+        if spot >= _PAWN_SPOTS:
+            found = (directions >> (spot - _PAWN_SPOTS)) & 1 != 0
+        else:
+            found = spot >= 0 and state[_LEFT + seat] > 0 and _fits(state, spot)
+        if found:
+            actions[count] = action
+            count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def draw(state, actions, noise):  # type: ignore[no-untyped-def]
+    seat = state[_PLAYER]
+    directions = _directions(state, seat)
+    if state[_LEFT + seat] == 0:
+        spot = _PAWN_SPOTS + _PICKS[directions, draw_below(noise, 60)]
+    else:
+        while True:
+            spot = draw_below(noise, _SPOTS)
+            if spot >= _PAWN_SPOTS:
+                if (directions >> (spot - _PAWN_SPOTS)) & 1:
+                    break
+            elif _fits(state, spot):
+                break
+    return np.int64(_ACTION_OF[state[_SIZE], spot])
+
+
+@njit(cache=True, nogil=True)
+def apply(state, action):  # type: ignore[no-untyped-def]
+    seat = state[_PLAYER]
+    spot = np.int64(_SPOT_OF[state[_SIZE], action])
+    state[_PLAYER] = 1 - seat
+    if spot < _PAWN_SPOTS:
+        _place(state, spot)
+        state[_LEFT + seat] -= 1
+    else:
+        step = _STEPS[spot - _PAWN_SPOTS]
+        square = state[_PAWNS + seat] + step
+        if square == state[_PAWNS + 1 - seat]:
+            square += step
+        state[_PAWNS + seat] = square
+        if square < 9 if seat == 0 else square >= 9 * (state[_SIZE] - 1):
+            state[_PLAYER] = ENDED
+    state[_MADE] += 1
+    if state[_MADE] == state[_LIMIT]:
+        state[_PLAYER] = ENDED
+
+
+@njit(cache=True, nogil=True)
+def result(state):  # type: ignore[no-untyped-def]
+    if state[_MADE] == state[_LIMIT]:
+        return 0.0
+    return 1.0 if state[_PAWNS] < 9 else -1.0

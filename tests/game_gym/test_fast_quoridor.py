@@ -1,0 +1,192 @@
+"""Compiled quoridor plays OpenSpiel's games, and ends as they do."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pyspiel
+import pytest
+
+pytest.importorskip("numba")
+
+from game_gym.games import find_game
+from game_gym.opponents.fast import quoridor
+from game_gym.opponents.fast.rules import ENDED, list_legal
+from game_gym.spec import load_variant
+from tests.game_gym.fast_rules import check_draws, check_game
+
+
+def load(size: int, walls: int, players: int = 2) -> Any:
+    return pyspiel.load_game("quoridor", {"board_size": size, "wall_count": walls, "players": players})
+
+
+def play(game: Any, moves: list[str]) -> tuple[Any, Any]:
+    """Plays named moves by both rules, compares each position, and returns both states."""
+    state = game.new_initial_state()
+    compiled = quoridor.read(state)
+    for move in moves:
+        action = next(a for a in state.legal_actions() if state.action_to_string(a) == move)
+        state.apply_action(action)
+        quoridor.apply(compiled, action)
+        assert np.array_equal(compiled, quoridor.read(state))
+        assert list_legal(quoridor, compiled) == state.legal_actions(), str(state)
+    return state, compiled
+
+
+def legal_names(state: Any, compiled: Any) -> tuple[set[str], set[str]]:
+    """Returns the pawn's moves and the walls that the compiled rules allow."""
+    names = {state.action_to_string(action) for action in list_legal(quoridor, compiled)}
+    walls = {name for name in names if name[-1] in "hv"}
+    return names - walls, walls
+
+
+def count_refused(state: Any, compiled: Any) -> int:
+    """Returns how many walls would overlap none, but cut a pawn off."""
+    free = sum(int(word).bit_count() for word in compiled[9:11].view(np.uint64))
+    return free - len(legal_names(state, compiled)[1])
+
+
+def place_walls(game: Any, seed: int, moves: int) -> tuple[Any, Any]:
+    """Plays random walls while there are any, by both rules."""
+    rng, state = random.Random(seed), game.new_initial_state()
+    compiled = quoridor.read(state)
+    for _ in range(moves):
+        legal = state.legal_actions()
+        assert list_legal(quoridor, compiled) == legal, str(state)
+        walls = [action for action in legal if state.action_to_string(action)[-1] in "hv"]
+        action = rng.choice(walls or legal)
+        state.apply_action(action)
+        quoridor.apply(compiled, action)
+        if state.is_terminal():
+            break
+    return state, compiled
+
+
+@pytest.mark.parametrize("config", range(4))
+def test_random_games_of_every_variant_are_the_same(config: int) -> None:
+    spec = find_game("quoridor")
+    game = load_variant(spec, spec.params(config)).game
+    for seed in range(6):
+        check_game(quoridor, game, seed)
+
+
+@pytest.mark.parametrize(("size", "walls"), [(3, 4), (4, 2), (5, 12), (6, 6), (8, 12), (9, 12)])
+def test_other_parameters_are_covered(size: int, walls: int) -> None:
+    for seed in range(6):
+        check_game(quoridor, load(size, walls), seed)
+
+
+@pytest.mark.parametrize("size", [7, 9])
+def test_games_full_of_walls_are_the_same(size: int) -> None:
+    # Every move is a wall while one is left, so most checks that a pawn keeps a way are made.
+    for seed in range(12):
+        place_walls(load(size, 12), seed, 40)
+
+
+def test_draws_are_uniform_at_the_opening() -> None:
+    check_draws(quoridor, load(9, 10).new_initial_state(), 12_000)
+    check_draws(quoridor, load(7, 8).new_initial_state(), 8_000)
+
+
+@pytest.mark.parametrize("size", [7, 9])
+def test_draws_are_uniform_where_walls_are_refused(size: int) -> None:
+    game = load(size, 10)
+    positions = [place_walls(game, seed, 17) for seed in range(8)]
+    state, compiled = max(positions, key=lambda position: count_refused(*position))
+    assert count_refused(state, compiled) > 1
+    check_draws(quoridor, state, 6_000)
+
+
+def test_draws_are_uniform_among_five_moves_of_a_pawn() -> None:
+    state, compiled = play(load(5, 1), ["c4", "c2", "c3", "b3h", "a1h"])
+    assert legal_names(state, compiled) == ({"b2", "d2", "c1", "b3", "d3"}, set())
+    check_draws(quoridor, state)
+
+
+def test_a_seat_without_walls_only_moves_its_pawn() -> None:
+    state, compiled = play(load(5, 1), ["a1h", "c2"])
+    assert legal_names(state, compiled) == ({"b5", "d5", "c4"}, set())
+    check_draws(quoridor, state)
+
+
+def test_a_pawn_jumps_straight_over_the_other() -> None:
+    state, compiled = play(load(5, 4), ["c4", "c2", "c3"])
+    assert legal_names(state, compiled)[0] == {"b2", "d2", "c1", "c4"}
+    state, compiled = play(load(5, 4), ["c4", "c2", "c3", "c4"])
+    # Player 1 is behind Player 0 now, who may jump back over it to row 5.
+    assert legal_names(state, compiled)[0] == {"b3", "d3", "c2", "c5"}
+
+
+def test_a_wall_behind_the_other_pawn_turns_a_jump_aside() -> None:
+    state, compiled = play(load(5, 4), ["c4", "c2", "c3", "b3h", "a1h"])
+    assert legal_names(state, compiled)[0] == {"b2", "d2", "c1", "b3", "d3"}
+    # A wall right of c3 leaves one side, and walls at both sides none.
+    state, compiled = play(load(5, 4), ["c4", "c2", "c3", "b3h", "c3v"])
+    assert legal_names(state, compiled)[0] == {"b2", "d2", "c1", "b3"}
+    state, compiled = play(load(5, 4), ["c4", "c2", "c3", "c3h", "b2v", "c2v", "a4h"])
+    assert legal_names(state, compiled)[0] == {"c1"}
+
+
+def test_the_edge_behind_the_other_pawn_turns_a_jump_aside() -> None:
+    state, compiled = play(load(5, 4), ["c4", "a1h", "c3", "a3h", "c2", "d4h"])
+    assert legal_names(state, compiled)[0] == {"b2", "d2", "c3", "b1", "d1"}
+
+
+def test_a_jump_sideways_turns_up_and_down() -> None:
+    # Player 1 at b3 has Player 0 at a3, at the edge, on its left.
+    moves = ["b5", "b1", "a5", "b2", "a4", "b3", "a3"]
+    state, compiled = play(load(5, 4), moves)
+    assert legal_names(state, compiled)[0] == {"b2", "b4", "c3", "a2", "a4"}
+
+
+def test_a_wall_that_cuts_a_pawn_off_is_refused() -> None:
+    # The walls below a2 to d2 leave a gap at e2. A wall right of c2 or d2 would shut Player 1 in.
+    state, compiled = play(load(5, 4), ["a2h", "c2h"])
+    walls = legal_names(state, compiled)[1]
+    assert walls.isdisjoint({"c1v", "d1v"}) and walls >= {"b1v", "d2v"}
+    assert count_refused(state, compiled) == 2
+
+
+def test_a_wall_may_close_off_squares_without_a_pawn() -> None:
+    state, compiled = play(load(5, 4), ["a3h", "c2", "b4v", "d3h"])
+    # Squares a4, b4, a5 and b5 have no way out, and Player 0 no way to them.
+    assert legal_names(state, compiled)[0] == {"d5", "c4"}
+
+
+def test_four_walls_may_share_a_corner() -> None:
+    # The drawing of this corner does not tell which walls its pieces belong to.
+    state, compiled = play(load(5, 4), ["a2h", "c2h", "b2v", "b4v"])
+    assert legal_names(state, compiled)[1].isdisjoint({"b1v", "b2h", "b3v"})
+
+
+@pytest.mark.parametrize(
+    ("moves", "value"),
+    [
+        (["c4", "a1h", "c3", "a3h", "c2", "d4h", "b1"], 1.0),
+        (["b5", "c2", "a5", "c3", "b5", "c4", "a5", "c5"], -1.0),
+    ],
+)
+def test_the_far_row_wins(moves: list[str], value: float) -> None:
+    state, compiled = play(load(5, 4), moves)
+    assert state.is_terminal() and quoridor.player(compiled) == ENDED
+    assert quoridor.result(compiled) == state.returns()[0] == value
+
+
+@pytest.mark.parametrize("last", ["b1", "c3"])
+def test_the_move_limit_draws_even_if_the_last_move_arrives(last: str) -> None:
+    # On 3 columns the limit is 36 moves. Player 1 makes the last, at will one to row 3.
+    moves = ["a3", "c1", "b3", "b1"] * 8 + ["a3", "b2", "b3"]
+    state, compiled = play(load(3, 4), moves)
+    assert quoridor.player(compiled) == 1
+    state, compiled = play(load(3, 4), [*moves, last])
+    assert state.is_terminal() and quoridor.player(compiled) == ENDED
+    assert quoridor.result(compiled) == state.returns()[0] == 0.0
+
+
+def test_uncovered_parameters_are_refused() -> None:
+    with pytest.raises(ValueError, match="3 to 9, not 11"):
+        quoridor.read(load(11, 8).new_initial_state())
+    with pytest.raises(ValueError, match="2 players, not 3"):
+        quoridor.read(load(5, 4, players=3).new_initial_state())
