@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import (
@@ -22,6 +23,9 @@ from task_gym.samplers.base import Outcome, Sampler, Start, State
 
 _LOOK = 0.5
 """Seconds between two looks at whether a sampler is still shared."""
+
+_PAUSE = 0.1
+"""Seconds before the next caller is accepted, if one could not be."""
 
 
 class SharedSampler:
@@ -147,6 +151,7 @@ class _Server:
             try:
                 connection = self._listener.accept()
             except OSError:
+                time.sleep(_PAUSE)  # with no file descriptor left, the next one fails as soon
                 continue
             self._connections.append(connection)
             threading.Thread(target=self._serve, args=[connection], daemon=True).start()

@@ -19,7 +19,7 @@ import gymnasium as gym
 import pytest
 
 from task_gym.errors import SamplerError
-from task_gym.samplers import Failures, Outcome, SharedSampler, Stages, Start, share
+from task_gym.samplers import Failures, Outcome, SharedSampler, Stages, Start, share, sharing
 from task_gym.wrappers import Curriculum, FailureReplay
 from tests.task_gym.tasks import Tenths, play
 
@@ -181,6 +181,20 @@ def test_it_always_ends() -> None:
     thread.start()
     thread.join(timeout=120)
     assert not thread.is_alive()
+
+
+def test_callers_that_cannot_be_accepted_keep_no_core_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = []
+
+    def accept(listener: Any) -> Any:
+        tries.append(None)
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(sharing.Listener, "accept", accept)
+    with share(stages()):
+        time.sleep(0.35)
+    # One try per tenth of a second, with room for a slow machine; without a pause there are thousands.
+    assert 1 <= len(tries) <= 20
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
