@@ -83,8 +83,8 @@ def ends_with_caller(state: State) -> bool:
     return OFFERED and CALLER.get() is not None and is_native(state)
 
 
-class EndableBot:
-    """A bot of OpenSpiel in a process of its own.
+class DistantBot:
+    """A bot of OpenSpiel in another process, which is asked with every state that it was asked about.
 
     Args:
         make: A function of a module, from a game and the settings to the bot.
@@ -95,6 +95,19 @@ class EndableBot:
         self._make, self._settings = make, settings
         self._number = next(_numbers)
         self._states: list[str] = []
+
+    def _extend(self, state: State) -> Step:
+        """Returns the request for the bot's move in its next state."""
+        self._states.append(pyspiel.serialize_game_and_state(state.get_game(), state))
+        make = self._make
+        return Step(self._number, make.__module__, make.__qualname__, self._settings, tuple(self._states))
+
+
+class EndableBot(DistantBot):
+    """A bot of OpenSpiel in a process of its own."""
+
+    def __init__(self, make: Callable[..., Any], settings: tuple[Any, ...]) -> None:
+        super().__init__(make, settings)
         weakref.finalize(self, _end_keeping, self._number)
 
     def step(self, state: State) -> int:
@@ -105,12 +118,10 @@ class EndableBot:
             OpponentFaultError: two processes died of the request.
             CallerLeftError: the caller has left.
         """
-        self._states.append(pyspiel.serialize_game_and_state(state.get_game(), state))
-        make = self._make
-        request = Step(self._number, make.__module__, make.__qualname__, self._settings, tuple(self._states))
+        request = self._extend(state)
         process = _keeping.pop(self._number, None)
         # A new process makes all moves once more, for which the caller does not pay.
-        action, process = _ask(request, process, 1 if process is not None else len(self._states))
+        action, process = _ask(request, process, 1 if process is not None else len(request.states))
         _keeping[self._number] = process
         if len(_keeping) > MOST_KEPT:
             # Copied in one move: other threads, and the end of bots, change it meanwhile.

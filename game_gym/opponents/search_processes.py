@@ -18,15 +18,13 @@ import pickle
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from importlib import import_module
-from itertools import count
 from threading import Lock
 from typing import Any, NamedTuple, Protocol
 
 import pyspiel
 
-from game_gym.opponents.endable import NamedRequest, Step, ask_endably, ends_with_caller, is_native
+from game_gym.opponents.endable import DistantBot, NamedRequest, ask_endably, ends_with_caller, is_native
 from game_gym.spec import State
 from task_gym.cores import count_cores, shares_cores
 from task_gym.errors import OpponentError, OpponentFaultError
@@ -70,21 +68,8 @@ class _Choice(NamedTuple):
         return search.choose(state, self.seat), search.generators()
 
 
-_numbers = count()
-
-
-class ProcessBot:
-    """A bot of OpenSpiel in another process, which may end without this one.
-
-    Args:
-        make: A function of a module, from a game and the settings to the bot.
-        settings: What else the bot follows from.
-    """
-
-    def __init__(self, make: Callable[..., Any], settings: tuple[Any, ...]) -> None:
-        self._make, self._settings = make, settings
-        self._number = next(_numbers)
-        self._states: list[str] = []
+class ProcessBot(DistantBot):
+    """A bot of OpenSpiel in one of a few processes, which may end without this one."""
 
     def step(self, state: State) -> int:
         """Returns the bot's move, as its own ``step`` does.
@@ -92,10 +77,7 @@ class ProcessBot:
         Raises:
             OpponentFaultError: two processes died of the request.
         """
-        self._states.append(pyspiel.serialize_game_and_state(state.get_game(), state))
-        make, states = self._make, tuple(self._states)
-        request = Step(self._number, make.__module__, make.__qualname__, self._settings, states)
-        return int(_kept[self._number % len(_kept)].ask(request))
+        return int(_kept[self._number % len(_kept)].ask(self._extend(state)))
 
 
 def choose(search: PythonSearch, state: State, seat: int) -> int:
