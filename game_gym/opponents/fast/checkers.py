@@ -180,14 +180,10 @@ def draw(state, actions, noise):  # type: ignore[no-untyped-def]
     two = one + _count(second)
     three = two + _count(third)
     place = draw_below(noise, three + _count(fourth))
-    if place < one:
-        direction, pieces = 0, first
-    elif place < two:
-        direction, pieces, place = 1, second, place - one
-    elif place < three:
-        direction, pieces, place = 2, third, place - two
-    else:
-        direction, pieces, place = 3, fourth, place - three
+    # Without branches, which the processor would guess wrong.
+    direction = np.int64(place >= one) + np.int64(place >= two) + np.int64(place >= three)
+    place -= max(one * (place >= one), two * (place >= two), three * (place >= three))
+    pieces = np.uint64(state[_MOVES + direction])
     for _ in range(place):
         pieces &= pieces - np.uint64(1)
     bit = _count((pieces & (~pieces + np.uint64(1))) - np.uint64(1))  # the lowest that is left
