@@ -1,13 +1,13 @@
 """Compiled rules of checkers, on words of 64 bits: one bit per dark square.
 
-The bits go row by row from the top. One unused bit follows every second row, so a step in a given direction moves
-a piece by the same number of bits anywhere, and a step over the edge reaches no square:
+The bits go row by row from the top. One unused bit follows every second row. So a step in one direction is
+the same number of bits from any square, and a step over the edge reaches no square. With 8 columns:
 
     row 0   . 0 . 1 . 2 . 3
     row 1   4 . 5 . 6 . 7 .    8 is unused
-    row 2   . 9 . 10 ...
+    row 2   . 9 . 10 . 11 . 12
 
-An action is OpenSpiel's: ((row * columns + column) * 4 + direction) * 2 + 1 if it is a jump.
+OpenSpiel's action is ((row * columns + column) * 4 + direction) * 2, and 1 more if it is a jump.
 """
 
 from __future__ import annotations
@@ -23,17 +23,19 @@ from game_gym.opponents.fast.rules import ENDED
 STATE = 13
 """The pieces of the first seat (o), those of the second, and the numbers below.
 
-The moves of the seat to move are in the state: ``apply`` has to know whether there are any, and ``draw`` needs them.
+The state includes the moves of the seat to move: ``apply`` has to find out whether there are any, and
+``draw`` draws one of them.
 """
 
-# The kings of both seats; the seat to move or ``ENDED``; moves in a row without a capture; the first seat's return.
+# The kings of both seats; the seat to move or ``ENDED``; moves in a row without a capture; the first seat's
+# return, 0 before the end.
 _KINGS, _SEAT, _QUIET, _RETURN = 2, 3, 4, 5
-# 1 if the moves are jumps; from here, the pieces that can move in each of four directions.
+# 1 if the moves are jumps; the pieces that can move up-left, and after them those of the other directions.
 _JUMPS, _MOVES = 6, 7
-# Half the columns; all squares. The last row begins at the last square minus half the columns.
+# Half the columns; all squares.
 _HALF, _BOARD = 11, 12
 
-ACTIONS = 48
+ACTIONS = 48  # twelve kings, each in four directions
 
 _MOST_QUIET = 40  # OpenSpiel's kMaxMovesWithoutCapture
 
@@ -46,7 +48,7 @@ def _bit(row: int, column: int, columns: int) -> int:
 
 
 def _tables() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Returns the bits of squares, and the squares of bits: a row per half the columns, (5, 96) and (5, 64)."""
+    """Returns each square's bit, (5, 96), and each bit's square, (5, 64): one row per half the columns."""
     bits, squares = np.zeros((5, 96), dtype=np.int64), np.zeros((5, 64), dtype=np.int64)
     for columns in _COLUMNS:
         for row in range(max(_ROWS)):
@@ -64,12 +66,14 @@ def read(state: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Returns a state of OpenSpiel's checkers.
 
     Raises:
-        ValueError: the board is of another size than those of the game's configurations.
+        ValueError: the board has a size that no configuration of the game has.
     """
     parameters = state.get_game().get_parameters()
     rows, columns = parameters["rows"], parameters["columns"]
     if rows not in _ROWS or columns not in _COLUMNS:
-        raise ValueError(f"checkers: {rows} rows and {columns} columns; compiled are {_ROWS} and {_COLUMNS}")
+        raise ValueError(
+            f"checkers: {rows} rows and {columns} columns; compiled are {_ROWS} rows and {_COLUMNS} columns"
+        )
     found = np.zeros(STATE, dtype=np.int64)
     found[_HALF] = columns // 2
     for row, line in enumerate(state.to_string().splitlines()[:rows]):
@@ -176,14 +180,10 @@ def draw(state, actions, noise):  # type: ignore[no-untyped-def]
     two = one + _count(second)
     three = two + _count(third)
     place = draw_below(noise, three + _count(fourth))
-    if place < one:
-        direction, pieces = 0, first
-    elif place < two:
-        direction, pieces, place = 1, second, place - one
-    elif place < three:
-        direction, pieces, place = 2, third, place - two
-    else:
-        direction, pieces, place = 3, fourth, place - three
+    # Without branches, which the processor would guess wrong.
+    direction = np.int64(place >= one) + np.int64(place >= two) + np.int64(place >= three)
+    place -= max(one * (place >= one), two * (place >= two), three * (place >= three))
+    pieces = np.uint64(state[_MOVES + direction])
     for _ in range(place):
         pieces &= pieces - np.uint64(1)
     bit = _count((pieces & (~pieces + np.uint64(1))) - np.uint64(1))  # the lowest that is left
@@ -199,7 +199,7 @@ def apply(state, action):  # type: ignore[no-untyped-def]
     state[seat] ^= start | end
     kings = state[_KINGS]
     is_king = (kings & start) != 0
-    # Row 0 is the lowest bits. A man never reaches its own side's first row, so both rows crown.
+    # Row 0 has the lowest bits. A man never reaches the row behind it, so both outer rows crown.
     is_crowned = not is_king and (end < (1 << state[_HALF]) or (end << state[_HALF]) > state[_BOARD])
     kings = (kings & ~start) | (end if is_king or is_crowned else 0)
     if jumps:
