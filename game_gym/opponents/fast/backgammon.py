@@ -1,13 +1,14 @@
 """Compiled rules of backgammon.
 
-Places are numbered as their owner sees them: 0 to 5 are a seat's home, 23 is the farthest point, and 24 the bar. A
-die moves a checker down by as much. OpenSpiel's actions number the points as the second seat does. Among the bits of
-a word, bit ``place`` is a place.
+Places are numbered as their owner sees them: 0 to 5 are a seat's home, 23 is the farthest point, and 24 is
+the bar. A die moves a checker down by its number. OpenSpiel's actions number the points as the second seat
+does. In a word, bit ``place`` is for a place.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,7 @@ def read(state: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
     found[_LOW], found[_HIGH] = (int(die) for die in dice or "00")
     found[_AGAIN] = int(again)
     # Every turn begins with a roll; that of the turn to come has not been counted.
-    found[_TURNS] = sum(mover >= 0 > roller for roller, mover in zip(movers, movers[1:], strict=False))
+    found[_TURNS] = sum(mover >= 0 > roller for roller, mover in pairwise(movers))
     if not movers:
         found[_TURNS] = -1
     found[_MOST_TURNS] = params["max_player_turns"]
