@@ -39,6 +39,7 @@ _BAR = 24
 _PASS = 25
 _BASE = 26  # an action has two digits: where the first checker starts, and where the second does
 _LOW_FIRST = 676  # is added if the first checker moves by the lower die
+_NONE = _LOW_FIRST + _BASE * _PASS + _PASS  # the action if no checker can move
 _CHECKERS = 15
 
 _SCORING = {"winloss_scoring": (1, 1), "enable_gammons": (2, 2), "full_scoring": (2, 3)}
@@ -103,6 +104,14 @@ def _count(places):  # type: ignore[no-untyped-def]
 def _lowest(places):  # type: ignore[no-untyped-def]
     """Returns the lowest place of some."""
     return _count((places & -places) - 1)
+
+
+@njit(cache=True, nogil=True)
+def _pick(places, rank):  # type: ignore[no-untyped-def]
+    """Returns the place that so many others are lower than."""
+    for _ in range(rank):
+        places &= places - 1
+    return _lowest(places)
 
 
 @njit(cache=True, nogil=True)
@@ -207,6 +216,39 @@ def legal(state, actions):  # type: ignore[no-untyped-def]
 def draw(state, actions, noise):  # type: ignore[no-untyped-def]
     if state[_PLAYER] == CHANCE:
         return draw_below(noise, _outcomes(state))
+    seat, low, high = state[_SEAT], state[_LOW], state[_HIGH]
+    own, blocked = state[_OWN + seat], state[_BLOCKED + seat]
+    outside = own >> 6
+    if own < 1 << _BAR and outside & (outside - 1):
+        # None is on the bar, and none will be borne off. So the second checker starts where it can start now,
+        # or where the first one lands. Draw by rejection: from those, and accept if the second can move.
+        low_starts, high_starts = _starts(own, blocked, low), _starts(own, blocked, high)
+        lows, highs = _count(low_starts), _count(high_starts)
+        if lows + highs == 0:
+            return np.int64(_NONE)
+        high_first = highs * (lows + 1)
+        every = high_first if low == high else high_first + lows * (highs + 1)
+        for _ in range(8):
+            drawn = draw_below(noise, every)
+            action = 0
+            if drawn < high_first:
+                firsts, seconds, count, die, other = high_starts, low_starts, lows + 1, high, low
+            else:
+                drawn -= high_first
+                firsts, seconds, count, die, other = low_starts, high_starts, highs + 1, low, high
+                action = _LOW_FIRST
+            place = drawn // count
+            second = drawn - place * count
+            place = _pick(firsts, place)
+            if second == count - 1:  # the first lands there, and nothing could start there without it
+                second = place - die
+                if (seconds >> second) & 1 or second < other or (blocked >> (second - other)) & 1:
+                    continue
+            else:
+                second = _pick(seconds, second)
+                if second == place and state[25 * seat + place] == 1:
+                    continue
+            return np.int64(action + _digit(seat, place) + _BASE * _digit(seat, second))
     return np.int64(actions[draw_below(noise, _list(state, actions))])
 
 
