@@ -1,8 +1,9 @@
 """OpenSpiel's Monte-Carlo tree search, compiled together with a game's rules.
 
 It is the algorithm of OpenSpiel's C++ ``MCTSBot`` with its ``RandomRolloutEvaluator``: UCT, a shuffled
-expansion of a state that is seen for the second time, proven values, and the final choice by proof, visits
-and reward. So with the same budget it plays as well. Only its random numbers are others.
+expansion of a state that is seen for the second time, outcomes of chance drawn anew by each simulation,
+proven values, and the final choice by proof, visits and reward. So with the same budget it plays as well.
+Only its random numbers are others.
 
 The tree lives as long as a call. Its arrays are as large as the budget can make it.
 """
@@ -22,13 +23,14 @@ import numpy as np
 from numba import njit
 
 from game_gym.opponents.fast import noise as noise_file
+from game_gym.opponents.fast import rules as rules_file
 from game_gym.opponents.fast.noise import draw_below
-from game_gym.opponents.fast.rules import ENDED
+from game_gym.opponents.fast.rules import CHANCE, ENDED
 
 Search = Callable[..., int]
-"""(state, simulations, rollouts, uct_c, noise) -> action"""
+"""(state, simulations, rollouts, uct_c, noise) -> action; a seat is to move"""
 
-_UNKNOWN = 2.0
+_UNKNOWN = inf
 """A node's outcome that nothing has proved: no return of a game is as high."""
 
 # -- for each game, whose rules ``_bind`` puts in the place of these names ---------------------------------
@@ -39,6 +41,12 @@ legal: Any = None
 draw: Any = None
 apply: Any = None
 result: Any = None
+
+
+@njit(cache=True, nogil=True)
+def utility(state):  # type: ignore[no-untyped-def]
+    """Returns the greatest return of most games."""
+    return 1.0
 
 
 def _roll_out(start, rollouts, work, actions, noise):  # type: ignore[no-untyped-def]
@@ -57,14 +65,14 @@ def _search(start, simulations, rollouts, uct_c, noise):  # type: ignore[no-unty
     room = 1 + ACTIONS * (1 + simulations // 8)
     action = np.empty(room, dtype=np.int32)
     first, children = np.zeros(room, dtype=np.int32), np.zeros(room, dtype=np.int32)
-    mover = np.empty(room, dtype=np.int8)  # the seat that chose the node's action
+    mover = np.empty(room, dtype=np.int8)  # the seat that chose the node's action, or CHANCE
     visits, reward = np.zeros(room, dtype=np.int32), np.zeros(room)
     outcome = np.full(room, _UNKNOWN)  # the first seat's, if it is proved
     path = np.empty(simulations + 1, dtype=np.int32)
     actions = np.empty(ACTIONS, dtype=np.int32)
     state, work = np.empty(STATE, dtype=np.int64), np.empty(STATE, dtype=np.int64)
     nodes = 1
-    root_seat = player(start)
+    root_seat, most = player(start), utility(start)
     mover[0] = root_seat
     for _ in range(simulations):
         state[:] = start
@@ -92,18 +100,24 @@ def _search(start, simulations, rollouts, uct_c, noise):  # type: ignore[no-unty
                     first[nodes], children[nodes], visits[nodes] = 0, 0, 0
                     reward[nodes], outcome[nodes] = 0.0, _UNKNOWN
                     nodes += 1
-            best, chosen = -inf, first[node]
-            sign = 1.0 if seat == 0 else -1.0
-            scale = log(visits[node])
-            for child in range(first[node], first[node] + children[node]):
-                if outcome[child] != _UNKNOWN:
-                    value = sign * outcome[child]
-                elif visits[child] == 0:
-                    value = inf
-                else:
-                    value = reward[child] / visits[child] + uct_c * sqrt(scale / visits[child])
-                if value > best:
-                    best, chosen = value, child
+            chosen = first[node]
+            if seat == CHANCE:
+                drawn = draw(state, actions, noise)
+                while action[chosen] != drawn:
+                    chosen += 1
+            else:
+                best = -inf
+                sign = 1.0 if seat == 0 else -1.0
+                scale = log(visits[node])
+                for child in range(first[node], first[node] + children[node]):
+                    if outcome[child] != _UNKNOWN:
+                        value = sign * outcome[child]
+                    elif visits[child] == 0:
+                        value = inf
+                    else:
+                        value = reward[child] / visits[child] + uct_c * sqrt(scale / visits[child])
+                    if value > best:
+                        best, chosen = value, child
             apply(state, action[chosen])
             node = chosen
             depth += 1
@@ -115,10 +129,11 @@ def _search(start, simulations, rollouts, uct_c, noise):  # type: ignore[no-unty
             value, solved = _roll_out(state, rollouts, work, actions, noise), False
         while depth >= 0:
             node = path[depth]
+            # Nothing reads the rewards of chance's outcomes.
             reward[node] += value if mover[node] == 0 else -value
             visits[node] += 1
             if solved and children[node] > 0:
-                solved = _prove(node, first, children, mover, outcome)
+                solved = _prove(node, first, children, mover, outcome, most)
             depth -= 1
         if outcome[0] != _UNKNOWN or children[0] == 1:
             break
@@ -144,9 +159,18 @@ def _grown(numbers, room):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _prove(node, first, children, mover, outcome):  # type: ignore[no-untyped-def]
-    """Gives a node the outcome that its children prove: a win of who chooses, or the best of all."""
+def _prove(node, first, children, mover, outcome, most):  # type: ignore[no-untyped-def]
+    """Gives a node the outcome that its children prove.
+
+    For a seat that is the greatest return, or the best of all. For chance it is the one that all have.
+    """
     begin, end = first[node], first[node] + children[node]
+    if mover[begin] == CHANCE:
+        for child in range(begin, end):
+            if outcome[child] == _UNKNOWN or outcome[child] != outcome[begin]:
+                return False
+        outcome[node] = outcome[begin]
+        return True
     sign = 1.0 if mover[begin] == 0 else -1.0
     best, all_proved = -inf, True
     for child in range(begin, end):
@@ -154,7 +178,7 @@ def _prove(node, first, children, mover, outcome):  # type: ignore[no-untyped-de
             all_proved = False
         elif sign * outcome[child] > best:
             best = sign * outcome[child]
-    if best == 1.0 or (all_proved and best > -inf):
+    if best == most or (all_proved and best > -inf):
         outcome[node] = sign * best
         return True
     return False
@@ -172,6 +196,7 @@ def load_search(name: str) -> tuple[ModuleType, Search]:
     """
     rules = import_module(f"game_gym.opponents.fast.{name}")
     scope = {**globals(), **{word: getattr(rules, word) for word in _RULES}}
+    scope["utility"] = getattr(rules, "utility", utility)
     for function in (_roll_out, _search):
         scope[function.__name__] = _bind(function, scope, f"{name}_{_digest(rules.__file__)}")
     return rules, scope[_search.__name__]
@@ -195,6 +220,6 @@ def _bind(function: FunctionType, scope: dict[str, Any], label: str) -> Any:
 def _digest(file: str) -> str:
     """Returns a digest of all that a search is compiled from: Numba itself looks at one file only."""
     found = blake2b(digest_size=6)
-    for path in (Path(file), Path(__file__), Path(noise_file.__file__)):
-        found.update(path.read_bytes())
+    for part in (file, __file__, noise_file.__file__, rules_file.__file__):
+        found.update(Path(part).read_bytes())
     return found.hexdigest()
