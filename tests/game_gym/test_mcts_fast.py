@@ -17,7 +17,8 @@ import game_gym
 from game_gym.games import DECLARED, find_game
 from game_gym.opponents import mcts_fast
 from game_gym.opponents.costs import FAST_SHARES, estimate_move
-from game_gym.opponents.fast import tree
+from game_gym.opponents.fast import othello, tree
+from game_gym.opponents.fast.noise import make_noise
 from game_gym.opponents.mcts_fast import GAMES
 from game_gym.prompts import SeatView
 from game_gym.spec import Variant, load_variant
@@ -169,6 +170,19 @@ def test_a_place_without_a_cache_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(tree, "load_search", refuse)
     with pytest.raises(OpponentError, match="NUMBA_CACHE_DIR names one"):
         make(game="othello", opponent="mcts-fast")
+
+
+def test_a_full_tree_is_searched_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With room for the root's children alone, a search compares the means of their rollouts."""
+    scope = {**vars(tree), **{word: getattr(othello, word) for word in tree._RULES}, "MOST_NODES": 12}
+    for function in (tree._roll_out, tree._search):
+        scope[function.__name__] = tree._bind(function, scope, "full")
+    state = play(OTHELLO, 57, seed=3)
+    legal = state.legal_actions()
+    assert 2 <= len(legal) <= 11
+    chosen = scope["_search"](othello.read(state), 2000, 1, 1.414, make_noise(1))
+    # At three empty squares random play is nearly best play, and no better return is missed.
+    assert best_result(state.child(chosen)) == best_result(state)
 
 
 def test_its_moves_are_estimated_from_those_of_mcts() -> None:

@@ -5,7 +5,7 @@ expansion of a state that is seen for the second time, outcomes of chance drawn 
 proven values, and the final choice by proof, visits and reward. So with the same budget it plays as well.
 Only its random numbers are others.
 
-The tree lives as long as a call. Its arrays are as large as the budget can make it.
+The tree lives as long as a call, and has at most ``MOST_NODES`` nodes.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ from game_gym.opponents.fast.rules import CHANCE, ENDED
 
 Search = Callable[..., int]
 """(state, simulations, rollouts, uct_c, noise) -> action; a seat is to move"""
+
+MOST_NODES = 1 << 22
+"""A tree has no more, which take some 140 MB. A leaf then stays one, and its rollouts still count."""
 
 _UNKNOWN = inf
 """A node's outcome that nothing has proved: no return of a game is as high."""
@@ -62,13 +65,13 @@ def _roll_out(start, rollouts, work, actions, noise):  # type: ignore[no-untyped
 
 def _search(start, simulations, rollouts, uct_c, noise):  # type: ignore[no-untyped-def]
     """Returns the action that was proved best, or visited most."""
-    room = 1 + ACTIONS * (1 + simulations // 8)
+    room = min(1 + ACTIONS * (1 + simulations // 8), MOST_NODES)
     action = np.empty(room, dtype=np.int32)
     first, children = np.zeros(room, dtype=np.int32), np.zeros(room, dtype=np.int32)
     mover = np.empty(room, dtype=np.int8)  # the seat that chose the node's action, or CHANCE
     visits, reward = np.zeros(room, dtype=np.int32), np.zeros(room)
     outcome = np.full(room, _UNKNOWN)  # the first seat's, if it is proved
-    path = np.empty(simulations + 1, dtype=np.int32)
+    path = np.empty(min(simulations, MOST_NODES) + 1, dtype=np.int32)
     actions = np.empty(ACTIONS, dtype=np.int32)
     state, work = np.empty(STATE, dtype=np.int64), np.empty(STATE, dtype=np.int64)
     nodes = 1
@@ -82,11 +85,13 @@ def _search(start, simulations, rollouts, uct_c, noise):  # type: ignore[no-unty
             seat = player(state)
             if children[node] == 0:
                 count = legal(state, actions)
+                if nodes + count > MOST_NODES:
+                    break
                 for place in range(count - 1, 0, -1):
                     other = draw_below(noise, place + 1)
                     actions[place], actions[other] = actions[other], actions[place]
                 if nodes + count > room:
-                    room = max(2 * room, nodes + count)
+                    room = min(max(2 * room, nodes + count), MOST_NODES)
                     action, mover = _grown(action, room), _grown(mover, room)
                     first, children = _grown(first, room), _grown(children, room)
                     visits, reward, outcome = (
@@ -126,7 +131,7 @@ def _search(start, simulations, rollouts, uct_c, noise):  # type: ignore[no-unty
             value, solved = result(state), True
             outcome[node] = value
         else:
-            value, solved = _roll_out(state, rollouts, work, actions, noise), False
+            value, solved = _roll_out(state, rollouts, work, actions, noise), False  # type: ignore[no-untyped-call]
         while depth >= 0:
             node = path[depth]
             # Nothing reads the rewards of chance's outcomes.
@@ -197,8 +202,9 @@ def load_search(name: str) -> tuple[ModuleType, Search]:
     rules = import_module(f"game_gym.opponents.fast.{name}")
     scope = {**globals(), **{word: getattr(rules, word) for word in _RULES}}
     scope["utility"] = getattr(rules, "utility", utility)
-    for function in (_roll_out, _search):
-        scope[function.__name__] = _bind(function, scope, f"{name}_{_digest(rules.__file__)}")
+    functions: tuple[Any, ...] = (_roll_out, _search)
+    for function in functions:
+        scope[function.__name__] = _bind(function, scope, f"{name}_{_digest(str(rules.__file__))}")
     return rules, scope[_search.__name__]
 
 
