@@ -7,6 +7,13 @@ orientation are one word of 64 bits. Squares are two words: rows 0 to 4, and row
 A spot is an action without the board size: 2 * corner + orientation (0 below squares, 1 right of them), then
 from 128 the pawn's eight directions in the order of OpenSpiel's actions. A jump straight over the other pawn
 is a step.
+
+Most moves of a random game are made by pawns after the last wall. Three things make them cheap:
+
+- ``draw`` and ``apply`` are inlined.
+- They pass no array to a function that is not inlined, because Numba counts references around such a call.
+  They pass ``_words`` instead.
+- A mask such as ``& 127`` changes no number. It shows the compiler that an index is not negative.
 """
 
 from __future__ import annotations
@@ -16,7 +23,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from game_gym.opponents.fast.noise import draw_below
+from game_gym.opponents.fast.noise import draw_below, mix
 from game_gym.opponents.fast.rules import ENDED
 
 STATE = 99
@@ -42,8 +49,8 @@ _PAWN_SPOTS = 128
 _SPOTS = 136
 
 _UP, _TO_LEFT, _TO_RIGHT, _BELOW = 1, 3, 4, 6
-_STEPS = np.array([-10, -9, -8, -1, 1, 8, 9, 10])
-"""What a direction adds to a square."""
+_STEPS = (-10, -9, -8, -1, 1, 8, 9, 10)
+"""The number that each direction adds to a square."""
 
 _ONE = np.uint64(1)
 _LOW = np.uint64((1 << 45) - 1)
@@ -72,17 +79,30 @@ def _list_actions() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     return actions, spots
 
 
+def _list_moves() -> np.ndarray[Any, Any]:
+    """Returns a number for each action by board size: a pawn's step, or a wall's spot + ``_WALL``."""
+    moves = np.zeros((10, 17 * 17), dtype=np.int16)
+    for size, action in np.argwhere(_SPOT_OF >= 0):
+        spot = _SPOT_OF[size, action]
+        moves[size, action] = spot + _WALL if spot < _PAWN_SPOTS else _STEPS[spot - _PAWN_SPOTS]
+    return moves
+
+
 def _list_picks() -> np.ndarray[Any, Any]:
-    """Returns the direction that each of 60 equal chances picks from a set of at most five directions."""
-    picks = np.zeros((256, 60), dtype=np.int8)
+    """Returns the action that each of 60 equal chances picks from at most five directions, by board size."""
+    picks = np.zeros((10, 256, 60), dtype=np.int8)
     for directions in range(256):
         members = [direction for direction in range(8) if directions >> direction & 1]
         if 0 < len(members) < 6:
-            picks[directions] = [members[chance * len(members) // 60] for chance in range(60)]
+            spots = [_PAWN_SPOTS + members[chance * len(members) // 60] for chance in range(60)]
+            picks[:, directions] = _ACTION_OF[:, spots]
     return picks
 
 
+_WALL = 128
+
 _ACTION_OF, _SPOT_OF = _list_actions()
+_MOVE_OF = _list_moves()
 _PICKS = _list_picks()
 
 
@@ -132,7 +152,7 @@ def _begin(state, size, walls):  # type: ignore[no-untyped-def]
                 state[_OPEN + square + 9] |= 1 << _UP
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def player(state):  # type: ignore[no-untyped-def]
     return state[_PLAYER]
 
@@ -140,11 +160,11 @@ def player(state):  # type: ignore[no-untyped-def]
 # -- pawns ---------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _directions(state, seat):  # type: ignore[no-untyped-def]
     """Returns the directions in which a pawn may move, as bits."""
     square, other = state[_PAWNS + seat], state[_PAWNS + 1 - seat]
-    found = state[_OPEN + square]
+    found = state[_OPEN + (square & 127)]
     difference = other - square
     if difference == 1:
         return _jumps(found, state[_OPEN + other], _TO_RIGHT)
@@ -157,7 +177,7 @@ def _directions(state, seat):  # type: ignore[no-untyped-def]
     return found
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _jumps(found, behind, direction):  # type: ignore[no-untyped-def]
     """Returns a pawn's directions where the other pawn is beside it; ``behind`` are that pawn's open ones."""
     if not (found >> direction) & 1 or (behind >> direction) & 1:
@@ -177,15 +197,39 @@ def _jumps(found, behind, direction):  # type: ignore[no-untyped-def]
 # -- walls ---------------------------------------------------------------------------------------------------
 
 
+@njit(cache=True, nogil=True, forceinline=True)
+def _words(state):  # type: ignore[no-untyped-def]
+    """Returns a state's first numbers: all that says where walls fit."""
+    return (
+        np.uint64(state[0]),
+        np.uint64(state[1]),
+        np.uint64(state[2]),
+        np.uint64(state[3]),
+        np.uint64(state[4]),
+        np.uint64(state[5]),
+        np.uint64(state[6]),
+        np.uint64(state[7]),
+        np.uint64(state[8]),
+        np.uint64(state[9]),
+        np.uint64(state[10]),
+        np.uint64(state[11]),
+        np.uint64(state[12]),
+        np.uint64(state[13]),
+        np.uint64(state[14]),
+        np.uint64(state[15]),
+    )
+
+
 @njit(cache=True, nogil=True)
-def _fits(state, spot):  # type: ignore[no-untyped-def]
+def _fits(words, spot):  # type: ignore[no-untyped-def]
     """Says whether a wall overlaps none and leaves both pawns a way."""
     upright = spot & 1
     corner = np.uint64(spot >> 1)
-    if not (np.uint64(state[_FREE + upright]) >> corner) & _ONE:
+    free = words[_FREE + 1] if upright else words[_FREE]
+    if not (free >> corner) & _ONE:
         return False
-    last = np.uint64(state[_SIZE] - 2)
-    touched = np.uint64(state[_TOUCHED])
+    last = words[_SIZE] - np.uint64(2)
+    touched = words[_TOUCHED]
     if upright:
         first_end = (touched << np.uint64(8)) | _TOP_CORNERS
         second_end = (touched >> np.uint64(8)) | (_TOP_CORNERS << (np.uint64(8) * last))
@@ -196,14 +240,14 @@ def _fits(state, spot):  # type: ignore[no-untyped-def]
     joining = (first_end & second_end) | (touched & (first_end | second_end))
     if not (joining >> corner) & _ONE:
         return True
-    return not _closes(state, corner, upright) or _leaves_ways(state, corner, upright)
+    return not _closes(words, corner, upright) or _leaves_ways(words, corner, upright)
 
 
 @njit(cache=True, nogil=True)
-def _closes(state, corner, upright):  # type: ignore[no-untyped-def]
+def _closes(words, corner, upright):  # type: ignore[no-untyped-def]
     """Says whether a wall joins two places that other walls, or these and the edge, already connect."""
     middle = _ONE << corner
-    last = np.uint64(state[_SIZE] - 2)
+    last = words[_SIZE] - np.uint64(2)
     if upright:
         place, stride = corner >> np.uint64(3), np.uint64(8)
     else:
@@ -211,25 +255,25 @@ def _closes(state, corner, upright):  # type: ignore[no-untyped-def]
     # An end at the edge is no corner: its word is 0.
     first = middle >> stride if place != np.uint64(0) else np.uint64(0)
     second = middle << stride if place != last else np.uint64(0)
-    touched = np.uint64(state[_TOUCHED])
+    touched = words[_TOUCHED]
     if middle & touched:
-        group, at_edge = _connected(state, middle)
+        group, at_edge = _connected(words, middle)
         if (first | second) & group or (at_edge and (first == 0 or second == 0)):
             return True
     # Now the two ends; one of them at least is a corner.
     start, other = (first, second) if first != 0 else (second, first)
     if start & touched and (other == 0 or other & touched):
-        group, at_edge = _connected(state, start)
+        group, at_edge = _connected(words, start)
         if other & group or (at_edge and other == 0):
             return True
     return False
 
 
 @njit(cache=True, nogil=True)
-def _connected(state, group):  # type: ignore[no-untyped-def]
+def _connected(words, group):  # type: ignore[no-untyped-def]
     """Returns the corners that walls connect with some, and whether the edge is connected."""
-    across, upright = np.uint64(state[_WALLS]), np.uint64(state[_WALLS + 1])
-    last = np.uint64(state[_SIZE] - 2)
+    across, upright = words[_WALLS], words[_WALLS + 1]
+    last = words[_SIZE] - np.uint64(2)
     across_edge = across & (_LEFT_CORNERS | (_LEFT_CORNERS << last))
     upright_edge = upright & (_TOP_CORNERS | (_TOP_CORNERS << (np.uint64(8) * last)))
     at_edge = False
@@ -257,10 +301,10 @@ def _spread_upright(corners):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _leaves_ways(state, corner, upright):  # type: ignore[no-untyped-def]
+def _leaves_ways(words, corner, upright):  # type: ignore[no-untyped-def]
     """Says whether both pawns reach their goal rows past a new wall."""
-    right_low, right_high = np.uint64(state[_RIGHT]), np.uint64(state[_RIGHT + 1])
-    down_low, down_high = np.uint64(state[_DOWN]), np.uint64(state[_DOWN + 1])
+    right_low, right_high = words[_RIGHT], words[_RIGHT + 1]
+    down_low, down_high = words[_DOWN], words[_DOWN + 1]
     square = 9 * np.int64(corner >> np.uint64(3)) + np.int64(corner & np.uint64(7))
     low, high = _square_bit(square)
     if upright:
@@ -271,19 +315,19 @@ def _leaves_ways(state, corner, upright):  # type: ignore[no-untyped-def]
         low_too, high_too = _square_bit(square + 1)
         down_low &= ~(low | low_too)
         down_high &= ~(high | high_too)
-    goal_low, goal_high = _square_bit(9 * (state[_SIZE] - 1))
+    goal_low, goal_high = _square_bit(9 * (np.int64(words[_SIZE]) - 1))
     goal_low, goal_high = goal_low * _ROW, goal_high * _ROW
-    low, high = _square_bit(state[_PAWNS])
+    low, high = _square_bit(np.int64(words[_PAWNS]))
     low, high = _region(low, high, right_low, right_high, down_low, down_high)
     if not low & _ROW:
         return False
-    low_too, high_too = _square_bit(state[_PAWNS + 1])
+    low_too, high_too = _square_bit(np.int64(words[_PAWNS + 1]))
     if not (low & low_too or high & high_too):
         low, high = _region(low_too, high_too, right_low, right_high, down_low, down_high)
     return low & goal_low != 0 or high & goal_high != 0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _square_bit(square):  # type: ignore[no-untyped-def]
     """Returns a square as two words."""
     if square < 45:
@@ -306,7 +350,7 @@ def _region(low, high, right_low, right_high, down_low, down_high):  # type: ign
             return low, high
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _place(state, spot):  # type: ignore[no-untyped-def]
     """Puts a wall on the board."""
     upright, corner = spot & 1, np.uint64(spot >> 1)
@@ -338,50 +382,55 @@ def legal(state, actions):  # type: ignore[no-untyped-def]
     seat = state[_PLAYER]
     if seat == ENDED:
         return 0
-    size, count = state[_SIZE], 0
+    size, count, words = state[_SIZE], 0, _words(state)
     directions = _directions(state, seat)
     for action in range((2 * size - 1) ** 2):
         spot = np.int64(_SPOT_OF[size, action])
         if spot >= _PAWN_SPOTS:
             found = (directions >> (spot - _PAWN_SPOTS)) & 1 != 0
         else:
-            found = spot >= 0 and state[_LEFT + seat] > 0 and _fits(state, spot)
+            found = spot >= 0 and state[_LEFT + seat] > 0 and _fits(words, spot)
         if found:
             actions[count] = action
             count += 1
     return count
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def draw(state, actions, noise):  # type: ignore[no-untyped-def]
-    seat = state[_PLAYER]
-    directions = _directions(state, seat)
+    seat, size = state[_PLAYER] & 1, state[_SIZE] & 15
+    directions = _directions(state, seat) & 255
     if state[_LEFT + seat] == 0:
-        spot = _PAWN_SPOTS + _PICKS[directions, draw_below(noise, 60)]
-    else:
-        while True:
-            spot = draw_below(noise, _SPOTS)
-            if spot >= _PAWN_SPOTS:
-                if (directions >> (spot - _PAWN_SPOTS)) & 1:
-                    break
-            elif _fits(state, spot):
-                break
-    return np.int64(_ACTION_OF[state[_SIZE], spot])
+        return np.int64(_PICKS[size, directions, draw_below(noise, 60) & 63])
+    return np.int64(_ACTION_OF[size, _draw_spot(_words(state), directions, draw_below(noise, 1 << 32))])
 
 
 @njit(cache=True, nogil=True)
+def _draw_spot(words, directions, number):  # type: ignore[no-untyped-def]
+    """Returns a random legal spot; ``number`` begins its random numbers."""
+    number = np.uint64(number)
+    while True:
+        number = mix(number + np.uint64(0x9E3779B97F4A7C15))
+        spot = np.int64(((number >> np.uint64(32)) * np.uint64(_SPOTS)) >> np.uint64(32))
+        if spot >= _PAWN_SPOTS:
+            if (directions >> (spot - _PAWN_SPOTS)) & 1:
+                return spot
+        elif _fits(words, spot):
+            return spot
+
+
+@njit(cache=True, nogil=True, forceinline=True)
 def apply(state, action):  # type: ignore[no-untyped-def]
-    seat = state[_PLAYER]
-    spot = np.int64(_SPOT_OF[state[_SIZE], action])
+    seat = state[_PLAYER] & 1
+    move = np.int64(_MOVE_OF[state[_SIZE] & 15, action & 511])
     state[_PLAYER] = 1 - seat
-    if spot < _PAWN_SPOTS:
-        _place(state, spot)
+    if move >= _WALL:
+        _place(state, move - _WALL)
         state[_LEFT + seat] -= 1
     else:
-        step = _STEPS[spot - _PAWN_SPOTS]
-        square = state[_PAWNS + seat] + step
+        square = state[_PAWNS + seat] + move
         if square == state[_PAWNS + 1 - seat]:
-            square += step
+            square += move
         state[_PAWNS + seat] = square
         if square < 9 if seat == 0 else square >= 9 * (state[_SIZE] - 1):
             state[_PLAYER] = ENDED
