@@ -27,9 +27,9 @@ class GameKeys(EnvKeys):
     allowed_game_indices: Many[Index] = key((), "games by index (modulo 22)")
     opponent: Opponents = key(
         "random",
-        "random, first, self, policy:RUN, openai:MODEL@URL, or mcts, mcts-fast, ismcts, mcts-python, also "
-        "with :SIMS[xROLLOUTS]; or several with weights, as {random: 0.5, mcts:100: 0.3, self: 0.2}, one drawn "
-        "per episode",
+        "random, first, self, policy:RUN, openai:MODEL@URL, or mcts, mcts-fast, ismcts, mcts-python, "
+        "also with :SIMS[xROLLOUTS]; or several with weights, as {random: 0.5, mcts:100: 0.3, self: 0.2}, "
+        "one drawn per episode",
     )
     seeding: Literal["openenv", "evaluate"] = key("openenv", "the protocol that expands a seed")
     seeds: Literal["drawn", "affine"] = key(
