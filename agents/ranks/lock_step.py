@@ -31,8 +31,8 @@ class Layers(Protocol):
     def free(self, layer: int) -> None:
         """Leaves this rank its own part of a layer's weights."""
 
-    def reset(self, *, failed: bool) -> None:
-        """Frees all layers, and forgets the last pass; ``failed`` if it did not come to its end."""
+    def reset(self) -> None:
+        """Frees all layers, and forgets the last pass, which may have failed."""
 
 
 class LockStep:
@@ -99,7 +99,7 @@ class LockStep:
 
     def _end_pass(self) -> None:
         """Frees what the last pass has gathered; if that failed, with the layers that it left."""
-        self._layers.reset(failed=bool(self._left))
+        self._layers.reset()
         self._serve()
 
     def _serve(self) -> None:

@@ -79,19 +79,23 @@ class ShardedLayers:
 
     def gather(self, layer: int, on_begun: Callable[[], None]) -> None:
         self._all_gather.on_begun = on_begun
-        self._layers[layer].unshard()
+        try:
+            self._layers[layer].unshard()
+        except torch.OutOfMemoryError:
+            # The tensors of a pass that failed may be in a cycle. PyTorch goes on where it was.
+            gc.collect()
+            torch.cuda.empty_cache()
+            self._layers[layer].unshard()
 
     def free(self, layer: int) -> None:
         self._layers[layer].reshard()
 
-    def reset(self, *, failed: bool) -> None:
+    def reset(self) -> None:
         for index, layer in enumerate(self._layers):
             if index in self._read:
                 layer.reset_iter_state()
             else:  # PyTorch has no state of a layer before its first forward
                 layer.reshard()
-        if failed:  # a traceback may keep the tensors of the pass, and the layers that are left need place
-            gc.collect()
 
     # -- what the model does -------------------------------------------------------------------------------
 

@@ -316,7 +316,8 @@ class World(Ranks):
             while not work.is_completed():
                 time.sleep(pause)
                 pause = min(growth * pause, _LONGEST_PAUSE)
-                self._look_around()
+                if not work.is_completed():  # or a rank that ended after it would count as failed in it
+                    self._look_around()
             work.wait()
         except RanksError:
             raise
