@@ -32,14 +32,17 @@ from gamespiel.agents.archive import (
     write_archive,
 )
 from gamespiel.agents.engines import Budgets, Engine, is_small, make_engine, positions_of
+from gamespiel.agents.engines.base import layers_of, transformer_of
 from gamespiel.agents.fields import DECODERS
 from gamespiel.agents.hyperparameters import Hyperparameters, LoraSettings, ModelSettings, with_changes
 from gamespiel.agents.models import memory, suitability
 from gamespiel.agents.models.adapter_sets import AdapterSets
 from gamespiel.agents.models.adapters import add_adapters
-from gamespiel.agents.models.loading import LOADING, load_base, load_tokenizer
+from gamespiel.agents.models.loading import LOADING, load_base, load_tokenizer, require_memory
 from gamespiel.agents.models.names import NEWEST
 from gamespiel.agents.models.optimizer import ScaledAdamW
+from gamespiel.agents.models.skeleton import load_skeleton
+from gamespiel.agents.ranks import ALONE, Ranks
 from gamespiel.agents.sampling.decisions import Answer, Decision, Request
 from gamespiel.agents.sampling.local import EngineSampler
 from gamespiel.agents.sampling.noise import DrawnNoise, Noise
@@ -99,6 +102,8 @@ class LLMPolicy(MaskableActorCriticPolicy):
         betas: AdamW's betas.
         seed: Draws the adapters, and the base if its weights are random.
         device: Device of the model.
+        ranks: The ranks that share a sharded base (``model.shard``), each of which makes such a policy at the
+            same time.
 
     Attributes:
         sampler: Answers requests.
@@ -133,6 +138,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         betas: tuple[float, float] = (Hyperparameters.adam_beta1, Hyperparameters.adam_beta2),
         seed: int = 0,
         device: str = "cpu",
+        ranks: Ranks = ALONE,
     ) -> None:
         if use_sde:
             raise ValueError("state-dependent exploration is for continuous actions, not for language models")
@@ -160,7 +166,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         self.critic_lr_multiplier, self.weight_decay, self.betas = critic_lr_multiplier, weight_decay, betas
         self.max_new_tokens, self.temperature = max_new_tokens, temperature
         self.context_tokens, self.seed = context_tokens, seed
-        self._load_model(device)
+        self._load_model(device, ranks)
         self.budgets = Budgets()
         self.engine: Engine = make_engine(
             self.model,
@@ -174,24 +180,37 @@ class LLMPolicy(MaskableActorCriticPolicy):
         self.answers: Answers = self._make_answers(choosing)
         self.optimizer = self._make_optimizer(lr_schedule(1.0))
 
-    def _load_model(self, device: str) -> None:
+    def _load_model(self, device: str, ranks: Ranks) -> None:
         """Loads the base model, and adds adapters and the value head.
 
         One thread at a time: transformers' loading, torch's seed and ``torch.nn.init``, which transformers
         replaces as it loads, belong to the whole process.
         """
         with LOADING:
-            base = load_base(self.model_settings, device, self.seed)
+            base = (
+                load_skeleton(self.model_settings, device, self.seed, ranks)
+                if self.model_settings.shard
+                else load_base(self.model_settings, device, self.seed)
+            )
             self.codec = self._make_codec(base.config)
             self.conversations = ConversationCodec(self.codec, self.context_tokens)
-            suitability.check(base, self.codec, self.model_settings.model_name)
+            if not self.model_settings.shard:
+                suitability.check(base, self.codec, self.model_settings.model_name)
             self.model = add_adapters(base, self.lora_settings, self.seed)
+            if self.model_settings.shard:
+                self._shard_model(torch.device(device), ranks)
+                suitability.check(base, self.codec, self.model_settings.model_name)
             hidden_size = base.config.get_text_config().hidden_size
             self.value_head = nn.utils.skip_init(nn.Linear, hidden_size, 1, device=device)
             nn.init.zeros_(self.value_head.weight)
             nn.init.zeros_(self.value_head.bias)
         if torch.device(device).type == "cpu" and is_small(self.model):
             memory.keep_freed()
+
+    def _shard_model(self, device: torch.device, ranks: Ranks) -> None:
+        """Divides the base model's layers among the ranks; adapters change nothing before they are trained."""
+        with require_memory(self.model_settings.model_name, device):
+            ranks.shard(self.model, layers_of(transformer_of(self.model)), device)
 
     def _make_codec(self, config: Any) -> ChatCodec:
         """Returns the codec, which keeps positions for the longest answer, unless it is a name."""
@@ -306,6 +325,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         del data["format"], data["kind"]
         data |= {name: make_space(data[name]) for name in ("observation_space", "action_space")}
         betas = tuple(data.pop("betas"))
+        data["model"] = data["model"] | {"shard": False}  # there are no ranks here
         policy = cls(lr_schedule=cls._dummy_schedule, device=str(get_device(device)), betas=betas, **data)
         policy.load_state_dict(archive.tensors["policy"])
         return policy

@@ -138,6 +138,9 @@ def _arguments_of(data: Mapping[str, Any], given: dict[str, Any]) -> dict[str, A
         **{name: data[name] for name in _PLAIN_ARGUMENTS},
         "starts": None,
     }
+    model = data["policy_kwargs"].get("model") or {}
+    if model.get("shard"):  # there are no ranks where a model is loaded
+        arguments["policy_kwargs"] = data["policy_kwargs"] | {"model": model | {"shard": False}}
     if "policy_kwargs" in given and _plain(given["policy_kwargs"]) != data["policy_kwargs"]:
         raise ArgumentError(
             f"load: policy_kwargs={given['policy_kwargs']} was given, allowed: the saved model's own, "

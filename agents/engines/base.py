@@ -298,6 +298,23 @@ def describe_family(transformer: Any) -> str:
     return f"the family {transformer.config.model_type!r} is none of {', '.join(sorted(PLAIN))}"
 
 
+def layers_of(transformer: Any) -> list[nn.Module]:
+    """Returns a model's decoder layers, in the order of a forward.
+
+    Raises:
+        UnsupportedModelError: the family is none whose layers are known to be read once each, in their order.
+    """
+    if not is_plain(transformer):
+        raise UnsupportedModelError(f"model.shard: {describe_family(transformer)}; allowed: false")
+    count = transformer.config.get_text_config().num_hidden_layers
+    for child in transformer.children():
+        if isinstance(child, nn.ModuleList) and len(child) == count:
+            return list(child)
+    raise UnsupportedModelError(
+        f"model.shard: the model has no list of {count} layers, its num_hidden_layers; allowed: false"
+    )
+
+
 def set_checkpointing(transformer: nn.Module) -> list[Any]:
     """Sets a model's layers to be checkpointed in training mode, and returns them.
 

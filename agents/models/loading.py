@@ -71,6 +71,8 @@ def load_tokenizer(settings: ModelSettings) -> Any:
 def load_base(settings: ModelSettings, device: torch.device | str, seed: int) -> Any:
     """Returns the frozen base model in evaluation mode.
 
+    A model to be sharded stays on the CPU, in the type that it will have on the device.
+
     Raises:
         ModelError: the settings contradict each other or ask for what the device cannot do, or the model
             cannot be loaded.
@@ -79,7 +81,7 @@ def load_base(settings: ModelSettings, device: torch.device | str, seed: int) ->
     plan = _plan_load(settings, torch.device(device))
     if plan.quantization is not None:
         quantization.check(plan.quantization, plan.device)
-    with torch.random.fork_rng(devices=[]), _require_memory(settings.model_name, plan.device):
+    with torch.random.fork_rng(devices=[]), require_memory(settings.model_name, plan.device):
         load = (
             _draw_weights
             if settings.random_weights
@@ -88,13 +90,13 @@ def load_base(settings: ModelSettings, device: torch.device | str, seed: int) ->
             else _load_saved
         )
         model = load(settings, plan, seed)
-    _warn_of_emulation(model.dtype, plan.device)
+    _warn_of_emulation(model.dtype, torch.device(device))
     model.requires_grad_(False)
     return model.eval()
 
 
 @contextmanager
-def _require_memory(model_name: str, device: torch.device) -> Iterator[None]:
+def require_memory(model_name: str, device: torch.device) -> Iterator[None]:
     """Turns errors of memory into MemoryLimitError."""
     try:
         yield
@@ -125,6 +127,7 @@ def _plan_load(settings: ModelSettings, device: torch.device) -> _LoadPlan:
     if settings.use_4bit and settings.use_8bit:
         raise ModelError("use_4bit and use_8bit contradict each other: set one of them")
     location, dtype = resolve(settings.model_name), DTYPES.get(settings.dtype)
+    _check_shard(settings, location)
     bits = 4 if settings.use_4bit else 8 if settings.use_8bit else None
     if bits is not None:
         dtype = dtype or torch.bfloat16
@@ -132,7 +135,21 @@ def _plan_load(settings: ModelSettings, device: torch.device) -> _LoadPlan:
     if dtype is None and (device.type == "cpu" or is_gguf(location)):
         # The blocks of a GGUF file have no type of their own.
         dtype = torch.float32 if device.type == "cpu" else torch.bfloat16
-    return _LoadPlan(location, dtype, None, device)
+    return _LoadPlan(location, dtype, None, torch.device("cpu") if settings.shard else device)
+
+
+def _check_shard(settings: ModelSettings, location: str) -> None:
+    """Raises ModelError if a model is to be sharded whose weights are not plain numbers in files."""
+    if not settings.shard:
+        return
+    for name in ("use_4bit", "use_8bit"):
+        if getattr(settings, name):
+            raise ModelError(f"model.shard and model.{name} contradict each other: set one of them")
+    if is_gguf(location):
+        raise ModelError(
+            f"model.shard: {settings.model_name!r} is a GGUF file, whose blocks are not divided; allowed: "
+            "the model's folder or hub name, or model.shard: false"
+        )
 
 
 def _draw_weights(settings: ModelSettings, plan: _LoadPlan, seed: int) -> Any:
@@ -173,6 +190,11 @@ def _load_saved(settings: ModelSettings, plan: _LoadPlan, seed: int) -> Any:
     if not is_hub_name(plan.location):
         weight_files(settings.model_name, Path(plan.location))
     bits, chosen = quantization.bits_of(_load_config(settings, plan)), plan.quantization
+    if bits is not None and settings.shard:
+        raise ModelError(
+            f"model.shard: {settings.model_name!r} was saved in {bits} bits; allowed: a model that is not "
+            "quantised, or model.shard: false"
+        )
     if bits is not None and chosen is not None and chosen.bits != bits:
         raise ModelError(
             f"model_name {settings.model_name!r} was saved in {bits} bits, and model.use_{chosen.bits}bit "

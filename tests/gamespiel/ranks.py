@@ -12,7 +12,8 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,15 +70,18 @@ def config_of(name: str, folder: Path, **more: str) -> Config:
     return resolve(preset, overrides=overrides.items())
 
 
-def stairs(ranks: Ranks, episodes: int = FAULTY_EPISODES) -> LLMPPO:
-    """Returns a learner on toy games, those of odd episodes faults: all of the second of two ranks."""
+def stairs(ranks: Ranks, episodes: int = FAULTY_EPISODES, **model: Any) -> LLMPPO:
+    """Returns a learner on toy games, those of odd episodes faults: all of the second of two ranks.
+
+    ``model`` changes the settings of its base.
+    """
     seeds = {seed for step in range(2) for seed in noise.episode_seeds(0, step, episodes)[1::2]}
     own = -(-episodes // ranks.size)
     env = TextVecEnv([lambda: Stairs(max_turns=3, fault=lambda seed: seed in seeds)] * own)
     return LLMPPO(
         env=env, ranks=ranks, seed=0, device="cpu", total_steps=2, batch_size=episodes, mini_batch_size=4,
         gradient_accumulation_steps=1, num_train_steps=2, learning_rate=1e-3,
-        policy_kwargs={"lora": {"r": 4}},
+        policy_kwargs={"lora": {"r": 4}, "model": model},
     )  # fmt: skip
 
 
@@ -139,9 +143,9 @@ def train_on_server(folder: Path, url: str) -> Any:
     return sorted(path.name for path in (folder / "adapters").iterdir())
 
 
-def interrupt_one(folder: Path, url: str) -> Any:
+def interrupt_one(folder: Path, url: str, **more: str) -> Any:
     """Ctrl-C at the second rank, when the third step is played: it is dropped, and played when resumed."""
-    config = config_of("kuhn", folder / "stopped", run__checkpoint_every="100")
+    config = config_of("kuhn", folder / "stopped", run__checkpoint_every="100", **more)
     on_step = callbacks.BetweenSteps._on_step
 
     def interrupting(self: callbacks.BetweenSteps) -> bool:
@@ -186,7 +190,7 @@ def fail_to_decide(folder: Path, url: str) -> Any:
     return failing(LLMPolicy, "decide", refusing, config_of("kuhn", folder / "broken"))
 
 
-def meet_infinity(folder: Path, url: str) -> Any:
+def meet_infinity(folder: Path, url: str, **more: str) -> Any:
     """The second rank meets logits that are not finite, once: both go back, with half the learning rate."""
     decide, met = LLMPolicy.decide, []
 
@@ -196,7 +200,7 @@ def meet_infinity(folder: Path, url: str) -> Any:
             raise FloatingPointError("logits are not finite")
         return decide(self, *given, **more)
 
-    return failing(LLMPolicy, "decide", meeting, config_of("kuhn", folder / "diverged"))
+    return failing(LLMPolicy, "decide", meeting, config_of("kuhn", folder / "diverged", **more))
 
 
 def run_out_of_memory(folder: Path, url: str) -> Any:
@@ -248,12 +252,17 @@ SCENARIOS: dict[str, Callable[[Path, str], Any]] = {
 }
 
 
+def play_all(scenarios: Mapping[str, Callable[[], Any]], folder: Path, names: Sequence[str]) -> None:
+    """Plays the named scenarios, or all of them, and writes what they found."""
+    training.learning_curve = lambda metrics_path, png_path: png_path  # type: ignore[assignment]
+    for name in names or scenarios:
+        found = scenarios[name]()
+        (folder / f"{name}.{LAUNCH.rank}.json").write_text(json.dumps(found))
+
+
 def main() -> None:
     folder, url = Path(sys.argv[1]), sys.argv[2]
-    training.learning_curve = lambda metrics_path, png_path: png_path  # type: ignore[assignment]
-    for name in sys.argv[3:] or SCENARIOS:
-        found = SCENARIOS[name](folder, url)
-        (folder / f"{name}.{LAUNCH.rank}.json").write_text(json.dumps(found))
+    play_all({name: partial(own, folder, url) for name, own in SCENARIOS.items()}, folder, sys.argv[3:])
 
 
 if __name__ == "__main__":

@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from safetensors.torch import load_file
 
 from gamespiel.agents.ranks import ALONE
 from gamespiel.agents.runs import checkpoint
 from tests.agents.fake_vllm import FakeVllm
 from tests.agents.toys import make_policy
+from tests.gamespiel.launches import LONGEST, adapters_of, environment, read_results, torchrun
 from tests.gamespiel.ranks import PLAIN, SCENARIOS, SHORT, config_of, describe_weights, stairs
 from tests.gamespiel.runs import ROOT, SMALL, assert_same_run, rows_of, steps_of, train_quietly
 
@@ -27,20 +25,6 @@ pytestmark = pytest.mark.slow
 MOVED = {"curriculum": 5e-5, "pool": 1e-4, "workers": 2e-4}
 """The largest difference of a weight where it is above 1e-5: Adam turns rounding of small gradients into
 parts of the rate of 4e-3."""
-
-LONGEST = 900
-"""Seconds that a launch may take on a machine that does much else."""
-
-
-def torchrun(*arguments: str, restarts: int = 0) -> list[str]:
-    """Returns the command that starts two ranks."""
-    ranks = ["--standalone", "--nproc-per-node", "2", "--max-restarts", str(restarts)]
-    return [sys.executable, "-m", "torch.distributed.run", *ranks, *arguments]
-
-
-def environment() -> dict[str, str]:
-    """Returns an environment in which each rank has one thread."""
-    return os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
 
 
 @pytest.fixture(scope="module")
@@ -60,15 +44,6 @@ def scenarios(tmp_path_factory: pytest.TempPathFactory, fake_server: FakeVllm) -
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr[-4000:]
     return folder
-
-
-def read_results(scenarios: Path, name: str) -> list[Any]:
-    """Returns what the two ranks found in a scenario."""
-    return [json.loads((scenarios / f"{name}.{rank}.json").read_text()) for rank in range(2)]
-
-
-def adapters_of(run: Path) -> dict[str, torch.Tensor]:
-    return load_file(checkpoint.find(run) / "adapter" / "adapter_model.safetensors")
 
 
 def is_close(own: Any, value: Any, rounding: float) -> bool:
