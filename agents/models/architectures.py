@@ -136,12 +136,16 @@ class Architecture:
     @property
     def other_parameters(self) -> int:
         """All parameters that keep the model's dtype when it is quantised: embedding, head, norms, biases."""
+        matrices = 1 if self.tied else 2
+        outside = matrices * self.vocabulary * self.hidden_size + self.hidden_size
+        return outside + self.layers * (self.layer_parameters - self.linear_parameters // self.layers)
+
+    @property
+    def layer_parameters(self) -> int:
+        """All parameters of a layer: linear modules, biases and norms."""
         biases = sum(self.linears[name][1] for name in self.biased)
         norms = self.norms * self.hidden_size + (2 * self.head_dim if self.qk_norm else 0)
-        matrices = 1 if self.tied else 2
-        return (
-            matrices * self.vocabulary * self.hidden_size + self.layers * (biases + norms) + self.hidden_size
-        )
+        return self.linear_parameters // self.layers + biases + norms
 
     @property
     def parameters(self) -> int:

@@ -320,3 +320,17 @@ def test_measured_peaks(measured: list[dict[str, int]]) -> None:
             planned_peak = made.playing if mode == "play" else made.updating
             assert planned_peak == pytest.approx(peak, rel=0.2), (name, kind, mode)
             assert peak < 4 * GIB
+
+
+def test_a_sharded_model_has_its_part_of_the_layers_and_one_that_is_whole() -> None:
+    """The embedded model: 1,536 · 64 in the embedding, a norm of 64, and two layers of 49,312.
+
+    Each of two ranks has half of the layers. ``tests/gamespiel/test_sharded_ranks.py`` counts the same.
+    """
+    load = Load(architecture_of("tiny"), dtype="float32", ranks=2)
+    assert weights(load) == 4 * (1_536 * 64 + 64 + 49_312)
+    made, whole = plan(load), plan(replace(load, ranks=1))
+    assert made.gathered == 2 * 4 * 49_312 and whole.gathered == 0
+    assert made.always - whole.always == made.gathered - 4 * 49_312
+    # The part is rounded up: 98,624 numbers are 32,875 for each of three.
+    assert weights(replace(load, ranks=3)) == 4 * (1_536 * 64 + 64 + 32_875)
