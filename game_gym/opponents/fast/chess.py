@@ -182,9 +182,10 @@ def _is_attacked(state, square, occupied, others):  # type: ignore[no-untyped-de
     )
     if near & others:
         return True
-    straight, diagonal = (np.uint64(state[_ROOKS]) | queens) & others, (
-        np.uint64(state[_BISHOPS]) | queens
-    ) & others
+    straight, diagonal = (
+        (np.uint64(state[_ROOKS]) | queens) & others,
+        (np.uint64(state[_BISHOPS]) | queens) & others,
+    )
     if (_RANKS[square] | _FILES[square]) & straight and _see_straight(occupied, square) & straight:
         return True
     if (_RISING[square] | _FALLING[square]) & diagonal and _see_diagonal(occupied, square) & diagonal:
@@ -550,6 +551,16 @@ def result(state):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def _can_take_king(state):  # type: ignore[no-untyped-def]
+    """Returns whether the mover attacks the other seat's king: then it was no position of a game."""
+    king = np.uint64(state[_OTHER]) & np.uint64(state[_KINGS])
+    for square in range(64):
+        if np.uint64(state[_OWN]) & _bit(square) and _find_targets(state, square) & king:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
 def _replay(state, actions):  # type: ignore[no-untyped-def]
     """Begins at a state, and makes moves."""
     for square in range(64):
@@ -580,44 +591,40 @@ def read(state: Any) -> npt.NDArray[np.int64]:
 def _read_start(fen: str) -> npt.NDArray[np.int64]:
     """Returns the state of a position in Forsyth-Edwards Notation, before ``_arrive``."""
     board, side, castling, passing, quiet, _ = fen.split(" ")
-    rows = [
-        "".join(" " * int(mark) if mark.isdigit() else mark for mark in row) for row in board.split("/")
-    ]
-    white = "".join(reversed(rows))
-    _check_start(white, castling, fen)
-    seat = 1 if side == "w" else 0
-    seen = white if seat == 1 else "".join(rows).swapcase()
-    rights = castling if seat == 1 else castling.swapcase()
-    words = [sum(1 << square for square, mark in enumerate(seen) if mark in own) for own in _MARKS]
-    number = "abcdefgh".index(passing[0]) + 40 if passing != "-" else None
+    rows = ["".join(" " * int(mark) if mark.isdigit() else mark for mark in row) for row in board.split("/")]
+    if side == "w":
+        seat, view = 1, "".join(reversed(rows))
+    else:
+        seat, view, castling = 0, "".join(rows).swapcase(), castling.swapcase()
+    words = [sum(1 << square for square, mark in enumerate(view) if mark in marks) for marks in _MARKS]
     found = np.zeros(STATE, dtype=np.int64)
     found[: _KINGS + 1] = np.array(words, dtype=np.uint64).view(np.int64)
     found[_SEAT], found[_QUIET] = seat, int(quiet)
-    found[_CASTLING] = sum(1 << place for place, mark in enumerate("QKqk") if mark in rights)
-    found[_EN_PASSANT] = 0 if number is None else 1 << number
+    found[_CASTLING] = sum(1 << place for place, mark in enumerate("QKqk") if mark in castling)
+    found[_EN_PASSANT] = 0 if passing == "-" else 1 << (40 + "abcdefgh".index(passing[0]))
+    if not _is_regular(view, castling, passing, int(quiet)) or _can_take_king(found):
+        raise ValueError(f"chess: the game began from {fen!r}, which no game of standard chess reaches")
     return found
 
 
 _MARKS = ("PNBRQK", "pnbrqk", "Pp", "Nn", "Bb", "Rr", "Qq", "Kk")
 
 
-def _check_start(white: str, castling: str, fen: str) -> None:
-    """Raises ValueError for pieces that no game has, and for rights to castle from other squares."""
-    counts = Counter(white)
-    for king, pawn, rest in (("K", "P", "QRBN"), ("k", "p", "qrbn")):
-        promoted = sum(
-            max(0, counts[mark] - number) for mark, number in zip(rest, (1, 2, 2, 2), strict=True)
-        )
-        if counts[king] != 1 or counts[pawn] + promoted > 8:
-            raise ValueError(
-                f"chess: the game began from {fen!r}; allowed: one king and at most 8 pawns and promoted "
-                "pieces per side"
-            )
-    corners = {"K": (4, 7), "Q": (4, 0), "k": (60, 63), "q": (60, 56)}
-    for mark, (king_square, rook_square) in corners.items():
-        rook = "R" if mark.isupper() else "r"
-        king = "K" if mark.isupper() else "k"
-        if mark in castling and (white[king_square], white[rook_square]) != (king, rook):
-            raise ValueError(
-                f"chess: the game began from {fen!r}; allowed: castling from file e with a rook in a corner"
-            )
+def _is_regular(view: str, castling: str, passing: str, quiet: int) -> bool:
+    """Returns whether the compiled rules cover a position; ``view`` has the mover's pieces in capital letters."""
+    pieces = Counter(view)
+    for king, pawn, *others in ("KPQRBN", "kpqrbn"):
+        promoted = sum(max(0, pieces[mark] - most) for mark, most in zip(others, (1, 2, 2, 2), strict=True))
+        if pieces[king] != 1 or pieces[pawn] + promoted > 8:
+            return False
+    homes = {"Q": "R...K", "K": "K..R", "q": "r...k", "k": "k..r"}
+    begins = {"Q": 0, "K": 4, "q": 56, "k": 60}
+    for mark in set(castling) & set(homes):
+        home, begin = homes[mark], begins[mark]
+        if view[begin] != home[0] or view[begin + len(home) - 1] != home[-1]:
+            return False
+    if passing != "-":
+        square = 40 + "abcdefgh".index(passing[0])
+        if view[square - 8] != "p" or view[square] != " " or view[square + 8] != " ":
+            return False
+    return quiet >= 0 and not set("Pp") & set(view[:8] + view[56:])
