@@ -113,7 +113,7 @@ def test_no_position_has_more_actions_than_the_limit() -> None:
     [
         ("f2f3 e7e5 g2g4 d8h4", "", 1.0),
         ("e2e4 e7e5 d1h5 b8c6 f1c4 g8f6 h5f7", "", -1.0),
-        ("e1g1", "5k2/4p1p1/4P1P1/8/8/8/8/4K2R w K - 0 1", -1.0),  # castling gives mate
+        ("e1g1", "4rkr1/4p1p1/8/8/8/8/8/4K2R w K - 0 1", -1.0),  # castling gives mate
     ],
 )
 def test_mate_wins(moves: str, fen: str, first_return: float) -> None:
@@ -138,7 +138,7 @@ def test_the_third_occurrence_of_a_position_draws() -> None:
 def test_positions_differ_by_rights_to_castle() -> None:
     moves = "h1g1 h8g8 g1h1 g8h8 "
     assert not is_over(*play(2 * moves, CASTLING), 0.0)  # only the second time without the rights
-    assert is_over(*play(2 * moves + "h1g1", CASTLING), 0.0)
+    assert is_over(*play(2 * moves + "h1g1 h8g8", CASTLING), 0.0)
     # Without the rights it ends a move earlier.
     assert is_over(*play(2 * moves, CASTLING.replace("KQkq", "-")), 0.0)
 
@@ -206,7 +206,7 @@ def test_long_games_without_progress_end_at_a_hundred_moves() -> None:
 def test_too_little_material_draws(rest: str, draws: bool) -> None:
     row = rest.replace(".", "1")
     left = 8 - sum(int(mark) if mark.isdigit() else 1 for mark in row)
-    fen = f"k7/8/8/8/{row}{left}/8/1p6/K7 w - - 0 1"
+    fen = f"k7/8/8/8/{left}{row}/8/1p6/K7 w - - 0 1"
     assert is_over(*play("a1b2", fen), 0.0) == draws
 
 
