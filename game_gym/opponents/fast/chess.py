@@ -1,8 +1,8 @@
 """Compiled rules of chess, on words of 64 bits.
 
-The board is as the seat to move sees it: its own pieces start on rows 0 and 1, and every move turns the board
-over. OpenSpiel numbers its actions from that view too. Square ``s`` is row ``s // 8`` and file ``s % 8``, and bit
-``s`` of a word. Seat 1 is white and moves first; seat 0 is black.
+The board is as the seat to move sees it: its own pieces start on rows 0 and 1, and every move turns the
+board over. OpenSpiel numbers its actions from that view too. Square ``s`` is row ``s // 8`` and file
+``s % 8``, and bit ``s`` of a word. Seat 1 is white and moves first; seat 0 is black.
 
 A state is, in this order:
 
@@ -58,7 +58,7 @@ _DARK = np.uint64(0xAA55AA55AA55AA55)
 _KNIGHT_STEPS = ((-2, -1), (-2, 1), (-1, -2), (-1, 2), (2, -1), (2, 1), (1, -2), (1, 2))
 _KING_STEPS = ((1, 0), (1, 1), (1, -1), (0, 1), (0, -1), (-1, 1), (-1, 0), (-1, -1))
 
-# -- tables ------------------------------------------------------------------------------------------------------
+# -- tables --------------------------------------------------------------------------------------------------
 
 
 def _reach(square: int, steps: tuple[tuple[int, int], ...], most: int) -> int:
@@ -98,12 +98,12 @@ _STEPS = np.array([8 * up + right for right, up in _list_steps()], dtype=np.int6
 """By step, the difference of the squares."""
 
 _CODES = np.zeros(240, dtype=np.int64)
-"""The place of a step in an origin's actions, by the difference of the squares on a board 16 files wide, + 119."""
+"""The place of a step in an origin's actions, by the difference of squares on a board of 16 files, + 119."""
 for _code, (_right, _up) in enumerate(_list_steps()):
     _CODES[16 * _up + _right + 119] = 9 + _code
 
 
-# -- words -------------------------------------------------------------------------------------------------------
+# -- words ---------------------------------------------------------------------------------------------------
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -166,7 +166,7 @@ def _see_diagonal(occupied, square):  # type: ignore[no-untyped-def]
     return _slide(occupied, bit, _RISING[square]) | _slide(occupied, bit, _FALLING[square])
 
 
-# -- moves -------------------------------------------------------------------------------------------------------
+# -- moves ---------------------------------------------------------------------------------------------------
 
 
 @njit(cache=True, nogil=True)
@@ -188,7 +188,7 @@ def _is_attacked(state, square, occupied, others):  # type: ignore[no-untyped-de
     )
     if (_RANKS[square] | _FILES[square]) & straight and _see_straight(occupied, square) & straight:
         return True
-    if (_RISING[square] | _FALLING[square]) & diagonal and _see_diagonal(occupied, square) & diagonal:
+    if (_RISING[square] | _FALLING[square]) & diagonal and _see_diagonal(occupied, square) & diagonal:  # noqa: SIM103
         return True
     return False
 
@@ -216,10 +216,10 @@ def _find_castlings(state):  # type: ignore[no-untyped-def]
         return 0
     other = np.uint64(state[_OTHER])
     occupied, found = np.uint64(state[_OWN]) | other, 0
-    if rights & 1 and not occupied & np.uint64(0x0E):
+    if rights & 1 and not occupied & np.uint64(0x0E):  # noqa: SIM102
         if not _is_attacked(state, 2, occupied, other) and not _is_attacked(state, 3, occupied, other):
             found |= 1
-    if rights & 2 and not occupied & np.uint64(0x60):
+    if rights & 2 and not occupied & np.uint64(0x60):  # noqa: SIM102
         if not _is_attacked(state, 5, occupied, other) and not _is_attacked(state, 6, occupied, other):
             found |= 2
     return found
@@ -284,7 +284,7 @@ def _can_move(state):  # type: ignore[no-untyped-def]
     return False
 
 
-# -- the rules ---------------------------------------------------------------------------------------------------
+# -- the rules -----------------------------------------------------------------------------------------------
 
 
 @njit(cache=True, nogil=True)
@@ -347,8 +347,8 @@ def _read_targets(lists, place):  # type: ignore[no-untyped-def]
 def draw(state, actions, noise):  # type: ignore[no-untyped-def]
     """Draws among the moves that may leave the king attacked, until one does not.
 
-    ``actions`` gets lists of such moves, each of a head and targets. A head from 0 to 63 is the square of a piece,
-    and 64 castles. Under 0 it stands for pawns: the step to the target, + 32 times the piece to promote to.
+    ``actions`` gets lists of such moves, each of a head and targets. A head from 0 to 63 is the square of a
+    piece, and 64 castles. Under 0 it stands for pawns: the step to the target, + 32 times the piece to promote to.
     """
     own, other = np.uint64(state[_OWN]), np.uint64(state[_OTHER])
     occupied, total, length = own | other, 0, 0
@@ -547,7 +547,7 @@ def result(state):  # type: ignore[no-untyped-def]
     return float(state[_RESULT])
 
 
-# -- from OpenSpiel ----------------------------------------------------------------------------------------------
+# -- from OpenSpiel ------------------------------------------------------------------------------------------
 
 
 @njit(cache=True, nogil=True)
@@ -611,7 +611,7 @@ _MARKS = ("PNBRQK", "pnbrqk", "Pp", "Nn", "Bb", "Rr", "Qq", "Kk")
 
 
 def _is_regular(view: str, castling: str, passing: str, quiet: int) -> bool:
-    """Returns whether the compiled rules cover a position; ``view`` has the mover's pieces in capital letters."""
+    """Returns whether the rules cover a position; ``view`` has the mover's pieces in capital letters."""
     pieces = Counter(view)
     for king, pawn, *others in ("KPQRBN", "kpqrbn"):
         promoted = sum(max(0, pieces[mark] - most) for mark, most in zip(others, (1, 2, 2, 2), strict=True))
