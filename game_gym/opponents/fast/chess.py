@@ -348,7 +348,7 @@ def draw(state, actions, noise):  # type: ignore[no-untyped-def]
     """Draws among the moves that may leave the king attacked, until one does not.
 
     ``actions`` gets lists of such moves, each of a head and targets. A head from 0 to 63 is the square of a
-    ``actions`` gets lists of such moves: heads and targets. A head from 0 to 63 is the square of a piece,
+    piece, and 64 castles. Under 0 it stands for pawns: the step to the target, + 32 times the promoted piece.
     """
     own, other = np.uint64(state[_OWN]), np.uint64(state[_OTHER])
     occupied, total, length = own | other, 0, 0
