@@ -1,0 +1,630 @@
+"""Compiled rules of chess, on words of 64 bits.
+
+The board is as the seat to move sees it: its own pieces start on rows 0 and 1, and every move turns the
+board over. OpenSpiel numbers its actions from that view too. Square ``s`` is row ``s // 8`` and file
+``s % 8``, and bit ``s`` of a word. Seat 1 is white and moves first; seat 0 is black.
+
+A state is, in this order:
+
+- the mover's pieces, and the other seat's;
+- the pawns, knights, bishops, rooks, queens and kings of both seats;
+- the seat to move, or ``ENDED``;
+- rights to castle: 1 and 2 are the mover's towards files a and h, 4 and 8 the other seat's;
+- the square on which a pawn can be captured en passant, as a word of one bit, or 0;
+- the moves since the last capture or pawn move;
+- whether the mover's king is attacked;
+- the first seat's return, if the game has ended;
+- the hash of the placed pieces;
+- how many hashes follow, and the hashes of the positions since the last capture or pawn move, oldest first.
+
+The game is drawn at 100 moves without a capture or a pawn move, so no more than 101 hashes are needed. Hashes
+two places apart have the same seat to move, and only these are compared. Numbers after the last hash are left
+over from earlier positions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit, types
+from numba.extending import intrinsic
+
+from game_gym.opponents.fast.noise import draw_below, mix
+from game_gym.opponents.fast.rules import ENDED
+
+_OWN, _OTHER = 0, 1
+_PAWNS, _KNIGHTS, _BISHOPS, _ROOKS, _QUEENS, _KINGS = range(2, 8)
+_SEAT, _CASTLING, _EN_PASSANT, _QUIET, _CHECKED, _RESULT, _HASH, _COUNT, _HASHES = range(8, 17)
+
+_QUIET_LIMIT = 100
+
+STATE = _HASHES + _QUIET_LIMIT + 1
+
+ACTIONS = 218
+"""The most moves of any position that a game can reach."""
+
+CASTLE_LEFT, CASTLE_RIGHT = 4672, 4673
+
+_TARGETS = 73
+"""OpenSpiel's actions per square of origin: 9 promotions to rook, bishop or knight, and 64 directed steps."""
+
+_ONE = np.uint64(1)
+_NOT_FILE_A, _NOT_FILE_H = np.uint64(0xFEFEFEFEFEFEFEFE), np.uint64(0x7F7F7F7F7F7F7F7F)
+_ROW_2, _LAST_ROW = np.uint64(0xFF0000), np.uint64(0xFF00000000000000)
+_DARK = np.uint64(0xAA55AA55AA55AA55)
+_KNIGHT_STEPS = ((-2, -1), (-2, 1), (-1, -2), (-1, 2), (2, -1), (2, 1), (1, -2), (1, 2))
+_KING_STEPS = ((1, 0), (1, 1), (1, -1), (0, 1), (0, -1), (-1, 1), (-1, 0), (-1, -1))
+
+# -- tables --------------------------------------------------------------------------------------------------
+
+
+def _reach(square: int, steps: tuple[tuple[int, int], ...], most: int) -> int:
+    """Returns the squares that up to ``most`` equal steps reach on an empty board, as a word."""
+    word = 0
+    for right, up in steps:
+        for times in range(1, most + 1):
+            file, row = square % 8 + times * right, square // 8 + times * up
+            if 0 <= file < 8 and 0 <= row < 8:
+                word |= 1 << (8 * row + file)
+    return word
+
+
+def _tabulate_reach(steps: tuple[tuple[int, int], ...], most: int) -> npt.NDArray[np.uint64]:
+    """Returns ``_reach`` by square, (64,)."""
+    return np.array([_reach(square, steps, most) for square in range(64)], dtype=np.uint64)
+
+
+_RANKS = _tabulate_reach(((1, 0), (-1, 0)), 7)
+_FILES = _tabulate_reach(((0, 1), (0, -1)), 7)
+_RISING = _tabulate_reach(((1, 1), (-1, -1)), 7)
+_FALLING = _tabulate_reach(((1, -1), (-1, 1)), 7)
+_LINES = _RANKS | _FILES | _RISING | _FALLING
+_KNIGHT = _tabulate_reach(_KNIGHT_STEPS, 1)
+_KING = _tabulate_reach(_KING_STEPS, 1)
+
+
+def _list_steps() -> list[tuple[int, int]]:
+    """Returns OpenSpiel's 64 directed steps, as files and rows."""
+    lengths = [*range(-7, 0), *range(1, 8)]
+    directions = ((0, 1), (1, 0), (1, 1), (1, -1))
+    lines = [(length * right, length * up) for right, up in directions for length in lengths]
+    return [*lines, *_KNIGHT_STEPS]
+
+
+_STEPS = np.array([8 * up + right for right, up in _list_steps()], dtype=np.int64)
+"""By step, the difference of the squares."""
+
+_CODES = np.zeros(240, dtype=np.int64)
+"""The place of a step in an origin's actions, by the difference of squares on a board of 16 files, + 119."""
+for _code, (_right, _up) in enumerate(_list_steps()):
+    _CODES[16 * _up + _right + 119] = 9 + _code
+
+
+# -- words ---------------------------------------------------------------------------------------------------
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _count(typing, word):  # type: ignore[no-untyped-def]
+    """Returns how many bits are set."""
+    return types.int64(types.uint64), lambda context, builder, signature, words: builder.ctpop(words[0])
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _lowest(typing, word):  # type: ignore[no-untyped-def]
+    """Returns the square of the lowest bit of a word that is not 0."""
+
+    def generate(context, builder, signature, words):  # type: ignore[no-untyped-def]
+        return builder.cttz(words[0], context.get_constant(types.boolean, True))
+
+    return types.int64(types.uint64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _highest(typing, word):  # type: ignore[no-untyped-def]
+    """Returns the square of the highest bit of a word that is not 0."""
+
+    def generate(context, builder, signature, words):  # type: ignore[no-untyped-def]
+        zeros = builder.ctlz(words[0], context.get_constant(types.boolean, True))
+        return builder.sub(context.get_constant(types.int64, 63), zeros)
+
+    return types.int64(types.uint64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _turn(typing, word):  # type: ignore[no-untyped-def]
+    """Returns a word as the other seat sees it: the rows in reverse order."""
+    return types.uint64(types.uint64), lambda context, builder, signature, words: builder.bswap(words[0])
+
+
+@njit(cache=True, nogil=True)
+def _bit(square):  # type: ignore[no-untyped-def]
+    return _ONE << np.uint64(square)
+
+
+@njit(cache=True, nogil=True)
+def _slide(occupied, bit, line):  # type: ignore[no-untyped-def]
+    """Returns the squares of a line up to the first piece on each side, that piece included."""
+    lower, upper = occupied & line & (bit - _ONE), occupied & line & ~(bit - _ONE)
+    nearest = upper & (~upper + _ONE)
+    return line & ((nearest << _ONE) - _bit(_highest(lower | _ONE)))
+
+
+@njit(cache=True, nogil=True)
+def _see_straight(occupied, square):  # type: ignore[no-untyped-def]
+    """Returns the squares that a rook sees."""
+    bit = _bit(square)
+    return _slide(occupied, bit, _RANKS[square]) | _slide(occupied, bit, _FILES[square])
+
+
+@njit(cache=True, nogil=True)
+def _see_diagonal(occupied, square):  # type: ignore[no-untyped-def]
+    """Returns the squares that a bishop sees."""
+    bit = _bit(square)
+    return _slide(occupied, bit, _RISING[square]) | _slide(occupied, bit, _FALLING[square])
+
+
+# -- moves ---------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _is_attacked(state, square, occupied, others):  # type: ignore[no-untyped-def]
+    """Returns whether one of the other seat's pieces in ``others`` attacks a square of the mover."""
+    bit = _bit(square)
+    pawns = ((bit << np.uint64(7)) & _NOT_FILE_H) | ((bit << np.uint64(9)) & _NOT_FILE_A)
+    queens = np.uint64(state[_QUEENS])
+    near = (
+        (pawns & np.uint64(state[_PAWNS]))
+        | (_KNIGHT[square] & np.uint64(state[_KNIGHTS]))
+        | (_KING[square] & np.uint64(state[_KINGS]))
+    )
+    if near & others:
+        return True
+    straight, diagonal = (
+        (np.uint64(state[_ROOKS]) | queens) & others,
+        (np.uint64(state[_BISHOPS]) | queens) & others,
+    )
+    if (_RANKS[square] | _FILES[square]) & straight and _see_straight(occupied, square) & straight:
+        return True
+    if (_RISING[square] | _FALLING[square]) & diagonal and _see_diagonal(occupied, square) & diagonal:  # noqa: SIM103
+        return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _is_safe(state, start, end):  # type: ignore[no-untyped-def]
+    """Returns whether a move that is no castling leaves the mover's king unattacked."""
+    own, other = np.uint64(state[_OWN]), np.uint64(state[_OTHER])
+    king = own & np.uint64(state[_KINGS])
+    passing = end == np.uint64(state[_EN_PASSANT]) and start & np.uint64(state[_PAWNS]) != 0
+    if start == king:
+        king = end
+    elif state[_CHECKED] == 0 and not passing and not start & _LINES[_lowest(king)]:
+        return True
+    other &= ~(end >> np.uint64(8) if passing else end)
+    own = (own & ~start) | end
+    return not _is_attacked(state, _lowest(king), own | other, other)
+
+
+@njit(cache=True, nogil=True)
+def _find_castlings(state):  # type: ignore[no-untyped-def]
+    """Returns the legal castlings: 1 towards file a, 2 towards file h, 3 for both."""
+    rights = state[_CASTLING] & 3
+    if rights == 0 or state[_CHECKED]:
+        return 0
+    other = np.uint64(state[_OTHER])
+    occupied, found = np.uint64(state[_OWN]) | other, 0
+    if rights & 1 and not occupied & np.uint64(0x0E):  # noqa: SIM102
+        if not _is_attacked(state, 2, occupied, other) and not _is_attacked(state, 3, occupied, other):
+            found |= 1
+    if rights & 2 and not occupied & np.uint64(0x60):  # noqa: SIM102
+        if not _is_attacked(state, 5, occupied, other) and not _is_attacked(state, 6, occupied, other):
+            found |= 2
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _find_targets(state, square):  # type: ignore[no-untyped-def]
+    """Returns the squares to which a piece of the mover can go, castling and the king's safety apart."""
+    bit, own, other = _bit(square), np.uint64(state[_OWN]), np.uint64(state[_OTHER])
+    occupied, found = own | other, np.uint64(0)
+    if bit & np.uint64(state[_PAWNS]):
+        once = (bit << np.uint64(8)) & ~occupied
+        twice = ((once & _ROW_2) << np.uint64(8)) & ~occupied
+        aside = ((bit << np.uint64(7)) & _NOT_FILE_H) | ((bit << np.uint64(9)) & _NOT_FILE_A)
+        return once | twice | (aside & (other | np.uint64(state[_EN_PASSANT])))
+    if bit & np.uint64(state[_KNIGHTS]):
+        found = _KNIGHT[square]
+    elif bit & np.uint64(state[_KINGS]):
+        found = _KING[square]
+    else:
+        if bit & (np.uint64(state[_ROOKS]) | np.uint64(state[_QUEENS])):
+            found |= _see_straight(occupied, square)
+        if bit & (np.uint64(state[_BISHOPS]) | np.uint64(state[_QUEENS])):
+            found |= _see_diagonal(occupied, square)
+    return found & ~own
+
+
+@njit(cache=True, nogil=True)
+def _encode(start, end):  # type: ignore[no-untyped-def]
+    """Returns the action of a move between two squares; a pawn becomes a queen on the last row."""
+    code = _CODES[(end + (end & 56)) - (start + (start & 56)) + 119]
+    return _TARGETS * (8 * (start & 7) + (start >> 3)) + code
+
+
+@njit(cache=True, nogil=True)
+def _encode_promotion(start, end, piece):  # type: ignore[no-untyped-def]
+    """Returns the action of a promotion to a rook, bishop or knight: 0, 1 or 2."""
+    step = end - start
+    direction = 0 if step == 8 else (1 if step == 9 else 2)
+    return _TARGETS * (8 * (start & 7) + (start >> 3)) + 3 * piece + direction
+
+
+@njit(cache=True, nogil=True)
+def _can_move(state):  # type: ignore[no-untyped-def]
+    """Returns whether the mover has a legal move. (Who can castle can also move the king by one square.)"""
+    own = np.uint64(state[_OWN])
+    if state[_CHECKED] == 0:
+        # A piece in no line with its king can leave its square.
+        free = own & ~_LINES[_lowest(own & np.uint64(state[_KINGS]))]
+        pawns = free & np.uint64(state[_PAWNS])
+        if (pawns << np.uint64(8)) & ~(own | np.uint64(state[_OTHER])):
+            return True
+    pieces = own
+    while pieces:
+        square = _lowest(pieces)
+        targets = _find_targets(state, square)
+        while targets:
+            if _is_safe(state, _bit(square), targets & (~targets + _ONE)):
+                return True
+            targets &= targets - _ONE
+        pieces &= pieces - _ONE
+    return False
+
+
+# -- the rules -----------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def player(state):  # type: ignore[no-untyped-def]
+    return state[_SEAT]
+
+
+@njit(cache=True, nogil=True)
+def legal(state, actions):  # type: ignore[no-untyped-def]
+    if state[_SEAT] == ENDED:
+        return 0
+    own, pawns, count = np.uint64(state[_OWN]), np.uint64(state[_PAWNS]), 0
+    for place in range(64):  # in the order of the actions: file by file
+        square = 8 * (place & 7) + (place >> 3)
+        if not own & _bit(square):
+            continue
+        begin, targets = count, _find_targets(state, square)
+        while targets:
+            end = _lowest(targets)
+            targets &= targets - _ONE
+            if _is_safe(state, _bit(square), _bit(end)):
+                actions[count] = _encode(square, end)
+                count += 1
+                if end >= 56 and pawns & _bit(square):
+                    for piece in range(3):
+                        actions[count] = _encode_promotion(square, end, piece)
+                        count += 1
+        for later in range(begin + 1, count):
+            action, earlier = actions[later], later - 1
+            while earlier >= begin and actions[earlier] > action:
+                actions[earlier + 1] = actions[earlier]
+                earlier -= 1
+            actions[earlier + 1] = action
+    castlings = _find_castlings(state)
+    if castlings & 1:
+        actions[count] = CASTLE_LEFT
+        count += 1
+    if castlings & 2:
+        actions[count] = CASTLE_RIGHT
+        count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _write(lists, place, head, targets):  # type: ignore[no-untyped-def]
+    """Writes three numbers: what moves, and the targets' lower and upper half. Returns the next place."""
+    lists[place] = head
+    lists[place + 1] = np.int32(targets & np.uint64(0xFFFFFFFF))
+    lists[place + 2] = np.int32(targets >> np.uint64(32))
+    return place + 3
+
+
+@njit(cache=True, nogil=True)
+def _read_targets(lists, place):  # type: ignore[no-untyped-def]
+    lower, upper = np.uint64(np.uint32(lists[place + 1])), np.uint64(np.uint32(lists[place + 2]))
+    return lower | (upper << np.uint64(32))
+
+
+@njit(cache=True, nogil=True)
+def draw(state, actions, noise):  # type: ignore[no-untyped-def]
+    """Draws among the moves that may leave the king attacked, until one does not.
+
+    ``actions`` gets lists of such moves, each of a head and targets. A head from 0 to 63 is the square of a
+    piece, and 64 castles. Under 0 it stands for pawns: the step to the target, + 32 times the promoted piece.
+    """
+    own, other = np.uint64(state[_OWN]), np.uint64(state[_OTHER])
+    occupied, total, length = own | other, 0, 0
+    pawns = own & np.uint64(state[_PAWNS])
+    if pawns:
+        once = (pawns << np.uint64(8)) & ~occupied
+        twice = ((once & _ROW_2) << np.uint64(8)) & ~occupied
+        targets = other | np.uint64(state[_EN_PASSANT])
+        left = (pawns << np.uint64(7)) & _NOT_FILE_H & targets
+        right = (pawns << np.uint64(9)) & _NOT_FILE_A & targets
+        length = _write(actions, length, -8, once)
+        length = _write(actions, length, -16, twice)
+        length = _write(actions, length, -7, left)
+        length = _write(actions, length, -9, right)
+        total = _count(once) + _count(twice) + _count(left) + _count(right)
+        if (once | left | right) & _LAST_ROW:
+            for piece in range(32, 128, 32):
+                length = _write(actions, length, -8 - piece, once & _LAST_ROW)
+                length = _write(actions, length, -7 - piece, left & _LAST_ROW)
+                length = _write(actions, length, -9 - piece, right & _LAST_ROW)
+            total += 3 * (_count(once & _LAST_ROW) + _count(left & _LAST_ROW) + _count(right & _LAST_ROW))
+    queens = np.uint64(state[_QUEENS])
+    pieces = own & np.uint64(state[_KNIGHTS])
+    while pieces:
+        square = _lowest(pieces)
+        targets = _KNIGHT[square] & ~own
+        length, total = _write(actions, length, square, targets), total + _count(targets)
+        pieces &= pieces - _ONE
+    pieces = own & (np.uint64(state[_BISHOPS]) | queens)
+    while pieces:
+        square = _lowest(pieces)
+        targets = _see_diagonal(occupied, square) & ~own
+        length, total = _write(actions, length, square, targets), total + _count(targets)
+        pieces &= pieces - _ONE
+    pieces = own & (np.uint64(state[_ROOKS]) | queens)
+    while pieces:
+        square = _lowest(pieces)
+        targets = _see_straight(occupied, square) & ~own
+        length, total = _write(actions, length, square, targets), total + _count(targets)
+        pieces &= pieces - _ONE
+    square = _lowest(own & np.uint64(state[_KINGS]))
+    targets = _KING[square] & ~own
+    length, total = _write(actions, length, square, targets), total + _count(targets)
+    if state[_CASTLING] & 3:
+        targets = np.uint64(_find_castlings(state))
+        length, total = _write(actions, length, 64, targets), total + _count(targets)
+    while True:
+        number, place = draw_below(noise, total), 0
+        targets = _read_targets(actions, 0)
+        while number >= _count(targets):
+            number -= _count(targets)
+            place += 3
+            targets = _read_targets(actions, place)
+        for _ in range(number):
+            targets &= targets - _ONE
+        head, end = np.int64(actions[place]), _lowest(targets)
+        if head == 64:
+            return CASTLE_LEFT + end
+        start = head if head >= 0 else end - (-head & 31)
+        if _is_safe(state, _bit(start), _bit(end)):
+            if head <= -32:
+                return _encode_promotion(start, end, (-head >> 5) - 1)
+            return _encode(start, end)
+
+
+@njit(cache=True, nogil=True)
+def _key(seat, kind, square):  # type: ignore[no-untyped-def]
+    """Returns the hash of one piece; the square is as the seat to move sees it, ``seat`` owns the piece."""
+    return mix(1 + (seat << 9) + (kind << 6) + square)
+
+
+@njit(cache=True, nogil=True)
+def apply(state, action):  # type: ignore[no-untyped-def]
+    seat, own, other = state[_SEAT], np.uint64(state[_OWN]), np.uint64(state[_OTHER])
+    view = 0 if seat == 1 else 56  # the hash has the squares as white sees them
+    placed, rights = np.uint64(state[_HASH]), state[_CASTLING]
+    quiet, passing = True, np.uint64(0)
+    if action >= CASTLE_LEFT:
+        rook, corner = (3, 0) if action == CASTLE_LEFT else (5, 7)
+        king = 2 if action == CASTLE_LEFT else 6
+        kings, rooks = _bit(4) | _bit(king), _bit(rook) | _bit(corner)
+        own ^= kings | rooks
+        state[_KINGS] ^= np.int64(kings)
+        state[_ROOKS] ^= np.int64(rooks)
+        placed ^= _key(seat, _KINGS, 4 ^ view) ^ _key(seat, _KINGS, king ^ view)
+        placed ^= _key(seat, _ROOKS, corner ^ view) ^ _key(seat, _ROOKS, rook ^ view)
+        rights &= 12
+    else:
+        origin, code = action // _TARGETS, action % _TARGETS
+        square, piece = 8 * (origin & 7) + (origin >> 3), 0
+        if code >= 9:
+            target = square + _STEPS[code - 9]
+        else:
+            direction = code % 3
+            target = square + (8 if direction == 0 else (9 if direction == 1 else 7))
+            piece = _ROOKS - code // 3
+        start, end = _bit(square), _bit(target)
+        if start & np.uint64(state[_PAWNS]):
+            quiet = False
+            if end == np.uint64(state[_EN_PASSANT]):
+                other ^= end >> np.uint64(8)
+                state[_PAWNS] ^= np.int64(end >> np.uint64(8))
+                placed ^= _key(1 - seat, _PAWNS, (target - 8) ^ view)
+            elif target - square == 16:
+                beside = ((end << _ONE) & _NOT_FILE_A) | ((end >> _ONE) & _NOT_FILE_H)
+                if beside & other & np.uint64(state[_PAWNS]):
+                    passing = start << np.uint64(8)
+            elif target >= 56 and piece == 0:
+                piece = _QUEENS
+        kind = taken = 0
+        for one in range(_PAWNS, _KINGS + 1):
+            word = np.uint64(state[one])
+            if word & start:
+                kind = one
+            if word & end:
+                taken = one
+            state[one] = np.int64(word & ~(start | end))
+        if taken:
+            quiet = False
+            other &= ~end
+            placed ^= _key(1 - seat, taken, target ^ view)
+        placed ^= _key(seat, kind, square ^ view)
+        if piece:
+            kind = piece
+        placed ^= _key(seat, kind, target ^ view)
+        state[kind] |= np.int64(end)
+        own = (own & ~start) | end
+        if rights:
+            if square == 4:
+                rights &= 12
+            if square == 0:
+                rights &= ~1
+            if square == 7:
+                rights &= ~2
+            if target == 56:
+                rights &= ~4
+            if target == 63:
+                rights &= ~8
+    # The other seat's view.
+    for one in range(_PAWNS, _KINGS + 1):
+        state[one] = np.int64(_turn(np.uint64(state[one])))
+    state[_OWN], state[_OTHER] = np.int64(_turn(other)), np.int64(_turn(own))
+    state[_SEAT], state[_HASH] = 1 - seat, np.int64(placed)
+    state[_CASTLING] = (rights >> 2) | ((rights & 3) << 2)
+    state[_EN_PASSANT] = np.int64(_turn(passing))
+    if quiet:
+        state[_QUIET] += 1
+    else:
+        state[_QUIET] = state[_COUNT] = 0
+    _arrive(state)
+
+
+@njit(cache=True, nogil=True)
+def _arrive(state):  # type: ignore[no-untyped-def]
+    """Notes a new position, and ends the game if it has to end there."""
+    own, other = np.uint64(state[_OWN]), np.uint64(state[_OTHER])
+    count = state[_COUNT]
+    file = np.int64(_lowest(np.uint64(state[_EN_PASSANT])) & 7) + 1 if state[_EN_PASSANT] else 0
+    position = np.int64(np.uint64(state[_HASH]) ^ mix(1024 + 16 * state[_CASTLING] + file))
+    state[_HASHES + count] = position
+    state[_COUNT] = count + 1
+    state[_CHECKED] = 0
+    if not (state[_PAWNS] | state[_ROOKS] | state[_QUEENS]) and not _can_mate(state):
+        state[_SEAT] = ENDED
+        return
+    earlier, place = 0, _HASHES + count - 4
+    while place >= _HASHES:
+        if state[place] == position:
+            earlier += 1
+        place -= 2
+    if earlier >= 2:
+        state[_SEAT] = ENDED
+        return
+    king = _lowest(own & np.uint64(state[_KINGS]))
+    if _is_attacked(state, king, own | other, other):
+        state[_CHECKED] = 1
+    if not _can_move(state):
+        if state[_CHECKED]:
+            state[_RESULT] = 1 if state[_SEAT] == 1 else -1
+        state[_SEAT] = ENDED
+    elif state[_QUIET] >= _QUIET_LIMIT:
+        state[_SEAT] = ENDED
+
+
+@njit(cache=True, nogil=True)
+def _can_mate(state):  # type: ignore[no-untyped-def]
+    """Returns whether knights and bishops suffice for some mate."""
+    knights, bishops = np.uint64(state[_KNIGHTS]), np.uint64(state[_BISHOPS])
+    if knights:
+        return _count(knights | bishops) > 1
+    return bishops & _DARK != 0 and bishops & ~_DARK != 0
+
+
+@njit(cache=True, nogil=True)
+def result(state):  # type: ignore[no-untyped-def]
+    return float(state[_RESULT])
+
+
+# -- from OpenSpiel ------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _can_take_king(state):  # type: ignore[no-untyped-def]
+    """Returns whether the mover attacks the other seat's king: then it was no position of a game."""
+    king = np.uint64(state[_OTHER]) & np.uint64(state[_KINGS])
+    for square in range(64):
+        if np.uint64(state[_OWN]) & _bit(square) and _find_targets(state, square) & king:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _replay(state, actions):  # type: ignore[no-untyped-def]
+    """Begins at a state, and makes moves."""
+    for square in range(64):
+        for seat in range(2):
+            for kind in range(_PAWNS, _KINGS + 1):
+                mine = seat == state[_SEAT]
+                view = 0 if state[_SEAT] == 1 else 56
+                if state[_OWN if mine else _OTHER] & state[kind] & np.int64(_bit(square)):
+                    state[_HASH] ^= np.int64(_key(seat, kind, square ^ view))
+    _arrive(state)
+    for action in actions:
+        apply(state, action)
+
+
+def read(state: Any) -> npt.NDArray[np.int64]:
+    """Returns a state of OpenSpiel's chess.
+
+    Raises:
+        ValueError: it is Chess960, or began from a position that no game reaches.
+    """
+    if state.get_game().get_parameters().get("chess960"):
+        raise ValueError("chess: chess960=True was given; the compiled rules cover chess960=False")
+    found = _read_start(state.start_fen())
+    _replay(found, np.array(state.history(), dtype=np.int64))
+    return found
+
+
+def _read_start(fen: str) -> npt.NDArray[np.int64]:
+    """Returns the state of a position in Forsyth-Edwards Notation, before ``_arrive``."""
+    board, side, castling, passing, quiet, _ = fen.split(" ")
+    rows = ["".join(" " * int(mark) if mark.isdigit() else mark for mark in row) for row in board.split("/")]
+    if side == "w":
+        seat, view = 1, "".join(reversed(rows))
+    else:
+        seat, view, castling = 0, "".join(rows).swapcase(), castling.swapcase()
+    words = [sum(1 << square for square, mark in enumerate(view) if mark in marks) for marks in _MARKS]
+    found = np.zeros(STATE, dtype=np.int64)
+    found[: _KINGS + 1] = np.array(words, dtype=np.uint64).view(np.int64)
+    found[_SEAT], found[_QUIET] = seat, int(quiet)
+    found[_CASTLING] = sum(1 << place for place, mark in enumerate("QKqk") if mark in castling)
+    found[_EN_PASSANT] = 0 if passing == "-" else 1 << (40 + "abcdefgh".index(passing[0]))
+    if not _is_regular(view, castling, passing, int(quiet)) or _can_take_king(found):
+        raise ValueError(f"chess: the game began from {fen!r}, which no game of standard chess reaches")
+    return found
+
+
+_MARKS = ("PNBRQK", "pnbrqk", "Pp", "Nn", "Bb", "Rr", "Qq", "Kk")
+
+
+def _is_regular(view: str, castling: str, passing: str, quiet: int) -> bool:
+    """Returns whether the rules cover a position; ``view`` has the mover's pieces in capital letters."""
+    pieces = Counter(view)
+    for king, pawn, *others in ("KPQRBN", "kpqrbn"):
+        promoted = sum(max(0, pieces[mark] - most) for mark, most in zip(others, (1, 2, 2, 2), strict=True))
+        if pieces[king] != 1 or pieces[pawn] + promoted > 8:
+            return False
+    homes = {"Q": "R...K", "K": "K..R", "q": "r...k", "k": "k..r"}
+    begins = {"Q": 0, "K": 4, "q": 56, "k": 60}
+    for mark in set(castling) & set(homes):
+        home, begin = homes[mark], begins[mark]
+        if view[begin] != home[0] or view[begin + len(home) - 1] != home[-1]:
+            return False
+    if passing != "-":
+        square = 40 + "abcdefgh".index(passing[0])
+        if view[square - 8] != "p" or view[square] != " " or view[square + 8] != " ":
+            return False
+    return quiet >= 0 and not set("Pp") & set(view[:8] + view[56:])
