@@ -208,7 +208,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
             memory.keep_freed()
 
     def _shard_model(self, device: torch.device, ranks: Ranks) -> None:
-        """Divides the base model's layers among the ranks; adapters change nothing before they are trained."""
+        """Divides the base model's layers among the ranks. New adapters change nothing yet."""
         with require_memory(self.model_settings.model_name, device):
             ranks.shard(self.model, layers_of(transformer_of(self.model)), device)
 

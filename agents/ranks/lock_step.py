@@ -1,4 +1,4 @@
-"""The lock-step of ranks that share the layers of a base model: all of them gather the same layers in turn."""
+"""The lock-step of ranks that share a base model's layers: all of them gather the same layers in turn."""
 
 from __future__ import annotations
 
@@ -58,9 +58,7 @@ class LockStep:
         choose: Returns the greatest number of all ranks, each of which gives its own.
     """
 
-    def __init__(
-        self, layers: Layers, count: int, first_trained: int, choose: Callable[[int], int]
-    ) -> None:
+    def __init__(self, layers: Layers, count: int, first_trained: int, choose: Callable[[int], int]) -> None:
         self._layers, self._choose = layers, choose
         self._orders: dict[Want, Sequence[int]] = {
             Want.FORWARD: range(count),

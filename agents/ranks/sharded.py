@@ -19,7 +19,11 @@ from gamespiel.agents.ranks.lock_step import LockStep, Want
 Begin = Callable[[], Any]
 """Begins an exchange of torch.distributed, and returns its work."""
 
-NEEDED = ((FSDPModule, "set_custom_all_gather"), (FSDPModule, "reset_iter_state"), (dist, "all_gather_single"))
+NEEDED = (
+    (FSDPModule, "set_custom_all_gather"),
+    (FSDPModule, "reset_iter_state"),
+    (dist, "all_gather_single"),
+)
 """Names that the first versions of PyTorch with ``fully_shard`` lack."""
 
 

@@ -35,7 +35,13 @@ _SECONDS: Mapping[str, float | tuple[str, Mapping[int, float]]] = {
 }
 
 #: The seconds of "mcts-fast" over those of "mcts" with the same budget, from benchmarks/results/matches.json.
-FAST_SHARES: Mapping[str, float] = {"backgammon": 0.02, "checkers": 0.04, "chess": 0.1, "othello": 0.03, "quoridor": 0.11}
+FAST_SHARES: Mapping[str, float] = {
+    "backgammon": 0.02,
+    "checkers": 0.04,
+    "chess": 0.1,
+    "othello": 0.03,
+    "quoridor": 0.11,
+}
 
 ROLLOUT_SECONDS = 1e-6
 """CPU seconds of a rollout in a game that was not measured: less than in most games that were."""

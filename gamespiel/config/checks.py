@@ -92,8 +92,8 @@ def _check_vllm(run: RunConfig) -> None:
 def _check_shard(config: Config) -> None:
     if config.model.shard and config.run.use_vllm:
         raise ConfigError(
-            "model.shard and run.use_vllm contradict each other: while a rank waits for a server, it does not "
-            "take part in the forwards of the others; set one of them"
+            "model.shard and run.use_vllm contradict each other: while a rank waits for a server, it does "
+            "not take part in the forwards of the others; set one of them"
         )
 
 

@@ -131,7 +131,7 @@ def test_a_backward_pass_waits_for_the_forwards_of_others() -> None:
 
 
 def test_three_ranks_with_unequal_work_come_to_the_end() -> None:
-    """Most forwards of a rank: 1 before the exchange, 2 after it. Backward passes: 1, for two of the ranks."""
+    """Before the exchange a rank has at most one forward, after it two. Two ranks have a backward pass."""
     group, ranks = play(
         ["forward", "exchange", "forward", "exchange"],
         ["exchange", "forward", "forward", "backward", "exchange"],
@@ -159,7 +159,9 @@ def test_a_way_back_that_failed_is_gone_to_its_end(fails_at: str) -> None:
 
 def test_an_unexpected_layer_is_an_error() -> None:
     rank = Rank(Group(1), 0)
-    with pytest.raises(RanksError, match="reads its layer 0, and all ranks expect no layer; allowed: a model"):
+    with pytest.raises(
+        RanksError, match="reads its layer 0, and all ranks expect no layer; allowed: a model"
+    ):
         rank.lock_step.reach(0)
     rank.lock_step.begin(Want.FORWARD)
     with pytest.raises(RanksError, match="reads its layer 1, and all ranks expect layer 0"):

@@ -43,9 +43,7 @@ def test_a_skeleton_has_all_but_the_weights(family: str, tmp_path: Path) -> None
     assert len(list(copy.parameters())) == len(list(model.parameters()))  # tied ones are counted once
     for parameter in copy.parameters():
         assert parameter.untyped_storage().nbytes() == 4 and not parameter.requires_grad
-    assert all(
-        torch.equal(own, other) for own, other in zip(copy.buffers(), model.buffers(), strict=True)
-    )
+    assert all(torch.equal(own, other) for own, other in zip(copy.buffers(), model.buffers(), strict=True))
     assert copy.config.to_dict() == model.config.to_dict()
     assert copy.generation_config.to_dict() == model.generation_config.to_dict() and not copy.training
 
@@ -65,7 +63,9 @@ def test_layers_that_are_not_known_are_refused() -> None:
 
     with pytest.raises(UnsupportedModelError, match=r"model\.shard: the family 'mamba' is none of .*; allow"):
         layers_of(transformer("mamba", []))
-    with pytest.raises(UnsupportedModelError, match=r"no list of 2 layers, its num_hidden_layers; allowed: f"):
+    with pytest.raises(
+        UnsupportedModelError, match=r"no list of 2 layers, its num_hidden_layers; allowed: f"
+    ):
         layers_of(transformer("llama", [nn.ModuleList([nn.Linear(1, 1)]), nn.Linear(1, 1)]))
 
 
@@ -90,14 +90,18 @@ def test_quantised_models_are_refused(tmp_path: Path) -> None:
             load_base(settings, "cpu", 0)
     blocks = tmp_path / "model.gguf"
     blocks.write_bytes(b"GGUF")
-    with pytest.raises(ModelError, match="is a GGUF file, whose blocks are not divided; allowed: the model's"):
+    with pytest.raises(
+        ModelError, match="is a GGUF file, whose blocks are not divided; allowed: the model's"
+    ):
         load_base(ModelSettings(model_name=str(blocks), shard=True), "cpu", 0)
     saved = FAMILIES["llama"].save(tmp_path / "llama")
     config = json.loads((Path(saved) / "config.json").read_text())
     config["quantization_config"] = {"quant_method": "bitsandbytes", "load_in_4bit": True}
     (Path(saved) / "config.json").write_text(json.dumps(config))
     (Path(saved) / "model.safetensors").write_bytes(b"")
-    with pytest.raises(ModelError, match="was saved in 4 bits; allowed: a model that is not quantised, or mo"):
+    with pytest.raises(
+        ModelError, match="was saved in 4 bits; allowed: a model that is not quantised, or mo"
+    ):
         load_base(ModelSettings(model_name=saved, shard=True), "cpu", 0)
 
 
@@ -105,7 +109,9 @@ def test_a_server_and_a_sharded_base_are_refused() -> None:
     both = [
         ("model.shard", "true"), ("run.use_vllm", "true"), ("run.vllm_base_url", "http://127.0.0.1:8000/v1"),
     ]  # fmt: skip
-    with pytest.raises(ConfigError, match=r"model\.shard and run\.use_vllm contradict each other: while a ra"):
+    with pytest.raises(
+        ConfigError, match=r"model\.shard and run\.use_vllm contradict each other: while a ra"
+    ):
         resolve("tiny", overrides=both)
 
 
@@ -140,5 +146,6 @@ def test_an_evaluation_has_the_whole_base(monkeypatch: pytest.MonkeyPatch) -> No
 
     config = resolve("tiny", overrides=[("model.shard", "true"), ("run.device", "cpu")])
     assert policy_settings(config)["model"].shard
-    env = SimpleNamespace(observation_space=make_policy().observation_space, action_space=make_policy().action_space)
+    spaces = make_policy()
+    env = SimpleNamespace(observation_space=spaces.observation_space, action_space=spaces.action_space)
     assert not assembly.make_policy(config, env).model_settings.shard  # type: ignore[arg-type]

@@ -90,7 +90,7 @@ def counting() -> Iterator[dict[str, int]]:
 
 
 def measure_parts(folder: Path) -> Any:
-    """The numbers of the layers' weights that this rank has, whenever it plays or learns; and of all ranks."""
+    """How many of the layers' weights this rank has, whenever it plays or learns, and all ranks have."""
     world, model_loaded = World(LAUNCH, CPU), list[int]()
     load = loading.load_base
 

@@ -62,7 +62,7 @@ TRL_OTHER = {
     "top_k": None,
     "weight_decay": None,
     "deepspeed": None,
-    "fsdp": None,
+    "fsdp": "model.shard",
     "logging_steps": None,
     "trust_remote_code": None,
 }

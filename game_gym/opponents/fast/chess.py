@@ -106,13 +106,13 @@ for _code, (_right, _up) in enumerate(_list_steps()):
 # -- words ---------------------------------------------------------------------------------------------------
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _count(typing, word):  # type: ignore[no-untyped-def]
     """Returns how many bits are set."""
     return types.int64(types.uint64), lambda context, builder, signature, words: builder.ctpop(words[0])
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _lowest(typing, word):  # type: ignore[no-untyped-def]
     """Returns the square of the lowest bit of a word that is not 0."""
 
@@ -122,7 +122,7 @@ def _lowest(typing, word):  # type: ignore[no-untyped-def]
     return types.int64(types.uint64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _highest(typing, word):  # type: ignore[no-untyped-def]
     """Returns the square of the highest bit of a word that is not 0."""
 
@@ -133,7 +133,7 @@ def _highest(typing, word):  # type: ignore[no-untyped-def]
     return types.int64(types.uint64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _turn(typing, word):  # type: ignore[no-untyped-def]
     """Returns a word as the other seat sees it: the rows in reverse order."""
     return types.uint64(types.uint64), lambda context, builder, signature, words: builder.bswap(words[0])
@@ -613,7 +613,7 @@ _MARKS = ("PNBRQK", "pnbrqk", "Pp", "Nn", "Bb", "Rr", "Qq", "Kk")
 def _is_regular(view: str, castling: str, passing: str, quiet: int) -> bool:
     """Returns whether the rules cover a position; ``view`` has the mover's pieces in capital letters."""
     pieces = Counter(view)
-    for king, pawn, *others in ("KPQRBN", "kpqrbn"):
+    for king, pawn, *others in (list("KPQRBN"), list("kpqrbn")):
         promoted = sum(max(0, pieces[mark] - most) for mark, most in zip(others, (1, 2, 2, 2), strict=True))
         if pieces[king] != 1 or pieces[pawn] + promoted > 8:
             return False
