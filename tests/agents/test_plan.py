@@ -184,7 +184,7 @@ def test_a_checkpoint_on_disk(tmp_path: Path) -> None:
 
 def test_the_peak_is_the_larger_of_updating_and_playing() -> None:
     parts = MemoryPlan(
-        weights=100, adapters=1, gradients=1, optimizer=2, activations=50, activations_plain=50,
+        weights=100, gathered=0, adapters=1, gradients=1, optimizer=2, activations=50, activations_plain=50,
         activations_checkpointed=5, backward=7, head=9, sampling=3, cache=40, sampling_head=2, context=6,
         on_disk=4, kept_on_disk=16,
     )  # fmt: skip
