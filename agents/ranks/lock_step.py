@@ -21,7 +21,7 @@ class Want(IntEnum):
 class Layers(Protocol):
     """The layers of a model, each of which has a part of its weights on every rank."""
 
-    def gather(self, layer: int, on_begun: Callable[[], None]) -> None:
+    def gather(self, layer: int, on_begun: Callable[[], object]) -> None:
         """Makes a layer's weights whole on this rank, with all ranks.
 
         ``on_begun`` is called as soon as the other ranks count on this one. If it was not called, an error

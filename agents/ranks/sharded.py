@@ -81,7 +81,7 @@ class ShardedLayers:
 
     # -- what the lock-step asks for -----------------------------------------------------------------------
 
-    def gather(self, layer: int, on_begun: Callable[[], None]) -> None:
+    def gather(self, layer: int, on_begun: Callable[[], object]) -> None:
         self._all_gather.on_begun = on_begun
         try:
             self._layers[layer].unshard()
@@ -136,7 +136,7 @@ class _AllGather:
 
     def __init__(self, exchange: Callable[[Begin], None]) -> None:
         self._exchange = exchange
-        self.on_begun: Callable[[], None] = lambda: None
+        self.on_begun: Callable[[], object] = lambda: None
 
     def allocate(self, size: Sequence[int], *, dtype: torch.dtype, device: torch.device) -> Tensor:
         """Returns the place of the message."""
