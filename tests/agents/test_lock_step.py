@@ -48,7 +48,7 @@ class Rank:
         choose: Callable[[int], int] = lambda want: group.choose(number, want)  # noqa: E731
         self.lock_step = LockStep(self, LAYERS, FIRST_TRAINED, choose)
 
-    def gather(self, layer: int, on_begun: Callable[[], None]) -> None:
+    def gather(self, layer: int, on_begun: Callable[[], object]) -> None:
         if self.out_of_memory:
             self.out_of_memory = False
             raise MemoryError
