@@ -61,7 +61,7 @@ TRL_OTHER = {
     "top_p": None,
     "top_k": None,
     "weight_decay": None,
-    "deepspeed": None,
+    "deepspeed": "model.shard",
     "fsdp": "model.shard",
     "logging_steps": None,
     "trust_remote_code": None,
