@@ -3,7 +3,8 @@
 Is one as strong as the other, and what does a move of each cost? The first opponent plays each of the
 others in a game of two players. Games come in pairs: both have the same chance events, and the first
 opponent has one seat in each. A pair's mean score (1 for a win, 0.5 for a draw) is one value of the interval.
-CPU seconds are those of a move; before the games, each opponent makes one that does not count.
+CPU seconds are those of a move; before the games, each opponent makes one that does not count. With
+`--positions` no games are played: both move in as many states of a game between random players.
 
 Ends in one line of JSON, which is also written to a new file in `runs/benchmarks/`. With ``--keep`` the rows
 join those that are kept; of the same match, the new one is kept.
@@ -157,9 +158,51 @@ def measure(pool: ProcessPoolExecutor, given: argparse.Namespace, opponents: tup
     }
 
 
+def measure_moves(given: argparse.Namespace, opponents: tuple[str, str]) -> Row:
+    """Has both opponents move in states of a game of random moves, evenly over its length."""
+    variant, stream = load(given.game, given.config), Stream(given.seed)
+    state, states = variant.game.new_initial_state(), list[State]()
+    while _pass_chance(state, stream) != TERMINAL:
+        states.append(state.clone())
+        state.apply_action(stream.choice(state.legal_actions()))
+    seconds = [0.0, 0.0]
+    for number in range(given.positions):
+        state = states[len(states) * number // given.positions]
+        view = SeatView(variant, state.current_player(), rules=False)
+        view.state = state
+        for which, name in enumerate(opponents):
+            bot = make_opponent(name, variant.game, variant.spec, view.seat)
+            bot.restart(number)
+            begun = time.thread_time()
+            bot.act(view)
+            seconds[which] += time.thread_time() - begun
+    return {
+        "game": given.game,
+        "params": DECLARED[given.game].params(given.config),
+        "opponents": list(opponents),
+        "seed": given.seed,
+        "positions": given.positions,
+        "seconds": [round_digits(own / given.positions) for own in seconds],
+        "times_cheaper": round_digits(seconds[1] / seconds[0]) if seconds[0] else None,
+        "machine": machine(),
+    }
+
+
 def is_same_match(one: Row, other: Row) -> bool:
-    """Returns whether two rows are of the same games."""
-    return all(one.get(key) == other[key] for key in ("game", "params", "opponents", "seed"))
+    """Returns whether two rows are of the same games, or of the same states."""
+    same = all(one.get(key) == other[key] for key in ("game", "params", "opponents", "seed"))
+    return same and ("positions" in one) == ("positions" in other)
+
+
+def describe(row: Row) -> str:
+    """Returns a row in words."""
+    said = f"{row['game']} {row['params']}: {' against '.join(row['opponents'])}: "
+    if "games" in row:
+        said += (
+            f"{row['score']:.3f} ({row['low']:.3f} to {row['high']:.3f}) in {row['games']} games, "
+            f"by seats {row['seats']}; "
+        )
+    return said + f"CPU s a move {row['seconds']}, a ratio of {row['times_cheaper']}"
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -174,6 +217,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--config", type=int, default=0, metavar="N", help="the variant [0]")
     parser.add_argument("--games", type=int, default=200, metavar="N", help="of a match, even [200]")
     parser.add_argument("--minutes", type=float, default=600, help="of a match; then no pair is begun [600]")
+    parser.add_argument("--positions", type=int, metavar="N", help="measure moves in N states instead")
     parser.add_argument("--processes", type=int, default=1, metavar="N", help="[1]")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the games [0]")
     return parser
@@ -185,6 +229,8 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     given = parse(parser, argv)
     if given.games < 4 or given.games % 2 or given.processes < 1 or given.seed < 0:
         parser.error("--games is even and at least 4, --processes at least 1, --seed at least 0")
+    if given.positions is not None and given.positions < 1:
+        parser.error("--positions is at least 1")
     try:
         variant = load(given.game, given.config)
         for other in given.others:
@@ -197,13 +243,9 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     # Forked, they have what was loaded. No thread has begun.
     with ProcessPoolExecutor(given.processes, multiprocessing.get_context("fork")) as pool:
         for other in given.others:
-            row = measure(pool, given, (given.first, other))
-            print(
-                f"{given.game} {row['params']}: {given.first} against {other}: {row['score']:.3f} "
-                f"({row['low']:.3f} to {row['high']:.3f}) in {row['games']} games, by seats {row['seats']}; "
-                f"CPU s a move {row['seconds']}, a ratio of {row['times_cheaper']}",
-                flush=True,
-            )
+            match = given.first, other
+            row = measure(pool, given, match) if given.positions is None else measure_moves(given, match)
+            print(describe(row), flush=True)
             rows = [*(kept for kept in rows if not is_same_match(kept, row)), row]
     return end({"benchmark": NAME, "rows": rows}, given.out)
 

@@ -62,6 +62,15 @@ def test_no_pair_is_begun_when_it_is_late(tmp_path: Path) -> None:
     assert [row["games"] for row in found["rows"]] == [4]  # the fewest that have an interval
 
 
+def test_moves_are_measured_in_states_of_one_game(tmp_path: Path) -> None:
+    place = ["--out", str(tmp_path / "moves.json")]
+    matches.main(["leduc_poker", "mcts:2", "mcts:3x200", "--games", "4", *place])
+    found = matches.main(["leduc_poker", "mcts:2", "mcts:3x200", "--positions", "3", *place])
+    played, moves = found["rows"]  # both are kept
+    assert played["games"] == 4 and moves["positions"] == 3 and "score" not in moves
+    assert len(moves["seconds"]) == 2 and min(moves["seconds"]) >= 0
+
+
 @pytest.mark.parametrize("options", ["--games 5", "--games 2", "--seed -1", "--processes 0"])
 def test_wrong_numbers_are_refused(options: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
