@@ -36,7 +36,8 @@ RUNS: dict[str, tuple[str, dict[str, str]]] = {
     "one turn": ("one turn", {}),
     "self-play": ("self-play", {"ppo.average_decay": "0.5"}),
     "pool": ("pool", {}),
-    "text": ("text", {}),
+    # Weights of a file lie at other addresses than those that were gathered, by which float sums may round.
+    "text": ("text", {"model.random_weights": "true"}),
     "bfloat16": ("bfloat16", {}),
     "checkpointed": ("kuhn", {"model.gradient_checkpointing": "true"}),
     # A loss is of several forwards, which the way back passes one after the other.
@@ -44,9 +45,6 @@ RUNS: dict[str, tuple[str, dict[str, str]]] = {
     "evaluated": ("kuhn", {"run.eval_games": "2", "run.eval_steps": "1", "run.eval_episodes": "2"}),
 }
 """Runs by name: that of ``ranks.PLAIN``, and what is changed in it."""
-
-# The weights of files lie at other addresses than those that were gathered, by which float sums round.
-DRAWN = {"model.random_weights": "true"}
 
 SHARDED = {"model__shard": "true"}
 
@@ -56,7 +54,7 @@ READ_FAMILIES = [name for name, family in FAMILIES.items() if family.answer == "
 def run_config(name: str, folder: Path, *, shard: bool) -> Config:
     """Returns the configuration of a run with a replicated or a sharded base."""
     plain, changes = RUNS[name]
-    more = DRAWN | changes | {"model.shard": str(shard).lower()}
+    more = changes | {"model.shard": str(shard).lower()}
     place = folder / name / ("sharded" if shard else "replicated")
     return config_of(plain, place, **{key.replace(".", "__"): value for key, value in more.items()})
 
