@@ -151,9 +151,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         check_choice("answer", answer, ("id", "name"))
         choosing = decode == "choice"
         if choosing and answer == "name" and not isinstance(observation_space, spaces.Text):
-            raise ValueError(
-                f"names of actions come with texts, and not with {observation_space}: answer 'id'"
-            )
+            raise ValueError(f"names of actions come with texts, not with {observation_space}: answer 'id'")
         # Skip the parent's constructor, which builds multilayer perceptrons; its attributes are set below.
         BasePolicy.__init__(self, observation_space, action_space, optimizer_class=ScaledAdamW)
         self.model_settings = (

@@ -344,6 +344,32 @@ def _read_targets(lists, place):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def _write_pawns(state, lists):  # type: ignore[no-untyped-def]
+    """Writes the pawns' moves for ``draw``; returns the next place, and how many moves they are."""
+    own, other = np.uint64(state[_OWN]), np.uint64(state[_OTHER])
+    pawns, occupied = own & np.uint64(state[_PAWNS]), own | other
+    if not pawns:
+        return 0, 0
+    once = (pawns << np.uint64(8)) & ~occupied
+    twice = ((once & _ROW_2) << np.uint64(8)) & ~occupied
+    targets = other | np.uint64(state[_EN_PASSANT])
+    left = (pawns << np.uint64(7)) & _NOT_FILE_H & targets
+    right = (pawns << np.uint64(9)) & _NOT_FILE_A & targets
+    length = _write(lists, 0, -8, once)
+    length = _write(lists, length, -16, twice)
+    length = _write(lists, length, -7, left)
+    length = _write(lists, length, -9, right)
+    total = _count(once) + _count(twice) + _count(left) + _count(right)
+    if (once | left | right) & _LAST_ROW:
+        for piece in range(32, 128, 32):
+            length = _write(lists, length, -8 - piece, once & _LAST_ROW)
+            length = _write(lists, length, -7 - piece, left & _LAST_ROW)
+            length = _write(lists, length, -9 - piece, right & _LAST_ROW)
+        total += 3 * (_count(once & _LAST_ROW) + _count(left & _LAST_ROW) + _count(right & _LAST_ROW))
+    return length, total
+
+
+@njit(cache=True, nogil=True)
 def draw(state, actions, noise):  # type: ignore[no-untyped-def]
     """Draws among the moves that may leave the king attacked, until one does not.
 
@@ -351,25 +377,8 @@ def draw(state, actions, noise):  # type: ignore[no-untyped-def]
     piece, and 64 castles. Under 0 it stands for pawns: the step to the target, + 32 times the promoted piece.
     """
     own, other = np.uint64(state[_OWN]), np.uint64(state[_OTHER])
-    occupied, total, length = own | other, 0, 0
-    pawns = own & np.uint64(state[_PAWNS])
-    if pawns:
-        once = (pawns << np.uint64(8)) & ~occupied
-        twice = ((once & _ROW_2) << np.uint64(8)) & ~occupied
-        targets = other | np.uint64(state[_EN_PASSANT])
-        left = (pawns << np.uint64(7)) & _NOT_FILE_H & targets
-        right = (pawns << np.uint64(9)) & _NOT_FILE_A & targets
-        length = _write(actions, length, -8, once)
-        length = _write(actions, length, -16, twice)
-        length = _write(actions, length, -7, left)
-        length = _write(actions, length, -9, right)
-        total = _count(once) + _count(twice) + _count(left) + _count(right)
-        if (once | left | right) & _LAST_ROW:
-            for piece in range(32, 128, 32):
-                length = _write(actions, length, -8 - piece, once & _LAST_ROW)
-                length = _write(actions, length, -7 - piece, left & _LAST_ROW)
-                length = _write(actions, length, -9 - piece, right & _LAST_ROW)
-            total += 3 * (_count(once & _LAST_ROW) + _count(left & _LAST_ROW) + _count(right & _LAST_ROW))
+    occupied = own | other
+    length, total = _write_pawns(state, actions)
     queens = np.uint64(state[_QUEENS])
     pieces = own & np.uint64(state[_KNIGHTS])
     while pieces:
@@ -421,30 +430,59 @@ def _key(seat, kind, square):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def _decode(action):  # type: ignore[no-untyped-def]
+    """Returns a move's squares, and the rook, bishop or knight that a pawn becomes, or 0."""
+    origin, code = action // _TARGETS, action % _TARGETS
+    square = 8 * (origin & 7) + (origin >> 3)
+    if code >= 9:
+        return square, square + _STEPS[code - 9], 0
+    direction = code % 3
+    return square, square + (8 if direction == 0 else (9 if direction == 1 else 7)), _ROOKS - code // 3
+
+
+@njit(cache=True, nogil=True)
+def _castle(state, left, view):  # type: ignore[no-untyped-def]
+    """Moves the mover's king and rook; returns the squares that change, and how the hash does."""
+    seat, king = state[_SEAT], 2 if left else 6
+    rook, corner = (3, 0) if left else (5, 7)
+    kings, rooks = _bit(4) | _bit(king), _bit(rook) | _bit(corner)
+    state[_KINGS] ^= np.int64(kings)
+    state[_ROOKS] ^= np.int64(rooks)
+    placed = _key(seat, _KINGS, 4 ^ view) ^ _key(seat, _KINGS, king ^ view)
+    placed ^= _key(seat, _ROOKS, corner ^ view) ^ _key(seat, _ROOKS, rook ^ view)
+    return kings | rooks, placed
+
+
+@njit(cache=True, nogil=True)
+def _keep_rights(rights, square, target):  # type: ignore[no-untyped-def]
+    """Returns the rights to castle that a move leaves: it may move a king or a rook, or take a rook."""
+    if rights:
+        if square == 4:
+            rights &= 12
+        if square == 0:
+            rights &= ~1
+        if square == 7:
+            rights &= ~2
+        if target == 56:
+            rights &= ~4
+        if target == 63:
+            rights &= ~8
+    return rights
+
+
+@njit(cache=True, nogil=True)
 def apply(state, action):  # type: ignore[no-untyped-def]
     seat, own, other = state[_SEAT], np.uint64(state[_OWN]), np.uint64(state[_OTHER])
     view = 0 if seat == 1 else 56  # the hash has the squares as white sees them
     placed, rights = np.uint64(state[_HASH]), state[_CASTLING]
     quiet, passing = True, np.uint64(0)
     if action >= CASTLE_LEFT:
-        rook, corner = (3, 0) if action == CASTLE_LEFT else (5, 7)
-        king = 2 if action == CASTLE_LEFT else 6
-        kings, rooks = _bit(4) | _bit(king), _bit(rook) | _bit(corner)
-        own ^= kings | rooks
-        state[_KINGS] ^= np.int64(kings)
-        state[_ROOKS] ^= np.int64(rooks)
-        placed ^= _key(seat, _KINGS, 4 ^ view) ^ _key(seat, _KINGS, king ^ view)
-        placed ^= _key(seat, _ROOKS, corner ^ view) ^ _key(seat, _ROOKS, rook ^ view)
+        castled, moved = _castle(state, action == CASTLE_LEFT, view)
+        own ^= castled
+        placed ^= moved
         rights &= 12
     else:
-        origin, code = action // _TARGETS, action % _TARGETS
-        square, piece = 8 * (origin & 7) + (origin >> 3), 0
-        if code >= 9:
-            target = square + _STEPS[code - 9]
-        else:
-            direction = code % 3
-            target = square + (8 if direction == 0 else (9 if direction == 1 else 7))
-            piece = _ROOKS - code // 3
+        square, target, piece = _decode(action)
         start, end = _bit(square), _bit(target)
         if start & np.uint64(state[_PAWNS]):
             quiet = False
@@ -476,17 +514,7 @@ def apply(state, action):  # type: ignore[no-untyped-def]
         placed ^= _key(seat, kind, target ^ view)
         state[kind] |= np.int64(end)
         own = (own & ~start) | end
-        if rights:
-            if square == 4:
-                rights &= 12
-            if square == 0:
-                rights &= ~1
-            if square == 7:
-                rights &= ~2
-            if target == 56:
-                rights &= ~4
-            if target == 63:
-                rights &= ~8
+        rights = _keep_rights(rights, square, target)
     # The other seat's view.
     for one in range(_PAWNS, _KINGS + 1):
         state[one] = np.int64(_turn(np.uint64(state[one])))

@@ -74,55 +74,37 @@ def _search(start, simulations, rollouts, uct_c, noise):  # type: ignore[no-unty
     path = np.empty(min(simulations, MOST_NODES) + 1, dtype=np.int32)
     actions = np.empty(ACTIONS, dtype=np.int32)
     state, work = np.empty(STATE, dtype=np.int64), np.empty(STATE, dtype=np.int64)
-    nodes = 1
-    root_seat, most = player(start), utility(start)
+    nodes, root_seat, most = 1, player(start), utility(start)
     mover[0] = root_seat
     for _ in range(simulations):
         state[:] = start
-        node, depth = 0, 0
-        path[0] = 0
+        node, depth, path[0] = 0, 0, 0
         while player(state) != ENDED and visits[node] > 0:
             seat = player(state)
             if children[node] == 0:
                 count = legal(state, actions)
                 if nodes + count > MOST_NODES:
                     break
-                for place in range(count - 1, 0, -1):
-                    other = draw_below(noise, place + 1)
-                    actions[place], actions[other] = actions[other], actions[place]
+                _shuffle(actions, count, noise)
                 if nodes + count > room:
                     room = min(max(2 * room, nodes + count), MOST_NODES)
                     action, mover = _grown(action, room), _grown(mover, room)
                     first, children = _grown(first, room), _grown(children, room)
-                    visits, reward, outcome = (
-                        _grown(visits, room),
-                        _grown(reward, room),
-                        _grown(outcome, room),
-                    )
+                    visits, reward = _grown(visits, room), _grown(reward, room)
+                    outcome = _grown(outcome, room)
                 first[node], children[node] = nodes, count
-                for place in range(count):
-                    action[nodes], mover[nodes] = actions[place], seat
-                    first[nodes], children[nodes], visits[nodes] = 0, 0, 0
-                    reward[nodes], outcome[nodes] = 0.0, _UNKNOWN
-                    nodes += 1
+                end = nodes + count
+                action[nodes:end], mover[nodes:end] = actions[:count], seat
+                first[nodes:end], children[nodes:end], visits[nodes:end] = 0, 0, 0
+                reward[nodes:end], outcome[nodes:end] = 0.0, _UNKNOWN
+                nodes = end
             chosen = first[node]
             if seat == CHANCE:
                 drawn = draw(state, actions, noise)
                 while action[chosen] != drawn:
                     chosen += 1
             else:
-                best = -inf
-                sign = 1.0 if seat == 0 else -1.0
-                scale = log(visits[node])
-                for child in range(first[node], first[node] + children[node]):
-                    if outcome[child] != _UNKNOWN:
-                        value = sign * outcome[child]
-                    elif visits[child] == 0:
-                        value = inf
-                    else:
-                        value = reward[child] / visits[child] + uct_c * sqrt(scale / visits[child])
-                    if value > best:
-                        best, chosen = value, child
+                chosen = _descend(node, seat, uct_c, first, children, visits, reward, outcome)
             apply(state, action[chosen])
             node = chosen
             depth += 1
@@ -132,24 +114,15 @@ def _search(start, simulations, rollouts, uct_c, noise):  # type: ignore[no-unty
             outcome[node] = value
         else:
             value, solved = _roll_out(state, rollouts, work, actions, noise), False  # type: ignore[no-untyped-call]
-        while depth >= 0:
-            node = path[depth]
+        for node in path[depth::-1]:
             # Nothing reads the rewards of chance's outcomes.
             reward[node] += value if mover[node] == 0 else -value
             visits[node] += 1
             if solved and children[node] > 0:
                 solved = _prove(node, first, children, mover, outcome, most)
-            depth -= 1
         if outcome[0] != _UNKNOWN or children[0] == 1:
             break
-    sign = 1.0 if root_seat == 0 else -1.0
-    chosen = first[0]
-    for child in range(first[0] + 1, first[0] + children[0]):
-        ours = 0.0 if outcome[child] == _UNKNOWN else sign * outcome[child]
-        theirs = 0.0 if outcome[chosen] == _UNKNOWN else sign * outcome[chosen]
-        if (ours, visits[child], reward[child]) > (theirs, visits[chosen], reward[chosen]):
-            chosen = child
-    return action[chosen]
+    return action[_decide(root_seat, first, children, visits, reward, outcome)]
 
 
 # -- for all games -----------------------------------------------------------------------------------------
@@ -161,6 +134,45 @@ def _grown(numbers, room):  # type: ignore[no-untyped-def]
     grown = np.empty(room, dtype=numbers.dtype)
     grown[: len(numbers)] = numbers
     return grown
+
+
+@njit(cache=True, nogil=True)
+def _shuffle(actions, count, noise):  # type: ignore[no-untyped-def]
+    """Puts the first ``count`` actions into an order that is drawn."""
+    for place in range(count - 1, 0, -1):
+        other = draw_below(noise, place + 1)
+        actions[place], actions[other] = actions[other], actions[place]
+
+
+@njit(cache=True, nogil=True)
+def _descend(node, seat, uct_c, first, children, visits, reward, outcome):  # type: ignore[no-untyped-def]
+    """Returns the child of the greatest upper bound (UCT); the first of equal ones."""
+    best, chosen = -inf, first[node]
+    sign = 1.0 if seat == 0 else -1.0
+    scale = log(visits[node])
+    for child in range(first[node], first[node] + children[node]):
+        if outcome[child] != _UNKNOWN:
+            value = sign * outcome[child]
+        elif visits[child] == 0:
+            value = inf
+        else:
+            value = reward[child] / visits[child] + uct_c * sqrt(scale / visits[child])
+        if value > best:
+            best, chosen = value, child
+    return chosen
+
+
+@njit(cache=True, nogil=True)
+def _decide(seat, first, children, visits, reward, outcome):  # type: ignore[no-untyped-def]
+    """Returns the root's child with the best proven outcome, then the most visits, then the most reward."""
+    sign = 1.0 if seat == 0 else -1.0
+    chosen = first[0]
+    for child in range(first[0] + 1, first[0] + children[0]):
+        ours = 0.0 if outcome[child] == _UNKNOWN else sign * outcome[child]
+        theirs = 0.0 if outcome[chosen] == _UNKNOWN else sign * outcome[chosen]
+        if (ours, visits[child], reward[child]) > (theirs, visits[chosen], reward[chosen]):
+            chosen = child
+    return chosen
 
 
 @njit(cache=True, nogil=True)
