@@ -1,4 +1,4 @@
-"""What a learner is made of: the sections ``model``, ``lora``, ``ppo`` and ``self_play`` of a configuration.
+"""A learner's settings: the sections ``model``, ``lora``, ``ppo`` and ``self_play`` of a configuration.
 
 Each number has its type, range, default and help text here, and nowhere else.
 """

@@ -96,7 +96,7 @@ class MemoryPlan:
 
     Attributes:
         weights: The base model; of a sharded one, what a rank has of it.
-        gathered: Of a sharded one, the layer that is whole, and the message that made it so.
+        whole_layer: Of a sharded one, the layer that is whole, and the message that made it so.
         adapters: Adapters and value head, in float32.
         gradients: Theirs.
         optimizer: AdamW's two moments of each of them.
@@ -114,7 +114,7 @@ class MemoryPlan:
     """
 
     weights: int
-    gathered: int
+    whole_layer: int
     adapters: int
     gradients: int
     optimizer: int
@@ -133,7 +133,9 @@ class MemoryPlan:
     @property
     def always(self) -> int:
         """Memory that is taken from the first update to the end."""
-        return self.weights + self.gathered + self.adapters + self.gradients + self.optimizer + self.context
+        return (
+            self.weights + self.whole_layer + self.adapters + self.gradients + self.optimizer + self.context
+        )
 
     @property
     def updating(self) -> int:
@@ -162,7 +164,7 @@ def plan(load: Load) -> MemoryPlan:
     disk = checkpoint(load)
     return MemoryPlan(
         weights=weights(load),
-        gathered=gathered(load),
+        whole_layer=whole_layer(load),
         adapters=4 * trained,
         gradients=4 * trained,
         optimizer=8 * trained,
@@ -203,7 +205,7 @@ def weights(load: Load) -> int:
     return model.linear_parameters // 2 + constant_bytes + other
 
 
-def gathered(load: Load) -> int:
+def whole_layer(load: Load) -> int:
     """Returns the bytes of a layer while a sharded model gathers it: the message, and the weights in it."""
     return 2 * load.width * load.architecture.layer_parameters if load.ranks > 1 else 0
 

@@ -71,7 +71,8 @@ def estimate_move(opponent: str, variant: Variant) -> float:
     rollouts = budget.simulations * budget.rollouts
     if measured is None or declared is None:
         return rollouts * ROLLOUT_SECONDS
-    share = FAST_SHARES[variant.spec.name] if name == "mcts-fast" else 1.0
+    # In other games it is an error when it is made, which says more than one here would.
+    share = FAST_SHARES.get(variant.spec.name, 1.0) if name == "mcts-fast" else 1.0
     return measured * share * min(1.0, rollouts / (declared.simulations * declared.rollouts))
 
 

@@ -35,7 +35,7 @@ def part_rows(load: Load, made: MemoryPlan) -> list[tuple[str, int]]:
     unused = made.activations_plain if load.gradient_checkpointing else made.activations_checkpointed
     return [
         (f"weights ({f'{load.bits} bits' if load.bits else load.dtype}{own})", made.weights),
-        *([("a layer that is gathered, and its message", made.gathered)] if made.gathered else []),
+        *([("a layer that is gathered, and its message", made.whole_layer)] if made.whole_layer else []),
         ("adapters and value head (float32)", made.adapters),
         ("their gradients", made.gradients),
         ("optimizer (two moments of each)", made.optimizer),

@@ -184,9 +184,9 @@ def test_a_checkpoint_on_disk(tmp_path: Path) -> None:
 
 def test_the_peak_is_the_larger_of_updating_and_playing() -> None:
     parts = MemoryPlan(
-        weights=100, gathered=0, adapters=1, gradients=1, optimizer=2, activations=50, activations_plain=50,
-        activations_checkpointed=5, backward=7, head=9, sampling=3, cache=40, sampling_head=2, context=6,
-        on_disk=4, kept_on_disk=16,
+        weights=100, whole_layer=0, adapters=1, gradients=1, optimizer=2, activations=50,
+        activations_plain=50, activations_checkpointed=5, backward=7, head=9, sampling=3, cache=40,
+        sampling_head=2, context=6, on_disk=4, kept_on_disk=16,
     )  # fmt: skip
     assert parts.always == 110
     assert parts.updating == 110 + 50 + 9
@@ -330,7 +330,7 @@ def test_a_sharded_model_has_its_part_of_the_layers_and_one_that_is_whole() -> N
     load = Load(architecture_of("tiny"), dtype="float32", ranks=2)
     assert weights(load) == 4 * (1_536 * 64 + 64 + 49_312)
     made, whole = plan(load), plan(replace(load, ranks=1))
-    assert made.gathered == 2 * 4 * 49_312 and whole.gathered == 0
-    assert made.always - whole.always == made.gathered - 4 * 49_312
+    assert made.whole_layer == 2 * 4 * 49_312 and whole.whole_layer == 0
+    assert made.always - whole.always == made.whole_layer - 4 * 49_312
     # The part is rounded up: 98,624 numbers are 32,875 for each of three.
     assert weights(replace(load, ranks=3)) == 4 * (1_536 * 64 + 64 + 32_875)

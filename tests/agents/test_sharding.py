@@ -1,4 +1,4 @@
-"""What a sharded base is before it is sharded: a skeleton, layers that are known, and what is refused."""
+"""A base model before it is sharded: its skeleton, its layers, and the settings that are refused."""
 
 from __future__ import annotations
 

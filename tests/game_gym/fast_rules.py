@@ -26,7 +26,7 @@ def check_game(rules: ModuleType, game: Any, seed: int) -> int:
         action = generator.choice(legal)
         state.apply_action(action)
         rules.apply(compiled, action)
-        # What was played is what is read, so a search may begin anywhere.
+        # A search may begin anywhere: a state that is read equals the one that was played.
         assert np.array_equal(compiled, rules.read(state)), str(state)
         moves += 1
     assert int(rules.player(compiled)) == ENDED == int(pyspiel.PlayerId.TERMINAL)

@@ -106,7 +106,7 @@ def test_random_games_are_openspiels(seed: int) -> None:
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_the_random_games_have_each_situation(name: str) -> None:
-    find(SITUATIONS[name])
+    assert SITUATIONS[name](find(SITUATIONS[name]))
 
 
 @pytest.mark.parametrize(("game", "value"), [(PLAIN, 1.0), (GAMMONS, 2.0)])
@@ -144,7 +144,7 @@ def test_draws_are_uniform() -> None:
 
 
 def test_draws_are_uniform_in_the_middle() -> None:
-    """Where a checker is left outside, one moves home, or many can move."""
+    """Few checkers are outside the home, or many actions are legal."""
     for places in (1, 2, 3):
         check_draws(
             backgammon,

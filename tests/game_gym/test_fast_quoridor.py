@@ -82,7 +82,8 @@ def test_other_parameters_are_covered(size: int, walls: int) -> None:
 def test_games_full_of_walls_are_the_same(size: int) -> None:
     # Every move is a wall while one is left, so most checks that a pawn keeps a way are made.
     for seed in range(12):
-        place_walls(load(size, 12), seed, 40)
+        _, compiled = place_walls(load(size, 12), seed, 40)
+        assert sum(int(word).bit_count() for word in compiled[7:9].view(np.uint64)) >= 8  # walls
 
 
 def test_draws_are_uniform_at_the_opening() -> None:

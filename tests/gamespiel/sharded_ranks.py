@@ -274,7 +274,7 @@ def die_in_layer(folder: Path) -> Any:
 
 
 def shard_alone(folder: Path) -> Any:
-    """What ranks refuse: a second sharded model, and a policy that does not know them."""
+    """Returns the errors of a second sharded model, and of a policy that does not know the ranks."""
     world = World(LAUNCH, CPU)
     model = stairs(world, shard=True)
     policy = model.policy

@@ -19,6 +19,7 @@ from numba import njit
 
 from game_gym.opponents.fast.noise import draw_below
 from game_gym.opponents.fast.rules import ENDED
+from game_gym.opponents.fast.words import count_bits, find_lowest
 
 STATE = 13
 """The pieces of the first seat (o), those of the second, and the numbers below.
@@ -144,17 +145,6 @@ def _write_moves(state, seat):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _count(pieces):  # type: ignore[no-untyped-def]
-    """Returns how many pieces there are."""
-    pieces -= (pieces >> np.uint64(1)) & np.uint64(0x5555555555555555)
-    pieces = (pieces & np.uint64(0x3333333333333333)) + (
-        (pieces >> np.uint64(2)) & np.uint64(0x3333333333333333)
-    )
-    pieces = (pieces + (pieces >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((pieces * np.uint64(0x0101010101010101)) >> np.uint64(56))
-
-
-@njit(cache=True, nogil=True)
 def player(state):  # type: ignore[no-untyped-def]
     return state[_SEAT]
 
@@ -176,17 +166,17 @@ def legal(state, actions):  # type: ignore[no-untyped-def]
 def draw(state, actions, noise):  # type: ignore[no-untyped-def]
     first, second = np.uint64(state[_MOVES]), np.uint64(state[_MOVES + 1])
     third, fourth = np.uint64(state[_MOVES + 2]), np.uint64(state[_MOVES + 3])
-    one = _count(first)
-    two = one + _count(second)
-    three = two + _count(third)
-    place = draw_below(noise, three + _count(fourth))
+    one = count_bits(first)
+    two = one + count_bits(second)
+    three = two + count_bits(third)
+    place = draw_below(noise, three + count_bits(fourth))
     # Without branches, which the processor would guess wrong.
     direction = np.int64(place >= one) + np.int64(place >= two) + np.int64(place >= three)
     place -= max(one * (place >= one), two * (place >= two), three * (place >= three))
     pieces = np.uint64(state[_MOVES + direction])
     for _ in range(place):
         pieces &= pieces - np.uint64(1)
-    bit = _count((pieces & (~pieces + np.uint64(1))) - np.uint64(1))  # the lowest that is left
+    bit = find_lowest(pieces)
     return (_SQUARES[state[_HALF], bit] * 4 + direction) * 2 + state[_JUMPS]
 
 

@@ -29,11 +29,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 
 from game_gym.opponents.fast.noise import draw_below, mix
 from game_gym.opponents.fast.rules import ENDED
+from game_gym.opponents.fast.words import count_bits, find_highest, find_lowest, swap_bytes
 
 _OWN, _OTHER = 0, 1
 _PAWNS, _KNIGHTS, _BISHOPS, _ROOKS, _QUEENS, _KINGS = range(2, 8)
@@ -106,39 +106,6 @@ for _code, (_right, _up) in enumerate(_list_steps()):
 # -- words ---------------------------------------------------------------------------------------------------
 
 
-@intrinsic
-def _count(typing, word):  # type: ignore[no-untyped-def]
-    """Returns how many bits are set."""
-    return types.int64(types.uint64), lambda context, builder, signature, words: builder.ctpop(words[0])
-
-
-@intrinsic
-def _lowest(typing, word):  # type: ignore[no-untyped-def]
-    """Returns the square of the lowest bit of a word that is not 0."""
-
-    def generate(context, builder, signature, words):  # type: ignore[no-untyped-def]
-        return builder.cttz(words[0], context.get_constant(types.boolean, True))
-
-    return types.int64(types.uint64), generate
-
-
-@intrinsic
-def _highest(typing, word):  # type: ignore[no-untyped-def]
-    """Returns the square of the highest bit of a word that is not 0."""
-
-    def generate(context, builder, signature, words):  # type: ignore[no-untyped-def]
-        zeros = builder.ctlz(words[0], context.get_constant(types.boolean, True))
-        return builder.sub(context.get_constant(types.int64, 63), zeros)
-
-    return types.int64(types.uint64), generate
-
-
-@intrinsic
-def _turn(typing, word):  # type: ignore[no-untyped-def]
-    """Returns a word as the other seat sees it: the rows in reverse order."""
-    return types.uint64(types.uint64), lambda context, builder, signature, words: builder.bswap(words[0])
-
-
 @njit(cache=True, nogil=True)
 def _bit(square):  # type: ignore[no-untyped-def]
     return _ONE << np.uint64(square)
@@ -149,7 +116,7 @@ def _slide(occupied, bit, line):  # type: ignore[no-untyped-def]
     """Returns the squares of a line up to the first piece on each side, that piece included."""
     lower, upper = occupied & line & (bit - _ONE), occupied & line & ~(bit - _ONE)
     nearest = upper & (~upper + _ONE)
-    return line & ((nearest << _ONE) - _bit(_highest(lower | _ONE)))
+    return line & ((nearest << _ONE) - _bit(find_highest(lower | _ONE)))
 
 
 @njit(cache=True, nogil=True)
@@ -201,11 +168,11 @@ def _is_safe(state, start, end):  # type: ignore[no-untyped-def]
     passing = end == np.uint64(state[_EN_PASSANT]) and start & np.uint64(state[_PAWNS]) != 0
     if start == king:
         king = end
-    elif state[_CHECKED] == 0 and not passing and not start & _LINES[_lowest(king)]:
+    elif state[_CHECKED] == 0 and not passing and not start & _LINES[find_lowest(king)]:
         return True
     other &= ~(end >> np.uint64(8) if passing else end)
     own = (own & ~start) | end
-    return not _is_attacked(state, _lowest(king), own | other, other)
+    return not _is_attacked(state, find_lowest(king), own | other, other)
 
 
 @njit(cache=True, nogil=True)
@@ -268,13 +235,13 @@ def _can_move(state):  # type: ignore[no-untyped-def]
     own = np.uint64(state[_OWN])
     if state[_CHECKED] == 0:
         # A piece in no line with its king can leave its square.
-        free = own & ~_LINES[_lowest(own & np.uint64(state[_KINGS]))]
+        free = own & ~_LINES[find_lowest(own & np.uint64(state[_KINGS]))]
         pawns = free & np.uint64(state[_PAWNS])
         if (pawns << np.uint64(8)) & ~(own | np.uint64(state[_OTHER])):
             return True
     pieces = own
     while pieces:
-        square = _lowest(pieces)
+        square = find_lowest(pieces)
         targets = _find_targets(state, square)
         while targets:
             if _is_safe(state, _bit(square), targets & (~targets + _ONE)):
@@ -303,7 +270,7 @@ def legal(state, actions):  # type: ignore[no-untyped-def]
             continue
         begin, targets = count, _find_targets(state, square)
         while targets:
-            end = _lowest(targets)
+            end = find_lowest(targets)
             targets &= targets - _ONE
             if _is_safe(state, _bit(square), _bit(end)):
                 actions[count] = _encode(square, end)
@@ -359,13 +326,15 @@ def _write_pawns(state, lists):  # type: ignore[no-untyped-def]
     length = _write(lists, length, -16, twice)
     length = _write(lists, length, -7, left)
     length = _write(lists, length, -9, right)
-    total = _count(once) + _count(twice) + _count(left) + _count(right)
+    total = count_bits(once) + count_bits(twice) + count_bits(left) + count_bits(right)
     if (once | left | right) & _LAST_ROW:
         for piece in range(32, 128, 32):
             length = _write(lists, length, -8 - piece, once & _LAST_ROW)
             length = _write(lists, length, -7 - piece, left & _LAST_ROW)
             length = _write(lists, length, -9 - piece, right & _LAST_ROW)
-        total += 3 * (_count(once & _LAST_ROW) + _count(left & _LAST_ROW) + _count(right & _LAST_ROW))
+        total += 3 * (
+            count_bits(once & _LAST_ROW) + count_bits(left & _LAST_ROW) + count_bits(right & _LAST_ROW)
+        )
     return length, total
 
 
@@ -382,38 +351,38 @@ def draw(state, actions, noise):  # type: ignore[no-untyped-def]
     queens = np.uint64(state[_QUEENS])
     pieces = own & np.uint64(state[_KNIGHTS])
     while pieces:
-        square = _lowest(pieces)
+        square = find_lowest(pieces)
         targets = _KNIGHT[square] & ~own
-        length, total = _write(actions, length, square, targets), total + _count(targets)
+        length, total = _write(actions, length, square, targets), total + count_bits(targets)
         pieces &= pieces - _ONE
     pieces = own & (np.uint64(state[_BISHOPS]) | queens)
     while pieces:
-        square = _lowest(pieces)
+        square = find_lowest(pieces)
         targets = _see_diagonal(occupied, square) & ~own
-        length, total = _write(actions, length, square, targets), total + _count(targets)
+        length, total = _write(actions, length, square, targets), total + count_bits(targets)
         pieces &= pieces - _ONE
     pieces = own & (np.uint64(state[_ROOKS]) | queens)
     while pieces:
-        square = _lowest(pieces)
+        square = find_lowest(pieces)
         targets = _see_straight(occupied, square) & ~own
-        length, total = _write(actions, length, square, targets), total + _count(targets)
+        length, total = _write(actions, length, square, targets), total + count_bits(targets)
         pieces &= pieces - _ONE
-    square = _lowest(own & np.uint64(state[_KINGS]))
+    square = find_lowest(own & np.uint64(state[_KINGS]))
     targets = _KING[square] & ~own
-    length, total = _write(actions, length, square, targets), total + _count(targets)
+    length, total = _write(actions, length, square, targets), total + count_bits(targets)
     if state[_CASTLING] & 3:
         targets = np.uint64(_find_castlings(state))
-        length, total = _write(actions, length, 64, targets), total + _count(targets)
+        length, total = _write(actions, length, 64, targets), total + count_bits(targets)
     while True:
         number, place = draw_below(noise, total), 0
         targets = _read_targets(actions, 0)
-        while number >= _count(targets):
-            number -= _count(targets)
+        while number >= count_bits(targets):
+            number -= count_bits(targets)
             place += 3
             targets = _read_targets(actions, place)
         for _ in range(number):
             targets &= targets - _ONE
-        head, end = np.int64(actions[place]), _lowest(targets)
+        head, end = np.int64(actions[place]), find_lowest(targets)
         if head == 64:
             return CASTLE_LEFT + end
         start = head if head >= 0 else end - (-head & 31)
@@ -517,11 +486,11 @@ def apply(state, action):  # type: ignore[no-untyped-def]
         rights = _keep_rights(rights, square, target)
     # The other seat's view.
     for one in range(_PAWNS, _KINGS + 1):
-        state[one] = np.int64(_turn(np.uint64(state[one])))
-    state[_OWN], state[_OTHER] = np.int64(_turn(other)), np.int64(_turn(own))
+        state[one] = np.int64(swap_bytes(np.uint64(state[one])))
+    state[_OWN], state[_OTHER] = np.int64(swap_bytes(other)), np.int64(swap_bytes(own))
     state[_SEAT], state[_HASH] = 1 - seat, np.int64(placed)
     state[_CASTLING] = (rights >> 2) | ((rights & 3) << 2)
-    state[_EN_PASSANT] = np.int64(_turn(passing))
+    state[_EN_PASSANT] = np.int64(swap_bytes(passing))
     if quiet:
         state[_QUIET] += 1
     else:
@@ -534,7 +503,7 @@ def _arrive(state):  # type: ignore[no-untyped-def]
     """Notes a new position, and ends the game if it has to end there."""
     own, other = np.uint64(state[_OWN]), np.uint64(state[_OTHER])
     count = state[_COUNT]
-    file = np.int64(_lowest(np.uint64(state[_EN_PASSANT])) & 7) + 1 if state[_EN_PASSANT] else 0
+    file = np.int64(find_lowest(np.uint64(state[_EN_PASSANT])) & 7) + 1 if state[_EN_PASSANT] else 0
     position = np.int64(np.uint64(state[_HASH]) ^ mix(1024 + 16 * state[_CASTLING] + file))
     state[_HASHES + count] = position
     state[_COUNT] = count + 1
@@ -550,7 +519,7 @@ def _arrive(state):  # type: ignore[no-untyped-def]
     if earlier >= 2:
         state[_SEAT] = ENDED
         return
-    king = _lowest(own & np.uint64(state[_KINGS]))
+    king = find_lowest(own & np.uint64(state[_KINGS]))
     if _is_attacked(state, king, own | other, other):
         state[_CHECKED] = 1
     if not _can_move(state):
@@ -566,7 +535,7 @@ def _can_mate(state):  # type: ignore[no-untyped-def]
     """Returns whether knights and bishops suffice for some mate."""
     knights, bishops = np.uint64(state[_KNIGHTS]), np.uint64(state[_BISHOPS])
     if knights:
-        return _count(knights | bishops) > 1
+        return count_bits(knights | bishops) > 1
     return bishops & _DARK != 0 and bishops & ~_DARK != 0
 
 

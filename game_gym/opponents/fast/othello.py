@@ -12,6 +12,7 @@ from numba import njit
 
 from game_gym.opponents.fast.noise import draw_below
 from game_gym.opponents.fast.rules import ENDED
+from game_gym.opponents.fast.words import count_bits, find_lowest
 
 STATE = 3
 """The discs of the first seat (black), those of the second, and the seat to move or ``ENDED``."""
@@ -65,7 +66,7 @@ def _moves(own, other):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _turned(own, other, disc):  # type: ignore[no-untyped-def]
+def _find_turned(own, other, disc):  # type: ignore[no-untyped-def]
     """Returns the discs that a new disc turns over."""
     found = np.uint64(0)
     for direction in range(8):
@@ -75,17 +76,6 @@ def _turned(own, other, disc):  # type: ignore[no-untyped-def]
         if _shift(line, direction) & own:
             found |= line
     return found
-
-
-@njit(cache=True, nogil=True)
-def _count(discs):  # type: ignore[no-untyped-def]
-    """Returns how many discs there are."""
-    discs -= (discs >> np.uint64(1)) & np.uint64(0x5555555555555555)
-    discs = (discs & np.uint64(0x3333333333333333)) + (
-        (discs >> np.uint64(2)) & np.uint64(0x3333333333333333)
-    )
-    discs = (discs + (discs >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((discs * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
 @njit(cache=True, nogil=True)
@@ -117,12 +107,12 @@ def legal(state, actions):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def draw(state, actions, noise):  # type: ignore[no-untyped-def]
     found = _open(state)
-    count = _count(found)
+    count = count_bits(found)
     if count == 0:
         return PASS
     for _ in range(draw_below(noise, count)):
         found &= found - np.uint64(1)
-    return _count((found & (~found + np.uint64(1))) - np.uint64(1))  # the lowest that is left
+    return find_lowest(found)
 
 
 @njit(cache=True, nogil=True)
@@ -131,7 +121,7 @@ def apply(state, action):  # type: ignore[no-untyped-def]
     if action != PASS:
         own, other = np.uint64(state[seat]), np.uint64(state[1 - seat])
         disc = np.uint64(1) << np.uint64(action)
-        turned = _turned(own, other, disc)
+        turned = _find_turned(own, other, disc)
         own, other = own | disc | turned, other & ~turned
         state[seat], state[1 - seat] = np.int64(own), np.int64(other)
         if _moves(own, other) == 0 and _moves(other, own) == 0:
@@ -142,5 +132,5 @@ def apply(state, action):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def result(state):  # type: ignore[no-untyped-def]
-    difference = _count(np.uint64(state[0])) - _count(np.uint64(state[1]))
+    difference = count_bits(np.uint64(state[0])) - count_bits(np.uint64(state[1]))
     return 1.0 if difference > 0 else (-1.0 if difference < 0 else 0.0)

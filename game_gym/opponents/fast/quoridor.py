@@ -257,20 +257,20 @@ def _closes(words, corner, upright):  # type: ignore[no-untyped-def]
     second = middle << stride if place != last else np.uint64(0)
     touched = words[_TOUCHED]
     if middle & touched:
-        group, at_edge = _connected(words, middle)
+        group, at_edge = _find_connected(words, middle)
         if (first | second) & group or (at_edge and (first == 0 or second == 0)):
             return True
     # Now the two ends; one of them at least is a corner.
     start, other = (first, second) if first != 0 else (second, first)
     if start & touched and (other == 0 or other & touched):
-        group, at_edge = _connected(words, start)
+        group, at_edge = _find_connected(words, start)
         if other & group or (at_edge and other == 0):
             return True
     return False
 
 
 @njit(cache=True, nogil=True)
-def _connected(words, group):  # type: ignore[no-untyped-def]
+def _find_connected(words, group):  # type: ignore[no-untyped-def]
     """Returns the corners that walls connect with some, and whether the edge is connected."""
     across, upright = words[_WALLS], words[_WALLS + 1]
     last = words[_SIZE] - np.uint64(2)

@@ -1,4 +1,4 @@
-"""What a module of compiled rules has, and how its states are checked.
+"""The interface of compiled rules: what each module of them defines.
 
 A module of ``game_gym.opponents.fast`` has the rules of one OpenSpiel game, compiled by Numba, for search.
 Its states are arrays of whole numbers, and its actions are OpenSpiel's. It defines:

@@ -24,6 +24,7 @@ from numba import njit
 
 from game_gym.opponents.fast import noise as noise_file
 from game_gym.opponents.fast import rules as rules_file
+from game_gym.opponents.fast import words as words_file
 from game_gym.opponents.fast.noise import draw_below
 from game_gym.opponents.fast.rules import CHANCE, ENDED
 
@@ -88,10 +89,10 @@ def _search(start, simulations, rollouts, uct_c, noise):  # type: ignore[no-unty
                 _shuffle(actions, count, noise)
                 if nodes + count > room:
                     room = min(max(2 * room, nodes + count), MOST_NODES)
-                    action, mover = _grown(action, room), _grown(mover, room)
-                    first, children = _grown(first, room), _grown(children, room)
-                    visits, reward = _grown(visits, room), _grown(reward, room)
-                    outcome = _grown(outcome, room)
+                    action, mover = _grow(action, room), _grow(mover, room)
+                    first, children = _grow(first, room), _grow(children, room)
+                    visits, reward = _grow(visits, room), _grow(reward, room)
+                    outcome = _grow(outcome, room)
                 first[node], children[node] = nodes, count
                 end = nodes + count
                 action[nodes:end], mover[nodes:end] = actions[:count], seat
@@ -129,7 +130,7 @@ def _search(start, simulations, rollouts, uct_c, noise):  # type: ignore[no-unty
 
 
 @njit(cache=True, nogil=True)
-def _grown(numbers, room):  # type: ignore[no-untyped-def]
+def _grow(numbers, room):  # type: ignore[no-untyped-def]
     """Returns an array of more numbers, that begins with the given ones."""
     grown = np.empty(room, dtype=numbers.dtype)
     grown[: len(numbers)] = numbers
@@ -205,7 +206,7 @@ def _prove(node, first, children, mover, outcome, most):  # type: ignore[no-unty
 def load_search(name: str) -> tuple[ModuleType, Search]:
     """Returns a game's compiled rules, and the search in them.
 
-    The first process on a machine compiles them, for some ten seconds. Later ones read Numba's cache.
+    The first process on a machine compiles them, for 10 to 40 seconds. Later ones read Numba's cache.
 
     Raises:
         ImportError: Numba is not installed.
@@ -238,6 +239,6 @@ def _bind(function: FunctionType, scope: dict[str, Any], label: str) -> Any:
 def _digest(file: str) -> str:
     """Returns a digest of all that a search is compiled from: Numba itself looks at one file only."""
     found = blake2b(digest_size=6)
-    for part in (file, __file__, noise_file.__file__, rules_file.__file__):
+    for part in (file, __file__, noise_file.__file__, rules_file.__file__, words_file.__file__):
         found.update(Path(part).read_bytes())
     return found.hexdigest()
