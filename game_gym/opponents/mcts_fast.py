@@ -15,7 +15,7 @@ from task_gym.opponents import Seating, SeatView, register_opponent
 
 NAME = "mcts-fast"
 
-GAMES = ("backgammon", "checkers", "chess", "othello", "quoridor")
+GAMES = ("backgammon", "checkers", "chess", "gin_rummy", "othello", "quoridor")
 """The games whose rules are compiled, each by a module of ``game_gym.opponents.fast``."""
 
 

@@ -392,8 +392,8 @@ def learned(make_env: Callable[[], Echo], rate: float, **kwargs: Any) -> list[fl
 def test_an_answer_of_one_token() -> None:
     """One of four digits; the optimum is 1, and a reply that depends on nothing earns 1/4 at most.
 
-    The embedded model copies now and then, so that it begins at about a half. At three times this rate the first
-    updates go so far that rounding decides how many of the digits are ever told apart.
+    The embedded model copies now and then, so that it begins at about a half. At three times this rate the
+    first updates go so far that rounding decides how many of the digits are ever told apart.
     """
     rewards = learned(lambda: Echo(1, "0123"), 1e-3, max_new_tokens=2, ent_coef=0.02)
     assert 0.25 < rewards[0] < 0.7 and np.mean(rewards[-10:]) > 0.9

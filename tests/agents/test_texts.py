@@ -328,7 +328,7 @@ def test_scores_are_those_of_transformers(policy: LLMPolicy, reading: str) -> No
     assert len(scored.nodes) == 5 and scored.predicting.shape == (13, 64)
     # One reading of a 50 51 52, and one of b, which has too little in common with it for a tree.
     assert decoder.engine.tokens_read == len(a) + 3 + len(b)
-    # The tokens are compared above: what is left is which of them make a turn. Sums near -40 round by 4e-6 a term.
+    # The tokens are compared above. What is left is which of them make a turn.
     parts = scored.log_probs.double().split([3, 1, 4, 3, 2])
     sums = [float(part.sum()) for part in parts]
     assert scored.per_turn(scored.log_probs).tolist() == pytest.approx(sums, abs=1e-5)
