@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -13,8 +14,16 @@ from game_gym.opponents.fast.noise import make_noise
 from game_gym.opponents.fast.rules import ENDED, list_legal
 
 
-def check_game(rules: ModuleType, game: Any, seed: int) -> int:
-    """Plays a random game by both rules; returns its number of moves."""
+Choice = Callable[[Any, random.Random], int]
+"""(state, generator) -> one of its legal actions"""
+
+
+def choose_any(state: Any, generator: random.Random) -> int:
+    return generator.choice(state.legal_actions())  # type: ignore[no-any-return]
+
+
+def check_game(rules: ModuleType, game: Any, seed: int, choose: Choice = choose_any) -> int:
+    """Plays a game by both rules; returns its number of moves."""
     generator, state, moves = random.Random(seed), game.new_initial_state(), 0
     compiled = rules.read(state)
     assert compiled.shape == (rules.STATE,) and compiled.dtype == np.int64
@@ -23,7 +32,7 @@ def check_game(rules: ModuleType, game: Any, seed: int) -> int:
         legal = state.legal_actions()
         assert list_legal(rules, compiled) == legal, str(state)
         assert len(legal) <= rules.ACTIONS
-        action = generator.choice(legal)
+        action = choose(state, generator)
         state.apply_action(action)
         rules.apply(compiled, action)
         # A search may begin anywhere: a state that is read equals the one that was played.

@@ -13,12 +13,17 @@ from game_gym.env import GameSpielEnv
 from game_gym.games.gin_rummy import RANKS, SPEC, SUITS, card, describe
 from game_gym.prompts import render
 from game_gym.spec import Variant, load_variant
-
-UPCARD, STOCK, PASS, KNOCK = 52, 53, 54, 55
-
-
-def number(name: str) -> int:
-    return SUITS.index(name[1]) * 13 + RANKS.index(name[0])
+from tests.game_gym.gin_rummy_play import (
+    KNOCK,
+    PASS,
+    STOCK,
+    UPCARD,
+    act,
+    choose_melds,
+    deal,
+    number,
+    three_melds_of_three,
+)
 
 
 def value(name: str) -> int:
@@ -64,34 +69,15 @@ def fields(text: str) -> dict[str, str]:
 
 
 def states(variant: Variant, plays: int, seed: int = 0) -> Iterator[Any]:
-    """All states of random games in which players mostly keep what melds, knock and lay where they may."""
+    """All states of such games in which a player is to move, or that have ended."""
     rng = random.Random(seed)
     for _ in range(plays):
         state = variant.game.new_initial_state()
         while not state.is_terminal():
-            legal = state.legal_actions()
-            if state.is_chance_node():
-                state.apply_action(rng.choice(legal))
-                continue
-            yield state
-            laying = [action for action in legal if action > KNOCK]
-            if KNOCK in legal and rng.random() < 0.7:
-                state.apply_action(KNOCK)
-            elif legal != [PASS] and laying and rng.random() < 0.8:
-                state.apply_action(rng.choice(laying))
-            elif STOCK in legal and rng.random() < 0.6:
-                state.apply_action(STOCK)
-            elif legal[0] < UPCARD and PASS not in legal and rng.random() < 0.85:
-                seat = state.current_player()
-                state.apply_action(min(legal, key=lambda action: least_after(state, action, seat)))
-            else:
-                state.apply_action(rng.choice(legal))
+            if not state.is_chance_node():
+                yield state
+            state.apply_action(choose_melds(state, rng))
         yield state
-
-
-def least_after(state: Any, action: int, seat: int) -> int:
-    least: int = state.child(action).deadwood()[seat]
-    return least
 
 
 @pytest.mark.parametrize("params", [SPEC.params(0), SPEC.params(8), {"oklahoma": True}])
@@ -170,30 +156,11 @@ def test_the_text_is_the_information_state() -> None:
     assert len(set(texts.values())) == len(texts) > 100
 
 
-def deal(params: dict[str, Any], *cards: str) -> Any:
-    """The hands of Player 0 and Player 1, then the upcard."""
-    state = load_variant(SPEC, params).game.new_initial_state()
-    for name in " ".join(cards).split():
-        state.apply_action(number(name))
-    return state
-
-
 HANDS = ("5s 6s 7s Ac Ad Ah Ks", "8s 9s Ts 4d 6h 9h Kd", "2c")
 
 
-def act(state: Any, *names: str) -> None:
-    for name in names:
-        seat = state.current_player()
-        legal = state.legal_actions()
-        if state.is_chance_node():
-            state.apply_action(number(name))
-        else:
-            found = [action for action in legal if state.action_to_string(seat, action).endswith(f": {name}")]
-            state.apply_action(found[0])
-
-
 def test_a_description_in_full() -> None:
-    state = deal({"hand_size": 7}, *HANDS)
+    state = deal(load_variant(SPEC, {"hand_size": 7}).game, *HANDS)
     act(state, "Pass", "Draw upcard", "4d", "Draw stock", "3h")
     # Left of 5s6s7s and AcAdAh are Ks and 3h; the dearer one can be discarded. 52 - 15 dealt - 1 drawn.
     assert describe(state, 0) == (
@@ -205,7 +172,7 @@ def test_a_description_in_full() -> None:
 
 
 def test_a_knock_to_its_end() -> None:
-    state = deal({"hand_size": 7}, *HANDS)
+    state = deal(load_variant(SPEC, {"hand_size": 7}).game, *HANDS)
     act(state, "Draw upcard", "Knock")
     assert fields(describe(state, 0))["Phase"] == "discard"
     act(state, "Ks")
@@ -225,7 +192,7 @@ def test_a_knock_to_its_end() -> None:
 
 
 def test_taking_back_the_same_card_twice_ends_the_hand() -> None:
-    state = deal({"hand_size": 7}, *HANDS)
+    state = deal(load_variant(SPEC, {"hand_size": 7}).game, *HANDS)
     act(state, "Draw upcard", "2c", "Draw upcard")
     assert not state.is_terminal()
     act(state, "2c")
@@ -233,7 +200,7 @@ def test_taking_back_the_same_card_twice_ends_the_hand() -> None:
 
 
 def test_fifty_upcards_end_the_hand() -> None:
-    state = deal({"hand_size": 7}, *HANDS)
+    state = deal(load_variant(SPEC, {"hand_size": 7}).game, *HANDS)
     act(state, "Draw upcard")
     taken = 0
     while not state.is_terminal():
@@ -263,15 +230,6 @@ class Knocker:
         return {view.state.action_to_string(a).split()[-1]: a for a in view.legal_actions()}["Knock"]
 
 
-def three_melds_of_three(variant: Variant) -> Any:
-    """Returns a state in which seat 0 may knock with nine cards that are three melds of three."""
-    state = variant.game.new_initial_state()
-    for name in "Ks Kc Kd Qs Qc Qd Js Jc As 2s 4s 5d 6c 8d 9c Ah Jd".split():  # noqa: SIM905
-        state.apply_action(number(name))
-    act(state, "Draw upcard")
-    return state
-
-
 @pytest.mark.parametrize("seat", [0, 1])
 def test_a_game_left_without_a_move_is_a_fault(seat: int) -> None:
     """Nine cards that are three melds of three: after the knock, no discard keeps the deadwood at 0.
@@ -281,7 +239,7 @@ def test_a_game_left_without_a_move_is_a_fault(seat: int) -> None:
     env = GameSpielEnv(game="gin_rummy", params={"hand_size": 8, "knock_card": 10}, opponent="first")
     env.reset(seed=seat)  # the seat is the seed's, modulo 2
     backend: Any = env._backend
-    state = three_melds_of_three(env.variant)
+    state = three_melds_of_three(env.variant.game)
     backend.state = state
     for view in backend._match.views:
         view.state = state
@@ -307,7 +265,7 @@ def test_a_search_that_meets_such_a_state_is_a_fault(monkeypatch: pytest.MonkeyP
 
     def begin_before_the_knock(*address: Any) -> None:
         begin(*address)
-        backend.state = three_melds_of_three(env.variant)
+        backend.state = three_melds_of_three(env.variant.game)
         for view in backend._match.views:
             view.state = backend.state
 

@@ -26,6 +26,7 @@ from game_gym.spec import State, Variant, load_variant
 from game_gym.worlds import DRAWN, draw_world
 from task_gym.errors import OpponentError
 from task_gym.opponents import make_opponent
+from tests.game_gym.gin_rummy_play import KNOCK, three_melds_of_three
 from tests.game_gym.play import episode, make, plain
 from tests.game_gym.test_worlds import VARIANTS, turns
 
@@ -311,12 +312,8 @@ def test_chance_is_taken_by_its_probabilities() -> None:
 def test_play_that_is_left_without_a_move_ends_there() -> None:
     """Nine cards that are three melds of three: after gin's knock OpenSpiel knows no move and no end."""
     variant = load_variant(find_game("gin_rummy"), {"hand_size": 8, "knock_card": 10})
-    state = variant.game.new_initial_state()
-    for name in "Ks Kc Kd Qs Qc Qd Js Jc As 2s 4s 5d 6c 8d 9c Ah Jd".split():  # noqa: SIM905
-        outcomes = [action for action, _ in state.chance_outcomes()]
-        state.apply_action(next(card for card in outcomes if name in state.action_to_string(-1, card)))
-    state.apply_action(next(a for a in state.legal_actions() if "upcard" in state.action_to_string(a)))
+    state = three_melds_of_three(variant.game)
     assert answer(variant, state, "ismcts:40", 0) in state.legal_actions()
-    state.apply_action(55)
+    state.apply_action(KNOCK)
     assert state.legal_actions() == [] and not state.is_terminal()
     assert _play_out(state.clone(), random.Random(0)) == [0.0, 0.0]

@@ -19,6 +19,7 @@ from task_gym import opponents
 from task_gym.errors import EpisodeError, OpponentActionError
 from task_gym.opponents import ILLEGAL_RULES, Seating, register_opponent
 from task_gym.seeding import SEED_LIMIT, Stream
+from tests.game_gym.gin_rummy_play import KNOCK, three_melds_of_three
 from tests.game_gym.play import LEDUC, episode, make
 
 GO_ON = ("forfeit", "random")
@@ -504,11 +505,7 @@ def test_a_view_never_shows_an_empty_list() -> None:
 
 def stuck_state(game: Any) -> State:
     """Seat 0 has knocked, and has no legal action left."""
-    state = game.new_initial_state()
-    for name in "Ks Kc Kd Qs Qc Qd Js Jc As 2s 4s 5d 6c 8d 9c Ah Jd".split():  # noqa: SIM905
-        outcomes = [a for a, _ in state.chance_outcomes()]
-        state.apply_action(next(a for a in outcomes if name in state.action_to_string(-1, a)))
-    for word in ("upcard", "Knock"):
-        state.apply_action(next(a for a in state.legal_actions() if word in state.action_to_string(a)))
+    state = three_melds_of_three(game)
+    state.apply_action(KNOCK)
     assert (state.legal_actions(), state.current_player(), state.is_terminal()) == ([], 0, False)
     return state

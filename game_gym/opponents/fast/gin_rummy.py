@@ -86,14 +86,12 @@ def read(state: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
     The moves are made again: OpenSpiel does not show how often an upcard was drawn.
 
     Raises:
-        ValueError: the deck is smaller than 52 cards, or a hand is greater than ten.
+        ValueError: the deck is smaller than 52 cards.
     """
     params = state.get_game().get_parameters()
     ranks, suits, size = (params[name] for name in ("num_ranks", "num_suits", "hand_size"))
     if (ranks, suits) != (13, 4):
         raise ValueError(f"gin_rummy: compiled rules are for 13 ranks of 4 suits, not {ranks} of {suits}")
-    if size > 10:
-        raise ValueError(f"gin_rummy: compiled rules are for a hand_size of at most 10, not {size}")
     compiled = np.zeros(STATE, dtype=np.int64)
     compiled[_PLAYER] = compiled[_MOVED] = CHANCE
     compiled[_UPCARD] = compiled[_UPCARD_BEFORE] = -1
