@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,12 +20,8 @@ Moved: TypeAlias = Turn | Marked
 
 
 class _Rows(NamedTuple):
-    """The turns of all games, and by place the moves that say more than a turn.
+    """The turns of all games, and by place the moves that say more than a turn."""
 
-    Masks are bytes, one after the other.
-    """
-
-    mask: bytearray
     texts: list[str]
     legal: list[list[int]]
     names: list[list[str]]
@@ -67,7 +64,7 @@ class InfoColumns:
         there = np.ones(count, np.bool_)
         ids, seeds, game_names, opponents = self._update_facts(rows.facts)
         infos = {
-            "action_mask": np.frombuffer(rows.mask, np.int8).reshape(-1, self.actions),
+            "action_mask": mark_legal(rows.legal, self.actions),
             "_action_mask": there,
             "legal_actions": np.fromiter(rows.legal, object, count),
             "_legal_actions": there.copy(),
@@ -94,9 +91,6 @@ class InfoColumns:
 
     def _read_rows(self, games: Sequence[GameSpielEnv], moved: Iterable[Moved]) -> _Rows:
         """Returns what these games show, one after the other."""
-        width, first = self.actions, 0
-        # Bytes are several times faster to set one by one than an array is to index.
-        mask = bytearray(len(games) * width)
         marked: dict[int, Marked] = {}
         texts: list[str] = []
         facts: list[Facts] = []
@@ -113,13 +107,10 @@ class InfoColumns:
             texts.append(turn.text)
             names.append(turn.names.copy())
             legal.append(turn.legal.copy())
-            for action in turn.legal:
-                mask[first + action] = 1
-            first += width
             seats.append(turn.seat)
             turns.append(game.moves)
             facts.append(game.facts)
-        return _Rows(mask, texts, legal, names, seats, turns, facts, marked)
+        return _Rows(texts, legal, names, seats, turns, facts, marked)
 
     def _update_facts(self, facts: list[Facts]) -> list[NDArray[Any]]:
         """Returns the games' facts as four arrays, in which only those of new episodes are written."""
@@ -147,6 +138,28 @@ class InfoColumns:
         for i, row in marked.items():
             rewards[i] = row[3]
         return self._keep("upstream_reward", rewards)
+
+
+def mark_legal(legal: Sequence[Sequence[int]], actions: int) -> NDArray[np.int8]:
+    """Returns masks, int8, shape (len(legal), actions), 1 = legal."""
+    counts = list(map(len, legal))
+    total = sum(counts)
+    if total < 8 * len(counts):
+        # Bytes are several times faster to set one by one than an array is to index.
+        flags, first = bytearray(len(counts) * actions), 0
+        for row in legal:
+            for action in row:
+                flags[first + action] = 1
+            first += actions
+        return np.frombuffer(flags, np.int8).reshape(-1, actions)
+    if actions <= 256:
+        places = np.frombuffer(b"".join(map(bytes, legal)), np.uint8).astype(np.int64)
+    else:
+        places = np.fromiter(chain.from_iterable(legal), np.int64, total)
+    places += np.repeat(np.arange(0, len(counts) * actions, actions), counts)
+    mask = np.zeros(len(counts) * actions, np.int8)
+    mask[places] = 1
+    return mask.reshape(-1, actions)
 
 
 def spread(infos: Info, indices: Sequence[int], count: int) -> Info:

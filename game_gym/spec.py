@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -69,6 +69,9 @@ class GameSpec:
             OpenSpiel's. No player reads it.
         may_strand: Parameters to whether OpenSpiel may leave a player without a legal action before the end.
             Its C++ search does not survive that, so there it runs in a process of its own.
+        state_key: A state to what tells it from others: where keys are equal, the same actions, texts and
+            ends follow, whatever was played before. Batches compute what each key shows once. None where
+            only the sequence of actions decides, or where there are too many keys to be kept.
         notation: How an action is written, as "Pass or Bet.": prompts without the list of legal actions say
             it. "" if it is not known.
 
@@ -90,6 +93,7 @@ class GameSpec:
     name_chance: Callable[[State, int], str] | None = None
     show: Callable[[State], str] | None = None
     may_strand: Callable[[Params], bool] = lambda params: False
+    state_key: Callable[[State], Hashable] | None = None
     notation: str = ""
 
     def __post_init__(self) -> None:
@@ -123,6 +127,7 @@ _FUNCTIONS = {
     "name_chance": ("a function of a state and an outcome that returns the outcome's name, or None", True),
     "show": ("a function of a state that returns a text, or None", True),
     "may_strand": ("a function of the parameters that returns whether a player may have no move", False),
+    "state_key": ("a function of a state that returns what tells it from the others, or None", True),
 }
 """The fields of a declaration that are functions: what is needed, and whether None is allowed."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import replace
 from math import log
 from typing import Any, cast
@@ -18,7 +19,8 @@ MOST_HISTORIES = 10**7
 """The most histories, by OpenSpiel's own bounds, of a game whose positions are shared.
 
 Leduc and Kuhn poker for two are below it (Leduc's bound is 1.4 million, and it has 9,457). Games far above it
-are seldom twice at the same position, so that what is kept would not be found again.
+are seldom twice at the same position, so that what is kept would not be found again. Games with a
+``state_key`` are shared whatever their bound is.
 """
 
 ROOM = 1 << 24
@@ -29,10 +31,12 @@ POSITION_SIZE, TURN_SIZE = 500, 300
 
 
 def is_small(variant: Variant) -> bool:
-    """Returns whether a game has few histories, and its players move one at a time."""
+    """Returns whether a game has few positions, and its players move one at a time."""
     game, kind = variant.game, variant.game.get_type()
     if kind.dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL:
         return False
+    if variant.spec.state_key is not None:
+        return True
     bound = game.max_game_length() * log(variant.actions)
     if kind.chance_mode != pyspiel.GameType.ChanceMode.DETERMINISTIC:
         bound += game.max_chance_nodes_in_history() * log(max(1, game.max_chance_outcomes()))
@@ -40,7 +44,9 @@ def is_small(variant: Variant) -> bool:
 
 
 class Position:
-    """A point of a game, reached by one sequence of actions, and what is the same whenever a game is there.
+    """A point of a game, and what is the same whenever a game is there.
+
+    One sequence of actions leads there, or any to a state with the key that the game's declaration gives it.
 
     Attributes:
         player: Who is to move, as ``pyspiel.State.current_player`` says.
@@ -77,6 +83,7 @@ class Positions:
 
     def __init__(self, room: int = ROOM) -> None:
         self._roots: dict[Variant, Position] = {}
+        self._keyed: dict[tuple[Variant, Hashable], Position] = {}  # by ``GameSpec.state_key``
         self._room = room
 
     def find_root(self, variant: Variant) -> Position:
@@ -91,7 +98,7 @@ class Positions:
         """Whether no more positions are kept."""
         return self._room <= 0
 
-    def add_child(self, parent: Position, action: int, state: State) -> Position | None:
+    def add_child(self, variant: Variant, parent: Position, action: int, state: State) -> Position | None:
         """Adds and returns the position after an action at ``state``, which is changed.
 
         The result is None if OpenSpiel refuses the action, or leaves the game there without a legal one.
@@ -100,10 +107,16 @@ class Positions:
             state.apply_action(action)
         except pyspiel.SpielError:
             return None
-        child = Position(state)
-        if not child.legal and child.player not in (CHANCE, TERMINAL):
-            return None
-        self._room -= POSITION_SIZE
+        name = variant.spec.state_key
+        key = None if name is None else (variant, name(state))
+        child = None if key is None else self._keyed.get(key)
+        if child is None:
+            child = Position(state)
+            if not child.legal and child.player not in (CHANCE, TERMINAL):
+                return None
+            self._room -= POSITION_SIZE
+            if key is not None:
+                self._keyed[key] = child
         parent.children[action] = child
         return child
 
@@ -146,6 +159,7 @@ class SharingBackend(LocalBackend):
         self._positions = positions
         self._position: Position | None = None  # None when the state is live
         self._path: list[int] = []  # the actions up to the position
+        self._found: State = None  # the state of the position, if this game was the first to come there
         self._question = _Question()
 
     def __getattr__(self, name: str) -> Any:
@@ -166,7 +180,7 @@ class SharingBackend(LocalBackend):
             return
         if self._position is None:
             del self.state
-        self._position = match.root
+        self._position, self._found = match.root, None
         self._path.clear()
 
     def _new_match(self, variant: Variant, opponent: str) -> Match:
@@ -179,7 +193,7 @@ class SharingBackend(LocalBackend):
     def _make_state(self) -> State:
         """Makes the state of this position, and goes on from there as ``LocalBackend`` does."""
         state = self._replay()
-        self._position = None
+        self._position = self._found = None
         self._enter(state)
         return state
 
@@ -192,9 +206,11 @@ class SharingBackend(LocalBackend):
 
     def _follow(self, position: Position, action: int) -> Position | None:
         """Returns the position after an action; None if it is not shared. The state is live from then on."""
-        child = position.children.get(action)
+        child, state = position.children.get(action), None
         if child is None and not self._positions.is_full:
-            child = self._positions.add_child(position, action, self._replay())
+            state = self._replay() if self._found is None else self._found
+            child = self._positions.add_child(self._match.variant, position, action, state)
+        self._found = state
         if child is None:
             self._make_state()
         else:
@@ -235,7 +251,7 @@ class SharingBackend(LocalBackend):
 
     def _show(self, position: Position) -> Turn:
         """Returns the turn of the seat to move, which no game has shown before."""
-        self._enter(self._replay())
+        self._enter(self._replay() if self._found is None else self._found)
         try:
             turn = self._turn(position.legal)
         finally:

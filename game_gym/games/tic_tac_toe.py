@@ -35,4 +35,6 @@ SPEC = GameSpec(
     # Not in the task-id table, so upstream has no budget for it: this one does not lose to a random player.
     budget=Budget(1000, 20),
     fixed_names=True,
+    # The board, which also says whose turn it is: there are 5,478.
+    state_key=str,
 )

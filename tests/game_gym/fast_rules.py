@@ -13,7 +13,6 @@ import pyspiel
 from game_gym.opponents.fast.noise import make_noise
 from game_gym.opponents.fast.rules import ENDED, list_legal
 
-
 Choice = Callable[[Any, random.Random], int]
 """(state, generator) -> one of its legal actions"""
 

@@ -149,7 +149,21 @@ def test_the_first_of_equal_groups_decides_what_is_left_to_discard() -> None:
 
 def test_points_of_cards() -> None:
     assert gin_rummy._value(word(hand("As 2c 9d Th Js Qc Kd"))) == 1 + 2 + 9 + 40
-    assert [gin_rummy._highest(word([card])) for card in range(13)] == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10, 10, 10]
+    assert [gin_rummy._highest(word([card])) for card in range(13)] == [
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+        7,
+        8,
+        9,
+        10,
+        10,
+        10,
+        10,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -235,7 +249,9 @@ def test_an_undercut_pays_the_other() -> None:
 
 def test_oklahoma_plays_for_gin_after_an_ace() -> None:
     game = load(hand_size=7, oklahoma=True)
-    knock = {name: gin_rummy.read(deal(game, *SEVEN[:2], name))[gin_rummy._KNOCK] for name in ("2c", "Qc", "As")}
+    knock = {
+        name: gin_rummy.read(deal(game, *SEVEN[:2], name))[gin_rummy._KNOCK] for name in ("2c", "Qc", "As")
+    }
     assert knock == {"2c": 2, "Qc": 10, "As": 0}
 
 
@@ -305,5 +321,7 @@ def test_draws_after_a_knock_are_uniform() -> None:
 
 @pytest.mark.parametrize("params", [{"num_ranks": 12}, {"num_suits": 3}])
 def test_uncovered_parameters_are_refused(params: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match=r"gin_rummy: compiled rules are for 13 ranks of 4 suits, not 1?[23] of"):
+    with pytest.raises(
+        ValueError, match=r"gin_rummy: compiled rules are for 13 ranks of 4 suits, not 1?[23] of"
+    ):
         gin_rummy.read(pyspiel.load_game("gin_rummy", params).new_initial_state())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,6 +22,8 @@ SMALL: list[dict[str, Any]] = [
     {"game": "leduc_poker", "opponent": "first", "seeding": "evaluate"},
     {"game": "leduc_poker", "opponent": "open", "max_turns": 3},
     {"game": "leduc_poker", "reward": "upstream", "rules": False},
+    {"game": "tic_tac_toe"},
+    {"game": "tic_tac_toe", "opponent": "open"},
 ]
 
 
@@ -56,9 +59,46 @@ def test_the_games_are_those_of_one_environment(arguments: dict[str, Any], room:
 
 
 def test_small_games() -> None:
-    """Kuhn: 2 actions in 3 moves and 3 cards twice are 72 histories; tic-tac-toe: 9**9 is 387 million."""
+    """Kuhn: 2 actions in 3 moves and 3 cards twice are 72 histories. Tic-tac-toe has few boards."""
     small = [name for name, spec in DECLARED.items() if is_small(load_variant(spec, spec.params(0)))]
-    assert small == ["leduc_poker", "kuhn_poker"]
+    assert small == ["leduc_poker", "kuhn_poker", "tic_tac_toe"]
+    spec = replace(DECLARED["tic_tac_toe"], state_key=None)
+    assert not is_small(load_variant(spec, {}))  # 9**9 histories are 387 million
+
+
+def test_games_meet_where_the_board_is_the_same() -> None:
+    """Three moves lead to one board in two orders, and to another; each game keeps its own moves."""
+    positions = Positions()
+    env = GameSpielEnv(game="tic_tac_toe", opponent="open")
+    env.share_positions(positions)
+    turns = []
+    for moves in ([0, 4, 8], [8, 4, 0], [0, 4, 1]):
+        env.reset(seed=0)
+        for move in moves:
+            env.step(move)
+        turns.append(env.turn)
+        assert env._backend.history() == moves == env.state.history()
+    assert turns[0] is turns[1] is not turns[2]
+    # The empty board is the root. New are x at 0, then o at 4, x at 8; x at 8, o at 4; and x at 1.
+    assert len(positions._keyed) == 6
+
+
+def test_every_board_of_tic_tac_toe_is_a_position() -> None:
+    """5,478 boards can be reached, the empty one included; from each, the ways on are those of the board."""
+    variant, positions = load_variant(DECLARED["tic_tac_toe"], {}), Positions()
+    root = positions.find_root(variant)
+    waiting = [(root, variant.game.new_initial_state())]
+    while waiting:
+        position, state = waiting.pop()
+        assert position.legal == state.legal_actions()
+        assert position.returns == (tuple(state.returns()) if state.is_terminal() else ())
+        for action in state.legal_actions():
+            known, after = len(positions._keyed), state.clone()
+            child = positions.add_child(variant, position, action, after)
+            assert child is not None
+            if len(positions._keyed) > known:
+                waiting.append((child, after))
+    assert len(positions._keyed) == 5_477
 
 
 def test_positions_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from game_gym.columns import mark_legal
 from game_gym.games import DECLARED, TABLE
 from game_gym.task import CONFIGS, encode
 from task_gym.wrappers import TokenObservation
@@ -188,3 +189,14 @@ def test_a_game_that_is_over_at_its_reset_is_an_episode_of_one_step() -> None:
     assert not infos["action_mask"].any()
     _, rewards, terminated, _, told = vector.step(np.array([0, 5]))
     assert terminated.all() and np.array_equal(rewards, infos["score"]) and (told["turn"] == 0).all()
+
+
+@pytest.mark.parametrize(("legal", "actions"), [
+    ([[0, 2], [], [3]], 4),  # few
+    ([list(range(0, 200, 2)), [199], list(range(200))], 200),  # many, which fit into bytes
+    ([list(range(300)), [299], []], 300),  # many, which do not
+])  # fmt: skip
+def test_masks_of_few_and_of_many_actions(legal: list[list[int]], actions: int) -> None:
+    mask = mark_legal(legal, actions)
+    assert mask.dtype == np.int8 and mask.shape == (3, actions) and mask.flags.writeable
+    assert [row.nonzero()[0].tolist() for row in mask] == legal and mask.sum() == sum(map(len, legal))

@@ -1,7 +1,7 @@
 """Compiled rules of gin rummy with a whole deck.
 
-Card ``13 * suit + rank`` is a bit of a word, and so are the cards of a hand, a deck or a meld. A group is some
-melds without a card in common, as one word.
+Card ``13 * suit + rank`` is a bit of a word, and the cards of a hand, a deck or a meld are a word. A group is
+some melds without a card in common, as one word.
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ def _find_discards(hand, most):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _list_melds_to_lay(hand, most, actions, count):  # type: ignore[no-untyped-def]
-    """Appends the melds that groups have which leave at most so much deadwood; returns how many actions are listed."""
+    """Appends the melds of groups that leave at most so much deadwood; returns how many actions there are."""
     for meld in range(len(_CARDS_OF)):
         cards = _CARDS_OF[meld]
         if cards & ~hand == 0 and _value(_find_left(hand & ~cards)) <= most:
