@@ -39,6 +39,7 @@ FAST_SHARES: Mapping[str, float] = {
     "backgammon": 0.01,
     "checkers": 0.016,
     "chess": 0.042,
+    "gin_rummy": 0.0043,
     "othello": 0.024,
     "quoridor": 0.025,
 }

@@ -155,7 +155,7 @@ def test_another_process_plays_the_same_game() -> None:
     ("game", "opponent", "message"),
     [
         ("hex", "mcts-fast", "was given for 'hex', whose rules are not compiled; allowed: 'mcts'"),
-        ("gin_rummy", "mcts-fast", "whose rules are not compiled"),
+        ("clobber", "mcts-fast:5", "whose rules are not compiled"),
         ("goofspiel", "mcts-fast", "whose moves are simultaneous"),
         ("othello", "mcts-fast:1", "mcts-fast:SIMS or mcts-fast:SIMSxROLLOUTS"),
         ("othello", "mcts-fats", "mcts-fast"),
