@@ -159,7 +159,7 @@ class SharingBackend(LocalBackend):
         self._positions = positions
         self._position: Position | None = None  # None when the state is live
         self._path: list[int] = []  # the actions up to the position
-        self._found: State = None  # the state of the position, if this game was the first to come there
+        self._found: State = None  # the state of the position, if the last action there was new
         self._question = _Question()
 
     def __getattr__(self, name: str) -> Any:

@@ -378,7 +378,7 @@ def test_a_policy_that_chooses_writes_at_temperature_one() -> None:
 # -- learning ------------------------------------------------------------------------------------------------
 
 
-def learned(make_env: Callable[[], Echo], rate: float, **kwargs: Any) -> list[float]:
+def collect_rewards(make_env: Callable[[], Echo], rate: float, **kwargs: Any) -> list[float]:
     """Returns the rewards of 40 steps of 128 episodes."""
     model = make_ppo(
         make_env, envs=128, batch_size=128, mini_batch_size=32, ppo_epochs=2, kl=FREE,
@@ -395,12 +395,12 @@ def test_an_answer_of_one_token() -> None:
     The embedded model copies now and then, so that it begins at about a half. At three times this rate the
     first updates go so far that rounding decides how many of the digits are ever told apart.
     """
-    rewards = learned(lambda: Echo(1, "0123"), 1e-3, max_new_tokens=2, ent_coef=0.02)
+    rewards = collect_rewards(lambda: Echo(1, "0123"), 1e-3, max_new_tokens=2, ent_coef=0.02)
     assert 0.25 < rewards[0] < 0.7 and np.mean(rewards[-10:]) > 0.9
 
 
 @pytest.mark.slow
 def test_an_answer_of_five_tokens() -> None:
     """Each of five digits pays 1/5 in its place; a reply that depends on nothing earns 1/2 at most."""
-    rewards = learned(lambda: Echo(5, "01"), 3e-3, max_new_tokens=6, ent_coef=0.01)
+    rewards = collect_rewards(lambda: Echo(5, "01"), 3e-3, max_new_tokens=6, ent_coef=0.01)
     assert rewards[0] < 0.5 and np.mean(rewards[-10:]) > 0.9

@@ -136,13 +136,13 @@ def test_eleven_cards_have_at_most_24_melds() -> None:
 
 
 def test_the_first_of_equal_groups_decides_what_is_left_to_discard() -> None:
-    """The sixes, or a run with one of them: 18 points meld either way, and other cards are left.
+    """Three sixes are worth 18 points, and so is the run that needs one of them.
 
-    With the sixes a seven is left (7 + 5 + 10 + ...). With the run, two sixes are.
+    OpenSpiel lists sets before runs, so it melds the sixes. The five and the seven are left.
     """
     eleven = hand("5s 6s 7s 6c 6d Ac 2d 3h As 2c 9h")
     assert UTILS.total_card_value(hand("5s 6s 7s")) == UTILS.total_card_value(hand("6s 6c 6d")) == 18
-    # Sets come first. 5 + 7 + 1 + 2 + 3 + 1 + 2 + 9 are left, and the nine goes.
+    # 5 + 7 + 1 + 2 + 3 + 1 + 2 + 9 points are left. The nine may be discarded, which leaves 21.
     assert gin_rummy._find_left(word(eleven)) == word(hand("5s 7s Ac 2d 3h As 2c 9h"))
     assert gin_rummy._find_deadwood(word(eleven)) == UTILS.min_deadwood(eleven) == 21
 
