@@ -19,6 +19,7 @@ from gamespiel.agents.sampling.noise import permutation
 from gamespiel.agents.update import Update
 from tests.agents.smollm2 import read_once
 from tests.agents.toys import Bandit, collect, gradient_of, make_ppo, rows_of, trained
+from tests.processors import HAS_BFLOAT16
 
 Score = Callable[..., Any]
 FREE = {"kl": AdaptiveKLController(0.0, 0.1, None)}
@@ -456,6 +457,7 @@ def test_in_bfloat16_memory_that_runs_out_at_once_is_no_reason_for_a_gap(
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not HAS_BFLOAT16, reason="takes four minutes without instructions for bfloat16")
 def test_a_real_model_in_bfloat16(smollm2: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the first optimizer step ratios are 1, with one turn per forward as with all of them.
 

@@ -37,6 +37,7 @@ from tests.agents.test_remote import answers_of
 from tests.agents.toys import N_ACTIONS, TEXT, Stairs, make_ppo, masks_of, randomise, rows_of
 from tests.agents.vllm_server import PYTHON, RealVllm, save_model
 from tests.gamespiel.runs import quiet, train_quietly
+from tests.processors import HAS_BFLOAT16
 
 pytestmark = [
     pytest.mark.slow,
@@ -332,8 +333,7 @@ def test_a_run_on_kuhn_poker_is_the_local_one(server: RealVllm, tmp_path: Path) 
 
 
 @pytest.mark.skipif(
-    not (torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()),
-    reason="18 steps in bfloat16 take hours on a processor without instructions for it",
+    not HAS_BFLOAT16, reason="18 steps in bfloat16 take hours on a processor without instructions for it"
 )
 def test_kuhn_poker_is_learned_to_the_presets_share(sixteen: RealVllm, tmp_path: Path) -> None:
     """The preset smollm2-135m reaches 97.4% to 98.1% of best response without a server."""
