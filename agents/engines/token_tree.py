@@ -63,8 +63,11 @@ def sort_sequences(sequences: Sequence[Tokens]) -> list[int]:
 def count_common(one: Indices, other: Indices) -> int:
     """Returns the length of the longest common beginning."""
     width = min(len(one), len(other))
-    different = np.flatnonzero(one[:width] != other[:width])
-    return int(different[0]) if len(different) else width
+    if not width:
+        return 0
+    different = one[:width] != other[:width]
+    first = int(different.argmax())  # 0 also if none is
+    return first if different[first] else width
 
 
 def group_sequences(sequences: Sequence[Tokens], budget: int) -> Iterator[list[int]]:
@@ -223,13 +226,20 @@ def _batch_tiles(made: Sequence[_Tile], width: int) -> list[Tiles]:
 
 def _stack_tiles(members: Sequence[_Tile], width: int, size: int) -> Tiles:
     """Returns tiles stacked: short ones repeat their first query and, not allowed, their last key."""
-    first = [np.where(np.arange(width) < len(tile.queries), np.arange(width), 0) for tile in members]
-    more = [size - len(tile.keys) for tile in members]
-    each = list(zip(members, first, more, strict=True))
-    return Tiles(
-        queries=np.stack([tile.queries[q] for tile, q, _ in each]),
-        keys=np.stack([np.pad(tile.keys, (0, n), mode="edge") for tile, _, n in each]),
-        allowed=np.stack([np.pad(tile.allowed[q], [(0, 0), (0, n)]) for tile, q, n in each]),
-        query_depths=np.stack([tile.query_depths[q] for tile, q, _ in each]),
-        key_depths=np.stack([np.pad(tile.key_depths, (0, n), mode="edge") for tile, _, n in each]),
-    )
+    b = len(members)
+    queries, query_depths = np.empty((b, width), dtype=np.int64), np.empty((b, width), dtype=np.int64)
+    keys, key_depths = np.empty((b, size), dtype=np.int64), np.empty((b, size), dtype=np.int64)
+    allowed = np.zeros((b, width, size), dtype=np.bool_)
+    for row, tile in enumerate(members):
+        t, k = tile.allowed.shape
+        allowed[row, :t, :k] = tile.allowed
+        allowed[row, t:, :k] = tile.allowed[0]
+        for stacked, own, more in (
+            (queries, tile.queries, tile.queries[0]),
+            (query_depths, tile.query_depths, tile.query_depths[0]),
+            (keys, tile.keys, tile.keys[-1]),
+            (key_depths, tile.key_depths, tile.key_depths[-1]),
+        ):
+            stacked[row, : len(own)] = own
+            stacked[row, len(own) :] = more
+    return Tiles(queries, keys, allowed, query_depths, key_depths)
