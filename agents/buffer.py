@@ -23,6 +23,7 @@ from gamespiel.agents import transfer
 from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.learning.advantages import gae, normalize_by_group
 from gamespiel.agents.sampling.decisions import Decision
+from gamespiel.agents.tokens import Tokens
 from gamespiel.agents.tokens.index import Positions
 
 
@@ -151,6 +152,13 @@ class TurnBuffer:
     def list_episodes(self) -> list[list[int]]:
         """Returns each episode's turns, by their positions in the buffer."""
         return [episode.turns for episode in self._episodes.values()]
+
+    def list_prompts(self) -> list[list[int]]:
+        """Returns each distinct prompt's turns, by their positions in the buffer."""
+        turns: dict[Tokens, list[int]] = {}
+        for turn, decision in enumerate(self.decisions):
+            turns.setdefault(decision.prompt, []).append(turn)
+        return list(turns.values())
 
     def bootstrap(self, episode: int, last_value: float) -> None:
         """Sets the critic's estimate of the last state of an episode that was cut."""

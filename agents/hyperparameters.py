@@ -62,6 +62,9 @@ class Hyperparameters:
     num_minibatches: Index = key(
         0, "optimizer steps per pass, whatever the number of turns (0: by mini_batch_size)"
     )
+    minibatch_unit: Literal["turn", "prompt"] = key(
+        "turn", "what optimizer steps draw: turns, or prompts with all their turns, each read once a pass"
+    )
     tokens_per_forward: Count = key(16384, "most tokens per forward pass without gradients")
     tokens_per_backward: Count = key(4096, "most tokens per forward pass with gradients")
     ppo_epochs: Count = key(4, "passes over a step's turns")

@@ -44,10 +44,13 @@ class Update:
     An optimizer step has ``mini_batch_size * gradient_accumulation_steps`` turns, or, with
     ``num_minibatches``, an equal part of the step's. If prompts are conversations, it has whole episodes, as
     many as have that many turns: each turn's prompt begins with the one before, and is read once with it.
-    ``tokens_per_backward`` splits them into forwards, which
-    changes only the order of float sums. Out of memory, the budget is halved and the optimizer step is
-    repeated. An optimizer step whose loss or gradient is not finite is skipped. A GPU is waited for once per
-    optimizer step, when its metrics are read together.
+    With ``minibatch_unit`` "prompt" it has distinct prompts likewise, each with all of its turns: an epoch
+    then reads no prompt twice, however many optimizer steps it has.
+
+    ``tokens_per_backward`` splits an optimizer step into forwards, which changes only the order of float
+    sums. Out of memory, the budget is halved and the optimizer step is repeated. An optimizer step whose loss
+    or gradient is not finite is skipped. A GPU is waited for once per optimizer step, when its metrics are
+    read together.
 
     Several ranks share the forwards of an optimizer step, and add their gradients before these are clipped.
     Every rank then makes the same optimizer step. What is a mean is one over the turns of all ranks.
@@ -159,7 +162,8 @@ class Update:
     def _draw_batches(self, epoch: int) -> list[Positions]:
         """Returns the turns of an epoch's optimizer steps; the last of them may be fewer."""
         drawn = 0 if self._same_forwards else epoch
-        batches = self._draw_episodes(drawn) if self.buffer.whole_episodes else self._draw_turns(drawn)
+        groups = self._list_groups()
+        batches = self._draw_turns(drawn) if groups is None else self._draw_groups(groups, drawn)
         if drawn == epoch:
             return batches
         return [batches[i] for i in noise.permutation(self.seed, self.step, epoch, len(batches))]
@@ -169,11 +173,17 @@ class Update:
         order = noise.permutation(self.seed, self.step, epoch, n)
         return [order[start : start + size] for start in range(0, n, size)]
 
-    def _draw_episodes(self, epoch: int) -> list[Positions]:
-        """Returns the turns of whole episodes, as many episodes as it takes to have enough turns."""
-        episodes, batches, turns = self.buffer.list_episodes(), list[Positions](), list[int]()
-        for episode in noise.permutation(self.seed, self.step, epoch, len(episodes)):
-            turns += episodes[episode]
+    def _list_groups(self) -> list[list[int]] | None:
+        """Returns the turns that stay together, which are read together; None if each is drawn alone."""
+        if self.buffer.whole_episodes:
+            return self.buffer.list_episodes()
+        return self.buffer.list_prompts() if self.hyperparameters.minibatch_unit == "prompt" else None
+
+    def _draw_groups(self, groups: Sequence[list[int]], epoch: int) -> list[Positions]:
+        """Returns the turns of whole groups, as many groups as it takes to have enough turns."""
+        batches, turns = list[Positions](), list[int]()
+        for group in noise.permutation(self.seed, self.step, epoch, len(groups)):
+            turns += groups[group]
             if len(turns) >= self._batch_size:
                 batches.append(np.array(turns))
                 turns = []

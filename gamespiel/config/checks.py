@@ -211,6 +211,10 @@ def notices(config: Config) -> list[str]:
             for name in ("mini_batch_size", "gradient_accumulation_steps")
             if getattr(config.ppo, name) != getattr(default, name)
         ]
+    if config.ppo.minibatch_unit == "prompt" and declaration_of(config.env).uses_conversations(config.env):
+        found.append(
+            "ppo.minibatch_unit = prompt has no effect with env.conversation: optimizer steps draw episodes."
+        )
     found += evaluation_notices(config)
     found += _curriculum_notices(config)
     found += _self_play_notices(config)

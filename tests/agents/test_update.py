@@ -18,7 +18,7 @@ from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.sampling.noise import permutation
 from gamespiel.agents.update import Update
 from tests.agents.smollm2 import read_once
-from tests.agents.toys import Bandit, collect, gradient_of, make_ppo, rows_of, trained
+from tests.agents.toys import Bandit, asked, collect, gradient_of, make_ppo, rows_of, trained
 from tests.processors import HAS_BFLOAT16
 
 Score = Callable[..., Any]
@@ -125,6 +125,47 @@ def test_the_number_of_optimizer_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     n = len(model.rollout_buffer)
     part = -(-n // 3)
     assert sizes == [part, part, n - 2 * part] * 2 + [0]
+
+
+class Doors(Bandit):
+    """A bandit behind one of four doors, which its text names."""
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        super().reset(seed=seed)
+        return f"door {self.np_random.integers(4)}{asked((0, 1))}", {"game": "bandit", "seat": 0}
+
+
+def test_optimizer_batches_of_whole_prompts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prompts in a drawn order, with all their turns, until there are at least 8 turns."""
+    model = make_ppo(Doors, batch_size=24, mini_batch_size=8, minibatch_unit="prompt", ppo_epochs=2)
+    model.step = 3
+    assert collect(model)
+    batches: list[list[Any]] = [[]]
+
+    def note(k: int, prompts: list[Any], score: Score) -> Any:
+        batches[-1] += prompts
+        return score()
+
+    step = model.policy.optimizer.step
+    around_scores(model, monkeypatch, note)
+    monkeypatch.setattr(model.policy.optimizer, "step", lambda: (batches.append([]), step()))
+    model.train()
+    texts = prompts_of(model)
+    doors = list(dict.fromkeys(texts))  # in the order in which they were met
+    assert len(doors) == 4 and len(texts) == 24
+    expected, drawn = [], list[Any]()
+    for epoch in (0, 1):
+        for at in permutation(0, 3, epoch, 4):
+            drawn += [doors[at]] * texts.count(doors[at])
+            if len(drawn) >= 8:
+                expected.append(drawn)
+                drawn = []
+        expected, drawn = ([*expected, drawn] if drawn else expected), []
+    assert batches.pop() == []
+    assert batches == expected
+    assert 2 < len(batches) < 2 * 4  # some of them have several doors
 
 
 @pytest.mark.parametrize("tokens", [1, 150, 1000])

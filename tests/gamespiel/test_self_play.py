@@ -189,6 +189,10 @@ def test_keys_without_effect_are_noticed() -> None:
         f"ppo.{name} has no effect: ppo.num_minibatches divides the turns."
         for name in ("mini_batch_size = 8", "gradient_accumulation_steps = 1")
     ]
+    assert notices(config(ppo__minibatch_unit="prompt")) == []
+    assert notices(config(ppo__minibatch_unit="prompt", env__conversation="true")) == [
+        "ppo.minibatch_unit = prompt has no effect with env.conversation: optimizer steps draw episodes."
+    ]
     assert notices(config(ppo__magnet_every="3")) == [
         "ppo.magnet_every = 3 has no effect: ppo.magnet_coef is 0."
     ]
