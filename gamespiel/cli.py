@@ -20,6 +20,7 @@ from gamespiel.errors import Mistakes, MistakesError, unknown_name_error
 from gamespiel.report.streams import lasting_output
 from gamespiel.stopping import Stopped
 from gamespiel.usage import config_help
+from gamespiel.waiting import prepare_threads
 from task_gym.errors import TaskGymError, shown
 
 COMMANDS = {
@@ -64,9 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     It is 0, 2 for errors that the user can correct, 130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP, or 1
     if the reader of the output has ended, as ``head`` does.
     """
-    # Read by OpenMP when torch is imported, which is later. Threads that spin while they wait for one another
-    # make small models several times slower as soon as anything else runs on the machine.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    prepare_threads(os.environ)
     _prepare_streams()
     try:
         tokens, overrides = split_overrides(sys.argv[1:] if argv is None else argv)
