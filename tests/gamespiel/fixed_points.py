@@ -23,7 +23,7 @@ from transformers import PreTrainedModel
 
 from gamespiel.agents.runs import checkpoint
 from gamespiel.config import resolve, saved_config
-from tests.gamespiel.runs import rows_of, train_quietly
+from tests.gamespiel.runs import PADDED, rows_of, train_quietly
 
 RECORDED = Path(__file__).parents[1] / "data" / "fixed_points.json"
 
@@ -50,22 +50,25 @@ GAME = SMALL | {"ppo.batch_size": "3"}
 CASES: dict[str, tuple[str, dict[str, str]]] = {
     # The default run as it is, but for its length.
     "default": ("tiny", {}),
-    "numbers of two digits": ("tiny", GAME | {"env.game": "hex", "env.params": '{"board_size": 5}'}),
-    "forced passes": ("tiny", GAME | {"env.game": "othello"}),
-    "names": ("tiny", LEDUC | {"env.answer": "name"}),
-    "shared readings": ("tiny", LEDUC | {"model.reading": "shared", "ppo.num_minibatches": "3"}),
-    "text": ("tiny", LEDUC | {"env.decode": "text", "ppo.max_new_tokens": "4"}),
+    "whole prompts": ("tiny", LEDUC),
+    # What it was before.
+    "padded": ("tiny", PADDED),
+    "numbers of two digits": ("tiny", PADDED | GAME | {"env.game": "hex", "env.params": '{"board_size": 5}'}),
+    "forced passes": ("tiny", PADDED | GAME | {"env.game": "othello"}),
+    "names": ("tiny", PADDED | LEDUC | {"env.answer": "name"}),
+    "shared readings": ("tiny", PADDED | LEDUC | {"model.reading": "shared", "ppo.num_minibatches": "3"}),
+    "text": ("tiny", PADDED | LEDUC | {"env.decode": "text", "ppo.max_new_tokens": "4"}),
     "text, estimated divergence": (
-        "tiny", LEDUC | {"env.decode": "text", "ppo.max_new_tokens": "4", "ppo.kl_estimator": "k3"},
+        "tiny", PADDED | LEDUC | {"env.decode": "text", "ppo.max_new_tokens": "4", "ppo.kl_estimator": "k3"},
     ),
     "self-play with magnet and average": ("tiny-selfplay", LEDUC | {"ppo.magnet_every": "1"}),
     "self-play against a pool": (
         "tiny-selfplay",
         LEDUC | {"self_play.learn": "one", "self_play.pool_every": "1", "ppo.init_kl_coef": "0.1"},
     ),
-    "bfloat16": ("tiny", LEDUC | {"model.dtype": "bfloat16", "ppo.batch_size": "6"}),
+    "bfloat16": ("tiny", PADDED | LEDUC | {"model.dtype": "bfloat16", "ppo.batch_size": "6"}),
     "bfloat16 text": (
-        "tiny", LEDUC | {"model.dtype": "bfloat16", "env.decode": "text", "ppo.max_new_tokens": "4"},
+        "tiny", PADDED | LEDUC | {"model.dtype": "bfloat16", "env.decode": "text", "ppo.max_new_tokens": "4"},
     ),
 }  # fmt: skip
 """By name: the preset, and what is changed in it."""

@@ -21,7 +21,15 @@ from tests.metrics import timeless
 
 ROOT = Path(__file__).parents[2]
 STEPS = 12
-SMALL = {
+PADDED = {
+    "model.reading": "padded", "ppo.batch_size": "512", "ppo.mini_batch_size": "600",
+    "ppo.gradient_accumulation_steps": "1", "ppo.num_minibatches": "0", "ppo.minibatch_unit": "turn",
+    "ppo.ppo_epochs": "5", "ppo.lam": "0.95", "ppo.init_kl_coef": "0.01", "ppo.adaptive_kl": "true",
+    "ppo.target_kl": "0.7", "ppo.kl_horizon": "20000",
+}  # fmt: skip
+"""What the preset ``tiny`` was when most numbers of tests were worked out."""
+
+SMALL = PADDED | {
     "env.task_id": "null",
     "env.game": "kuhn_poker",
     "ppo.batch_size": "6",

@@ -119,7 +119,7 @@ def test_a_model_that_cannot_work_leaves_no_folder(
     config.save_pretrained(model)
     changes = {
         "model.model_name": str(model), "model.random_weights": "true", "lora.target_modules": '["c_attn"]',
-        "run.output_dir": str(tmp_path / "run"),
+        "run.output_dir": str(tmp_path / "run"), "model.reading": "auto",
     }  # fmt: skip
     with pytest.raises(error, match=message):
         train_quietly(resolve("tiny", overrides=(SMALL | changes).items()))

@@ -88,7 +88,9 @@ def test_the_cpu_has_no_context_and_computes_in_float32() -> None:
 
 def test_few_turns_take_less_than_the_budget() -> None:
     """The tiny preset's budget is a million tokens; 600 turns of at most 128 tokens are 76,800."""
-    text = shown("tiny")
+    text = shown(
+        "tiny", ppo__num_minibatches="0", ppo__mini_batch_size="600", ppo__gradient_accumulation_steps="1"
+    )
     assert "update, 76,800 of 1,000,000 tokens" in text
     assert (
         "\nppo.tokens_per_backward is 1,000,000. An optimizer step has 600 turns of at most 128 tokens, so "

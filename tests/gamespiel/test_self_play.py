@@ -185,7 +185,9 @@ def test_keys_without_effect_are_noticed() -> None:
     assert notices(config(env__opponent="random", self_play__learn="one")) == [
         "self_play.learn = one has no effect: it is for env.opponent: self."
     ]
-    assert notices(config(ppo__num_minibatches="4", ppo__mini_batch_size="8")) == [
+    assert notices(
+        config(ppo__num_minibatches="4", ppo__mini_batch_size="8", ppo__gradient_accumulation_steps="1")
+    ) == [
         f"ppo.{name} has no effect: ppo.num_minibatches divides the turns."
         for name in ("mini_batch_size = 8", "gradient_accumulation_steps = 1")
     ]

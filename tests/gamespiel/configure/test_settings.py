@@ -171,16 +171,16 @@ def test_assumed_hours_say_what_is_assumed(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_embedded_model_in_other_games(monkeypatch: pytest.MonkeyPatch) -> None:
-    """512 games of 10 turns at 50 decisions per second: 102.4 s, and 31 such steps in 90% of an hour.
+    """1,024 games of 10 turns at 50 decisions per second: 204.8 s, and 15 such steps in 90% of an hour.
 
     An episode takes 0.2 s. In 360 s there are 1,800: 450 per seat, before and after.
     """
     monkeypatch.setattr(pace, "play_sample", lambda config: Sample(10.0, 250.0))
     asked = answers("tiny", "cpu", "hex", hours=1)
     settings, found = hour_settings(draft_of(asked), asked)
-    assert found is not None and found.seconds == pytest.approx(102.4)
+    assert found is not None and found.seconds == pytest.approx(204.8)
     assert [setting[:2] for setting in settings] == [
-        ("ppo.num_train_steps", 31),
+        ("ppo.num_train_steps", 15),
         ("run.checkpoint_minutes", 30.0),
         ("run.eval_games", 450),
     ]
