@@ -23,6 +23,7 @@ from stable_baselines3.common.logger import KVWriter, Logger
 from gamespiel import runs
 from gamespiel.agents.launch import read_launch
 from gamespiel.agents.learning.divergence import DivergedError
+from gamespiel.agents.models import memory
 from gamespiel.agents.models.weights import ModelError, describe_model
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.ranks import Ranks
@@ -229,6 +230,7 @@ def _learn_steps(config: Config, model: LLMPPO, folder: Path, before: Measures, 
         _warnings_to(dashboard.message if ranks.leads else partial(_print_warning, ranks.rank)),
         _stage_changes_to(dashboard.message),
         asking(stop),
+        memory.setting_aside(),
         loop.abandoning(lambda: stop.asked),
     ):
         between = BetweenSteps(folder, config, stop, before.rows)

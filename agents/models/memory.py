@@ -9,7 +9,8 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -89,6 +90,23 @@ def give_back() -> None:
     if now - _given_back >= GIVEN_BACK_EVERY:
         _given_back = now
         _trim()
+
+
+@contextmanager
+def setting_aside() -> Iterator[None]:
+    """Leaves the objects that exist out of Python's garbage collections within the context.
+
+    A trainer has some 200,000 of them once its libraries are imported, and a full collection looks at each:
+    some 0.3 s, every few steps. What a caller has set aside before stays so afterwards.
+    """
+    given = gc.get_freeze_count() > 0
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        if not given:
+            gc.unfreeze()
 
 
 KEPT = 1 << 30

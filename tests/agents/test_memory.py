@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import platform
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -100,3 +102,22 @@ def test_on_a_gpu_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     with card():
         make_policy(device="cuda")
     assert not calls
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_objects_that_are_set_aside(given: bool) -> None:
+    """What exists is not looked at within the context, what is made there is; a caller's own stays aside."""
+    gc.unfreeze()
+    try:
+        if given:
+            gc.freeze()
+        before, kept = gc.get_freeze_count(), [[] for _ in range(1000)]
+        with memory.setting_aside():
+            assert gc.get_freeze_count() >= before + len(kept)
+            ring: list[Any] = []
+            ring.append(ring)
+            del ring
+            assert gc.collect() >= 1
+        assert (gc.get_freeze_count() > 0) is given
+    finally:
+        gc.freeze()  # as the tests' own configuration does

@@ -135,14 +135,14 @@ def test_opponents() -> None:
 
 
 def test_measured_hours() -> None:
-    """120 steps took 319 s, so 90% of an hour are 3240 / (319 / 120) = 1218.8 steps."""
+    """75 steps took 182 s, so 90% of an hour are 3240 / (182 / 75) = 1335.2 steps."""
     asked = answers("tiny", "cpu", hours=1)
     settings, found = hour_settings(draft_of(asked), asked)
     assert [setting[:2] for setting in settings] == [
-        ("ppo.num_train_steps", 1218),
+        ("ppo.num_train_steps", 1335),
         ("run.checkpoint_minutes", 30.0),
     ]
-    assert found is not None and found.is_measured and "measured, 120 steps took 319 s" in settings[0].reason
+    assert found is not None and found.is_measured and "measured, 75 steps took 182 s" in settings[0].reason
     half = answers("smollm2-135m", "cpu", "kuhn_poker", hours=0.5)
     settings, _ = hour_settings(draft_of(half), half)
     assert [setting[:2] for setting in settings] == [("ppo.num_train_steps", 121)]  # 1620 / (240 / 18)
