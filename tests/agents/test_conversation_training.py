@@ -17,7 +17,7 @@ from gamespiel.agents.sampling.noise import permutation
 from gamespiel.agents.sampling.sampler import Sampler
 from task_gym.replies import visible
 from task_gym.wrappers import Conversation
-from tests.agents.test_update import around_scores, prompts_of, relative
+from tests.agents.test_update import prompts_of, relative, train_in_batches
 from tests.agents.toys import Echo, Stairs, collect, gradient_of, make_ppo, rows_of, trained
 
 SHARED = {"policy_kwargs": {"lora": {"r": 4}, "model": {"reading": "shared"}}}
@@ -127,16 +127,7 @@ def test_optimizer_batches_are_whole_episodes(monkeypatch: pytest.MonkeyPatch) -
     """Episodes in a drawn order, until there are at least 8 turns; the last batch may have fewer."""
     model = learner(mini_batch_size=4, gradient_accumulation_steps=2, ppo_epochs=2)
     model.step = 3
-    batches: list[list[Any]] = [[]]
-
-    def note(k: int, prompts: list[Any], score: Any) -> Any:
-        batches[-1] += prompts
-        return score()
-
-    step = model.policy.optimizer.step
-    around_scores(model, monkeypatch, note)
-    monkeypatch.setattr(model.policy.optimizer, "step", lambda: (batches.append([]), step()))
-    model.train()
+    batches = train_in_batches(model, monkeypatch)
     episodes = [[decision.prompt for decision in episode] for episode in episodes_of(model)]
     expected, turns = [], []
     for epoch in (0, 1):
@@ -146,7 +137,7 @@ def test_optimizer_batches_are_whole_episodes(monkeypatch: pytest.MonkeyPatch) -
                 expected.append(turns)
                 turns = []
         expected, turns = ([*expected, turns] if turns else expected), []
-    assert [sorted(batch) for batch in batches[:-1]] == [sorted(batch) for batch in expected]
+    assert [sorted(batch) for batch in batches] == [sorted(batch) for batch in expected]
     assert len(expected) > 4
 
 

@@ -106,7 +106,7 @@ def test_on_a_gpu_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("given", [False, True])
 def test_objects_that_are_set_aside(given: bool) -> None:
-    """What exists is not looked at within the context, what is made there is; a caller's own stays aside."""
+    """Collections skip the objects from before the context, and find new ones. A caller's own stay aside."""
     gc.unfreeze()
     try:
         if given:

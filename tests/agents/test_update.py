@@ -56,6 +56,22 @@ def around_scores(
     monkeypatch.setattr(model.policy.scorer, "score", instead)
 
 
+def train_in_batches(model: LLMPPO, monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
+    """Makes the learner's update; returns the prompts of each of its optimizer steps."""
+    batches: list[list[Any]] = [[]]
+
+    def note(k: int, prompts: list[Any], score: Score) -> Any:
+        batches[-1] += prompts
+        return score()
+
+    step = model.policy.optimizer.step
+    around_scores(model, monkeypatch, note)
+    monkeypatch.setattr(model.policy.optimizer, "step", lambda: (batches.append([]), step()))
+    model.train()
+    assert batches.pop() == []  # nothing is scored after the last optimizer step
+    return batches
+
+
 def prompts_of(model: LLMPPO) -> list[Any]:
     """Returns the prompts of the buffer's turns."""
     return [decision.prompt for decision in model.rollout_buffer.decisions]
@@ -142,16 +158,7 @@ def test_optimizer_batches_of_whole_prompts(monkeypatch: pytest.MonkeyPatch) -> 
     model = make_ppo(Doors, batch_size=24, mini_batch_size=8, minibatch_unit="prompt", ppo_epochs=2)
     model.step = 3
     assert collect(model)
-    batches: list[list[Any]] = [[]]
-
-    def note(k: int, prompts: list[Any], score: Score) -> Any:
-        batches[-1] += prompts
-        return score()
-
-    step = model.policy.optimizer.step
-    around_scores(model, monkeypatch, note)
-    monkeypatch.setattr(model.policy.optimizer, "step", lambda: (batches.append([]), step()))
-    model.train()
+    batches = train_in_batches(model, monkeypatch)
     texts = prompts_of(model)
     doors = list(dict.fromkeys(texts))  # in the order in which they were met
     assert len(doors) == 4 and len(texts) == 24
@@ -163,7 +170,6 @@ def test_optimizer_batches_of_whole_prompts(monkeypatch: pytest.MonkeyPatch) -> 
                 expected.append(drawn)
                 drawn = []
         expected, drawn = ([*expected, drawn] if drawn else expected), []
-    assert batches.pop() == []
     assert batches == expected
     assert 2 < len(batches) < 2 * 4  # some of them have several doors
 

@@ -51,7 +51,7 @@ CASES: dict[str, tuple[str, dict[str, str]]] = {
     # The default run as it is, but for its length.
     "default": ("tiny", {}),
     "whole prompts": ("tiny", LEDUC),
-    # What it was before.
+    # The preset before that, and changes of it.
     "padded": ("tiny", PADDED),
     "numbers of two digits": ("tiny", PADDED | GAME | {"env.game": "hex", "env.params": '{"board_size": 5}'}),
     "forced passes": ("tiny", PADDED | GAME | {"env.game": "othello"}),

@@ -27,7 +27,7 @@ PADDED = {
     "ppo.ppo_epochs": "5", "ppo.lam": "0.95", "ppo.init_kl_coef": "0.01", "ppo.adaptive_kl": "true",
     "ppo.target_kl": "0.7", "ppo.kl_horizon": "20000",
 }  # fmt: skip
-"""What the preset ``tiny`` was when most numbers of tests were worked out."""
+"""An earlier form of the preset ``tiny``, for which the tests' numbers were worked out."""
 
 SMALL = PADDED | {
     "env.task_id": "null",

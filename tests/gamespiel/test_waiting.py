@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from gamespiel import waiting
+from gamespiel import cli, waiting
 
 
-def prepared(given: dict[str, str]) -> dict[str, str]:
+def prepare(given: dict[str, str]) -> dict[str, str]:
     waiting.prepare_threads(given)
     return given
 
@@ -35,22 +35,22 @@ def test_threads_spin_if_cores_are_free(
 ) -> None:
     running.append(others)
     expected = {"OMP_WAIT_POLICY": "PASSIVE"} | ({"GOMP_SPINCOUNT": "20000"} if spins else {})
-    assert prepared({}) == expected
+    assert prepare({}) == expected
 
 
 def test_cores_of_a_larger_machine(running: list[float | None], monkeypatch: pytest.MonkeyPatch) -> None:
     """A container has 2 of 16 cores: 14 threads beside it leave them free, and 15 do not."""
     monkeypatch.setattr(os, "cpu_count", lambda: 16)
     running.append(14)
-    assert "GOMP_SPINCOUNT" in prepared({})
+    assert "GOMP_SPINCOUNT" in prepare({})
     running.append(15)
-    assert "GOMP_SPINCOUNT" not in prepared({})
+    assert "GOMP_SPINCOUNT" not in prepare({})
 
 
 @pytest.mark.parametrize("given", [{"OMP_WAIT_POLICY": "ACTIVE"}, {"GOMP_SPINCOUNT": "7"}])
 def test_the_users_own_setting_stays(given: dict[str, str], running: list[float | None]) -> None:
     running.append(0)
-    assert prepared(dict(given)) == given
+    assert prepare(dict(given)) == given
 
 
 def test_running_threads_are_counted(tmp_path: Path) -> None:
@@ -66,6 +66,14 @@ def test_systems_that_do_not_tell(text: str, tmp_path: Path) -> None:
     assert waiting.count_running(file) is None
     file.write_text(text)
     assert waiting.count_running(file) is None
+
+
+def test_a_command_says_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[object] = []
+    monkeypatch.setattr(cli, "prepare_threads", found.append)
+    with pytest.raises(SystemExit):
+        cli.main(["--version"])
+    assert found == [os.environ]
 
 
 def test_it_is_said_before_torch_is_imported() -> None:
