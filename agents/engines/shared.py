@@ -11,6 +11,7 @@ The idea is known from prefix grouping and tree training for policy gradients.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,12 @@ from gamespiel.agents.engines.base import (
     UnsupportedModelError,
     describe_family,
     is_plain,
+    layers_of,
     transformer_of,
 )
 from gamespiel.agents.engines.budgets import Budgets
 from gamespiel.agents.engines.kept import Known, find_known
+from gamespiel.agents.engines.last_layer import computed_for, find_feed_forward
 from gamespiel.agents.engines.padded import PaddedEngine
 from gamespiel.agents.engines.token_tree import (
     Indices,
@@ -40,6 +43,7 @@ from gamespiel.agents.engines.token_tree import (
 )
 from gamespiel.agents.engines.tree_attention import (
     NAME,
+    Ending,
     KeysValues,
     Layout,
     WrittenKeys,
@@ -63,6 +67,12 @@ Attention along one path is faster than on a tree of tiles, which then has littl
 ALONE = 1024
 """Tokens of a forward of sequences that are read alone: short ones fill it, and long ones have no padding."""
 
+READ_FEW = 0.5
+"""Tokens whose states are read over all of a forward, above which the last layer computes all of them."""
+
+ENDING_TILE = 32
+"""Tokens of the smallest tile of the last layer, in which only those attend whose states are read."""
+
 CONTINUED_TILE = 16
 """Tokens of a tile of continuations, which are few and share only their prompts."""
 
@@ -82,6 +92,8 @@ class SharedEngine(TransformersEngine):
             raise UnsupportedModelError(f"reading 'shared': {reason}; allowed: reading 'padded'")
         checkpointing = kwargs.get("gradient_checkpointing", False)
         self._alone = _Alone(model, Budgets(ALONE), gradient_checkpointing=checkpointing)
+        self._layers = len(layers_of(self.transformer))
+        self._feed_forward = find_feed_forward(self.transformer)
         register()
         self.transformer.set_attn_implementation(NAME)  # type: ignore[operator]
 
@@ -102,38 +114,40 @@ class SharedEngine(TransformersEngine):
             self.tokens_read += sum(map(len, sequences))
             return self._alone.read(sequences, rows, positions)
         at = [tree.paths[row][position] for row, position in zip(rows, positions, strict=True)]
-        return self._read_tree(tree).index_select(0, self._to_tensor(np.array(at, dtype=np.int64)))
+        return self._read_tree(tree, at)
 
     @torch.no_grad()
     def prefill(
         self, prompts: Sequence[Tokens], *, cache: bool, before: Sequence[TreePrefix] = ()
     ) -> tuple[Tensor, TreePrefix | None]:
         tree = TokenTree.build(prompts)
-        last = np.array([path[-1] for path in tree.paths])
+        last = [path[-1] for path in tree.paths]
         kept: dict[int, KeysValues] | None = {} if cache else None
         known = find_known(tree, prompts, before)
         if known.used:
             stored = [before[at].stored for at in known.used]
-            states = self._read_fresh(tree, known, stored, kept)
-            last = np.searchsorted(known.fresh, last)
+            states = self._read_fresh(tree, np.searchsorted(known.fresh, last), known, stored, kept)
         else:
-            states = self._read_tree(tree, kept)
-        states = states.index_select(0, self._to_tensor(last))
+            states = self._read_tree(tree, last, kept)
         return states, None if kept is None else TreePrefix(tree, kept, prompts)
 
     def _read_fresh(
         self,
         tree: TokenTree,
+        at: Indices,
         known: Known,
         stored: Sequence[dict[int, KeysValues]],
         kept: dict[int, KeysValues] | None,
     ) -> Tensor:
-        """Returns hidden states of a tree's fresh tokens; ``kept`` takes the whole tree's keys and values."""
+        """Returns hidden states of some of a tree's fresh tokens, by their place among these.
+
+        ``kept`` takes the whole tree's keys and values.
+        """
         layout = Layout.build(tile_fresh(tree, known.fresh, known.places, TILE), self.device)
         layout.stored = {layer: _join_keys([each[layer] for each in stored]) for layer in stored[0]}
         fresh: dict[int, KeysValues] = {}
         layout.kept = None if kept is None else fresh
-        states = self._run_forward(tree.tokens[known.fresh], tree.depths[known.fresh], layout)
+        states = self._run_forward(tree.tokens[known.fresh], tree.depths[known.fresh], layout, at)
         places = self._to_tensor(known.places)
         for layer in list(fresh):
             keys, values = _join_keys([layout.stored.pop(layer), fresh.pop(layer)])
@@ -161,10 +175,9 @@ class SharedEngine(TransformersEngine):
         layout.stored = prefix.stored
         ids = np.concatenate([np.array(tokens[i], dtype=np.int64) for i in order])
         depths = np.concatenate([len(path) + np.arange(n) for path, n in zip(paths, counts, strict=True)])
-        states = self._run_forward(ids, depths, layout)
         last = np.empty(len(order), dtype=np.int64)
         last[order] = np.cumsum(counts) - 1
-        return states.index_select(0, self._to_tensor(last))
+        return self._run_forward(ids, depths, layout, last)
 
     @torch.no_grad()
     def grow(
@@ -177,7 +190,8 @@ class SharedEngine(TransformersEngine):
         parts, back = prefix.layout.parts, prefix.layout.back
         layout = Layout(parts, back, prefix.stored, written=prefix.written)
         depths = np.array([len(path) for path in prefix.paths]) + prefix.written.count
-        states = self._run_forward(np.array(tokens, dtype=np.int64), depths, layout)
+        ids = np.array(tokens, dtype=np.int64)
+        states = self._run_forward(ids, depths, layout, np.arange(len(ids)))
         prefix.written.count += 1
         return states, prefix
 
@@ -187,15 +201,36 @@ class SharedEngine(TransformersEngine):
         left = max(budget - len(prefix.tree.tokens), budget // 2)
         return max(1, left // (prefix.written.count + 1))
 
-    def _read_tree(self, tree: TokenTree, kept: dict[int, KeysValues] | None = None) -> Tensor:
-        """Returns the hidden states of a tree's row, (n, hidden); ``kept`` takes its keys and values."""
+    def _read_tree(
+        self, tree: TokenTree, at: Sequence[int], kept: dict[int, KeysValues] | None = None
+    ) -> Tensor:
+        """Returns hidden states of some of a tree's tokens, by place; ``kept`` takes all keys and values."""
         layout = Layout.build(tile_tree(tree, choose_tile_width(tree, TILE, GATHERED)), self.device)
         layout.kept = kept
-        return self._run_forward(tree.tokens, tree.depths, layout)
+        rows = np.unique(np.array(at, dtype=np.int64))
+        if self._can_end_early(len(rows), len(tree.tokens)):
+            width = choose_tile_width(tree, ENDING_TILE, GATHERED, rows)
+            tiles = tile_fresh(tree, rows, np.arange(len(tree.tokens)), width)
+            own = Layout.build(tiles, self.device)
+            layout.ending = Ending(self._layers - 1, self._to_tensor(rows), own)
+        return self._run_forward(tree.tokens, tree.depths, layout, np.array(at, dtype=np.int64))
 
-    def _run_forward(self, ids: Indices, depths: Indices, layout: Layout) -> Tensor:
+    def _can_end_early(self, read: int, tokens: int) -> bool:
+        """Returns whether the last layer computes only the tokens whose states are read.
+
+        A checkpointed layer is computed a second time after its forward, when nobody knows them any more.
+        """
+        return self._feed_forward is not None and not self._checkpointed and read <= READ_FEW * tokens
+
+    def _run_forward(self, ids: Indices, depths: Indices, layout: Layout, at: Indices) -> Tensor:
+        """Returns the hidden states of some tokens of a row, by place, which may repeat: (k, hidden)."""
         self.tokens_read += len(ids)
-        with self._checkpoint_layers():
+        rows = np.unique(at)
+        ending: AbstractContextManager[None] = nullcontext()
+        if self._can_end_early(len(rows), len(ids)):
+            assert self._feed_forward is not None
+            ending = computed_for(self._feed_forward, self._to_tensor(rows))
+        with self._checkpoint_layers(), ending:
             states: Tensor = self.transformer(
                 input_ids=self._to_tensor(ids)[None],
                 position_ids=self._to_tensor(depths)[None],
@@ -203,7 +238,7 @@ class SharedEngine(TransformersEngine):
                 use_cache=False,
                 tree=layout,
             ).last_hidden_state
-        return states[0]
+        return states[0].index_select(0, self._to_tensor(at))
 
     def _to_tensor(self, indices: Indices) -> Tensor:
         return transfer.send(indices, self.device)

@@ -121,10 +121,14 @@ KEYS_ROUNDED_TO = 64
 """Tiles with about as many keys share one call; fast kernels also want a mask's rows aligned."""
 
 
-def choose_tile_width(tree: TokenTree, least: int, gathered: int) -> int:
-    """Returns the least width, doubled until the tiles have ``gathered`` keys per token of the row in all."""
+def choose_tile_width(tree: TokenTree, least: int, gathered: int, rows: Indices | None = None) -> int:
+    """Returns the least width, doubled until the tiles have ``gathered`` keys per token of the row in all.
+
+    With ``rows``, ascending, the tiles are those of these tokens alone.
+    """
     n, width = len(tree.tokens), least
-    while width < n and int(tree.depths[::width].sum()) + n > gathered * n:
+    depths = tree.depths if rows is None else tree.depths[rows]
+    while width < len(depths) and int(depths[::width].sum()) + n > gathered * n:
         width *= 2
     return width
 

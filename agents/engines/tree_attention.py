@@ -91,6 +91,20 @@ class WrittenKeys:
         return chosen
 
 
+class Ending(NamedTuple):
+    """The tokens of a row whose states are read, which is all that its last layer has to compute.
+
+    Attributes:
+        layer: The last layer's number.
+        rows: The tokens by place in the row, ascending, int64 (m,).
+        layout: Their arrangement as a row of their own, with the keys of the whole row.
+    """
+
+    layer: int
+    rows: Tensor
+    layout: Layout
+
+
 @dataclass
 class Layout:
     """The arrangement of a token tree's row for attention.
@@ -102,6 +116,7 @@ class Layout:
         kept: Takes the row's keys and values by layer, if it is not None.
         written: If it is not None, the row's tokens are one of each text, at the places of ``queries``. They
             attend to ``keys`` among the stored tokens, and to those that their own text has in ``written``.
+        ending: The tokens that attend in the last layer, if not all do. What the others get there is 0.
     """
 
     parts: list[_Part]
@@ -109,6 +124,7 @@ class Layout:
     stored: dict[int, KeysValues] = field(default_factory=dict)
     kept: dict[int, KeysValues] | None = None
     written: WrittenKeys | None = None
+    ending: Ending | None = None
     _masks: dict[tuple[int, int, int | None], Tensor] = field(default_factory=dict)
 
     @classmethod
@@ -170,17 +186,28 @@ def tree_attention(
     if layer in tree.stored:
         old_keys, old_values = tree.stored[layer]
         keys, values = torch.cat([old_keys, keys], 1), torch.cat([old_values, values], 1)
+    if tree.ending is None or layer != tree.ending.layer:
+        return _attend(tree, queries, keys, values, scaling, sliding_window)[None], None
+    rows, own = tree.ending.rows, queries.index_select(1, tree.ending.rows)
+    read = _attend(tree.ending.layout, own, keys, values, scaling, sliding_window)
+    return read.new_zeros(queries.shape[1], *read.shape[1:]).index_copy(0, rows, read)[None], None
+
+
+def _attend(
+    tree: Layout, queries: Tensor, keys: Tensor, values: Tensor, scaling: float | None, window: int | None
+) -> Tensor:
+    """Returns the attended values of a layout's queries (heads, n, size), in tiles: (n, heads, size)."""
     heads, _, size = queries.shape
     groups = heads // len(keys)
     outputs = []
     for index, part in enumerate(tree.parts):
         b, t = part.queries.shape
         q, k, v = _gather_tiles(part, queries, keys, values)
-        mask = tree.mask(index, groups, sliding_window)
+        mask = tree.mask(index, groups, window)
         out = scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scaling)
         out = out.view(b, len(keys), groups, t, size).permute(0, 3, 1, 2, 4)
         outputs.append(out.reshape(b * t, heads, size))
-    return torch.cat(outputs).index_select(0, tree.back)[None], None
+    return torch.cat(outputs).index_select(0, tree.back)
 
 
 def _gather_tiles(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from contextlib import nullcontext
+from functools import cache
 from typing import Any
 
 import torch
@@ -19,7 +20,8 @@ __all__ = ["ALL_LINEAR", "LoraSettings", "add_adapters"]
 def add_adapters(base: Any, settings: LoraSettings, seed: int) -> Any:
     """Returns the PEFT model around ``base``; its trainable float32 adapters change nothing at first (B = 0).
 
-    Adapters of a bfloat16 model compute in bfloat16; see ``_Projection``.
+    Adapters of a bfloat16 model compute in bfloat16; see ``_Projection``. Those of a float32 model's small
+    layers are added to the weights; see ``_summed_linear``.
 
     Raises:
         ModelError: the model lacks a target module, which PEFT itself would ignore, a target shares its
@@ -48,6 +50,8 @@ def add_adapters(base: Any, settings: LoraSettings, seed: int) -> Any:
         targets.check_adapted(model, settings.target_modules)
     if base.dtype == torch.bfloat16:
         _compute_in_type_of_input(model)
+    elif base.dtype == torch.float32:
+        _sum_weights_of_small_layers(model)
     return model
 
 
@@ -88,3 +92,45 @@ def _compute_in_type_of_input(model: nn.Module) -> None:
             for projection in (*layer.lora_A.values(), *layer.lora_B.values()):
                 # A new module would have to take over the weights, which PEFT finds by the modules' names.
                 projection.__class__ = _Projection
+
+
+def _sum_weights_of_small_layers(model: nn.Module) -> None:
+    from peft.tuners.lora.layer import Linear
+
+    for layer in model.modules():
+        if type(layer) is Linear and type(layer.base_layer) is nn.Linear and _is_small(layer):
+            layer.__class__ = _summed_linear()
+
+
+@cache
+def _summed_linear() -> type[nn.Module]:
+    from peft.tuners.lora.layer import Linear  # imported late: it takes seconds
+
+    class _SummedLinear(Linear):
+        """An adapted layer that multiplies its input once, with W + scale B A, which it makes anew each time.
+
+        PEFT multiplies three times forwards and has six sums and scalings of whole outputs, back included. Of
+        a small layer one gradient more, of the summed weights, costs less than those.
+        """
+
+        def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+            if self.disable_adapters or self.merged or args or kwargs:
+                result: Tensor = super().forward(x, *args, **kwargs)
+                return result
+            weight = self.base_layer.weight
+            for name in self.active_adapters:
+                if name in self.lora_A:
+                    b, a = self.lora_B[name].weight, self.lora_A[name].weight
+                    weight = torch.addmm(weight, b, a, alpha=self.scaling[name])
+            return nn.functional.linear(x, weight, self.base_layer.bias)
+
+    return _SummedLinear
+
+
+def _is_small(layer: Any) -> bool:
+    """Returns whether the product of all weights costs at most the three that an adapter adds, back included.
+
+    Per token, W has inputs * outputs multiplications. A and B have rank * (inputs + outputs), three times.
+    """
+    inputs, outputs = layer.in_features, layer.out_features
+    return all(inputs * outputs <= 3 * rank * (inputs + outputs) for rank in layer.r.values())

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from peft.tuners.lora.layer import Linear as PeftLinear
 from torch import nn
 
 from gamespiel.agents.models.adapters import LoraSettings, add_adapters
@@ -139,3 +140,72 @@ def test_a_folder_of_adapters_is_no_model(tmp_path: Path) -> None:
     (folder / "adapter_config.json").write_text(json.dumps(settings))
     with pytest.raises(ModelError, match=r"has an adapter_config\.json, so it is a folder of adapters"):
         load_base(ModelSettings(model_name=str(folder)), "cpu", 0)
+
+
+def small_and_wide(**kwargs: Any) -> Any:
+    """Returns a float32 model with adapters of rank 16, random ones: its layers are 64 × 64, 32 and 192."""
+    model = add_adapters(load_base(ModelSettings(), "cpu", 0), LoraSettings(r=16, **kwargs), seed=0).eval()
+    torch.manual_seed(0)
+    for layer in layers_of(model):
+        layer.lora_B.default.weight.data.normal_(0, 0.1)
+    return model
+
+
+def as_peft_computes(model: Any) -> Any:
+    plain = copy.deepcopy(model)
+    for layer in layers_of(plain):
+        layer.__class__ = PeftLinear
+    return plain
+
+
+def test_layers_as_small_as_their_adapters_multiply_once() -> None:
+    """64 × 192 = 12,288 = 3 × 16 × 256: of rank 16 all layers are small. Of 15, the 192 wide are not."""
+    small = {name for name, layer in small_and_wide().named_modules() if type(layer) is PeftLinear}
+    assert small == set()
+    base = load_base(ModelSettings(), "cpu", 0)
+    kinds = {
+        name.rsplit(".", 1)[-1]: type(layer) is PeftLinear
+        for name, layer in add_adapters(base, LoraSettings(r=15), 0).named_modules()
+        if hasattr(layer, "lora_A")
+    }
+    assert {name for name, plain in kinds.items() if plain} == {"gate_proj", "up_proj", "down_proj"}
+    assert {name for name, plain in kinds.items() if not plain} == {"q_proj", "k_proj", "v_proj", "o_proj"}
+
+
+def test_what_a_small_layer_computes_and_learns_is_what_peft_does() -> None:
+    ours = small_and_wide(lora_alpha=8)
+    plain = as_peft_computes(ours)
+    with torch.no_grad():
+        one, other = ours(input_ids=IDS).logits, plain(input_ids=IDS).logits
+    assert (one - other).norm() < 1e-6 * other.norm() and not torch.equal(one, other)
+    found, expected = gradients(ours), gradients(plain)
+    assert found.keys() == expected.keys()
+    for name, gradient in expected.items():
+        assert (found[name] - gradient).norm() < 1e-5 * gradient.norm(), name
+
+
+def test_a_small_layer_without_its_adapter_is_the_base() -> None:
+    model, base = small_and_wide(), load_base(ModelSettings(), "cpu", 0)
+    with torch.no_grad():
+        expected = base(input_ids=IDS).logits
+        with model.disable_adapter():
+            assert torch.equal(model(input_ids=IDS).logits, expected)
+        assert (model(input_ids=IDS).logits - expected).norm() > 1e-2 * expected.norm()
+
+
+def test_a_second_adapter_and_a_merge_are_as_with_peft() -> None:
+    model = small_and_wide()
+    model.add_adapter("second", model.peft_config["default"])
+    for layer in layers_of(model):
+        layer.lora_B.second.weight.data.normal_(0, 0.1)
+    model.base_model.set_adapter(["default", "second"])
+    with torch.no_grad():
+        both = model(input_ids=IDS).logits
+        assert torch.allclose(both, as_peft_computes(model)(input_ids=IDS).logits, atol=1e-4)
+        model.merge_adapter()
+        assert torch.allclose(model(input_ids=IDS).logits, both, atol=1e-4)
+        model.unmerge_adapter()
+        model.set_adapter("second")
+        assert torch.allclose(
+            model(input_ids=IDS).logits, as_peft_computes(model)(input_ids=IDS).logits, atol=1e-4
+        )

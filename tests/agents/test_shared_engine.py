@@ -6,18 +6,21 @@ import copy
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gamespiel.agents.engines import PaddedEngine, SharedEngine
+from gamespiel.agents.engines.base import layers_of
 from gamespiel.agents.engines.shared import TILE
 from gamespiel.agents.engines.token_tree import (
     TokenTree,
     choose_tile_width,
     group_sequences,
     tile_continuations,
+    tile_fresh,
     tile_paths,
     tile_tree,
 )
@@ -81,6 +84,32 @@ def test_tiles_grow_until_they_gather_few_keys() -> None:
     assert choose_tile_width(TokenTree.build([(i,) * 128 for i in range(16)]), 128, 1) == 128
 
 
+def test_tiles_of_a_few_tokens_grow_likewise() -> None:
+    """Of a path of 2,048 every 64th token, 32 of them: tiles of 4 begin at 0, 256, …, 1,792, 7,168 in all.
+
+    That is 3.5 keys per token of the path, and 1 of its own. Tiles of 8 gather 3,072, so 1.5 and 1; tiles of
+    16 0.5 and 1; one of 32 none.
+    """
+    path, few = TokenTree.build([tuple(range(2048))]), np.arange(0, 2048, 64)
+    assert [choose_tile_width(path, 4, gathered, few) for gathered in (5, 4, 2, 1)] == [4, 8, 16, 32]
+
+
+@given(SEQUENCES, st.integers(1, 7), st.randoms(use_true_random=False))
+def test_some_tokens_attend_to_their_paths(sequences: list[Tokens], width: int, rng: random.Random) -> None:
+    tree = TokenTree.build(sequences)
+    n = len(tree.tokens)
+    rows, seen = np.array(sorted(rng.sample(range(n), rng.randint(1, n)))), {}
+    for part in tile_fresh(tree, rows, np.arange(n), width):
+        for queries, keys, allowed, query_depths, _ in zip(*vars(part).values(), strict=True):
+            for q, query in enumerate(queries):
+                seen[int(query)] = sorted(keys[allowed[q]].tolist())
+                assert query_depths[q] == tree.depths[rows[query]]
+    path_of = {
+        int(path[depth]): path[: depth + 1].tolist() for path in tree.paths for depth in range(len(path))
+    }
+    assert seen == {i: path_of[int(row)] for i, row in enumerate(rows)}
+
+
 @given(SEQUENCES, st.lists(st.tuples(st.integers(0, 11), st.integers(1, 3)), min_size=1, max_size=6))
 def test_a_continuation_attends_to_its_prompt_and_itself(
     sequences: list[Tokens], more: list[tuple[int, int]]
@@ -137,11 +166,12 @@ def prompts() -> list[Tokens]:
     return [*made, made[3], system[:50], (1, 2, 3)]
 
 
+@pytest.mark.parametrize("again", [False, True], ids=["kept", "checkpointed"])
 @pytest.mark.parametrize("family", families())
-def test_hidden_states_and_gradients_are_those_of_reading_alone(family: str) -> None:
+def test_hidden_states_and_gradients_are_those_of_reading_alone(family: str, again: bool) -> None:
     torch.manual_seed(0)
     model, sequences = families()[family]().eval(), prompts()
-    padded, shared = PaddedEngine(copy.deepcopy(model)), SharedEngine(model, gradient_checkpointing=True)
+    padded, shared = PaddedEngine(copy.deepcopy(model)), SharedEngine(model, gradient_checkpointing=again)
     rows = [row for row in range(len(sequences)) for _ in range(2)]
     places = [at for sequence in sequences for at in (len(sequence) - 1, len(sequence) // 2)]
     expected, states = padded.read(sequences, rows, places), shared.read(sequences, rows, places)
@@ -158,6 +188,42 @@ def test_hidden_states_and_gradients_are_those_of_reading_alone(family: str) -> 
     assert padded.tokens_read == sum(map(len, sequences)) > 3 * distinct
     shared.budgets.tokens_per_forward = 200
     assert torch.allclose(shared.read(sequences, rows, places), expected, atol=2e-5)
+
+
+@pytest.mark.parametrize("family", families())
+def test_the_last_layer_computes_what_is_read(family: str) -> None:
+    """Tokens in the feed-forward part of each layer, if the last tokens of 22 distinct sequences are read.
+
+    Half of the row is the limit: with all of its tokens but one, all are computed.
+    """
+    torch.manual_seed(0)
+    engine, sequences = SharedEngine(families()[family]().eval()), prompts()
+    tree = TokenTree.build(sequences)
+    n, counts = len(tree.tokens), []
+    for layer in layers_of(engine.transformer):
+        layer.mlp.down_proj.register_forward_pre_hook(lambda _, inputs: counts.append(inputs[0].shape[-2]))
+    last = [len(sequence) - 1 for sequence in sequences]
+    engine.read(sequences, range(len(sequences)), last)
+    assert counts == [n, n, 22]
+    counts.clear()
+    engine.prefill(sequences, cache=True)
+    assert counts == [n, n, 22]
+    counts.clear()
+    every = [(row, at) for row, sequence in enumerate(sequences) for at in range(len(sequence) - 1)]
+    engine.read(sequences, *zip(*every, strict=True))
+    assert counts == [n, n, n]
+
+
+def test_what_an_interrupted_forward_computed_is_no_limit_for_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine, sequences = order_engine(), prompts()
+    expected = engine.read(sequences, [0, 1], [5, 6])
+    with monkeypatch.context() as patch:
+        patch.setattr(engine.transformer.norm, "forward", lambda _: (_ for _ in ()).throw(MemoryError))
+        with pytest.raises(MemoryError):
+            engine.read(sequences, [2], [9])
+    assert torch.equal(engine.read(sequences, [0, 1], [5, 6]), expected)
 
 
 def test_sequences_with_little_in_common_are_read_alone(monkeypatch: pytest.MonkeyPatch) -> None:
