@@ -99,7 +99,7 @@ def _sum_weights_of_small_layers(model: nn.Module) -> None:
 
     for layer in model.modules():
         if type(layer) is Linear and type(layer.base_layer) is nn.Linear and _is_small(layer):
-            layer.__class__ = _summed_linear()
+            layer.__class__ = _summed_linear()  # type: ignore[assignment]
 
 
 @cache
@@ -117,12 +117,14 @@ def _summed_linear() -> type[nn.Module]:
             if self.disable_adapters or self.merged or args or kwargs:
                 result: Tensor = super().forward(x, *args, **kwargs)
                 return result
-            weight = self.base_layer.weight
+            base: Any = self.base_layer
+            weight: Tensor = base.weight
             for name in self.active_adapters:
                 if name in self.lora_A:
-                    b, a = self.lora_B[name].weight, self.lora_A[name].weight
-                    weight = torch.addmm(weight, b, a, alpha=self.scaling[name])
-            return nn.functional.linear(x, weight, self.base_layer.bias)
+                    b: Any = self.lora_B[name]
+                    a: Any = self.lora_A[name]
+                    weight = torch.addmm(weight, b.weight, a.weight, alpha=self.scaling[name])
+            return nn.functional.linear(x, weight, base.bias)
 
     return _SummedLinear
 
