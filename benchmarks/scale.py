@@ -26,9 +26,9 @@ COMMON = {"run.device": "cpu", "run.num_threads": "1", "run.seed": "0"}
 LEARNED = {
     "env.task_id": "null", "env.game": "kuhn_poker", "ppo.batch_size": "64", "ppo.mini_batch_size": "64",
     "ppo.gradient_accumulation_steps": "1", "ppo.num_minibatches": "0", "ppo.minibatch_unit": "turn",
-    "ppo.ppo_epochs": "5", "ppo.lam": "0.95", "ppo.init_kl_coef": "0.01", "ppo.adaptive_kl": "true",
-    "ppo.target_kl": "0.7", "ppo.kl_horizon": "20000", "ppo.num_train_steps": "24",
-    "model.reading": "padded",
+    "ppo.ppo_epochs": "5", "ppo.lam": "0.95", "ppo.ent_coef": "0.02",
+    "ppo.init_kl_coef": "0.01", "ppo.adaptive_kl": "true", "ppo.target_kl": "0.7",
+    "ppo.kl_horizon": "20000", "ppo.num_train_steps": "24", "model.reading": "padded",
 }  # fmt: skip
 """The run whose end is compared: Kuhn poker has 12 information states, so it is soon learned and solved.
 

@@ -19,7 +19,7 @@ from gamespiel.kinds import declaration_of, kind_of
 from gamespiel.planning import load_of
 
 MEASURED = {
-    ("tiny", "leduc_poker"): (182 / 75, "75 steps took 182 s on two cores"),
+    ("tiny", "leduc_poker"): (155 / 80, "80 steps took 155 s on two cores"),
     ("tiny-selfplay", "leduc_poker"): (600 / 520, "520 steps took 10 minutes on one core"),
     ("tiny-trace", TRACES): (600 / 120, "120 steps took ten minutes on two cores"),
     ("smollm2-135m", "kuhn_poker"): (240 / 18, "18 steps took 4 minutes on two cores"),

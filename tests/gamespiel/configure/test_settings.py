@@ -135,14 +135,14 @@ def test_opponents() -> None:
 
 
 def test_measured_hours() -> None:
-    """75 steps took 182 s, so 90% of an hour are 3240 / (182 / 75) = 1335.2 steps."""
+    """80 steps took 155 s, so 90% of an hour are 3240 / (155 / 80) = 1672.3 steps."""
     asked = answers("tiny", "cpu", hours=1)
     settings, found = hour_settings(draft_of(asked), asked)
     assert [setting[:2] for setting in settings] == [
-        ("ppo.num_train_steps", 1335),
+        ("ppo.num_train_steps", 1672),
         ("run.checkpoint_minutes", 30.0),
     ]
-    assert found is not None and found.is_measured and "measured, 75 steps took 182 s" in settings[0].reason
+    assert found is not None and found.is_measured and "measured, 80 steps took 155 s" in settings[0].reason
     half = answers("smollm2-135m", "cpu", "kuhn_poker", hours=0.5)
     settings, _ = hour_settings(draft_of(half), half)
     assert [setting[:2] for setting in settings] == [("ppo.num_train_steps", 121)]  # 1620 / (240 / 18)
