@@ -299,7 +299,7 @@ def test_help_lists_every_key_and_preset(command: list[str], capsys: pytest.Capt
     assert f"presets: {', '.join(presets())} configuration keys" in words  # none is marked as not built
     assert "with the values of the preset tiny, which is in force if no preset, file or run is named" in words
     assert "learning rate of the adapters; a number [0.004]" in words
-    assert "steps to train; an integer [75]" in words
+    assert "steps to train; an integer [80]" in words
     assert "not built yet" not in words
     assert max(map(len, text.splitlines())) <= 100
 
