@@ -75,11 +75,11 @@ def test_flags_alone_write_the_file(capsys: pytest.CaptureFixture[str]) -> None:
     text = Path("mine.yaml").read_text()
     assert read_yaml(text) == {
         "preset": "tiny",
-        "ppo": {"num_train_steps": 1335},  # 90% of 3600 s at 182 / 75 s per step
+        "ppo": {"num_train_steps": 1672},  # 90% of 3600 s at 182 / 75 s per step
         "env": {"game": "leduc_poker"},
         "run": {"device": "cpu", "checkpoint_minutes": 30.0},
     }
-    given = [("ppo.num_train_steps", "1335"), ("env.game", "leduc_poker"), ("run.device", "cpu")]
+    given = [("ppo.num_train_steps", "1672"), ("env.game", "leduc_poker"), ("run.device", "cpu")]
     assert load("mine.yaml") == resolve("tiny", overrides=[*given, ("run.checkpoint_minutes", "30")])
     out = capsys.readouterr().out
     assert f"written: mine.yaml. Train with\n  {usage.command('train')} --config mine.yaml\n" in out
