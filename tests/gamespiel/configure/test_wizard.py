@@ -75,7 +75,7 @@ def test_flags_alone_write_the_file(capsys: pytest.CaptureFixture[str]) -> None:
     text = Path("mine.yaml").read_text()
     assert read_yaml(text) == {
         "preset": "tiny",
-        "ppo": {"num_train_steps": 1672},  # 90% of 3600 s at 182 / 75 s per step
+        "ppo": {"num_train_steps": 1672},  # 90% of 3600 s at 155 / 80 s per step
         "env": {"game": "leduc_poker"},
         "run": {"device": "cpu", "checkpoint_minutes": 30.0},
     }
