@@ -8,7 +8,8 @@ A step of training, collection and update, in three forms that take turns:
   turns (TRL, verifiers).
 
 All three play the same episodes with the same model. Tokens are counted by the engine: in collection, and in
-the update's passes, that for the reference included. Seconds are those of the processor.
+the update's passes, that for the reference included. Seconds are those of the processor. Adapters learn from
+the first step on, also if the preset has them wait for the critic: such a step would have no way back.
 
 Ends in one line of JSON, which is also written to a new file in `runs/benchmarks/`.
 """
@@ -62,17 +63,20 @@ class Figures(NamedTuple):
     turns: float
 
 
-def make_learner(model: str, game: str, form: str, episodes: int, context: int) -> LLMPPO:
-    """Returns a learner before its first step."""
+def make_learner(model: str, dtype: str | None, game: str, form: str, episodes: int, context: int) -> LLMPPO:
+    """Returns a learner before its first step; ``dtype`` None: in the preset's type."""
     overrides = {
         "env.task_id": "null",
         "env.game": game,
         "env.opponent": "random",
         "env.rules": "true",
         "ppo.batch_size": str(episodes),
+        "ppo.critic_warmup_steps": "0",
         "run.device": "cpu",
         **FORMS[form],
     }
+    if dtype is not None:
+        overrides["model.dtype"] = dtype
     if form != "turns":
         overrides["env.context_tokens"] = str(context)
     learner = make_algorithm(resolve(model, overrides=overrides.items()))
@@ -126,6 +130,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--model", default="smollm2-135m", help="a preset")
+    parser.add_argument("--dtype", choices=("float32", "bfloat16"), help="in place of the preset's")
     parser.add_argument("--games", nargs="+", default=["leduc_poker", "tic_tac_toe", "othello"])
     parser.add_argument("--forms", nargs="+", default=list(FORMS), choices=FORMS)
     parser.add_argument("--episodes", type=int, default=64, help="of a step; an eighth of them in othello")
@@ -139,14 +144,14 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
         for _ in range(given.rounds):
             for form in given.forms:
                 # A new learner each time: what was learned changes how long games are.
-                row = measure(make_learner(given.model, game, form, episodes, given.context))
+                row = measure(make_learner(given.model, given.dtype, game, form, episodes, given.context))
                 rows[form].append(row)
                 print(f"{game}, {form}: {format_figures(row)}", flush=True)
         found[game] = {form: summarise(own) for form, own in rows.items()}
         if "turns" in found[game]:
             add_ratios(found[game])
     results = {
-        "benchmark": "conversations", "model": given.model, "episodes": given.episodes,
+        "benchmark": "conversations", "model": given.model, "dtype": given.dtype, "episodes": given.episodes,
         "context_tokens": given.context, "rounds": given.rounds, "games": found, "machine": machine(),
     }  # fmt: skip
     return end(results, given.out)
