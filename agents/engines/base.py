@@ -28,7 +28,7 @@ PLAIN = frozenset({
 })  # fmt: skip
 """Families, by ``model_type``, whose layers are plain causal attention and have no dropout of their own.
 
-Small models of them were read in every way of every engine and compared with transformers. In others, state
+``tests/agents/test_shared_engine.py`` compares small models of them with transformers. In others, state
 space models or several attentions per layer among them, tokens may depend on more than keys and values.
 """
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gamespiel.agents.engines import PaddedEngine, SharedEngine
-from gamespiel.agents.engines.base import layers_of
+from gamespiel.agents.engines.base import PLAIN, layers_of
 from gamespiel.agents.engines.shared import TILE
 from gamespiel.agents.engines.token_tree import (
     TokenTree,
@@ -188,6 +188,46 @@ def test_hidden_states_and_gradients_are_those_of_reading_alone(family: str, aga
     assert padded.tokens_read == sum(map(len, sequences)) > 3 * distinct
     shared.budgets.tokens_per_forward = 200
     assert torch.allclose(shared.read(sequences, rows, places), expected, atol=2e-5)
+
+
+def plain(family: str) -> Any:
+    """Returns a small model of a family that transformers knows, experts included."""
+    from transformers import CONFIG_MAPPING, AutoModelForCausalLM
+
+    sizes = {
+        "vocab_size": 50, "hidden_size": 48, "intermediate_size": 96, "num_hidden_layers": 2,
+        "num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 8, "max_position_embeddings": 512,
+        "bos_token_id": None, "eos_token_id": 1, "pad_token_id": 0,
+    }  # fmt: skip
+    experts = {
+        "num_experts": 4,
+        "num_local_experts": 4,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 32,
+    }
+    if family in ("mixtral", "qwen2_moe", "qwen3_moe"):
+        sizes |= experts | {"shared_expert_intermediate_size": 32}
+    if family in ("gpt_neox", "phi", "starcoder2"):  # their heads divide the hidden size
+        del sizes["head_dim"]
+    torch.manual_seed(0)
+    return AutoModelForCausalLM.from_config(CONFIG_MAPPING[family](**sizes)).eval()
+
+
+@pytest.mark.parametrize("family", sorted(PLAIN))
+def test_every_family_that_is_called_plain_is_read_as_transformers_does(family: str) -> None:
+    model, sequences = plain(family), prompts()
+    padded, shared = PaddedEngine(copy.deepcopy(model)), SharedEngine(model)
+    rows, last = range(len(sequences)), [len(sequence) - 1 for sequence in sequences]
+    expected, states = padded.read(sequences, rows, last), shared.read(sequences, rows, last)
+    assert torch.allclose(states, expected, atol=1e-5)
+    weights = torch.randn_like(expected)
+    (expected * weights).sum().backward()
+    (states * weights).sum().backward()
+    one, other = (
+        torch.cat([p.grad.flatten() for p in engine.transformer.parameters() if p.grad is not None])
+        for engine in (padded, shared)
+    )
+    assert (one - other).norm() <= 3e-6 * one.norm()
 
 
 @pytest.mark.parametrize("family", families())
