@@ -17,11 +17,10 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.ending import Row
-from gamespiel.agents.engines.shared import GATHERED, TILE, SharedEngine
+from gamespiel.agents.engines.shared import TILE, SharedEngine
 from gamespiel.agents.engines.token_tree import (
     Tiles,
     TokenTree,
-    choose_tile_width,
     tile_tree,
 )
 from gamespiel.agents.engines.tree_attention import Layout, _Part, empty_mask
@@ -179,9 +178,7 @@ class RowReader(nn.Module):
 
     def read_eager(self) -> Tensor:
         """Returns the row's states as the trainer's engine reads them, with the making of its tiles."""
-        tree = self.tree
-        layout = Layout.build(tile_tree(tree, choose_tile_width(tree, TILE, GATHERED)), self.device)
-        return self.engine._run_forward(tree.tokens, tree.depths, layout)
+        return self.engine._read_tree(self.tree, range(len(self.tree.tokens)))
 
     def read_padded(self) -> Tensor:
         """Returns the padded row's states."""
