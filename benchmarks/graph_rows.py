@@ -153,7 +153,9 @@ class RowReader(nn.Module):
         torch.manual_seed(0)
         with torch.device(device):
             base = AutoModelForCausalLM.from_config(AutoConfig.for_model(model_type, **config), dtype=dtype)
-        model = add_adapters(base.requires_grad_(False), LoraSettings(), seed=0).to(device)
+        # Of rank 16, adapters of layers as small as these would be added to the weights.
+        settings = LoraSettings(r=1) if small else LoraSettings()
+        model = add_adapters(base.requires_grad_(False), settings, seed=0).to(device)
         self.device = device
         self.engine = SharedEngine(model)
         self.adapters = nn.ParameterList(p for p in model.parameters() if p.requires_grad)

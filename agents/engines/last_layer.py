@@ -1,13 +1,15 @@
 """The last layer's feed-forward part, computed only for the tokens whose states are read.
 
-Nothing comes after the last layer that would need the states of the others: their keys and values are made
-from its input. In a model of two layers its feed-forward part is a third of all products.
+No later layer needs the other tokens' states, and their keys and values come from the layer's input. In a
+model of two layers, the last feed-forward part is more than a third of all products. The other half of this,
+the last layer's attention, is ``tree_attention.Ending``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from threading import get_ident
 from typing import Any
 
 import torch
@@ -23,27 +25,29 @@ def find_feed_forward(transformer: Any) -> nn.Module | None:
 
 
 @contextmanager
-def computed_for(feed_forward: nn.Module, rows: Tensor) -> Iterator[None]:
-    """Makes the part compute some tokens of its input (1, n, hidden) within the context, and 0 for the rest.
+def limited_to(feed_forward: nn.Module, rows: Tensor) -> Iterator[None]:
+    """Within the context, this thread's forwards compute only some tokens of the part's input; others get 0.
 
     Args:
-        feed_forward: A part that takes and gives one tensor, and computes each token on its own.
+        feed_forward: A part that takes and gives one tensor, (1, n, hidden), and computes each token on its
+            own.
         rows: The tokens, each once, int64 (m,).
     """
+    shape, owner = torch.Size(), get_ident()
 
-    shape = torch.Size()
-
-    def narrow(_: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    def narrow(_: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
         nonlocal shape
+        if get_ident() != owner:
+            return None
         shape = inputs[0].shape
         return (inputs[0].index_select(1, rows), *inputs[1:])
 
-    def widen(_: nn.Module, __: Any, output: Tensor) -> Tensor:
+    def widen(_: nn.Module, __: Any, output: Tensor) -> Tensor | None:
+        if get_ident() != owner:
+            return None
         return output.new_zeros(shape).index_copy(1, rows, output)
 
-    hooks = feed_forward.register_forward_pre_hook(narrow), feed_forward.register_forward_hook(widen)
-    try:
+    with ExitStack() as hooks:
+        hooks.callback(feed_forward.register_forward_pre_hook(narrow).remove)
+        hooks.callback(feed_forward.register_forward_hook(widen).remove)
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()

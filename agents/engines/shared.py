@@ -29,7 +29,7 @@ from gamespiel.agents.engines.base import (
 )
 from gamespiel.agents.engines.budgets import Budgets
 from gamespiel.agents.engines.kept import Known, find_known
-from gamespiel.agents.engines.last_layer import computed_for, find_feed_forward
+from gamespiel.agents.engines.last_layer import find_feed_forward, limited_to
 from gamespiel.agents.engines.padded import PaddedEngine
 from gamespiel.agents.engines.token_tree import (
     Indices,
@@ -68,10 +68,10 @@ ALONE = 1024
 """Tokens of a forward of sequences that are read alone: short ones fill it, and long ones have no padding."""
 
 READ_FEW = 0.5
-"""Tokens whose states are read over all of a forward, above which the last layer computes all of them."""
+"""The largest share of a forward's tokens that is read for the last layer to compute only those."""
 
 ENDING_TILE = 32
-"""Tokens of the smallest tile of the last layer, in which only those attend whose states are read."""
+"""Tokens of the smallest tile of read tokens in the last layer."""
 
 CONTINUED_TILE = 16
 """Tokens of a tile of continuations, which are few and share only their prompts."""
@@ -218,18 +218,19 @@ class SharedEngine(TransformersEngine):
     def _can_end_early(self, read: int, tokens: int) -> bool:
         """Returns whether the last layer computes only the tokens whose states are read.
 
-        A checkpointed layer is computed a second time after its forward, when nobody knows them any more.
+        A checkpointed layer is computed again on the way back, when the limit is gone.
         """
-        return self._feed_forward is not None and not self._checkpointed and read <= READ_FEW * tokens
+        few = 0 < read <= READ_FEW * tokens
+        return few and self._feed_forward is not None and not self._checkpointed
 
     def _run_forward(self, ids: Indices, depths: Indices, layout: Layout, at: Indices) -> Tensor:
-        """Returns the hidden states of some tokens of a row, by place, which may repeat: (k, hidden)."""
+        """Returns the hidden states at places of the row, which may repeat: (k, hidden)."""
         self.tokens_read += len(ids)
         rows = np.unique(at)
         ending: AbstractContextManager[None] = nullcontext()
         if self._can_end_early(len(rows), len(ids)):
             assert self._feed_forward is not None
-            ending = computed_for(self._feed_forward, self._to_tensor(rows))
+            ending = limited_to(self._feed_forward, self._to_tensor(rows))
         with self._checkpoint_layers(), ending:
             states: Tensor = self.transformer(
                 input_ids=self._to_tensor(ids)[None],

@@ -124,7 +124,7 @@ KEYS_ROUNDED_TO = 64
 def choose_tile_width(tree: TokenTree, least: int, gathered: int, rows: Indices | None = None) -> int:
     """Returns the least width, doubled until the tiles have ``gathered`` keys per token of the row in all.
 
-    With ``rows``, ascending, the tiles are those of these tokens alone.
+    With ``rows``, ascending, only these tokens are tiled.
     """
     n, width = len(tree.tokens), least
     depths = tree.depths if rows is None else tree.depths[rows]

@@ -92,10 +92,10 @@ class WrittenKeys:
 
 
 class Ending(NamedTuple):
-    """The tokens of a row whose states are read, which is all that its last layer has to compute.
+    """The tokens that the last layer computes: those whose states are read.
 
     Attributes:
-        layer: The last layer's number.
+        layer: Index of the last layer.
         rows: The tokens by place in the row, ascending, int64 (m,).
         layout: Their arrangement as a row of their own, with the keys of the whole row.
     """
@@ -116,7 +116,7 @@ class Layout:
         kept: Takes the row's keys and values by layer, if it is not None.
         written: If it is not None, the row's tokens are one of each text, at the places of ``queries``. They
             attend to ``keys`` among the stored tokens, and to those that their own text has in ``written``.
-        ending: The tokens that attend in the last layer, if not all do. What the others get there is 0.
+        ending: The tokens that attend in the last layer, if not all do. The others get 0 there.
     """
 
     parts: list[_Part]

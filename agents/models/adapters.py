@@ -17,11 +17,15 @@ from gamespiel.agents.models.weights import ModelError
 __all__ = ["ALL_LINEAR", "LoraSettings", "add_adapters"]
 
 
+SUMMED = 2**15
+"""Most weights of a layer that are summed with its adapter: their making is paid for one token, too."""
+
+
 def add_adapters(base: Any, settings: LoraSettings, seed: int) -> Any:
     """Returns the PEFT model around ``base``; its trainable float32 adapters change nothing at first (B = 0).
 
     Adapters of a bfloat16 model compute in bfloat16; see ``_Projection``. Those of a float32 model's small
-    layers are added to the weights; see ``_summed_linear``.
+    layers are added to the weights; see ``_make_summed_class``.
 
     Raises:
         ModelError: the model lacks a target module, which PEFT itself would ignore, a target shares its
@@ -99,18 +103,19 @@ def _sum_weights_of_small_layers(model: nn.Module) -> None:
 
     for layer in model.modules():
         if type(layer) is Linear and type(layer.base_layer) is nn.Linear and _is_small(layer):
-            layer.__class__ = _summed_linear()  # type: ignore[assignment]
+            layer.__class__ = _make_summed_class()  # type: ignore[assignment]
 
 
 @cache
-def _summed_linear() -> type[nn.Module]:
+def _make_summed_class() -> type[nn.Module]:
+    """Returns the class of layers whose adapter is added to the weights."""
     from peft.tuners.lora.layer import Linear  # imported late: it takes seconds
 
     class _SummedLinear(Linear):
-        """An adapted layer that multiplies its input once, with W + scale B A, which it makes anew each time.
+        """An adapted layer that multiplies its input once, by W + scale B A. Each forward makes that sum.
 
-        PEFT multiplies three times forwards and has six sums and scalings of whole outputs, back included. Of
-        a small layer one gradient more, of the summed weights, costs less than those.
+        PEFT multiplies three times, and has six sums and scalings of whole outputs, back included. In a small
+        layer the gradient of the sum costs less than those.
         """
 
         def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -130,9 +135,11 @@ def _summed_linear() -> type[nn.Module]:
 
 
 def _is_small(layer: Any) -> bool:
-    """Returns whether the product of all weights costs at most the three that an adapter adds, back included.
+    """Returns whether one product with the sum, back included, costs at most what an adapter adds.
 
-    Per token, W has inputs * outputs multiplications. A and B have rank * (inputs + outputs), three times.
+    Per token, the gradient of the sum takes inputs * outputs multiplications. A and B take rank * (inputs +
+    outputs), three times.
     """
     inputs, outputs = layer.in_features, layer.out_features
-    return all(inputs * outputs <= 3 * rank * (inputs + outputs) for rank in layer.r.values())
+    adapters = (3 * rank * (inputs + outputs) for rank in layer.r.values())
+    return inputs * outputs <= min(SUMMED, *adapters)

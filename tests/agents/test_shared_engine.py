@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -252,6 +253,30 @@ def test_the_last_layer_computes_what_is_read(family: str) -> None:
     every = [(row, at) for row, sequence in enumerate(sequences) for at in range(len(sequence) - 1)]
     engine.read(sequences, *zip(*every, strict=True))
     assert counts == [n, n, n]
+
+
+def test_a_chunk_of_which_nothing_is_read() -> None:
+    engine, sequences = order_engine(), prompts()
+    with torch.no_grad():
+        assert engine.read(sequences, [], []).shape == (0, 48)
+        expected = engine.read(sequences, [0], [5])
+        engine.budgets.tokens_per_forward = 200
+        assert torch.allclose(engine.read(sequences, [0], [5]), expected, atol=2e-5)
+
+
+def test_threads_read_what_they_ask_for() -> None:
+    """Each has rows of its own, and they read one model at the same time."""
+    engine, sequences = order_engine(), prompts()
+
+    def read(first: int) -> torch.Tensor:
+        with torch.no_grad():
+            return engine.read(sequences[first:], [0], [len(sequences[first]) - 1])
+
+    expected = [read(first) for first in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(10):
+            for states, one in zip(pool.map(read, range(4)), expected, strict=True):
+                assert torch.allclose(states, one, atol=1e-5)
 
 
 def test_what_an_interrupted_forward_computed_is_no_limit_for_the_next(
