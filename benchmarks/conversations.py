@@ -8,8 +8,8 @@ A step of training, collection and update, in three forms that take turns:
   turns (TRL, verifiers).
 
 All three play the same episodes with the same model. Tokens are counted by the engine: in collection, and in
-the update's passes, that for the reference included. Seconds are those of the processor. Adapters learn from
-the first step on, also if the preset has them wait for the critic: such a step would have no way back.
+the update's passes, that for the reference included. Seconds are those of the processor. Adapters learn
+in the first step, although a preset may train only the critic then: such a step has no way back.
 
 Ends in one line of JSON, which is also written to a new file in `runs/benchmarks/`.
 """

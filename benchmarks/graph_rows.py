@@ -153,7 +153,7 @@ class RowReader(nn.Module):
         torch.manual_seed(0)
         with torch.device(device):
             base = AutoModelForCausalLM.from_config(AutoConfig.for_model(model_type, **config), dtype=dtype)
-        # Of rank 16, adapters of layers as small as these would be added to the weights.
+        # Layers this small would add adapters of rank 16 to their weights.
         settings = LoraSettings(r=1) if small else LoraSettings()
         model = add_adapters(base.requires_grad_(False), settings, seed=0).to(device)
         self.device = device

@@ -18,14 +18,15 @@ from torch import Tensor, nn
 from gamespiel.agents.engines.base import layers_of
 
 
-def find_feed_forward(transformer: Any) -> nn.Module | None:
-    """Returns the last layer's feed-forward part, or None if it has none by the usual name."""
-    part = getattr(layers_of(transformer)[-1], "mlp", None)
-    return part if isinstance(part, nn.Module) else None
+def find_feed_forward(transformer: Any) -> nn.Module:
+    """Returns the last layer's feed-forward part, which has the same name in all plain families."""
+    last: Any = layers_of(transformer)[-1]
+    part: nn.Module = last.mlp
+    return part
 
 
 @contextmanager
-def limited_to(feed_forward: nn.Module, rows: Tensor) -> Iterator[None]:
+def limit_rows(feed_forward: nn.Module, rows: Tensor) -> Iterator[None]:
     """Within the context, this thread's forwards compute only some tokens of the part's input; others get 0.
 
     Args:

@@ -29,7 +29,7 @@ from gamespiel.agents.engines.base import (
 )
 from gamespiel.agents.engines.budgets import Budgets
 from gamespiel.agents.engines.kept import Known, find_known
-from gamespiel.agents.engines.last_layer import find_feed_forward, limited_to
+from gamespiel.agents.engines.last_layer import find_feed_forward, limit_rows
 from gamespiel.agents.engines.padded import PaddedEngine
 from gamespiel.agents.engines.token_tree import (
     Indices,
@@ -207,31 +207,25 @@ class SharedEngine(TransformersEngine):
         """Returns hidden states of some of a tree's tokens, by place; ``kept`` takes all keys and values."""
         layout = Layout.build(tile_tree(tree, choose_tile_width(tree, TILE, GATHERED)), self.device)
         layout.kept = kept
-        rows = np.unique(np.array(at, dtype=np.int64))
-        if self._can_end_early(len(rows), len(tree.tokens)):
-            width = choose_tile_width(tree, ENDING_TILE, GATHERED, rows)
-            tiles = tile_fresh(tree, rows, np.arange(len(tree.tokens)), width)
-            own = Layout.build(tiles, self.device)
-            layout.ending = Ending(self._layers - 1, self._to_tensor(rows), own)
-        return self._run_forward(tree.tokens, tree.depths, layout, np.array(at, dtype=np.int64))
+        return self._run_forward(tree.tokens, tree.depths, layout, np.array(at, dtype=np.int64), tree)
 
-    def _can_end_early(self, read: int, tokens: int) -> bool:
-        """Returns whether the last layer computes only the tokens whose states are read.
+    def _run_forward(
+        self, ids: Indices, depths: Indices, layout: Layout, at: Indices, tree: TokenTree | None = None
+    ) -> Tensor:
+        """Returns the hidden states at places of the row, which may repeat: (k, hidden).
 
-        A checkpointed layer is computed again on the way back, when the limit is gone.
+        If few are read, the last layer's feed-forward part computes only those, and its attention too, if the
+        row is a whole ``tree``. A checkpointed layer is computed again on the way back, without this limit.
         """
-        few = 0 < read <= READ_FEW * tokens
-        return few and self._feed_forward is not None and not self._checkpointed
-
-    def _run_forward(self, ids: Indices, depths: Indices, layout: Layout, at: Indices) -> Tensor:
-        """Returns the hidden states at places of the row, which may repeat: (k, hidden)."""
         self.tokens_read += len(ids)
         rows = np.unique(at)
-        ending: AbstractContextManager[None] = nullcontext()
-        if self._can_end_early(len(rows), len(ids)):
-            assert self._feed_forward is not None
-            ending = limited_to(self._feed_forward, self._to_tensor(rows))
-        with self._checkpoint_layers(), ending:
+        limit: AbstractContextManager[None] = nullcontext()
+        if 0 < len(rows) <= READ_FEW * len(ids) and not self._checkpointed:
+            read = self._to_tensor(rows)
+            limit = limit_rows(self._feed_forward, read)
+            if tree is not None:
+                layout.ending = Ending(self._layers - 1, read, self._lay_out_rows(tree, rows))
+        with self._checkpoint_layers(), limit:
             states: Tensor = self.transformer(
                 input_ids=self._to_tensor(ids)[None],
                 position_ids=self._to_tensor(depths)[None],
@@ -240,6 +234,11 @@ class SharedEngine(TransformersEngine):
                 tree=layout,
             ).last_hidden_state
         return states[0].index_select(0, self._to_tensor(at))
+
+    def _lay_out_rows(self, tree: TokenTree, rows: Indices) -> Layout:
+        """Returns the arrangement of some of a tree's tokens, ascending, with the keys of the whole tree."""
+        width = choose_tile_width(tree, ENDING_TILE, GATHERED, rows)
+        return Layout.build(tile_fresh(tree, rows, np.arange(len(tree.tokens)), width), self.device)
 
     def _to_tensor(self, indices: Indices) -> Tensor:
         return transfer.send(indices, self.device)

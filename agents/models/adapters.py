@@ -18,7 +18,7 @@ __all__ = ["ALL_LINEAR", "LoraSettings", "add_adapters"]
 
 
 SUMMED = 2**15
-"""Most weights of a layer that are summed with its adapter: their making is paid for one token, too."""
+"""The most weights of a layer whose adapter is added to them, since each forward makes that sum anew."""
 
 
 def add_adapters(base: Any, settings: LoraSettings, seed: int) -> Any:

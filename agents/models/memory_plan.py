@@ -274,7 +274,7 @@ def activations(load: Load) -> int:
     """Returns the bytes that a forward with gradients keeps at the token budget.
 
     With gradient checkpointing, that is each layer's input, and one layer that is being computed again.
-    Without, the last layer is counted whole, although it keeps little of tokens whose states are not read.
+    Otherwise the last layer is counted whole, although it keeps little of tokens whose states are not read.
     """
     layer = load.tokens_per_backward * sum(bytes_kept_per_token(load).values()) + cast_adapters(load)
     # The last norm's input in float32, and the rotations' sines and cosines

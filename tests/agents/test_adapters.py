@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import torch
 from peft.tuners.lora.layer import Linear as PeftLinear
 from torch import nn
 
-from gamespiel.agents.models.adapters import LoraSettings, add_adapters
+from gamespiel.agents.models.adapters import ALL_LINEAR, LoraSettings, _is_small, add_adapters
 from gamespiel.agents.models.loading import DTYPES, TINY, ModelError, ModelSettings, load_base
 
 IDS = torch.randint(20, 200, (3, 17), generator=torch.Generator().manual_seed(0))
@@ -142,7 +143,7 @@ def test_a_folder_of_adapters_is_no_model(tmp_path: Path) -> None:
         load_base(ModelSettings(model_name=str(folder)), "cpu", 0)
 
 
-def small_and_wide(**kwargs: Any) -> Any:
+def model_of_small_layers(**kwargs: Any) -> Any:
     """Returns a float32 model with adapters of rank 16, random ones: its layers are 64 × 64, 32 and 192."""
     model = add_adapters(load_base(ModelSettings(), "cpu", 0), LoraSettings(r=16, **kwargs), seed=0).eval()
     torch.manual_seed(0)
@@ -151,30 +152,38 @@ def small_and_wide(**kwargs: Any) -> Any:
     return model
 
 
-def as_peft_computes(model: Any) -> Any:
+def copy_with_peft_layers(model: Any) -> Any:
+    """Returns a copy whose adapters compute as PEFT has them."""
     plain = copy.deepcopy(model)
     for layer in layers_of(plain):
         layer.__class__ = PeftLinear
     return plain
 
 
-def test_layers_as_small_as_their_adapters_multiply_once() -> None:
+@pytest.mark.parametrize(
+    ("rank", "plain"), [(16, set()), (15, {"gate_proj", "up_proj", "down_proj"})], ids=["all", "narrow"]
+)
+def test_layers_as_small_as_their_adapters_multiply_once(rank: int, plain: set[str]) -> None:
     """64 × 192 = 12,288 = 3 × 16 × 256: of rank 16 all layers are small. Of 15, the 192 wide are not."""
-    small = {name for name, layer in small_and_wide().named_modules() if type(layer) is PeftLinear}
-    assert small == set()
-    base = load_base(ModelSettings(), "cpu", 0)
+    model = add_adapters(load_base(ModelSettings(), "cpu", 0), LoraSettings(r=rank), 0)
     kinds = {
         name.rsplit(".", 1)[-1]: type(layer) is PeftLinear
-        for name, layer in add_adapters(base, LoraSettings(r=15), 0).named_modules()
+        for name, layer in model.named_modules()
         if hasattr(layer, "lora_A")
     }
-    assert {name for name, plain in kinds.items() if plain} == {"gate_proj", "up_proj", "down_proj"}
-    assert {name for name, plain in kinds.items() if not plain} == {"q_proj", "k_proj", "v_proj", "o_proj"}
+    assert kinds == {name: name in plain for name in ALL_LINEAR}
+
+
+def test_a_layer_of_many_weights_is_never_small() -> None:
+    """256 × 128 = 32,768 is the limit, although an adapter of rank 64 has 3 × 64 × 384 = 73,728."""
+    sizes = {"in_features": 256, "r": {"default": 64}}
+    assert _is_small(SimpleNamespace(**sizes, out_features=128))
+    assert not _is_small(SimpleNamespace(**sizes, out_features=129))
 
 
 def test_what_a_small_layer_computes_and_learns_is_what_peft_does() -> None:
-    ours = small_and_wide(lora_alpha=8)
-    plain = as_peft_computes(ours)
+    ours = model_of_small_layers(lora_alpha=8)
+    plain = copy_with_peft_layers(ours)
     with torch.no_grad():
         one, other = ours(input_ids=IDS).logits, plain(input_ids=IDS).logits
     assert (one - other).norm() < 1e-6 * other.norm() and not torch.equal(one, other)
@@ -185,7 +194,7 @@ def test_what_a_small_layer_computes_and_learns_is_what_peft_does() -> None:
 
 
 def test_a_small_layer_without_its_adapter_is_the_base() -> None:
-    model, base = small_and_wide(), load_base(ModelSettings(), "cpu", 0)
+    model, base = model_of_small_layers(), load_base(ModelSettings(), "cpu", 0)
     with torch.no_grad():
         expected = base(input_ids=IDS).logits
         with model.disable_adapter():
@@ -194,18 +203,18 @@ def test_a_small_layer_without_its_adapter_is_the_base() -> None:
 
 
 def test_a_second_adapter_and_a_merge_are_as_with_peft() -> None:
-    model = small_and_wide()
+    model = model_of_small_layers()
     model.add_adapter("second", model.peft_config["default"])
     for layer in layers_of(model):
         layer.lora_B.second.weight.data.normal_(0, 0.1)
     model.base_model.set_adapter(["default", "second"])
     with torch.no_grad():
         both = model(input_ids=IDS).logits
-        assert torch.allclose(both, as_peft_computes(model)(input_ids=IDS).logits, atol=1e-4)
+        assert torch.allclose(both, copy_with_peft_layers(model)(input_ids=IDS).logits, atol=1e-4)
         model.merge_adapter()
         assert torch.allclose(model(input_ids=IDS).logits, both, atol=1e-4)
         model.unmerge_adapter()
         model.set_adapter("second")
         assert torch.allclose(
-            model(input_ids=IDS).logits, as_peft_computes(model)(input_ids=IDS).logits, atol=1e-4
+            model(input_ids=IDS).logits, copy_with_peft_layers(model)(input_ids=IDS).logits, atol=1e-4
         )
