@@ -1,8 +1,17 @@
 # `make train` and `make test` work on a fresh machine: the first use creates .venv with the pinned set.
+
+# Tests start hundreds of processes, each of which would compile the project again.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal
+
+# `make test` leaves out the tests with these markers of setup.cfg, but for the samples.
+NEEDS := launch or weights or numba or attack or trains or families or memory
 
 # Libraries whose versions need not agree with the pinned set have environments of their own, each with a file
 # constraints-NAME.txt, whose pins go before those of constraints.txt.
@@ -40,12 +49,14 @@ DOCS_PIP := $(DOCS)/bin/python -m pip install --disable-pip-version-check --quie
 # The tests of pages in a browser need only the environments, and no PyTorch.
 BROWSER := .venv-browser
 
-.PHONY: help setup smollm2 train test test-docker plugs package release-check pythons lowest docs browser comparisons \
+.PHONY: help setup smollm2 train test test-rest test-all test-docker plugs package release-check pythons lowest docs browser comparisons \
     test-vllm vocabulary lint clean
 
 help:
 	@echo "make train    train the default preset (ARGS='--preset NAME ...' for another)"
-	@echo "make test     run the tests            (ARGS='-m \"not slow\" ...' for a part)"
+	@echo "make test     run the tests that need nothing    (ARGS='tests/docs -k word' for a part)"
+	@echo "make test ROOM=trace_gym  those of a room and of what imports it; CHANGED=1: of what differs from HEAD"
+	@echo "make test-all run all tests that one machine can run: with weights, compilations, attacks, long runs"
 	@echo "make plugs    test the adapters of other libraries, in environments of their own"
 	@echo "make package  build the distributions, and try the wheel in new environments"
 	@echo "make release-check  what to run before a release: \`make package\`, which leaves the files in dist/"
@@ -82,7 +93,15 @@ train: $(STAMP)
 	$(BIN)/python train.py $(ARGS)
 
 test: $(STAMP)
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal $(ARGS)
+	selected="$(if $(ROOM)$(CHANGED),$$($(BIN)/python -m scripts.select_tests $(ROOM:%=--room %) $(CHANGED:%=--changed %)))" && \
+	    $(PYTEST) -m "sample or not ($(NEEDS))" $$selected $(ARGS)
+
+# The tests that `make test` leaves out.
+test-rest: smollm2 vocabulary
+	$(PYTEST) -m "not sample and ($(NEEDS))" $(ARGS)
+
+test-all: smollm2 vocabulary
+	$(PYTEST) $(ARGS)
 
 test-docker: $(STAMP)
 	$(BIN)/python -m scripts.test_docker $(ARGS)
@@ -138,7 +157,7 @@ $(BROWSER)/.installed: constraints-browser.txt setup.py setup.cfg pyproject.toml
 	@touch $@
 
 lowest: $(LOWEST)/.installed
-	$(LOWEST)/bin/python -m pytest --numprocesses auto --maxprocesses 8 -m "not slow" $(TESTS_lowest) $(ARGS)
+	$(PYTEST:$(BIN)%=$(LOWEST)/bin%) -m "sample or not ($(NEEDS))" $(TESTS_lowest) $(ARGS)
 
 $(LOWEST)/.installed: constraints-lowest.txt setup.py setup.cfg pyproject.toml constraints.txt
 	@test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)

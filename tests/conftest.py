@@ -12,6 +12,7 @@ import gc
 import os
 import signal
 from collections.abc import Generator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -24,6 +25,25 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skips tests marked ``weights("smollm2")`` or ``weights("vocabulary")`` if these are not installed."""
+    for name in (name for marker in item.iter_markers("weights") for name in marker.args):
+        if not is_installed(name):
+            pytest.skip(f"not installed: make {name}")
+
+
+@cache
+def is_installed(name: str) -> bool:
+    if name == "vocabulary":
+        from scripts.fetch_qwen_vocabulary import PLACE
+
+        return PLACE.is_file()
+    from gamespiel.agents.models.weights import from_wheel
+    from tests.agents.smollm2 import NAME
+
+    return name == "smollm2" and from_wheel(NAME) is not None
 
 
 @pytest.hookimpl(wrapper=True)

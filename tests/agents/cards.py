@@ -12,7 +12,6 @@ that mean nothing.
 from __future__ import annotations
 
 import sys
-import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -61,8 +60,6 @@ class OnCard(Tensor):
             device="meta",
         )  # fmt: skip
         made.own = own
-        if Seen.weighing:
-            _weigh(made)
         return made
 
     @classmethod
@@ -94,48 +91,23 @@ class Seen:
     """Counts of operations on the card.
 
     Attributes:
-        reads: Copies of values from the card to the CPU, counted per place in the code.
-        waits: Waits of the CPU until the card has done all the work queued before, counted likewise: for
-            copies to and from the card, but for those of pinned memory that do not wait; for results of
-            unknown size; and for the card as a whole.
+        waits: Waits of the CPU until the card has done all the work queued before, counted per place in the
+            code: for copies to and from the card, but for those of pinned memory that do not wait; for
+            results of unknown size; and for the card as a whole.
         working: Whether a new tensor on ``meta`` counts as one on the card. Tests set it after loading
             models, because transformers itself uses ``meta`` while it loads.
-        weighing: Whether the memory of new tensors is counted.
-        held: Bytes of those that are alive; tensors that share their memory count once.
-        peak: The most bytes that were alive.
     """
 
-    reads: ClassVar[Counter[str]] = Counter()
     waits: ClassVar[Counter[str]] = Counter()
     working = False
-    weighing = False
-    held = 0
-    peak = 0
-    _owners: ClassVar[Counter[int]] = Counter()
     _under_way: ClassVar[list[tuple[Tensor, Tensor]]] = []
-
-
-def _weigh(made: OnCard) -> None:
-    """Counts a tensor's memory until the last tensor that has it is gone."""
-    storage = made.own.untyped_storage()
-    where, size = storage.data_ptr(), storage.nbytes()
-    Seen.held += 0 if Seen._owners[where] else size
-    Seen._owners[where] += 1
-    Seen.peak = max(Seen.peak, Seen.held)
-
-    def gone() -> None:
-        Seen._owners[where] -= 1
-        Seen.held -= 0 if Seen._owners[where] else size
-
-    weakref.finalize(made.own, gone)  # PyTorch swaps no tensors that have weak references themselves
 
 
 @contextmanager
 def card() -> Iterator[type[Seen]]:
     """Makes ``cuda`` the pretended GPU within the context."""
-    Seen.reads.clear()
     Seen.waits.clear()
-    Seen.working = Seen.weighing = False
+    Seen.working = False
     swapped = torch.__future__.get_swap_module_params_on_conversion()
     torch.__future__.set_swap_module_params_on_conversion(True)
     found: dict[str, Callable[[], Any]] = {
@@ -147,7 +119,7 @@ def card() -> Iterator[type[Seen]]:
         with mock.patch.multiple(torch.cuda, **found), _reading_when_loaded(), _Made(), _Computed():
             yield Seen
     finally:
-        Seen.working = Seen.weighing = False
+        Seen.working = False
         torch.__future__.set_swap_module_params_on_conversion(swapped)
 
 
@@ -205,7 +177,7 @@ class _Made(TorchFunctionMode):
         elif func in READS and isinstance(args[0], OnCard):
             if func is Tensor.numpy:
                 raise TypeError("can't convert cuda:0 device type tensor to numpy")
-            _read()
+            _wait()
             return args[0].own.detach().clone() if func is Tensor.cpu else func(args[0].own.detach())
         elif kwargs.get("device") is not None and torch.device(kwargs["device"]).type == "cuda":
             if func in (torch.tensor, torch.as_tensor) and args[0] != []:
@@ -235,9 +207,8 @@ def run(func: Any, args: Any, kwargs: Any) -> Any:
         checked = tree_leaves(args[2:]) if func in INDEXED and isinstance(args[0], OnCard) else given
         if any(isinstance(x, Tensor) and not isinstance(x, OnCard) and x.dim() for x in checked):
             raise RuntimeError(f"{func}: expected all tensors to be on the same device, found cuda:0 and cpu")
-    if there and (where == "cpu" or func is aten._local_scalar_dense.default):
-        _read()
-    elif there and _must_wait(func, args):
+    is_read = where == "cpu" or func is aten._local_scalar_dense.default
+    if there and (is_read or _must_wait(func, args)):
         _wait()
     same = {id(x.own): x for x in there}
 
@@ -284,30 +255,20 @@ def _pin(tensor: Tensor) -> Tensor:
 
 def _copy_later(own: Tensor) -> Tensor:
     """Returns a copy on the CPU that has its values when the card has been waited for."""
-    _count(Seen.reads)
     copy = torch.full_like(own.detach(), torch.nan if own.is_floating_point() else 0)
     Seen._under_way.append((copy, own.detach().clone()))
     return copy
 
 
-def _read() -> None:
-    _count(Seen.reads)
-    _wait()
-
-
 def _wait() -> None:
-    _count(Seen.waits)
+    """Counts a wait at the innermost function of the project's own code, and ends copies under way."""
     for copy, values in Seen._under_way:
         copy.copy_(values)
     Seen._under_way.clear()
-
-
-def _count(counter: Counter[str]) -> None:
-    """Counts one at the innermost function of the project's own code."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         name = frame.f_globals.get("__name__", "")
         if name.startswith("gamespiel."):
-            counter[f"{name}.{frame.f_code.co_name}"] += 1
+            Seen.waits[f"{name}.{frame.f_code.co_name}"] += 1
             return
         frame = frame.f_back

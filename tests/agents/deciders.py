@@ -22,7 +22,7 @@ from gamespiel.agents.sampling.texts import TextSampler
 from gamespiel.agents.scoring.choices import ChoiceScorer, ChoiceScores
 from gamespiel.agents.scoring.scorer import Scorer
 from gamespiel.agents.scoring.texts import TextScorer, TextScores
-from gamespiel.agents.tokens.answers import LegalAnswers, NamedLegal
+from gamespiel.agents.tokens.answers import LegalAnswers
 from gamespiel.agents.tokens.codec import ChatCodec
 from gamespiel.agents.tokens.constraints import FreeText
 from gamespiel.agents.tokens.trie import ActionTrie
@@ -84,56 +84,36 @@ class Choices:
         self.answers = LegalAnswers(self.codec, 0)
         self.sampler, self.scorer = ChoiceSampler(self.engine), ChoiceScorer(self.engine)
 
-    def trie(self, legal: Tokens | NamedLegal) -> ActionTrie:
-        if isinstance(legal, NamedLegal):
-            return self.answers.trie_of_names(legal)
-        return self.answers.trie_of_numbers(legal)
+    def tries(self, legal: Sequence[Tokens]) -> list[ActionTrie]:
+        return [self.answers.trie_of_numbers(actions) for actions in legal]
 
-    def tries(self, legal: Sequence[Any]) -> list[ActionTrie]:
-        return [self.trie(actions) for actions in legal]
-
-    def sample(self, prompts: Sequence[Tokens], legal: Sequence[Any], uniforms: Uniforms) -> Chosen:
+    def sample(self, prompts: Sequence[Tokens], legal: Sequence[Tokens], uniforms: Uniforms) -> Chosen:
         tries = self.tries(legal)
-        return _chosen(self.sampler.sample(prompts, tries, uniforms), tries)
+        written = self.sampler.sample(prompts, tries, uniforms)
+        actions = [trie.action_of(tokens) for trie, tokens in zip(tries, written.tokens, strict=True)]
+        return Chosen(
+            np.array(actions, dtype=np.int64),
+            torch.tensor([float(own.sum()) for own in written.log_probs]),
+            torch.tensor(written.legal_mass),
+            written.hidden,
+        )
 
-    def best(self, prompts: Sequence[Tokens], legal: Sequence[Any]) -> Chosen:
-        tries = self.tries(legal)
-        return _chosen(self.sampler.best(prompts, tries), tries)
-
-    def distribution(self, prompts: Sequence[Tokens], legal: Sequence[Any]) -> list[Any]:
+    def distribution(self, prompts: Sequence[Tokens], legal: Sequence[Tokens]) -> list[Any]:
         return self.sampler.distribution(prompts, self.tries(legal))
-
-    def decisions(
-        self, prompts: Sequence[Tokens], legal: Sequence[Any], actions: Sequence[int]
-    ) -> list[Decision]:
-        rows = zip(prompts, self.tries(legal), actions, strict=True)
-        return [
-            Decision.from_answer(prompt, trie, trie.answer_tokens(action)) for prompt, trie, action in rows
-        ]
 
     def evaluate(
         self,
         prompts: Sequence[Tokens],
-        legal: Sequence[Any],
+        legal: Sequence[Tokens],
         actions: Sequence[int],
         *,
         mass: bool = False,
     ) -> ChoiceSums:
-        return ChoiceSums(self.scorer.score(self.decisions(prompts, legal, actions), mass=mass))
-
-    def split(self, prompts: Any, legal: Any, actions: Any, tokens: int, *, mass: bool = False) -> Any:
-        scorer = Scorer(self.engine, None, None)  # type: ignore[arg-type]
-        return scorer.split(self.decisions(prompts, legal, actions), budget=tokens, mass=mass)
-
-
-def _chosen(written: WrittenAnswers, tries: Sequence[ActionTrie]) -> Chosen:
-    actions = [trie.action_of(tokens) for trie, tokens in zip(tries, written.tokens, strict=True)]
-    return Chosen(
-        np.array(actions, dtype=np.int64),
-        torch.tensor([float(own.sum()) for own in written.log_probs]),
-        torch.tensor(written.legal_mass),
-        written.hidden,
-    )
+        rows = zip(prompts, self.tries(legal), actions, strict=True)
+        decisions = [
+            Decision.from_answer(prompt, trie, trie.answer_tokens(action)) for prompt, trie, action in rows
+        ]
+        return ChoiceSums(self.scorer.score(decisions, mass=mass))
 
 
 class Reply(NamedTuple):
@@ -175,9 +155,6 @@ class ReplySums:
         rows = other[:, None] if isinstance(other, Tensor) else other.scores.keep("k3")
         return self.scores.divergence(rows, "k3")
 
-    def per_turn(self, values: Tensor) -> Tensor:
-        return torch.zeros(len(self.scores.hidden)).index_add(0, self.scores.owners, values)
-
     def __getattr__(self, name: str) -> Any:
         return getattr(self.scores, name)
 
@@ -191,10 +168,6 @@ class Texts:
         self.codec, self.engine = codec, engine
         self.free = FreeText(codec.end_tokens(engine.end_tokens), max_new_tokens, temperature)
         self.sampler, self.scorer = TextSampler(engine), TextScorer(engine)
-
-    @property
-    def ends(self) -> frozenset[int]:
-        return self.free.ends
 
     def sample(self, prompts: Sequence[Tokens], uniforms: Uniforms) -> Replies:
         return self._replies(self.sampler.write(prompts, self.free, uniforms))

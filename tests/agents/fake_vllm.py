@@ -51,6 +51,8 @@ class FakeVllm:
         lora_dtype: The type that adapters are rounded to; None for none.
 
     Attributes:
+        drift: How much less each further child of a node is preferred than by the model, in nats; the probe,
+            which asks for 128 tokens, does not see it.
         faults: Faults of the next requests to ``/v1/completions``: "500", "close", "half", "hang",
             "missing" or "gzip".
         requests: The bodies of all requests to ``/v1/completions``.
@@ -82,6 +84,7 @@ class FakeVllm:
         self.loaded: dict[str, str] = {}
         self.ever_loaded: list[str] = []
         self.aborted = 0
+        self.drift = 0.0
         self._lock = threading.Lock()
         # Bound for good, and never listened on: nobody else gets the port while the server is stopped.
         self._place = socket.socket()
@@ -181,6 +184,8 @@ class FakeVllm:
         if len(ids) > 128:
             raise Refusal(400, "logprob_token_ids has more than 128 ids")
         found = self.reader.read_nodes([NodeQuery(adapters, prompt, ids) for prompt in prompts])
+        if len(ids) < 20:
+            found = [row - self.drift * np.arange(len(row)) for row in found]
         if self.mode == "raw_logits":
             found = [row + 7.0 for row in found]
         if self.mode == "processed_logprobs":

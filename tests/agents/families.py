@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tokenizers import (
     AddedToken,
     Regex,
@@ -165,3 +166,10 @@ FAMILIES = {
     "llama3": Family(llama, lambda **sizes: LlamaConfig(**sizes, tie_word_embeddings=True), answer="name"),
     "gemma3": Family(gemma, gemma3),
 }
+
+
+def of_families(names: Iterable[str], at_once: Sequence[str]) -> pytest.MarkDecorator:
+    """Returns the parameter ``family`` of a test; ``make test`` leaves out all but those of ``at_once``."""
+    others = (name for name in names if name not in at_once)
+    marked = [pytest.param(name, marks=pytest.mark.families) for name in others]
+    return pytest.mark.parametrize("family", [*at_once, *marked])

@@ -7,14 +7,9 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
-import pytest
 from tokenizers import AddedToken
 
 from scripts.fetch_qwen_vocabulary import PLACE
-
-needs_vocabulary = pytest.mark.skipif(
-    not PLACE.is_file(), reason="Qwen's vocabulary is not in .cache/; `make vocabulary` fetches it"
-)
 
 SPECIAL = (
     "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|object_ref_start|>", "<|object_ref_end|>",

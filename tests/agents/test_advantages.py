@@ -12,30 +12,17 @@ from hypothesis import strategies as st
 from gamespiel.agents.learning.advantages import explained_variance, gae, normalize_by_group
 
 
-def test_an_episode_that_ended() -> None:
-    """γ = 0.5, λ = 0.5; V = 1, 2, 4; rewards are 0, 0, 8.
+@pytest.mark.parametrize(("paid", "following"), [(8.0, 0.0), (0.0, 16.0)], ids=["ended", "cut"])
+def test_an_episode_by_hand(paid: float, following: float) -> None:
+    """γ = 0.5, λ = 0.5; V = 1, 2, 4; the last turn is paid 8, or cut in a state of value 16.
 
-    δ₂ = 8 + 0.5·0 − 4 = 4      A₂ = 4
-    δ₁ = 0 + 0.5·4 − 2 = 0      A₁ = 0 + 0.25·4 = 1
-    δ₀ = 0 + 0.5·2 − 1 = 0      A₀ = 0 + 0.25·1 = 0.25
+    δ₂ = 8 + 0.5·0 − 4 = 0 + 0.5·16 − 4 = 4      A₂ = 4
+    δ₁ = 0 + 0.5·4 − 2 = 0                       A₁ = 0 + 0.25·4 = 1
+    δ₀ = 0 + 0.5·2 − 1 = 0                       A₀ = 0 + 0.25·1 = 0.25
     """
-    advantages, returns = gae(np.array([0.0, 0.0, 8.0]), np.array([1.0, 2.0, 4.0]), 0.0, 0.5, 0.5)
+    advantages, returns = gae(np.array([0.0, 0.0, paid]), np.array([1.0, 2.0, 4.0]), following, 0.5, 0.5)
     assert advantages.tolist() == [0.25, 1.0, 4.0]
     assert returns.tolist() == [1.25, 3.0, 8.0]
-
-
-def test_an_episode_that_was_cut() -> None:
-    """The same, cut with reward 0 in a state of value 16: δ₂ = 0 + 0.5·16 − 4 = 4, the rest as before."""
-    advantages, returns = gae(np.zeros(3), np.array([1.0, 2.0, 4.0]), 16.0, 0.5, 0.5)
-    assert advantages.tolist() == [0.25, 1.0, 4.0]
-    assert returns.tolist() == [1.25, 3.0, 8.0]
-
-
-def test_without_discount_and_mixing_the_return_is_what_was_paid() -> None:
-    """γ = λ = 1: A = Σ rewards from here on − V."""
-    advantages, returns = gae(np.array([1.0, 2.0, 3.0]), np.array([0.5, 7.0, -1.0]), 0.0, 1.0, 1.0)
-    assert returns.tolist() == [6.0, 5.0, 3.0]
-    assert advantages.tolist() == [5.5, -2.0, 4.0]
 
 
 @given(
@@ -64,15 +51,12 @@ def test_groups_are_normalised_apart() -> None:
     assert out == pytest.approx([-1.0, -1 / root, 1.0, -1 / root, root], abs=1e-6)
 
 
-def test_a_group_of_one_is_zero() -> None:
-    """The group's deviation is 0, and 0/0 must not reach the loss."""
-    assert normalize_by_group(np.array([5.0, 1.0, 3.0]), ["alone", "b", "b"]) == pytest.approx(
-        [0.0, -1.0, 1.0]
-    )
-
-
-def test_a_group_of_equals_is_zero() -> None:
+def test_groups_without_a_spread_are_zero() -> None:
+    """The deviation of one value, or of equal ones, is 0, and 0/0 must not reach the loss."""
+    one = normalize_by_group(np.array([5.0, 1.0, 3.0]), ["alone", "b", "b"])
+    assert one == pytest.approx([0.0, -1.0, 1.0])
     assert np.abs(normalize_by_group(np.full(7, 0.1), [None] * 7)).max() < 1e-6
+    assert normalize_by_group(np.zeros(0), []).shape == (0,)
 
 
 def test_small_spreads_are_not_blown_up() -> None:
@@ -80,10 +64,6 @@ def test_small_spreads_are_not_blown_up() -> None:
     errors = np.array([0.001, -0.001])
     assert normalize_by_group(errors, [None] * 2) == pytest.approx([0.02, -0.02])
     assert normalize_by_group(errors, [None] * 2, floor=1e-9) == pytest.approx([1.0, -1.0])
-
-
-def test_nothing_to_normalise() -> None:
-    assert normalize_by_group(np.zeros(0), []).shape == (0,)
 
 
 def test_explained_variance() -> None:

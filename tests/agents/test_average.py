@@ -26,24 +26,19 @@ def weight_of(average: Average) -> float:
     return float(torch.cat([tensor.flatten() for tensor in average.snapshot.adapters.values()]).unique())
 
 
-def test_first_the_mean_of_all_then_of_the_last() -> None:
-    """Weights of 4, 0, 8 and 0, a decay of 1/2: 4, (4+0)/2, half of 2 and 8, half of 5 and 0."""
-    policy, average = make_policy(), Average(0.5)
+@pytest.mark.parametrize(("decay", "expected"), [(0.5, [4.0, 2.0, 5.0, 2.5]), (0.99, [4.0, 2.0, 4.0, 3.0])])
+def test_first_the_mean_of_all_then_of_the_last(decay: float, expected: list[float]) -> None:
+    """Of weights 4, 0, 8 and 0. At a decay of 1/2: 4, (4+0)/2, half of 2 and 8, half of 5 and 0.
+
+    A decay of 0.99 forgets none of so few: 4, 4/2, 12/3, 12/4.
+    """
+    policy, average = make_policy(), Average(decay)
     found = []
     for step, weight in enumerate((4.0, 0.0, 8.0, 0.0), start=1):
         fill(policy, weight)
         average.add(policy.adapters.learning, step)
         found.append(weight_of(average))
-    assert found == [4.0, 2.0, 5.0, 2.5]
-
-
-def test_a_large_decay_is_a_mean_at_first() -> None:
-    """0.99 for three steps: (3 + 6 + 0) / 3."""
-    policy, average = make_policy(), Average(0.99)
-    for step, weight in enumerate((3.0, 6.0, 0.0), start=1):
-        fill(policy, weight)
-        average.add(policy.adapters.learning, step)
-    assert weight_of(average) == pytest.approx(3.0)
+    assert found == pytest.approx(expected)
 
 
 def ppo(**changes: float) -> LLMPPO:
@@ -55,40 +50,32 @@ def adapters(model: LLMPPO, name: str = NEWEST) -> list[torch.Tensor]:
         return [p.detach().clone() for p in model.policy.adapter_parameters()]
 
 
+def are_equal(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
 def test_the_learner_goes_on_as_without(tmp_path: Path) -> None:
-    """An average changes no step of training. Its checkpoint has the average as adapters, and the learner."""
+    """An average changes no step of training. Its checkpoint has the average as adapters, and the learner.
+
+    A run may leave it, and goes on from the learner, or begin one in the middle, at its policy.
+    """
     plain, averaged = ppo(), ppo(average_decay=0.5)
-    plain.learn(total_timesteps=12)
-    averaged.learn(total_timesteps=12)
-    for expected, found in zip(adapters(plain), adapters(averaged), strict=True):
-        assert torch.equal(expected, found)
-    folder = checkpoint.save(averaged, tmp_path)
+    plain.learn(total_timesteps=8)
+    averaged.learn(total_timesteps=8)
+    own = adapters(plain)
+    assert are_equal(own, adapters(averaged))
     assert averaged.publish_result() == AVERAGE and plain.publish_result() == NEWEST
     result = adapters(averaged, AVERAGE)
-    assert any(not torch.equal(a, b) for a, b in zip(result, adapters(averaged), strict=True))
-    again = ppo(average_decay=0.5)
-    checkpoint.load(again, folder)
-    for expected, found in zip(adapters(averaged), adapters(again), strict=True):
-        assert torch.equal(expected, found)
-    for expected, found in zip(result, adapters(again, again.publish_result()), strict=True):
-        assert torch.equal(expected, found)
-    played = ppo()
-    checkpoint.load_policy(played.policy, folder)
-    for expected, found in zip(result, adapters(played), strict=True):
-        assert torch.equal(expected, found)
-
-
-def test_an_average_can_begin_or_end_in_the_middle(tmp_path: Path) -> None:
-    """Without one from there, the learner goes on; with one from there, it begins at the policy."""
-    averaged, plain = ppo(average_decay=0.5), ppo()
-    averaged.learn(total_timesteps=8)
-    plain.learn(total_timesteps=8)
-    checkpoint.load(without := ppo(), checkpoint.save(averaged, tmp_path / "averaged"))
+    assert not are_equal(result, own)
+    folder = checkpoint.save(averaged, tmp_path / "averaged")
+    checkpoint.load(again := ppo(average_decay=0.5), folder)
+    assert are_equal(own, adapters(again)) and are_equal(result, adapters(again, again.publish_result()))
+    checkpoint.load_policy((played := ppo()).policy, folder)
+    assert are_equal(result, adapters(played))
+    checkpoint.load(without := ppo(), folder)
+    assert are_equal(own, adapters(without))
     checkpoint.load(begun := ppo(average_decay=0.5), checkpoint.save(plain, tmp_path / "plain"))
-    for expected, found in zip(adapters(averaged), adapters(without), strict=True):
-        assert torch.equal(expected, found)
-    for expected, found in zip(adapters(plain), adapters(begun, begun.publish_result()), strict=True):
-        assert torch.equal(expected, found)
+    assert are_equal(own, adapters(begun, begun.publish_result()))
 
 
 def test_going_back_to_the_start_forgets_it(tmp_path: Path) -> None:

@@ -42,28 +42,6 @@ def test_interleaved_episodes_of_different_lengths() -> None:
     assert buffer.returns.tolist() == [1.25, 2.0, 3.0, 6.0, 8.0]
 
 
-def test_without_the_bootstrap_the_cut_would_read_as_a_loss() -> None:
-    """δ₀ = 0 + 0 − 2 = −2."""
-    buffer = TurnBuffer(normalize=False)
-    add(buffer, 0, 0.0, 2.0)
-    buffer.compute_returns_and_advantage()
-    assert buffer.advantages is not None and buffer.advantages.tolist() == [-2.0]
-
-
-def test_normalised_per_group_over_the_rollout() -> None:
-    """V = 0 and one turn each, so A is the reward: 0, 1 in seat 0; 0, 0, 1 in seat 1; one turn in seat 2.
-
-    Seat 0: mean 1/2, deviation 1/2 → −1, 1. Seat 1: mean 1/3, deviation √2/3 → −1/√2 twice, √2.
-    """
-    buffer = TurnBuffer()
-    for episode, (seat, reward) in enumerate([(0, 0), (1, 0), (2, 1), (0, 1), (1, 0), (1, 1)]):
-        add(buffer, episode, reward, 0.0, group=("toy", seat))
-    buffer.compute_returns_and_advantage()
-    root = np.sqrt(2)
-    assert buffer.advantages == pytest.approx([-1, -1 / root, 0, 1, -1 / root, root], abs=1e-6)
-    assert buffer.returns is not None and buffer.returns.tolist() == [0, 0, 1, 1, 0, 1]  # never normalised
-
-
 def test_minibatches() -> None:
     buffer = TurnBuffer(normalize=False)
     for turn in range(5):
@@ -116,13 +94,8 @@ def test_what_is_refused() -> None:
     add(buffer, 0, 0.0, 0.0)
     with pytest.raises(RuntimeError, match="call compute_returns_and_advantage"):
         next(buffer.get(1))
-
-
-def test_what_comes_after_the_advantages_makes_them_stale() -> None:
-    buffer = TurnBuffer()
-    add(buffer, 0, 0.0, 0.0)
     buffer.compute_returns_and_advantage()
-    add(buffer, 1, 0.0, 0.0)
+    add(buffer, 1, 0.0, 0.0)  # a later turn makes the advantages stale
     with pytest.raises(RuntimeError, match="call compute_returns_and_advantage"):
         next(buffer.get(1))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +20,12 @@ TEXTS = ["seat 0, card 1", "seat 0, card 12", "seat 0, card 1, more"]
 LEGAL: list[tuple[int, ...]] = [(0, 1, 2), (1, 12, 123), (7,)]
 
 
-# -- the pretence ------------------------------------------------------------------------------------------
-
-
 def test_what_a_gpu_refuses_and_what_it_takes() -> None:
     with card():
         there = torch.tensor([[1.0, 2.0], [3.0, 4.0]], device="cuda")
         here, index = torch.ones(2, 2), torch.tensor([1])
         assert str(there.device) == "cuda:0" and here.device.type == "cpu"
-        for mixed in (
-            lambda: there + here,
-            lambda: torch.cat([here, there]),
-            lambda: there.index_select(0, index),
-            lambda: there.gather(1, torch.zeros(2, 1, dtype=torch.long)),
-            lambda: here[there.long()],
-        ):
+        for mixed in (lambda: there + here, lambda: there.index_select(0, index), lambda: here[there.long()]):
             with pytest.raises(RuntimeError, match=r"on the same device|meta|two devices"):
                 mixed()
         with pytest.raises(TypeError, match="to numpy"):
@@ -44,20 +34,6 @@ def test_what_a_gpu_refuses_and_what_it_takes() -> None:
         assert (there[index] * torch.tensor(2.0)).tolist() == [[6.0, 8.0]]
         assert there[[1, 0], np.array([0, 1])].tolist() == [3.0, 2.0]
         assert there.copy_(here).sum().item() == 4.0
-    with pytest.raises((RuntimeError, AssertionError)):
-        torch.zeros(1, device="cuda:99")
-
-
-def test_gradients_on_the_card() -> None:
-    """d(sum of (2x)²) / dx = 8x; the gradient of a row that was taken twice is doubled."""
-    with card() as seen:
-        x = torch.tensor([[1.0], [3.0]], device="cuda").requires_grad_()
-        seen.working = True
-        (2 * x.index_select(0, torch.tensor([1, 1, 0]).to("cuda"))).square().sum().backward()
-        assert isinstance(x.grad, OnCard) and x.grad.tolist() == [[8.0], [48.0]]
-
-
-# -- policies on it ----------------------------------------------------------------------------------------
 
 
 def learner(device: str, decode: str, reading: str, **kwargs: Any) -> LLMPPO:
@@ -76,8 +52,7 @@ def weights_of(model: LLMPPO) -> list[Tensor]:
     return [parameter.detach().cpu() for parameter in model.policy.trainable_parameters()]
 
 
-@pytest.mark.parametrize("decode", ["choice", "text"])
-@pytest.mark.parametrize("reading", ["padded", "shared"])
+@pytest.mark.parametrize(("decode", "reading"), [("choice", "shared"), ("text", "padded")])
 def test_a_run_on_a_card_is_that_on_the_cpu(decode: str, reading: str) -> None:
     """A step of play and update, with a magnet and an average. Only attention takes another kernel."""
     expected = learner("cpu", decode, reading).learn()
@@ -93,9 +68,8 @@ def test_a_run_on_a_card_is_that_on_the_cpu(decode: str, reading: str) -> None:
     assert difference < 1e-4  # Adam's steps are of 1e-3
 
 
-@pytest.mark.parametrize("reading", ["padded", "shared"])
-def test_all_ways_to_ask_a_policy(reading: str) -> None:
-    settings = {"adapters": 0.1, "model": {"reading": reading}}
+def test_all_ways_to_ask_a_policy() -> None:
+    settings = {"adapters": 0.1, "model": {"reading": "shared"}}
     expected = make_policy(**settings).distribution(TEXTS, LEGAL)
     with card():
         policy, masks = make_policy(**settings, device="cuda"), masks_of(LEGAL)
@@ -111,48 +85,23 @@ def test_all_ways_to_ask_a_policy(reading: str) -> None:
     assert best.tolist() == [legal[int(p.argmax())] for legal, p in zip(LEGAL, expected, strict=True)]
 
 
-def test_no_layer_waits_for_the_card() -> None:
-    """A read of values waits until the GPU has done all: none within a forward or a way back of a tree."""
-    with card() as seen:
-        settings = {"reading": "shared", "gradient_checkpointing": True}
-        policy = make_policy(adapters=0.1, device="cuda", model=settings)
-        seen.working = True
-        seen.reads.clear()
-        found = policy.score(TEXTS, [0, 12, 7], masks_of(LEGAL), mass=True)
-        (found.log_probs.sum() + found.values.sum()).backward()
-        assert not seen.reads
-        assert all(p.grad is not None for p in policy.trainable_parameters())
-
-
-def around_steps(model: LLMPPO, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Returns a list that gets a 1 for each optimizer step."""
-    steps, step = [], model.policy.optimizer.step
-
-    def count() -> None:
-        steps.append(1)
-        step()
-
-    monkeypatch.setattr(model.policy.optimizer, "step", count)
-    return steps
-
-
-@pytest.mark.parametrize("decode", ["choice", "text"])
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_an_update_waits_once_per_optimizer_step(
-    decode: str, dtype: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(
+    ("decode", "dtype"),
+    [("text", "bfloat16"), pytest.param("choice", "float32", marks=pytest.mark.trains)],
+)
+def test_an_update_waits_once_per_optimizer_step(decode: str, dtype: str) -> None:
     """And for the magnet's snapshot, for old log-probabilities in bfloat16, and for the weights at the end.
 
     Nothing else waits: no index is copied from ordinary memory, and no forward has a result of unknown size.
     """
     with card() as seen:
-        model = learner("cuda", decode, "shared", model={"dtype": dtype}, mini_batch_size=1)
+        settings = {"dtype": dtype, "gradient_checkpointing": decode == "text"}
+        model = learner("cuda", decode, "shared", model=settings, mini_batch_size=1)
         assert collect(model)
-        steps = around_steps(model, monkeypatch)
         seen.waits.clear()
         model.train()
-        assert len(steps) == 2 * len(model.rollout_buffer) >= 4
-        assert seen.waits.total() == len(steps) + 2 + (dtype == "bfloat16") <= 20
+        steps = 2 * len(model.rollout_buffer)
+        assert steps >= 4 and seen.waits.total() == steps + 2 + (dtype == "bfloat16") <= 20
 
 
 def test_sampling_waits_once_per_depth_and_for_the_critic() -> None:
@@ -185,39 +134,7 @@ def test_a_copy_has_no_values_before_the_card_was_waited_for(monkeypatch: pytest
         assert seen.waits.total() == 2  # from ordinary memory
 
 
-def test_a_tensors_memory_counts_while_any_tensor_has_it() -> None:
-    with card() as seen:
-        seen.held, seen.peak, seen.weighing = 0, 0, True
-        whole = torch.ones(8, device="cuda")
-        part = whole[2:4]
-        del whole
-        assert seen.held == seen.peak == 32
-        del part
-        assert (seen.held, seen.peak) == (0, 32)
-
-
-def test_a_resumed_run_needs_no_more_memory_than_one_that_begins(tmp_path: Path) -> None:
-    """Optimizer states that are read onto the card beside the model's would (unsloth#3302)."""
-
-    def most(steps: int, saved: Path | None = None) -> tuple[int, Path]:
-        gc.collect()
-        seen.held, seen.peak, seen.weighing = 0, 0, True
-        model = learner("cuda", "choice", "shared")
-        if saved is not None:
-            checkpoint.load(model, saved)
-        model.total_steps = steps
-        folder = checkpoint.save(model.learn(), tmp_path)
-        seen.weighing = False
-        return seen.peak, folder
-
-    with card() as seen:
-        two_steps, _ = most(2)
-        one_step, saved = most(1)
-        resumed, _ = most(2, saved)
-    assert one_step <= two_steps and 0 < resumed <= two_steps
-
-
-@pytest.mark.slow
+@pytest.mark.trains
 def test_a_checkpoint_goes_from_a_card_to_the_cpu_and_back(tmp_path: Path) -> None:
     with card():
         model = learner("cuda", "choice", "shared").learn()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -34,10 +34,19 @@ def policy() -> LLMPolicy:
     return make_policy(n_actions=600, adapters=0.1)
 
 
-def whole_tree(
-    policy: LLMPolicy, text: str, legal: Sequence[int], masked: bool = True
-) -> tuple[Tensor, Tensor]:
-    """Returns each legal action's log-probability, and the log of its path's legal mass, by brute force.
+class Whole(NamedTuple):
+    """Of n actions, (n,) each: log-probabilities, and logs of the legal mass along their paths.
+
+    The mass of the path is that of its branching nodes, the whole answer's that of all its tokens.
+    """
+
+    log_probs: Tensor
+    masses: Tensor
+    answer_masses: Tensor
+
+
+def whole_tree(policy: LLMPolicy, text: str, legal: Sequence[int]) -> Whole:
+    """Returns what is known of each legal action by brute force.
 
     The model, head included, reads prompt and answer of every action as one text. A token is legal if it
     continues an answer that has the same tokens before it.
@@ -51,18 +60,19 @@ def whole_tree(
     padded = torch.tensor([row + [0] * (longest - len(row)) for row in rows])
     attended = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows])
     logits = policy.model(input_ids=padded, attention_mask=attended).logits
-    log_probs, masses = [], []
+    found = []
     for i, answer in enumerate(answers):
-        log_prob, mass = torch.zeros(()), torch.zeros(())
+        log_prob, mass, answer_mass = torch.zeros(3)
         for depth in range(len(answer)):
             next_tokens = sorted({a[depth] for a in answers if a[:depth] == answer[:depth]})
+            unmasked = logits[i, start - 1 + depth].log_softmax(-1)
+            legal_mass = unmasked[next_tokens].logsumexp(-1)
+            answer_mass = answer_mass + legal_mass
             if len(next_tokens) > 1:
-                unmasked = logits[i, start - 1 + depth].log_softmax(-1)
-                log_prob = log_prob + unmasked[answer[depth]] - unmasked[next_tokens].logsumexp(-1)
-                mass = mass + unmasked[next_tokens].logsumexp(-1)
-        log_probs.append(log_prob)
-        masses.append(mass)
-    return torch.stack(log_probs), torch.stack(masses)
+                log_prob = log_prob + unmasked[answer[depth]] - legal_mass
+                mass = mass + legal_mass
+        found.append((log_prob, mass, answer_mass))
+    return Whole(*(torch.stack(column) for column in zip(*found, strict=True)))
 
 
 @contextmanager
@@ -92,38 +102,19 @@ def evaluate_all(policy: LLMPolicy, text: str, legal: Legal) -> ChoiceSums:
 # -- probabilities of actions --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("legal", SETS, ids=lambda legal: f"{len(legal)} ids to {legal[-1]}")
-def test_probabilities_are_those_of_brute_force(policy: LLMPolicy, legal: Legal) -> None:
-    with torch.no_grad():
-        expected, _ = whole_tree(policy, "seat 0", legal)
-        scored = evaluate_all(policy, "seat 0", legal)
-    (p,) = Choices(policy).distribution(prompts_of(policy, ["seat 0"]), [legal])
-    assert np.allclose(p, expected.exp(), atol=1e-5)
-    assert torch.allclose(scored.log_probs, expected, atol=1e-4)
-    assert p.sum() == pytest.approx(1.0, abs=1e-12)
-    assert scored.log_probs.exp().sum() == pytest.approx(1.0, abs=1e-5)
-    assert np.allclose(scored.log_probs.numpy(), np.log(p), atol=1e-4)
-    assert list(scored.exact) == [legal in [(0, 1, 2), (7,), (10, 15)]] * len(legal)
-
-
-def test_a_batch_of_different_states(policy: LLMPolicy) -> None:
+def test_probabilities_are_those_of_brute_force(policy: LLMPolicy) -> None:
     """Prompts of different lengths and legal sets of different shapes, together and one by one."""
     prompts = prompts_of(policy, TEXTS)
     together = Choices(policy).distribution(prompts, SETS)
-    for i, (text, legal) in enumerate(zip(TEXTS, SETS, strict=True)):
+    for p, prompt, text, legal in zip(together, prompts, TEXTS, SETS, strict=True):
         with torch.no_grad():
-            expected, _ = whole_tree(policy, text, legal)
-        assert np.allclose(together[i], expected.exp(), atol=1e-5)
-        (alone,) = Choices(policy).distribution([prompts[i]], [legal])
-        assert np.allclose(together[i], alone, atol=1e-6)
-
-
-def test_adapters_change_it(policy: LLMPolicy) -> None:
-    """Guards the tests above: adapters without an effect would make them pass trivially."""
-    (p,) = Choices(policy).distribution(prompts_of(policy, ["seat 0"]), [(0, 1, 2)])
-    with as_reference(policy):
-        (q,) = Choices(policy).distribution(prompts_of(policy, ["seat 0"]), [(0, 1, 2)])
-    assert np.abs(p - q).max() > 0.05
+            expected = whole_tree(policy, text, legal).log_probs
+            scored = evaluate_all(policy, text, legal)
+        (alone,) = Choices(policy).distribution([prompt], [legal])
+        assert np.allclose(p, expected.exp(), atol=1e-5) and np.allclose(p, alone, atol=1e-6)
+        assert torch.allclose(scored.log_probs, expected, atol=1e-4)
+        assert p.sum() == pytest.approx(1.0, abs=1e-12)
+        assert list(scored.exact) == [legal in [(0, 1, 2), (7,), (10, 15)]] * len(legal)
 
 
 def test_an_illegal_action_is_refused(policy: LLMPolicy) -> None:
@@ -135,7 +126,10 @@ def test_an_illegal_action_is_refused(policy: LLMPolicy) -> None:
 
 
 def test_sampling_and_scoring_agree(policy: LLMPolicy) -> None:
-    """The sampler continues from cached keys and values; the scorer reads prompt and answer at once."""
+    """The sampler continues from cached keys and values; the scorer reads prompt and answer at once.
+
+    The legal mass is that of the unmasked model, along the path: a single legal action has none, so 1.
+    """
     rng = np.random.default_rng(0)
     rows = [(i, j) for i in range(len(TEXTS)) for j in range(len(SETS))] * 3
     prompts, legal = prompts_of(policy, [TEXTS[i] for i, _ in rows]), [SETS[j] for _, j in rows]
@@ -146,40 +140,21 @@ def test_sampling_and_scoring_agree(policy: LLMPolicy) -> None:
     assert torch.allclose(drawn.log_probs, scored.log_probs, atol=1e-5)
     assert torch.allclose(drawn.hidden, scored.hidden, atol=1e-5)
     assert drawn.log_probs.dtype == torch.float32 and drawn.actions.dtype == np.int64
-
-
-def test_legal_mass_is_what_the_unmasked_model_gives(policy: LLMPolicy) -> None:
-    """It is multiplied over the path's branching nodes; a single legal action has none, so 1."""
-    rng = np.random.default_rng(1)
-    drawn = Choices(policy).sample(prompts_of(policy, TEXTS), SETS, lambda depth: rng.random(len(SETS)))
-    for i, (text, legal) in enumerate(zip(TEXTS, SETS, strict=True)):
+    for row, (i, j) in enumerate(rows[: len(SETS)]):
         with torch.no_grad():
-            _, masses = whole_tree(policy, text, legal)
-        assert float(drawn.legal_mass[i]) == pytest.approx(
-            float(masses[legal.index(int(drawn.actions[i]))].exp()), abs=1e-5
-        )
+            masses = whole_tree(policy, TEXTS[i], SETS[j]).masses.exp()
+        mass = float(masses[SETS[j].index(int(drawn.actions[row]))])
+        assert float(drawn.legal_mass[row]) == pytest.approx(mass, abs=1e-5)
     assert drawn.legal_mass[2] == 1.0 and float(drawn.legal_mass[1]) < 1.0
-
-
-def answer_mass(policy: LLMPolicy, text: str, legal: tuple[int, ...], action: int) -> float:
-    """The mass along the answer's path, from the whole softmax after each of its tokens."""
-    prompt, mass = policy.prompts(text)[0], 1.0
-    answers = [policy.codec.encode_action(other) for other in legal]
-    answer = policy.codec.encode_action(action)
-    for depth in range(len(answer)):
-        sequence = (*prompt, *answer[:depth])
-        states = policy.engine.read([sequence], [0], [len(sequence) - 1])
-        p = policy.engine.logits(states).double().softmax(-1)[0]
-        following = {other[depth] for other in answers if other[:depth] == answer[:depth]}
-        mass *= float(p[list(following)].detach().sum())
-    return mass
 
 
 def test_log_mass_is_along_the_whole_answer(policy: LLMPolicy) -> None:
     """Forced tokens and the end of turn count, and so does an only action, which leaves nothing to choose."""
     actions = [legal[-1] for legal in SETS]
     scored = Choices(policy).evaluate(prompts_of(policy, TEXTS), SETS, actions, mass=True)
-    expected = [answer_mass(policy, t, s, a) for t, s, a in zip(TEXTS, SETS, actions, strict=True)]
+    with torch.no_grad():
+        wholes = [whole_tree(policy, text, legal) for text, legal in zip(TEXTS, SETS, strict=True)]
+    expected = [float(whole.answer_masses[-1].exp()) for whole in wholes]
     assert scored.log_mass.exp().tolist() == pytest.approx(expected, rel=1e-4)
     assert all(0 < mass < 1 for mass in expected)
     plain = Choices(policy).evaluate(prompts_of(policy, TEXTS), SETS, actions)
@@ -211,19 +186,6 @@ def test_one_decision_divides_the_unit_interval(policy: LLMPolicy) -> None:
     drawn = Choices(policy).sample(prompts * n, [legal] * n, lambda depth: (np.arange(n) + 0.5) / n)
     assert np.abs(np.bincount(drawn.actions, minlength=3) - n * p).max() <= 1
     assert (np.diff(drawn.actions) >= 0).all()  # ascending with the uniform
-
-
-def test_samples_follow_the_distribution(policy: LLMPolicy) -> None:
-    """Chi-square of 6 actions over three levels: 5 degrees of freedom, 20.5 at one in a thousand."""
-    n, legal = 4000, (1, 2, 12, 15, 120, 123)
-    prompts = prompts_of(policy, ["x"])
-    (p,) = Choices(policy).distribution(prompts, [legal])
-    rng = np.random.default_rng(2)
-    noise = [rng.random(n) for _ in range(3)]
-    drawn = Choices(policy).sample(prompts * n, [legal] * n, lambda depth: noise[depth])
-    counts = np.array([(drawn.actions == action).sum() for action in legal])
-    assert counts.sum() == n
-    assert ((counts - n * p) ** 2 / (n * p)).sum() < 20.5
 
 
 def test_the_ends_of_the_unit_interval(policy: LLMPolicy) -> None:
@@ -258,6 +220,7 @@ def test_weights_that_overflowed_are_an_error() -> None:
         ((1, 12), 2),  # a forced "1", then end of turn or "2"
         ((120, 123), 2),  # a forced "12" is read with what follows it, not token by token
         ((1, 12, 123), 3),
+        (tuple(range(500, 600, 2)), 3),  # one for each digit, however many ids there are
     ],
     ids=str,
 )
@@ -268,78 +231,19 @@ def test_forwards_of_a_sample(policy: LLMPolicy, legal: Legal, expected: int) ->
         )
     # The highest uniform takes the highest token, so the largest id: end-of-turn comes before digits.
     assert drawn.actions.tolist() == [legal[-1]]
-    assert len(shapes) == expected
+    assert len(shapes) == expected and all(rows == 1 for rows, _ in shapes)
 
 
-def test_forwards_do_not_grow_with_the_legal_set(policy: LLMPolicy) -> None:
-    """300 ids of up to three digits: one forward for the prompt, and one for each later digit or end."""
-    with forwards(policy) as shapes:
-        Choices(policy).sample(prompts_of(policy, ["x"]), [HUNDREDS], lambda depth: np.full(1, 0.3))
-    assert 2 <= len(shapes) <= 4 and all(rows == 1 for rows, _ in shapes)
-
-
-def test_repeated_states_are_read_once(policy: LLMPolicy) -> None:
+def test_repeated_states_and_actions_that_begin_alike_share_a_read(policy: LLMPolicy) -> None:
+    """Answers through "1" are read on once per level, not once per sample."""
     n = 50
     prompts = prompts_of(policy, ["x", "seat 0"]) * n
+    legal, noise = [(0, 1, 2)] * 2 * n, np.linspace(0, 0.99, 2 * n)
     with forwards(policy) as shapes:
-        drawn = Choices(policy).sample(
-            prompts, [(0, 1, 2)] * 2 * n, lambda depth: np.linspace(0, 0.99, 2 * n)
-        )
-        Choices(policy).evaluate(prompts, [(0, 1, 2)] * 2 * n, drawn.actions.tolist())
-    assert [rows for rows, _ in shapes] == [2, 2]
-
-
-def test_actions_that_begin_alike_share_a_read(policy: LLMPolicy) -> None:
-    """50 samples from one prompt through "1": its continuation is read once per level, not 50 times."""
-    legal = (1, 12, 15)
-    with forwards(policy) as shapes:
-        Choices(policy).sample(
-            prompts_of(policy, ["x"]) * 50, [legal] * 50, lambda depth: np.linspace(0, 0.99, 50)
-        )
-    assert [rows for rows, _ in shapes] == [1, 1]
-
-
-@pytest.mark.parametrize("tokens", [1, 64, 16_384])
-def test_the_token_budget_only_splits_the_work(policy: LLMPolicy, tokens: int) -> None:
-    """The same noise gives the same actions and numbers in one forward, in several, and in one per prompt."""
-    n = len(SETS)
-    noise = [np.random.default_rng(depth).random(n) for depth in range(4)]
-    prompts = prompts_of(policy, TEXTS)
-    alone = [
-        Choices(policy).sample([prompts[i]], [SETS[i]], lambda depth, i=i: noise[depth][[i]])
-        for i in range(n)
-    ]
-    policy.budgets.tokens_per_forward = tokens
-    try:
-        drawn = Choices(policy).sample(prompts, SETS, lambda depth: noise[depth])
-        with torch.no_grad():
-            scored = Choices(policy).evaluate(prompts, SETS, drawn.actions.tolist())
-        tables = Choices(policy).distribution(prompts, SETS)
-    finally:
-        policy.budgets.tokens_per_forward = 16_384
-    assert drawn.actions.tolist() == [int(one.actions[0]) for one in alone]
-    for name in ("log_probs", "legal_mass", "hidden"):
-        assert torch.allclose(
-            getattr(drawn, name), torch.cat([getattr(one, name) for one in alone]), atol=1e-5
-        )
-    assert torch.allclose(scored.log_probs, drawn.log_probs, atol=1e-5)
-    for i, table in enumerate(tables):
-        assert np.log(table[SETS[i].index(int(drawn.actions[i]))]) == pytest.approx(
-            float(drawn.log_probs[i]), abs=1e-5
-        )
-
-
-def test_the_order_of_a_batch_does_not_matter(policy: LLMPolicy) -> None:
-    actions = [legal[-1] for legal in SETS]
-    prompts = prompts_of(policy, TEXTS)
-    order = [3, 0, 5, 2, 4, 1]
-    with torch.no_grad():
-        plain = Choices(policy).evaluate(prompts, SETS, actions)
-        mixed = Choices(policy).evaluate(
-            [prompts[i] for i in order], [SETS[i] for i in order], [actions[i] for i in order]
-        )
-    for name in ("log_probs", "entropy", "hidden"):
-        assert torch.allclose(getattr(plain, name)[order], getattr(mixed, name), atol=1e-5)
+        drawn = Choices(policy).sample(prompts, legal, lambda depth: noise)
+        Choices(policy).evaluate(prompts, legal, drawn.actions.tolist())
+        Choices(policy).sample(prompts[:1] * 2 * n, [(1, 12, 15)] * 2 * n, lambda depth: noise)
+    assert [rows for rows, _ in shapes] == [2, 2, 1, 1]
 
 
 # -- entropy and divergence ----------------------------------------------------------------------------------
@@ -361,6 +265,7 @@ def test_entropy_and_divergence_are_right_on_average(policy: LLMPolicy, legal: L
         reference = evaluate_all(policy, text, legal)
     entropy, divergence = -(p * np.log(p)).sum(), (p * np.log(p / q)).sum()
     paths_entropy, paths_divergence = scored.entropy.numpy(), scored.kl_to(reference).numpy()
+    assert torch.equal(scored.kl_to(scored), torch.zeros(len(legal)))
     assert (p * paths_entropy).sum() == pytest.approx(entropy, abs=1e-5)
     assert (p * paths_divergence).sum() == pytest.approx(divergence, abs=1e-5)
     if len(legal) > 1:
@@ -372,23 +277,6 @@ def test_entropy_and_divergence_are_right_on_average(policy: LLMPolicy, legal: L
         assert np.ptp(paths_entropy) > 0.01 and np.ptp(paths_divergence) > 0.01
 
 
-def test_divergence_from_itself_is_zero(policy: LLMPolicy) -> None:
-    with torch.no_grad():
-        scored = evaluate_all(policy, "x", (1, 2, 12, 123))
-    assert torch.equal(scored.kl_to(scored), torch.zeros(4))
-
-
-def test_reference_rows_may_be_wider(policy: LLMPolicy) -> None:
-    """A rollout's table is padded to the rollout's widest node, a minibatch to its own."""
-    with torch.no_grad():
-        scored = evaluate_all(policy, "x", (1, 2, 12))
-    with as_reference(policy):
-        narrow = evaluate_all(policy, "x", (1, 2, 12)).nodes
-    wide = torch.nn.functional.pad(narrow, (0, 7), value=-torch.inf)
-    assert torch.equal(scored.kl_to(wide), scored.kl_to(narrow))
-    assert torch.isfinite(scored.kl_to(wide)).all()
-
-
 def test_nodes_of_a_turn_follow_its_path(policy: LLMPolicy) -> None:
     """Among 1, 2, 12, 123, action 12 passes three branching nodes and 2 passes one; an only 7 passes none."""
     legal = (1, 2, 12, 123)
@@ -397,6 +285,9 @@ def test_nodes_of_a_turn_follow_its_path(policy: LLMPolicy) -> None:
     assert scored.owners.tolist() == [0, 0, 0, 2] and scored.nodes.shape == (4, 2)
     assert scored.log_probs[1] == 0 and scored.entropy[1] == 0
     assert torch.allclose(scored.nodes.exp().sum(-1), torch.ones(4))
+    # A rollout's table is padded to the rollout's widest node, a minibatch to its own.
+    wide = torch.nn.functional.pad(scored.nodes, (0, 7), value=-torch.inf)
+    assert scored.kl_to(wide).tolist() == [0.0, 0.0, 0.0]
 
 
 # -- gradients -----------------------------------------------------------------------------------------------
@@ -409,7 +300,7 @@ def gradients(policy: LLMPolicy, loss: Tensor) -> list[Tensor]:
 
 def test_gradients_are_those_of_brute_force(policy: LLMPolicy) -> None:
     legal = (1, 2, 12, 123)
-    expected = gradients(policy, whole_tree(policy, "seat 0", legal)[0].sum())
+    expected = gradients(policy, whole_tree(policy, "seat 0", legal).log_probs.sum())
     scored = gradients(policy, evaluate_all(policy, "seat 0", legal).log_probs.sum())
     assert len(expected) == len(scored) > 0
     for a, b in zip(expected, scored, strict=True):
@@ -428,22 +319,6 @@ def test_gradients_are_finite_where_nodes_are_padded(policy: LLMPolicy, what: st
     assert torch.isinf(scored.nodes).any()
     found = gradients(policy, loss.sum())
     assert found and all(torch.isfinite(g).all() for g in found) and any(g.abs().max() > 0 for g in found)
-
-
-def test_logits_are_taken_only_where_something_is_decided(
-    policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Logits over the vocabulary at every token would take most of a large model's memory."""
-    rows = []
-    whole = policy.engine.logits
-    monkeypatch.setattr(policy.engine, "logits", lambda states: rows.append(len(states)) or whole(states))
-    prompts = policy.prompts(["one state", "another", "another"])
-    # 1 and 12: "1" is forced, then end-of-turn or "2". 0 and 2: the root. 5 alone: no decision.
-    legal, actions = [(1, 12), (0, 2), (5,)], [12, 0, 5]
-    Choices(policy).evaluate(prompts, legal, actions)
-    assert rows == []  # the two decisions need the logits of their children alone
-    Choices(policy).evaluate(prompts, legal, actions, mass=True)
-    assert rows == [3 + 2 + 2]  # every token of the answers
 
 
 def test_logits_of_many_nodes_are_made_in_parts(policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pickle
 import string
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tokenizers import Regex, Tokenizer, models, pre_tokenizers
+from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from gamespiel.agents.models.loading import ModelSettings, load_tokenizer
@@ -33,19 +34,6 @@ def tokenizer(*merges: tuple[str, str], template: str = TEMPLATE, **kwargs: Any)
     bpe = Tokenizer(models.BPE({token: i for i, token in enumerate(tokens)}, list(merges)))
     names = {"eos_token": "<e>", "chat_template": template} | kwargs
     return PreTrainedTokenizerFast(tokenizer_object=bpe, **names)
-
-
-def test_a_prompt_is_the_chat_template_tokenised() -> None:
-    own = load_tokenizer(ModelSettings())
-    codec = ChatCodec(own)
-    text = "seat 0\nlegal 1 12"
-    assert codec.prompt_text(text) == (
-        "<|im_start|>user\nseat 0\nlegal 1 12<|im_end|>\n<|im_start|>assistant\n"
-    )
-    whole = own.apply_chat_template(
-        [{"role": "user", "content": text}], tokenize=True, add_generation_prompt=True, return_dict=False
-    )
-    assert codec.encode_prompt(text) == tuple(whole)
 
 
 HUNGRY = {
@@ -104,53 +92,24 @@ def test_an_answer_is_its_digits_and_the_end_of_the_turn() -> None:
     assert codec.encode_action(12) == (one, two, own.eos_token_id)
     assert codec.end_of_turn == own.convert_tokens_to_ids("<|im_end|>")
     assert codec.pad == own.convert_tokens_to_ids("<|endoftext|>")
+    for action in (0, 7, 123, 4673):
+        together = own(f"{codec.prompt_text('x')}{action}<|im_end|>", add_special_tokens=False)
+        assert codec.encode_prompt("x") + codec.encode_action(action) == tuple(together["input_ids"])
 
 
-@pytest.mark.parametrize("action", [0, 7, 12, 123, 4673])
-def test_apart_and_together_are_the_same_tokens(action: int) -> None:
-    codec = ChatCodec(load_tokenizer(ModelSettings()))
-    together = codec.tokenizer(f"{codec.prompt_text('x')}{action}<|im_end|>", add_special_tokens=False)
-    assert codec.encode_prompt("x") + codec.encode_action(action) == tuple(together["input_ids"])
+@pytest.mark.parametrize(("merge", "digits"), [(("1", "2"), "12"), (("\n", "3"), "3")])
+def test_digits_that_merge_with_one_another_or_the_prompts_end_are_refused(
+    merge: tuple[str, str], digits: str
+) -> None:
+    with pytest.raises(TokenBoundaryError, match=f"tokenises '{digits}' after a prompt otherwise than"):
+        ChatCodec(tokenizer(merge))
 
 
-def test_a_template_is_told_not_to_think() -> None:
-    thinks = (
-        TEMPLATE + "{% if enable_thinking is defined and not enable_thinking %}<think></think>{% endif %}"
-    )
-    assert ChatCodec(tokenizer(template=thinks)).prompt_text("x").endswith("assistant\n<think></think>")
-
-
-def test_without_a_pad_the_end_of_turn_pads() -> None:
-    codec = ChatCodec(tokenizer())
-    assert codec.pad == codec.end_of_turn == 0
-
-
-def test_digits_that_merge_are_refused() -> None:
-    with pytest.raises(TokenBoundaryError, match="tokenises '12' after a prompt otherwise than"):
-        ChatCodec(tokenizer(("1", "2")))
-
-
-def test_a_seam_that_merges_is_refused() -> None:
-    """The prompt ends with a line end."""
-    with pytest.raises(TokenBoundaryError, match="tokenises '3' after a prompt otherwise than"):
-        ChatCodec(tokenizer(("\n", "3")))
-
-
-def test_a_split_at_line_ends_keeps_the_seam_apart() -> None:
-    """The same merge is harmless if the tokenizer splits after a line end."""
-    own = tokenizer(("\n", "3"))
-    own.backend_tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"\n"), "merged_with_previous")
-    assert len(ChatCodec(own).encode_action(3)) == 2
-
-
-def test_digits_of_two_tokens_are_refused() -> None:
+def test_digits_of_two_tokens_and_a_turn_that_cannot_end_are_refused() -> None:
     own = tokenizer()
     own.backend_tokenizer.pre_tokenizer = pre_tokenizers.Metaspace("_", prepend_scheme="always")
     with pytest.raises(TokenBoundaryError, match=r"digits \['0', .* are not one token each"):
         ChatCodec(own)
-
-
-def test_a_turn_must_be_able_to_end() -> None:
     with pytest.raises(TokenBoundaryError, match="names no eos_token"):
         ChatCodec(tokenizer(eos_token=None))
 
@@ -173,7 +132,12 @@ def test_pickles() -> None:
 
 # -- templates -----------------------------------------------------------------------------------------------
 
-SHAPES = {"chatml": chatml, "llama": lambda: llama("{1}"), "gemma": gemma}
+SHAPES: dict[str, Callable[[], Any]] = {
+    "tiny": lambda: load_tokenizer(ModelSettings()),
+    "chatml": chatml,
+    "llama": lambda: llama("{1}"),
+    "gemma": gemma,
+}
 
 
 @pytest.mark.parametrize(
@@ -193,7 +157,7 @@ def test_a_turn_ends_as_the_template_ends_it(shape: str, closing: str, padding: 
 
 def test_a_template_that_ends_no_turn_leaves_it_to_eos() -> None:
     own = tokenizer(template=TEMPLATE.replace("<e>", ""))
-    assert ChatCodec(own).end_of_turn == own.eos_token_id == 0
+    assert ChatCodec(own).end_of_turn == ChatCodec(own).pad == own.eos_token_id == 0
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -206,7 +170,7 @@ def test_the_tokens_are_those_of_transformers(shape: str) -> None:
         chat = [{"role": "user", "content": text}]
         whole = own.apply_chat_template(chat, tokenize=True, add_generation_prompt=True, return_dict=False)
         assert codec.encode_prompt(text) == tuple(whole)
-        assert whole.count(own.bos_token_id) == (shape != "chatml")
+        assert whole.count(own.bos_token_id) == (shape in ("llama", "gemma"))
 
 
 def test_the_date_in_a_template_stays_the_same() -> None:
@@ -222,7 +186,6 @@ def test_the_date_in_a_template_stays_the_same() -> None:
     [
         (None, r"has no chat template; allowed: a tokenizer with one"),
         ("{{ raise_exception('no users') }}", r"fails for messages of these roles: user.*: no users"),
-        ("{% for m in messages %}{{ m.content }}{% endfor", "fails for messages"),
         ("{{ messages[0].content }}", "leaves out or changes an assistant's message"),
         ("{% for m in messages %}{{ m.content }}{% endfor %}", r"and a generation prompt after it"),
         (
@@ -249,27 +212,15 @@ def test_all_prompts_end_alike() -> None:
         codec.encode_prompt("king")
 
 
-def test_a_role_that_a_template_refuses_is_never_sent() -> None:
-    own = gemma()
-    with pytest.raises(Exception, match="no system role"):
-        own.apply_chat_template([{"role": "system", "content": "x"}], tokenize=False)
-    assert ChatCodec(own).prompt_text(" x ") == (
-        "<bos><start_of_turn>user\nx<end_of_turn>\n<start_of_turn>model\n"
-    )
-
-
 # -- digits --------------------------------------------------------------------------------------------------
 
 
-def test_digits_in_threes_are_for_names_only() -> None:
+def test_digits_in_threes_are_for_names_only_and_names_that_merge_suggest_numbers() -> None:
     with pytest.raises(TokenBoundaryError, match=r"tokenises '12' .* splits digits .*, or env\.answer: name"):
         ChatCodec(llama())
     codec = ChatCodec(llama(), numbers=False)
     spelt = codec.tokenizer.convert_ids_to_tokens(codec.encode_answer("Bet 123"))
     assert spelt == ["Bet", "Ġ", "123", "<|eot_id|>"]
-
-
-def test_names_that_merge_suggest_numbers() -> None:
     with pytest.raises(TokenBoundaryError, match=r"tokenises 'ab' after a prompt.*or env\.answer: id"):
         ChatCodec(tokenizer(("\n", "a")), numbers=False).encode_answer("ab")
 
@@ -330,12 +281,12 @@ def test_a_prompt_longer_than_the_model_reads_is_an_error() -> None:
         codec.encode_prompt("x" * (4097 - 19))
 
 
-def test_a_megabyte_is_read_without_recursion() -> None:
+def test_a_long_text_is_read_without_recursion() -> None:
     own = chatml()
-    own.model_max_length = 2_000_000
+    own.model_max_length = 200_000
     codec = ChatCodec(own)
-    assert len(codec.encode_prompt("x" * 1_000_000)) == 1_000_019
-    assert len(codec.encode_prompt(" 12\n" * 250_000)) == 1_000_019
+    assert len(codec.encode_prompt("x" * 100_000)) == 100_019
+    assert len(codec.encode_prompt(" 12\n" * 25_000)) == 100_019
 
 
 def test_prompts_are_kept_up_to_a_number_of_tokens() -> None:

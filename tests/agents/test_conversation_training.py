@@ -10,15 +10,25 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-import torch
 
 from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.sampling.noise import permutation
 from gamespiel.agents.sampling.sampler import Sampler
 from task_gym.replies import visible
 from task_gym.wrappers import Conversation
 from tests.agents.test_update import prompts_of, relative, train_in_batches
-from tests.agents.toys import Echo, Stairs, collect, gradient_of, make_ppo, rows_of, trained
+from tests.agents.toys import (
+    N_ACTIONS,
+    Echo,
+    Stairs,
+    collect,
+    gradient_of,
+    make_ppo,
+    rows_of,
+    same_noise,
+    trained,
+)
 
 SHARED = {"policy_kwargs": {"lora": {"r": 4}, "model": {"reading": "shared"}}}
 PADDED = {"policy_kwargs": {"lora": {"r": 4}, "model": {"reading": "padded"}}}
@@ -45,17 +55,6 @@ def distinct(sequences: Any) -> int:
     return len({tuple(sequence[: n + 1]) for sequence in sequences for n in range(len(sequence))})
 
 
-def test_each_turn_continues_the_one_before() -> None:
-    model = learner()
-    episodes = episodes_of(model)
-    assert len(episodes) == 10 and max(map(len, episodes)) > 2
-    for decisions in episodes:
-        assert all(decision.left_out == 0 for decision in decisions)
-        for one, other in pairwise(decisions):
-            so_far = one.prompt + one.tokens
-            assert other.prompt[: len(so_far)] == so_far
-
-
 def test_a_conversation_is_read_once_in_play() -> None:
     """Each distinct token, but the last of a prompt, which has to be read for its answer to follow.
 
@@ -63,6 +62,10 @@ def test_a_conversation_is_read_once_in_play() -> None:
     """
     model = make_ppo(talking, **LEARNS | SHARED, envs=10)
     assert collect(model)
+    for decisions in episodes_of(model):
+        for one, other in pairwise(decisions):
+            so_far = one.prompt + one.tokens
+            assert other.prompt[: len(so_far)] == so_far and other.left_out == 0
     prompts = prompts_of(model)
     read, least = model.policy.engine.tokens_read, distinct(prompts)
     nodes = sum(
@@ -86,41 +89,47 @@ class Forgetful:
         return self._sampler.sample(requests)
 
 
+def play_both(make_env: Any, budget: int, **settings: Any) -> tuple[list[Decision], dict[str, int]]:
+    """Returns the decisions of a sampler, the same as of a forgetful one, and the tokens that both read."""
+    played, read = list[list[Decision]](), dict[str, int]()
+    for name, tokens in (("forgetful", 10**6), ("own", budget)):
+        model = make_ppo(make_env, tokens_per_forward=tokens, **settings)
+        if name == "forgetful":
+            model.policy.sampler = Forgetful(model.policy.sampler)  # type: ignore[assignment]
+        assert collect(model)
+        played.append(model.rollout_buffer.decisions)
+        read[name] = model.policy.engine.tokens_read
+    expected, own = played
+    assert [(d.prompt, d.tokens) for d in own] == [(d.prompt, d.tokens) for d in expected]
+    for a, b in zip(own, expected, strict=True):
+        assert np.allclose(a.log_probs, b.log_probs, atol=1e-5)
+    return own, read
+
+
 @pytest.mark.parametrize("reading", [SHARED, PADDED])
 @pytest.mark.parametrize("budget", [10**6, 300])
 def test_what_is_kept_changes_no_decision(reading: Any, budget: int) -> None:
     """Nor does a budget with place for some of the conversations only."""
-    played = []
-    for forgets in (True, False):
-        model = make_ppo(
-            talking, **LEARNS | reading, envs=5, tokens_per_forward=budget if not forgets else 10**6
-        )
-        if forgets:
-            model.policy.sampler = Forgetful(model.policy.sampler)  # type: ignore[assignment]
-        assert collect(model)
-        played.append((model.rollout_buffer.decisions, model.policy.engine.tokens_read))
-    (one, whole), (other, read) = played
-    assert [(d.prompt, d.tokens) for d in one] == [(d.prompt, d.tokens) for d in other]
-    for a, b in zip(one, other, strict=True):
-        assert np.allclose(a.log_probs, b.log_probs, atol=1e-5)
+    _, read = play_both(talking, budget, **LEARNS | reading, envs=5)
     if reading is SHARED:
-        assert read < whole
+        assert read["own"] < read["forgetful"]
 
 
 def test_nothing_is_kept_after_an_update_or_a_round_of_play() -> None:
     model = learner()
-    sampler: Any = model.policy.sampler
-    assert sampler._kept.tokens == 0
-    decided = partial(model.policy.predict, Conversation(Stairs()).reset(seed=1)[0])
-    mask = np.ones(model.action_space.n, dtype=bool)  # type: ignore[attr-defined]
-    decided(action_masks=mask)
-    held = sampler._kept.tokens
-    assert held > 0
-    decided(action_masks=mask)
+    engine, observation = model.policy.engine, Conversation(Stairs()).reset(seed=1)[0]
+    masks = np.ones((1, N_ACTIONS), dtype=bool)
+
+    def read_again() -> int:
+        before = engine.tokens_read
+        model.policy.decide([observation], masks, same_noise(0.0, 1))
+        return engine.tokens_read - before
+
+    whole, again = read_again(), read_again()
+    assert again < whole
+    assert collect(model) and read_again() == whole
     model.train()
-    before = model.policy.engine.tokens_read
-    decided(action_masks=mask)
-    assert model.policy.engine.tokens_read - before >= held  # nothing of the old weights is used
+    assert read_again() == whole  # nothing of the old weights is used
 
 
 def test_optimizer_batches_are_whole_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,9 +153,9 @@ def test_optimizer_batches_are_whole_episodes(monkeypatch: pytest.MonkeyPatch) -
 ONE_STEP = {"mini_batch_size": 64, "gradient_accumulation_steps": 1, "ppo_epochs": 1}
 
 
-@pytest.mark.parametrize("tokens", [1, 400, 10**6])
+@pytest.mark.parametrize("tokens", [400, 10**6])
 def test_gradients_are_those_of_reading_each_turn_alone(tokens: int) -> None:
-    """Budgets of one token, of a stretch of turns, and of all: those of a stretch read its prefix again."""
+    """Budgets of a stretch of turns, whose prefix is read again, and of all."""
     alone, shared = learner(**PADDED, **ONE_STEP), learner(**ONE_STEP, tokens_per_backward=tokens)
     metrics = [trained(model) for model in (alone, shared)]
     assert len(alone.rollout_buffer) <= 64
@@ -223,26 +232,8 @@ def test_a_written_reply_is_read_once(budget: int) -> None:
     A reply's last token is read with the next prompt, and not at all if there is none.
     """
     settings = {"lora": {"r": 4}, "model": {"reading": "shared"}, "max_new_tokens": 8, "temperature": 1.5}
-    played = []
-    for forgets in (True, False):
-        model = make_ppo(
-            partial(talking, Questions), batch_size=8, envs=8, policy_kwargs=settings,
-            tokens_per_forward=10**6 if forgets else budget,
-        )  # fmt: skip
-        if forgets:
-            model.policy.sampler = Forgetful(model.policy.sampler)  # type: ignore[assignment]
-        assert collect(model)
-        played.append((model.rollout_buffer.decisions, model.policy.engine.tokens_read))
-    (one, whole), (other, read) = played
-    assert [(d.prompt, d.tokens) for d in one] == [(d.prompt, d.tokens) for d in other]
-    for a, b in zip(one, other, strict=True):
-        assert np.allclose(a.log_probs, b.log_probs, atol=1e-5)
-    texts = [d.prompt + d.tokens[:-1] for d in other]
-    assert max(len(d.tokens) for d in other) == 8
+    own, read = play_both(partial(talking, Questions), budget, batch_size=8, envs=8, policy_kwargs=settings)
+    texts = [d.prompt + d.tokens[:-1] for d in own]
+    assert max(len(d.tokens) for d in own) == 8
     if budget == 10**6:
-        assert distinct(texts) <= read <= distinct(texts) + len(other) < whole
-
-
-def test_with_gradients_off_the_reference_reads_conversations_too() -> None:
-    model = learner(**ONE_STEP)
-    assert torch.isfinite(torch.tensor(trained(model)["train/kl_ref"]))
+        assert distinct(texts) <= read["own"] <= distinct(texts) + len(own) < read["forgetful"]

@@ -58,30 +58,30 @@ def with_template(own: Any, template: str) -> Any:
 
 
 def thinker(*, think: bool) -> ConversationCodec:
-    own = qwen.tokenizer.__wrapped__("qwen3")
-    return ConversationCodec(ChatCodec(with_template(own, QWEN3), numbers=not think, think=think))
+    own = with_template(chatml(), QWEN3)
+    own.add_tokens(["<think>", "</think>"])
+    return ConversationCodec(ChatCodec(own, numbers=not think, think=think))
 
 
 def of(own: Any, **settings: Any) -> Callable[[], ConversationCodec]:
     return lambda: ConversationCodec(ChatCodec(own(), **settings))
 
 
-CODECS: dict[str, Any] = {
-    "tiny": of(lambda: load_tokenizer(ModelSettings())),
-    "chatml": of(chatml),
-    # Stand-in vocabularies with the families' control tokens, in their published templates.
-    "llama3": of(lambda: with_template(llama("{1}"), LLAMA3)),
-    "llama3, names": of(lambda: with_template(llama(), LLAMA3), numbers=False),
-    "gemma3": of(lambda: with_template(gemma(), GEMMA3)),
-}
-REAL: dict[str, Any] = {
-    "smollm2": of(lambda: load_tokenizer(ModelSettings(smollm2.NAME))),
-    "qwen2.5": of(lambda: qwen.tokenizer("qwen2.5")),
-}
 EVERY = [
-    *(pytest.param(make, id=name) for name, make in CODECS.items()),
-    pytest.param(REAL["smollm2"], id="smollm2"),
-    pytest.param(REAL["qwen2.5"], id="qwen2.5", marks=qwen.needs_vocabulary),
+    pytest.param(of(lambda: load_tokenizer(ModelSettings())), id="tiny"),
+    pytest.param(of(chatml), id="chatml"),
+    # Stand-in vocabularies with the families' control tokens, in their published templates.
+    pytest.param(of(lambda: with_template(llama("{1}"), LLAMA3)), id="llama3"),
+    pytest.param(of(lambda: with_template(llama(), LLAMA3), numbers=False), id="llama3, names"),
+    pytest.param(of(lambda: with_template(gemma(), GEMMA3)), id="gemma3"),
+    pytest.param(
+        of(lambda: load_tokenizer(ModelSettings(smollm2.NAME))),
+        id="smollm2",
+        marks=pytest.mark.weights("smollm2"),
+    ),
+    pytest.param(
+        of(lambda: qwen.tokenizer("qwen2.5")), id="qwen2.5", marks=pytest.mark.weights("vocabulary")
+    ),
 ]
 
 QUESTIONS = (
@@ -120,20 +120,18 @@ def test_a_conversation_only_grows_and_is_what_a_server_reads(make: Any, system:
             before = prompt.tokens + codec.codec.encode_answer(answers[turns])
 
 
-@qwen.needs_vocabulary
 def test_qwen3_writes_an_empty_thought_before_a_new_answer_only() -> None:
-    """So a conversation is read again from the last answer on: four tokens were before it."""
+    """So a conversation is read again from the last answer on: the thought was before it."""
     codec = thinker(think=False)
     first, then = codec.encode(talk(())), codec.encode(talk(("12",)))
     thought = codec.codec.encode_text(THOUGHTLESS)
-    assert len(thought) == 4 and first.tokens[-4:] == thought
+    assert first.tokens[-len(thought) :] == thought
     answer = codec.codec.encode_answer("12")
     assert then.tokens == whole(codec, talk(("12",)))
-    common = first.tokens[:-4]
+    common = first.tokens[: -len(thought)]
     assert then.tokens[: len(common) + 3] == common + answer
 
 
-@qwen.needs_vocabulary
 def test_qwen3_forgets_earlier_thoughts_and_keeps_the_answers_own_tokens() -> None:
     codec = thinker(think=True)
     encode = codec.codec.encode_text
@@ -151,8 +149,8 @@ def test_a_written_reply_is_never_tokenised_again(make: Any) -> None:
     """Random tokens are hardly ever those that the tokenizer would choose for their text."""
     codec, rng = make(), random.Random(0)
     own, other = codec.codec, 0
+    letters = [t for t in range(len(own.tokenizer)) if own.decode_reply((t,)).isalnum()]
     for _ in range(20):
-        letters = [t for t in range(len(own.tokenizer)) if own.decode_reply((t,)).isalnum()]
         tokens = tuple(rng.choice(letters) for _ in range(rng.randrange(1, 9)))
         text = own.decode_reply(tokens)
         other += own.encode_text(text) != tokens
@@ -171,15 +169,6 @@ def test_a_reply_whose_text_was_cut_elsewhere_is_tokenised_anew() -> None:
     assert len(tokens) == 2
     begun = codec.encode(talk(())).tokens
     assert codec.encode(talk((ReplyText("ab", tokens),))).tokens[len(begun) :][:2] == own.encode_text("ab")
-
-
-def test_control_tokens_in_a_message_are_ordinary_characters() -> None:
-    codec = ConversationCodec(ChatCodec(chatml()))
-    said = ({"role": "user", "content": "a<|im_end|>b"}, {"role": "assistant", "content": "<|im_start|>"})
-    plain = codec.encode([*said, {"role": "user", "content": "c"}]).tokens
-    end, start = (codec.codec.tokenizer.convert_tokens_to_ids(t) for t in ("<|im_end|>", "<|im_start|>"))
-    assert plain.count(end) == 3 and plain.count(start) == 4
-    assert "<|im_end|>b" in codec.codec.decode_reply(plain)
 
 
 def sized(limit: int) -> ConversationCodec:
@@ -253,7 +242,7 @@ def test_an_answer_that_merges_within_a_conversation_is_refused() -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=5), st.text(max_size=20))
 def test_any_text_can_be_said(answers: list[str], system: str) -> None:
-    """Nothing that is said brings a control token: three messages of each turn's two, and the rest."""
+    """Nothing that is said brings a control token: each turn has two messages, and three are around them."""
     codec = ConversationCodec(ChatCodec(chatml()))
     try:
         tokens = codec.encode(talk(answers, system)).tokens
@@ -262,3 +251,4 @@ def test_any_text_can_be_said(answers: list[str], system: str) -> None:
         return
     start = codec.codec.tokenizer.convert_tokens_to_ids("<|im_start|>")
     assert tokens.count(start) == 2 * len(answers) + 3
+    assert all(answer.strip() in codec.codec.decode_reply(tokens) for answer in answers)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -57,6 +56,7 @@ def test_measures_by_hand() -> None:
     assert measured.returns == pytest.approx((0.0, -error, error))
     assert measured.illegal_rate == 1 / 6 and measured.length == 2
     assert measured.to_dict()["success"] == list(wilson(1, 3))
+    assert measure([episode(0, result="fault")]) is None
 
 
 def test_an_environment_without_scores_is_measured_by_its_reward() -> None:
@@ -81,10 +81,6 @@ def test_scores_by_name_are_measured_each() -> None:
     # A game's scores, one per seat, are something else.
     seats = measure([episode(0, score=1.0, scores=[1.0, 0.0])])
     assert seats is not None and seats.by_scoring == {} and "by_scoring" not in seats.to_dict()
-
-
-def test_nothing_but_faults_measures_nothing() -> None:
-    assert measure([episode(0, result="fault")]) is None
 
 
 def replied(index: int, *replies: str, illegal: int = 0, cut: bool = False, **info: Any) -> Episode:
@@ -121,9 +117,7 @@ def test_measures_of_replies_by_hand() -> None:
     assert measured.tokens_per_reply == 9 / 7  # 1 + 2, 2 + 1 and 1 + 1 + 1 characters
     assert measured.legal_mass is None
     assert measured.to_dict()["illegal_share"] == list(wilson(4, 7))
-
-
-def test_episodes_without_replies_have_no_shares_of_them() -> None:
+    # Episodes without replies have no shares of them.
     measured = measure_replies([replied(0, score=1.0)])
     assert measured is not None and (measured.replies, measured.given_up) == (0, 0)
     assert measured.illegal_share is measured.cut_share is measured.tokens_per_reply is None
@@ -170,29 +164,30 @@ def test_replies_are_given_to_environments_that_take_text() -> None:
     assert "turn 2" in episodes[1].transcript() and "action ID only): a" in episodes[1].transcript()
 
 
-def test_a_models_replies_depend_on_neither_the_number_of_environments_nor_the_time() -> None:
-    policy = make_policy(adapters=0.2)
-    free = policy.free_text(4)
-    seeds = [1, 2, 4, 5, 7, 8, 10]
-    played = []
-    for count in (7, 3, 7):
+@pytest.mark.parametrize("writes", [False, True])
+def test_play_depends_on_neither_the_number_of_environments_nor_the_time(writes: bool) -> None:
+    policy, seeds = make_policy(adapters=0.3), [1, 2, 4, 5, 7, 8, 10]
+    free = policy.free_text(4) if writes else None
+
+    def play(count: int, seed: int = 3, *, greedy: bool = False) -> list[Episode]:
         torch.manual_seed(count)
-        for greedy in (False, True):
-            agent = policy_agent(policy, 3, len(seeds), greedy=greedy, constraint=free)
-            episodes = play_seeds(TextVecEnv([Letters] * count), agent, seeds)
-            played.append([[turn.action for turn in e.turns] for e in episodes])
-    sampled, greedy_ones = played[::2], played[1::2]
-    assert sampled[0] == sampled[1] == sampled[2] != greedy_ones[0]
-    assert greedy_ones[0] == greedy_ones[1] == greedy_ones[2]
-    other = play_seeds(TextVecEnv([Letters] * 7), policy_agent(policy, 4, 7, constraint=free), seeds)
-    assert [[turn.action for turn in e.turns] for e in other] != sampled[0]
-    # The reply as it was written is scored, and the value is the critic's.
-    agent = policy_agent(policy, 3, 1, constraint=free)
-    turn = play_seeds(TextVecEnv([Letters]), agent, seeds[:1])[0].turns[0]
-    assert turn.decision is not None and turn.decision.value == 0.0
-    with torch.no_grad():
-        scored = policy.scorer.score([turn.decision])
-    assert turn.decision.log_probs == pytest.approx(scored.log_probs.numpy(), abs=1e-4)
+        agent = policy_agent(policy, seed, len(seeds), greedy=greedy, constraint=free)
+        return play_seeds(TextVecEnv([Letters if writes else Stairs] * count), agent, seeds)
+
+    def actions(episodes: list[Episode]) -> list[Any]:
+        return [[turn.action for turn in e.turns] for e in episodes]
+
+    episodes = play(7)
+    sampled = actions(episodes)
+    assert sampled == actions(play(7)) == actions(play(3)) != actions(play(7, seed=4))
+    assert sampled != actions(play(7, greedy=True)) == actions(play(3, greedy=True))
+    if writes:
+        # The reply as it was written is scored, and the value is the critic's.
+        turn = episodes[0].turns[0]
+        assert turn.decision is not None and turn.decision.value == 0.0
+        with torch.no_grad():
+            scored = policy.scorer.score([turn.decision])
+        assert turn.decision.log_probs == pytest.approx(scored.log_probs.numpy(), abs=1e-4)
 
 
 def test_seats_get_equally_many_episodes_in_the_order_drawn() -> None:
@@ -203,9 +198,6 @@ def test_seats_get_equally_many_episodes_in_the_order_drawn() -> None:
     assert len(set(seeds)) == 80
     assert draw_balanced_seeds(env.envs[0], 40, seed=5) == seeds
     assert set(draw_balanced_seeds(env.envs[0], 40, seed=6)).isdisjoint(seeds)
-
-
-def test_an_environment_with_one_seat_gets_its_episodes_there() -> None:
     assert len(draw_balanced_seeds(Bandit(), 70, seed=0)) == 70  # more than one block of probes
 
 
@@ -219,61 +211,15 @@ def test_by_seat_is_sorted_and_knows_seatless_games() -> None:
     assert list(group_by_seat(episodes)) == [0, 1, None]
 
 
-def test_the_answer_depends_on_neither_the_number_of_environments_nor_the_time() -> None:
-    policy = make_policy(adapters=0.3)
-    played = []
-    for count in (12, 12, 5):  # 5: three waves
-        env = TextVecEnv([Stairs] * count)
-        torch.manual_seed(count)
-        seeds = draw_balanced_seeds(env.envs[0], 6, seed=3)
-        episodes = play_seeds(env, policy_agent(policy, 3, len(seeds)), seeds)
-        played.append([[turn.action for turn in e.turns] for e in episodes])
-    assert played[0] == played[1] == played[2]
-    assert len({tuple(actions) for actions in played[0]}) > 3
-    env = TextVecEnv([Stairs] * 12)
-    other = play_seeds(env, policy_agent(policy, 4, 12), draw_balanced_seeds(env.envs[0], 6, seed=3))
-    assert [[turn.action for turn in e.turns] for e in other] != played[0]
-
-
 def test_greedy_takes_the_most_probable_action() -> None:
     policy = make_policy(adapters=0.3)
     env = TextVecEnv([Stairs] * 6)
-    agent = policy_agent(policy, 0, 6, greedy=True)
-    seen: list[tuple[list[str], Masks, Sequence[Answer]]] = []
-
-    def watched(texts: list[str], masks: Masks, indices: list[int], turn: int) -> Sequence[Answer]:
-        drawn = agent(texts, masks, indices, turn)
-        seen.append((texts, masks, drawn))
-        return drawn
-
-    play_seeds(env, watched, list(range(6)))
-    for texts, masks, drawn in seen:
-        legal = [np.flatnonzero(mask).tolist() for mask in masks]
-        expected = [
-            actions[int(p.argmax())]
-            for actions, p in zip(legal, policy.distribution(texts, legal), strict=True)
-        ]
-        assert [answer.action for answer in drawn] == expected
-
-
-class Counting(gym.Wrapper[str, int, str, int]):
-    """Counts the episodes that were played to their first step."""
-
-    begun = 0
-
-    def reset(self, **kwargs: Any) -> tuple[str, dict[str, Any]]:
-        self.fresh = True
-        return super().reset(**kwargs)
-
-    def step(self, action: int) -> Any:
-        Counting.begun += self.fresh
-        self.fresh = False
-        return super().step(action)
-
-
-def test_every_seed_is_played_once() -> None:
-    env = TextVecEnv([lambda: Counting(Bandit())] * 3)
-    Counting.begun = 0
-    seeds = draw_balanced_seeds(env.envs[0], 7, seed=0)
-    episodes = play_seeds(env, policy_agent(make_policy(3), 0, 7), seeds)
-    assert Counting.begun == 7 and [e.seed for e in episodes] == seeds
+    turns = [
+        turn
+        for episode in play_seeds(env, policy_agent(policy, 0, 6, greedy=True), list(range(6)))
+        for turn in episode.turns
+    ]
+    legal = [np.flatnonzero(turn.action_mask).tolist() for turn in turns]
+    tables = policy.distribution([turn.observation for turn in turns], legal)
+    expected = [actions[int(p.argmax())] for actions, p in zip(legal, tables, strict=True)]
+    assert [turn.action for turn in turns] == expected and len(turns) > 12

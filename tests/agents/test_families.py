@@ -12,25 +12,18 @@ import torch
 
 import game_gym  # noqa: F401  # registers the environments
 from gamespiel.agents.engines import ENGINES
-from gamespiel.agents.models.loading import ModelSettings, load_base, load_tokenizer
+from gamespiel.agents.models.loading import load_base
 from gamespiel.agents.models.names import BASE
 from gamespiel.agents.ppo import LLMPPO
-from gamespiel.agents.tokens.codec import ChatCodec, TokenBoundaryError
+from gamespiel.agents.tokens.codec import TokenBoundaryError
 from task_gym.wrappers import NamedActions
-from tests.agents.families import FAMILIES
+from tests.agents.families import FAMILIES, of_families
 from tests.agents.toys import Stairs, collect, make_ppo
 
-READINGS = tuple(ENGINES)
+AT_ONCE = ("llama3", "gemma3")
+"""Names as answers; and windows, norms everywhere, and a tokenizer of another kind."""
 
-
-@pytest.fixture(scope="module", params=FAMILIES)
-def family(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture(scope="module")
-def folder(family: str, tmp_path_factory: pytest.TempPathFactory) -> str:
-    return FAMILIES[family].save(tmp_path_factory.mktemp("model") / family)
+EVERY_READING = pytest.mark.parametrize("reading", ENGINES)
 
 
 def kuhn() -> gym.Env[str, int]:
@@ -38,24 +31,30 @@ def kuhn() -> gym.Env[str, int]:
     return NamedActions(gym.make("GameSpiel-v0", game="kuhn_poker", opponent="random", rules=False))
 
 
-def learner(family: str, folder: str, reading: str) -> LLMPPO:
+def learner(family: str, reading: str, folder: Path) -> LLMPPO:
     """Returns a learner on a family's model; ids of several tokens, or names."""
     answer = FAMILIES[family].answer
-    model = {"model_name": folder, "random_weights": True, "reading": reading}
+    model = {"model_name": FAMILIES[family].save(folder), "random_weights": True, "reading": reading}
     keywords = {"model": model, "lora": {"r": 4}, "answer": answer}
     env = Stairs if answer == "id" else kuhn
     return make_ppo(env, adapters=0.1, batch_size=16, mini_batch_size=5, policy_kwargs=keywords)
 
 
-@pytest.mark.parametrize("reading", READINGS)
-def test_a_step_of_training(family: str, folder: str, reading: str) -> None:
-    """Adapters and head move, the base does not, and nothing is infinite."""
-    model = learner(family, folder, reading)
+@of_families(FAMILIES, AT_ONCE)
+@EVERY_READING
+def test_a_step_of_training(family: str, reading: str, tmp_path: Path) -> None:
+    """Adapters and head move, the base does not, and nothing is infinite. Before, the ratio is one."""
+    model = learner(family, reading, tmp_path)
     policy = model.policy
     assert policy.engine.reading == reading
     base = {n: p.detach().clone() for n, p in policy.model.named_parameters() if not p.requires_grad}
     before = copy.deepcopy(policy.state_dict())
     assert collect(model)
+    policy.set_training_mode(True)
+    for batch in model.rollout_buffer.get(5):  # rollouts were of at most 4 rows
+        scores = policy.scorer.score(batch.decisions)
+        ratio = (batch.sum_over_units(scores.log_probs) - batch.sampler_log_probs).exp()
+        assert (ratio - 1).abs().max() < 1e-5
     assert any(model.rollout_buffer.rewards)  # or the critic, which says 0, would have nothing to learn
     model.train()
     after = policy.state_dict()
@@ -68,26 +67,14 @@ def test_a_step_of_training(family: str, folder: str, reading: str) -> None:
     assert logged["train/kl_ref"] > 0 and logged["train/actor_grad_norm"] > 0
 
 
-@pytest.mark.parametrize("reading", READINGS)
-def test_the_ratio_is_one_before_the_first_update(family: str, folder: str, reading: str) -> None:
-    """Adapters are randomised; minibatches of 1 to 64 turns against rollouts of at most 4."""
-    model = learner(family, folder, reading)
-    assert collect(model)
-    model.policy.set_training_mode(True)
-    for size in (1, 5, 64):
-        for batch in model.rollout_buffer.get(size):
-            scores = model.policy.scorer.score(batch.decisions)
-            ratio = (batch.sum_over_units(scores.log_probs) - batch.sampler_log_probs).exp()
-            assert (ratio - 1).abs().max() < 1e-5
-
-
-@pytest.mark.parametrize("reading", READINGS)
-def test_probabilities_are_those_of_transformers(family: str, folder: str, reading: str) -> None:
+@of_families(FAMILIES, AT_ONCE)
+@EVERY_READING
+def test_probabilities_are_those_of_transformers(family: str, reading: str, tmp_path: Path) -> None:
     """By hand: the answers' tokens, one after the other, among those of legal actions that begin alike.
 
     With adapters off it is the base as it was loaded, which is the reference policy; with them on it is not.
     """
-    policy = learner(family, folder, reading).policy
+    policy = learner(family, reading, tmp_path).policy
     text, info = kuhn().reset(seed=1)
     legal = tuple(info["legal_actions"])
     (own,) = policy.distribution([text], [legal])
@@ -111,36 +98,7 @@ def test_probabilities_are_those_of_transformers(family: str, folder: str, readi
     assert np.abs(own - reference).max() > 1e-3
 
 
-def test_readings_agree(family: str, folder: str) -> None:
-    """The same weights sample the same episodes, with the same log-probabilities."""
-    played = []
-    for reading in READINGS:
-        model = learner(family, folder, reading)
-        assert collect(model)
-        decisions = model.rollout_buffer.decisions
-        log_probs = np.concatenate([decision.log_probs for decision in decisions])
-        played.append(([decision.tokens for decision in decisions], log_probs))
-    for actions, log_probs in played[1:]:
-        assert actions == played[0][0] and np.allclose(log_probs, played[0][1], atol=1e-5)
-
-
-def test_the_shapes_are_the_families(family: str, folder: str) -> None:
-    """Biases, norms, windows and tied embeddings are where the architecture has them."""
-    base = load_base(ModelSettings(folder, random_weights=True), "cpu", 0)
-    names = {name.removeprefix("model.layers.0.") for name, _ in base.named_parameters()}
-    assert ("self_attn.q_proj.bias" in names) == (family == "qwen2.5")
-    assert ("self_attn.q_norm.weight" in names) == (family in ("qwen3", "gemma3"))
-    assert ("post_feedforward_layernorm.weight" in names) == (family == "gemma3")
-    tied = base.get_input_embeddings().weight is base.get_output_embeddings().weight
-    assert tied == (family != "llama")
-    if family == "gemma3":
-        assert set(base.config.layer_types) == {"sliding_attention", "full_attention"}
-        text, _ = kuhn().reset(seed=1)
-        codec = ChatCodec(load_tokenizer(ModelSettings(folder)))
-        assert len(codec.encode_prompt(text)) > 2 * base.config.sliding_window
-
-
 def test_llama_3_answers_by_name_alone(tmp_path: Path) -> None:
     folder = FAMILIES["llama3"].save(tmp_path)
-    with pytest.raises(TokenBoundaryError, match=r"splits digits .*, or env\.answer: name"):
+    with pytest.raises(TokenBoundaryError, match=r"splits digits .*env\.answer: name"):
         make_ppo(policy_kwargs={"model": {"model_name": folder, "random_weights": True}})

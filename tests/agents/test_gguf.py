@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -21,15 +23,14 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(tmp_path_factory.mktemp("gguf") / "small.gguf")
 
 
-@pytest.fixture(scope="module")
-def settings(file: Path) -> ModelSettings:
-    return ModelSettings(str(file))
+def load(path: Path | str, seed: int = 0, *, random_weights: bool = False) -> Any:
+    return load_base(ModelSettings(str(path), random_weights=random_weights), "cpu", seed)
 
 
-def test_the_weights_are_the_files(settings: ModelSettings, tmp_path: Path) -> None:
+def test_the_weights_are_the_files(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Q8_0 rounds to multiples of the largest of 32 weights / 127: by at most half of that."""
-    model = load_base(settings, "cpu", seed=0)
-    given = weights()
+    model, given = load(file), weights()
+    assert capfd.readouterr() == ("", "")
     assert {p.dtype for p in model.parameters()} == {torch.float32}
     for layer in range(LAYERS):
         expected = torch.from_numpy(given[f"blk.{layer}.ffn_up.weight"])
@@ -42,51 +43,37 @@ def test_the_weights_are_the_files(settings: ModelSettings, tmp_path: Path) -> N
         assert torch.equal(norm, torch.from_numpy(given[f"blk.{layer}.attn_norm.weight"]))
 
 
-def test_the_model_can_be_saved_and_loaded_as_a_folder(settings: ModelSettings, tmp_path: Path) -> None:
-    model = load_base(settings, "cpu", seed=0)
+def test_the_model_can_be_saved_and_loaded_as_a_folder(file: Path, tmp_path: Path) -> None:
+    model = load(file)
     model.save_pretrained(str(tmp_path))
-    saved = load_base(ModelSettings(str(tmp_path)), "cpu", seed=0)
     ids = torch.arange(20)[None]
     with torch.no_grad():
-        assert torch.equal(saved(input_ids=ids).logits, model(input_ids=ids).logits)
+        assert torch.equal(load(tmp_path)(input_ids=ids).logits, model(input_ids=ids).logits)
 
 
-def test_a_file_of_the_same_name_in_the_working_folder_is_not_read(
-    settings: ModelSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expected = load_base(settings, "cpu", seed=0).model.embed_tokens.weight
+def test_other_weights(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random ones have the file's architecture. A file of its name in the working folder is another file."""
+    expected = load(file).model.embed_tokens.weight
+    a, b, c = (load(file, seed, random_weights=True).model.embed_tokens.weight for seed in (0, 0, 1))
+    assert a.shape == expected.shape and torch.equal(a, b) and not torch.equal(a, c)
     write(tmp_path / "small.gguf", seed=1)
     monkeypatch.chdir(tmp_path)
-    assert torch.equal(load_base(settings, "cpu", seed=0).model.embed_tokens.weight, expected)
-    other = load_base(ModelSettings("small.gguf"), "cpu", seed=0).model.embed_tokens.weight
-    assert not torch.equal(other, expected)
+    assert torch.equal(load(file).model.embed_tokens.weight, expected)
+    assert not torch.equal(load("small.gguf").model.embed_tokens.weight, expected)
 
 
-def test_random_weights_have_the_files_architecture(file: Path) -> None:
-    settings = ModelSettings(str(file), random_weights=True)
-    a, b, c = (load_base(settings, "cpu", seed).model.embed_tokens.weight for seed in (0, 0, 1))
-    assert a.shape == weights()["token_embd.weight"].shape
-    assert torch.equal(a, b) and not torch.equal(a, c)
-
-
-def test_nothing_is_printed(settings: ModelSettings, capfd: pytest.CaptureFixture[str]) -> None:
-    load_tokenizer(settings)
-    load_base(settings, "cpu", seed=0)
-    assert capfd.readouterr() == ("", "")
-
-
-def test_digits_are_split_as_the_model_has_learned_them(settings: ModelSettings) -> None:
+def test_the_tokenizer_and_its_chat_template_come_along(
+    file: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     """A digit is a word: the line end and both spaces before it are one word, and so one token.
 
     GPT-2's split would leave the last space to the digit's word: "ĊĠ", "Ġ", "1".
     """
-    tokenizer = load_tokenizer(settings)
+    tokenizer = load_tokenizer(ModelSettings(str(file)))
+    assert capfd.readouterr() == ("", "")
     ids = tokenizer("\n  12", add_special_tokens=False)["input_ids"]
     assert tokenizer.convert_ids_to_tokens(ids) == ["ĊĠĠ", "1", "2"]
-
-
-def test_the_chat_template_comes_along(settings: ModelSettings) -> None:
-    codec = ChatCodec(load_tokenizer(settings))
+    codec = ChatCodec(tokenizer)
     assert codec.prompt_text("x") == "<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\n"
     assert codec.end_of_turn == codec.pad == vocabulary().index("<|im_end|>")
     assert codec.encode_action(12) == (vocabulary().index("1"), vocabulary().index("2"), codec.end_of_turn)
@@ -98,39 +85,37 @@ def test_the_chat_template_comes_along(settings: ModelSettings) -> None:
 def refused(path: Path) -> str:
     """Returns the message with which both the tokenizer and the model of a file are refused."""
     messages = []
-    for load in (load_tokenizer, lambda settings: load_base(settings, "cpu", seed=0)):
+    for read in (load_tokenizer, lambda settings: load_base(settings, "cpu", seed=0)):
         with pytest.raises(ModelError) as caught:
-            load(ModelSettings(str(path)))
+            read(ModelSettings(str(path)))
         messages.append(str(caught.value))
     assert messages[0] == messages[1]
     return messages[0].removeprefix(f"model_name {str(path)!r} ")
 
 
 @pytest.mark.parametrize(
-    ("size", "message"),
+    ("change", "message"),
     [
-        (0, "is no GGUF file: it begins with b''"),
-        (1_000, "is cut off or damaged in its header ("),
-        (4_000, "is cut off or damaged in its header (an entry ends at byte 4,203 of 4,000); copy or"),
+        (lambda content: b"", "is no GGUF file: it begins with b''"),
+        (lambda content: b"PK\x03\x04 a zip archive", r"is no GGUF file: it begins with b'PK\x03\x04'"),
+        (lambda content: b"GGUF\x09" + content[5:], "is a GGUF file of version 9; allowed: 2, 3"),
+        (lambda content: content[:1_000], "is cut off or damaged in its header ("),
         (
-            50_000,
-            "is cut off: its header announces 111,840 bytes, the file has 50,000; copy or download it again",
+            lambda content: content[:4_000],
+            "is cut off or damaged in its header (an entry ends at byte 4,203 of 4,000)",
         ),
-        (111_839, "is cut off: its header announces 111,840 bytes, the file has 111,839"),
+        (
+            lambda content: content[:-1],
+            "is cut off: its header announces 111,840 bytes, the file has 111,839",
+        ),
     ],
 )
-def test_a_file_that_is_cut_off(size: int, message: str, file: Path, tmp_path: Path) -> None:
-    path = tmp_path / "cut.gguf"
-    path.write_bytes(file.read_bytes()[:size])
+def test_a_file_that_is_damaged(
+    change: Callable[[bytes], bytes], message: str, file: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "damaged.gguf"
+    path.write_bytes(change(file.read_bytes()))
     assert refused(path).startswith(message)
-
-
-def test_a_file_of_another_kind(file: Path, tmp_path: Path) -> None:
-    path = tmp_path / "other.gguf"
-    path.write_bytes(b"PK\x03\x04 a zip archive")
-    assert refused(path) == r"is no GGUF file: it begins with b'PK\x03\x04'"
-    path.write_bytes(b"GGUF\x09" + file.read_bytes()[5:])
-    assert refused(path) == "is a GGUF file of version 9; allowed: 2, 3"
 
 
 def test_damage_in_the_header_is_found_or_harmless(file: Path, tmp_path: Path) -> None:
@@ -157,8 +142,7 @@ def entry(key: str, kind: int, value: bytes) -> bytes:
     [
         (entry("general.alignment", 8, (4).to_bytes(8, "little") + b"many"), "general.alignment is 'many'"),
         (entry("general.alignment", 4, bytes(4)), "general.alignment is 0, allowed: whole numbers from 1"),
-        (entry("general.alignment", 5, b"\xff" * 4), "general.alignment is -1, allowed: whole numbers"),
-        (entry("general.alignment", 6, b"\0\0\xc0\x7f"), "general.alignment is nan, allowed: whole"),
+        (entry("general.alignment", 6, b"\0\0\xc0\x7f"), "general.alignment is nan"),
         (entry("split.count", 8, (1).to_bytes(8, "little") + b"x"), "is one of x parts of a GGUF file"),
         (entry("a", 8, (1).to_bytes(8, "little") + b"\xff"), "cut off or damaged in its header"),
         (entry("a", 9, (9).to_bytes(4, "little") + bytes(8)), "an entry has the unknown type 9"),
@@ -174,19 +158,11 @@ def test_entries_of_other_types_are_named(made: bytes, message: str, tmp_path: P
         read_header("strange", path)
 
 
-def test_an_architecture_that_transformers_does_not_read(tmp_path: Path) -> None:
-    path = write(tmp_path / "new.gguf", architecture="mind99")
-    assert refused(path) == (
-        "has an architecture that transformers does not read from GGUF files "
-        "(GGUF model with architecture mind99 is not supported yet); give the model's folder or hub name"
+def test_files_that_are_not_read(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "GGUF model with architecture mind99 is not" in refused(
+        write(tmp_path / "new.gguf", architecture="mind99")
     )
-
-
-def test_a_part_of_a_file(tmp_path: Path) -> None:
-    path = write(tmp_path / "model-00001-of-00003.gguf", parts=3)
-    assert refused(path) == "is one of 3 parts of a GGUF file; join them with llama-gguf-split --merge"
-
-
-def test_without_the_package(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    part = write(tmp_path / "model-00001-of-00003.gguf", parts=3)
+    assert refused(part).startswith("is one of 3 parts of a GGUF file")
     monkeypatch.setitem(sys.modules, "gguf", None)
-    assert refused(file) == "is a GGUF file, which needs the package gguf: pip install gguf"
+    assert refused(file).endswith("pip install gguf")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import random
 
-import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gamespiel.agents.engines.kept import KeptPrefixes, count_shared, find_known
 from gamespiel.agents.engines.padded import PaddedEngine
-from gamespiel.agents.engines.shared import SharedEngine, TreePrefix, join_written
+from gamespiel.agents.engines.shared import SharedEngine
 from gamespiel.agents.engines.token_tree import TokenTree
 from gamespiel.agents.tokens import Tokens
-from tests.agents.test_shared_engine import families, order_engine
+from tests.agents.families import of_families
+from tests.agents.test_shared_engine import AT_ONCE, make_small
 
 TALKS = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=7).map(tuple), min_size=1, max_size=6)
 
@@ -65,11 +65,10 @@ def grow(talks: list[Tokens], rng: random.Random) -> list[Tokens]:
     return [*(talk + rng.choice(more) for talk in talks[1:]), (1, 2, 3), (1, 2, *more[0])]
 
 
-@pytest.mark.parametrize("family", families())
+@of_families(("mistral", "phi3", "qwen3"), AT_ONCE)
 def test_turns_are_those_of_reading_whole_conversations(family: str) -> None:
     """Four turns of conversations that share and branch; the answers go on from what was kept."""
-    torch.manual_seed(0)
-    model, rng = families()[family]().eval(), random.Random(2)
+    model, rng = make_small(family), random.Random(2)
     padded, engine, kept = PaddedEngine(model), SharedEngine(model), KeptPrefixes[object]()
     talks = [tuple(rng.randrange(50) for _ in range(n)) for n in (5, 9, 40, 2)]
     for _ in range(4):
@@ -93,36 +92,6 @@ def test_turns_are_those_of_reading_whole_conversations(family: str) -> None:
         talks = grow(whole, rng)
 
 
-@pytest.mark.parametrize("family", families())
-def test_written_texts_are_gone_on_from(family: str) -> None:
-    """Five texts grow by one to three tokens, one of them twice; the next prompts read only what is new."""
-    torch.manual_seed(0)
-    model = families()[family]().eval()
-    padded, engine = PaddedEngine(model), SharedEngine(model)
-    prompts: list[Tokens] = [(1, 2, 3), (1, 2, 4, 5), (9,)]
-    _, prefix = engine.prefill(prompts, cache=True)
-    parts: list[tuple[TreePrefix, list[Tokens]]] = []
-
-    def keep(rows: list[int], texts: list[Tokens]) -> None:
-        parts.append((prefix.select(rows, torch.tensor(rows)), texts))
-
-    _, prefix = engine.grow(prefix, [0, 1, 1, 2], [11, 12, 13, 14])
-    keep([0], [(1, 2, 3, 11)])
-    _, prefix = engine.grow(prefix, [1, 2, 3], [15, 16, 17])
-    keep([2, 0], [(9, 14, 17), (1, 2, 4, 5, 12, 15)])
-    _, prefix = engine.grow(prefix, [1, 1], [18, 19])
-    keep([1, 0], [(1, 2, 4, 5, 13, 16, 19), (1, 2, 4, 5, 13, 16, 18)])
-    joined = join_written(parts)
-    later = [(*text, 20, 21) for _, own in parts for text in own]
-    assert joined.prompts == [text[:-2] for text in later]
-    before = engine.tokens_read
-    last, _ = engine.prefill(later, cache=False, before=[joined])
-    assert engine.tokens_read - before == 2 * len(later)
-    with torch.no_grad():
-        expected = padded.read(later, range(len(later)), [len(text) - 1 for text in later])
-    assert torch.allclose(last, expected, atol=5e-5)
-
-
 def test_what_was_read_longest_ago_leaves_first() -> None:
     """Trees of 3, 2 and 4 tokens; a limit of 6 has room for the last two."""
     kept = KeptPrefixes[Read]()
@@ -141,14 +110,3 @@ def test_a_prefix_that_all_go_on_from_is_forgotten() -> None:
         kept.put(owner, prefix, 100)
     kept.drop_followed("me", [(1, 2, 9), (4, 4, 4), (4, 4)])
     assert kept.list_prefixes("me") == [ended] and kept.list_prefixes("you") == [others]
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.permutations(range(6)))
-def test_the_order_of_conversations_changes_nothing(order: list[int]) -> None:
-    talks = [(18, 30, 41, 7), (18, 30, 5), (10, 11, 12, 13), (7,), (9, 8, 7, 6), (18,)]
-    engine = order_engine()
-    _, prefix = engine.prefill([(18, 30), (10, 11, 12), (9, 8)], cache=True)
-    expected, _ = engine.prefill(talks, cache=False)
-    last, _ = engine.prefill([talks[i] for i in order], cache=False, before=[prefix])
-    assert torch.allclose(last, expected[list(order)], atol=2e-5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
@@ -13,9 +14,11 @@ from gamespiel.agents.learning.schedules import schedule
 from gamespiel.agents.policy import LLMPolicy
 from tests.agents.toys import Bandit, Signs, as_tokens, make_policy, make_ppo, rows_of
 
+pytestmark = pytest.mark.trains
 FREE = AdaptiveKLController(0.0, 0.1, horizon=None)
 
 
+@pytest.mark.sample
 def test_reading_the_sign_that_says_what_pays() -> None:
     """The untrained model wins about half of the episodes; the trained one wins more than nine in ten.
 

@@ -21,7 +21,7 @@ class Group:
     """Ranks that meet at a barrier: in each round, and for each layer."""
 
     def __init__(self, size: int) -> None:
-        self.barrier = threading.Barrier(size, timeout=10)
+        self.barrier = threading.Barrier(size, timeout=60)
         self.wants = [0] * size
         self.gathered: list[list[int]] = [[] for _ in range(size)]
 
@@ -114,11 +114,6 @@ def test_a_rank_serves_the_forwards_of_others_while_it_waits() -> None:
     group, (first, second) = play(["forward", "forward", "exchange"], ["exchange"])
     assert group.gathered[0] == 2 * FORWARD
     assert first.computed == 2 * [f"forward {layer}" for layer in FORWARD] and second.computed == []
-
-
-def test_passes_of_one_kind_are_made_together() -> None:
-    group, _ = play(*2 * [["forward", "backward", "exchange"]])
-    assert group.gathered[0] == FORWARD + BACKWARD
 
 
 def test_a_backward_pass_waits_for_the_forwards_of_others() -> None:

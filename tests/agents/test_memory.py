@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import platform
 import subprocess
@@ -19,6 +18,7 @@ from gamespiel.agents.models import memory
 from tests.agents.cards import card
 from tests.agents.toys import make_policy
 
+ON_GLIBC = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be asked")
 PAGE = 4096
 
 
@@ -27,37 +27,19 @@ def resident() -> int:
     return PAGE * int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
 
 
-@pytest.mark.skipif(
-    platform.libc_ver()[0] != "glibc", reason="only glibc keeps freed memory, and can be asked"
-)
-def test_freed_blocks_between_others_go_back(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.memory
+@ON_GLIBC
+def test_freed_blocks_between_others_go_back_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     """400 MB in blocks of 100 kB, of which every hundredth is kept: glibc cannot give back from the end."""
-    blocks = [np.ones(100_000, dtype=np.int8) for _ in range(4000)]
-    kept = blocks[99::100]
-    full = resident()
-    del blocks
-    monkeypatch.setattr(memory, "_given_back", time.monotonic() - memory.GIVEN_BACK_EVERY)
-    memory.give_back()
-    assert len(kept) == 40 and full - resident() > 300_000_000
-
-
-def test_it_is_done_once_a_minute_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, calls = iter([1000.0, 1059.9, 1060.0, 1100.0, 1120.0]), []
-    monkeypatch.setattr(memory, "_given_back", 0.0)
-    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(memory, "_trim", lambda: calls.append(None))
-    counts = []
-    for _ in range(5):
+    now = time.monotonic() + 1000
+    for later, goes_back in ((0, True), (59.9, False), (60, True), (100, False), (120, True)):
+        monkeypatch.setattr(time, "monotonic", lambda later=later: now + later)
+        blocks = [np.ones(100_000, dtype=np.int8) for _ in range(4000)]
+        kept = blocks[99::100]
+        full = resident()
+        del blocks
         memory.give_back()
-        counts.append(len(calls))
-    assert counts == [1, 1, 2, 2, 3]
-
-
-def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[object] = []
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: asked.append(name) or object())
-    memory.release()
-    assert asked == ([None] if sys.platform == "linux" else [])
+        assert len(kept) == 40 and (full - resident() > 300_000_000) == goes_back
 
 
 FAULTS = """
@@ -76,7 +58,8 @@ print(given_back, faults())
 """
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc is asked to keep freed memory")
+@pytest.mark.memory
+@ON_GLIBC
 def test_kept_blocks_are_used_again() -> None:
     """20 times 40 MB, above the 32 MiB that glibc may keep by itself; a fault is of a page, or of 2 MiB."""
     found = subprocess.run([sys.executable, "-c", FAULTS], check=True, capture_output=True, text=True)
@@ -84,24 +67,19 @@ def test_kept_blocks_are_used_again() -> None:
     assert given_back >= 20 * 40_000_000 // (1 << 21) and kept < given_back / 10
 
 
-@pytest.mark.parametrize(("parameters", "keeps"), [(10**9, True), (1, False)])
+@pytest.mark.parametrize(
+    ("small", "device", "keeps"), [(10**9, "cpu", True), (1, "cpu", False), (10**9, "cuda", False)]
+)
 def test_small_models_on_the_cpu_keep_freed_memory(
-    parameters: int, keeps: bool, monkeypatch: pytest.MonkeyPatch
+    small: int, device: str, keeps: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The embedded model has fewer parameters than 10⁹, and more than 1."""
     calls: list[int] = []
     monkeypatch.setattr(memory, "keep_freed", lambda: calls.append(1))
-    monkeypatch.setattr(engines, "SMALL", parameters)
-    make_policy()
-    assert bool(calls) == keeps
-
-
-def test_on_a_gpu_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[int] = []
-    monkeypatch.setattr(memory, "keep_freed", lambda: calls.append(1))
+    monkeypatch.setattr(engines, "SMALL", small)
     with card():
-        make_policy(device="cuda")
-    assert not calls
+        make_policy(device=device)
+    assert bool(calls) == keeps
 
 
 @pytest.mark.parametrize("given", [False, True])

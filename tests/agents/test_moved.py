@@ -30,6 +30,7 @@ def test_names_that_never_were_are_not_found() -> None:
         importlib.import_module(f"{PACKAGE}.checkpoints")
 
 
+@pytest.mark.launch
 def test_what_users_have_written_runs() -> None:
     """In a process of its own, where nothing was imported by its new name."""
     code = (

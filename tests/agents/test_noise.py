@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable
-from typing import Any
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,14 +16,6 @@ from gamespiel.agents.sampling.noise import (
 )
 from task_gym.seeding import SEED_LIMIT
 
-
-def uniforms(
-    seed: int, step: int, turn: int, depth: int, episodes: Iterable[int], purpose: Purpose = Purpose.ACTIONS
-) -> np.ndarray[Any, Any]:
-    """Returns the noise of the given episodes, drawn together."""
-    return group_uniforms([Address(seed, purpose, step, turn, episode) for episode in episodes])(depth)
-
-
 EPISODES = st.lists(st.integers(0, 15), min_size=1, max_size=16, unique=True)
 
 
@@ -35,37 +23,12 @@ EPISODES = st.lists(st.integers(0, 15), min_size=1, max_size=16, unique=True)
 def test_an_episode_gets_its_number_in_any_company(
     episodes: list[int], seed: int, step: int, turn: int, depth: int
 ) -> None:
-    whole = uniforms(seed, step, turn, depth, range(16))
-    assert np.array_equal(uniforms(seed, step, turn, depth, episodes), whole[episodes])
-    alone = [Address(seed, Purpose.ACTIONS, step, turn, episode).uniforms(depth) for episode in episodes]
-    assert np.concatenate(alone).tolist() == whole[episodes].tolist()
-    # The keys that all runs have had: SeedSequence([seed, purpose, step, turn, depth]) of Philox.
+    """The keys are those of all runs: SeedSequence([seed, purpose, step, turn, depth]) of Philox."""
     generator = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, 1, step, turn, depth])))
-    assert np.array_equal(whole, generator.random(16))
-    assert ((whole >= 0) & (whole < 1)).all()
-
-
-def test_the_order_of_the_calls_does_not_matter() -> None:
-    addresses = list(itertools.product((0, 1), (0, 1, 2), (0, 1)))  # step, turn, depth
-    forth = {a: uniforms(5, *a, range(4)).tolist() for a in addresses}
-    back = {a: uniforms(5, *a, range(4)).tolist() for a in reversed(addresses)}
-    assert forth == back
-    assert len({tuple(numbers) for numbers in forth.values()}) == len(addresses)
-
-
-def test_global_randomness_has_no_part_in_it() -> None:
-    np.random.seed(0)
-    first = uniforms(1, 2, 3, 0, range(8))
-    np.random.seed(1)
-    assert np.array_equal(first, uniforms(1, 2, 3, 0, range(8)))
-
-
-def test_uses_of_a_seed_are_apart() -> None:
-    """Equal numbers in the address, but another purpose or another seed."""
-    drawn = [uniforms(s, 1, 0, 0, range(64), purpose) for s in (0, 1) for purpose in Purpose]
-    for a, b in itertools.combinations(drawn, 2):
-        assert abs(np.corrcoef(a, b)[0, 1]) < 0.5 and not np.array_equal(a, b)
-    assert episode_seeds(0, 1, 8) != episode_seeds(0, 1, 8, Purpose.EVALUATION_TASKS)
+    expected = generator.random(16)[episodes]
+    addresses = [Address(seed, Purpose.ACTIONS, step, turn, episode) for episode in episodes]
+    assert np.array_equal(group_uniforms(addresses)(depth), expected)
+    assert np.array_equal(np.concatenate([address.uniforms(depth) for address in addresses]), expected)
 
 
 def test_seeds_of_a_step() -> None:
@@ -73,12 +36,7 @@ def test_seeds_of_a_step() -> None:
     assert seeds == episode_seeds(7, 3, 100) and len(set(seeds)) == 100
     assert all(type(seed) is int and 0 <= seed < SEED_LIMIT for seed in seeds)
     assert seeds != episode_seeds(7, 4, 100) and seeds != episode_seeds(8, 3, 100)
-
-
-def test_uniforms_are_uniform() -> None:
-    """The mean of 10,000 is within 4 deviations of ½: 4 · √(1/12) / 100 = 0.0115."""
-    drawn = np.concatenate([uniforms(0, step, 0, 0, range(100)) for step in range(100)])
-    assert abs(drawn.mean() - 0.5) < 0.0115
+    assert seeds != episode_seeds(7, 3, 100, Purpose.EVALUATION_TASKS)
 
 
 def test_an_epochs_order() -> None:

@@ -12,7 +12,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from gamespiel.agents.models.optimizer import ScaledAdamW
 from gamespiel.agents.policy import LLMPolicy
-from tests.agents.toys import Bandit, as_tokens, collect, make_policy, make_ppo
+from tests.agents.toys import Bandit, as_tokens, make_policy
 
 
 def pair(**kwargs: Any) -> tuple[torch.nn.Parameter, torch.nn.Parameter, ScaledAdamW]:
@@ -24,24 +24,16 @@ def pair(**kwargs: Any) -> tuple[torch.nn.Parameter, torch.nn.Parameter, ScaledA
     )
 
 
-def test_the_step_itself_is_scaled() -> None:
-    """Adam's first step is lr · g / (|g| + ε), so lr · sign(g): 1 − 0.01 and 1 + 10 · 0.01."""
-    a, b, optimizer = pair(lr=0.01)
-    a.grad, b.grad = torch.tensor([0.3]), torch.tensor([-2.0])
-    optimizer.step()
-    assert a.item() == pytest.approx(0.99, abs=1e-6)
-    assert b.item() == pytest.approx(1.10, abs=1e-6)
-    assert [group["lr"] for group in optimizer.param_groups] == [0.01, 0.01]  # as it was scheduled
-
-
 def test_the_scale_outlives_a_rate_written_into_all_groups() -> None:
+    """Adam's first step is lr · g / (|g| + ε), so lr · sign(g): 1 − 0.02 and 1 + 10 · 0.02."""
     a, b, optimizer = pair(lr=1.0)
     update_learning_rate(optimizer, 0.02)
     assert optimizer.effective_rates() == pytest.approx([0.02, 0.2])
-    a.grad, b.grad = torch.tensor([1.0]), torch.tensor([1.0])
+    a.grad, b.grad = torch.tensor([0.3]), torch.tensor([-2.0])
     optimizer.step()
     assert a.item() == pytest.approx(0.98, abs=1e-6)
-    assert b.item() == pytest.approx(0.80, abs=1e-6)
+    assert b.item() == pytest.approx(1.20, abs=1e-6)
+    assert [group["lr"] for group in optimizer.param_groups] == [0.02, 0.02]  # as it was scheduled
 
 
 def test_weight_decay_is_scaled_too() -> None:
@@ -76,16 +68,6 @@ def test_the_state_carries_the_scale() -> None:
 def test_the_policys_critic_learns_ten_times_as_fast() -> None:
     assert make_policy().optimizer.effective_rates() == pytest.approx([1e-3, 1e-2])
     assert make_policy(critic_lr_multiplier=2.0).optimizer.effective_rates() == pytest.approx([1e-3, 2e-3])
-
-
-def test_after_an_update_of_ours() -> None:
-    model = make_ppo(Bandit, batch_size=8, learning_rate=2e-4)
-    collect(model)
-    before = model.policy.value_head.bias.detach().clone()
-    for _ in range(2):
-        model.train()
-        assert model.policy.optimizer.effective_rates() == pytest.approx([2e-4, 2e-3])
-    assert not torch.equal(before, model.policy.value_head.bias)
 
 
 def test_after_an_update_of_stock_maskable_ppo() -> None:

@@ -23,7 +23,6 @@ from gamespiel.agents.models.adapters import LoraSettings, add_adapters
 from gamespiel.agents.models.architectures import KNOWN, Architecture, architecture_of, from_config
 from gamespiel.agents.models.loading import DTYPES
 from gamespiel.agents.models.memory_plan import (
-    GIB,
     Load,
     MemoryPlan,
     bytes_kept_per_token,
@@ -31,16 +30,14 @@ from gamespiel.agents.models.memory_plan import (
     plan,
     weights,
 )
-from gamespiel.agents.models.optimizer import write_moments
 from gamespiel.agents.models.quantization import Quantization
 from gamespiel.config import resolve
 from gamespiel.planning import load_of
 from tests.agents import peaks
+from tests.agents.families import of_families
 from tests.agents.live import EfficientAttention, Live
-from tests.processors import HAS_BFLOAT16
 
 ROOT = Path(__file__).parents[2]
-SMOLLM2, QWEN = "HuggingFaceTB/SmolLM2-135M-Instruct", "Qwen/Qwen2.5-0.5B-Instruct"
 SMALL = {
     "vocab_size": 50, "hidden_size": 128, "intermediate_size": 256, "num_attention_heads": 4, "head_dim": 32,
     "num_key_value_heads": 4, "tie_word_embeddings": True,
@@ -78,9 +75,10 @@ def kept(model: Any, tokens: int) -> int:
 
 
 @pytest.mark.parametrize("kind", ["float32", "bfloat16", "float16", "bfloat16 4", "bfloat16 8"])
-@pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3", "gemma3_text"])
+@of_families(("qwen2", "qwen3"), ("llama", "gemma3_text"))
 def test_a_layer_keeps_what_the_formula_says(family: str, kind: str) -> None:
     """The third layer's share, of a row of one tile: each token gathers the keys of ``TILE`` tokens."""
+    assert planned.TILE == shared.TILE
     dtype, _, bits = kind.partition(" ")
     sizes = {"num_key_value_heads": 2}
     made = [model_of(family, layers, dtype, int(bits) if bits else None, **sizes) for layers in (2, 3)]
@@ -107,17 +105,13 @@ def test_adapters_on_fewer_modules_keep_fewer_inputs() -> None:
 
 
 def test_checkpointing_keeps_the_layers_inputs_and_one_layer() -> None:
-    load = Load(architecture_of(SMOLLM2), tokens_per_backward=1000)
+    load = Load(architecture_of(peaks.NAME), tokens_per_backward=1000)
     layer = 1000 * sum(bytes_kept_per_token(load).values()) + cast_adapters(load)
     made = plan(load)
     # 30 layers; a layer's input is 576 numbers of 2 bytes.
     assert made.activations_plain - made.activations_checkpointed == 29 * layer - 1000 * 30 * 576 * 2
     assert made.activations == made.activations_plain
     assert plan(replace(load, gradient_checkpointing=True)).activations == made.activations_checkpointed
-
-
-def test_tiles_are_those_of_the_engine() -> None:
-    assert planned.TILE == shared.TILE
 
 
 # -- weights and files ---------------------------------------------------------------------------------------
@@ -156,30 +150,6 @@ def test_bits_per_weight(bits: int | None, nested: bool, per_weight: float) -> N
     assert found == pytest.approx(per_weight, rel=1e-6)
 
 
-def test_a_checkpoint_on_disk(tmp_path: Path) -> None:
-    """Adapters, value head and moments; a safetensors file adds a header, torch's file more."""
-    from gymnasium import spaces
-
-    from gamespiel.agents.policy import LLMPolicy
-
-    policy = LLMPolicy(spaces.Text(9), spaces.Discrete(2), lambda _: 1e-3)
-    for parameter in policy.trainable_parameters():
-        parameter.grad = torch.zeros_like(parameter)
-    policy.optimizer.step()
-    write_moments(policy.optimizer, tmp_path / "optimizer.safetensors")
-    torch.save(policy.state_dict(), tmp_path / "weights.pt")
-    size = sum(path.stat().st_size for path in tmp_path.iterdir())
-    load = Load(architecture_of("tiny"))
-    assert (
-        planned.count_trained_parameters(load)
-        == sum(p.numel() for p in policy.trainable_parameters())
-        == 38_977
-    )
-    assert planned.checkpoint(load) == 12 * 38_977
-    # The 30 tensors have names and places that weigh something in a model this small.
-    assert planned.checkpoint(load) < size < planned.checkpoint(load) + 60_000
-
-
 # -- the sum -------------------------------------------------------------------------------------------------
 
 
@@ -213,10 +183,24 @@ def test_qwen3_4b_by_hand() -> None:
     assert made.activations == 1000 * (36 * 2 * 2560 + layer + ends) + cast
 
 
+def test_a_sharded_model_has_its_part_of_the_layers_and_one_that_is_whole() -> None:
+    """The embedded model: 1,536 · 64 in the embedding, a norm of 64, and two layers of 49,312.
+
+    Each of two ranks has half of the layers. ``tests/gamespiel/test_sharded_ranks.py`` counts the same.
+    """
+    load = Load(architecture_of("tiny"), dtype="float32", ranks=2)
+    assert weights(load) == 4 * (1_536 * 64 + 64 + 49_312)
+    made, whole = plan(load), plan(replace(load, ranks=1))
+    assert made.whole_layer == 2 * 4 * 49_312 and whole.whole_layer == 0
+    assert made.always - whole.always == made.whole_layer - 4 * 49_312
+    # The part is rounded up: 98,624 numbers are 32,875 for each of three.
+    assert weights(replace(load, ranks=3)) == 4 * (1_536 * 64 + 64 + 32_875)
+
+
 # -- counted on a GPU's tensors ------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.memory
 @pytest.mark.parametrize("preset", ["qwen3-4b-12gb", "qwen2.5-3b-24gb"])
 def test_tensors_of_a_gpu_stay_within_the_plan(preset: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Six layers of the preset's model, without data, and with what CUDA's attention allocates.
@@ -229,10 +213,9 @@ def test_tensors_of_a_gpu_stay_within_the_plan(preset: str, monkeypatch: pytest.
     load = replace(load, architecture=replace(load.architecture, layers=6))
     keys = KNOWN[config.model.model_name] | {"num_hidden_layers": 6}
     family = keys["model_type"]
+    sizes = {key: value for key, value in keys.items() if key not in ("model_type", "dtype")}
     with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(
-            CONFIG_MAPPING[family](**{k: v for k, v in keys.items() if k not in ("model_type", "dtype")})
-        )
+        model = AutoModelForCausalLM.from_config(CONFIG_MAPPING[family](**sizes))
     model = add_adapters(model.to(torch.bfloat16).requires_grad_(False).eval(), LoraSettings(), 0)
     for parameter in model.parameters():
         if parameter.requires_grad:
@@ -243,11 +226,8 @@ def test_tensors_of_a_gpu_stay_within_the_plan(preset: str, monkeypatch: pytest.
         lambda q, k, v, attn_mask, scale: EfficientAttention.apply(q, k, v, attn_mask),
     )
     engine = make_engine(model, "shared", Budgets(10**6), gradient_checkpointing=load.gradient_checkpointing)
-    held = [
-        *model.parameters(),
-        *model.buffers(),
-        *(p.grad for p in model.parameters() if p.grad is not None),
-    ]
+    gradients = [p.grad for p in model.parameters() if p.grad is not None]
+    held = [*model.parameters(), *model.buffers(), *gradients]
     made = plan(load)
 
     prompts = prompts_of(load.tokens_per_backward, load.prompt_tokens)
@@ -274,68 +254,29 @@ def prompts_of(tokens: int, length: int, own: int = 64) -> list[tuple[int, ...]]
 
 # -- measured ------------------------------------------------------------------------------------------------
 
-MEASURED = {
-    (SMOLLM2, "float32", 384): ("plain", "checkpointed"),
-    (SMOLLM2, "bfloat16", 384): ("plain", "checkpointed"),
-    (SMOLLM2, "bfloat16 4", 384): ("plain", "checkpointed"),
-    (SMOLLM2, "bfloat16", 1024): ("play",),
-    (QWEN, "float32", 384): ("checkpointed",),
-    (QWEN, "bfloat16", 384): ("plain",),
-    (QWEN, "bfloat16 4", 384): ("plain",),
-}
-"""Modes by model, dtype and bits, and tokens of the forward."""
 
-if not HAS_BFLOAT16:  # there the other cases take twenty minutes
-    MEASURED = {case: modes for case, modes in MEASURED.items() if case[1] == "float32"}
+@pytest.mark.memory
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_measured_peaks() -> None:
+    """In float32: on some processors, other types take kernels with memory of their own.
 
-
-@pytest.fixture(scope="module")
-def measured() -> list[dict[str, int]]:
-    """The lines of ``tests/agents/peaks.py``; freed memory is given back, so that live bytes count."""
-    cases = [
-        ",".join((name, *kind.partition(" ")[::2], str(tokens), " ".join(modes)))
-        for (name, kind, tokens), modes in MEASURED.items()
-    ]
+    Freed memory is given back, so that live bytes count.
+    """
     done = subprocess.run(
-        [sys.executable, "-m", "tests.agents.peaks", *cases],
+        [sys.executable, "-m", "tests.agents.peaks"],
         cwd=ROOT, env={**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "OMP_NUM_THREADS": "1"},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if "clear_refs" in done.stderr:
         pytest.skip("this system does not let a process reset its peak of memory")
     assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_measured_peaks(measured: list[dict[str, int]]) -> None:
-    """One test, so that two workers do not both measure."""
-    for ((name, kind, tokens), modes), found in zip(MEASURED.items(), measured, strict=True):
-        dtype, _, bits = kind.partition(" ")
-        rows = (tokens - peaks.SHARED) // peaks.OWN
-        load = Load(
-            architecture_of(name), dtype, int(bits) if bits else None, True, tokens_per_backward=tokens,
-            tokens_per_forward=tokens, rows_backward=rows, rows_forward=rows,
-            prompt_tokens=peaks.SHARED + peaks.OWN, on_gpu=False,
-        )  # fmt: skip
-        assert tuple(found) == modes
-        for mode, peak in found.items():
-            made = plan(replace(load, gradient_checkpointing=mode == "checkpointed"))
-            planned_peak = made.playing if mode == "play" else made.updating
-            assert planned_peak == pytest.approx(peak, rel=0.2), (name, kind, mode)
-            assert peak < 4 * GIB
-
-
-def test_a_sharded_model_has_its_part_of_the_layers_and_one_that_is_whole() -> None:
-    """The embedded model: 1,536 · 64 in the embedding, a norm of 64, and two layers of 49,312.
-
-    Each of two ranks has half of the layers. ``tests/gamespiel/test_sharded_ranks.py`` counts the same.
-    """
-    load = Load(architecture_of("tiny"), dtype="float32", ranks=2)
-    assert weights(load) == 4 * (1_536 * 64 + 64 + 49_312)
-    made, whole = plan(load), plan(replace(load, ranks=1))
-    assert made.whole_layer == 2 * 4 * 49_312 and whole.whole_layer == 0
-    assert made.always - whole.always == made.whole_layer - 4 * 49_312
-    # The part is rounded up: 98,624 numbers are 32,875 for each of three.
-    assert weights(replace(load, ranks=3)) == 4 * (1_536 * 64 + 64 + 32_875)
+    tokens = peaks.SHARED + peaks.ROWS * peaks.OWN
+    load = Load(
+        replace(architecture_of(peaks.NAME), layers=peaks.LAYERS), "float32", tokens_per_backward=tokens,
+        tokens_per_forward=tokens, rows_backward=peaks.ROWS, rows_forward=peaks.ROWS,
+        prompt_tokens=peaks.SHARED + peaks.OWN, on_gpu=False,
+    )  # fmt: skip
+    made = plan(load)
+    checkpointed = plan(replace(load, gradient_checkpointing=True)).updating
+    expected = {"plain": made.updating, "checkpointed": checkpointed, "play": made.playing}
+    assert json.loads(done.stdout) == pytest.approx(expected, rel=0.2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from gymnasium import spaces
 
 from gamespiel.agents.models.names import BASE
 from gamespiel.agents.policy import LLMPolicy, MissingMaskError, MissingNamesError
-from gamespiel.agents.rollout import Turn
 from gamespiel.agents.tokens.answers import AmbiguousNamesError
 from task_gym.errors import ArgumentError
 from task_gym.wrappers import NamedText, TokenObservation
@@ -40,25 +38,11 @@ def policy() -> LLMPolicy:
 # -- spaces and masks ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "space",
-    [
-        spaces.Box(0.0, 1.0, (8,)),
-        spaces.Box(0, 255, (8, 8), np.uint8),
-        spaces.Dict({"text": TEXT}),
-        spaces.Discrete(3),
-    ],
-    ids=lambda space: type(space).__name__,
-)
-def test_observations_are_texts_or_token_ids(space: spaces.Space[Any]) -> None:
-    with pytest.raises(ValueError, match=r"reads texts .* or token ids"):
-        LLMPolicy(space, spaces.Discrete(3), lambda _: 1e-3)
-
-
-def test_actions_are_discrete() -> None:
-    with pytest.raises(
-        ValueError, match=r"chooses among Discrete actions .* got decode='choice' and MultiDiscrete"
-    ):
+def test_spaces_that_it_does_not_take_are_refused() -> None:
+    for space in (spaces.Box(0.0, 1.0, (8,)), spaces.Box(0, 255, (8, 8), np.uint8), spaces.Discrete(3)):
+        with pytest.raises(ValueError, match=r"reads texts .* or token ids"):
+            LLMPolicy(space, spaces.Discrete(3), lambda _: 1e-3)
+    with pytest.raises(ValueError, match="got decode='choice' and MultiDiscrete"):
         LLMPolicy(TEXT, spaces.MultiDiscrete([2, 2]), lambda _: 1e-3)
     with pytest.raises(ValueError, match="state-dependent exploration"):
         LLMPolicy(TEXT, spaces.Discrete(3), lambda _: 1e-3, use_sde=True)
@@ -69,15 +53,11 @@ def test_actions_are_discrete() -> None:
     [
         (None, "needs action_masks"),
         (masks_of([(0,), (), (1,)]), r"rows \[1\] allow nothing"),
-        (
-            masks_of(LEGAL[:2]),
-            r"shape \(2, 124\) came with 3 observations and 124 actions, expected \(3, 124\)",
-        ),
+        (masks_of(LEGAL[:2]), r"shape \(2, 124\) came with 3 observations"),
         (masks_of(LEGAL)[:, :100], r"shape \(3, 100\) came with 3 observations"),
-        (masks_of(LEGAL * 2).reshape(3, 248), r"shape \(3, 248\) came with 3 observations"),
         (masks_of(LEGAL).ravel(), r"shape \(1, 372\) came with 3 observations"),
     ],
-    ids=["none", "empty", "too few", "too narrow", "too wide", "flat"],
+    ids=["none", "empty", "too few", "too narrow", "flat"],
 )
 def test_what_is_legal_is_never_guessed(policy: LLMPolicy, masks: Any, message: str) -> None:
     for call in (
@@ -160,24 +140,14 @@ def test_names_are_never_guessed() -> None:
         ([NAMED[0], NAMED[2], NAMED[1]], "1"),
         ([*TEXTS[:1], *NAMED[1:]], "no"),
     ):
-        with pytest.raises(
-            MissingNamesError, match=rf"{given} names came with the legal actions \[.*NamedActions"
-        ):
+        with pytest.raises(MissingNamesError, match=rf"{given} names came with the legal actions"):
             named.get_distribution(texts, masks)
     with pytest.raises(MissingNamesError, match="no names"):
         named.predict("x", action_masks=masks[0])
-    with pytest.raises(
-        ArgumentError, match="answer: 'names' was given, allowed: 'id', 'name'; did you mean 'name'"
-    ):
+    with pytest.raises(AmbiguousNamesError, match=r"\['a', 'b', 'a'"):
+        named.get_distribution([NamedText("x", ["a", "b", "a"])], masks_of([(0, 1, 2)]))
+    with pytest.raises(ArgumentError, match=r"'names' was given, .*; did you mean 'name'"):
         make_policy(answer="names")
-
-
-@pytest.mark.parametrize("names", [["a", "b", "a"]])
-def test_names_that_say_the_same_are_an_error(names: list[str]) -> None:
-    with pytest.raises(
-        AmbiguousNamesError, match=r"names of actions: \['a', 'b', 'a.*allowed: names that differ"
-    ):
-        make_policy(answer="name").get_distribution([NamedText("x", names)], masks_of([(0, 1, 2)]))
 
 
 @pytest.mark.parametrize(("reading", "counted"), [("padded", 4), ("shared", 0)])
@@ -209,28 +179,19 @@ def test_long_names_share_the_token_budget(reading: str, counted: int) -> None:
 # -- trained weights -----------------------------------------------------------------------------------------
 
 
-def test_the_state_is_adapters_and_head() -> None:
+def test_the_state_is_what_learns() -> None:
     """Two layers of seven linear maps, A and B each; weight and bias of the head; nothing of the base."""
-    state = make_policy().state_dict()
+    policy = make_policy()
+    state = policy.state_dict()
     adapters = [key for key in state if key.startswith("adapter.")]
     assert len(adapters) == 2 * 7 * 2 and all("lora_" in key for key in adapters)
     assert set(state) - set(adapters) == {"value_head.weight", "value_head.bias"}
-
-
-def test_the_state_goes_round(tmp_path: Path) -> None:
-    first, second = make_policy(adapters=0.1), make_policy(seed=1)
-    first.value_head.weight.data.fill_(0.5)
-    masks = masks_of(LEGAL)
-    assert not torch.equal(
-        first.get_distribution(TEXTS, masks).probs, second.get_distribution(TEXTS, masks).probs
-    )
-    torch.save(first.state_dict(), tmp_path / "state.pt")
-    second.load_state_dict(torch.load(tmp_path / "state.pt"))
-    assert all(torch.equal(v, second.state_dict()[k]) for k, v in first.state_dict().items())
-    assert torch.equal(
-        first.get_distribution(TEXTS, masks).probs, second.get_distribution(TEXTS, masks).probs
-    )
-    assert torch.equal(first.predict_values(TEXTS), second.predict_values(TEXTS))
+    names = [name for name, parameter in policy.model.named_parameters() if parameter.requires_grad]
+    assert len(names) == 28 and all("lora_" in name for name in names)
+    trainable = {id(p) for p in policy.trainable_parameters()}
+    assert trainable == {id(p) for group in policy.optimizer.param_groups for p in group["params"]}
+    assert len(trainable) == 28 + 2
+    assert torch.equal(policy.predict_values(TEXTS), torch.zeros(3, 1))
 
 
 def test_another_state_is_refused(policy: LLMPolicy) -> None:
@@ -244,36 +205,6 @@ def test_another_state_is_refused(policy: LLMPolicy) -> None:
         policy.load_state_dict(make_policy(lora={"r": 2}).state_dict())
 
 
-def test_taking_the_state_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the flag, PEFT looks up the base model's configuration, on the hub for a hub model."""
-    import peft.utils.save_and_load
-
-    def looked_up(*args: Any) -> None:
-        raise AssertionError("asked the model hub")
-
-    policy = make_policy()
-    policy.model.peft_config["default"].base_model_name_or_path = "someone/some-model"
-    monkeypatch.setattr(peft.utils.save_and_load, "check_file_exists_on_hf_hub", looked_up)
-    policy.load_state_dict(policy.state_dict())
-
-
-def test_saved_by_stable_baselines(tmp_path: Path) -> None:
-    policy = make_policy(adapters=0.1, critic_lr_multiplier=3.0)
-    policy.save(str(tmp_path / "policy.pt"))
-    loaded = LLMPolicy.load(str(tmp_path / "policy.pt"), device="cpu")
-    masks = masks_of(LEGAL)
-    assert torch.equal(
-        policy.get_distribution(TEXTS, masks).probs, loaded.get_distribution(TEXTS, masks).probs
-    )
-    assert loaded.optimizer.param_groups[1]["lr_scale"] == 3.0
-
-
-def test_the_seed_draws_the_adapters() -> None:
-    a, b, c = (make_policy(seed=seed).state_dict() for seed in (0, 0, 1))
-    key = next(key for key in a if "lora_A" in key)
-    assert torch.equal(a[key], b[key]) and not torch.equal(a[key], c[key])
-
-
 @pytest.mark.parametrize("random_weights", [False, True])
 def test_making_a_policy_leaves_global_randomness_alone(random_weights: bool) -> None:
     torch.manual_seed(3)
@@ -283,22 +214,7 @@ def test_making_a_policy_leaves_global_randomness_alone(random_weights: bool) ->
     assert torch.equal(torch.rand(1), expected)
 
 
-def test_only_adapters_and_head_learn(policy: LLMPolicy) -> None:
-    names = [name for name, parameter in policy.model.named_parameters() if parameter.requires_grad]
-    assert len(names) == 28 and all("lora_" in name for name in names)
-    trainable = {id(p) for p in policy.trainable_parameters()}
-    assert trainable == {id(p) for group in policy.optimizer.param_groups for p in group["params"]}
-    assert not any(
-        id(p) in {id(q) for q in policy.model.parameters()} for p in policy.value_head.parameters()
-    )
-
-
 # -- value and reference -------------------------------------------------------------------------------------
-
-
-def test_values_begin_at_zero_and_are_one_a_row(policy: LLMPolicy) -> None:
-    values = policy.predict_values(TEXTS)
-    assert values.shape == (3, 1) and torch.equal(values, torch.zeros(3, 1))
 
 
 def test_values_are_the_head_on_the_prompts_last_state() -> None:
@@ -318,17 +234,16 @@ def test_values_are_the_head_on_the_prompts_last_state() -> None:
             policy.forward(TEXTS, action_masks=masks)[1],
             policy.evaluate_actions(TEXTS, [0, 12, 7], masks)[0],
             torch.tensor([[d.value] for d in policy.decide(TEXTS, masks, same_noise(0.0, 3))]),
+            torch.tensor([[d.value] for d in policy.decide(TEXTS, masks, None)]),
         ):
             assert np.allclose(values[:, 0].numpy(), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("adapters", [0.0, 0.1])
-def test_the_reference_is_the_base_without_adapters(adapters: float) -> None:
+def test_the_reference_is_the_base_without_adapters(policy: LLMPolicy) -> None:
     from transformers import AutoModelForCausalLM
 
     from gamespiel.agents.models.loading import TINY
 
-    policy = make_policy(adapters=adapters)
     base = AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32)
     legal = (0, 1, 2)
     ids = torch.tensor([policy.codec.encode_prompt("x")])
@@ -338,7 +253,7 @@ def test_the_reference_is_the_base_without_adapters(adapters: float) -> None:
     (reference,) = policy.distribution("x", [legal], adapters=BASE)
     (own,) = policy.distribution("x", [legal])
     assert np.allclose(reference, expected, atol=1e-6)
-    assert np.allclose(own, expected, atol=1e-6) == (adapters == 0.0)
+    assert not np.allclose(own, expected, atol=1e-6)
     # Afterwards, adapters are on again and have gradients.
     assert all(p.requires_grad for group in policy.optimizer.param_groups for p in group["params"])
 
@@ -346,10 +261,9 @@ def test_the_reference_is_the_base_without_adapters(adapters: float) -> None:
 # -- the same number in every pass ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("adapters", [0.0, 0.1])
-def test_the_ratio_is_one_before_the_first_update(adapters: float) -> None:
+def test_the_ratio_is_one_before_the_first_update() -> None:
     """Minibatches of 1 to 64 turns against rollouts of at most 4: other batches, other padding, no cache."""
-    model = make_ppo(batch_size=12, adapters=adapters)
+    model = make_ppo(batch_size=12, adapters=0.1)
     assert collect(model)
     assert len({len(decision.constraint.paths) for decision in model.rollout_buffer.decisions}) > 3
     for size in (1, 5, 64):
@@ -436,29 +350,11 @@ def test_the_best_action_is_the_most_probable(policy: LLMPolicy) -> None:
     assert policy.predict(texts, deterministic=True, action_masks=masks)[0].tolist() == best
     actions, _, log_probs = policy.forward(texts, deterministic=True, action_masks=masks)
     assert actions.tolist() == best
+    decisions = policy.decide(texts, masks, None)
+    assert [policy.answer_of(decision).action for decision in decisions] == best
     probs = policy.get_distribution(texts, masks).probs
-    assert np.allclose(log_probs.detach().exp(), probs[range(4), best], atol=1e-5)
-
-
-def test_the_distribution_is_asked_again_after_memory_ran_out(
-    policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Exact values read all states of a game. The next budget is half of the prompts' tokens."""
-    choices = policy.sampler._choices  # type: ignore[attr-defined]
-    expected, ask, budgets = policy.distribution(TEXTS, LEGAL), choices.distribution, list[int]()
-
-    def once_too_large(*given: Any) -> Any:
-        budgets.append(policy.budgets.tokens_per_forward)
-        if len(budgets) == 1:
-            raise torch.OutOfMemoryError("CUDA out of memory")
-        return ask(*given)
-
-    monkeypatch.setattr(choices, "distribution", once_too_large)
-    monkeypatch.setattr(policy.budgets, "tokens_per_forward", 10**6)
-    found = policy.distribution(TEXTS, LEGAL)
-    assert all(np.allclose(one, other, atol=1e-6) for one, other in zip(found, expected, strict=True))
-    lengths = [len(prompt) for prompt in policy.prompts(TEXTS)]
-    assert budgets == [10**6, max(sum(lengths) // 2, *lengths)]
+    for chances in (log_probs.detach().numpy(), [float(decision.log_probs.sum()) for decision in decisions]):
+        assert np.allclose(np.exp(chances), probs[range(4), best], atol=1e-5)
 
 
 def test_the_distribution_over_all_actions(policy: LLMPolicy) -> None:
@@ -492,39 +388,13 @@ def test_half_precision_masks_in_single(dtype: str) -> None:
         assert p.sum() == pytest.approx(1.0, abs=1e-9) and (p > 0).all()
 
 
-def test_a_turn_holds_plain_numbers() -> None:
-    """A rollout keeps neither graphs nor tensors."""
-    model = make_ppo(batch_size=2)
-    collect(model)
-    assert model.last_episode is not None
-    for turn in model.last_episode.turns:
-        assert isinstance(turn, Turn) and type(turn.reward) is float and turn.decision is not None
-        assert type(turn.decision.value) is type(turn.decision.legal_mass) is float
-        assert isinstance(turn.decision.log_probs, np.ndarray)
-
-
-def test_the_best_action_is_found_in_one_reading(policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Value, log-probability and legal mass are those of separate passes; (7,) has no decision."""
-    masks, read, calls = masks_of(LEGAL), policy.engine.read, []
-
-    def counted(*arguments: Any) -> torch.Tensor:
-        calls.append(len(arguments[0]))
-        return read(*arguments)
-
-    monkeypatch.setattr(policy.engine, "read", counted)
+def test_the_legal_mass_of_the_best_action_is_that_of_the_sampled_path(policy: LLMPolicy) -> None:
+    """The set (7,) has no decision."""
+    masks = masks_of(LEGAL)
     best = policy.decide(TEXTS, masks, None)
-    assert len(calls) == 1
-    probabilities = policy.distribution(TEXTS, LEGAL)
-    assert [policy.answer_of(decision).action for decision in best] == [
-        actions[int(np.argmax(p))] for actions, p in zip(LEGAL, probabilities, strict=True)
-    ]
-    chances = [float(np.exp(decision.log_probs.sum())) for decision in best]
-    assert chances == pytest.approx([max(p) for p in probabilities], rel=1e-5)
-    values = [decision.value for decision in best]
-    assert values == pytest.approx(policy.predict_values(TEXTS).flatten().tolist(), abs=1e-5)
     masses = [decision.legal_mass for decision in best]
     assert masses[2] == 1 and all(0 < mass < 1 for mass in masses[:2] if mass is not None)
-    for uniform in np.random.default_rng(0).random(20):  # the mass is that of the sampled path
+    for uniform in np.random.default_rng(0).random(20):
         for drawn, top in zip(policy.decide(TEXTS, masks, same_noise(uniform, 3)), best, strict=True):
             if drawn.tokens == top.tokens:
                 assert drawn.legal_mass == pytest.approx(top.legal_mass, rel=1e-5)

@@ -26,12 +26,9 @@ def test_it_grows_every_few_steps_and_forgets_the_oldest() -> None:
         pool.grow(policy.adapters.learning, step)
         seen.append([member.snapshot.step for member in pool.members])
     assert seen == [[0], [0], [0], [0, 3], [0, 3], [0, 3], [3, 6], [6, 9]]
-
-
-def test_a_pool_that_begins_late_begins_at_once() -> None:
-    pool = Pool(every=10)
-    pool.grow(make_policy().adapters.learning, 7)
-    assert [member.snapshot.step for member in pool.members] == [7]
+    late = Pool(every=10)
+    late.grow(policy.adapters.learning, 7)
+    assert [member.snapshot.step for member in late.members] == [7]
 
 
 def test_weights() -> None:

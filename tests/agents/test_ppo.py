@@ -1,11 +1,7 @@
-"""PPO over whole episodes: the update, saving and resuming, and Stable-Baselines3's tools."""
+"""PPO over whole episodes: the update, and Stable-Baselines3's tools."""
 
 from __future__ import annotations
 
-import copy
-import math
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,27 +9,21 @@ import pytest
 import torch
 from gymnasium import spaces
 from sb3_contrib.common.maskable.evaluation import evaluate_policy
-from stable_baselines3.common.callbacks import CheckpointCallback, StopTrainingOnMaxEpisodes
+from stable_baselines3.common.callbacks import StopTrainingOnMaxEpisodes
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from gamespiel.agents.learning.advantages import normalize_by_group
 from gamespiel.agents.learning.kl_control import AdaptiveKLController
-from gamespiel.agents.models.loading import TINY
-from gamespiel.agents.policy import LLMPolicy, MissingMaskError
+from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
-from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.errors import ArgumentError
 from task_gym.samplers import Failures
 from task_gym.wrappers import FailureReplay
-from tests.agents.toys import Bandit, Quiet, Stairs, Until, as_tokens, collect, make_ppo, masks_of, rows_of
-from tests.metrics import timeless
+from tests.agents.toys import Bandit, Quiet, Stairs, as_tokens, collect, make_ppo, rows_of
 from tests.task_gym.tasks import Tenths
-
-TEXTS = ["x", "seat 0\nlegal 1 12", "y\n" * 5]
-MASKS = masks_of([(0, 1, 2), (1, 12, 123), (7,)])
 
 
 def state(model: LLMPPO) -> dict[str, torch.Tensor]:
@@ -57,6 +47,7 @@ def test_advantages_are_normalised_over_the_rollout_per_seat() -> None:
     assert plain.rollout_buffer.advantages is not None
     expected = normalize_by_group(plain.rollout_buffer.advantages, seats)
     assert model.rollout_buffer.advantages == pytest.approx(expected)
+    assert model.rollout_buffer.returns == pytest.approx(plain.rollout_buffer.returns)
 
 
 def test_critic_warmup_leaves_the_actor_alone() -> None:
@@ -79,91 +70,50 @@ def test_the_kl_coefficient_moves(target: float, expected: float) -> None:
     assert row["train/kl_coef"] == model.kl.coefficient and row["train/kl_ref"] > 1e-3
 
 
-def test_a_divergence_without_weight_is_measured_in_some_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps 2 and 3 read nothing for the reference, and the weights are the same bits."""
-    free = {"kl": AdaptiveKLController(0.0, 0.1, None), "adapters": 0.05, "batch_size": 6, "total_steps": 3}
-    some, every = make_ppo(**free), make_ppo(**free)
-    some.learn()
-    monkeypatch.setattr(AdaptiveKLController, "needs_divergence", lambda control, step: True)
-    every.learn()
-    assert ["train/kl_ref" in row for row in rows_of(some)] == [True, False, False]
-    for row, other in zip(rows_of(some), rows_of(every), strict=True):
-        same_row = {name for name in other if other[name] == row.get(name, math.nan)}
-        assert {"train/policy_loss", "train/entropy", "train/actor_grad_norm"} <= same_row
-        assert ("train/tokens_per_decision" in same_row) == ("train/kl_ref" in row)
-    own, theirs = state(some), state(every)
-    assert all(torch.equal(own[name], theirs[name]) for name in own)
-
-
-def test_a_heavy_divergence_pulls_back_to_the_reference() -> None:
-    """The critic's loss is off and rewards are near 0, so the KL alone moves the adapters."""
-    model = make_ppo(
-        batch_size=8, adapters=0.05, learning_rate=3e-3, vf_coef=0.0,
-        kl=AdaptiveKLController(1.0, 1.0, horizon=None), gamma=1e-9, ppo_epochs=2,
-    )  # fmt: skip
-    model.learn(120)
-    found = [row["train/kl_ref"] for row in rows_of(model)]
-    assert found[-1] < 0.5 * found[0]
-
-
-def test_the_entropy_bonus_and_its_schedule() -> None:
-    """Alone in the loss, the bonus makes two actions equally likely, ln 2 nats; at weight 0 it is off."""
-    free = {"vf_coef": 0.0, "cliprange": 1e-9, "kl": AdaptiveKLController(0.0, 0.1, None), "adapters": 0.1}
-    model = make_ppo(
-        Bandit, envs=16, batch_size=16, ent_coef=lambda left: 100 * (left > 0.5), total_steps=20, **free
-    )
-    model.learn()
-    found = [row["train/entropy"] for row in rows_of(model)]
-    assert found[0] < 0.6 and found[9] == pytest.approx(np.log(2), abs=0.02)
-    assert model.ent_coef == 0
-
-
-def test_schedules_span_the_steps() -> None:
-    """In 4 steps a linear rate is 4/4, 3/4, 2/4, 1/4 of its start; the critic's is ten times that."""
-    rates = []
-
-    class Rates(Quiet):
-        def _on_rollout_start(self) -> None:
-            optimizer = self.model.policy.optimizer
-            rates.append(optimizer.effective_rates())
-
-    model = make_ppo(
-        Bandit, batch_size=2, learning_rate=lambda left: 1e-3 * left, total_steps=4, ppo_epochs=1
-    )
-    model.learn(callback=Rates())
-    rates = [*rates[1:], model.policy.optimizer.effective_rates()]
-    assert np.allclose(rates, [[1e-3 * left, 1e-2 * left] for left in (1.0, 0.75, 0.5, 0.25)])
-    assert model.step == 4 and [row["step"] for row in rows_of(model)] == [1, 2, 3, 4]
-
-
-def test_the_rate_warms_up_after_the_critic() -> None:
-    """One step of the critic alone, at its whole rate; then 3 steps at 1/4, 2/4 and 3/4 of the actor's."""
-    rates = []
-
-    class Rates(Quiet):
-        def _on_rollout_end(self) -> None:
-            rates.append(self.model.policy.optimizer.effective_rates()[0])
-
-    model = make_ppo(
-        Bandit, batch_size=2, learning_rate=8e-3, total_steps=6, ppo_epochs=1,
-        critic_warmup_steps=1, lr_warmup_steps=3, adam_beta2=0.5,
-    )  # fmt: skip
-    model.learn(callback=Rates())
-    rates = [*rates[1:], model.policy.optimizer.effective_rates()[0]]
-    assert np.allclose(rates, [8e-3, 2e-3, 4e-3, 6e-3, 8e-3, 8e-3])
-    assert {group["betas"] for group in model.policy.optimizer.param_groups} == {(0.9, 0.5)}
+def test_a_divergence_without_weight_is_measured_in_some_steps() -> None:
+    """Step 2 reads nothing for the reference, and the weights are the same bits."""
+    free = {"adapters": 0.05, "batch_size": 6, "total_steps": 2}
+    some = make_ppo(kl=AdaptiveKLController(0.0, 0.1, None), **free)
+    every = make_ppo(kl=AdaptiveKLController(0.0, 0.1, 100), **free)  # any factor leaves a weight of 0
+    for model in (some, every):
+        model.learn()
+    assert ["train/kl_ref" in row for row in rows_of(some)] == [True, False]
+    assert ["train/kl_ref" in row for row in rows_of(every)] == [True, True]
+    tokens = [rows_of(model)[1]["train/tokens_per_decision"] for model in (some, every)]
+    assert tokens[0] < tokens[1]
+    assert same(state(some), state(every))
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["batch_size", "mini_batch_size", "gradient_accumulation_steps", "ppo_epochs", "tokens_per_backward"],
+    ("settings", "expected"),
+    [
+        ({"learning_rate": lambda left: 8e-3 * left}, [8e-3, 6e-3, 4e-3, 2e-3]),
+        # One step of the critic alone, at its whole rate; then 3 steps at 1/4, 2/4 and 3/4 of the actor's.
+        (
+            {"learning_rate": 8e-3, "critic_warmup_steps": 1, "lr_warmup_steps": 3},
+            [8e-3, 2e-3, 4e-3, 6e-3, 8e-3],
+        ),
+    ],
+    ids=["falling", "warm-up"],
 )
-def test_sizes_below_one_are_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=f"{name}: Input should be greater than or equal to 1, got 0"):
-        make_ppo(**{name: 0})
+def test_schedules_span_the_steps(settings: dict[str, Any], expected: list[float]) -> None:
+    steps = len(expected)
+    model = make_ppo(
+        Bandit, batch_size=2, total_steps=steps, ppo_epochs=1, adam_beta2=0.5, ent_coef=lambda left: left,
+        **settings,
+    )  # fmt: skip
+    model.learn()
+    rows, optimizer = rows_of(model), model.policy.optimizer
+    assert [row["train/learning_rate"] for row in rows] == pytest.approx(expected)
+    assert optimizer.effective_rates() == pytest.approx([expected[-1], 10 * expected[-1]])
+    assert model.ent_coef == pytest.approx(1 / steps)
+    assert model.step == steps and [row["step"] for row in rows] == list(range(1, steps + 1))
+    assert {group["betas"] for group in optimizer.param_groups} == {(0.9, 0.5)}
 
 
 def test_what_it_cannot_learn_from_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"batch_size: .* got 0"):
+        make_ppo(batch_size=0)
     with pytest.raises(ValueError, match=r"learn\(\) needs total_timesteps, or total_steps"):
         make_ppo().learn()
     vector = DummyVecEnv([lambda: as_tokens(Bandit())])
@@ -172,38 +122,7 @@ def test_what_it_cannot_learn_from_is_refused() -> None:
         model.learn(4)
 
 
-# -- stopping and going on -----------------------------------------------------------------------------------
-
-
-def learner(**kwargs: Any) -> LLMPPO:
-    return make_ppo(
-        batch_size=6, ppo_epochs=2, total_steps=4, learning_rate=lambda left: 3e-3 * left,
-        kl=AdaptiveKLController(0.2, 0.01, horizon=30), **kwargs,
-    )  # fmt: skip
-
-
-def test_going_on_is_the_same_as_never_having_stopped() -> None:
-    """Four steps at once, against two steps, a copy into another learner, and two more steps."""
-    whole = learner()
-    whole.learn()
-    first = learner()
-    first.learn(callback=Until(2))
-    assert first.step == 2
-    second = learner(envs=4)
-    second.policy.load_state_dict(copy.deepcopy(first.policy.state_dict()))
-    second.policy.optimizer.load_state_dict(copy.deepcopy(first.policy.optimizer.state_dict()))
-    second.kl, second.step = copy.deepcopy(first.kl), first.step
-    second.num_timesteps = first.num_timesteps
-    torch.manual_seed(999)  # global generators must not matter
-    np.random.seed(999)
-    second.learn()
-    assert second.step == whole.step == 4 and second.num_timesteps == whole.num_timesteps
-    assert same(whole.policy.state_dict(), second.policy.state_dict())
-    assert whole.kl == second.kl and whole.kl.coefficient != 0.2
-    moments = [m.policy.optimizer.state_dict()["state"] for m in (whole, second)]
-    assert all(torch.equal(moments[0][i][k], moments[1][i][k]) for i in moments[0] for k in moments[0][i])
-    unbroken, broken = ([timeless(row) for row in rows_of(model)] for model in (whole, second))
-    assert unbroken[2:] == broken and len(broken) == 2
+# -- the seed ------------------------------------------------------------------------------------------------
 
 
 def prompts_of(model: LLMPPO) -> list[tuple[int, ...]]:
@@ -218,17 +137,6 @@ def test_the_seed_is_the_run() -> None:
         model.learn(1)
     assert same(state(a), state(b)) and not same(state(a), state(c), "adapter")
     assert prompts_of(a) == prompts_of(b) != prompts_of(c)
-
-
-def test_the_number_of_environments_does_not_change_a_step() -> None:
-    models = [make_ppo(batch_size=6, envs=envs) for envs in (1, 4, 6)]
-    for model in models:
-        assert collect(model)
-    first, *others = models
-    for model in others:
-        assert prompts_of(model) == prompts_of(first)
-        answers = [decision.tokens for decision in model.rollout_buffer.decisions]
-        assert answers == [decision.tokens for decision in first.rollout_buffer.decisions]
 
 
 # -- Stable-Baselines3's tools -------------------------------------------------------------------------------
@@ -264,76 +172,14 @@ def test_what_is_logged() -> None:
     assert 0 < row["train/exact_entropy"] < 1  # some of Stairs' legal sets have one branching node
 
 
-def test_the_checkpoint_callback(tmp_path: Path) -> None:
-    make_ppo(Bandit, envs=4, batch_size=8).learn(16, callback=CheckpointCallback(2, str(tmp_path)))
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["rl_model_16_steps.zip", "rl_model_8_steps.zip"]
-
-
-def test_save_and_load(tmp_path: Path) -> None:
-    policy_kwargs = {"lora": {"r": 2}, "critic_lr_multiplier": 7.0}
-    model = make_ppo(batch_size=4, policy_kwargs=policy_kwargs, kl=AdaptiveKLController(0.2, 0.1, 20))
-    model.learn(1)
-    model.save(tmp_path / "model.zip")
-    # Adapters of rank 2, a head and their Adam moments, but not the base.
-    assert (tmp_path / "model.zip").stat().st_size < (TINY / "model.safetensors").stat().st_size / 2
-    loaded = LLMPPO.load(tmp_path / "model.zip", env=TextVecEnv([Stairs] * 4), device="cpu")
-    assert same(state(model), state(loaded))
-    assert torch.equal(
-        model.policy.get_distribution(TEXTS, MASKS).probs, loaded.policy.get_distribution(TEXTS, MASKS).probs
-    )
-    assert [group["lr_scale"] for group in loaded.policy.optimizer.param_groups] == [1.0, 7.0]
-    assert loaded.kl == model.kl and loaded.kl is not model.kl
-    assert (loaded.step, loaded.num_timesteps, loaded.hyperparameters.batch_size) == (
-        1,
-        model.num_timesteps,
-        4,
-    )
-    for one in (model, loaded):
-        one.learn(1)
-    assert same(state(model), state(loaded))  # the same after further training
-
-
-def test_load_without_an_environment_predicts(tmp_path: Path) -> None:
-    model = make_ppo(adapters=0.1)
-    model.save(tmp_path / "model")
-    loaded = LLMPPO.load(tmp_path / "model", device="cpu")
-    assert np.array_equal(
-        model.predict(TEXTS, deterministic=True, action_masks=MASKS)[0],
-        loaded.predict(TEXTS, deterministic=True, action_masks=MASKS)[0],
-    )
-
-
-def test_predict() -> None:
-    model = make_ppo(adapters=0.1)
-    actions, hidden = model.predict(np.array(TEXTS, dtype=object), action_masks=MASKS)
-    assert actions.shape == (3,) and hidden is None
-    assert all(MASKS[row, action] for row, action in enumerate(actions))
-    one, _ = model.predict("x", action_masks=MASKS[0], deterministic=True)
-    assert one.shape == () and MASKS[0, one]
-    with pytest.raises(MissingMaskError):
-        model.predict("x")
-
-
 def test_the_maskable_evaluator() -> None:
-    """A policy that always plays 1 earns 1 in every episode, with texts and with token ids."""
-    model = make_ppo(Bandit)
-
-    def highest(texts: Any, masks: Any, noise: Any) -> list[Decision]:
-        actions = [np.flatnonzero(mask)[-1] for mask in np.atleast_2d(masks)]
-        given = model.policy.make_decisions(texts, actions, masks)
-        return [replace(decision, value=0.0) for decision in given]
-
-    model.policy.decide = highest  # type: ignore[method-assign]
-    env = TextVecEnv([lambda: Monitor(Bandit())] * 2)
+    """The best action pays, with texts and with token ids."""
+    model = make_ppo(Bandit, adapters=0.05)
+    mask = Bandit().action_masks()
+    pays = int(model.predict(Bandit().reset()[0], deterministic=True, action_masks=mask)[0])
+    env = TextVecEnv([lambda: Monitor(Bandit(pays))] * 2)
     assert evaluate_policy(model, env, n_eval_episodes=6) == (1.0, 0.0)
-    assert evaluate_policy(model, Monitor(as_tokens(Bandit())), n_eval_episodes=3) == (1.0, 0.0)
-    rewards, lengths = evaluate_policy(
-        make_ppo(),
-        TextVecEnv([lambda: Monitor(Stairs())] * 2),
-        n_eval_episodes=4,
-        return_episode_rewards=True,
-    )
-    assert len(rewards) == len(lengths) == 4 and set(lengths) <= {2, 3, 4}
+    assert evaluate_policy(model, Monitor(as_tokens(Bandit(pays))), n_eval_episodes=3) == (1.0, 0.0)
 
 
 def test_one_environment_is_wrapped() -> None:
@@ -417,10 +263,3 @@ def test_environments_of_ones_own_that_it_cannot_play() -> None:
         LLMPPO("LLMPolicy")
     with pytest.raises(ArgumentError, match=r"total_steps: 0 was given"):
         make_ppo(Bandit, 1, total_steps=0)
-
-
-def test_a_loaded_model_keeps_its_hyper_parameters(tmp_path: Path) -> None:
-    make_ppo(Bandit, 1, batch_size=8).save(tmp_path / "model")
-    with pytest.raises(ArgumentError, match=r"load: batch_size=4 was given, and a saved model keeps"):
-        LLMPPO.load(tmp_path / "model", batch_size=4)
-    assert LLMPPO.load(tmp_path / "model", learning_rate=0.5).learning_rate == 0.5

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +14,8 @@ from gamespiel.agents.engines.budgets import Budgets
 from gamespiel.agents.launch import Launch, read_launch
 from gamespiel.agents.learning.divergence import DivergedError
 from gamespiel.agents.learning.metrics import join_served
-from gamespiel.agents.ranks import ALONE, RankFailedError, RankLostError, Ranks
-from gamespiel.agents.ranks import world as world_module
-from gamespiel.agents.ranks.world import World, _Failure
+from gamespiel.agents.ranks import ALONE, RankFailedError, Ranks
+from gamespiel.agents.ranks.world import _Failure
 from gamespiel.agents.rollout import play
 from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.tokens.trie import ActionTrie
@@ -65,20 +63,6 @@ def test_errors_reach_other_ranks_as_what_they_are() -> None:
     other = pickle.loads(pickle.dumps(_Failure(1, OSError(28, "No space left on device")))).error
     assert isinstance(other, RankFailedError)
     assert str(other) == "rank 1 failed: OSError: [Errno 28] No space left on device"
-
-
-def test_a_wait_for_the_first_rank_ends_with_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Gone:
-        def check(self, keys: list[str]) -> bool:
-            raise RuntimeError("Connection reset by peer")
-
-    monkeypatch.setattr(world_module, "TIME_LIMIT", timedelta(0))  # or it would wait for a day
-    world = object.__new__(World)
-    Ranks.__init__(world, Launch(rank=1, size=2))
-    world._store, world._looked = Gone(), 0.0
-    lost = "rank 1 has lost the first rank, .*, while it waited for 'key': Connection reset by peer"
-    with pytest.raises(RankLostError, match=lost):
-        world.lead_once("key", lambda: 7)
 
 
 def test_a_trie_is_one_object_after_pickles_of_several_ranks() -> None:
@@ -159,7 +143,7 @@ def test_threads_are_divided_among_the_ranks_of_a_machine(monkeypatch: pytest.Mo
 
 def test_each_rank_has_an_episode_and_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
     few = resolve("tiny", overrides=[("ppo.batch_size", "2")])
-    said = r"ppo\.batch_size is 2, and torchrun started 3 ranks; allowed: at least one episode per rank, so 3"
+    said = r"ppo\.batch_size is 2, .* 3 ranks; allowed: .* 3"
     with pytest.raises(InvalidValueError, match=said), launching.joining(few, Launch(size=3)):
         raise AssertionError("it was joined")
     with launching.joining(few, Launch()) as ranks:
@@ -169,13 +153,9 @@ def test_each_rank_has_an_episode_and_a_device(monkeypatch: pytest.MonkeyPatch) 
     two, third = Launch(1, 4, 1, 2), Launch(2, 3, 2, 3)
     assert device_of(resolve("tiny"), two) == torch.device("cuda:1")
     assert device_of(resolve("tiny", overrides=[("run.device", "cpu")]), two) == torch.device("cpu")
-    with pytest.raises(
-        InvalidValueError, match=r"started 3 ranks here, and torch finds 2 GPU; allowed: a GPU per"
-    ):
+    with pytest.raises(InvalidValueError, match=r"3 ranks here, and torch finds 2 GPU; allowed: "):
         device_of(resolve("tiny"), third)
-    with pytest.raises(
-        InvalidValueError, match=r"run\.device is 'cuda:0', and torchrun started 2 ranks here"
-    ):
+    with pytest.raises(InvalidValueError, match=r"run\.device is 'cuda:0', .* 2 ranks here"):
         device_of(resolve("tiny", overrides=[("run.device", "cuda:0")]), two)
 
 

@@ -10,14 +10,13 @@ import pytest
 import torch
 
 from gamespiel.agents.learning.metrics import Means, rollout_metrics
-from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.rollout import Episode, Turn, play
 from gamespiel.agents.sampling.decisions import Answer, Decision
-from gamespiel.agents.sampling.noise import Address, Purpose, episode_seeds
+from gamespiel.agents.sampling.noise import episode_seeds
 from gamespiel.agents.tokens.trie import ActionTrie
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.wrappers import NamedText
-from tests.agents.toys import Quiet, Stairs, collect, make_policy, make_ppo
+from tests.agents.toys import Stairs, collect, make_ppo
 
 SEEDS = [3, 1, 4, 15, 9, 2, 6, 5]
 
@@ -92,29 +91,6 @@ def test_nothing_is_played_after_the_callback_says_stop() -> None:
     assert len(decide.calls) == 3
 
 
-@pytest.fixture(scope="module")
-def policy() -> LLMPolicy:
-    return make_policy(adapters=0.05)
-
-
-def test_the_number_of_environments_changes_nothing(policy: LLMPolicy) -> None:
-    """Actions are the same in every turn, and log-probabilities up to rounding."""
-
-    def decide(texts: list[str], masks: Any, episodes: list[int], turn: int) -> list[Answer]:
-        noise = [Address(0, Purpose.ACTIONS, 0, turn, episode) for episode in episodes]
-        return [policy.answer_of(decision) for decision in policy.decide(texts, masks, noise)]
-
-    played = [play(TextVecEnv([Stairs] * n), SEEDS, decide, lambda turns: True) for n in (1, 2, 3, 8)]
-    assert all(episodes is not None for episodes in played)
-    one, *others = [[t for e in episodes or [] for t in e.turns] for episodes in played]
-    assert len({turn.action for turn in one}) > 3
-    for other in others:
-        assert [(t.observation, t.action) for t in other] == [(t.observation, t.action) for t in one]
-        for found, expected in zip(other, one, strict=True):
-            assert found.decision is not None and expected.decision is not None
-            assert np.allclose(found.decision.log_probs, expected.decision.log_probs, atol=1e-5)
-
-
 def test_a_cut_episode_goes_on_in_the_critics_estimate() -> None:
     """One turn with reward 0, then cut: return = γ V(last state), with the head set to a known function."""
     model = make_ppo(lambda: Stairs(max_turns=1), batch_size=6, gamma=0.9, normalize_advantage=False)
@@ -165,12 +141,6 @@ def test_a_step_of_faults_alone_changes_nothing() -> None:
     assert all(torch.equal(v, before[k]) for k, v in model.policy.state_dict().items())
 
 
-def test_a_callback_that_stops_leaves_the_step_undone() -> None:
-    model = make_ppo(batch_size=8)
-    assert not collect(model, Quiet(rounds=2))
-    assert model.num_timesteps == 0 and model.step == 0
-
-
 # -- metrics -------------------------------------------------------------------------------------------------
 
 
@@ -200,10 +170,15 @@ def test_games_that_end_before_the_first_decision_have_no_legal_mass() -> None:
     assert rollout_metrics(episodes) == {
         "episodes": 1, "faults": 0, "reward": 0, "success": 0, "turns": 0, "cut": 0, "seat1_reward": 0
     }  # fmt: skip
-
-
-def test_faults_alone_have_no_means() -> None:
     assert rollout_metrics([Episode(0, 0, {"result": "fault"})]) == {"episodes": 0, "faults": 1}
+
+
+def test_a_transcript_shows_what_was_answered() -> None:
+    mask = np.array([False, True, False, True])
+    turns = [Turn(text, mask, 3) for text in ("x:", NamedText("x:", ["Call", "Raise"]))]
+    shown = [Episode(0, 0, turns=[turn], final_observation="won").transcript() for turn in turns]
+    assert shown == ["x: 3\n\nwon", "x: Raise\n\nwon"]  # 3 is the second legal action
+    assert Episode(0, 0, final_observation="over").transcript() == "over"
 
 
 def test_means_are_weighted() -> None:
@@ -213,11 +188,3 @@ def test_means_are_weighted() -> None:
     means.add("a", 5.0, 1)
     means.record("b", 7.0)
     assert means["a"] == 2.0 and dict(means.items()) == {"a": 2.0, "b": 7.0}
-
-
-def test_a_transcript_shows_what_was_answered() -> None:
-    mask = np.array([False, True, False, True])
-    turns = [Turn(text, mask, 3) for text in ("x:", NamedText("x:", ["Call", "Raise"]))]
-    shown = [Episode(0, 0, turns=[turn], final_observation="won").transcript() for turn in turns]
-    assert shown == ["x: 3\n\nwon", "x: Raise\n\nwon"]  # 3 is the second legal action
-    assert Episode(0, 0, final_observation="over").transcript() == "over"

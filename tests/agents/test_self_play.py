@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -14,8 +13,6 @@ import torch
 import game_gym  # noqa: F401  (registers GameSpiel-v0)
 from game_gym.wrappers import MixedOpponents
 from gamespiel.agents.hyperparameters import SelfPlaySettings
-from gamespiel.agents.models.names import NEWEST
-from gamespiel.agents.models.snapshots import Snapshot
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.rollout import Episode, play
 from gamespiel.agents.sampling.decisions import Answer, Decision
@@ -25,7 +22,7 @@ from gamespiel.agents.tokens.trie import ActionTrie
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.errors import ArgumentError
 from task_gym.samplers import Failures
-from tests.agents.toys import Quiet, Stairs, collect, make_policy, make_ppo, randomise, rows_of
+from tests.agents.toys import Quiet, collect, make_policy, make_ppo, randomise, rows_of
 
 PASS, BET = 0, 1
 
@@ -145,34 +142,13 @@ def test_snapshots_play_as_they_were() -> None:
         assert weights == (now if f"You are Player {episode % 2}" in text else early)
 
 
-def test_samples_of_a_snapshot_are_its_own() -> None:
-    """The same noise and the snapshot's probabilities: what it plays as a pool's member, it played before."""
-    model = learner(8, learn="one", pool_every=1, pool_pick="newest")
-    assert model.self_play is not None and model.self_play.pool is not None
-    decide = model.make_collector().decide
-    alone = play(model.env, list(range(8)), decide, lambda turns: True)  # type: ignore[arg-type]
-    begin(model, decide, 8)  # the pool's first member is published
-    randomise(model.policy, 0.5, seed=9)
-    assert model.self_play.pool.members[0].name == "pool-000000" != NEWEST
-    earlier = partial(decide, adapters="pool-000000")
-    again = play(model.env, list(range(8)), earlier, lambda turns: True)  # type: ignore[arg-type]
-    changed = play(model.env, list(range(8)), decide, lambda turns: True)  # type: ignore[arg-type]
-    assert alone is not None and again is not None and changed is not None
-
-    def moves(episodes: list[Episode]) -> list[tuple[int, float]]:
-        turns = [turn for e in episodes for turn in e.turns]
-        return [(int(t.action), float(t.decision.log_probs.sum())) for t in turns if t.decision]
-
-    assert moves(again) == moves(alone) != moves(changed)
-
-
 def turns_of(model: LLMPPO) -> list[tuple[Any, Any, float]]:
     buffer = model.rollout_buffer
     answers = [(decision.prompt, decision.tokens) for decision in buffer.decisions]
     return [(*answer, reward) for answer, reward in zip(answers, buffer.rewards, strict=True)]
 
 
-@pytest.mark.parametrize("learn", ["both", "one"])
+@pytest.mark.parametrize("learn", ["one", pytest.param("both", marks=pytest.mark.families)])
 def test_the_number_of_environments_changes_nothing(learn: str) -> None:
     found = []
     for envs in (1, 3, 8):
@@ -185,14 +161,6 @@ def test_the_number_of_environments_changes_nothing(learn: str) -> None:
         found.append((turns_of(model), log_probs))
     assert found[0][0] == found[1][0] == found[2][0]
     assert np.allclose(found[0][1], found[2][1], atol=1e-5)
-
-
-def test_decisions_are_the_learners() -> None:
-    both, one = learner(8), learner(8, learn="one")
-    for model in (both, one):
-        assert collect(model)
-        assert model.num_timesteps == len(model.rollout_buffer)
-    assert 0 < one.num_timesteps < both.num_timesteps
 
 
 def test_an_interrupted_step_changes_nothing() -> None:
@@ -262,20 +230,11 @@ def test_games_against_others_are_played_as_they_are(learn: str) -> None:
         assert {e.info["seat"] for e in own} == {0, 1}
 
 
-def test_an_environment_without_open_seats_is_refused() -> None:
-    policy, round_of = make_policy(), SelfPlay(SelfPlaySettings())
-    env = TextVecEnv([Stairs])
-    round_ = round_of.begin(policy.sampler, policy.adapters.learning, env, scripted(), 0, 0, 1)
-    ended = Episode(0, 0, {"seat": 0, "game": "stairs"})
-    with pytest.raises(SeatsError, match=r"'stairs' ended without info\['scores'\]"):
-        finish(round_, [ended])
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"opponent": "random"}, r"'leduc_poker' was played against opponent 'random'; allowed: .*\"open\""),
-        ({"opponent": "open", "max_turns": 2}, r"'leduc_poker' was cut, .*; allowed: games that are played"),
+        ({"opponent": "random"}, r"'leduc_poker' was played against opponent 'random'"),
+        ({"opponent": "open", "max_turns": 2}, r"'leduc_poker' was cut"),
     ],
 )
 def test_games_that_are_not_played_to_the_end_by_the_caller_are_refused(
@@ -302,11 +261,13 @@ def test_both_seats_learn_in_zero_sum_games_alone() -> None:
         make_ppo(hearts, 1, self_play=both)
     assert make_ppo(hearts, 1, self_play=SelfPlaySettings(learn="one")).self_play is not None
     alone = Episode(0, 0, {"result": "win", "scores": [1.0], "seat": 0, "game": "2048"})
+    unscored = Episode(0, 0, {"seat": 0, "game": "stairs"})
     policy, env = make_policy(), TextVecEnv([kuhn])
     learning = policy.adapters.learning
     round_ = SelfPlay(both).begin(policy.sampler, learning, env, scripted(), 0, 0, 1)
-    with pytest.raises(SeatsError, match=r"'2048' has one seat; allowed: games of at least two"):
-        finish(round_, [alone])
+    for game, message in ((alone, "'2048' has one seat"), (unscored, r"'stairs' .* info\['scores'\]")):
+        with pytest.raises(SeatsError, match=message):
+            finish(round_, [game])
 
 
 def test_counting_anew_forgets_the_snapshots() -> None:
@@ -328,13 +289,3 @@ def test_counting_anew_forgets_the_snapshots() -> None:
 def test_a_curriculum_has_no_place_in_it() -> None:
     with pytest.raises(ArgumentError, match=r"starts: .* was given with self_play"):
         make_ppo(kuhn, 1, self_play=SelfPlaySettings(), starts=Starts(failures=Failures()))
-
-
-def test_saved_and_loaded_by_stable_baselines(tmp_path: Any) -> None:
-    model = learner(4, learn="one", pool_every=1)
-    assert collect(model)
-    model.save(tmp_path / "model")
-    loaded = LLMPPO.load(tmp_path / "model", env=model.env)
-    assert loaded.self_play is not None and loaded.self_play.pool is not None
-    kept = loaded.self_play.pool.members[0].snapshot
-    assert isinstance(kept, Snapshot) and kept.step == 0

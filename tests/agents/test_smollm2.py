@@ -11,10 +11,10 @@ from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.runs import checkpoint
 from tests.agents.divergences import GAMES, State, divergences, read, states
-from tests.agents.smollm2 import NAME, policy, read_once
+from tests.agents.smollm2 import NAME, policy
 from tests.agents.toys import Bandit, make_ppo
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("smollm2")]
+pytestmark = pytest.mark.weights("smollm2")
 
 
 @pytest.fixture(scope="module")
@@ -25,16 +25,6 @@ def asked() -> list[State]:
 @pytest.fixture(scope="module")
 def sixteen_bits() -> LLMPolicy:
     return policy()
-
-
-def test_it_knows_the_capital_of_france(sixteen_bits: LLMPolicy) -> None:
-    codec = sixteen_bits.codec
-    prompt = codec.encode_prompt("What is the capital of France?")
-    with torch.no_grad(), sixteen_bits.engine.adapters_off():
-        answer = sixteen_bits.model.generate(
-            input_ids=torch.tensor([prompt]), max_new_tokens=12, do_sample=False
-        )[0, len(prompt) :]
-    assert codec.tokenizer.decode(answer) == "The capital of France is Paris.<|im_end|>"
 
 
 def test_its_prompt_is_its_chat(sixteen_bits: LLMPolicy) -> None:
@@ -63,15 +53,14 @@ def test_four_bits_stay_near_sixteen(sixteen_bits: LLMPolicy, asked: list[State]
 
 
 def learner() -> LLMPPO:
-    with read_once():
-        return make_ppo(
-            Bandit,
-            batch_size=4,
-            ppo_epochs=1,
-            learning_rate=1e-4,
-            total_steps=1,
-            policy_kwargs={"model": {"model_name": NAME, "use_4bit": True, "use_nested_quant": True}},
-        )
+    return make_ppo(
+        Bandit,
+        batch_size=4,
+        ppo_epochs=1,
+        learning_rate=1e-4,
+        total_steps=1,
+        policy_kwargs={"model": {"model_name": NAME, "use_4bit": True, "use_nested_quant": True}},
+    )
 
 
 def test_four_bits_train_stop_and_go_on_bit_for_bit(tmp_path: Path) -> None:

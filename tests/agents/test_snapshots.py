@@ -43,21 +43,14 @@ def test_a_policy_plays_as_it_was(policy: LLMPolicy) -> None:
     assert np.array_equal(odds(policy), after)
 
 
-def test_the_base_is_a_name_too(policy: LLMPolicy) -> None:
-    with policy.model.disable_adapter():
-        expected = odds(policy)
-    assert np.array_equal(odds(policy, BASE), expected) and np.abs(odds(policy) - expected).max() > 0.01
-
-
 @pytest.mark.parametrize("name", ["earlier", BASE])
 def test_an_error_in_a_forward_leaves_the_policy_itself(
     policy: LLMPolicy, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Identity, data, ``requires_grad`` and names of the parameters are as before, and so is the play."""
+    """Identity, ``requires_grad`` and names of the parameters are as before, and so is the play."""
     policy.sampler.publish("earlier", snapshot_of(policy, 0).adapters)
     randomise(policy, 0.1, seed=2)
     after, parameters = odds(policy), dict(policy.model.named_parameters())
-    places = {key: parameter.data_ptr() for key, parameter in parameters.items()}
     layer = policy.engine.transformer.layers[1]  # type: ignore[attr-defined]
 
     def stop(*args: Any, **kwargs: Any) -> Any:
@@ -73,7 +66,6 @@ def test_an_error_in_a_forward_leaves_the_policy_itself(
     assert np.array_equal(odds(policy), after)
     now = dict(policy.model.named_parameters())
     assert list(now) == list(parameters) and all(now[key] is own for key, own in parameters.items())
-    assert {key: parameter.data_ptr() for key, parameter in now.items()} == places
     trained = {key for key, parameter in now.items() if parameter.requires_grad}
     assert trained == set(policy.adapters.learning)
 
@@ -88,43 +80,15 @@ def test_names_are_published_replaced_and_forgotten(policy: LLMPolicy) -> None:
     assert not np.array_equal(odds(policy, "a"), first)
     policy.sampler.forget("a")
     policy.sampler.forget("a")
-    with pytest.raises(
-        UnknownAdaptersError, match=r"adapters 'a' were asked for; published are newest, base"
-    ):
+    with pytest.raises(UnknownAdaptersError, match=r"'a' were asked for; published are newest, base"):
         odds(policy, "a")
 
 
 def test_adapters_of_another_model_are_not_published(policy: LLMPolicy) -> None:
-    with pytest.raises(
-        ValueError, match=r"adapters 'x' are those of another model or of other LoRA settings"
-    ):
+    with pytest.raises(ValueError, match=r"adapters 'x' are those of another model"):
         policy.sampler.publish("x", make_policy(lora={"r": 2}).adapters.learning)
     with pytest.raises(ValueError, match=r"the name 'base'"):
         policy.sampler.publish(BASE, policy.adapters.learning)
-
-
-def test_parameters_are_the_optimizers_after_a_snapshot_played(policy: LLMPolicy) -> None:
-    """AdamW's first step moves each weight with a gradient by the learning rate, 1e-3."""
-    policy.sampler.publish("earlier", snapshot_of(policy, 0).adapters)
-    odds(policy, "earlier")
-    parameters = policy.adapter_parameters()
-    before = [p.detach().clone() for p in parameters]
-    for parameter in parameters:
-        parameter.grad = torch.ones_like(parameter)
-    policy.optimizer.step()
-    policy.optimizer.zero_grad()
-    for old, new in zip(before, parameters, strict=True):
-        assert torch.allclose(old - new, torch.full_like(old, 1e-3), atol=1e-6)
-
-
-def test_on_the_way_to_another(policy: LLMPolicy) -> None:
-    one = snapshot_of(policy, 1)
-    randomise(policy, 0.1, seed=3)
-    two = snapshot_of(policy, 5)
-    between = one.towards(two, 0.25)
-    assert between.step == 5 and one.towards(two, 1.0) is two
-    for name, own in one.adapters.items():
-        assert torch.allclose(between.adapters[name], 0.75 * own + 0.25 * two.adapters[name])
 
 
 def test_a_file_gives_the_snapshot_back(policy: LLMPolicy, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from gamespiel.agents.starts import Starts, check_not_sampled
 from task_gym.errors import ArgumentError, SamplerError
-from task_gym.samplers import Failures, LearningProgress, Outcome, Stages, Start
+from task_gym.samplers import Failures, LearningProgress, Stages, Start
 from task_gym.samplers.base import State
 from task_gym.wrappers import Curriculum, FailureReplay
 from tests.task_gym.tasks import Tenths
@@ -139,10 +139,6 @@ def test_another_samplers_state_and_another_environment() -> None:
         starts.load_state_dict({})
     with pytest.raises(ArgumentError, match=r"no score and result"):
         starts.record([Start(seed=1)], [{"game": "toy"}])
-
-
-def test_the_toys_info_is_an_ends() -> None:
-    assert Outcome.of(Start(seed=1), info(1.0)).success and not Outcome.of(Start(seed=1), info(0.5)).success
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,6 @@ from gamespiel.agents.runs.stats import Z95, mean_interval, wilson
 Z2 = Z95**2
 
 
-def test_z_is_the_normal_quantile() -> None:
-    # P(|Z| <= z) = erf(z / sqrt 2) = 0.95.
-    assert math.erf(Z95 / math.sqrt(2)) == pytest.approx(0.95, abs=1e-15)
-
-
 @pytest.mark.parametrize(
     ("successes", "expected"),
     [
@@ -32,11 +27,6 @@ def test_z_is_the_normal_quantile() -> None:
 )
 def test_wilson_by_hand(successes: int, expected: tuple[float, float, float]) -> None:
     assert wilson(successes, 10) == pytest.approx(expected, abs=1e-12)
-
-
-def test_wilson_in_digits() -> None:
-    assert wilson(0, 10).high == pytest.approx(0.27753, abs=5e-6)
-    assert wilson(5, 10).low == pytest.approx(0.23659, abs=5e-6)
 
 
 @given(st.data())
@@ -61,19 +51,9 @@ def test_mean_interval_by_hand() -> None:
     error = Z95 * math.sqrt(5 / 12)
     assert mean_interval([1, 2, 3, 4]) == pytest.approx((2.5, 2.5 - error, 2.5 + error), abs=1e-12)
     assert mean_interval([0.5, 0.5]) == (0.5, 0.5, 0.5)
-
-
-def test_one_value_says_nothing_about_its_spread() -> None:
     assert mean_interval([3.0]) == (3.0, -math.inf, math.inf)
     with pytest.raises(ValueError, match="at least one value"):
         mean_interval([])
-
-
-@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=50))
-def test_mean_interval_is_around_its_mean(values: list[float]) -> None:
-    mean, low, high = mean_interval(values)
-    assert low <= mean <= high
-    assert min(values) - 1e-6 <= mean <= max(values) + 1e-6
 
 
 def test_wilson_of_partial_successes() -> None:

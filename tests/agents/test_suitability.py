@@ -22,7 +22,7 @@ from gamespiel.agents.models.weights import ModelError
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.tokens.codec import PromptLengthError
 from task_gym.wrappers import NamedText
-from tests.agents.families import FAMILIES, chatml, gemma, gemma3
+from tests.agents.families import chatml, gemma, gemma3
 from tests.agents.toys import TEXT, masks_of, same_noise
 
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "initializer_range": 0.1}
@@ -94,8 +94,7 @@ def test_a_prompt_and_its_answer_fit_the_positions(tmp_path: Path) -> None:
     assert model.answer_of(drawn[0]).action in (7, 129)
     _, log_probs, _ = model.evaluate_actions([longest], torch.tensor([129]), masks)
     assert torch.isfinite(log_probs).all()
-    message = r"of 43 characters has 62 tokens .* at most 61: the model reads 64 tokens, .* 3 are for the"
-    with pytest.raises(PromptLengthError, match=message):
+    with pytest.raises(PromptLengthError, match=r"of 43 characters has 62 tokens .* at most 61: "):
         model.decide([longest + "x"], masks, same_noise(0.9, 1))
     with pytest.raises(PromptLengthError, match=r"^a prompt has 62 tokens"):
         model.prompts(torch.ones(1, 62, dtype=torch.int32))
@@ -134,20 +133,10 @@ def test_a_control_token_that_no_text_gives_needs_no_embedding(tmp_path: Path) -
     assert policy(model, "q_proj").prompts(["<image_soft_token>"])[0] < (known,) * 1000
 
 
-@pytest.mark.parametrize("decoder", [False, True])
-def test_a_bidirectional_model_is_refused(decoder: bool, tmp_path: Path) -> None:
+def test_a_bidirectional_model_is_refused(tmp_path: Path) -> None:
     """BERT reads both ways, unless its configuration makes a decoder of it."""
-    config = BertConfig(vocab_size=300, intermediate_size=64, is_decoder=decoder, **SMALL)
-    model = saved(tmp_path, config)
-    if decoder:
-        assert policy(model, "query").decode == "choice"
-        return
-    with pytest.raises(ModelError, match=r"is bidirectional \(bert\): .* allowed: a causal language model"):
-        policy(model, "query")
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("family", FAMILIES)
-def test_causal_models_are_not_refused(family: str, dtype: str, tmp_path: Path) -> None:
-    model = {"model_name": FAMILIES[family].save(tmp_path), "random_weights": True, "dtype": dtype}
-    assert policy(model, "q_proj", answer=FAMILIES[family].answer)
+    config = BertConfig(vocab_size=300, intermediate_size=64, is_decoder=False, **SMALL)
+    with pytest.raises(ModelError, match=r"is bidirectional \(bert\)"):
+        policy(saved(tmp_path / "both", config), "query")
+    config.is_decoder = True
+    assert policy(saved(tmp_path / "left", config), "query").decode == "choice"

@@ -15,18 +15,13 @@ import pytest
 from gamespiel.agents.models.names import NEWEST
 from gamespiel.agents.sampling.vllm import server as vllm_server
 from gamespiel.agents.sampling.vllm.replicas import Patience
-from gamespiel.agents.sampling.vllm.sampler import VllmSampler
 from gamespiel.agents.sampling.vllm.server import BrokenAnswerError, Server, ServerError
-from tests.agents.fake_vllm import FakeVllm
-from tests.agents.served import TEXTS, decide
-from tests.agents.test_remote import answers_of, playing_itself
+from tests.agents.served import TEXTS, MakeServer, Plug, answers_of, decide, playing_itself
 from tests.agents.toys import make_policy, randomise
 
 
 @pytest.mark.parametrize("fault", ["500", "close", "half", "missing", "gzip"])
-def test_a_fault_is_tried_again(
-    fault: str, make_server: Callable[..., FakeVllm], plug: Callable[..., VllmSampler]
-) -> None:
+def test_a_fault_is_tried_again(fault: str, make_server: MakeServer, plug: Plug) -> None:
     policy, server = make_policy(adapters=0.1), make_server()
     expected = decide(policy)
     plug(policy, server).publish(NEWEST, policy.adapters.learning)
@@ -35,16 +30,14 @@ def test_a_fault_is_tried_again(
     assert not server.faults
 
 
-def test_a_time_out_is_tried_again(
-    make_server: Callable[..., FakeVllm], plug: Callable[..., VllmSampler]
-) -> None:
+def test_a_time_out_is_tried_again(make_server: MakeServer, plug: Plug) -> None:
     policy, server = make_policy(adapters=0.1), make_server()
     expected = decide(policy)
     plug(policy, server, seconds=2.0).publish(NEWEST, policy.adapters.learning)
     server.faults.append("hang")
     assert [one.tokens for one in decide(policy)] == [one.tokens for one in expected]
-    wait_for(lambda: server.aborted == 1)
-    assert server.aborted == 1
+    wait_for(lambda: server.aborted > 0)
+    assert server.aborted > 0
 
 
 def wait_for(found: Callable[[], bool], seconds: float = 60.0) -> None:
@@ -54,18 +47,25 @@ def wait_for(found: Callable[[], bool], seconds: float = 60.0) -> None:
         time.sleep(0.01)
 
 
-def test_a_request_that_always_fails_stops(
-    make_server: Callable[..., FakeVllm], plug: Callable[..., VllmSampler]
+def test_a_request_that_always_fails_and_a_server_that_never_comes_back_stop(
+    make_server: MakeServer, plug: Plug
 ) -> None:
     policy, server = make_policy(), make_server()
-    plug(policy, server).publish(NEWEST, policy.adapters.learning)
+    patience = Patience(tries=1, first=0.01, poll=0.02, seconds=0.2)
+    plug(policy, server, patience=patience).publish(NEWEST, policy.adapters.learning)
     server.faults.extend(["500"] * 1000)
     with pytest.raises(ServerError, match=r"status 500: EngineCore died; the request failed too often"):
         decide(policy)
+    server.stop()
+    try:
+        with pytest.raises(ServerError, match="no vLLM server came back within 0 s"):
+            decide(policy)
+    finally:
+        server.start()
 
 
 def test_an_answer_that_is_compressed_or_too_long_is_not_read(
-    make_server: Callable[..., FakeVllm], monkeypatch: pytest.MonkeyPatch
+    make_server: MakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = make_server()
 
@@ -84,46 +84,27 @@ def test_an_answer_that_is_compressed_or_too_long_is_not_read(
         asyncio.run(ask(lambda there: there.list_cards()))
 
 
-def test_a_server_that_never_comes_back_stops(
-    make_server: Callable[..., FakeVllm], plug: Callable[..., VllmSampler]
-) -> None:
-    policy, server = make_policy(), make_server()
-    patience = Patience(tries=1, first=0.01, poll=0.02, seconds=0.2)
-    plug(policy, server, patience=patience).publish(NEWEST, policy.adapters.learning)
-    server.stop()
-    try:
-        with pytest.raises(ServerError, match="no vLLM server came back within 0 s"):
-            decide(policy)
-    finally:
-        server.start()
-
-
-@pytest.mark.parametrize("replicas", [1, 2])
 def test_a_restart_in_mid_run_changes_nothing(
-    replicas: int,
-    make_server: Callable[..., FakeVllm],
-    plug: Callable[..., VllmSampler],
-    caplog: pytest.LogCaptureFixture,
+    make_server: MakeServer, plug: Plug, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It forgets all adapters, which are loaded again; what was collected is not lost."""
     here, there = playing_itself(total_steps=3), playing_itself(total_steps=3)
     here.learn()
-    servers = [make_server() for _ in range(replicas)]
-    plug(there.policy, *servers)
+    server = make_server()
+    plug(there.policy, server)
     played, stopped = 0, threading.Event()
 
     def on_progress(phase: str, done: int, total: int) -> None:
         nonlocal played
         played += 1
         if played == 6:
-            servers[0].stop()
+            server.stop()
             stopped.set()
 
     def restart() -> None:
         stopped.wait()
-        # One that is alone is missed before it is back, however long that takes; of two, maybe not.
-        wait_for(lambda: "waiting for it" in caplog.text, 15.0 if replicas == 1 else 0.3)
-        servers[0].start()
+        wait_for(lambda: "waiting for it" in caplog.text)
+        server.start()
 
     there.on_progress = on_progress
     thread = threading.Thread(target=restart, daemon=True)
@@ -132,14 +113,11 @@ def test_a_restart_in_mid_run_changes_nothing(
         there.learn()
     thread.join()
     assert answers_of(there) == answers_of(here)
-    if replicas == 1:
-        assert "waiting for it" in caplog.text and "is back" in caplog.text
-        assert len(servers[0].loaded) > 1  # the pool's snapshots too
+    assert "waiting for it" in caplog.text and "is back" in caplog.text
+    assert len(server.loaded) > 1  # the pool's snapshots too
 
 
-def test_a_server_that_forgot_adapters_gets_them_again(
-    make_server: Callable[..., FakeVllm], plug: Callable[..., VllmSampler]
-) -> None:
+def test_a_server_that_forgot_adapters_gets_them_again(make_server: MakeServer, plug: Plug) -> None:
     policy, server = make_policy(adapters=0.1), make_server()
     expected = decide(policy)
     plug(policy, server).publish(NEWEST, policy.adapters.learning)
@@ -147,9 +125,7 @@ def test_a_server_that_forgot_adapters_gets_them_again(
     assert [one.tokens for one in decide(policy)] == [one.tokens for one in expected]
 
 
-def test_one_of_two_replicas_is_gone(
-    make_server: Callable[..., FakeVllm], plug: Callable[..., VllmSampler]
-) -> None:
+def test_one_of_two_replicas_is_gone(make_server: MakeServer, plug: Plug) -> None:
     """The other one answers, and gets the new version; the first one gets it when it is back."""
     policy, servers = make_policy(adapters=0.1), [make_server(), make_server()]
     sampler = plug(policy, *servers)
@@ -167,9 +143,7 @@ def test_one_of_two_replicas_is_gone(
     servers[1].start()
 
 
-def test_ctrl_c_leaves_no_request_behind(
-    make_server: Callable[..., FakeVllm], plug: Callable[..., VllmSampler]
-) -> None:
+def test_ctrl_c_leaves_no_request_behind(make_server: MakeServer, plug: Plug) -> None:
     policy, server = make_policy(), make_server()
     plug(policy, server).publish(NEWEST, policy.adapters.learning)
     server.faults.extend(["hang"] * 4)
@@ -186,7 +160,7 @@ def test_ctrl_c_leaves_no_request_behind(
         thread.start()
         decide(policy)
     # The server may read a request that was sent before only now.
-    wait_for(lambda: server.aborted == count_hung(), 30.0)
+    wait_for(lambda: server.aborted == count_hung())
     assert server.aborted == count_hung() > 0
     server.faults.clear()
     assert len(decide(policy)) == len(TEXTS)  # the next requests are as before

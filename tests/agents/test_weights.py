@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import json
 import shutil
 from pathlib import Path
 
 import pytest
 
-from gamespiel.agents.models import weights
 from gamespiel.agents.models.loading import TINY, ModelError, resolve
 from gamespiel.agents.models.weights import (
     WHEELS,
@@ -22,23 +20,13 @@ from gamespiel.agents.models.weights import (
     weight_files,
 )
 
-SMOLLM2 = "HuggingFaceTB/SmolLM2-135M-Instruct"
-
-
-def test_names() -> None:
-    assert resolve("tiny") == resolve(str(TINY)) == str(TINY)
-    assert resolve("Qwen/Qwen3-4B") == "Qwen/Qwen3-4B"  # a name on the hub
-
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("tinny", "is unknown; did you mean 'tiny'"),
-        ("Tiny", "is unknown; did you mean 'tiny'"),
+        ("Tinny", "is unknown; did you mean 'tiny'"),
         ("./nowhere", "is not a folder; allowed: 'tiny', a hub name .*, a folder or a .gguf file"),
-        ("/no/such/model", "is not a folder"),
         ("a/b/c", "is not a folder"),
-        ("./model.gguf", "is not a file"),
         ("owner/model.gguf", "is not a file"),
         (str(TINY / "model.safetensors"), r"is a file that does not end in \.gguf"),
     ],
@@ -48,11 +36,13 @@ def test_names_that_are_none(name: str, message: str) -> None:
         resolve(name)
 
 
-def test_a_folder_without_a_model(tmp_path: Path) -> None:
+def test_folders(tmp_path: Path) -> None:
+    assert resolve("tiny") == resolve(str(TINY)) == str(TINY)
+    assert resolve("Qwen/Qwen3-4B") == "Qwen/Qwen3-4B"  # a name on the hub
     with pytest.raises(ModelError, match=r"is a folder without a config\.json$"):
         resolve(str(tmp_path))
     (tmp_path / "model-Q8_0.gguf").touch()
-    with pytest.raises(ModelError, match=r"config\.json; it has model-Q8_0\.gguf: give such a file itself"):
+    with pytest.raises(ModelError, match=r"config\.json; it has model-Q8_0\.gguf"):
         resolve(str(tmp_path))
     assert resolve(str(tmp_path / "model-Q8_0.gguf")) == str(tmp_path / "model-Q8_0.gguf")
 
@@ -71,9 +61,8 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path.write_bytes(b"GGUF")
     (tmp_path / "small_weights" / "__init__.py").write_text("raise SystemExit('the package was imported')")
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(
-        weights, "WHEELS", {"owner/small": Wheel("small-weights", "small_weights/small.gguf", "make small")}
-    )
+    wheel = Wheel("small-weights", "small_weights/small.gguf", "make small")
+    monkeypatch.setitem(WHEELS, "owner/small", wheel)
     return path
 
 
@@ -86,20 +75,14 @@ def test_an_installed_wheel_is_read_in_place_of_the_hub_and_named(installed: Pat
 
 def test_a_wheel_without_the_file_is_an_error(installed: Path) -> None:
     installed.unlink()
-    with pytest.raises(
-        ModelError, match=r"small-weights 1\.2 is installed, and has no .*run make small, or un"
-    ):
+    with pytest.raises(ModelError, match=r"small-weights 1\.2 is installed, and has no .*make small"):
         resolve("owner/small")
 
 
 def test_without_the_wheel_the_name_is_the_hubs(monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(name: str) -> str:
-        raise importlib.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(importlib.metadata, "version", absent)
-    assert from_wheel(SMOLLM2) is None and resolve(SMOLLM2) == SMOLLM2
-    assert describe_model(SMOLLM2) == SMOLLM2
-    assert WHEELS[SMOLLM2].install == "make smollm2"
+    monkeypatch.setitem(WHEELS, "owner/small", Wheel("not-installed", "small.gguf", "make small"))
+    assert from_wheel("owner/small") is None
+    assert resolve("owner/small") == describe_model("owner/small") == "owner/small"
 
 
 def test_a_folder_by_the_name_of_a_wheel_comes_first(
@@ -139,9 +122,7 @@ def test_shards_are_one_model(tmp_path: Path) -> None:
     joined = "".join(hashlib.sha256(content).hexdigest() for content in (b"first", b"second"))
     assert identity(str(tmp_path)) == {"sha256": hashlib.sha256(joined.encode()).hexdigest()[:16]}
     (tmp_path / "a.safetensors").unlink()
-    with pytest.raises(
-        ModelError, match=r"lacks a\.safetensors, which model\.safetensors\.index\.json lists"
-    ):
+    with pytest.raises(ModelError, match=r"lacks a\.safetensors, which .*index\.json lists"):
         identity(str(tmp_path))
     for torn in ("{", "{}", '{"weight_map": []}'):
         index.write_text(torn)
@@ -150,9 +131,7 @@ def test_shards_are_one_model(tmp_path: Path) -> None:
 
 
 def test_weights_are_looked_for_in_transformers_order(tmp_path: Path) -> None:
-    with pytest.raises(
-        ModelError, match=r"without weights; allowed: a folder with model\.safetensors or pytorch"
-    ):
+    with pytest.raises(ModelError, match=r"without weights; allowed: .* model\.safetensors or pytorch"):
         weight_files("it", tmp_path)
     for name in ("pytorch_model.bin", "model.safetensors"):
         (tmp_path / name).touch()

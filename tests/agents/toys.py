@@ -130,38 +130,25 @@ class Echo(gym.Env[str, str]):
     Args:
         length: Number of digits.
         digits: The digits that are drawn.
-        shift: The answer to a digit is the one so many places further in ``digits``.
-        fault: Whether the backend fails for a seed.
     """
 
     observation_space = TEXT
     action_space = UnicodeText(1 << 20)
 
-    def __init__(
-        self,
-        length: int = 1,
-        digits: str = "0123456789",
-        shift: int = 0,
-        fault: Callable[[int], bool] = lambda seed: False,
-    ) -> None:
-        self.length, self.digits, self.shift, self.fault = length, digits, shift, fault
+    def __init__(self, length: int = 1, digits: str = "0123456789") -> None:
+        self.length, self.digits = length, digits
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
         super().reset(seed=seed)
-        self.seed = seed or 0
         drawn = self.np_random.integers(len(self.digits), size=self.length)
-        self.answer = "".join(self.digits[(i + self.shift) % len(self.digits)] for i in drawn)
-        shown = "".join(self.digits[i] for i in drawn)
-        return f"write {shown}\n\n{CLOSING}", {"game": "echo", "seat": 0}
+        self.answer = "".join(self.digits[i] for i in drawn)
+        return f"write {self.answer}\n\n{CLOSING}", {"game": "echo", "seat": 0}
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        info: dict[str, Any] = {"game": "echo", "seat": 0}
-        if self.fault(self.seed):
-            return "failed", 0.0, False, True, info | {"result": "fault"}
         right = sum(a == b for a, b in zip(action, self.answer, strict=False))
-        return "over", right / self.length, True, False, info
+        return "over", right / self.length, True, False, {"game": "echo", "seat": 0}
 
 
 def as_tokens(env: gym.Env[str, Any]) -> TokenObservation:
@@ -265,17 +252,6 @@ def rows_of(model: LLMPPO) -> list[dict[str, Any]]:
     (writer,) = model.logger.output_formats
     assert isinstance(writer, Rows)
     return writer.rows
-
-
-class Until(Quiet):
-    """Stops in the middle of a step after ``steps`` steps."""
-
-    def __init__(self, steps: int) -> None:
-        super().__init__()
-        self.steps = steps
-
-    def _on_step(self) -> bool:
-        return self.model.step < self.steps  # type: ignore[attr-defined]
 
 
 def trained(model: LLMPPO) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class RealVllm:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/v1"
 
-    def start(self, *, wait: bool = True) -> None:
+    def start(self) -> None:
         """Starts it, and waits until it answers."""
         settings = {
             "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "True", "VLLM_CPU_KVCACHE_SPACE": "1",
@@ -68,11 +68,6 @@ class RealVllm:
                 command, stdout=log, stderr=log, env=path | settings | self.variables, cwd=self.log.parent,
                 start_new_session=True,
             )  # fmt: skip
-        if wait:
-            self.wait()
-
-    def wait(self) -> None:
-        """Waits until it answers."""
         ends = time.monotonic() + READY_SECONDS
         while time.monotonic() < ends:
             assert self._process is not None and self._process.poll() is None, self.log.read_text()[-3000:]
@@ -82,10 +77,6 @@ class RealVllm:
             except (urllib.error.URLError, OSError):
                 time.sleep(0.5)
         raise TimeoutError(self.log.read_text()[-3000:])
-
-    def count_answers(self) -> int:
-        """Returns how many completions it has answered."""
-        return self.log.read_text().count('"POST /v1/completions HTTP/1.1" 200')
 
     def kill(self) -> None:
         """Kills it and the processes that it started, at once."""

@@ -29,75 +29,35 @@ from benchmarks.learning_speed import Curve, Learner, Point
 TRACKED = ending.RESULTS
 NEW = Path("runs", "benchmarks")
 
-SMALLEST: dict[str, list[str]] = {
-    "curricula": ["--samplers", "uniform", "--seeds", "0", "--decisions", "1", "--episodes", "1"],
-    "backends": ["--only", "local", "--episodes", "1", "--seconds", "0.001"],
-    "conversations": ["--model", "tiny", "--games", "kuhn_poker", "--episodes", "2"],
-    "coverage": ["--comparisons", "20", "--deals", "12"],
-    "env_speed": ["--games", "leduc_poker", "--seconds", "0.001"],
-    "matches": ["leduc_poker", "mcts:2x1", "mcts:3x1", "--games", "4"],
-    "gpu_shapes": [
-        "--games",
-        "leduc_poker",
-        "--readings",
-        "shared",
-        "--episodes",
-        "2",
-        "--steps",
-        "1",
-        "--rungs",
-        "2",
-        "--architectures",
-        "HuggingFaceTB/SmolLM2-135M-Instruct",
-        "--layers",
-        "1",
-        "--tokens",
-        "128",
-        "--repetitions",
-        "1",
-    ],
-    "learning_peers": ["--contenders", "gamespiel", "--seconds", "0", "--games", "2"],
-    "learning_speed": ["--decisions", "1"],
-    "luck": ["--games", "kuhn_poker", "--iterations", "2"],
-    "opponents": [
-        "--games",
-        "leduc_poker",
-        "--minutes",
-        "0.001",
-        "--searched",
-        "kuhn_poker",
-        "--opponent",
-        "mcts:5x1",
-        "--lighter",
-        "--episodes",
-        "2",
-        "--rounds",
-        "1",
-        "--tries",
-        "1",
-    ],
-    "promotion": ["--runs", "2"],
-    "scale": ["--steps", "1", "--seeds", "0"],
-    "scores": ["--games", "goofspiel", "--agents", "random", "--episodes", "1"],
-    "trace_blind": ["--known", "6", "--asked", "3"],
-    "trace_learning": ["--traces", "1"],
-    "trace_scores": ["--families", "sorting", "--tasks", "2"],
-    "trace_speed": ["--rounds", "1"],
-    "train_speed": ["--model", "tiny", "--settings", "leduc", "--turns", "2", "--repetitions", "1"],
-    "vector_speed": [
-        "--games",
-        "kuhn_poker",
-        "--num_envs",
-        "2",
-        "--rounds",
-        "1",
-        "--steps",
-        "2",
-        "--searched",
-        "tic_tac_toe",
-        "--opponent",
-        "mcts:2",
-    ],
+SMALLEST: dict[str, str] = {
+    "curricula": "--samplers uniform --seeds 0 --decisions 1 --episodes 1",
+    "backends": "--only local --episodes 1 --seconds 0.001",
+    "conversations": "--model tiny --games kuhn_poker --episodes 2",
+    "coverage": "--comparisons 20 --deals 12",
+    "env_speed": "--games leduc_poker --seconds 0.001",
+    "matches": "leduc_poker mcts:2x1 mcts:3x1 --games 4",
+    "gpu_shapes": (
+        "--games leduc_poker --readings shared --episodes 2 --steps 1 --rungs 2 --layers 1 --tokens 128 "
+        "--architectures HuggingFaceTB/SmolLM2-135M-Instruct --repetitions 1"
+    ),
+    "learning_peers": "--contenders gamespiel --seconds 0 --games 2",
+    "learning_speed": "--decisions 1",
+    "luck": "--games kuhn_poker --iterations 2",
+    "opponents": (
+        "--games leduc_poker --minutes 0.001 --searched kuhn_poker --opponent mcts:5x1 --lighter "
+        "--episodes 2 --rounds 1 --tries 1"
+    ),
+    "promotion": "--runs 2",
+    "scale": "--steps 1 --seeds 0",
+    "scores": "--games goofspiel --agents random --episodes 1",
+    "trace_blind": "--known 6 --asked 3",
+    "trace_learning": "--traces 1",
+    "trace_scores": "--families sorting --tasks 2",
+    "trace_speed": "--rounds 1",
+    "train_speed": "--model tiny --settings leduc --turns 2 --repetitions 1",
+    "vector_speed": (
+        "--games kuhn_poker --num_envs 2 --rounds 1 --steps 2 --searched tic_tac_toe --opponent mcts:2"
+    ),
 }
 """Every benchmark that measures something itself, and its smallest settings."""
 NEEDS_A_SERVER = {"samplers"}  # nothing is kept of it yet; see test_samplers.py
@@ -302,8 +262,11 @@ def test_every_benchmark_is_here() -> None:
     }
 
 
+@pytest.mark.trains
 @pytest.mark.usefixtures("untrained")
-@pytest.mark.parametrize("name", SMALLEST)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.sample if name == "promotion" else ()) for name in SMALLEST]
+)
 def test_a_benchmark_leaves_what_is_there(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     before = contents(TRACKED)
     main = importlib.import_module(f"benchmarks.{name}").main
@@ -312,7 +275,7 @@ def test_a_benchmark_leaves_what_is_there(name: str, capsys: pytest.CaptureFixtu
     seen = {f"{name}-20261122-101112.{kind}": b"of an earlier run" for kind in kinds}
     for path, content in seen.items():
         (NEW / path).write_bytes(content)
-    results = main(SMALLEST[name])
+    results = main(SMALLEST[name].split())
     written = contents(NEW)
     fresh = sorted(set(written) - set(seen))
     assert [path.partition("-")[0] for path in fresh] == [name] * len(kinds)
@@ -321,15 +284,4 @@ def test_a_benchmark_leaves_what_is_there(name: str, capsys: pytest.CaptureFixtu
     printed = capsys.readouterr().out.splitlines()
     assert printed[-1 - len(kinds) : -1] == [f"written to {NEW / path}" for path in fresh]
     assert json.loads(printed[-1]) == results == json.loads(written[fresh[0]])
-    assert contents(TRACKED) == before
-
-
-@pytest.mark.usefixtures("untrained")
-@pytest.mark.parametrize("name", SMALLEST)
-def test_a_benchmark_renews_what_is_kept(name: str, kept: Path, cwd: Path) -> None:
-    before = contents(TRACKED)
-    (kept / f"{name}.json").write_text("old")
-    results = importlib.import_module(f"benchmarks.{name}").main([*SMALLEST[name], "--keep"])
-    assert json.loads((kept / f"{name}.json").read_text()) == results
-    assert {path.stem for path in kept.iterdir()} == {name} and list(cwd.iterdir()) == []
     assert contents(TRACKED) == before

@@ -73,7 +73,7 @@ def test_a_game_is_one_sequence_whose_replies_are_the_models(conversation: bool)
         )
 
 
-@pytest.mark.slow
+@pytest.mark.trains
 @pytest.mark.parametrize(
     ("name", "library"), [("gamespiel", "stable_baselines3"), ("trl", "trl"), ("agilerl", "liger_kernel")]
 )

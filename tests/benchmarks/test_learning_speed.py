@@ -100,7 +100,7 @@ def test_the_perceptron_is_worth_what_it_plays() -> None:
     assert share(model) == pytest.approx(0, abs=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.trains
 def test_a_short_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,6 +35,7 @@ def test_the_stronger_search_wins_and_is_seated_as_said() -> None:
         assert play_game("clobber", config, (weak, strong), number=3, seat=1 - seat).score == 0.0
 
 
+@pytest.mark.trains
 def test_games_follow_from_their_number() -> None:
     first = play_game("backgammon", 0, ("mcts:4", "random"), number=1, seat=0)
     assert first.score in (0.0, 1.0)

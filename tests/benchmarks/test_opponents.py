@@ -36,7 +36,7 @@ def test_a_search_that_ends_its_process(monkeypatch: pytest.MonkeyPatch) -> None
     assert not search_moves.measure_apart("leduc_poker", 0, 0.1)["crashed"]
 
 
-@pytest.mark.slow
+@pytest.mark.trains
 def test_a_short_run(tmp_path: Path) -> None:
     options = "--minutes 0.01 --searched kuhn_poker --opponent mcts:5x1 --episodes 4 --rounds 1 --lighter"
     given = ["--games", "leduc_poker", "--out", str(tmp_path), *options.split()]

@@ -22,6 +22,7 @@ def test_regret_minimisation_approaches_an_equilibrium() -> None:
     assert found[1][0] == 500 and found[1][1] < 0.02
 
 
+@pytest.mark.trains
 def test_a_picture_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = train_quietly(small(tmp_path / "run", **SELF))
     results = self_play.main([str(run), "--against_random", str(run), "--out", str(tmp_path / "out")])
@@ -33,6 +34,7 @@ def test_a_picture_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert json.loads(capsys.readouterr().out.splitlines()[-1]) == results
 
 
+@pytest.mark.trains
 def test_a_run_without_exact_evaluations_is_refused(tmp_path: Path) -> None:
     run = train_quietly(small(tmp_path / "run", **SELF | {"run__exact_every": "0"}))
     with pytest.raises(InvalidValueError, match=r"has no exact evaluations; allowed: runs with env.opponent"):

@@ -27,6 +27,7 @@ def made_up(count: int, seed: int, mark: str | None) -> list[Question]:
     return asked
 
 
+@pytest.mark.trains
 def test_a_mark_is_found() -> None:
     """With it the guess is right; without it, one of 4 … 8: 2/3 + 1/3 · 0.177 = 0.726."""
     found = measured(made_up(300, 1, " z"), made_up(300, 2, " z"))
@@ -35,6 +36,7 @@ def test_a_mark_is_found() -> None:
     assert found["uniform"] < 0.2 < found["probability"][1]
 
 
+@pytest.mark.trains
 def test_where_there_is_nothing_to_find_it_guesses() -> None:
     found = measured(made_up(300, 1, None), made_up(300, 2, None))
     for way in ("probability", "greedy"):
@@ -75,6 +77,7 @@ def test_both_questions_have_the_same_outputs() -> None:
     assert any(one.truth != other.truth for one, other in both)
 
 
+@pytest.mark.trains
 def test_a_short_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = trace_blind.main(["--known", "6", "--asked", "3", "--out", str(tmp_path / "new")])
     printed = capsys.readouterr().out.splitlines()

@@ -125,7 +125,7 @@ def test_the_table() -> None:
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.trains
 def test_a_short_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     small = ["--ppo.batch_size=4", "--ppo.ppo_epochs=1", "--env.task_ids=[[0, 319]]"]
     found = trace_learning.main(

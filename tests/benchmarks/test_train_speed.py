@@ -111,7 +111,7 @@ def test_what_is_measured_apart_has_a_process_of_its_own() -> None:
     assert apart(os.getpid) != os.getpid()
 
 
-@pytest.mark.slow
+@pytest.mark.trains
 def test_a_short_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

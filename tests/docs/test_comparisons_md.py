@@ -27,7 +27,6 @@ NEEDS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("section", SECTIONS)
 def test_the_blocks_print_what_is_shown(section: str) -> None:
     pytest.importorskip(NEEDS[section])

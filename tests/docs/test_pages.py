@@ -213,8 +213,10 @@ def test_the_quick_commands_are_those_of_the_page() -> None:
     assert [line for line in QUICK if line not in commands("README.md")] == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("line", QUICK)
+@pytest.mark.trains
+@pytest.mark.parametrize(
+    "line", [pytest.param(line, marks=pytest.mark.sample if "--exact" in line else ()) for line in QUICK]
+)
 @pytest.mark.usefixtures("one_thread")
 def test_quick_commands_run(
     line: str,
@@ -238,7 +240,7 @@ def test_quick_commands_run(
     assert "written to " in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.trains
 @pytest.mark.parametrize("page, count", [("docs/start.md", 5), ("docs/terminal.md", 12)])
 @pytest.mark.usefixtures("one_thread")
 def test_all_commands_of_a_page_run_in_order(

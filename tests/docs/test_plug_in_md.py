@@ -44,7 +44,6 @@ PRINTED = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("section", SECTIONS)
 def test_the_blocks_run(
     section: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

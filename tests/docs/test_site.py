@@ -32,7 +32,7 @@ def test_there_is_a_page_per_game_family_and_room() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [*QUICK, *(pytest.param(n, marks=pytest.mark.slow) for n in PLAYED if n not in QUICK)]
+    "name", [*QUICK, *(pytest.param(n, marks=pytest.mark.families) for n in PLAYED if n not in QUICK)]
 )
 def test_the_examples_print_what_is_shown(name: str) -> None:
     examples = re.findall(

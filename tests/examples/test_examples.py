@@ -129,7 +129,7 @@ def test_pettingzoo(run: str) -> None:
     assert "Game over: goofspiel\nYou were Player 0." in run
 
 
-@pytest.mark.slow
+@pytest.mark.trains
 @example("cleanrl_ppo.py")
 def test_cleanrl_learns_behind_the_mask(run: str) -> None:
     # A random player scores 0.5 in a game that is symmetric over the two seats. The best response earns
@@ -138,6 +138,7 @@ def test_cleanrl_learns_behind_the_mask(run: str) -> None:
     assert first == pytest.approx(0.51, abs=0.03) and 0.53 < last < 0.61
 
 
+@pytest.mark.trains
 @example("self_play_open.py")
 def test_self_play_approaches_the_equilibrium(run: str) -> None:
     found = re.findall(r"(\d+) games: exploitability ([\d.]+), value ([+-][\d.]+)", run)
@@ -190,7 +191,7 @@ def test_position_scores(run: str) -> None:
     assert [name for name, *_ in rows] == ["leduc_poker", "hex"]
 
 
-@pytest.mark.slow
+@pytest.mark.trains
 @example("stable_baselines3_ppo.py")
 def test_ppo_learns_behind_the_mask_of_its_observation(run: str) -> None:
     # As with CleanRL: 0.5 for random play, 0.591 for the best response. A thousand games: error 0.006.
@@ -198,7 +199,7 @@ def test_ppo_learns_behind_the_mask_of_its_observation(run: str) -> None:
     assert untrained == pytest.approx(0.5, abs=0.04) and 0.53 < trained < 0.62
 
 
-@pytest.mark.slow
+@pytest.mark.trains
 @example("maskable_ppo.py")
 def test_maskable_ppo_learns(run: str) -> None:
     untrained, trained, best = chips(run)

@@ -9,8 +9,9 @@ import pytest
 
 from tests.examples.test_examples import output
 
+pytestmark = pytest.mark.launch
 
-@pytest.mark.slow
+
 def test_openenv_plays_by_the_mask(tmp_path: Path) -> None:
     pytest.importorskip("openenv", reason="OpenEnv is not installed")
     run = output("openenv_play.py", tmp_path)
@@ -21,7 +22,6 @@ def test_openenv_plays_by_the_mask(tmp_path: Path) -> None:
     assert found and float(found[1]) == pytest.approx(0.5, abs=0.06)
 
 
-@pytest.mark.slow
 def test_rllib_learns_behind_the_mask(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed")
     run = output("rllib_ppo.py", tmp_path)
@@ -31,7 +31,6 @@ def test_rllib_learns_behind_the_mask(tmp_path: Path) -> None:
     assert len(scores) == 15 and 0.53 < sum(scores[-5:]) / 5 < 0.61
 
 
-@pytest.mark.slow
 def test_tianshou_plays_by_the_mask(tmp_path: Path) -> None:
     pytest.importorskip("tianshou", reason="Tianshou is not installed")
     run = output("tianshou_random.py", tmp_path)
@@ -42,7 +41,6 @@ def test_tianshou_plays_by_the_mask(tmp_path: Path) -> None:
     assert first == -second and abs(first) < 1  # a zero-sum game
 
 
-@pytest.mark.slow
 def test_torchrl_learns_behind_the_mask(tmp_path: Path) -> None:
     pytest.importorskip("torchrl", reason="TorchRL is not installed")
     run = output("torchrl_masked.py", tmp_path)
@@ -51,7 +49,6 @@ def test_torchrl_learns_behind_the_mask(tmp_path: Path) -> None:
     assert first == pytest.approx(0.51, abs=0.03) and 0.53 < last < 0.61
 
 
-@pytest.mark.slow
 def test_trl_makes_a_step(tmp_path: Path) -> None:
     pytest.importorskip("trl", reason="TRL is not installed")
     run = output("trl_grpo.py", tmp_path)
@@ -61,7 +58,6 @@ def test_trl_makes_a_step(tmp_path: Path) -> None:
     assert run.endswith("reward 0.74\n")
 
 
-@pytest.mark.slow
 def test_verifiers_evaluates(tmp_path: Path) -> None:
     pytest.importorskip("verifiers", reason="verifiers is not installed")
     run = output("verifiers_eval.py", tmp_path)
@@ -71,7 +67,6 @@ def test_verifiers_evaluates(tmp_path: Path) -> None:
     assert found and float(found[1]) == pytest.approx(0.375, abs=0.2)
 
 
-@pytest.mark.slow
 def test_skrl_learns_behind_the_mask(tmp_path: Path) -> None:
     pytest.importorskip("skrl", reason="skrl is not installed")
     run = output("skrl_ppo.py", tmp_path)
@@ -80,7 +75,6 @@ def test_skrl_learns_behind_the_mask(tmp_path: Path) -> None:
     assert found and int(found[1]) >= 1000 and 0.55 < float(found[2]) < 0.65
 
 
-@pytest.mark.slow
 def test_agilerl_plays_by_the_mask(tmp_path: Path) -> None:
     pytest.importorskip("agilerl", reason="AgileRL is not installed")
     run = output("agilerl_ippo.py", tmp_path)
@@ -88,13 +82,11 @@ def test_agilerl_plays_by_the_mask(tmp_path: Path) -> None:
     assert found and float(found[1]) + float(found[2]) == pytest.approx(1.0, abs=0.002)  # a zero-sum game
 
 
-@pytest.mark.slow
 def test_minari_keeps_infos(tmp_path: Path) -> None:
     pytest.importorskip("minari", reason="Minari is not installed")
     assert "20 games, scores and rewards agree: True\n" in output("minari_record.py", tmp_path)
 
 
-@pytest.mark.slow
 def test_ray_tune_finds_the_rate_that_learns(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed")
     run = output("ray_tune.py", tmp_path)
@@ -103,21 +95,18 @@ def test_ray_tune_finds_the_rate_that_learns(tmp_path: Path) -> None:
     assert abs(small) < 0.3 < large and run.endswith("best: 0.004\n")
 
 
-@pytest.mark.slow
 def test_gem_plays_a_vector_of_games(tmp_path: Path) -> None:
     pytest.importorskip("gem", reason="GEM is not installed")
     found = re.search(r"(\d+) games, mean score (0\.\d+)", output("gem_vector.py", tmp_path))
     assert found and int(found[1]) >= 400 and float(found[2]) == pytest.approx(0.5, abs=0.06)
 
 
-@pytest.mark.slow
 def test_agents_of_textarena_play_each_seat(tmp_path: Path) -> None:
     pytest.importorskip("textarena", reason="TextArena is not installed")
     paid = re.findall(r"\{0: (-?\d\.\d+), 1: (-?\d\.\d+)\}", output("textarena_play.py", tmp_path))
     assert len(paid) == 5 and all(float(one) == pytest.approx(-float(other)) for one, other in paid)
 
 
-@pytest.mark.slow
 def test_reasoning_gym_scores_our_questions(tmp_path: Path) -> None:
     pytest.importorskip("reasoning_gym", reason="reasoning-gym is not installed")
     lines = output("reasoning_gym_mix.py", tmp_path).splitlines()
@@ -125,7 +114,6 @@ def test_reasoning_gym_scores_our_questions(tmp_path: Path) -> None:
     assert all(line.endswith(" 1.0 0.0") for line in lines)
 
 
-@pytest.mark.slow
 def test_an_agent_of_smolagents_plays_by_a_tool(tmp_path: Path) -> None:
     pytest.importorskip("smolagents", reason="smolagents is not installed")
     found = re.search(r"20 games, mean reward (0\.\d+)", output("smolagents_play.py", tmp_path))

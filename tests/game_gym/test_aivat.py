@@ -138,15 +138,3 @@ def test_a_best_response_is_estimated_without_variance(trees: dict[str, GameTree
     mean, variance, plain = expected_estimate(make_estimator(tree, seat, given, blind=False), tables)
     assert mean == pytest.approx(tree.expected_scores(tables)[seat], abs=1e-12)
     assert variance < 1e-20 < plain
-
-
-def test_a_mean_over_hands_never_varies_more(trees: dict[str, GameTree]) -> None:
-    """It is a conditional mean of the estimate, and chance alone is already less luck than none."""
-    tree = trees["leduc"]
-    tables = [tree.tabulate(uniform), draw_table(tree, 4)]
-    found = [
-        expected_estimate(make_estimator(tree, 0, given, blind=blind), tables)
-        for given, blind in (([None, None], False), ([tables[0], None], False), ([tables[0], None], True))
-    ]
-    assert found[0][1] < found[0][2]
-    assert found[2][1] < found[1][1]

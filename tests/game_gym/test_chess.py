@@ -6,8 +6,6 @@ import random
 from collections import Counter
 from typing import Any
 
-import pytest
-
 from game_gym.games import find_game
 from game_gym.games.chess import describe
 from game_gym.spec import load_variant
@@ -15,9 +13,9 @@ from game_gym.spec import load_variant
 GAME = load_variant(find_game("chess"), {}).game
 
 
-def play(moves: str, fen: str | None = None) -> Any:
+def play(moves: str) -> Any:
     """A position after moves in standard notation."""
-    state = GAME.new_initial_state(fen) if fen else GAME.new_initial_state()
+    state = GAME.new_initial_state()
     for move in moves.split():
         legal = {state.action_to_string(action): action for action in state.legal_actions()}
         state.apply_action(legal[move])
@@ -27,50 +25,6 @@ def play(moves: str, fen: str | None = None) -> Any:
 def test_player_1_is_white_and_moves_first() -> None:
     assert play("").current_player() == 1
     assert play("e4").current_player() == 0
-
-
-@pytest.mark.parametrize(
-    ("returns", "moves", "fen"),
-    [
-        ([1, -1], "f3 e5 g4 Qh4#", None),
-        ([0, 0], "Qg6", "7k/8/8/8/6Q1/5K2/8/8 w - - 0 1"),  # stalemate
-        ([0, 0], "Nf3 Nf6 Ng1 Ng8 Nf3 Nf6 Ng1 Ng8", None),  # the starting position for the third time
-        ([0, 0], "Kb1", "7k/8/8/8/8/8/6R1/K7 w - - 99 90"),  # the hundredth quiet move
-        ([-1, 1], "Rh1#", "7k/5Q2/8/8/8/8/8/K5R1 w - - 99 90"),  # mate comes first
-        ([0, 0], "Kxb2", "7k/8/8/8/8/8/1q6/K7 w - - 0 1"),  # bare kings
-        ([0, 0], "Kxb2", "6nk/8/8/8/8/8/1q6/K7 w - - 0 1"),  # a knight
-        ([0, 0], "Kxb2", "5b1k/8/8/8/8/8/1q6/K1B5 w - - 0 1"),  # bishops on dark squares
-    ],
-)
-def test_ends(returns: list[int], moves: str, fen: str | None) -> None:
-    state = play(moves, fen)
-    assert state.is_terminal()
-    assert state.returns() == returns
-
-
-@pytest.mark.parametrize(
-    "fen",
-    [
-        "6bk/8/8/8/8/8/1q6/K1B5 w - - 0 1",  # bishops on both colours
-        "6nk/8/8/8/8/8/1q6/K1B5 w - - 0 1",  # a knight against a bishop
-    ],
-)
-def test_enough_to_mate_goes_on(fen: str) -> None:
-    assert not play("Kxb2", fen).is_terminal()
-
-
-def test_a_pawn_may_become_any_of_four() -> None:
-    state = play("", "7k/P7/8/8/8/8/8/K7 w - - 0 1")
-    names = {state.action_to_string(action) for action in state.legal_actions()}
-    assert {"a8=Q+", "a8=R+", "a8=B", "a8=N"} < names
-
-
-def test_castling_and_en_passant() -> None:
-    state = play("", "r3k3/8/8/3pP3/8/8/8/4K2R w Kq d6 0 1")
-    names = {state.action_to_string(action) for action in state.legal_actions()}
-    assert {"O-O", "exd6"} < names
-    after = play("Kd1", "r3k3/8/8/3pP3/8/8/8/4K2R w Kq d6 0 1")
-    assert "O-O-O" in {after.action_to_string(action) for action in after.legal_actions()}
 
 
 def test_the_moves_listed_lead_to_every_position_that_can_come_again() -> None:

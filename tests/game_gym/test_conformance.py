@@ -15,16 +15,15 @@ from game_gym.games import DECLARED, TABLE
 from game_gym.task import CONFIGS
 from tests.game_gym.play import make, plain
 
-VARIANTS = [(name, config) for name, spec in DECLARED.items() for config in range(spec.variants)]
+#: A game of cards, one on a board, one of simultaneous moves and one for a single player; `make test` plays
+#: the golden transcripts of all the others.
+COMMON = ("leduc_poker", "clobber", "goofspiel", "2048")
 
-# Bridge solves every deal, which takes a good part of a second: one variant of it is enough for some checks.
-BRIEF = [
-    pytest.param(name, config, marks=[pytest.mark.slow] if name == "bridge" and config else [])
-    for name, config in VARIANTS
+VARIANTS = [
+    pytest.param(name, config, marks=[] if name in COMMON and config == 0 else pytest.mark.families)
+    for name, spec in DECLARED.items()
+    for config in range(spec.variants)
 ]
-
-#: Games of a variant, every day and in the slow test. Bridge has fewer: there they are those of all variants.
-FEW, MANY = 3, 40
 
 #: The info's keys at every turn, and those that the end adds.
 ALWAYS = {
@@ -38,7 +37,7 @@ def build(name: str, config: int, **arguments: Any) -> Any:
     return make(game=name, params=DECLARED[name].params(config), **arguments)
 
 
-@pytest.mark.parametrize(("name", "config"), BRIEF)
+@pytest.mark.parametrize(("name", "config"), VARIANTS)
 def test_the_checker_passes_without_a_warning(name: str, config: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -47,7 +46,7 @@ def test_the_checker_passes_without_a_warning(name: str, config: int) -> None:
 
 @pytest.mark.parametrize(("name", "config"), VARIANTS)
 def test_random_games(name: str, config: int, capfd: pytest.CaptureFixture[str]) -> None:
-    play_games(build(name, config), 1 if name == "bridge" else FEW)
+    play_games(build(name, config), 1 if name == "bridge" else 3)
     assert capfd.readouterr() == ("", "")
 
 
@@ -57,16 +56,16 @@ def test_open_seats(name: str, config: int, capfd: pytest.CaptureFixture[str]) -
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.slow
+@pytest.mark.families
 @pytest.mark.parametrize(("name", "config"), VARIANTS)
 def test_many_random_games(name: str, config: int, capfd: pytest.CaptureFixture[str]) -> None:
-    games = MANY // DECLARED[name].variants if name == "bridge" else MANY
+    games = 20 // DECLARED[name].variants if name == "bridge" else 20
     for seeding in ("openenv", "evaluate"):  # the first has the caller in every seat, the second in two
-        play_games(build(name, config, seeding=seeding), -(-games // 2))
+        play_games(build(name, config, seeding=seeding), games)
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize(("name", "config"), BRIEF)
+@pytest.mark.parametrize(("name", "config"), VARIANTS)
 def test_a_copy_made_in_mid_game_continues_identically(name: str, config: int) -> None:
     env, rng = build(name, config, rules=False), random.Random(config)
     _, info = env.reset(seed=config)
@@ -160,19 +159,3 @@ def test_one_environment_over_the_whole_table() -> None:
             assert text in env.observation_space
         _, info = env.reset()
     assert len(seen) > 15
-
-
-@pytest.mark.parametrize("name", [name for name, spec in DECLARED.items() if spec.budget is not None])
-def test_search_plays_wherever_a_budget_is_declared(name: str, capfd: pytest.CaptureFixture[str]) -> None:
-    env, rng = build(name, 0, opponent="mcts:4x1", rules=False), random.Random(0)
-    _, info = env.reset(seed=1)
-    over = "result" in info
-    for _ in range(6):
-        if not over:
-            _, _, over, _, info = env.step(rng.choice(info["legal_actions"]))
-    assert capfd.readouterr() == ("", "")
-
-
-def test_budgets_are_declared_where_search_can_play() -> None:
-    without = {name for name, spec in DECLARED.items() if spec.budget is None}
-    assert without == {"goofspiel", "blackjack", "2048", "solitaire"}

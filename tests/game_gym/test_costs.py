@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from game_gym.games import DECLARED, find_game
-from game_gym.opponents.costs import estimate_move
+from game_gym.opponents import mcts_fast
+from game_gym.opponents.costs import FAST_SHARES, estimate_move
 from game_gym.spec import load_variant
 from game_gym.wrappers import MixedOpponents
 from task_gym import opponents
@@ -22,8 +23,9 @@ from tests.game_gym.play import make
         ("othello", {}, "mcts:100x10", 0.19),  # 1,000 of 20,000 rollouts
         ("othello", {}, "mcts:9000x90", 3.8),  # no more than was measured
         ("othello", {}, "mcts-python:100x10", 0.19),
+        ("othello", {}, "mcts-fast:100x10", 0.19 * 0.024),
+        ("clobber", {}, "mcts-fast", 0.293),  # its rules are not compiled, which is no error here
         ("othello", {}, "random", 0.0),
-        ("othello", {}, "open", 0.0),
         ("hex", {"board_size": 7}, "mcts", 0.464),
         ("hex", {"board_size": 8}, "mcts", 0.464),  # that of the next smaller board
         ("hex", {"board_size": 4}, "mcts", 0.0),  # smaller than all that were measured
@@ -41,6 +43,11 @@ def test_every_declared_search_was_measured() -> None:
     for name, spec in DECLARED.items():
         variant = load_variant(spec, spec.params(0))
         assert (spec.budget is None) == (estimate_move("mcts", variant) == 0.0), name
+
+
+def test_shares_are_of_the_games_whose_rules_are_compiled() -> None:
+    assert set(FAST_SHARES) == set(mcts_fast.GAMES)
+    assert all(0 < share < 1 for share in FAST_SHARES.values())
 
 
 def test_a_search_of_a_user_is_taken_to_be_dear(monkeypatch: pytest.MonkeyPatch) -> None:

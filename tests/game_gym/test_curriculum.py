@@ -11,7 +11,7 @@ import game_gym  # noqa: F401  (registers the environments)
 from task_gym.errors import OptionError
 from task_gym.samplers import Failures, Stage, Stages
 from task_gym.wrappers import Curriculum, FailureReplay
-from tests.game_gym.play import LEDUC, episode, plain
+from tests.game_gym.play import LEDUC, plain
 
 #: As people have it in their files.
 THREE = [
@@ -96,22 +96,3 @@ def test_what_the_environment_does_not_draw_is_an_error() -> None:
     unknown = Stages([Stage("a", opponent="mtcs")])
     with pytest.raises(OptionError, match=r"'mtcs' was given.*did you mean 'mcts'"):
         Curriculum(gym.make("GameSpiel-v0", game="leduc_poker"), unknown).reset()
-
-
-def test_replies_as_text() -> None:
-    stages = Stages([Stage("a"), Stage("b")], progression_window=1)
-    env = FailureReplay(
-        Curriculum(gym.make("GameSpielText-v0", game="kuhn_poker", illegal="forfeit"), stages), Failures()
-    )
-    env.reset()
-    *_, info = env.step("no action")
-    assert info["score"] == 0 and info["replay"]["size"] == 1 and info["curriculum"]["episodes"] == 1
-
-
-def test_the_samplers_start_is_the_address() -> None:
-    stages = Stages(THREE)
-    start = stages.draw((0, 0))
-    env = gym.make("GameSpiel-v0", task_ids=stages.task_ids, max_turns=3)
-    wrapped = Curriculum(env, Stages(THREE))
-    assert start == wrapped.sampler.draw((0, 0)) and start.seed is not None
-    assert episode(env, start.seed, start.options) == episode(env.unwrapped, start.seed, start.options)

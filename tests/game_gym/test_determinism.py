@@ -19,6 +19,9 @@ from tests.game_gym.play import DECLARED, LEDUC, episode, make
 
 ROOT = Path(__file__).parent.parent.parent
 
+#: As in test_conformance.py.
+COMMON = ("leduc_poker", "clobber", "goofspiel", "2048")
+
 VARIANTS = [(name, config) for name, spec in GAMES.items() for config in range(spec.variants)]
 
 SEARCHED = [name for name, spec in GAMES.items() if spec.budget is not None]
@@ -66,11 +69,16 @@ def small_games() -> list[Any]:
         for opponent in ("random", "mcts:30x2", "mcts-python:10x2", "open")
         for seed in (0, 5)
     ]
+    played += [
+        episode(make(game=game, params=params, seeding="evaluate", opponent="ismcts:20x2"), 2**32 - 201)
+        for game, params in (("leduc_poker", {}), ("kuhn_poker", {"players": 3}), ("bargaining", {}))
+    ]
     env = make(task_ids=[(LEDUC, LEDUC + 999)])
     env.reset(seed=7)
     return played + [env.reset()[0] for _ in range(5)]
 
 
+@pytest.mark.launch
 def test_two_processes_play_the_same_bytes() -> None:
     script = "import json; from tests.game_gym.test_determinism import digests; print(json.dumps(digests()))"
     # Another order of sets and dictionaries of strings than here.
@@ -88,11 +96,16 @@ def test_two_processes_play_the_same_bytes() -> None:
     assert len(set(ours.values())) == len(VARIANTS) + 1  # no two play the same
 
 
-STRAY = (
-    [(name, config, "random", TURNS) for name, config in VARIANTS]
-    + [(name, 0, opponent, 4) for name in SEARCHED for opponent in ("mcts:2x1", "mcts-python:2x1")]
-    + [("leduc_poker", 0, opponent, None) for opponent in ("mcts:30x2", "mcts-python:10x2")]
-)
+STRAY = [
+    *[("leduc_poker", 0, opponent, None) for opponent in ("mcts:30x2", "mcts-python:10x2", "ismcts:10")],
+    *[
+        pytest.param(*case, marks=[] if case[0] in COMMON and case[1] == 0 else pytest.mark.families)
+        for case in [
+            *[(name, config, "random", TURNS) for name, config in VARIANTS],
+            *[(name, 0, opponent, 4) for name in SEARCHED for opponent in ("mcts:2x1", "mcts-python:2x1")],
+        ]
+    ],
+]
 
 
 @pytest.mark.parametrize(("name", "config", "opponent", "longest"), STRAY)

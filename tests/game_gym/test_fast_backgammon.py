@@ -13,10 +13,9 @@ import pytest
 pytest.importorskip("numba")
 
 from game_gym.opponents.fast import backgammon
-from game_gym.opponents.fast.noise import make_noise
-from game_gym.opponents.fast.rules import CHANCE, ENDED, list_legal
-from game_gym.opponents.fast.tree import load_search
 from tests.game_gym.fast_rules import check_draws, check_game
+
+pytestmark = pytest.mark.numba
 
 FULL = pyspiel.load_game("backgammon", {"scoring_type": "full_scoring"})
 GAMMONS = pyspiel.load_game("backgammon", {"scoring_type": "enable_gammons"})
@@ -66,15 +65,6 @@ def farthest(state: pyspiel.State) -> int:
     seat = state.current_player()
     checkers = backgammon.read(state)[25 * seat : 25 * seat + 25]
     return int(np.flatnonzero(checkers)[-1])
-
-
-def can_win(state: pyspiel.State) -> bool:
-    """Tells whether some of a seat's actions win at once."""
-    seat = state.current_player()
-    if seat < 0 or backgammon.read(state)[54 + seat] < 13:
-        return False
-    ends = [state.child(action).is_terminal() for action in state.legal_actions()]
-    return any(ends) and not all(ends)
 
 
 SITUATIONS: dict[str, Callable[[pyspiel.State], bool]] = {
@@ -163,39 +153,7 @@ def count_outside(state: pyspiel.State) -> int:
     return int(backgammon.read(state)[25 * seat + 6 : 25 * seat + 25].sum())
 
 
-def test_the_opening() -> None:
-    compiled = backgammon.read(PLAIN.new_initial_state())
-    assert backgammon.player(compiled) == CHANCE and list_legal(backgammon, compiled) == list(range(30))
-    backgammon.apply(compiled, 5)  # O starts with 1 and 4
-    assert backgammon.player(compiled) == 1
-    # Moves by 1, then by 4: 24/23/19 is not open, since X has five checkers on O's 19.
-    legal = list_legal(backgammon, compiled)
-    assert LOW_FIRST + 26 * 23 + 7 in legal and LOW_FIRST + 26 * 22 + 23 not in legal
-
-
 def test_hyper_backgammon_is_refused() -> None:
     game = pyspiel.load_game("backgammon", {"hyper_backgammon": True})
     with pytest.raises(ValueError, match="hyper_backgammon"):
         backgammon.read(game.new_initial_state())
-
-
-@pytest.mark.parametrize("game", [PLAIN, FULL])
-def test_a_search_wins_where_it_can(game: Any) -> None:
-    _, search = load_search("backgammon")
-    state = find(can_win, game)
-    for seed in range(10):
-        action = search(backgammon.read(state), 400, 1, 1.414, make_noise(seed))
-        assert state.child(action).is_terminal()
-
-
-def test_rollouts_end_in_every_way() -> None:
-    """Games of ``draw`` alone: their returns are those that random games of OpenSpiel have."""
-    noise, actions = make_noise(3), np.zeros(backgammon.ACTIONS, dtype=np.int32)
-    returns = []
-    for _ in range(400):
-        state = backgammon.read(FULL.new_initial_state())
-        while backgammon.player(state) != ENDED:
-            backgammon.apply(state, backgammon.draw(state, actions, noise))
-        returns.append(backgammon.result(state))
-    assert set(returns) == {-3.0, -2.0, -1.0, 1.0, 2.0, 3.0}
-    assert abs(np.mean(returns)) < 5 * 2 / 20

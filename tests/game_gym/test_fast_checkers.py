@@ -15,6 +15,8 @@ from game_gym.opponents.fast import checkers as rules
 from game_gym.opponents.fast.rules import ENDED, list_legal
 from tests.game_gym.fast_rules import check_draws, check_game
 
+pytestmark = pytest.mark.numba
+
 SIZES = [(rows, columns) for rows in SPEC.allowed["rows"] for columns in SPEC.allowed["columns"]]
 
 # On 8 rows and 6 columns: first a game of 47 moves, the last of which is a capture.
@@ -107,27 +109,6 @@ def test_a_piece_goes_on_capturing_alone() -> None:
     assert int(rules.player(compiled)) == 0
     assert name_legal(state, compiled) == ["d4b6", "d4f6"]
     check_draws(rules, state)
-
-
-def test_becoming_a_king_ends_the_turn() -> None:
-    # The new king on d8 could capture the man on c7.
-    _, compiled = play("c3d4 b6c5 d4b6 c7a5 e3d4 f6e5 d4f6 d8c7 f6d8")
-    assert int(rules.player(compiled)) == 1
-
-
-def test_losing_all_pieces_loses() -> None:
-    _, compiled = play(
-        "e3d4 d6c5 a3b4 c5a3 d4c5 b6d4 c3e5 f6d4 f2e3 d4f2 b2c3 e7f6 c1b2 a3c1 c3b4 c1e3 e1d2 "
-        "e3c1 a1b2 c1a3 a3c5"
-    )
-    assert compiled[0] == 0 and int(rules.player(compiled)) == ENDED and rules.result(compiled) == -1
-
-
-def test_a_player_who_cannot_move_loses() -> None:
-    _, compiled = play(
-        "e3d4 d6e5 f2e3 e7d6 e1f2 b6a5 d4c5 d6b4 a3c5 c7b6 e3d4 d8c7 f2e3 f8e7 b2a3 c7d6 a3b4 b8c7 e3f4"
-    )
-    assert compiled[1] != 0 and int(rules.player(compiled)) == ENDED and rules.result(compiled) == 1
 
 
 def test_forty_moves_without_a_capture_draw() -> None:

@@ -17,6 +17,8 @@ from game_gym.opponents.fast.rules import ENDED, list_legal
 from game_gym.spec import load_variant
 from tests.game_gym.fast_rules import check_draws, check_game
 
+pytestmark = pytest.mark.numba
+
 
 def load(size: int, walls: int, players: int = 2) -> Any:
     return pyspiel.load_game("quoridor", {"board_size": size, "wall_count": walls, "players": players})
@@ -100,46 +102,29 @@ def test_draws_are_uniform_where_walls_are_refused(size: int) -> None:
     check_draws(quoridor, state, 6_000)
 
 
-def test_draws_are_uniform_among_five_moves_of_a_pawn() -> None:
-    state, compiled = play(load(5, 1), ["c4", "c2", "c3", "b3h", "a1h"])
-    assert legal_names(state, compiled) == ({"b2", "d2", "c1", "b3", "d3"}, set())
-    check_draws(quoridor, state)
+@pytest.mark.parametrize(
+    ("moves", "squares"),
+    [
+        ("c4 c2 c3", "b2 d2 c1 c4"),  # straight over the other pawn
+        ("c4 c2 c3 c4", "b3 d3 c2 c5"),
+        ("c4 c2 c3 b3h a1h", "b2 d2 c1 b3 d3"),  # aside, as a wall is behind it
+        ("c4 c2 c3 b3h c3v", "b2 d2 c1 b3"),  # a wall right of c3 leaves one side
+        ("c4 c2 c3 c3h b2v c2v a4h", "c1"),  # walls at both sides leave none
+        ("c4 a1h c3 a3h c2 d4h", "b2 d2 c3 b1 d1"),  # aside, as the edge is behind it
+        ("b5 b1 a5 b2 a4 b3 a3", "b2 b4 c3 a2 a4"),  # up and down
+        ("a3h c2 b4v d3h", "d5 c4"),  # squares without a pawn may be closed off
+    ],
+)
+def test_a_pawn_moves_and_jumps(moves: str, squares: str) -> None:
+    state, compiled = play(load(5, 4), moves.split())
+    assert legal_names(state, compiled)[0] == set(squares.split())
 
 
 def test_a_seat_without_walls_only_moves_its_pawn() -> None:
-    state, compiled = play(load(5, 1), ["a1h", "c2"])
-    assert legal_names(state, compiled) == ({"b5", "d5", "c4"}, set())
-    check_draws(quoridor, state)
-
-
-def test_a_pawn_jumps_straight_over_the_other() -> None:
-    state, compiled = play(load(5, 4), ["c4", "c2", "c3"])
-    assert legal_names(state, compiled)[0] == {"b2", "d2", "c1", "c4"}
-    state, compiled = play(load(5, 4), ["c4", "c2", "c3", "c4"])
-    # Player 1 is behind Player 0 now, who may jump back over it to row 5.
-    assert legal_names(state, compiled)[0] == {"b3", "d3", "c2", "c5"}
-
-
-def test_a_wall_behind_the_other_pawn_turns_a_jump_aside() -> None:
-    state, compiled = play(load(5, 4), ["c4", "c2", "c3", "b3h", "a1h"])
-    assert legal_names(state, compiled)[0] == {"b2", "d2", "c1", "b3", "d3"}
-    # A wall right of c3 leaves one side, and walls at both sides none.
-    state, compiled = play(load(5, 4), ["c4", "c2", "c3", "b3h", "c3v"])
-    assert legal_names(state, compiled)[0] == {"b2", "d2", "c1", "b3"}
-    state, compiled = play(load(5, 4), ["c4", "c2", "c3", "c3h", "b2v", "c2v", "a4h"])
-    assert legal_names(state, compiled)[0] == {"c1"}
-
-
-def test_the_edge_behind_the_other_pawn_turns_a_jump_aside() -> None:
-    state, compiled = play(load(5, 4), ["c4", "a1h", "c3", "a3h", "c2", "d4h"])
-    assert legal_names(state, compiled)[0] == {"b2", "d2", "c3", "b1", "d1"}
-
-
-def test_a_jump_sideways_turns_up_and_down() -> None:
-    # Player 1 at b3 has Player 0 at a3, at the edge, on its left.
-    moves = ["b5", "b1", "a5", "b2", "a4", "b3", "a3"]
-    state, compiled = play(load(5, 4), moves)
-    assert legal_names(state, compiled)[0] == {"b2", "b4", "c3", "a2", "a4"}
+    for moves, squares in (("a1h c2", "b5 d5 c4"), ("c4 c2 c3 b3h a1h", "b2 d2 c1 b3 d3")):
+        state, compiled = play(load(5, 1), moves.split())
+        assert legal_names(state, compiled) == (set(squares.split()), set())
+        check_draws(quoridor, state)
 
 
 def test_a_wall_that_cuts_a_pawn_off_is_refused() -> None:
@@ -148,18 +133,6 @@ def test_a_wall_that_cuts_a_pawn_off_is_refused() -> None:
     walls = legal_names(state, compiled)[1]
     assert walls.isdisjoint({"c1v", "d1v"}) and walls >= {"b1v", "d2v"}
     assert count_refused(state, compiled) == 2
-
-
-def test_a_wall_may_close_off_squares_without_a_pawn() -> None:
-    state, compiled = play(load(5, 4), ["a3h", "c2", "b4v", "d3h"])
-    # Squares a4, b4, a5 and b5 have no way out, and Player 0 no way to them.
-    assert legal_names(state, compiled)[0] == {"d5", "c4"}
-
-
-def test_four_walls_may_share_a_corner() -> None:
-    # The drawing of this corner does not tell which walls its pieces belong to.
-    state, compiled = play(load(5, 4), ["a2h", "c2h", "b2v", "b4v"])
-    assert legal_names(state, compiled)[1].isdisjoint({"b1v", "b2h", "b3v"})
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ from game_gym.opponents.fast import tree
 from game_gym.opponents.fast.noise import draw_below, make_noise
 from game_gym.opponents.fast.rules import CHANCE, ENDED
 
+pytestmark = pytest.mark.numba
+
 # One seat chooses among three actions, and chance among two outcomes:
 # what they pay to the seat, and how often in eight the first comes.
 PAYS = {

@@ -50,13 +50,11 @@ _FURTHER: list[tuple[str, dict[str, Any], Resampler]] = [
     ("goofspiel", {"num_cards": 4, "players": 3, "imp_info": True}, redrawn),
 ]
 
-# Bridge solves every deal, which takes a good part of a second: one variant is enough for every day.
 CASES = [
-    pytest.param(name, DECLARED[name].params(config), way, marks=slow)
+    pytest.param(name, DECLARED[name].params(config), way, marks=[pytest.mark.families] if config else [])
     for name, ways in WAYS.items()
     for config in range(DECLARED[name].variants)
     for way in ways
-    for slow in ([pytest.mark.slow] if name == "bridge" and config else [],)
 ] + [pytest.param(*further) for further in _FURTHER]
 
 
@@ -146,18 +144,6 @@ def test_every_game_that_hides_something_is_looked_at() -> None:
             if kind.information != TYPE.Information.PERFECT_INFORMATION:
                 hiding.add(name)
     assert hiding == {*WAYS, NOTHING_DRAWN_AHEAD}
-
-
-def test_openspiel_draws_again_where_it_can(capfd: pytest.CaptureFixture[str]) -> None:
-    for name, ways in WAYS.items():
-        state, seat = next(positions(load_variant(DECLARED[name], {}), random.Random(0)))
-        try:
-            openspiel(state, seat, random.Random(0))
-        except RuntimeError:
-            assert openspiel not in ways, name
-        else:
-            assert openspiel in ways, name
-    capfd.readouterr()  # OpenSpiel says on stderr what it lacks
 
 
 def test_solitaire_shows_every_card_that_was_drawn() -> None:

@@ -23,11 +23,13 @@ def test_an_illegal_action_costs_and_changes_nothing() -> None:
     assert "error" not in env.step(1)[-1]
 
 
-@pytest.mark.parametrize("action", [-1, 3, 10**30])
+@pytest.mark.parametrize("action", [-1, 9, 10**5000])
 def test_actions_outside_the_space_are_illegal_too(action: int) -> None:
-    env = make(task_id=LEDUC)
-    env.reset(seed=8)
-    assert env.step(action)[1] == -0.01
+    env = make(game="tic_tac_toe")
+    env.reset(seed=0)
+    _, reward, *_, info = env.step(action)
+    assert reward == -0.01
+    assert info["error"]["message"].endswith("was given, legal: 0, 1, 2, 3, 4, 5, 6, 7, 8")
 
 
 def test_the_third_in_a_row_forfeits() -> None:
@@ -75,10 +77,3 @@ def test_raise_raises_and_the_game_goes_on() -> None:
     with pytest.raises(IllegalActionError, match="action: 0 was given, legal: 1, 2"):
         env.step(0)
     assert env.step(1)[-1]["turn"] == 1
-
-
-def test_ten_legal_actions_are_listed() -> None:
-    env = make(game="tic_tac_toe")
-    env.reset(seed=0)
-    listed = env.step(9)[-1]["error"]["message"].partition("legal: ")[2]
-    assert listed == "0, 1, 2, 3, 4, 5, 6, 7, 8"

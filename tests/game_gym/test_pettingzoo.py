@@ -13,7 +13,6 @@ import pytest
 from game_gym.games import TABLE
 from game_gym.task import encode
 from task_gym.errors import ArgumentError, EpisodeError, OpponentError, OptionError
-from task_gym.samplers import Failures, Outcome, Stages
 
 pytest.importorskip("pettingzoo", reason="PettingZoo is not installed")
 
@@ -43,21 +42,16 @@ def quietly(test: Any, *arguments: Any, **keywords: Any) -> None:
 
 
 # Dealing a hand of bridge solves it, which takes a second.
-SLOW = [pytest.param(name, marks=pytest.mark.slow if name == "bridge" else ()) for name in TABLE]
+SLOW = [pytest.param(name, marks=pytest.mark.families if name == "bridge" else ()) for name in TABLE]
 
 
 @pytest.mark.parametrize("name", SLOW)
-def test_api(name: str) -> None:
-    task = encode(name, 1)
-    quietly(api_test, games.env(task_id=task, rules=False), num_cycles=CYCLES)
-    quietly(parallel_api_test, games.parallel_env(task_id=task, rules=False), num_cycles=CYCLES)
-
-
-@pytest.mark.parametrize("name", SLOW)
-def test_seeds(name: str) -> None:
-    task = encode(name, 0)
-    seed_test(functools.partial(games.env, task_id=task, rules=False), num_cycles=CYCLES)
-    parallel_seed_test(functools.partial(games.parallel_env, task_id=task, rules=False), num_cycles=CYCLES)
+def test_pettingzoos_own_tests(name: str) -> None:
+    arguments: dict[str, Any] = {"task_id": encode(name, 1), "rules": False}
+    quietly(api_test, games.env(**arguments), num_cycles=CYCLES)
+    quietly(parallel_api_test, games.parallel_env(**arguments), num_cycles=CYCLES)
+    seed_test(functools.partial(games.env, **arguments), num_cycles=CYCLES)
+    parallel_seed_test(functools.partial(games.parallel_env, **arguments), num_cycles=CYCLES)
 
 
 @pytest.mark.parametrize("name", ["leduc_poker", "goofspiel", "hearts"])
@@ -192,35 +186,11 @@ def test_arguments_and_options() -> None:
     assert together.game.env.state.history() == []
     with pytest.raises(OptionError, match=r"reset option 'task' was given"):
         games.env(game="hex").reset(options={"task": 1})
+    with pytest.raises(OpponentError, match=r"'opponent': 'random' was given, allowed: 'open'"):
+        games.env(game="hex").reset(options={"opponent": "random"})
     mixed = games.env(task_ids=[encode("hearts", 0), encode("leduc_poker", 0)])
     mixed.reset(seed=1, options={"task_id": encode("leduc_poker", 0)})
     assert mixed.agents == ["player_0", "player_1"] and len(mixed.possible_agents) == 4
-
-
-def test_a_sampler_chooses_the_starts_of_both_kinds_of_environment() -> None:
-    """Leduc's first seat folds: a failure, which is then played again with every seat open."""
-    task = encode("leduc_poker", 0)
-    stages, failures = Stages([{"name": "only", "task_ids": [task]}]), Failures(failure_replay_prob=1.0)
-    first: Any = None
-    for make in (games.env, games.parallel_env):
-        env = make(task_ids=[task])
-        start = failures.draw() if first else stages.draw()
-        begun = env.reset(seed=start.seed, options=start.options)
-        if first is None:
-            for action in (2, 2, 0):  # raise, raise, fold
-                env.step(action)
-            first = env.infos["player_0"]
-            outcome = Outcome.of(start, first)
-            assert (outcome.success, outcome.result) == (False, "loss") and env.infos["player_1"]["success"]
-            stages.record([outcome])
-            failures.record([outcome])
-            assert stages.stats()["episodes"] == failures.stats()["size"] == 1
-        else:
-            assert start.replayed and start.opponent == "open"
-            again = begun[1]["player_0"]
-            assert [again[key] for key in ("task_id", "seed")] == [first[key] for key in ("task_id", "seed")]
-    with pytest.raises(OpponentError, match=r"'opponent': 'random' was given, allowed: 'open'"):
-        games.env(game="hex").reset(options={"opponent": "random"})
 
 
 BOTH_KINDS = pytest.mark.parametrize("make", [games.env, games.parallel_env])
@@ -242,15 +212,11 @@ def test_the_mask_in_the_info_alone(observation: str, make: Any) -> None:
     """AgileRL reads it there, and takes no dictionary as an observation."""
     arguments: Any = {"game": "kuhn_poker", "observation": observation}
     apart, both = make(mask="info", **arguments), make(**arguments)
-    for made in (apart, both):
-        made.reset(seed=3)
+    starts, agent = [made.reset(seed=3) for made in (apart, both)], "player_0"
     if make is games.env:
-        agent = apart.agent_selection
         (shown, *_, info), (pair, *_, other) = apart.last(), both.last()
     else:
-        agent = "player_0"
-        shown, info = apart._seen()[agent], apart._infos()[agent]
-        pair, other = both._seen()[agent], both._infos()[agent]
+        (shown, info), (pair, other) = ([part[agent] for part in start] for start in starts)
     assert shown in apart.observation_space(agent) and pair in both.observation_space(agent)
     assert np.array_equal(shown, pair["observation"])
     assert np.array_equal(info["action_mask"], pair["action_mask"])

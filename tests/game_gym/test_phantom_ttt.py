@@ -36,11 +36,6 @@ def test_descriptions_in_full() -> None:
     assert describe(after((), obstype=COUNTED), 0).endswith("\nTries: none")
 
 
-def test_a_taken_cell_keeps_the_turn_or_passes_it() -> None:
-    assert after((4, 4), gameversion="classical").current_player() == 1
-    assert after((4, 4), gameversion="abrupt").current_player() == 0
-
-
 @pytest.mark.parametrize("obstype", [SILENT, COUNTED])
 @pytest.mark.parametrize("gameversion", ["classical", "abrupt"])
 def test_a_description_is_an_information_state(obstype: str, gameversion: str) -> None:

@@ -50,9 +50,6 @@ def test_before_the_first_reset_and_through_wrappers() -> None:
     twin = pickle.loads(pickle.dumps(env))
     assert twin.spec == env.spec
     assert twin.reset()[0] == env.reset()[0]
-    env.action_space.seed(4)
-    twin = pickle.loads(pickle.dumps(env))
-    assert [twin.action_space.sample() for _ in range(9)] == [env.action_space.sample() for _ in range(9)]
 
 
 def test_a_copy_is_made_of_what_was_given_and_not_of_what_became_of_it() -> None:

@@ -45,7 +45,7 @@ def test_rules_and_description_are_the_declarations() -> None:
     assert episode(env.unwrapped, 7)[-1][-1]["result"] in ("win", "draw", "loss")
 
 
-def test_the_same_again_changes_nothing_and_another_is_refused() -> None:
+def test_the_same_again_changes_nothing_and_others_are_refused() -> None:
     spec = connect_four()
     register_game(spec)
     register_game(spec)
@@ -53,9 +53,6 @@ def test_the_same_again_changes_nothing_and_another_is_refused() -> None:
         with pytest.raises(GameError, match="which is declared already"):
             register_game(taken)
     assert games.find_game("connect_four") is spec
-
-
-def test_a_game_that_openspiel_lacks() -> None:
     with pytest.raises(GameError, match=r"'conect_four' was given.*did you mean 'connect_four'"):
         register_game(GameSpec("conect_four", lambda params: "", lambda state, seat: ""))
 
@@ -84,30 +81,14 @@ def test_what_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("field", "given", "message"),
     [
-        (
-            "rules",
-            "Take a stick.",
-            r"GameSpec 'nim': rules: 'Take a stick.' was given, needed: a function of the",
-        ),
-        (
-            "describe",
-            None,
-            r"GameSpec 'nim': describe: None was given, needed: a function of a state and a seat",
-        ),
-        ("params", {}, r"GameSpec 'nim': params: \{\} was given, needed: a function of a task's config id"),
-        ("show", "x", r"GameSpec 'nim': show: 'x' was given, needed: a function of a state .* or None$"),
+        ("rules", "Take a stick.", "'nim': rules: 'Take a stick.' was given, needed: a function"),
+        ("describe", None, "'nim': describe: None was given, needed: a function of a state"),
+        ("params", {}, r"'nim': params: \{\} was given, needed: a function of a task's config id"),
+        ("show", "x", "'nim': show: 'x' was given, needed: a function of a state .* or None$"),
         ("name", 3, "GameSpec: name: 3 was given, needed: a text"),
-        (
-            "allowed",
-            [("players", (2,))],
-            r"GameSpec 'nim': allowed: \[.* was given, needed: parameters with a",
-        ),
-        ("allowed", {"pile_sizes": "1;2"}, r"allowed: \{'pile_sizes': '1;2'\} was given, needed: .* a tuple"),
-        (
-            "budget",
-            (100, 1),
-            r"budget: \(100, 1\) was given, needed: Budget\(simulations=..., rollouts=...\)",
-        ),
+        ("allowed", [("players", (2,))], r"'nim': allowed: \[.* was given, needed: parameters"),
+        ("allowed", {"pile_sizes": "1;2"}, r"\{'pile_sizes': '1;2'\} was given, needed: .* a tuple"),
+        ("budget", (100, 1), r"budget: \(100, 1\) was given, needed: Budget\("),
     ],
 )
 def test_a_field_of_another_type_is_refused_when_the_declaration_is_made(

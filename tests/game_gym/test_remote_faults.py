@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import subprocess
 import sys
@@ -76,6 +77,7 @@ def test_what_upstream_sends_is_mapped(stub: Stub) -> None:
     assert remote(stub, rules=False).reset(seed=0)[0].startswith("Game: leduc_poker")
 
 
+OTHER_IDS = "Legal Actions:\n  7 -> x\n\nYour choice"
 FAULTS = {
     "500": (status(500), "answered with status 500"),
     "broken JSON": (broken_json, "sent no JSON"),
@@ -83,48 +85,27 @@ FAULTS = {
     "slow": (slow, "did not answer step in 1 s"),
     "unknown": (status(404, '{"kind": "unknown", "error": "no such episode"}'), "no such episode"),
     "no object": (result([1]), "the response is no object"),
-    "other score": (result({**closed("e1"), "reward": 3.0}), r"no number in \[0, 1\]: 3.0"),
-    "other ids": (
-        result({**opened("e1"), "observation": "Legal Actions:\n  7 -> x\n\nYour choice"}),
-        "another game",
-    ),
-    "no text": (result({**opened("e1"), "observation": "\ud800"}), "cannot be written as text"),
-    "huge reward": (result({**opened("e1"), "reward": 10**400}), "reward is no finite number"),
     "compressed": (compressed, "sent a compressed response: gzip"),
     "deep": (deep, "sent no JSON"),
-    "no score": (
-        result({name: value for name, value in closed("e1").items() if name != "reward"}),
-        "done, and states no score",
-    ),
-    "other score than the returns": (
-        result({**closed("e1"), "reward": 0.0}),
-        r"score 0.0 with returns \[1.0",
-    ),
-    "other result": (
-        result({**closed("e1"), "info": {"result": "loss"}}),
-        r"result 'loss' with score 0\.538",
-    ),
-    "other success": (result({**closed("e1"), "info": {"success": False}}), "success False with score 0"),
-    "other task": (result({**opened("e1"), "info": {"task_id": LEDUC + 1}}), "plays task_id 200000001, and"),
-    "other seed": (result({**opened("e1"), "info": {"seed": 1}}), "plays seed 1, and 0 was asked for"),
-    "no seed": (result({**opened("e1"), "info": {"seed": False}}), "plays seed False, and 0 was asked for"),
-    "other game": (
-        result({**opened("e1"), "info": {"game_name": "hex"}}),
-        "plays game_name 'hex', and 'leduc",
-    ),
-    "other opponent": (
-        result({**opened("e1"), "info": {"opponent_type": "mcts"}}),
-        "plays opponent_type 'mcts', and 'random' was",
-    ),
-    "other seat": (result({**opened("e1"), "info": {"llm_player_id": 1}}), "plays llm_player_id 1, and 0"),
-    "long": (
-        result({**opened("e1"), "observation": "x" * 65536 + QUESTION}),
-        "an observation of 65[0-9]+ characters, allowed: at most 65536",
-    ),
-    "refused": (
-        result({**opened("e1"), "info": {"error": {"type": "invalid_action"}}}),
-        "refuses action 1, which it listed",
-    ),
+    "long": (result({**opened("e1"), "observation": "x" * 65536 + QUESTION}), "at most 65536"),
+    "other ids": (result({**opened("e1"), "observation": OTHER_IDS}), "another game"),
+    "other score": (result({**closed("e1"), "reward": 3.0}), r"no number in \[0, 1\]: 3.0"),
+    "lower score": (result({**closed("e1"), "reward": 0.0}), r"score 0.0 with returns \[1.0"),
+}
+
+STATEMENTS = {
+    "other result": (closed, {"result": "loss"}, r"result 'loss' with score 0\.538"),
+    "other success": (closed, {"success": False}, "success False with score 0"),
+    "other task": (opened, {"task_id": LEDUC + 1}, "plays task_id 200000001, and 200000000 was asked for"),
+    "other seed": (opened, {"seed": 1}, "plays seed 1, and 0 was asked for"),
+    "other game": (opened, {"game_name": "hex"}, "plays game_name 'hex', and 'leduc"),
+    "other opponent": (opened, {"opponent_type": "mcts"}, "'mcts', and 'random' was"),
+    "other seat": (opened, {"llm_player_id": 1}, "plays llm_player_id 1, and 0"),
+    "refused": (opened, {"error": {"type": "invalid_action"}}, "refuses action 1, which it listed"),
+}
+FAULTS |= {
+    name: (result({**begun("e1"), "info": info}), message)
+    for name, (begun, info, message) in STATEMENTS.items()
 }
 
 
@@ -197,25 +178,13 @@ def test_recorded_sessions_are_played_as_here(stub: Stub) -> None:
     assert steps >= 3
 
 
-def test_a_reset_that_names_another_address_is_a_fault(stub: Stub) -> None:
-    env = remote(stub)
-    stub.faults = [result({**opened("e1"), "info": {"task_id": LEDUC + 1, "seed": 0}})]
-    _, info = env.reset(seed=0)
-    assert (info["result"], info["score"], info["task_id"]) == ("fault", None, LEDUC)
-    assert "plays task_id 200000001, and 200000000 was asked for" in info["fault"]
-    check_clean(env)
-
-
 @pytest.mark.parametrize("name", ["500", "broken JSON", "hung up", "no object"])
-def test_a_reset_is_repeated(name: str, stub: Stub) -> None:
+def test_a_reset_is_repeated_three_times(name: str, stub: Stub) -> None:
     stub.faults = [FAULTS[name][0]] * 3
-    check_clean(remote(stub))
-    assert stub.calls[:5] == ["reset"] * 4 + ["step"]
-
-
-def test_a_reset_that_fails_four_times_is_an_episode_with_a_fault(stub: Stub) -> None:
     env = remote(stub)
-    stub.faults = [status(500)] * 4
+    check_clean(env)
+    assert stub.calls[:5] == ["reset"] * 4 + ["step"]
+    stub.faults = [FAULTS[name][0]] * 4
     _, info = env.reset(seed=0)
     assert (info["result"], info["score"], info["legal_actions"]) == ("fault", None, [])
     check_clean(env)
@@ -290,32 +259,13 @@ def test_asyncio_is_not_patched_where_the_backend_is_not_used() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-OTHER_LOOPS = """
-import asyncio, sys
-import gymnasium as gym
-import game_gym
+def test_it_plays_while_a_loop_runs(stub: Stub) -> None:
+    """As in a notebook."""
 
-class Policy(asyncio.DefaultEventLoopPolicy):
-    def new_event_loop(self):  # as uvloop's, whose loops affinetes cannot patch
-        made.append(super().new_event_loop())
-        return made[-1]
+    async def play_inside() -> dict[str, Any]:
+        return play(remote(stub))[3]
 
-made = []
-asyncio.set_event_loop_policy(Policy())
-
-async def main():  # as in a notebook, whose loop runs
-    env = gym.make("GameSpiel-v0", task_id=200000000, backend="affinetes", base_url=sys.argv[1])
-    env.reset(seed=0)
-    assert env.step(1)[4]["result"] == "win"
-    await asyncio.sleep(0)
-
-asyncio.run(main())
-assert len(made) == 1, "the remote calls have a loop of asyncio's own"
-"""
-
-
-def test_another_loop_runs_in_the_process(stub: Stub) -> None:
-    subprocess.run([sys.executable, "-c", OTHER_LOOPS, stub.url], check=True)
+    assert asyncio.run(play_inside())["result"] == "win"
 
 
 def test_upstreams_goofspiel_is_a_fault_from_the_first_turn_on(stub: Stub) -> None:

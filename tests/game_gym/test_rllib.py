@@ -11,7 +11,6 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from game_gym.rllib import GameSpielRLlib
-from task_gym.errors import IllegalActionError
 
 LEDUC = {"game": "leduc_poker", "rules": False, "illegal": "raise"}
 
@@ -57,7 +56,7 @@ def test_the_layout() -> None:
     assert info["text"] == other.reset(seed=0)[0]
 
 
-@pytest.mark.slow
+@pytest.mark.launch
 def test_ppo_behind_the_mask(ray: Any) -> None:
     from ray.rllib.examples.rl_modules.classes.action_masking_rlm import ActionMaskingTorchRLModule
 
@@ -67,18 +66,3 @@ def test_ppo_behind_the_mask(ray: Any) -> None:
     # The returns are scores, and the best response's from both seats is 0.591.
     assert 0.3 < found["env_runners"]["episode_return_mean"] < 0.7
     assert found["learners"]["default_policy"]["num_module_steps_trained"] >= 256
-
-
-@pytest.mark.slow
-def test_without_the_mask_it_fails(ray: Any) -> None:
-    from ray.rllib.examples.rl_modules.classes.action_masking_rlm import ActionMaskingTorchRLModule
-
-    class Unmasked(ActionMaskingTorchRLModule):
-        """Reads the mask, and lets it have no effect."""
-
-        def _mask_action_logits(self, batch: Any, action_mask: Any) -> Any:
-            return batch
-
-    with pytest.raises(RuntimeError) as failure:
-        iteration(Unmasked)
-    assert isinstance(failure.value.__cause__, IllegalActionError)

@@ -30,7 +30,7 @@ def made(n_envs: int = 4, **arguments: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("kind", "n_envs"),
-    [(DummyVecEnv, 4), pytest.param(SubprocVecEnv, 2, marks=pytest.mark.slow)],
+    [(DummyVecEnv, 4), pytest.param(SubprocVecEnv, 2, marks=pytest.mark.launch)],
 )
 def test_make_vec_env(kind: Any, n_envs: int) -> None:
     vector = made(n_envs, vec_env_cls=kind)
@@ -57,49 +57,3 @@ def test_a_render_mode_of_ones_own() -> None:
     vector.reset()
     assert vector.render_mode == "ansi"
     assert vector.env_method("render") == [info["text"] for info in vector.reset_infos]
-
-
-def test_maskable_ppo_learns_on_it() -> None:
-    vector = made()
-    model = sb3_contrib.MaskablePPO(
-        "MlpPolicy", vector, n_steps=16, batch_size=32, n_epochs=1, seed=0, device="cpu"
-    )
-    model.learn(128)
-    assert model.num_timesteps == 128
-    vector.close()
-
-
-IGNORE = ["A2C", "ARS", "DQN", "PPO", "QRDQN", "RecurrentPPO", "TRPO"]
-CONTINUOUS = ["CrossQ", "DDPG", "SAC", "TD3", "TQC"]
-
-
-def algorithm(name: str) -> Any:
-    import stable_baselines3
-
-    return getattr(stable_baselines3, name, None) or getattr(sb3_contrib, name)
-
-
-@pytest.mark.parametrize("name", CONTINUOUS)
-def test_algorithms_that_take_no_discrete_actions(name: str) -> None:
-    with pytest.raises(AssertionError, match="action spaces"):
-        algorithm(name)("MlpPolicy", made(1), device="cpu")
-
-
-@pytest.mark.parametrize("name", [*IGNORE, pytest.param("MaskablePPO", id="MaskablePPO reads it")])
-def test_algorithms_that_ignore_the_mask(name: str) -> None:
-    """Leduc poker forbids a fold with nothing to match; untrained, who sees no mask soon tries it."""
-    small = {"learning_starts": 10} if "DQN" in name else {} if name == "ARS" else {"n_steps": 16}
-    kind = "MlpLstmPolicy" if name == "RecurrentPPO" else "MlpPolicy"
-    more = {"batch_size": 16} if name in ("PPO", "MaskablePPO", "RecurrentPPO", "TRPO") else {}
-    vector = made(2)
-    found: list[bool] = []
-    step = vector.step_wait
-
-    def watched() -> Any:
-        result = step()
-        found.extend("error" in info for info in result[3])
-        return result
-
-    vector.step_wait = watched
-    algorithm(name)(kind, vector, device="cpu", seed=0, **small, **more).learn(200)
-    assert any(found) == (name != "MaskablePPO") and len(found) >= 200

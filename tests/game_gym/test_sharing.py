@@ -66,23 +66,6 @@ def test_small_games() -> None:
     assert not is_small(load_variant(spec, {}))  # 9**9 histories are 387 million
 
 
-def test_games_meet_where_the_board_is_the_same() -> None:
-    """Three moves lead to one board in two orders, and to another; each game keeps its own moves."""
-    positions = Positions()
-    env = GameSpielEnv(game="tic_tac_toe", opponent="open")
-    env.share_positions(positions)
-    turns = []
-    for moves in ([0, 4, 8], [8, 4, 0], [0, 4, 1]):
-        env.reset(seed=0)
-        for move in moves:
-            env.step(move)
-        turns.append(env.turn)
-        assert env._backend.history() == moves == env.state.history()
-    assert turns[0] is turns[1] is not turns[2]
-    # The empty board is the root. New are x at 0, then o at 4, x at 8; x at 8, o at 4; and x at 1.
-    assert len(positions._keyed) == 6
-
-
 def test_every_board_of_tic_tac_toe_is_a_position() -> None:
     """5,478 boards can be reached, the empty one included; from each, the ways on are those of the board."""
     variant, positions = load_variant(DECLARED["tic_tac_toe"], {}), Positions()
@@ -99,23 +82,6 @@ def test_every_board_of_tic_tac_toe_is_a_position() -> None:
             if len(positions._keyed) > known:
                 waiting.append((child, after))
     assert len(positions._keyed) == 5_477
-
-
-def test_positions_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second of two equal games asks OpenSpiel nothing: its first state is made when it is asked for."""
-    positions = Positions()
-    first, second = (GameSpielEnv(game="leduc_poker") for _ in range(2))
-    for env in (first, second):
-        env.share_positions(positions)
-    expected = play(first, 5, looks=False)
-    made = []
-    monkeypatch.setattr(
-        "game_gym.backends.sharing.SharingBackend._replay", lambda backend: made.append(backend)
-    )
-    text, info = second.reset(seed=5)
-    assert (text, info["seat"]) == (expected[0][0], expected[0][2]["seat"])
-    assert second.turn is not None and not made
-    assert second.state is None and len(made) == 1  # what the fake made
 
 
 def test_an_opponent_is_checked_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,18 +15,6 @@ from tests.game_gym.play import LEDUC
 CONFIG_IDS = st.integers(0, CONFIGS - 1)
 
 
-def test_the_table_is_frozen() -> None:
-    assert len(TABLE) == 22
-    # The ends, and those upstream's ids in the recorded games point to.
-    assert {index: TABLE[index] for index in (0, 2, 6, 16, 21)} == {
-        0: "goofspiel",
-        2: "leduc_poker",
-        6: "hex",
-        16: "phantom_ttt",
-        21: "oware",
-    }
-
-
 @given(st.sampled_from(TABLE), CONFIG_IDS)
 def test_encode_and_split_are_inverse(game: str, config: int) -> None:
     assert split(encode(game, config)) == (game, config)
@@ -54,7 +42,11 @@ def test_what_is_no_task_id(task_id: object) -> None:
         decode(task_id)  # type: ignore[arg-type]
 
 
-def test_every_table_game_is_declared() -> None:
+def test_the_table_is_frozen_and_declared() -> None:
+    assert len(TABLE) == 22
+    # The ends, and those upstream's ids in the recorded games point to.
+    expected = {0: "goofspiel", 2: "leduc_poker", 6: "hex", 16: "phantom_ttt", 21: "oware"}
+    assert {index: TABLE[index] for index in expected} == expected
     assert set(TABLE) <= set(DECLARED)
     assert [decode(index * CONFIGS).variant.spec.name for index in range(22)] == list(TABLE)
 
@@ -70,22 +62,17 @@ def test_a_table_game_without_a_declaration_says_so(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({}, ArgumentError, "nothing was given, allowed: exactly one of task_id, task_ids and game"),
         ({"task_id": LEDUC, "game": "kuhn_poker"}, ArgumentError, "task_id, game was given"),
         ({"task_id": LEDUC, "params": {}}, ArgumentError, "params: {} was given with task_id"),
         ({"task_ids": []}, TaskIdError, r"task_ids: \[\] was given, allowed: a non-empty list"),
         ({"task_ids": (LEDUC, LEDUC + 9)}, TaskIdError, "allowed: a non-empty list of ids"),
         ({"task_ids": [(LEDUC + 1, LEDUC)]}, TaskIdError, "first <= last"),
         ({"task_ids": [(LEDUC,)]}, TaskIdError, r"allowed: \(first, last\)"),
-        ({"task_ids": [LEDUC, -4]}, TaskIdError, "task id: -4"),
         ({"task_ids": [(0, TASK_LIMIT - 1)] * 2}, TaskIdError, "ids in all"),
         ({"game": "leduc"}, GameError, "'leduc' was given.*did you mean 'leduc_poker'"),
-        ({"game": 3}, GameError, "3 was given"),
-        ({"game": "breakthru"}, GameError, "did you mean 'breakthrough'"),
         ({"game": "breakthrough", "params": {"row": 6}}, GameError, "did you mean 'rows'"),
         ({"game": "kuhn_poker", "params": {"player": 3}}, GameError, "did you mean 'players'"),
         ({"game": "kuhn_poker", "params": {"players": 5}}, GameError, "5 was given, allowed: 2, 3, 4"),
-        ({"game": "kuhn_poker", "params": {"players": "2"}}, GameError, "'2' was given"),
         ({"game": "tic_tac_toe", "params": {"x": 1}}, GameError, "'x' was given, allowed: nothing"),
     ],
 )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import game_gym  # noqa: F401  (registers the environments)
 from task_gym.errors import ArgumentError, EpisodeError, IllegalActionError
-from tests.game_gym.play import LEDUC, episode, make
+from tests.game_gym.play import LEDUC
 
 
 def text_env(**arguments: Any) -> Any:
@@ -58,25 +58,6 @@ def test_a_number_inside_a_name_is_an_id(reply: str, upstream: int, last: int) -
         assert info["admissible_commands"][4] == "x(1,1)"
         env.step(reply)
         assert env.state.history()[0] == action
-
-
-def test_it_is_the_same_game() -> None:
-    whole = make(task_id=LEDUC)
-    env = text_env()
-    for seed in range(10):
-        expected = episode(whole, seed)
-        text, info = env.reset(seed=seed)
-        assert text == expected[0][0]
-        for turn, step in enumerate(expected[1:]):
-            action = info["legal_actions"][(7 * turn + seed) % len(info["legal_actions"])]
-            text, reward, terminated, truncated, info = env.step(f"{action}")
-            assert (text, reward, terminated, truncated) == step[:4]
-
-
-def test_three_bad_replies_forfeit() -> None:
-    env = text_env()
-    env.reset(seed=8)
-    assert [env.step("pass")[2] for _ in range(3)] == [False, False, True]
 
 
 # Anything; numbers, some of them legal; reasoning, bits of names and numbers.

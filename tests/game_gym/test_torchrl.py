@@ -10,7 +10,6 @@ import torch
 from torchrl.envs.utils import check_env_specs
 
 from game_gym.torchrl import torchrl_env
-from task_gym.errors import IllegalActionError
 
 LEDUC = {"game": "leduc_poker", "rules": False}
 
@@ -28,10 +27,3 @@ def test_random_actions_are_legal() -> None:
     assert masks[torch.arange(80), actions].all() and not masks.all()
     ended = played["next", "done"][:, 0]
     assert ended.sum() > 10 and (played["next", "reward"][~ended] == 0).all()
-
-
-def test_without_the_mask_it_fails() -> None:
-    torch.manual_seed(0)
-    unmasked = torchrl_env(illegal="raise", **LEDUC).base_env
-    with pytest.raises(IllegalActionError):
-        unmasked.rollout(80, break_when_any_done=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import gymnasium as gym
 import pytest
@@ -43,15 +44,19 @@ def test_chance_may_draw_what_openspiel_does_not_call_legal() -> None:
 
 @pytest.mark.parametrize("name", sorted(DECLARED))
 def test_every_game_is_played_again_from_its_history(name: str) -> None:
+    """No name or text is OpenSpiel's placeholder, as "Chance outcome:2" or -10000."""
     where = {"task_id": encode(name, 1)} if name in TABLE else {"game": name}
     env = gym.make("GameSpiel-v0", opponent="first", max_turns=40, **where)
     env.action_space.seed(1)
     _, info = env.reset(seed=2)
     while "result" not in info:
         *_, info = env.step(env.action_space.sample(info["action_mask"]))
-    local = env.unwrapped
-    *_, (state, rest) = positions(local.variant, info["history"])  # type: ignore[attr-defined]
-    assert rest == [] and str(state) == str(local.state)  # type: ignore[attr-defined]
+    local: Any = env.unwrapped
+    for state, made in positions(local.variant, info["history"]):
+        text = show(local.variant, state)
+        assert "-10000" not in text and "-1 " not in text
+        assert [move.name for move in made if "chance outcome" in move.name.lower()] == []
+    assert made == [] and str(state) == str(local.state)
 
 
 @pytest.mark.parametrize(
@@ -79,19 +84,6 @@ def test_rolls_after_the_first_start_nothing() -> None:
     first, *later = [move.name for move in made if move.player == CHANCE]
     assert re.fullmatch(r"[XO] starts, roll [1-6]{2}", first)
     assert len(later) > 2 and all(re.fullmatch(r"roll [1-6]{2}", name) for name in later)
-
-
-@pytest.mark.parametrize("name", sorted(DECLARED))
-def test_no_name_or_text_is_openspiels_placeholder(name: str) -> None:
-    """Neither "Chance outcome:2" nor -10000, from the first deal to the end of a game."""
-    env = gym.make("GameSpiel-v0", game=name, opponent="first", max_turns=20)
-    _, info = env.reset(seed=2)
-    while "result" not in info:
-        *_, info = env.step(info["legal_actions"][-1])
-    variant = env.unwrapped.variant  # type: ignore[attr-defined]
-    for state, made in positions(variant, info["history"]):
-        assert "-10000" not in show(variant, state) and "-1 " not in show(variant, state)
-        assert [move.name for move in made if "chance outcome" in move.name.lower()] == []
 
 
 @pytest.mark.parametrize(

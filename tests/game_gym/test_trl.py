@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import random
-import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -44,23 +42,6 @@ def test_tasks_come_from_columns() -> None:
     assert "Game: leduc_poker" in env.reset(seed=1, task_id=200_000_000)
 
 
-def fines(env: GameSpielTRL, reads: bool) -> int:
-    """Plays Leduc with seeds 0 to 9, by the mask in the text or without; returns the illegal actions."""
-    rng, count = random.Random(0), 0
-    for seed in range(10):
-        text = env.reset(seed=seed)
-        while "Legal Actions:" in text:
-            legal = [int(action) for action in re.findall(r"^  (\d+) -> ", text, re.MULTILINE)]
-            text = env.play(rng.choice(legal if reads else [0, 1, 2]))
-            count += text.startswith("action: ")
-    return count
-
-
-def test_the_mask_in_the_text_is_needed() -> None:
-    env = GameSpielTRL(game="leduc_poker", rules=False)
-    assert fines(env, reads=True) == 0 < fines(env, reads=False)
-
-
 def test_its_only_tool_is_described() -> None:
     tools = [
         name
@@ -72,7 +53,7 @@ def test_its_only_tool_is_described() -> None:
     assert schema["function"]["parameters"]["properties"]["action"]["type"] == "integer"
 
 
-@pytest.mark.slow
+@pytest.mark.trains
 def test_a_grpo_step_on_the_embedded_model(tmp_path: Path) -> None:
     trl = pytest.importorskip("trl", reason="TRL is not installed")
     from datasets import Dataset

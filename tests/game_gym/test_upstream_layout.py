@@ -100,12 +100,6 @@ def test_ansi_shows_what_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith(HEAD)
 
 
-def test_replies_as_text_too() -> None:
-    env = UpstreamLayout(gym.make("GameSpielText-v0", game="kuhn_poker"))
-    assert env.reset(seed=0)[0].startswith(HEAD)
-    assert HEAD not in env.step("1")[0]
-
-
 def test_an_environment_without_rules_is_refused() -> None:
     with pytest.raises(ArgumentError, match=r"UpstreamLayout: .*rules=False was given, allowed: rules=True"):
         build(game="leduc_poker", rules=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -106,9 +105,7 @@ def test_conversations_are_the_classes_own(folder: Path) -> None:
         state.apply_action(outcome)
     shown = turn_message(variant, state, 0, [1, 2], ["Call", "Raise"])["content"]
     assert shown == f"{state.observation_string(0)} [1, 2]"
-
-
-def test_a_class_that_writes_no_messages_gets_the_frame(folder: Path) -> None:
+    # A class that writes no messages gets the frame.
     variant = decode(TABLE.index("hex") * 100_000_000).variant
     assert "# Game Rules\nHEX RULES\n" in system_message(variant)["content"]
 
@@ -160,15 +157,3 @@ def test_refusals_are_read_from_the_file_beside_the_folder(
         GameError, match=r"OPENSPIEL_LLM_BOT_PATH: '.*empty.py' was given, .* has none, and 1 oth"
     ):
         refusal_message(variant, 1)
-
-
-def test_without_the_variable_nothing_changes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def first(**arguments: Any) -> str:
-        return str(make(task_id=LEDUC, **arguments).reset(seed=1)[0])
-
-    theirs = first()
-    monkeypatch.delenv("OPENSPIEL_AGENTS_PATH")
-    ours = first()
-    assert "Six cards." in theirs and "Six cards." not in ours
-    # The question is the same.
-    assert theirs.partition("Legal Actions:")[2] == ours.partition("Legal Actions:")[2]

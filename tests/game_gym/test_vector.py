@@ -1,4 +1,4 @@
-"""Vector environments, Gymnasium's and Stable-Baselines3's, play what the environments play by themselves.
+"""Gymnasium's vector environments play what the environments play by themselves.
 
 Sub-environments of a vector must have equal spaces, so each may draw every task of the table, and the games
 are chosen at reset. The two games outside the table come in vectors of their own.
@@ -17,7 +17,6 @@ import pytest
 from game_gym.columns import mark_legal
 from game_gym.games import DECLARED, TABLE
 from game_gym.task import CONFIGS, encode
-from task_gym.wrappers import TokenObservation
 from tests.game_gym.play import make
 
 WHOLE: dict[str, Any] = {"task_ids": [(0, len(TABLE) * CONFIGS - 1)], "rules": False, "max_turns": 6}
@@ -25,9 +24,6 @@ OUTSIDE = sorted(set(DECLARED) - set(TABLE))
 
 #: Steps after each reset. Games end within them, or are cut, and new ones begin.
 STEPS = 9
-
-#: Bytes an observation may have.
-LENGTH = 4096
 
 #: Arguments of the sub-environments, and the options of the resets, one after the other.
 PLANS: list[tuple[dict[str, Any], list[dict[str, Any]]]] = [
@@ -41,15 +37,6 @@ Make = Callable[[], Any]
 def wrapped(**arguments: Any) -> Any:
     """An environment as users have it, in Gymnasium's wrappers."""
     return gym.make("game_gym:GameSpiel-v0", **arguments)
-
-
-def tokens(**arguments: Any) -> Any:
-    """The same, with the UTF-8 bytes of the text."""
-    return TokenObservation(wrapped(**arguments), utf8, length=LENGTH, vocab_size=256, pad_id=256)
-
-
-def utf8(text: str) -> list[int]:
-    return list(text.encode())
 
 
 def choose(info: dict[str, Any], choice: int) -> int:
@@ -75,8 +62,14 @@ def test_texts_are_not_shared_in_memory() -> None:
 @pytest.mark.parametrize(("arguments", "resets"), PLANS)
 @pytest.mark.parametrize(
     "kind",
-    [gym.vector.SyncVectorEnv, functools.partial(gym.vector.AsyncVectorEnv, shared_memory=False)],
-    ids=["sync", "async"],
+    [
+        pytest.param(gym.vector.SyncVectorEnv, id="sync"),
+        pytest.param(
+            functools.partial(gym.vector.AsyncVectorEnv, shared_memory=False),
+            marks=pytest.mark.launch,
+            id="async",
+        ),
+    ],
 )
 def test_gymnasium(kind: Any, arguments: dict[str, Any], resets: list[dict[str, Any]]) -> None:
     make_one = functools.partial(wrapped, **arguments)
@@ -131,55 +124,6 @@ class Pair:
         told = [key[1:] for key, there in infos.items() if key.startswith("_") and there[index]]
         check_info({key: infos[key][index] for key in told}, info)
         self.infos[index] = info
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("arguments", "resets"), PLANS)
-@pytest.mark.parametrize("kind", ["DummyVecEnv", "SubprocVecEnv"])
-def test_stable_baselines(kind: str, arguments: dict[str, Any], resets: list[dict[str, Any]]) -> None:
-    vec_env = pytest.importorskip("stable_baselines3.common.vec_env")
-    make_one = functools.partial(tokens, **arguments)
-    vector, alone = getattr(vec_env, kind)([make_one, make_one]), [make_one(), make_one()]
-    try:
-        assert vector.observation_space.shape == (LENGTH,)
-        ends = sum(follow_sb3(vector, alone, seed, given) for seed, given in enumerate(resets))
-    finally:
-        vector.close()
-    assert ends >= 2 * len(resets)
-
-
-def follow_sb3(vector: Any, alone: list[Any], seed: int, options: dict[str, Any]) -> int:
-    """The same for Stable-Baselines3, where the step that ends a game also begins the next."""
-    seeds = vector.seed(seed)
-    vector.set_options(options)
-    shown = vector.reset()
-    told = []
-    for index, env in enumerate(alone):
-        ids, info = env.reset(seed=seeds[index], options=options or None)
-        assert (
-            np.array_equal(shown[index], ids)
-            and bytes(ids[ids < 256].astype(np.uint8)).decode() == info["text"]
-        )
-        check_info(vector.reset_infos[index], info)
-        told.append(info)
-    ends = 0
-    for turn in range(STEPS):
-        actions = [choose(info, 7 * turn + seed) for info in told]
-        shown, rewards, dones, infos = vector.step(np.array(actions))
-        masks = vector.env_method("action_masks")
-        for index, env in enumerate(alone):
-            ids, reward, terminated, truncated, info = env.step(actions[index])
-            expected = {**info, "TimeLimit.truncated": truncated and not terminated}
-            if terminated or truncated:
-                expected["terminal_observation"] = ids
-                ids, info = env.reset()
-                check_info(vector.reset_infos[index], info)
-                ends += 1
-            assert np.array_equal(shown[index], ids) and np.array_equal(masks[index], env.action_masks())
-            assert (rewards[index], dones[index]) == (pytest.approx(reward), terminated or truncated)
-            check_info(infos[index], expected)
-            told[index] = info
-    return ends
 
 
 def test_a_game_that_is_over_at_its_reset_is_an_episode_of_one_step() -> None:

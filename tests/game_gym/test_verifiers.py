@@ -37,7 +37,6 @@ def evaluated(answer: Any, folder: Path, **taskset: Any) -> tuple[list[Any], Mod
     return [trace for episode in episodes for trace in episode.traces], server
 
 
-@pytest.mark.slow
 def test_the_evaluator_scores_games(tmp_path: Path) -> None:
     traces, server = evaluated(first_legal, tmp_path, seed=3, size=4)
     env, asked = GameSpielTextEnv(**LEDUC), 0
@@ -54,7 +53,6 @@ def test_the_evaluator_scores_games(tmp_path: Path) -> None:
     assert max(len(body["messages"]) for body in server.asked) >= 3
 
 
-@pytest.mark.slow
 def test_without_the_mask_it_fails(tmp_path: Path) -> None:
     # Nobody has bet before the first turns, so that folding is not legal: three times in a row it gives up.
     traces, server = evaluated(lambda body: "0", tmp_path, seed=0, size=4)

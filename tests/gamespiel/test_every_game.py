@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -20,23 +21,23 @@ from tests.gamespiel.runs import small, train_quietly
 
 STEPS, EPISODES, MOVES = 2, 4, 3
 
+SAMPLES = ("2048", "goofspiel", "hearts", "catch", "matrix_pd")
+"""Games of one, two and four seats, some with simultaneous moves: ``make test`` plays these alone."""
 
-@pytest.mark.parametrize("game", TABLE)
+
+def params_of(games: Iterable[str]) -> list[Any]:
+    return [pytest.param(game, marks=[pytest.mark.families] * (game not in SAMPLES)) for game in games]
+
+
+@pytest.mark.parametrize("game", params_of(TABLE))
 def test_a_few_steps(game: str, tmp_path: Path) -> None:
     """Two steps of four games, cut after three moves: metrics are finite and agree, and adapters change."""
-    run = train_quietly(
-        small(
-            tmp_path / "run",
-            env__game="null",
-            env__task_id=str(encode(game, 1)),
-            env__max_turns=str(MOVES),
-            ppo__batch_size=str(EPISODES),
-            ppo__num_train_steps=str(STEPS),
-            ppo__ppo_epochs="1",
-            run__eval_games="0",
-            run__checkpoint_every=str(STEPS),
-        )
-    )
+    changes = {
+        "env__game": "null", "env__task_id": str(encode(game, 1)), "env__max_turns": str(MOVES),
+        "ppo__batch_size": str(EPISODES), "ppo__num_train_steps": str(STEPS), "ppo__ppo_epochs": "1",
+        "run__eval_games": "0", "run__checkpoint_every": str(STEPS),
+    }  # fmt: skip
+    run = train_quietly(small(tmp_path / "run", **changes))
     rows = read_rows(run / "metrics.jsonl")
     assert [row["step"] for row in rows] == [1, 2]
     for row in rows:
@@ -60,17 +61,9 @@ UNDECLARED = (
 """Games of one seat and of two, with hidden and with simultaneous moves, cooperation and dice. Four of them
 have no information states in OpenSpiel."""
 
-VARIANTS = [
-    pytest.param(name, spec.params(config), marks=[pytest.mark.slow] * (config > 0))
-    for name, spec in DECLARED.items()
-    for config in range(spec.variants)
-]
 
-
-@pytest.mark.parametrize(("game", "params"), [*VARIANTS, *((name, {}) for name in UNDECLARED)])
-def test_the_default_run_begins(
-    game: str, params: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("game", params_of((*DECLARED, *UNDECLARED)))
+def test_the_default_run_begins(game: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """``python train.py --env.game GAME`` comes to the first decision, but for the games before training."""
 
     class Decided(Exception):
@@ -82,7 +75,7 @@ def test_the_default_run_begins(
     monkeypatch.setattr(Collector, "decide", decide)
     overrides = {
         "env.game": game,
-        "env.params": json.dumps(params),
+        "env.params": json.dumps(DECLARED[game].params(0) if game in DECLARED else {}),
         "ppo.batch_size": "2",
         "run.eval_games": "0",
         "run.output_dir": str(tmp_path / "run"),

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.gamespiel.fixed_points import CASES, RECORDED, differences, fingerprint, play, play_again
+from tests.gamespiel.fixed_points import CASES, RECORDED, fingerprint, play, play_again
 
-SLOW = ("forced passes", "bfloat16 text")
+SAMPLES = ("whole prompts", "text", "self-play against a pool")
+"""Cases of ``make test``."""
 SOLVED = ("default", "padded")
 """Cases with half a minute of exact values, which only ``python -m tests.gamespiel.fixed_points`` plays."""
 COARSE = ("bfloat16", "bfloat16 text")
@@ -18,7 +19,11 @@ COARSE = ("bfloat16", "bfloat16 text")
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in CASES if name not in SOLVED],
+    [
+        name if name in SAMPLES else pytest.param(name, marks=pytest.mark.families)
+        for name in CASES
+        if name not in SOLVED
+    ],
 )
 def test_numbers_are_the_recorded_ones_and_a_resume_repeats_them(name: str, tmp_path: Path) -> None:
     """The first step's numbers are compared with those of another processor, so within its rounding.
@@ -35,4 +40,4 @@ def test_numbers_are_the_recorded_ones_and_a_resume_repeats_them(name: str, tmp_
         for key, value in expected["rows"][0].items():
             assert first[key] == pytest.approx(value, rel=0.02, abs=1e-4), key
     play_again(run)
-    assert differences(fingerprint(run), found) == []
+    assert fingerprint(run) == found

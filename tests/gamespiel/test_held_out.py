@@ -18,7 +18,8 @@ from gamespiel.agents.runs.best import Best
 from gamespiel.agents.runs.kept import CheckpointError
 from gamespiel.agents.sampling.noise import Purpose, episode_seeds, training_seeds
 from gamespiel.cli import main
-from gamespiel.config import Config, ConfigError, InvalidValueError, resolve
+from gamespiel.config import Config, InvalidValueError, resolve
+from gamespiel.environments import make_envs
 from gamespiel.held_out import evaluation_configs, hold_out_tasks, subtract_ranges, taken_seeds
 from gamespiel.kinds import kind_of
 from gamespiel.kinds.traces import trace_seeds
@@ -31,16 +32,6 @@ EVALUATED = {"run__eval_steps": "2", "run__eval_episodes": "4", "run__eval_games
 
 def evaluated(run: Path, **more: str) -> Config:
     return small(run, **{**EVALUATED, "ppo__num_train_steps": "6", **more})
-
-
-def scripted(monkeypatch: pytest.MonkeyPatch, scores: list[float]) -> None:
-    """Has evaluations find these scores, in order."""
-    left = list(scores)
-
-    def found(*arguments: Any) -> dict[str, float]:
-        return {"eval/score": left.pop(0), "eval/success": 0.5}
-
-    monkeypatch.setattr(callbacks, "measure_held_out", found)
 
 
 Ids = st.tuples(st.integers(0, 30), st.integers(0, 30)).map(lambda pair: (min(pair), max(pair)))
@@ -57,9 +48,8 @@ def test_ranges_without_others(ranges: list[tuple[int, int]], others: list[tuple
 
 
 def test_seeds_of_training_are_left_out() -> None:
-    config = resolve(
-        "tiny", overrides=[("ppo.num_train_steps", "3"), ("ppo.batch_size", "5"), ("run.seed", "7")]
-    )
+    overrides = {"ppo.num_train_steps": "3", "ppo.batch_size": "5", "run.seed": "7"}
+    config = resolve("tiny", overrides=overrides.items())
     taken = taken_seeds(config)
     assert taken == {seed for step in range(3) for seed in episode_seeds(7, step, 5)} and len(taken) == 15
     traces = trace_seeds(7, 6)
@@ -68,10 +58,7 @@ def test_seeds_of_training_are_left_out() -> None:
     assert trace_seeds(7, 6, {traces[1], traces[4]}) == [
         seed for seed in trace_seeds(7, 8) if seed not in (traces[1], traces[4])
     ]
-    player = kind_of(config.env).player
-    from gamespiel.environments import make_envs
-
-    envs = make_envs(config.env, 1)
+    player, envs = kind_of(config.env).player, make_envs(config.env, 1)
     usual = player.seeds(envs, 5, 7)
     others = player.seeds(envs, 5, 7, {usual[0], usual[3]})
     assert not {usual[0], usual[3]} & set(others) and set(usual) - set(others) == {usual[0], usual[3]}
@@ -80,8 +67,6 @@ def test_seeds_of_training_are_left_out() -> None:
 def test_no_seed_is_both_trained_on_and_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first seed that an evaluation would draw is made one of training's."""
     config = evaluated(tmp_path / "run", ppo__num_train_steps="2")
-    from gamespiel.environments import make_envs
-
     first = kind_of(config.env).player.seeds(make_envs(config.env, 1), 4, config.run.seed)[0]
     played: list[int] = []
     usual = measures.play_policy
@@ -100,16 +85,15 @@ def test_no_seed_is_both_trained_on_and_measured(tmp_path: Path, monkeypatch: py
 
 def test_tasks_can_be_held_out() -> None:
     def held(*overrides: tuple[str, Any]) -> Any:
-        return hold_out_tasks(
-            resolve("tiny", overrides=[("run.eval_task_ids", "[[5, 9], 20]"), *overrides])
-        ).env
+        config = resolve("tiny", overrides=[("run.eval_task_ids", "[[5, 9], 20]"), *overrides])
+        return hold_out_tasks(config).env
 
     assert held(("env.task_ids", "[3, [7, 12], 20]")).task_ids == ((3, 3), (10, 12))
     # Index 0 has the ids 0 to 99,999,999.
-    own = held(("env.allowed_game_indices", "[0]"))
-    assert own.task_ids == ((0, 4), (10, 19), (21, 99_999_999)) and own.allowed_game_indices == ()
+    env = held(("env.allowed_game_indices", "[0]"))
+    assert env.task_ids == ((0, 4), (10, 19), (21, 99_999_999)) and env.allowed_game_indices == ()
     assert held(("env.game", "kuhn_poker")).game == "kuhn_poker"
-    with pytest.raises(InvalidValueError, match=r"holds out all tasks of the env section: nothing is left"):
+    with pytest.raises(InvalidValueError, match=r"holds out all tasks of the env section"):
         held(("env.task_ids", "[[6, 8]]"))
     traces = resolve("tiny-trace", overrides=[("run.eval_task_ids", "[[0, 99]]"), ("env.task_ids", "[]")])
     assert hold_out_tasks(traces).env.task_ids == ((100, 10**11 - 1),)
@@ -167,22 +151,21 @@ def test_evaluations_change_nothing_but_their_own_metrics(tmp_path: Path) -> Non
     assert "held_out 0." in said
 
 
+@pytest.mark.trains
 def test_a_limit_of_time_ends_an_evaluation_between_blocks(tmp_path: Path) -> None:
     more = {"run__eval_episodes": "50", "run__eval_seconds": "0.000001", "ppo__num_train_steps": "1"}
     (row,) = rows_of(train_quietly(evaluated(tmp_path / "run", **more)))
     assert row["eval/episodes"] == 16  # one block of the hundred
-    whole = train_quietly(
-        evaluated(
-            tmp_path / "whole", run__eval_episodes="20", run__eval_seconds="1000", ppo__num_train_steps="1"
-        )
-    )
-    unlimited = train_quietly(evaluated(tmp_path / "all", run__eval_episodes="20", ppo__num_train_steps="1"))
+    more = {"run__eval_episodes": "20", "ppo__num_train_steps": "1"}
+    whole = train_quietly(evaluated(tmp_path / "whole", run__eval_seconds="1000", **more))
+    unlimited = train_quietly(evaluated(tmp_path / "all", **more))
     # Blocks have the noise of their places among all.
     assert rows_of(whole) == rows_of(unlimited) and rows_of(whole)[0]["eval/episodes"] == 40
 
 
 def test_the_best_is_kept_and_patience_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scripted(monkeypatch, [0.5, 0.7, 0.6, 0.7, 0.9])
+    scores = [0.5, 0.7, 0.6, 0.7, 0.9]
+    monkeypatch.setattr(callbacks, "measure_held_out", lambda *arguments: {"eval/score": scores.pop(0)})
     console = Console(file=io.StringIO(), width=200)
     more = {"run__early_stopping_patience": "2", "run__keep_checkpoints": "1", "ppo__num_train_steps": "20"}
     run = train(evaluated(tmp_path / "run", **more), console=console)
@@ -191,10 +174,7 @@ def test_the_best_is_kept_and_patience_ends_the_run(tmp_path: Path, monkeypatch:
     assert steps_of(run) == [2, 6]
     assert json.loads((run / "checkpoints" / "best.json").read_text())["value"] == 0.7
     said = console.file.getvalue()  # type: ignore[attr-defined]
-    assert (
-        "ended after step 6 of 20: no evaluation was better than that after step 2, of score 0.700, in 2"
-        in said
-    )
+    assert "ended after step 6 of 20: " in said and "after step 2, of score 0.700" in said
 
 
 def test_the_best_of_rows() -> None:
@@ -208,13 +188,14 @@ def test_the_best_of_rows() -> None:
     assert found.add(8, 0.81) and (found.step, found.since) == (8, 0)
 
 
+@pytest.mark.trains
 def test_going_back_moves_later_checkpoints_aside(tmp_path: Path) -> None:
     whole = train_quietly(evaluated(tmp_path / "whole"))
     run = train_quietly(evaluated(tmp_path / "run"))
     rows = (run / "metrics.jsonl").read_bytes()
     with pytest.raises(CheckpointError, match=r"or from .*run@3, which moves the later ones aside"):
         train_quietly(evaluated(run), resume=run / "checkpoints" / "step-000003")
-    console = Console(file=io.StringIO(), width=300)
+    console = Console(file=io.StringIO(), width=1000)
     train(evaluated(run), resume=f"{run}@3", console=console)
     aside = run / "checkpoints" / "left-at-000003"
     said = console.file.getvalue()  # type: ignore[attr-defined]
@@ -239,15 +220,6 @@ def test_places_that_name_no_checkpoint(tmp_path: Path, capsys: pytest.CaptureFi
     odd = tmp_path / "a@7"
     odd.mkdir()
     assert kept.read_place(odd) == odd  # a folder's own name
-
-
-def test_keys_of_evaluations() -> None:
-    with pytest.raises(ConfigError, match=r"run.metric_for_best_model"):
-        resolve("tiny", overrides=[("run.metric_for_best_model", "reward")])
-    from gamespiel.config import notices
-
-    said = notices(resolve("tiny", overrides=[("run.early_stopping_patience", "2")]))
-    assert said == ["run.early_stopping_patience = 2 has no effect without run.eval_steps."]
 
 
 def test_resume_auto_begins_goes_on_and_goes_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -275,11 +247,7 @@ def test_resume_auto_begins_goes_on_and_goes_back(tmp_path: Path, capsys: pytest
 
 
 def test_checkpoints_by_minutes(tmp_path: Path) -> None:
-    more = {"ppo__num_train_steps": "3", "run__checkpoint_every": "100", "run__eval_games": "0"}
-    assert steps_of(train_quietly(small(tmp_path / "a", **more))) == [0, 3]
-    assert steps_of(train_quietly(small(tmp_path / "b", **more, run__checkpoint_minutes="0.000001"))) == [
-        0,
-        1,
-        2,
-        3,
-    ]
+    more = {"ppo__num_train_steps": "2", "run__checkpoint_every": "100", "run__eval_games": "0"}
+    assert steps_of(train_quietly(small(tmp_path / "a", **more))) == [0, 2]
+    often = small(tmp_path / "b", **more, run__checkpoint_minutes="0.000001")
+    assert steps_of(train_quietly(often)) == [0, 1, 2]

@@ -1,25 +1,30 @@
-"""Without the extra "train": one sentence with the pip command. ``make package`` tries it for real."""
+"""Installations: without the extra "train", from a checkout, and as the set-up files say.
+
+``make package`` tries them for real.
+"""
 
 from __future__ import annotations
 
+import configparser
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib import reload
 from pathlib import Path
 
 import pytest
+import yaml
 
 import gamespiel
 from gamespiel.agents import required
-from gamespiel.agents.installed import check_trainer
+from gamespiel.agents.installed import TRAINER, check_trainer
 from gamespiel.cli import main
 from task_gym import picture
-from task_gym.errors import MissingPackageError
+from task_gym.errors import ImportNameError, MissingPackageError
 
 ROOT = Path(__file__).parents[2]
-GAME = ["--env.game", "hex"]
 
 
 @pytest.fixture
@@ -27,20 +32,13 @@ def no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)  # as if it were not installed
 
 
-@pytest.mark.parametrize(
-    ("what", "argv"),
-    [
-        ("train", ["train"]),
-        ("train", ["train", "--plan", "24"]),
-        ("eval", ["eval", "--model.model_name", "tiny", *GAME]),
-    ],
-)
+@pytest.mark.parametrize("line", ["train", "train --plan 24", "eval --model.model_name tiny --env.game hex"])
 def test_a_command_says_what_to_install(
-    what: str, argv: list[str], no_torch: None, capsys: pytest.CaptureFixture[str]
+    line: str, no_torch: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(argv) == 2
-    sentence = f"gamespiel: {what}: the package torch is not installed; pip install 'gamespiel[train]'\n"
-    assert capsys.readouterr() == ("", sentence)
+    assert main(line.split()) == 2
+    sentence = "the package torch is not installed; pip install 'gamespiel[train]'"
+    assert capsys.readouterr() == ("", f"gamespiel: {line.split()[0]}: {sentence}\n")
 
 
 HIDDEN = """
@@ -52,34 +50,29 @@ sys.exit(main(["eval", "--num_episodes", "2", "--output", "results.json", *sys.a
 """
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "--agent random --env.game kuhn_poker --exact",
-        "--agent first --env.game hex --env.answer name --save_games games.jsonl",
-        "--agent mcts:2 --env.game tic_tac_toe",
-        "--agent echo --preset tiny-trace",
-    ],
-)
-def test_agents_are_evaluated_without_the_trainer(line: str, tmp_path: Path) -> None:
+@pytest.mark.launch
+@pytest.mark.sample
+def test_agents_are_evaluated_without_the_trainer(tmp_path: Path) -> None:
     """In a process of its own, because this one has imported PyTorch."""
-    command = [sys.executable, "-c", HIDDEN, *line.split()]
+    options = ["--agent", "random", "--env.game", "kuhn_poker", "--exact"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", HIDDEN, *options],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     results = json.loads((tmp_path / "results.json").read_text())
-    assert results["agent"] == line.split()[1]
-    if "--exact" in line:  # half (bet) of (1 + 0) / 2, less half (pass) of (0 + (1 + 0) / 2) / 2
-        assert results["exact"]["policy"]["values"] == pytest.approx([0.125, -0.125])
+    # Half (bet) of (1 + 0) / 2, less half (pass) of (0 + (1 + 0) / 2) / 2.
+    assert results["exact"]["policy"]["values"] == pytest.approx([0.125, -0.125])
 
 
-@pytest.mark.parametrize("name", ["load_policy", "make_env"])
-def test_a_function_says_what_to_install(name: str, no_torch: None) -> None:
-    with pytest.raises(ImportError, match=rf"gamespiel\.{name}: the package torch is not .*\[train\]'$"):
-        getattr(gamespiel, name)
-
-
-def test_what_modules_begin_with_says_what_to_install(no_torch: None) -> None:
+def test_functions_and_modules_say_what_to_install(no_torch: None) -> None:
+    for name in ("load_policy", "make_env"):
+        with pytest.raises(ImportError, match=rf"gamespiel\.{name}: the package torch is not .*\[train\]'$"):
+            getattr(gamespiel, name)
     with pytest.raises(MissingPackageError, match=r"^gamespiel\.agents: the package torch is not installed"):
         reload(required)
 
@@ -100,3 +93,95 @@ def test_a_picture_says_what_to_install(module: str, package: str, monkeypatch: 
     message = rf"^render_mode 'rgb_array': the package {package} is not installed; .*\[render\]'$"
     with pytest.raises(MissingPackageError, match=message):
         picture.picture("a")
+
+
+# -- a checkout --------------------------------------------------------------------------------------------
+
+
+def copy_tracked(folder: Path) -> None:
+    """Copies the tracked files, as a clone has them, but for those that are deleted here."""
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True).stdout
+    names = [name for name in tracked.split(b"\0") if name and (ROOT / os.fsdecode(name)).exists()]
+    copy = ["tar", "--null", "--files-from=-", "--create"]
+    archive = subprocess.run(copy, cwd=ROOT, input=b"\0".join(names), check=True, capture_output=True).stdout
+    folder.mkdir()
+    subprocess.run(["tar", "--extract"], cwd=folder, input=archive, check=True)
+
+
+@pytest.mark.launch
+def test_a_checkout_trains_without_links(tmp_path: Path) -> None:
+    """Windows and some archives have none; an older checkout may have a text file in the link's place."""
+    clone = tmp_path / "clone"
+    copy_tracked(clone)
+    assert not [path for path in clone.rglob("*") if path.is_symlink()]
+    train = "train.py --env.game kuhn_poker --ppo.batch_size 4 --ppo.num_train_steps 1 --run.eval_games 0"
+    done = subprocess.run(
+        [sys.executable, "-P", *train.split(), "--run.num_threads", "1", "--output_dir", "run"],
+        cwd=clone, env={**os.environ, "PYTHONPATH": str(clone)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (clone / "run" / "summary.json").is_file()
+    (clone / "gamespiel" / "agents").write_text("../agents")
+    code = "import gamespiel.agents.ppo as ppo; print(ppo.__file__)"
+    found = subprocess.run(
+        [sys.executable, "-c", code], cwd=clone, capture_output=True, text=True, check=True
+    )
+    assert Path(found.stdout.strip()) == clone / "agents" / "ppo.py"
+
+
+def test_the_bare_name_says_which_is_meant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the repository its folder ``agents/`` comes first on the path, before openai-agents."""
+    monkeypatch.syspath_prepend(str(ROOT))
+    monkeypatch.delitem(sys.modules, "agents", raising=False)
+    with pytest.raises(ImportNameError, match=r"import 'gamespiel\.agents'; if you want .* openai-agents"):
+        __import__("agents")
+    with pytest.raises(ImportError):  # what optional imports catch
+        __import__("agents.policy")
+
+
+# -- the set-up files --------------------------------------------------------------------------------------
+
+
+def _declared(extra: str | None = None) -> set[str]:
+    """The distributions that an extra names, or those of every installation."""
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg")
+    options, extras = parser["options"], parser["options.extras_require"]
+    lines = options["install_requires"] if extra is None else extras[extra]
+    return {_normal(re.split(r"[<>=\[]", line)[0]) for line in lines.splitlines() if line.strip()}
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_every_dependency_is_pinned_to_one_version() -> None:
+    lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+    assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in lines)
+    pinned = [_normal(line.split("==")[0]) for line in lines]
+    assert len(pinned) == len(set(pinned))
+    declared = [_declared(extra) for extra in (None, "train", "render", "dev")]
+    assert set().union(*declared) - {"gamespiel"} <= set(pinned)
+    assert "torch==2.13.0" in lines
+
+
+def test_no_learning_library_comes_with_the_environments() -> None:
+    """The packages without which ``gamespiel.agents`` refuses are in the extra "train", and only there."""
+    trainer = {_normal(name) for name in TRAINER}
+    assert trainer <= _declared("train") and not _declared("train") & _declared()
+    # The extra's other names come with PEFT (accelerate), transformers (the next three), or are imported
+    # where a run asks for them: for a GGUF file, and for weights of 4 or 8 bits.
+    come = {"accelerate", "huggingface-hub", "safetensors", "tokenizers"}
+    assert _declared("train") - trainer == come | {"gguf", "bitsandbytes"}
+
+
+def test_versions_agree() -> None:
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg")
+    assert parser["metadata"]["version"] == gamespiel.__version__
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert (cited["version"], cited["license"]) == (
+        gamespiel.__version__,
+        parser["metadata"]["license_expression"],
+    )
+    assert {"cff-version", "message", "title", "authors"} <= cited.keys()  # those that the format requires

@@ -1,10 +1,11 @@
-"""A run's environment and policy from Python."""
+"""A run's environment and policy from Python, and what ``info`` says."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -14,7 +15,13 @@ import gamespiel
 from gamespiel.agents.runs.checkpoint import CheckpointError
 from gamespiel.config import ConfigError, InvalidValueError, UnknownKeyError
 from task_gym.errors import OpponentError
-from tests.gamespiel.runs import small, train_quietly
+
+LIBRARIES = ["torch", "transformers", "gamespiel.playing", "httpx"]
+HEAVY = [
+    "transformers", "peft", "bitsandbytes", "accelerate", "datasets", "pandas", "matplotlib", "scipy",
+    "sympy", "tensorboard", "torch._dynamo", "torch.distributed.tensor", "torch.onnx", "pyspiel",
+]  # fmt: skip
+"""Libraries that take twice as long to import as those that the learner is made of."""
 
 
 def test_a_run_is_played(finished: Path) -> None:
@@ -30,17 +37,10 @@ def test_a_run_is_played(finished: Path) -> None:
     assert info["result"] in ("win", "loss")
 
 
-def test_each_checkpoint_is_its_own_policy(finished: Path) -> None:
-    shown, info = gamespiel.make_env(finished).reset(seed=7)
-    folders = [finished, finished / "checkpoints" / "step-000000", finished / "checkpoints" / "step-000012"]
-    newest, first, last = (
-        gamespiel.load_policy(folder, device="cpu").distribution([shown], [info["legal_actions"]])[0]
-        for folder in folders
-    )
-    assert np.array_equal(newest, last) and not np.array_equal(first, last)
-
-
-def test_another_environment_has_other_actions(finished: Path) -> None:
+def test_a_run_is_played_in_another_game(finished: Path) -> None:
+    """The game is replaced, whatever key chose the run's game; the policy has its own actions there."""
+    for changes, game in (({"game": "leduc_poker"}, "leduc_poker"), ({"task_id": 600000000}, "hex")):
+        assert gamespiel.make_env(finished, **changes).reset(seed=0)[1]["game"] == game
     env = gym.make("GameSpiel-v0", game="leduc_poker", rules=False)
     policy = gamespiel.load_policy(finished, env, device="cpu")
     observation, info = env.reset(seed=7)
@@ -48,25 +48,9 @@ def test_another_environment_has_other_actions(finished: Path) -> None:
     assert int(action) in info["legal_actions"]
 
 
-def test_a_run_is_played_in_another_game(finished: Path) -> None:
-    """The game is replaced, whatever key chose the run's game."""
-    for changes, game in (({"game": "leduc_poker"}, "leduc_poker"), ({"task_id": 600000000}, "hex")):
-        assert gamespiel.make_env(finished, **changes).reset(seed=0)[1]["game"] == game
+def test_unknown_keys_opponents_and_runs_are_named_errors(finished: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidValueError, match=r"env\.rules must be true or false, not 'no'"):
         gamespiel.make_env(finished, rules="no")
-
-
-def test_a_run_that_answers_by_name(tmp_path: Path) -> None:
-    run = train_quietly(
-        small(tmp_path / "run", env__answer="name", ppo__num_train_steps="1", run__eval_games="0")
-    )
-    env, policy = gamespiel.make_env(run), gamespiel.load_policy(run, device="cpu")
-    observation, info = env.reset(seed=7)
-    action, _ = policy.predict(observation, action_masks=info["action_mask"])
-    assert int(action) in info["legal_actions"]
-
-
-def test_unknown_keys_opponents_and_runs_are_named_errors(finished: Path, tmp_path: Path) -> None:
     with pytest.raises(UnknownKeyError, match=r"'env\.oponent'; did you mean 'env\.opponent'"):
         gamespiel.make_env(finished, oponent="first")
     with pytest.raises(OpponentError, match="did you mean 'first'"):
@@ -75,23 +59,44 @@ def test_unknown_keys_opponents_and_runs_are_named_errors(finished: Path, tmp_pa
         gamespiel.make_env(tmp_path / "no")
     with pytest.raises(CheckpointError, match="which holds none"):
         gamespiel.load_policy(tmp_path)
-    with pytest.raises(AttributeError, match="has no attribute 'load_polcy'"):
-        gamespiel.load_polcy  # noqa: B018
 
 
-def test_importing_gamespiel_loads_no_learning_library() -> None:
-    code = (
-        "import sys, gamespiel; assert not {'torch', 'transformers', 'gamespiel.playing'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_importing_the_learner_loads_no_library_of_models() -> None:
-    """Stable-Baselines3 and PyTorch are what it is made of; the others take twice as long as both."""
-    heavy = (
-        "transformers", "peft", "bitsandbytes", "accelerate", "datasets", "pandas", "matplotlib", "scipy",
-        "sympy", "tensorboard", "torch._dynamo", "torch.distributed.tensor", "torch.onnx", "pyspiel",
-    )  # fmt: skip
-    code = f"import sys, gamespiel.agents.ppo; print([name for name in {heavy!r} if name in sys.modules])"
+@pytest.mark.launch
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [
+        pytest.param("gamespiel", LIBRARIES, marks=pytest.mark.sample),
+        ("gamespiel.agents.ppo", HEAVY),  # of PyTorch and Stable-Baselines3
+    ],
+)
+def test_imports_load_no_heavy_library(module: str, heavy: list[str]) -> None:
+    code = f"import sys, {module}; print([name for name in {heavy!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def ending(name: str, action: Any, **arguments: Any) -> dict[str, Any]:
+    env = gym.make(name, **arguments)
+    env.reset(seed=3)
+    over = False
+    while not over:
+        _, _, terminated, truncated, info = env.step(action)
+        over = terminated or truncated
+    env.close()
+    return info
+
+
+def test_a_key_means_one_thing() -> None:
+    # Three illegal actions in a row give the game up.
+    game = ending("GameSpiel-v0", -1, game="kuhn_poker")
+    trace = ending("CodeTrace-v0", "", level=1)
+    shared = game.keys() & trace.keys()
+    assert shared == {
+        *("task_id", "seed", "game", "seat", "opponent", "turn"),
+        *("score", "success", "returns", "result", "history", "upstream_reward"),
+    }
+    kinds = {key: (type(game[key]), type(trace[key])) for key in shared - {"task_id"}}
+    assert all(one is other for one, other in kinds.values()), kinds
+    # A game chosen by name has no task id.
+    assert game["task_id"] is None and isinstance(trace["task_id"], int)
+    assert isinstance(game["scores"], list) and isinstance(trace["by_scoring"], dict)

@@ -45,8 +45,16 @@ def card_of(folder: Path) -> tuple[dict[str, object], str]:
     return yaml.safe_load(head), body
 
 
-def test_the_card_of_adapters(run: Path, tmp_path: Path) -> None:
-    publish(run, tmp_path / "out", Form(adapters=True), console=quiet())
+def test_a_dry_run_writes_the_card_of_adapters_and_sends_nothing(
+    run: Path, tmp_path: Path, hub: Hub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HF_TOKEN")
+    place = ["merge", str(run), "--output", str(tmp_path / "out"), "--adapters", "--push", "me/kuhn"]
+    assert main([*place, "--dry_run"]) == 0
+    said = capsys.readouterr().out
+    size = (tmp_path / "out" / "adapter_model.safetensors").stat().st_size
+    assert f"{size:,} bytes  adapter_model.safetensors" in said
+    assert "4 files would be uploaded to me/kuhn" in said and hub.asked == []
     head, body = card_of(tmp_path / "out")
     assert head == {
         "license": "apache-2.0",
@@ -78,30 +86,19 @@ def test_a_merged_model_goes_to_a_hub(run: Path, tmp_path: Path, hub: Hub) -> No
     assert card_of(tmp_path / "out")[0]["library_name"] == "transformers"
 
 
-def test_a_dry_run_sends_nothing(
-    run: Path, tmp_path: Path, hub: Hub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("HF_TOKEN")
-    place = ["merge", str(run), "--output", str(tmp_path / "out"), "--adapters", "--push", "me/kuhn"]
-    assert main([*place, "--dry_run"]) == 0
-    said = capsys.readouterr().out
-    size = (tmp_path / "out" / "adapter_model.safetensors").stat().st_size
-    assert f"{size:,} bytes  adapter_model.safetensors" in said
-    assert "4 files would be uploaded to me/kuhn; nothing was sent" in said
-    assert hub.asked == []
-
-
+@pytest.mark.parametrize("token", [True, pytest.param(False, marks=pytest.mark.families)])
 def test_what_a_hub_refuses_is_named_and_the_folder_stays(
-    run: Path, tmp_path: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch
+    token: bool, run: Path, tmp_path: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    message = r"--push me/kuhn: the hub answers with 403"
     hub.refusal = (403, "Forbidden")
-    with pytest.raises(HubError, match=r"--push me/kuhn: the hub answers with 403 \(is the token one that"):
-        publish(run, tmp_path / "a", Form(adapters=True), Push("me/kuhn"), console=quiet())
-    assert (tmp_path / "a" / "README.md").exists()
-    monkeypatch.delenv("HF_TOKEN")
-    monkeypatch.setattr("huggingface_hub.get_token", lambda: None)
-    with pytest.raises(HubError, match=r"there is no token; set HF_TOKEN"):
-        publish(run, tmp_path / "b", Form(adapters=True), Push("me/kuhn"), console=quiet())
+    if not token:
+        monkeypatch.delenv("HF_TOKEN")
+        monkeypatch.setattr("huggingface_hub.get_token", lambda: None)
+        message = "there is no token; set HF_TOKEN"
+    with pytest.raises(HubError, match=message):
+        publish(run, tmp_path / "out", Form(adapters=True), Push("me/kuhn"), console=quiet())
+    assert (tmp_path / "out" / "README.md").exists()
 
 
 def test_what_is_refused_before_anything_is_written(

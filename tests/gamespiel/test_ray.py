@@ -24,11 +24,9 @@ def closed_pools() -> Iterator[None]:
     workers.close_pools()
 
 
-@pytest.mark.slow
+@pytest.mark.launch
 def test_two_steps_on_ray_change_no_bit(
-    cluster: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the two parts of searches, and an evaluation."""
     monkeypatch.setattr("gamespiel.agents.envs.LEAST_SEARCH", 0.0)

@@ -24,17 +24,10 @@ from tests.task_gym.remote.stub import Stub
 
 FILES = Path(__file__).parents[1] / "data" / "configs"
 SMALL = {
-    "run.use_vllm": "false",
-    "ppo.batch_size": "2",
-    "ppo.mini_batch_size": "2",
-    "ppo.gradient_accumulation_steps": "1",
-    "ppo.ppo_epochs": "1",
-    "ppo.num_train_steps": "2",
-    "ppo.max_new_tokens": "8",
-    "run.eval_games": "1",
-    "run.device": "cpu",
-    "run.num_threads": "1",
-}
+    "run.use_vllm": "false", "ppo.batch_size": "2", "ppo.mini_batch_size": "2", "ppo.ppo_epochs": "1",
+    "ppo.gradient_accumulation_steps": "1", "ppo.num_train_steps": "2", "ppo.max_new_tokens": "8",
+    "run.eval_games": "1", "run.device": "cpu", "run.num_threads": "1",
+}  # fmt: skip
 
 
 def arguments(data: dict[str, Any]) -> dict[str, Any]:
@@ -47,16 +40,12 @@ def test_a_docker_file_is_upstreams_image_and_every_game() -> None:
     # 22 games with 100 million configurations each.
     assert found["task_ids"] == [(0, 2_199_999_999)]
     assert (found["backend"], found["mode"], found["image"]) == ("affinetes", "docker", None)
+    assert from_dict(json.loads((FILES / "trace_served.json").read_text())).env.decode == "text"
     pytest.importorskip("affinetes")
     server = {name: found[name] for name in ("mode", "image", "timeout")}
     assert [read_settings(server, kind).container.image for kind in ("game", "trace")] == [  # type: ignore[union-attr]
         "affinefoundation/game:openspiel", "affinefoundation/trace:latest",
     ]  # fmt: skip
-
-
-def test_a_trace_on_a_server_is_written() -> None:
-    config = from_dict(json.loads((FILES / "trace_served.json").read_text()))
-    assert config.env.decode == "text"
 
 
 def test_keys_of_servers() -> None:
@@ -86,6 +75,8 @@ def test_the_hosts_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         assert [s.container.host for s in settings if s.container] == ["ssh://a@b", None]
         given = read_settings({"mode": "docker", "host": "ssh://e@f"}, "game").container
         assert given is not None and given.host == "ssh://e@f"
+    file.write_text("null")
+    assert host_of("game") is None
     for text, message in (
         ('{"game": {"mode": "basilica"}}', r"mode 'basilica' was given for 'game', allowed: 'docker'"),
         ('{"game": []}', r"\[\] was given for 'game', allowed: a list of engines"),
@@ -95,15 +86,13 @@ def test_the_hosts_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         with pytest.raises(ArgumentError, match=message):
             host_of("game")
     monkeypatch.setenv("AFFINETES_HOSTS_CONFIG", str(tmp_path / "none.json"))
-    with pytest.raises(ArgumentError, match=r"none.json: it was found, and cannot be read"):
+    with pytest.raises(ArgumentError, match=r"none.json: .* cannot be read"):
         host_of("game")
 
 
 def test_an_address_with_a_password_is_refused_and_not_shown() -> None:
     for wrong in ("http://any:s3cret@127.0.0.1:8000", "any:s3cret@host:8000", "http://any:s3cret@host:0"):
-        with pytest.raises(
-            ArgumentError, match=r"the token is in the environment variable GAMESPI"
-        ) as caught:
+        with pytest.raises(ArgumentError, match=r"environment variable GAMESPI") as caught:
             read_settings({"base_url": wrong}, "game")
         assert "s3cret" not in str(caught.value)
         with pytest.raises(ConfigError, match=r"^env.base_url: an address with a user's name") as refused:
@@ -124,7 +113,7 @@ def test_a_containers_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "s3cret" not in repr(container)
 
 
-@pytest.mark.slow
+@pytest.mark.trains
 def test_training_continues_through_all_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that fails in every way, at resets and at steps: what it played to the end is learned from."""
     pytest.importorskip("affinetes")
@@ -146,7 +135,7 @@ def test_training_continues_through_all_faults(tmp_path: Path, monkeypatch: pyte
     assert 0 < sum(row["rollout/faults"] for row in rows) <= len(bad)
 
 
-@pytest.mark.slow
+@pytest.mark.launch
 @pytest.mark.parametrize(
     ("name", "env", "more"),
     [

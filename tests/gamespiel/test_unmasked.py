@@ -1,10 +1,11 @@
-"""``gamespiel eval --unmasked`` and ``--decode text``: replies as text, beside the same games masked."""
+"""``gamespiel eval --unmasked``, ``--decode text`` and ``--track``: replies as text, and tracks."""
 
 from __future__ import annotations
 
 import io
 import json
 import re
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,29 +18,27 @@ from rich.console import Console
 
 from gamespiel import evaluation
 from gamespiel.agents.policy import LLMPolicy
-from gamespiel.agents.runs.evaluation import measure_replies, play_seeds, policy_agent
+from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.stats import mean_interval, wilson
 from gamespiel.agents.sampling.drawing import WrittenAnswers
 from gamespiel.agents.sampling.texts import TextSampler
 from gamespiel.agents.tokens.constraints import FreeText
-from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.assembly import make_policy
 from gamespiel.cli import main
-from gamespiel.config import Config, InvalidValueError, resolve
-from gamespiel.environments import make_envs
+from gamespiel.config import Config, ConfigError, InvalidValueError, resolve, saved_config
+from gamespiel.environments import make_envs, make_one_env, make_reply_env
 from gamespiel.episodes import measure_agent, measure_written, reply_constraint
 from gamespiel.evaluation import evaluate
-from gamespiel.kinds import DECLARATIONS, kind_of
+from gamespiel.kinds import DECLARATIONS
 from gamespiel.options import EvalOptions
 from gamespiel.report.tables import replies_note, replies_table
-from tests.agents.toys import randomise, same_noise
-from tests.gamespiel.runs import quiet
+from gamespiel.tracks import TrackError, find_track, list_changes, require_one_track
+from tests.gamespiel.endpoints.models import Body, ModelStub
+from tests.gamespiel.runs import assert_same_run, quiet, rows_of, small, train_quietly
 
 KUHN = [("env.task_id", "null"), ("env.game", "kuhn_poker")]
+UNLISTED = {"env__list_actions": "false", "env__answer": "name"}
 TIC_TAC_TOE = [("env.task_id", "null"), ("env.game", "tic_tac_toe")]
-TRACE = [("env.env_type", "trace"), ("env.task_id", "null")]
-
-
 Script = Callable[[str, int], str] | str
 """The reply to a prompt's text and the number of earlier calls; a text is always the same."""
 
@@ -114,11 +113,12 @@ def first_legal(prompt: str, call: int) -> str:
 # -- play by hand ------------------------------------------------------------------------------------------
 
 
-def test_a_reply_of_0_in_kuhn_poker_plays_as_first_does(policy: LLMPolicy) -> None:
-    """Action 0 is always legal there, and ``first`` always takes it: the very same games."""
-    given = config(*KUHN)
-    rows = measure_written(given, policy, Scripted(sampled="0"), 20, quiet())
-    masked = measure_agent(given, "first", 20, quiet())
+@pytest.mark.parametrize("game", [KUHN, TIC_TAC_TOE, []], ids=["kuhn", "tic_tac_toe", "leduc"])
+def test_the_first_legal_reply_plays_as_first_does(game: list[tuple[str, str]], policy: LLMPolicy) -> None:
+    """Seeds, seats and the opponent are those behind the mask: the very same games."""
+    given = config(*game, ("env.opponent", "mcts:5"), ("run.seed", "3"))
+    rows = measure_written(given, policy, Scripted(sampled=first_legal), 8, quiet())
+    masked = measure_agent(given, "first", 8, quiet())
     assert list(rows) == list(masked) == ["seat 0", "seat 1", "all"]
     for name, row in rows.items():
         for measured in ("episodes", "score", "success", "returns", "length"):
@@ -128,24 +128,10 @@ def test_a_reply_of_0_in_kuhn_poker_plays_as_first_does(policy: LLMPolicy) -> No
         assert row.illegal_share == wilson(0, row.replies) and row.legal_mass is None
 
 
-@pytest.mark.parametrize("game", [KUHN, TIC_TAC_TOE, []], ids=["kuhn", "tic_tac_toe", "leduc"])
-def test_seeds_seats_and_opponent_are_those_behind_the_mask(
-    game: list[tuple[str, str]], policy: LLMPolicy
-) -> None:
-    given = config(*game, ("env.opponent", "mcts:5"), ("run.seed", "3"))
-    rows = measure_written(given, policy, Scripted(sampled=first_legal), 8, quiet())
-    masked = measure_agent(given, "first", 8, quiet())
-    for name, row in rows.items():
-        assert (row.score, row.returns, row.length) == (
-            masked[name].score,
-            masked[name].returns,
-            masked[name].length,
-        )
-        assert row.illegal_replies == 0
-
-
-@pytest.mark.parametrize(("rule", "replies"), [("penalize", 3), ("forfeit", 1)])
-@pytest.mark.parametrize("reply", ["none of them", "7", "", "9" * 100_000])
+@pytest.mark.parametrize(
+    ("reply", "rule", "replies"),
+    [("none of them", "penalize", 3), ("", "penalize", 3), ("9" * 100_000, "forfeit", 1)],
+)
 def test_nothing_but_illegal_replies_gives_every_game_up(
     reply: str, rule: str, replies: int, policy: LLMPolicy
 ) -> None:
@@ -163,27 +149,14 @@ def test_nothing_but_illegal_replies_gives_every_game_up(
 def test_two_illegal_replies_before_each_legal_one_give_no_game_up(policy: LLMPolicy) -> None:
     """A wave's games take their turns together: the calls 0, 1, 3, 4, ... of the writer are illegal."""
     given = config(*KUHN)
-    row = measure_written(
-        given, policy, Scripted(sampled=lambda prompt, call: "0" if call % 3 == 2 else "hm"), 20, quiet()
-    )["all"]
+    scripted = Scripted(sampled=lambda prompt, call: "0" if call % 3 == 2 else "hm")
+    row = measure_written(given, policy, scripted, 20, quiet())["all"]
     masked = measure_agent(given, "first", 20, quiet())["all"]
     legal = round(masked.length * 40)
     assert (row.replies, row.illegal_replies, row.given_up) == (3 * legal, 2 * legal, 0)
     assert row.illegal_share == wilson(2 * legal, 3 * legal)
     # The score is the game's; 0.01 per illegal reply is only in the reward.
     assert (row.score, row.returns) == (masked.score, masked.returns)
-
-
-def test_upstreams_rule_reads_the_first_number(policy: LLMPolicy) -> None:
-    given = config(*KUHN)
-    bet = measure_written(given, policy, Scripted(sampled="1"), 10, quiet())["all"]
-    said = measure_written(given, policy, Scripted(sampled="I choose 1, greedy=not 0."), 10, quiet())["all"]
-    assert (said.score, said.returns, said.illegal_replies) == (bet.score, bet.returns, 0)
-    # With the other protocol, a reply with words names the first action in it in legal order: 0.
-    other = config(*KUHN, ("env.seeding", "evaluate"))
-    passed = measure_written(other, policy, Scripted(sampled="0"), 10, quiet())["all"]
-    said = measure_written(other, policy, Scripted(sampled="I choose 1, greedy=not 0."), 10, quiet())["all"]
-    assert (said.score, said.returns) == (passed.score, passed.returns)
 
 
 def test_games_that_are_over_before_the_first_turn_have_no_reply(policy: LLMPolicy) -> None:
@@ -195,62 +168,7 @@ def test_games_that_are_over_before_the_first_turn_have_no_reply(policy: LLMPoli
     assert row.replies == row.illegal_replies == 3 * row.given_up
 
 
-def test_names_are_replies_where_actions_are_answered_by_name(policy: LLMPolicy) -> None:
-    """A number within a name is not read as an id: x(1,1) is action 4 in tic_tac_toe."""
-    env: Any = kind_of(config().env).player.make_reply_env(config(*TIC_TAC_TOE, ("env.answer", "name")).env)
-    text, info = env.reset(seed=0)
-    assert text.endswith("Your choice (action name only):") and "x(1,1)" in text.names
-    for reply, action in (
-        ("x(1,1)", 4),
-        ("<think>centre?</think> x(1,1)\n", 4),
-        ("My move is x(1,1)", 1),  # any other reply: the last id named
-        ("4", 4),
-    ):
-        env.reset(seed=0)
-        _, _, _, _, info = env.step(reply)
-        assert env.unwrapped.state.history()[env.unwrapped.seat] == action
-    env.reset(seed=0)
-    _, reward, _, _, info = env.step("nowhere")
-    assert reward == -0.01 and "names no legal action" in info["error"]["message"]
-
-
 # -- the model's own replies -------------------------------------------------------------------------------
-
-
-def test_replies_are_as_legal_as_the_legal_mass_says() -> None:
-    """Leduc's actions are single digits: an illegal reply is one without mass, but for its later tokens."""
-    given = config()
-    policy = make_policy(given, make_envs(given.env, 1))
-    randomise(policy, 0.1)
-    envs = TextVecEnv([lambda: kind_of(given.env).player.make_reply_env(given.env)] * 200)
-    seeds = kind_of(given.env).player.seeds(envs, 100, 0)
-    free = reply_constraint(policy, 32)
-    episodes = play_seeds(envs, policy_agent(policy, 0, 200, constraint=free), seeds)
-    turns = [turn for episode in episodes for turn in episode.turns]
-    masks = np.array([[f" {action} ->" in turn.observation for action in range(3)] for turn in turns])
-    drawn = policy.decide([t.observation for t in turns], masks, same_noise(0.5, len(turns)))
-    measured = measure_replies(episodes)
-    assert measured is not None and measured.illegal_share is not None and measured.replies == len(turns)
-    illegal = 1 - float(np.mean([decision.legal_mass for decision in drawn]))
-    assert illegal > 0.02 and measured.illegal_share.low < illegal < measured.illegal_share.high
-    assert [turn.reward for turn in turns].count(-0.01) == measured.illegal_replies
-
-
-def test_with_all_mass_on_legal_answers_the_mask_changes_nothing(policy: LLMPolicy) -> None:
-    """Both policies use the same noise. The untrained model gives 0.999 to the legal answers."""
-    given = config()
-    masked_envs = make_envs(given.env, 200)
-    seeds = kind_of(given.env).player.seeds(masked_envs, 100, 0)
-    masked = play_seeds(masked_envs, policy_agent(policy, 0, 200), seeds)
-    envs = TextVecEnv([lambda: kind_of(given.env).player.make_reply_env(given.env)] * 200)
-    free = reply_constraint(policy, 32)
-    written = play_seeds(envs, policy_agent(policy, 0, 200, constraint=free), seeds)
-    assert [[e.seed, e.info["seat"]] for e in masked] == [[e.seed, e.info["seat"]] for e in written]
-    same = [
-        [turn.answer for turn in a.turns] == [turn.answer for turn in b.turns]
-        for a, b in zip(masked, written, strict=True)
-    ]
-    assert sum(same) >= 195
 
 
 def test_a_short_limit_cuts_and_a_long_one_does_not(policy: LLMPolicy) -> None:
@@ -290,15 +208,9 @@ def test_results_have_the_masked_policy_and_replies_of_both_ways(tmp_path: Path)
     sampled, greedy = written["replies"]["sampled"], written["replies"]["greedy"]
     assert list(sampled) == list(greedy) == ["seat 0", "seat 1", "all"]
     assert set(greedy["all"]) - set(written["sampled"]["all"]) == {
-        "replies",
-        "illegal_replies",
-        "illegal_share",
-        "given_up",
-        "given_up_share",
-        "cut_replies",
-        "cut_share",
-        "tokens_per_reply",
-    }
+        "replies", "illegal_replies", "illegal_share", "given_up", "given_up_share", "cut_replies",
+        "cut_share", "tokens_per_reply",
+    }  # fmt: skip
     assert (sampled["all"]["given_up"], greedy["all"]["given_up"]) == (0, 12)
     assert greedy["all"]["given_up_share"] == list(wilson(12, 12))
     assert greedy["all"]["illegal_share"] == list(wilson(36, 36))
@@ -310,35 +222,29 @@ def test_results_have_the_masked_policy_and_replies_of_both_ways(tmp_path: Path)
 
 
 @pytest.mark.usefixtures("scripted")
-def test_each_way_has_a_file_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_way_of_the_command_line_has_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    ways: list[dict[str, Any]] = [
-        {},
-        {"unmasked": True},
-        {"unmasked": True},
-        {"decode": "text"},
-        {"decode": "text", "max_new_tokens": 5},
-    ]
-    for way in ways:
-        evaluate(EvalOptions(config(*KUHN), num_episodes=1, **way), quiet())
-    assert {path.name for path in Path("runs").iterdir()} == {
-        "eval-tiny-sampled-kuhn_poker-random.json",
-        "eval-tiny-unmasked-kuhn_poker-random.json",
-        "eval-tiny-text-kuhn_poker-random.json",
-        "eval-tiny-text-kuhn_poker-random-2.json",
+    command = ["eval", "--model.model_name", "tiny", "--game", "kuhn_poker", "--num_episodes", "1"]
+    for way in ("", "--unmasked", "--unmasked", "--decode text", "--decode text --max_new_tokens 5"):
+        assert main([*command, *way.split()]) == 0
+    found = {path.name: json.loads(path.read_text()) for path in Path("runs").iterdir()}
+    assert {name: data.get("max_new_tokens") for name, data in found.items()} == {
+        "eval-tiny-sampled-kuhn_poker-random.json": None,
+        "eval-tiny-unmasked-kuhn_poker-random.json": 32,
+        "eval-tiny-text-kuhn_poker-random.json": 32,
+        "eval-tiny-text-kuhn_poker-random-2.json": 5,
     }
 
 
-@pytest.mark.parametrize("width", [60, 80, 120])
 @pytest.mark.usefixtures("scripted")
-def test_the_table_is_whole_in_any_terminal(width: int, tmp_path: Path) -> None:
-    console = Console(file=io.StringIO(), width=width)
+def test_the_table_is_whole_in_a_narrow_terminal(tmp_path: Path) -> None:
+    console = Console(file=io.StringIO(), width=60)
     games = config(("env.task_ids", "[200000000, 1600000000]"))
-    options = EvalOptions(games, num_episodes=50, unmasked=True, output=tmp_path / "result.json")
+    options = EvalOptions(games, num_episodes=10, unmasked=True, output=tmp_path / "result.json")
     results = evaluate(options, console)
     text = console.file.getvalue()  # type: ignore[attr-defined]
     lines = [line for line in text.splitlines() if "written to" not in line and "loading" not in line]
-    assert max(map(len, lines)) <= width and "…" not in text
+    assert max(map(len, lines)) <= 60 and "…" not in text
     words = " ".join(text.split())
     assert "tiny on leduc_poker, phantom_ttt against random" in words
     for how in ("sampled", "greedy"):
@@ -352,27 +258,19 @@ def test_the_table_is_whole_in_any_terminal(width: int, tmp_path: Path) -> None:
     assert "games given up: ended by illegal replies (their number)." in words
 
 
-def row(policy: LLMPolicy, reply: str) -> Any:
-    return measure_written(config(*KUHN), policy, Scripted(sampled=reply), 10, quiet())
-
-
 def test_the_note_says_whether_the_scores_agree(policy: LLMPolicy) -> None:
     masked = measure_agent(config(*KUHN), "first", 10, quiet())
-    same, given_up = row(policy, "0"), row(policy, "none")
-    low, high = masked["all"].score.low, masked["all"].score.high
-    assert replies_note(masked, {"sampled": same}).startswith(
-        f"sampled replies score {same['all'].score.mean:.3f}, within the masked policy's interval "
-        f"{low:.3f}–{high:.3f}."
-    )
+    scripts = Scripted(sampled="0"), Scripted(sampled="none")
+    same, given_up = (measure_written(config(*KUHN), policy, script, 10, quiet()) for script in scripts)
+    interval = f"{masked['all'].score.low:.3f}–{masked['all'].score.high:.3f}"
+    said = f"sampled replies score {same['all'].score.mean:.3f}, within the masked policy's interval "
+    assert replies_note(masked, {"sampled": same}).startswith(f"{said}{interval}.")
     assert "score 0.000, outside the masked" in replies_note(masked, {"sampled": given_up})
     alone = replies_note({}, {"sampled": same})
     assert "masked" not in alone and alone.startswith("sampled, greedy:")
-
-
-def test_faults_alone_leave_rows_out(policy: LLMPolicy) -> None:
-    rows = row(policy, "0")
-    assert replies_table("t", {}, {"sampled": {}, "greedy": rows}).row_count == 6
-    assert replies_note(rows, {"sampled": {}, "greedy": rows}).startswith("masked: an action")
+    # Games that were all faults leave rows out.
+    assert replies_table("t", {}, {"sampled": {}, "greedy": same}).row_count == 6
+    assert replies_note(same, {"sampled": {}, "greedy": same}).startswith("masked: an action")
 
 
 # -- code tracing ------------------------------------------------------------------------------------------
@@ -409,17 +307,14 @@ def test_traces_are_answered_with_the_output_itself(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"unmasked": True, "exact": True},
-            r"--exact computes values of the policy behind its mask, and --unmasked plays without one: leave",
-        ),
-        ({"decode": "text", "exact": True}, r"and --decode text plays without one: leave one of them out"),
-        ({"unmasked": True, "agent": "random"}, r"--unmasked is for a model that writes replies, not for"),
+        ({"unmasked": True, "exact": True}, r"--exact .* and --unmasked plays without one"),
+        ({"decode": "text", "exact": True}, r"and --decode text plays without one"),
+        ({"unmasked": True, "agent": "random"}, r"--unmasked is for a model that writes replies"),
         ({"decode": "text", "agent": "first"}, r"--decode text is for a model .* not for --agent first"),
-        ({"unmasked": True, "greedy": True}, r"--unmasked shows greedy replies beside sampled ones: leave"),
-        ({"unmasked": True, "decode": "text"}, r"either --unmasked \(masked beside text\) or --decode text"),
-        ({"decode": "txt"}, r"--decode: 'txt' was given, allowed: 'choice', 'text'; did you mean 'text'"),
-        ({"max_new_tokens": 5}, r"--max_new_tokens limits replies: give --unmasked or --decode text too"),
+        ({"unmasked": True, "greedy": True}, r"--unmasked shows greedy replies beside sampled ones"),
+        ({"unmasked": True, "decode": "text"}, r"either --unmasked .* or --decode text"),
+        ({"decode": "txt"}, r"'txt' was given, allowed: 'choice', 'text'; did you mean 'text'"),
+        ({"max_new_tokens": 5}, r"--max_new_tokens limits replies"),
         ({"unmasked": True, "max_new_tokens": 0}, r"--max_new_tokens must be at least 1, not 0"),
     ],
 )
@@ -428,38 +323,110 @@ def test_options_that_exclude_each_other(options: dict[str, Any], message: str) 
         EvalOptions(config(), **options)
 
 
-def test_traces_have_no_pair_of_games(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_games_and_rules_that_have_no_pair(monkeypatch: pytest.MonkeyPatch) -> None:
     given = resolve("tiny-trace", overrides=[])
-    with pytest.raises(
-        InvalidValueError, match=r"CodeTraceChoice-v0 has no such pair: give --decode text, which plays Code"
-    ):
+    with pytest.raises(InvalidValueError, match=r"CodeTraceChoice-v0 has no such pair: give --decode text"):
         EvalOptions(given, unmasked=True)
     assert EvalOptions(given, decode="text").reply_tokens == 1024
+    raising = config(("env.illegal", "raise"), ("model.model_name", "/no/where"))
+    with pytest.raises(InvalidValueError, match=r"env\.illegal must be penalize or forfeit .* not 'raise'"):
+        evaluate(EvalOptions(raising, unmasked=True), quiet())
     monkeypatch.setattr(type(DECLARATIONS["trace"]), "replies", None)
     with pytest.raises(InvalidValueError, match=r"--decode text is for games, not for traces"):
         EvalOptions(given, decode="text")
 
 
-def test_a_rule_that_raises_is_refused_before_the_model_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gamespiel.assembly.make_policy", None)
-    options = EvalOptions(config(("env.illegal", "raise")), unmasked=True)
-    with pytest.raises(InvalidValueError, match=r"env\.illegal must be penalize or forfeit .* not 'raise'"):
-        evaluate(options, quiet())
+# -- tracks ------------------------------------------------------------------------------------------------
 
 
-def test_the_command_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    asked: list[EvalOptions] = []
-    monkeypatch.setattr(evaluation, "evaluate", asked.append)
-    model = ["eval", "--model.model_name", "tiny"]
-    assert main([*model, "--unmasked", "--max_new_tokens", "8"]) == 0
-    assert main([*model, "--decode", "text"]) == 0
-    assert [(o.unmasked, o.decode, o.reply_tokens) for o in asked] == [
-        (True, "choice", 8),
-        (False, "text", 32),
-    ]
-    assert main([*model, "--unmasked", "--exact"]) == 2
-    assert "--exact computes values of the policy behind its mask" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        main(["eval", "--help"])
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "tokens that cut a reply [games 32, traces 1024]" in shown
+def test_the_three_tracks() -> None:
+    assert find_track(writes=False, list_actions=True) == "masked"
+    assert find_track(writes=False, list_actions=False) == "masked"
+    assert find_track(writes=True, list_actions=True) == "unmasked"
+    assert find_track(writes=True, list_actions=False) == "unlisted"
+    assert require_one_track({"a": "masked", "random": None}) == "masked"
+    assert require_one_track({"random": None}) is None
+    with pytest.raises(TrackError, match=r"'a' \(masked\) and 'c' \(unlisted\) are on different tracks"):
+        require_one_track({"a": "masked", "b": "masked", "c": "unlisted"})
+    with pytest.raises(TrackError, match="did you mean 'unlisted'"):
+        list_changes("unlistd")
+
+
+def test_the_list_cannot_be_left_out_of_prompts_for_ids(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"env\.answer must be 'name', not 'id'"):
+        small(tmp_path, env__list_actions="false")
+    with pytest.raises(ConfigError, match=r"unlist_steps .* env\.list_actions: false"):
+        small(tmp_path, curriculum__unlist_steps="[0, 2]")
+    with pytest.raises(ConfigError, match="first < last"):
+        small(tmp_path, curriculum__unlist_steps="[2, 2]", **UNLISTED)
+    with pytest.raises(ConfigError, match=r"unlist_steps is for games against an opponent"):
+        small(tmp_path, curriculum__unlist_steps="[0, 2]", env__opponent="self", **UNLISTED)
+
+
+def test_a_policy_still_chooses_behind_its_mask(tmp_path: Path) -> None:
+    env = small(tmp_path, **UNLISTED).env
+    text, info = make_one_env(env).reset(seed=1)
+    assert text.endswith("How to write an action: Pass or Bet.\n\nYour choice (action name only):")
+    assert list(text.names) == ["Pass", "Bet"] and info["legal_actions"] == [0, 1]
+    replying = make_reply_env(env)
+    replying.reset(seed=1)
+    assert "error" in replying.step("1")[-1] and "error" not in replying.step("bet")[-1]
+
+
+def test_training_takes_the_list_away_and_goes_on_bit_for_bit(tmp_path: Path) -> None:
+    """Steps 0 to 3 with the plan [0, 3]: shares 1, 2/3, 1/3, 0 of six games each, drawn by their address."""
+    settings = UNLISTED | {
+        "curriculum__unlist_steps": "[0, 3]", "ppo__num_train_steps": "4", "run__exact_every": "2",
+        "ppo__legal_coef": "0.5",
+    }  # fmt: skip
+    whole = train_quietly(small(tmp_path / "whole", **settings))
+    listed = [row["curriculum/listed"] for row in rows_of(whole)]
+    assert listed[0] == 1 and listed[3] == 0 and all(0 <= share <= 1 for share in listed)
+    # Exact values are those of prompts without the list, answered by name.
+    assert any("eval/share" in row for row in rows_of(whole))
+    part = tmp_path / "part"
+    shutil.copytree(whole, part)
+    for later in checkpoint.checkpoints(part)[3:]:  # of steps 3 and 4: killed after the second
+        shutil.rmtree(later)
+    assert_same_run(train_quietly(saved_config(part), resume=part), whole)
+
+
+def test_results_say_their_track(finished: Path, tmp_path: Path, capsys: Any) -> None:
+    games = tmp_path / "games.jsonl"
+    common = ["--num_episodes", "2", "--output", str(tmp_path / "found.json")]
+    given = ["eval", "--checkpoint", str(finished), *common]
+    for track, part in (("masked", "sampled"), ("unmasked", "replies"), ("unlisted", "replies")):
+        assert main([*given, "--track", track, "--save_games", str(games)]) == 0
+        found = json.loads((tmp_path / "found.json").read_text())
+        assert found["tracks"] == {part: track} and part in found
+        rows = [json.loads(line) for line in games.read_text().splitlines()]
+        assert {row["track"] for row in rows} == {track}
+        assert ("Legal Actions" in rows[0]["turns"][0]["observation"]) == (track != "unlisted")
+    options = EvalOptions(
+        saved_config(finished), checkpoint=finished, num_episodes=1, unmasked=True, output=tmp_path / "u.json"
+    )
+    assert evaluate(options, quiet())["tracks"] == {"sampled": "masked", "replies": "unmasked"}
+    assert EvalOptions(resolve("tiny"), agent="random").tracks == {}
+    assert main([*given, "--track", "unlisted", "--decode", "text"]) == 2
+    assert main(["eval", "--agent", "random", "--track", "masked", *common]) == 2
+    assert main(["eval", "--env", "trace", "--model.model_name", "tiny", "--track", "unlisted"]) == 2
+    assert "--track is for games, not for traces" in capsys.readouterr().err
+    assert main([*given, "--track", "listed"]) == 2
+    assert "allowed: 'masked', 'unmasked', 'unlisted'" in capsys.readouterr().err
+
+
+def test_an_endpoint_plays_without_the_list(tmp_path: Path) -> None:
+    """It says "Bet" each time, and then a number, which nobody showed it."""
+
+    def answer(body: Body) -> str:
+        assert all("Legal Actions" not in message["content"] for message in body["messages"])
+        assert "How to write an action: Pass or Bet." in body["messages"][0]["content"]
+        return "I say bet."
+
+    with ModelStub(answer) as stub:
+        options = ["--game", "kuhn_poker", "--track", "unlisted", "--num_episodes", "2"]
+        output = tmp_path / "found.json"
+        assert main(["eval", "--agent", f"openai:m@{stub.url}", *options, "--output", str(output)]) == 0
+        found = json.loads(output.read_text())
+    assert found["tracks"] == {"endpoint": "unlisted"} and found["env"]["list_actions"] is False
+    assert found["endpoint"]["all"]["episodes"] == 4

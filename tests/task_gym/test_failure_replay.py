@@ -35,20 +35,6 @@ def test_a_failed_start_is_played_again_until_it_is_mastered() -> None:
     assert not info["replay"]["replayed"]
 
 
-def test_the_callers_seed_is_played_and_stored() -> None:
-    env, inner, sampler = always()
-    play(env, 0)
-    assert not play(env, 0, seed=5)["replay"]["replayed"]
-    assert inner.resets[-1][2] == 5 and sampler.stats()["stored"] == 2
-
-
-def test_the_callers_options_are_played_and_count_nowhere() -> None:
-    env, inner, sampler = always()
-    play(env, 0)
-    assert not play(env, 0, options={"task_id": 3})["replay"]["replayed"]
-    assert inner.resets[-1][0] == 3 and sampler.stats()["episodes"] == 1
-
-
 def test_faults_are_not_replayed() -> None:
     env, _, sampler = always()
     play(env, 11)
@@ -137,20 +123,3 @@ def test_the_state_of_other_wrappers_is_refused() -> None:
             env.load_state_dict(state)
     with pytest.raises(SamplerError, match=r"state: .* was given, allowed: a state with"):
         composed(ORDERS[1])[0].load_state_dict(both.state_dict())
-
-
-@either
-def test_the_samplers_states_continue_exactly(order: str) -> None:
-    actions = [int(action) for action in np.random.default_rng(1).integers(12, size=200)]
-    env, inner, stages, failures = composed(order)
-    for action in actions:
-        play(env, action)
-    twin, other, *samplers = composed(order)
-    for mine, its in zip((stages, failures), samplers, strict=True):
-        its.load_state_dict(json.loads(json.dumps(mine.state_dict())))
-    # The environment draws nothing itself: the samplers' states say all.
-    assert [play(twin, action)["replay"] for action in actions] == [
-        play(env, action)["replay"] for action in actions
-    ]
-    assert other.resets == inner.resets[200:]
-    assert samplers[0].state_dict() == stages.state_dict()

@@ -199,10 +199,15 @@ def test_reasoning_is_cut_as_upstream_does(reply: str) -> None:
 
 #: Fragments to repeat. Some of them took quadratic time in an earlier version.
 REPEATED = ["<think>", "</think>", "<thinking>", "</thinking>", "9", "9 ", "a", "Big ", "\n"]
+PAIRS = [
+    pytest.param(pair, marks=pytest.mark.sample if pair[0] == pair[1] else (), id="".join(pair))
+    for pair in combinations_with_replacement(REPEATED, 2)
+]
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("parser", [first_number, whole_reply, last_named])
-@pytest.mark.parametrize("fragments", list(combinations_with_replacement(REPEATED, 2)), ids="".join)
+@pytest.mark.parametrize("fragments", PAIRS)
 def test_a_megabyte_is_read_in_linear_time(parser, fragments) -> None:  # type: ignore[no-untyped-def]
     # Linear code needs 0.3 s of processor time per megabyte. Quadratic code needs 30 s for the quarter, which
     # comes first so that the test also ends then.

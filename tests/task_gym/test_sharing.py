@@ -21,7 +21,7 @@ import pytest
 from task_gym.errors import SamplerError
 from task_gym.samplers import Failures, Outcome, SharedSampler, Stages, Start, share, sharing
 from task_gym.wrappers import Curriculum, FailureReplay
-from tests.task_gym.tasks import Tenths, play
+from tests.task_gym.tasks import Tenths
 
 TWO = [
     {"name": "easy", "task_id_range": [0, 9], "opponent": "first", "threshold": 1.0},
@@ -56,13 +56,6 @@ def test_its_errors_are_the_samplers() -> None:
         with pytest.raises(SamplerError, match=r"sampler: record failed with AttributeError: 'int'"):
             shared.record([3])  # type: ignore[list-item]
         assert shared.stats()["stage"] == 0  # and it goes on
-
-
-def test_a_pickled_proxy_is_the_same_sampler() -> None:
-    sampler = stages()
-    with share(sampler) as shared:
-        pickle.loads(pickle.dumps(shared)).draw()
-    assert sampler.state_dict()["draws"] == 1
 
 
 class Slow(Stages):
@@ -285,52 +278,3 @@ def test_gymnasiums_vectors_share_one(kind: Any) -> None:
     assert (mine.stats()["stage"], mine.stats()["episodes"]) == (1, 36)
     assert stage[-1] == [1, 1, 1] and stage[0] == [0, 0, 0]
     assert failures.stats()["episodes"] == 36
-
-
-@pytest.mark.slow
-def test_stable_baselines_subprocesses_share_one() -> None:
-    pytest.importorskip("stable_baselines3")
-    from stable_baselines3.common.vec_env import SubprocVecEnv
-
-    mine, failures = stages(window=20), Failures()
-    with share(mine) as one, share(failures) as two:
-        vector = SubprocVecEnv([_Numbers(_Make(one, two))] * 2)
-        try:
-            vector.reset()
-            for action in [10] * 12 + [0] * 12:
-                *_, infos = vector.step([action, action])
-        finally:
-            vector.close()
-    # The first twenty episodes are successes. The next four too; then 24 failures, of which each is stored.
-    assert mine.stats()["stage"] == 1 and [info["curriculum"]["stage"] for info in infos] == [1, 1]
-    assert failures.stats()["episodes"] == 48
-    assert mine.stats()["episodes"] + failures.stats()["replays"] == 48
-    assert failures.stats()["stored"] == 24 - failures.stats()["replays"]
-
-
-class _Numbers:
-    """The same, with a number for the text, because Stable-Baselines3 takes no texts."""
-
-    def __init__(self, make: _Make) -> None:
-        self.make = make
-
-    def __call__(self) -> Any:
-        space = gym.spaces.Box(0, 1, (1,))
-        return gym.wrappers.TransformObservation(self.make(), lambda text: [0.0], space)
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning")  # Gymnasium prints the worker's error too
-def test_a_worker_of_a_local_sampler_is_told() -> None:
-    vector = gym.vector.AsyncVectorEnv([lambda: Curriculum(Tenths(), SAMPLER)], shared_memory=False)
-    try:
-        with pytest.raises(SamplerError, match=r"a Stages of process \d+ was used in process \d+"):
-            vector.reset()
-    finally:
-        vector.close(terminate=True)
-
-
-SAMPLER = stages()
-
-
-def test_one_environment_needs_no_proxy() -> None:
-    assert play(Curriculum(Tenths(), stages()), 10)["curriculum"]["episodes"] == 1

@@ -22,11 +22,9 @@ class Hub:
         self.name, self.branch, self.url = name, "", ""
         self._commits: dict[str, dict[str, bytes]] = {}
 
-    def put(self, *parts: Sequence[dict[str, Any]]) -> str:
-        """Moves the branch to a new commit with one file per part of the rows. Returns the commit's name."""
-        files = {"README.md": b"Programs.\n"}
-        for number, rows in enumerate(parts):
-            files[f"data/train-{number}.jsonl"] = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    def put(self, rows: Sequence[dict[str, Any]]) -> str:
+        """Moves the branch to a new commit with a file of rows. Returns the commit's name."""
+        files = {"data/train.jsonl": "".join(json.dumps(row) + "\n" for row in rows).encode()}
         self.branch = _oid(b"".join(files.values()))
         self._commits[self.branch] = files
         return self.branch

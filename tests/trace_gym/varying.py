@@ -11,8 +11,6 @@ VARYING: list[tuple[str, str]] = [
     # The order of a set of texts.
     ("print(next(iter({'a', 'b', 'c'})))\n", "hash seed"),
     ("colours = {'red', 'green'}\nprint(colours.pop())\n", "hash seed"),
-    ("print(list({'x', 'y'})[0])\n", "hash seed"),
-    ("print(''.join(set('ab')))\n", "hash seed"),
     ("for key in {'k': 1, 'm': 2}.keys() & {'k', 'm'}:\n    print(key)\n    break\n", "hash seed"),
     ("print(min({'a', 'b', 'c', 'd'}, key=len))\n", "hash seed"),
     # Hashes.
@@ -22,28 +20,21 @@ VARYING: list[tuple[str, str]] = [
     ("print(hash(None) % 4)\n", "line 1: hash"),
     # Addresses.
     ("x = []\nprint(id(x) % 4096)\n", "line 2: id"),
-    ("a, b = object(), object()\nprint(id(a) < id(b))\n", "line 2: id"),
     ("class A:\n    pass\n\nprint(repr(A())[-4])\n", "address|varies"),
-    ("print(sorted([[1], [2]], key=id))\n", "line 1: .*id"),
-    ("print(str(object())[-4:-2])\n", "address|varies"),
     ("class A:\n    pass\n\nprint(next(iter({A: 1, int: 2}.keys() & {A, int})).__name__)\n", "varies"),
     # Clocks.
     ("import time\nprint(time.time_ns() % 2)\n", "line 2: time.time_ns .*clock"),
     ("from datetime import datetime\nprint(datetime.now().minute)\n", r"line 2: .*now.* clock"),
-    ("import datetime\nprint(datetime.datetime.now().hour)\n", r"line 2: .*now.* clock"),
     ("import datetime as d\nprint(d.date.today().year)\n", r"line 2: .*today.* clock"),
     ("from time import localtime\nprint(localtime().tm_hour)\n", r"line 1: time.localtime .*clock"),
-    ("import time\nt = time.perf_counter()\nprint(time.perf_counter() - t < 1)\n", "line 2: .*clock"),
     ("import time\nprint(time.process_time() < 0.5)\n", "line 2: .*clock"),
     # Unseeded random numbers.
     ("import random\nx = [1, 2]\nrandom.shuffle(x)\nprint(x)\n", "line 3: .*seed"),
-    ("import random\nprint(random.random() < 0.5)\n", "line 2: .*seed"),
     ("from random import choice\nprint(choice('ab'))\n", "line 2: .*seed"),
     ("import random\nprint(random.Random().randint(0, 1))\n", "line 2: .*seed"),
     ("from random import SystemRandom\nprint(SystemRandom().randrange(2))\n", "line 1: random.SystemRandom"),
     ("import uuid\nprint(uuid.uuid1().version)\nprint(uuid.uuid1().node % 2)\n", "line 2: uuid.uuid1"),
     ("import uuid\nprint(uuid.uuid4().hex[0] < '8')\n", "line 2: uuid.uuid4"),
-    ("import secrets\nprint(secrets.choice([0, 1]))\n", "line 1: .*secrets"),
     ("import os\nprint(os.urandom(1)[0] % 2)\n", "line 2: os.urandom"),
     # The process.
     ("import os\nprint(os.getpid() % 2)\n", "line 2: os.getpid"),
@@ -54,7 +45,6 @@ VARYING: list[tuple[str, str]] = [
     ("import os\nprint(os.getcwd())\n", "line 2: os.getcwd"),
     ("import os\nprint('HOME' in os.environ)\n", "line 2: os.environ"),
     ("import socket\nprint(socket.gethostname())\n", "line 1: .*socket"),
-    ("import platform\nprint(platform.node())\n", "line 1: .*platform"),
     ("import time\nprint(time.tzname[0])\n", "line 2: time.tzname"),
     ("import os\nprint(os.stat('.').st_ino % 10)\n", "line 2: os.stat"),
     ("import os\nprint(os.cpu_count())\n", "line 2: os.cpu_count"),
@@ -68,48 +58,10 @@ _SOUND: list[str] = [
     "print(sorted(set('banana')))\n",
     "print(len({'a', 'b'} | {'b', 'c'}), 'a' in {'a', 'b'})\n",
     "print({1, 2, 3}, sum({1.5, 2.5}), max({'a', 'b'}))\n",
-    """
-    seen = set()
-    for word in 'the cat the dog'.split():
-        if word not in seen:
-            print(word)
-        seen.add(word)
-    """,
     "print({'b': 1, 'a': 2}, list({'z': 0}), {7}.pop())\n",
     # Hashes that follow from the program.
-    """
-    class P:
-        def __init__(self, name):
-            self.name = name
-
-        def __eq__(self, other):
-            return self.name == other.name
-
-        def __hash__(self):
-            return hash(self.name)
-
-
-    print(len({P('a'), P('a'), P('b')}))
-    """,
     "print(hash(1) == hash(1.0) == hash(True), hash((1, 2)) == hash((1, 2)))\n",
-    """
-    from dataclasses import dataclass
-
-
-    @dataclass(frozen=True)
-    class Q:
-        x: int
-        y: str
-
-
-    print({Q(1, 'a'): 5}[Q(1, 'a')], Q(2, 'b'))
-    """,
-    # Identity without addresses.
-    """
-    a = [1]
-    b = a
-    print(id(a) == id(b), a is b, a is not [1])
-    """,
+    # Objects without addresses.
     """
     class A:
         def __repr__(self):
@@ -120,26 +72,9 @@ _SOUND: list[str] = [
     """,
     # Times that are given.
     """
-    from datetime import date, timedelta
-    print(date(2024, 2, 28) + timedelta(days=2))
-    """,
-    """
     import datetime
     d = datetime.datetime(2020, 1, 31, 12)
     print(d, repr(d), d.strftime('%A %d %B'))
-    """,
-    """
-    from datetime import datetime
-    print(datetime.strptime('2021-03-04', '%Y-%m-%d').weekday())
-    """,
-    """
-    import calendar
-    print(calendar.monthrange(2024, 2), calendar.isleap(1900))
-    """,
-    """
-    import time
-    time.sleep(0.01)
-    print('woke up')
     """,
     # Random numbers with a seed.
     """
@@ -147,42 +82,11 @@ _SOUND: list[str] = [
     random.seed(42)
     print(random.random(), random.sample(range(100), 5))
     """,
-    """
-    import random
-
-
-    def main():
-        random.seed(int(input()))
-        print([random.randint(1, 6) for _ in 'abc'])
-
-
-    if __name__ == '__main__':
-        main()
-    """,
-    """
-    from random import Random
-    rng = Random(7)
-    x = list(range(9))
-    rng.shuffle(x)
-    print(x, rng.gauss(0, 1))
-    """,
-    """
-    import random
-    random.seed('text')
-    print(random.choices('abc', k=4), random.choice([1, 2, 3]))
-    """,
     # Digests and ids from names.
+    "import uuid\nprint(uuid.uuid5(uuid.NAMESPACE_DNS, 'python.org'))\n",
     """
     import hashlib
     print(hashlib.sha256(b'a').hexdigest()[:8], hashlib.md5(b'').hexdigest())
-    """,
-    """
-    import uuid
-    print(uuid.uuid5(uuid.NAMESPACE_DNS, 'python.org'))
-    """,
-    """
-    import zlib, binascii, base64
-    print(zlib.crc32(b'x'), binascii.hexlify(b'x'), base64.b64encode(b'hi'))
     """,
     # The interpreter, where it is the same everywhere.
     """
@@ -192,15 +96,6 @@ _SOUND: list[str] = [
     sys.stdout.write(sys.stdin.readline())
     """,
     """
-    import sys
-    data = sys.stdin.buffer.read().split()
-    print(len(data), sys.version_info >= (3, 6))
-    """,
-    """
-    import os
-    print(os.path.join('a', 'b'), os.path.splitext('x.tar.gz'), os.linesep == '\\n')
-    """,
-    """
     with open('notes.txt', 'w') as file:
         file.write('one\\ntwo\\n')
     with open('notes.txt') as file:
@@ -208,15 +103,6 @@ _SOUND: list[str] = [
     """,
     "print(open(0).read().strip()[::-1])\n",
     # Looking things up by name.
-    """
-    class Dog:
-        def bark(self):
-            return 'woof'
-
-
-    print(getattr(Dog(), input().strip() and 'bark')())
-    print(Dog.__name__, type(Dog()).__name__, hasattr(Dog, 'purr'), vars(Dog()))
-    """,
     """
     print(eval('1 + 2 * 3'), eval(input()))
     exec('y = 4')
@@ -232,21 +118,7 @@ _SOUND: list[str] = [
         t.join()
     print(out)
     """,
-    """
-    import asyncio
-
-
-    async def f(x):
-        await asyncio.sleep(0)
-        return x * 2
-
-
-    async def main():
-        print(await asyncio.gather(*[f(i) for i in range(3)]))
-
-
-    asyncio.run(main())
-    """,
+    "import asyncio\nprint(asyncio.run(asyncio.sleep(0, 'awake')))\n",
     # Half of the standard library.
     """
     import json, re, math, string

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gamespiel.cli import main
-from gamespiel.comparison import hands, run
+from gamespiel.comparison import analysis, hands, run
+from gamespiel.comparison.analysis import POOLED, Column, compare_all
 from gamespiel.comparison.contenders import enter
 from gamespiel.comparison.options import CompareOptions
 from gamespiel.comparison.run import compare
 from gamespiel.config import Config, InvalidValueError, resolve, saved_config
+from gamespiel.statistics.ratings import bootstrap_ratings
 from tests.gamespiel.endpoints.models import ModelStub, recorded
 from tests.gamespiel.runs import quiet
 
 KUHN = (("env.task_id", "null"), ("env.game", "kuhn_poker"))
 TIC_TAC_TOE = (("env.task_id", "null"), ("env.game", "tic_tac_toe"))
+
+
+@pytest.fixture(autouse=True)
+def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ratings have intervals of 20 resamples, not of 1,000, which would take longer than all games."""
+    monkeypatch.setattr(analysis, "bootstrap_ratings", partial(bootstrap_ratings, resamples=20))
 
 
 def config(*overrides: tuple[str, str]) -> Config:
@@ -75,38 +84,48 @@ def test_the_rest_is_played_on_the_same_deals_from_every_seat(tmp_path: Path) ->
     assert found["contenders"]["first"]["tic_tac_toe"]["why_not_exact"].startswith("tic_tac_toe was given")
 
 
-def test_an_opponents_noise_is_the_same_for_all(tmp_path: Path) -> None:
-    """Two names of one search: they choose alike, so every difference is 0."""
-    found = run_comparison(tmp_path, config(*TIC_TAC_TOE), "mcts:5", "mcts:5x1", num_episodes=3)
-    values = {name: games["tic_tac_toe"]["scores"] for name, games in found["contenders"].items()}
-    assert values["mcts:5"] == values["mcts:5x1"]
-    (difference,) = found["differences"]
-    assert difference["difference"] == 0 and difference["p_value"] == 1
-    assert difference["low"] < 0 < difference["high"]  # three ties are no proof
-
-
 def test_known_luck_is_taken_out_where_a_search_plays_a_small_game(tmp_path: Path) -> None:
     """The search is not exact, ``random`` is and does not play: only the search's luck counts."""
-    found = run_comparison(tmp_path, config(*KUHN), "mcts:5", "random", num_episodes=20)
+    found = run_comparison(tmp_path, config(*KUHN), "mcts:5", "random", num_episodes=4)
     cell = found["contenders"]["mcts:5"]["kuhn_poker"]
     assert cell["reduced"] and cell["estimates"] != cell["scores"]
     assert found["contenders"]["random"]["kuhn_poker"]["exact"]["score"] == pytest.approx(1 / 2)
     (difference,) = found["differences"]
     assert difference["factor_saved"] > 0 and not difference["exact"]
-    assert difference["difference"] == pytest.approx(sum(cell["estimates"]) / 20 - 1 / 2)
+    assert difference["difference"] == pytest.approx(sum(cell["estimates"]) / 4 - 1 / 2)
     assert {row["contender"] for row in found["episodes"]} == {"mcts:5"}
 
 
-def test_several_games_are_pooled_with_equal_weights(tmp_path: Path) -> None:
-    given = config(("env.task_id", "null"), ("env.allowed_game_indices", "[7, 10]"))
-    found = run_comparison(tmp_path, given, "first", "random", "mcts:2", num_episodes=4)
-    games = list(next(iter(found["contenders"].values())))
-    rows = {(row["first"], row["second"], row["game"]): row for row in found["differences"]}
-    assert len(games) == 2 and len(rows) == 9  # three pairs, two games and all games
-    for pair in (("first", "random"), ("first", "mcts:2"), ("random", "mcts:2")):
-        means = [rows[*pair, game]["difference"] for game in games]
-        assert rows[*pair, "all games"]["difference"] == pytest.approx(sum(means) / 2)
-    assert len(found["ratings"]["points"]) == 3
+def played(*scores: float | None) -> Column:
+    """A contender's column of these scores, one per deal, with None for a fault."""
+    seats = tuple(None if score is None else (score,) for score in scores)
+    return Column(scores, scores, (0.0, 1.0), None, seats)
+
+
+def test_several_games_are_pooled_with_equal_weights() -> None:
+    """Differences of a and b: 1/2, 1/2, 0 in hex, and 1/4, 0 in go, where b had a fault in the third deal.
+
+    The means are 1/3 and 1/8, so 11/48 over both. By rounds it is 3/8 and 1/4, since the third is left out.
+    """
+    solved = Column((None,) * 3, (None,) * 3, (0.25, 0.25), 0.25, (None,) * 3)
+    columns = {
+        "hex": {"a": played(1.0, 0.5, 0.5), "b": played(0.5, 0.0, 0.5), "c": solved},
+        "go": {"a": played(0.75, 0.5, 0.5), "b": played(0.5, 0.5, None), "c": solved},
+    }
+    found = compare_all(("a", "b", "c"), columns, detect=0.1, anytime=False)
+    rows = {(one.first, one.second, one.game): one for one in found}
+    assert len(rows) == 9  # three pairs, two games and all games
+    hexes, pooled = rows["a", "b", "hex"], rows["a", "b", POOLED]
+    assert hexes.values == (0.5, 0.5, 0.0) and hexes.faults == 0
+    assert rows["a", "b", "go"].values == (0.25, 0.0) and rows["a", "b", "go"].faults == 1
+    assert pooled.estimate.mean == pytest.approx(11 / 48) and pooled.faults == 1
+    assert pooled.values == pytest.approx((0.375, 0.25)) and pooled.bounds == (-1.0, 1.0)
+    assert hexes.low < 1 / 3 < hexes.high and not hexes.clear
+    assert rows["a", "c", "hex"].values == (0.75, 0.25, 0.25)
+    columns = {"hex": {"a": played(*[1.0] * 40), "b": played(*[0.0] * 40)}}
+    for anytime in (False, True):
+        (lost,) = compare_all(("b", "a"), columns, detect=0.1, anytime=anytime)
+        assert lost.clear and lost.high < 0 and lost.p_value is not None and lost.p_value < 0.001
 
 
 def test_it_stops_when_it_is_clear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +135,7 @@ def test_it_stops_when_it_is_clear(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert found["stopped_early"] and found["rounds"] < 100 and found["rounds"] % 8 == 0
     (difference,) = found["differences"]
     assert difference["high"] < 0
-    # What was played is the beginning of what would have been.
+    # The episodes that were played are the beginning of those that would have been.
     whole = run_comparison(tmp_path, given, "first", "mcts:20x1", num_episodes=found["rounds"])
     assert whole["episodes"] == found["episodes"]
 
@@ -140,7 +159,7 @@ def test_ctrl_c_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (kept,) = tmp_path.glob("*.jsonl")
     kept.write_bytes(kept.read_bytes() + '{"contender": "ra·'.encode()[:-1])  # cut by a kill
     assert len(kept.read_text(errors="ignore").splitlines()) == 9
-    with pytest.raises(InvalidValueError, match="has 8 episodes of this comparison: --resume plays the rest"):
+    with pytest.raises(InvalidValueError, match="has 8 episodes of this comparison: --resume"):
         run_comparison(tmp_path, given, *names, num_episodes=6)
     assert run_comparison(tmp_path, given, *names, num_episodes=6, resume=True) == expected
     # Over: the same command begins anew, and says the same.
@@ -160,6 +179,10 @@ def test_a_run_is_compared_with_baselines(finished: Path, tmp_path: Path) -> Non
     assert cell["best"] == pytest.approx([1 / 2, 5 / 12])
     assert found["compared"][0]["track"] == "masked" and len(found["compared"][0]["sha256"]) == 64
     assert found["comparison"]["episodes"] == []
+    written = (contenders[0], enter("openai:model@http://127.0.0.1:9", own, None, None))
+    with pytest.raises(InvalidValueError, match="are on different tracks"):
+        CompareOptions(own, written)
+    assert CompareOptions(own, written, decode="text")
 
 
 def test_an_endpoint_plays_the_same_deals(tmp_path: Path) -> None:
@@ -174,34 +197,19 @@ def test_an_endpoint_plays_the_same_deals(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["random"], "takes two agents or more, not 1"),
-        (["random", "random"], "names 'random' twice"),
-        (["random", "frist"], "there is no such run, and no such baseline"),
-        (["random", "first", "--exact"], "--exact does not go with --compare"),
-        (["random", "first", "--detect", "0"], "--detect must be above 0"),
-        (["random", "first", "--env", "trace"], "--compare is for games against opponents, not for traces"),
-        (["random", "first", "--output", "a.txt"], "--output must end in .json"),
+        ("--compare random", "takes two agents or more, not 1"),
+        ("--compare random random", "names 'random' twice"),
+        ("--compare random frist", "there is no such run, and no such baseline"),
+        ("--compare random first --exact", "--exact does not go with --compare"),
+        ("--compare random first --detect 0", "--detect must be above 0"),
+        ("--compare random first --env trace", "--compare is for games"),
+        ("--compare random first --output a.txt", "--output must end in .json"),
+        ("--agent random --until_clear", "--until_clear is for --compare"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["eval", "--compare", *arguments]) == 2
+def test_wrong_options_are_refused(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["eval", *arguments.split()]) == 2
     assert message in capsys.readouterr().err
-
-
-def test_its_options_belong_to_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["eval", "--agent", "random", "--until_clear"]) == 2
-    assert "--until_clear is for --compare" in capsys.readouterr().err
-
-
-def test_tracks_are_not_mixed(finished: Path) -> None:
-    own = saved_config(finished)
-    newest = sorted((finished / "checkpoints").glob("step-*"))[-1]
-    given = (enter("run", own, own, newest), enter("openai:model@http://127.0.0.1:9", own, None, None))
-    with pytest.raises(InvalidValueError, match="are on different tracks"):
-        CompareOptions(own, given)
-    assert CompareOptions(own, given, decode="text")
 
 
 def test_a_command_line_prints_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

@@ -20,56 +20,28 @@ from gamespiel.configure.answers import (
 )
 
 
-def test_models() -> None:
+def test_models(tmp_path: Path) -> None:
     assert read_model("tiny") == ModelAnswer("tiny", ("tiny", "tiny-search", "tiny-selfplay", "tiny-trace"))
     assert read_model("SmolLM2-135m") == ModelAnswer("HuggingFaceTB/SmolLM2-135M-Instruct", ("smollm2-135m",))
     own = ("qwen3-4b", "qwen3-4b-12gb", "qwen3-4b-16gb", "qwen3-4b-80gb")
     assert read_model("qwen3-4b") == read_model("qwen/Qwen3-4B") == ModelAnswer("Qwen/Qwen3-4B", own)
     assert read_model("qwen3-4b-12gb") == ModelAnswer("Qwen/Qwen3-4B", ("qwen3-4b-12gb",))
     assert read_model("llama-3.2-1b") == ModelAnswer("meta-llama/Llama-3.2-1B-Instruct")
-    assert read_model("gemma-3-1b").name == "google/gemma-3-1b-it"
     assert read_model("someone/a-model") == ModelAnswer("someone/a-model")
-
-
-def test_folders_and_files_are_models(tmp_path: Path) -> None:
     assert read_model(str(tmp_path)) == ModelAnswer(str(tmp_path))
     (tmp_path / "m.gguf").write_bytes(b"GGUF")
     assert read_model(str(tmp_path / "m.gguf")).presets == ()
+    assert {"affine-pool", "tiny-curriculum"}.isdisjoint(list_presets())  # they choose tasks and opponents
+    with pytest.raises(InvalidValueError, match=r"--model: 'qwen3-4' was given, .*did you mean 'qwen3-4b'"):
+        read_model("qwen3-4")
 
 
-def test_presets_that_choose_tasks_and_opponents_are_no_models() -> None:
-    assert {"affine-pool", "tiny-curriculum"}.isdisjoint(list_presets())
-
-
-@pytest.mark.parametrize(
-    ("text", "nearest"),
-    [("qwen3-4", "'qwen3-4b'"), ("tyni", "'tiny'"), ("smollm2-135", "'smollm2-135m'")],
-)
-def test_unknown_models_are_named_with_the_nearest(text: str, nearest: str) -> None:
-    with pytest.raises(InvalidValueError, match=rf"--model: '{text}' was given, .*did you mean {nearest}\?"):
-        read_model(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [
-        ("12gb", 12.0),
-        ("80GB", 80.0),
-        ("24 GiB", 24.0),
-        ("22.1", 22.1),
-        ("7.5g", 7.5),
-        ("cpu", None),
-        ("CPU", None),
-    ],
-)
-def test_cards(text: str, size: float | None) -> None:
-    assert read_card(text) == size
-
-
-@pytest.mark.parametrize("text", ["0", "-3", "many", "nan", "inf", "12 MB", "", "9" * 400])
-def test_cards_that_are_none(text: str) -> None:
-    with pytest.raises(InvalidValueError, match=r"--card: .* was given, allowed: '12gb', .*'cpu'"):
-        read_card(text)
+def test_cards() -> None:
+    cards = {"12gb": 12.0, "80GB": 80.0, "24 GiB": 24.0, "22.1": 22.1, "7.5g": 7.5, "CPU": None}
+    assert {text: read_card(text) for text in cards} == cards
+    for text in ("0", "-3", "many", "nan", "inf", "12 MB", "", "9" * 400):
+        with pytest.raises(InvalidValueError, match=r"--card: .* was given, allowed: '12gb', .*'cpu'"):
+            read_card(text)
 
 
 def test_tasks() -> None:
@@ -84,17 +56,17 @@ def test_tasks() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("leduc", r"--games: 'leduc' was given, .*did you mean 'leduc_poker'\?; or task ids, as 0-99"),
-        ("trace", r"did you mean 'traces'\?"),
-        ("99-0", r"'99-0' was given, allowed: FIRST-LAST with FIRST <= LAST"),
+        ("leduc", r"--games: 'leduc' was given, .*did you mean 'leduc_poker'"),
+        ("trace", r"did you mean 'traces'"),
+        ("99-0", r"'99-0' was given, .*FIRST <= LAST"),
         ("traces,hex", "a run has traces or games"),
-        ("kuhn_poker,hex", "'kuhn_poker' was given with other tasks, and it has no task ids"),
+        ("kuhn_poker,hex", "'kuhn_poker' was given with other tasks"),
         (",", "nothing was given"),
         (str(2**62), "task id"),
         ("_", "'_' was given"),
     ],
 )
-def test_tasks_that_are_none(text: str, message: str) -> None:
+def test_tasks_that_are_refused(text: str, message: str) -> None:
     with pytest.raises(InvalidValueError, match=message):
         read_tasks(text)
 
@@ -103,23 +75,17 @@ def test_opponents() -> None:
     assert read_opponents("random") == ("random",)
     assert read_opponents("random, mcts:20x1,mcts") == ("random", "mcts:20x1", "mcts")
     assert read_opponents("self") == ("self",)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("mtcs", r"--opponents: 'mtcs' was given, .*did you mean 'mcts'\?"),
-        ("slef", r"did you mean 'self'\?"),
-        ("open", r"--opponents: 'open' was given, allowed: 'first'"),
+    for text, message in (
+        ("mtcs", "--opponents: 'mtcs' was given, .*did you mean 'mcts'"),
+        ("slef", "did you mean 'self'"),
+        ("open", "--opponents: 'open' was given, allowed: 'first'"),
         ("random,self", "'self' plays no stage"),
         ("random,random", "'random' was given twice"),
         ("mcts:", "nothing after the colon"),
         (" ", "nothing was given"),
-    ],
-)
-def test_opponents_that_are_none(text: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        read_opponents(text)
+    ):
+        with pytest.raises(ValueError, match=message):
+            read_opponents(text)
 
 
 def test_hours() -> None:
@@ -138,7 +104,7 @@ def test_a_file_is_replaced_only_by_force(tmp_path: Path) -> None:
     for name, message in (
         ("there.yaml", "exists; --force replaces it"),
         ("folder.yaml", "is a folder"),
-        ("new.json", r"a name that ends in \.yaml or \.yml"),
+        ("new.json", r"ends in \.yaml or \.yml"),
         ("no/new.yaml", "is no folder"),
     ):
         with pytest.raises(InvalidValueError, match=message):

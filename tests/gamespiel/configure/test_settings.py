@@ -7,13 +7,11 @@ from typing import Any
 
 import pytest
 
-from gamespiel.agents.models import architectures
 from gamespiel.agents.models.memory_plan import GIB
 from gamespiel.config import InvalidValueError, resolve
 from gamespiel.configure import pace
 from gamespiel.configure.answers import Answers, read_card, read_model, read_opponents, read_tasks
 from gamespiel.configure.pace import (
-    Pace,
     Sample,
     count_distinct,
     find_pace,
@@ -41,16 +39,12 @@ def data(*given: str, **more: Any) -> dict[str, Any]:
     [
         # qwen3-4b's presets take 7.83, 12.81, 12.81 and 58.68 GiB, and 90% of a card may be taken.
         ("qwen3-4b", "8.8", "qwen3-4b-12gb"),
-        ("qwen3-4b", "12gb", "qwen3-4b-12gb"),
         ("qwen3-4b", "16gb", "qwen3-4b"),
-        ("qwen3-4b", "24gb", "qwen3-4b"),
         ("qwen3-4b", "80gb", "qwen3-4b-80gb"),
         ("qwen3-4b-16gb", "80gb", "qwen3-4b-16gb"),
         # 5.92, 9.71, 19.14 and 46.18 GiB.
-        ("qwen2.5-3b", "12gb", "qwen2.5-3b"),
         ("qwen2.5-3b", "10", "qwen2.5-3b-12gb"),
         ("qwen2.5-3b", "24gb", "qwen2.5-3b-24gb"),
-        ("qwen2.5-3b", "80gb", "qwen2.5-3b-80gb"),
     ],
 )
 def test_the_preset_that_fills_the_card(model: str, card: str, preset: str) -> None:
@@ -62,6 +56,8 @@ def test_a_small_card_takes_4_bits_and_smaller_budgets() -> None:
     assert draft.preset == "qwen3-4b-12gb"  # it has 4 bits, and takes 7.83 of the 7.2 GiB that are free
     assert draft.data()["ppo"] == {"tokens_per_backward": 4096, "tokens_per_forward": 8192}
     assert plan_of(draft).peak < 0.9 * 8 * GIB
+    with pytest.raises(InvalidValueError, match=r"--card: 2 GiB .*Qwen/Qwen3-4B takes .*smollm2-135m"):
+        data("qwen3-4b", "2")
 
 
 def test_a_model_without_a_preset_starts_from_the_defaults() -> None:
@@ -77,23 +73,13 @@ def test_a_model_without_a_preset_starts_from_the_defaults() -> None:
     }
 
 
-def test_a_model_that_fits_no_card_of_this_size() -> None:
-    with pytest.raises(InvalidValueError, match=r"--card: 2 GiB .*Qwen/Qwen3-4B takes .*smollm2-135m"):
-        data("qwen3-4b", "2")
-
-
 def test_a_model_of_unknown_size_is_not_planned() -> None:
     draft = draft_of(answers("someone/a-model", "24gb", hours=3))
     assert draft.data()["model"] == {"model_name": "someone/a-model", "gradient_checkpointing": True}
     settings, found = hour_settings(draft, answers("someone/a-model", "24gb", hours=3))
     assert found is not None and found.seconds is None
     assert settings[0][:2] == ("ppo.num_train_steps", 10_000)  # the default
-    assert "not planned for 3 h: the model's size is not known here" in settings[0].reason
-
-
-def test_a_model_of_the_hub_without_the_trainers_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(architectures, "find_spec", lambda name: None)
-    assert draft_of(answers("someone/a-model", "24gb")).config().model.gradient_checkpointing
+    assert "not planned for 3 h" in settings[0].reason
 
 
 def test_tasks() -> None:
@@ -123,13 +109,9 @@ def test_opponents() -> None:
         "env": {"game": "leduc_poker"},
         "run": {"device": "cpu"},
     }
-    staged = draft_of(answers("tiny", "cpu", opponents="random,mcts:20x1"))
-    assert staged.preset == "tiny"
-    config = staged.config()
-    assert [(stage.name, stage.opponent) for stage in config.curriculum.stages] == [
-        ("random", "random"),
-        ("mcts:20x1", "mcts:20x1"),
-    ]
+    config = draft_of(answers("tiny", "cpu", opponents="random,mcts:20x1")).config()
+    stages = [(stage.name, stage.opponent) for stage in config.curriculum.stages]
+    assert stages == [("random", "random"), ("mcts:20x1", "mcts:20x1")]
     assert config.env.opponent == "random"
     assert data("qwen3-4b", "24gb", opponents="mcts")["env"]["opponent"] == "mcts"
 
@@ -163,7 +145,9 @@ def test_assumed_hours_say_what_is_assumed(monkeypatch: pytest.MonkeyPatch) -> N
     assert found.seconds == pytest.approx(flops / 15e12, rel=1e-6)
     assert not found.is_measured
     assert found.episode_seconds == pytest.approx(200 * 2 * (layers + adapters) / 15e12, rel=1e-6)
-    assert "assumed are 15 TFLOP/s, since no GPU was measured, and 2.0 turns per game" in found.source
+    assert "15 TFLOP/s" in found.source and "2.0 turns per game" in found.source
+    few, _ = hour_settings(draft_of(asked), answers("qwen3-4b", "24gb", hours=0.05))
+    assert few[0].value == 9 and few[0].reason.endswith("steps warm up")  # 162 / 17.3 s
     config = resolve("qwen3-4b")
     assert step_flops(config, 10, 1, 5) == 5 * (2 * 11 * 7 + 24 * 4)  # 4 epochs: 7 forwards, 4 backwards
     slow = draft_of(answers("qwen3-4b", "24gb", opponents="mcts:20"))
@@ -186,24 +170,9 @@ def test_the_embedded_model_in_other_games(monkeypatch: pytest.MonkeyPatch) -> N
     ]
 
 
-def test_few_steps_are_said_to_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "find_pace", lambda draft, answers: Pace(1000.0, "assumed"))
-    asked = answers("qwen3-4b", "24gb", hours=1)
-    settings, _ = hour_settings(draft_of(asked), asked)
-    assert settings[0].value == 3  # 3240 / 1000
-    assert settings[0].reason.endswith("These are few: the first 25 steps warm up")
-
-
 def test_a_sample_of_games() -> None:
     """In tic_tac_toe a seat has 3 to 5 turns, and the same ones each time."""
     config = Draft(None, "", draft_of(answers("tiny", "cpu", "tic_tac_toe")).settings).config()
     sample = play_sample(config)
     assert 3 <= sample.turns <= 5 and sample == play_sample(config)
     assert count_distinct(["abc", "abd", "abc", "x"]) == 3 + 0 + 1 + 1
-
-
-def test_every_setting_has_a_reason() -> None:
-    asked = [("tiny", "cpu", "hex"), ("qwen3-1.7b", "4", "0-9"), ("smollm2-135m", "8", "traces")]
-    for model, card, games in asked:
-        for setting in draft_of(answers(model, card, games)).settings:
-            assert len(setting.reason) > 10

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import io
-import subprocess
 import sys
-from collections.abc import Callable, Iterable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.console import Console
 
 from gamespiel import usage
 from gamespiel.cli import main
-from gamespiel.config import ConfigError, load, resolve, resolve_layers
+from gamespiel.config import load, resolve, resolve_layers
 from gamespiel.config.yaml_text import read_yaml
 from gamespiel.configure import wizard
 from gamespiel.configure.wizard import configure
-from tests.gamespiel.runs import rows_of
+from tests.gamespiel.terminal.conftest import typed
 
-ROOT = Path(__file__).parents[3]
 WIDTH = 60
 NAMES = ("model", "card", "games", "opponents", "hours", "output")
 ALL = ("tiny", "cpu", "kuhn_poker", "random", "none", "mine.yaml")
@@ -45,21 +41,6 @@ def read_printed(console: Console, unwrapped: str = "gamespiel train --config") 
     text = console.file.getvalue()
     assert all(len(line) <= WIDTH for line in text.splitlines() if unwrapped not in line)
     return text
-
-
-def line_reader(lines: Iterable[str], prompts: list[str] | None = None) -> Callable[[str], str]:
-    """Returns a reader of these lines, and then of the end of input."""
-    rest = iter(lines)
-
-    def read(prompt: str = "") -> str:
-        if prompts is not None:
-            prompts.append(prompt)
-        try:
-            return next(rest)
-        except StopIteration:
-            raise EOFError from None
-
-    return read
 
 
 def flags(*texts: str | None) -> dict[str, str | None]:
@@ -102,7 +83,7 @@ def test_every_line_of_the_file_is_a_key_below_its_reason() -> None:
 def test_answers_of_a_person(console: Console) -> None:
     prompts: list[str] = []
     lines = ["", "", "hex", "mcts:20x1", "", "there.yaml"]
-    path = configure(flags(*[None] * 6), ask=True, console=console, read_line=line_reader(lines, prompts))
+    path = configure(flags(*[None] * 6), ask=True, console=console, read_line=typed(lines, prompts))
     assert prompts == [
         "model [tiny]: ",
         "card [cpu]: ",
@@ -115,35 +96,28 @@ def test_answers_of_a_person(console: Console) -> None:
     assert read_yaml(path.read_text())["env"] == {"allowed_game_indices": [6], "opponent": "mcts:20x1"}
     shown = read_printed(console)
     assert "Which model? tiny, smollm2-135m, " in shown and "while updating" in shown
-
-
-def test_only_what_no_flag_answers_is_asked(console: Console) -> None:
-    prompts: list[str] = []
+    prompts.clear()
     given = flags("tiny", None, "traces", None, "none", "mine.yaml")
-    configure(given, ask=True, console=console, read_line=line_reader([""], prompts))
-    assert prompts == ["card [cpu]: "]  # traces have no opponents
+    configure(given, ask=True, console=console, read_line=typed([""], prompts))
+    assert prompts == ["card [cpu]: "]  # all others have a flag, and traces have no opponents
     assert load("mine.yaml").env.env_type == "trace"
 
 
 def test_bad_answers_are_asked_again(console: Console) -> None:
     Path("old.yaml").write_text("gamma: 0.5\n")
     lines = [
-        "tyni", "qwen3-4b", "2", "12gbb", "12gb", "leduc", "clobber",
-        "mtcs", "ismcts", "random", "soon", "none", "old.yaml", "mine.json", "mine.yaml",
+        "tyni", "qwen3-4b", "2", "12gb", "leduc", "clobber", "ismcts", "random",
+        "soon", "none", "old.yaml", "mine.yaml",
     ]  # fmt: skip
-    configure(flags(*[None] * 6), ask=True, console=console, read_line=line_reader(lines))
+    configure(flags(*[None] * 6), ask=True, console=console, read_line=typed(lines))
     shown = " ".join(read_printed(console).split())
     for message in (
         "'tyni' was given, allowed: tiny,",
-        "did you mean 'tiny'?",
         "2 GiB was given, and Qwen/Qwen3-4B takes",
-        "'12gbb' was given, allowed: '12gb'",
         "did you mean 'leduc_poker'?",
-        "did you mean 'mcts'?",
         "'ismcts' was given for 'clobber', where nothing is hidden",
         "'soon' was given, allowed: a number above 0",
         "'old.yaml' was given, which exists; --force replaces it",
-        "a name that ends in .yaml or .yml",
     ):
         assert message in shown, message
     assert "--model:" not in shown  # the question names it
@@ -154,18 +128,14 @@ def test_bad_answers_are_asked_again(console: Console) -> None:
     ("given", "message"),
     [
         (["--model", "tyni"], "--model: 'tyni' was given"),
-        (["--card", "huge"], "--card: 'huge' was given, allowed: '12gb'"),
         (["--model", "qwen3-4b", "--card", "2"], "Qwen/Qwen3-4B takes"),
-        (["--games", "hxe"], "did you mean 'hex'?"),
-        (["--opponents", "mtcs"], "did you mean 'mcts'?"),
         (["--games", "blackjack", "--opponents", "self"], "blackjack has one seat"),
         (["--games", "traces", "--opponents", "mcts"], "--opponents: 'mcts' was given, and traces have none"),
-        (["--hours", "0"], "--hours: '0' was given, allowed: a number above 0"),
-        (["--ouput", "x.yaml"], "unknown option '--ouput'; did you mean '--output'?"),
+        (["--ouput", "x.yaml"], "did you mean '--output'?"),
         (["--ppo.gamma", "1"], "unknown option '--ppo.gamma'"),
     ],
 )
-def test_bad_flags_end_it(given: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_flags_are_refused(given: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["configure", "--yes", *given]) == 2
     assert message in capsys.readouterr().err
     assert not list(Path().iterdir())
@@ -185,10 +155,7 @@ def test_without_a_terminal_missing_answers_are_named(
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO(""))
     assert main(["configure", *options(None, "cpu", None, "random", None, "mine.yaml")]) == 2
-    err = capsys.readouterr().err
-    assert (
-        "answers are missing" in err and "give --model, --games, --hours, or --yes for their defaults" in err
-    )
+    assert "give --model, --games, --hours, or --yes" in capsys.readouterr().err
     assert main(["configure", *options("tiny", "cpu", "traces", None, "none", None)]) == 2
     assert "give --output, or --yes" in capsys.readouterr().err  # traces need no opponents
     assert not list(Path().iterdir())
@@ -203,12 +170,6 @@ def test_yes_takes_the_defaults() -> None:
     }
 
 
-def test_the_end_of_input_writes_nothing(console: Console) -> None:
-    with pytest.raises(ConfigError, match=r"the input ended before all questions .*nothing is written"):
-        configure(flags(*[None] * 6), ask=True, console=console, read_line=line_reader(["tiny", "cpu"]))
-    assert not list(Path().iterdir())
-
-
 def test_ctrl_c_and_the_end_of_input_have_the_status_of_other_commands(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -218,7 +179,7 @@ def test_ctrl_c_and_the_end_of_input_have_the_status_of_other_commands(
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     monkeypatch.setattr("builtins.input", interrupt)
     assert main(["configure"]) == 130
-    monkeypatch.setattr("builtins.input", line_reader([]))
+    monkeypatch.setattr("builtins.input", typed(["tiny", "cpu"]))
     assert main(["configure"]) == 2
     assert "the input ended" in capsys.readouterr().err
     assert not list(Path().iterdir())
@@ -231,21 +192,3 @@ def test_a_time_that_was_not_measured_comes_with_a_command_that_stops(console: C
     assert f"\n  {own}\n" in shown
     assert f"\n  timeout --foreground -s INT 0.5h {own}\n" in shown
     assert "assumed are 50 decisions per second" in " ".join(shown.split())
-
-
-def test_the_written_file_trains() -> None:
-    assert main(["configure", *options(*ALL)]) == 0
-    small: list[Any] = ["--ppo.num_train_steps", "1", "--ppo.batch_size", "4", "--run.eval_games", "0"]
-    small += ["--run.exact_every", "0", "--output_dir", "run"]
-    assert main(["train", "--config", "mine.yaml", *small]) == 0
-    assert len(rows_of(Path("run"))) == 1
-
-
-def test_nothing_heavy_is_loaded() -> None:
-    code = (
-        f"import sys; from gamespiel.cli import main; main(['configure', *{options(*ALL)!r}]); "
-        "print(sorted({'torch', 'transformers', 'peft', 'bitsandbytes'} & set(sys.modules)))"
-    )
-    env = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
-    assert done.stdout.endswith("\n[]\n")

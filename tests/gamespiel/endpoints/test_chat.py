@@ -75,27 +75,25 @@ def test_passing_failures_are_tried_again_after_longer_and_longer_pauses(stub: M
     # Doubling from 0.5; the fourth is the server's wish of 7 s, which is longer than 4.
     assert pauses == [0.5, 1.0, 2.0, 7.0, 8.0]
     assert chat.usage.requests == 1
+    pauses.clear()
+    stub.faults = [status(429, retry_after="nan"), status(429, retry_after="inf")]
+    chat.request_reply(SAID, 0, soon())
+    assert pauses == [0.5, 30.0]
 
 
-def test_one_failure_too_many_names_the_endpoint(stub: ModelStub) -> None:
+def test_failures_that_do_not_pass_name_the_endpoint(stub: ModelStub) -> None:
     stub.faults = [status(503)] * 6
     chat = Chat(Endpoint("m", stub.url), sleep=lambda seconds: None)
-    with pytest.raises(EndpointError, match=rf"endpoint {stub.url}: it answered with status 503; 6 tries"):
+    with pytest.raises(EndpointError, match=rf"endpoint {stub.url}: .* status 503; 6 tries"):
         chat.request_reply(SAID, 0, soon())
     assert len(stub.asked) == 6
-
-
-def test_a_refusal_is_not_repeated(stub: ModelStub) -> None:
     stub.faults = [status(400)]
     with pytest.raises(EndpointError, match=r"refuses the request with status 400: so it is"):
-        Chat(Endpoint("m", stub.url)).request_reply(SAID, 0, soon())
-    assert len(stub.asked) == 1
-
-
-def test_an_endpoint_that_is_away() -> None:
-    chat = Chat(Endpoint("m", "http://127.0.0.1:9/v1"), sleep=lambda seconds: None)
-    with pytest.raises(EndpointError, match=r"it cannot be reached"):
         chat.request_reply(SAID, 0, soon())
+    assert len(stub.asked) == 7  # a refusal is not repeated
+    away = Chat(Endpoint("m", "http://127.0.0.1:9/v1"), sleep=lambda seconds: None)
+    with pytest.raises(EndpointError, match=r"it cannot be reached"):
+        away.request_reply(SAID, 0, soon())
 
 
 def test_time_limits(stub: ModelStub) -> None:
@@ -106,49 +104,49 @@ def test_time_limits(stub: ModelStub) -> None:
         chat.request_reply(SAID, 0, soon())
     with pytest.raises(TimeoutError):
         chat.request_reply(SAID, 0, time.monotonic() - 1)
+    stub.pause = 0.0
+    stub.faults = [streamed(*chain(*((delta("6"), 0.05) for _ in range(400))))]
+    with pytest.raises(TimeoutError):
+        Chat(Endpoint("m", stub.url)).request_reply(SAID, 0, time.monotonic() + 0.5)
+
+
+USAGE = '{"choices": [{"message": {"content": "7"}}], "usage": %s}'
 
 
 @pytest.mark.parametrize(
-    "body",
+    "reply",
     [
         "null",
         "[" * 200_000,
         '{"choices": [{"message": null}]}',
         '{"choices": [{"message": {"content": ["7"]}}]}',
-        '{"choices": [{"message": {"content": "7"}}], "usage": [1]}',
-        '{"choices": [{"message": {"content": "7"}}], "usage": "much"}',
-        '{"choices": [{"message": {"content": "7"}}], "usage": {"prompt_tokens": Infinity}}',
-        '{"choices": [{"message": {"content": "7"}}], "usage": {"prompt_tokens": -1}}',
-        '{"choices": [{"message": {"content": "7"}}], "usage": {"completion_tokens": 1e300}}',
+        USAGE % "[1]",
+        USAGE % '{"prompt_tokens": Infinity}',
+        USAGE % '{"prompt_tokens": -1}',
+        USAGE % '{"completion_tokens": 1e300}',
+        ["data: {\n\n"],
+        ["data: 7\n\n"],
+        [event({"error": {"message": "out of memory"}})],
+        [event({"choices": [7]})],
+        [event({"choices": [{"delta": {"content": 7}}]})],
+        [event({"choices": [], "usage": {"prompt_tokens": -1}})],
+        [event({"choices": {"a": 1}})],
     ],
 )
-def test_malformed_responses_are_tried_again(stub: ModelStub, body: str) -> None:
-    stub.faults = [lambda handler: handler.send(200, body)]
+def test_malformed_replies_are_tried_again(stub: ModelStub, reply: str | list[str]) -> None:
+    stub.faults = [status(200, reply) if isinstance(reply, str) else streamed(delta("6"), *reply)]
     pauses: list[float] = []
     chat = Chat(Endpoint("m", stub.url), sleep=pauses.append)
     assert (chat.request_reply(SAID, 0, soon())[0], pauses) == ("7", [0.5])
 
 
-def test_lone_surrogates_are_replaced(stub: ModelStub) -> None:
-    said = '{"choices": [{"message": {"content": "\\ud800 7"}}]}'
-    stub.faults = [lambda handler: handler.send(200, said)]
-    assert Chat(Endpoint("m", stub.url)).request_reply(SAID, 0, soon())[0] == "? 7"
-
-
-def test_a_pause_that_is_no_number(stub: ModelStub) -> None:
-    stub.faults = [status(429, retry_after="nan"), status(429, retry_after="inf")]
-    pauses: list[float] = []
-    Chat(Endpoint("m", stub.url), sleep=pauses.append).request_reply(SAID, 0, soon())
-    assert pauses == [0.5, 30.0]
-
-
-@pytest.mark.parametrize("seconds", [0.6, 2.0])
-def test_a_slow_reply_is_waited_for_as_long_as_pieces_come(stub: ModelStub, seconds: float) -> None:
-    """Twelve pieces with pauses of 0.1 s take longer than any one pause may."""
-    stub.faults = [streamed(*chain(*((delta(digit), 0.1) for digit in "0123456789ab")))]
-    patience = Patience(20.0, seconds, Retries(tries=1, first=0.0))
+def test_a_slow_reply_is_waited_for_as_long_as_pieces_come(stub: ModelStub) -> None:
+    """Thirty pieces with pauses of 0.1 s take longer than any one pause may."""
+    text = "0123456789" * 3
+    stub.faults = [streamed(*chain(*((delta(digit), 0.1) for digit in text)))]
+    patience = Patience(20.0, 2.0, Retries(tries=1, first=0.0))
     chat = Chat(Endpoint("m", stub.url), patience=patience)
-    assert chat.request_reply(SAID, 0, soon())[0] == "0123456789ab"
+    assert chat.request_reply(SAID, 0, soon())[0] == text
 
 
 def test_a_pause_between_pieces_is_limited(stub: ModelStub) -> None:
@@ -158,15 +156,8 @@ def test_a_pause_between_pieces_is_limited(stub: ModelStub) -> None:
     pauses: list[float] = []
     patience = Patience(20.0, 2.0, Retries(tries=2, first=0.5))
     chat = Chat(Endpoint("m", stub.url), patience=patience, sleep=pauses.append)
-    began = time.monotonic()
     assert chat.request_reply(SAID, 0, soon())[0] == "7"  # of the second try, whole
-    assert pauses == [0.5] and time.monotonic() - began < 50  # the comments take 60 s
-
-
-def test_a_deadline_ends_a_reply_that_never_does(stub: ModelStub) -> None:
-    stub.faults = [streamed(*chain(*((delta("6"), 0.05) for _ in range(400))))]
-    with pytest.raises(TimeoutError):
-        Chat(Endpoint("m", stub.url)).request_reply(SAID, 0, time.monotonic() + 1.0)
+    assert pauses == [0.5]
 
 
 def test_a_reply_of_too_many_pieces_is_taken_as_it_is(
@@ -181,38 +172,20 @@ def test_an_endpoint_that_does_not_stream_is_read_whole(stub: ModelStub) -> None
     stub.streams = False
     assert Chat(Endpoint("m", stub.url)).request_reply(SAID, 0, soon())[0] == "7"
 
-    def slow(handler: Handler) -> None:
-        handler.send_response(200)
-        handler.send_header("content-length", "600")
-        handler.end_headers()
-        for _ in range(600):
-            handler.wfile.write(b" ")
-            handler.wfile.flush()
-            time.sleep(0.1)
-
-    stub.faults = [slow]
-    pauses: list[float] = []
-    patience = Patience(2.0, 20.0, Retries(tries=2, first=0.5))
-    chat = Chat(Endpoint("m", stub.url), patience=patience, sleep=pauses.append)
-    began = time.monotonic()
-    assert chat.request_reply(SAID, 0, soon())[0] == "7"
-    assert pauses == [0.5] and time.monotonic() - began < 50  # the whole response takes 60 s
-
 
 def test_responses_that_are_too_long_or_compressed_are_given_up(
     stub: ModelStub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("task_gym.remote.policy.MOST", 1000)
     chat = Chat(Endpoint("m", stub.url), sleep=lambda seconds: None)
-    stub.faults = [lambda handler: handler.send(200, completion("7" * 1000, 1))] * 6
-    with pytest.raises(EndpointError, match=r"sent more than 1000 bytes; 6 tries failed"):
-        chat.request_reply(SAID, 0, soon())
-    stub.faults = [streamed(*[delta("7")] * 100)] * 6
-    with pytest.raises(EndpointError, match=r"sent more than 1000 bytes; 6 tries failed"):
-        chat.request_reply(SAID, 0, soon())
-    stub.faults = [status(200, "{}", content_encoding="gzip")] * 6
-    with pytest.raises(EndpointError, match=r"sent a compressed response: gzip; 6 tries failed"):
-        chat.request_reply(SAID, 0, soon())
+    for fault, message in (
+        (status(200, completion("7" * 1000, 1)), "more than 1000 bytes"),
+        (streamed(*[delta("7")] * 100), "more than 1000 bytes"),
+        (status(200, "{}", content_encoding="gzip"), "compressed response: gzip"),
+    ):
+        stub.faults = [fault] * 6
+        with pytest.raises(EndpointError, match=message):
+            chat.request_reply(SAID, 0, soon())
 
 
 def test_upstreams_patience_repeats_no_refusal(stub: ModelStub) -> None:
@@ -260,8 +233,8 @@ def test_closing_ends_a_request_and_a_pause(stub: ModelStub) -> None:
 
 def test_content_may_be_missing(stub: ModelStub) -> None:
     stub.faults = [
-        lambda handler: handler.send(200, completion(None, 3)),
-        lambda handler: handler.send(200, '{"choices": []}'),
+        status(200, completion(None, 3)),
+        status(200, '{"choices": []}'),
         streamed(delta(None), "data: [DONE]\n\n"),
         streamed(event({"choices": []})),
         streamed("data: [DONE]\n\n"),
@@ -270,25 +243,8 @@ def test_content_may_be_missing(stub: ModelStub) -> None:
     for _ in range(5):
         assert chat.request_reply(SAID, 0, soon())[0] == ""
     assert len(stub.asked) == 5
-
-
-@pytest.mark.parametrize(
-    "events",
-    [
-        ["data: {\n\n"],
-        ["data: 7\n\n"],
-        [event({"error": {"message": "out of memory"}})],
-        [event({"choices": [7]})],
-        [event({"choices": [{"delta": {"content": 7}}]})],
-        [event({"choices": [], "usage": {"prompt_tokens": -1}})],
-        [event({"choices": {"a": 1}})],
-    ],
-)
-def test_malformed_streams_are_tried_again(stub: ModelStub, events: list[str]) -> None:
-    stub.faults = [streamed(delta("6"), *events)]
-    pauses: list[float] = []
-    chat = Chat(Endpoint("m", stub.url), sleep=pauses.append)
-    assert (chat.request_reply(SAID, 0, soon())[0], pauses) == ("7", [0.5])
+    stub.faults = [status(200, '{"choices": [{"message": {"content": "\\ud800 7"}}]}')]
+    assert chat.request_reply(SAID, 0, soon())[0] == "? 7"  # half a surrogate pair is no character
 
 
 def test_endpoint_names_have_a_model_and_a_url() -> None:
@@ -300,7 +256,6 @@ def test_endpoint_names_have_a_model_and_a_url() -> None:
         "openai:m",
         "openai:@http://h/v1",
         "openai:m@ftp://h",
-        "openai:m@http://",
         "openai:m@http://h:x",
         "openai:m@http://[::1/v1",
         "openai:m@http://h\x7f/v1",
@@ -311,13 +266,10 @@ def test_endpoint_names_have_a_model_and_a_url() -> None:
             parse_endpoint(wrong)
 
 
-def test_a_password_in_an_address_is_not_shown() -> None:
-    with pytest.raises(ArgumentError, match=r"the key is in the environment variable OPENAI") as caught:
+def test_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ArgumentError, match=r"environment variable OPENAI") as caught:
         parse_endpoint("openai:m@http://user:s3cret@h/v1")
     assert "s3cret" not in str(caught.value)
-
-
-def test_a_key_that_cannot_be_sent_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     for key in ("s3cret\n", "s3cret\u2013", "s3 cret"):
         monkeypatch.setenv("OPENAI_API_KEY", key)
         with pytest.raises(ArgumentError, match=r"the key for http://h/v1 has a space") as caught:

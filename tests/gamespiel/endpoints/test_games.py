@@ -17,8 +17,9 @@ from gamespiel.endpoints.endpoint import Endpoint
 from gamespiel.endpoints.games import play_game
 from gamespiel.endpoints.logprobs import collect_full_logprobs
 from gamespiel.endpoints.traces import ask_trace
-from tests.gamespiel.endpoints.models import Body, Fault, ModelStub, chatty, recorded, status
-from tests.gamespiel.serving.servers import call, served
+from gamespiel.serving.options import ServeOptions
+from tests.gamespiel.endpoints.models import Body, ModelStub, chatty, recorded, status
+from tests.gamespiel.serving.servers import call, serving
 from trace_gym.envs.text import CodeTraceEnv
 
 LEDUC = 200_000_000
@@ -97,45 +98,38 @@ def test_the_observation_is_that_before_the_last_action() -> None:
 def test_searches_are_timed() -> None:
     with ModelStub(recorded) as stub:
         extra = play_game(chat_with(stub), decode(LEDUC), 0, "mcts-python:4x1")["extra"]
-    timing, moved = extra["mcts_timing"], sum(not m["is_llm"] for m in extra["action_history"])
-    assert timing["num_mcts_bots"] == 1
-    assert timing["total_mcts_calls"] == moved - sum(m["player_id"] == -1 for m in extra["action_history"])
+    timing, moved = extra["mcts_timing"], sum(m["player_id"] == 1 for m in extra["action_history"])
+    assert timing["num_mcts_bots"] == 1 and timing["total_mcts_calls"] == moved
     assert timing["total_mcts_time"] == timing["avg_mcts_time_per_call"] * timing["total_mcts_calls"] > 0
-
-
-def test_three_replies_without_an_action_give_the_game_up() -> None:
-    with ModelStub(lambda body: "?") as stub:
-        result = play_game(chat_with(stub), decode(LEDUC), 0, "random")
-    assert (result["score"], result["success"], "error" in result) == (0.0, False, False)
-    assert (result["extra"]["given_up"], result["extra"]["all_returns"], len(stub.asked)) == (True, None, 3)
-
-
-def test_what_fails_is_an_error_and_keeps_what_was_said() -> None:
-    with ModelStub(recorded) as stub:
-        stub.faults = [None, status(401)]
-        result = play_game(chat_with(stub), decode(TABLE.index("hex") * 100_000_000), 0, "first")
-    assert "status 401" in result["error"]
-    assert [m["role"] for m in result["extra"]["conversation"]] == ["system", "user", "assistant", "user"]
-    assert len(result["extra"]["action_history"]) == 2  # the model's first move and the opponent's
-    assert result["error_type"] == "llm_failure"  # a key that is refused is so in every game
-    with ModelStub(recorded) as stub:
-        result = play_game(chat_with(stub), decode(LEDUC), 0, "first", timeout=0.0)
-    assert result["error"] == "the game was not over after 0 s"
 
 
 @pytest.mark.parametrize(
     ("faults", "kind"),
-    [([None, status(400)], "request_refused"), ([status(400)], "llm_failure")],
+    [
+        ([None, 401], "llm_failure"),  # a key that is refused is so in every game
+        ([None, 400], "request_refused"),  # as a conversation is that is beyond the model's context
+        ([400], "llm_failure"),  # an endpoint that refuses the first request refuses them all
+    ],
 )
-def test_a_conversation_that_is_refused_ends_its_own_game_alone(
-    faults: list[Fault | None], kind: str
-) -> None:
-    """As one beyond the model's context is. But who refuses the first request refuses them all."""
+def test_a_failure_is_an_error_and_keeps_what_was_said(faults: list[int | None], kind: str) -> None:
     with ModelStub(recorded) as stub:
-        stub.faults = faults
+        stub.faults = [None if code is None else status(code) for code in faults]
         result = play_game(chat_with(stub), decode(TABLE.index("hex") * 100_000_000), 0, "first")
-    assert "status 400" in result["error"]
-    assert result["error_type"] == kind
+    assert f"status {faults[-1]}" in result["error"] and result["error_type"] == kind
+    roles = ["system", "user", "assistant", "user"]
+    assert [m["role"] for m in result["extra"]["conversation"]] == roles[: 2 * len(faults)]
+    # The model's first move and the opponent's, if there was a reply.
+    assert len(result["extra"]["action_history"]) == 2 * (len(faults) - 1)
+
+
+def test_a_game_is_given_up_after_its_time_or_three_replies_without_an_action() -> None:
+    with ModelStub(lambda body: "?") as stub:
+        result = play_game(chat_with(stub), decode(LEDUC), 0, "random")
+    assert (result["score"], result["success"], "error" in result) == (0.0, False, False)
+    assert (result["extra"]["given_up"], result["extra"]["all_returns"], len(stub.asked)) == (True, None, 3)
+    with ModelStub(recorded) as stub:
+        result = play_game(chat_with(stub), decode(LEDUC), 0, "first", timeout=0.0)
+    assert result["error"] == "the game was not over after 0 s"
 
 
 def test_reasoning_is_neither_kept_nor_read() -> None:
@@ -162,7 +156,7 @@ def test_reasoning_is_neither_kept_nor_read() -> None:
 @pytest.fixture(scope="module")
 def games() -> Iterator[str]:
     pytest.importorskip("uvicorn")
-    with served() as url:
+    with serving(ServeOptions(port=0)) as (url, _):
         yield url
 
 
@@ -171,7 +165,6 @@ def same(result: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in result.items() if key != "time_taken"}
 
 
-SAMPLE = ("goofspiel", "leduc_poker", "hearts", "blackjack", "oware", "2048")
 PATIENCE = 100
 
 
@@ -180,7 +173,7 @@ def soon_tired(body: Body) -> str:
     return chatty(body) if len(body["messages"]) < PATIENCE else "no idea"
 
 
-@pytest.mark.parametrize("game", SAMPLE)
+@pytest.mark.parametrize("game", ["goofspiel", "leduc_poker", "2048"])
 def test_the_same_address_both_ways(game: str, games: str) -> None:
     """A game is played to its end, or given up if it takes very long, as 2048 does."""
     task_id, seed = TABLE.index(game) * 100_000_000 + 1, 5
@@ -204,8 +197,6 @@ def test_refusals_of_evaluate(games: str) -> None:
     assert "endpoint: model 'm' at 'file:///etc/passwd' was given" in refused(base_url="file:///etc/passwd")
     assert "did you mean 'opponent'" in refused(base_url="http://h/v1", oponent="random")
     assert "collect_logprobs: 'yes' was given" in refused(base_url="http://h/v1", collect_logprobs="yes")
-    assert "temperature: -1 was given" in refused(base_url="http://h/v1", temperature=-1)
-    assert "endpoint: model 'm' at 'http://[' was given" in refused(base_url="http://[")
     assert "api_key: no text was given" in refused(base_url="http://h/v1", api_key=5)
     assert "the key for http://h/v1 has a space" in refused(base_url="http://h/v1", api_key="k3y\n")
     assert "opponent: 'openai:m@http://h'" in refused(base_url="http://h/v1", opponent="openai:m@http://h")
@@ -245,17 +236,49 @@ def test_log_probabilities_of_a_whole_conversation(games: str) -> None:
         assert "full_logprobs" not in call(games, "evaluate", **asked)[1]["extra"]
 
 
-def test_a_trace_both_ways() -> None:
+# -- traces --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stub() -> Iterator[ModelStub]:
+    with ModelStub(lambda body: "") as server:
+        yield server
+
+
+def answer_always(stub: ModelStub, reply: str) -> None:
+    stub.answer = lambda body: reply
+
+
+def asked(stub: ModelStub) -> dict[str, Any]:
+    return ask_trace(chat_with(stub), CodeTraceEnv(), 17, 3)
+
+
+def test_an_empty_reply_is_none_and_is_not_compared(stub: ModelStub) -> None:
+    for reply in ("", " \n\t "):
+        answer_always(stub, reply)
+        result = asked(stub)
+        assert result["extra"]["conversation"][1] == {"role": "assistant", "content": None}
+        assert (result["score"], result["success"]) == (0.0, False)
+        assert result["extra"]["test_result"] == "0/1"
+        assert result["extra"]["by_scoring"] is None
+        assert "error" not in result and "error_type" not in result
+
+
+def test_the_conversation_keeps_reasoning_and_fence_as_a_server_does(stub: ModelStub) -> None:
+    """The score cuts them out; only the white space around the reply is not kept."""
     pytest.importorskip("uvicorn")
-    with ModelStub(lambda body: "```\nnothing\n```") as stub, served("--env", "trace") as url:
-        here = ask_trace(chat_with(stub), CodeTraceEnv(), 17, 3)
-        status_, there = call(url, "evaluate", task_id=17, seed=3, model="m", base_url=stub.url)
-        stub.answer = lambda body: str(truth)
-        env = CodeTraceEnv(task_id=17)
-        env.reset(seed=0)
-        assert env.trace is not None
-        truth = env.trace.truth
-        _, right = call(url, "evaluate", task_id=17, seed=3, model="m", base_url=stub.url)
-    assert status_ == 200 and same(there) == same(here)
-    assert (here["score"], here["extra"]["test_result"]) == (0.0, "0/1")
-    assert (right["score"], right["success"], right["extra"]["test_result"]) == (1.0, True, "1/1")
+    env = CodeTraceEnv(task_id=17)
+    env.reset(seed=0)
+    assert env.trace is not None
+    reply = f"<think>\n</think>\n```text\n{env.trace.truth}\n```"
+    with serving(ServeOptions(env="trace", port=0)) as (url, _):
+        for text, score in ((reply, 1.0), ("```\n?\n```", 0.0)):
+            answer_always(stub, f"\n {text}\n\n")
+            here = asked(stub)
+            status_, there = call(url, "evaluate", task_id=17, seed=3, model="m", base_url=stub.url)
+            assert status_ == 200 and same(there) == same(here)
+            assert (here["score"], here["success"]) == (score, score == 1.0)
+            assert here["extra"]["test_result"] == f"{score:.0f}/1"
+            prompt, answer = here["extra"]["conversation"]
+            assert stub.asked[-1]["messages"] == [prompt]
+            assert answer == {"role": "assistant", "content": text}

@@ -57,8 +57,6 @@ REFUSED = {
     # Keys of one kind choose no tasks of another, in either direction.
     "train --env duel --env.game hex": "env.game = 'hex' chooses games, and env.env_type is 'duel': "
     "leave it out, or set env.env_type to 'openspiel'",
-    "train --env.table small": "env.table = 'small' chooses duels, and env.env_type is 'openspiel': "
-    "leave it out, or set env.env_type to 'duel'",
     "train --env trace --env.round 1": "env.round = 1 chooses duels, and env.env_type is 'trace': "
     "leave it out, or set env.env_type to 'duel'",
     # The kind's declarations of its keys.
@@ -72,8 +70,6 @@ REFUSED = {
     "train --env duek": "--env.env_type must be one of 'duel', 'openspiel', 'trace', not 'duek'; "
     "did you mean 'duel'?",
     "eval --env duel --agent mcts": "--agent must be low or high with --env duel, not 'mcts'",
-    "eval --agent low": "--agent must be random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS]; "
-    "or openai:MODEL@URL, not 'low'; low goes with --env duel",
     "eval --env duel --agent low --exact": "--exact is for games small enough to enumerate, not for duels",
 }
 EVAL = "eval --env duel --env.table large --opponent mcts --agent high --num_episodes 4 --output out.json"
@@ -83,7 +79,7 @@ TRAIN = (
 )
 
 
-@pytest.mark.slow
+@pytest.mark.launch
 def test_every_command_finds_it(package: Path) -> None:
     found = results(package, [*REFUSED, "eval --help", "schema", EVAL, TRAIN])
     assert {line: found[line][2].removeprefix("gamespiel: ") for line in REFUSED} == REFUSED

@@ -30,51 +30,36 @@ def edit(content: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
     return json.dumps(data).encode()
 
 
+def replace(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
+    return lambda content: content.replace(old, new, 1)
+
+
+def edit_episode(**changes: Any) -> Callable[[bytes], bytes]:
+    return lambda content: edit(content, lambda data: data["agents"][0]["episodes"][0].update(changes))
+
+
 STRANGE: list[tuple[Callable[[bytes], bytes], str]] = [
     (lambda content: b"", "is no board: Expecting value"),
     (lambda content: b"\x00\xff\xfe", "is no board: 'utf-8' codec"),
     (lambda content: b"[" * 100_000, "nested too deeply"),
     (lambda content: b'{"a":' * 50 + b"1" + b"}" * 50, "nested more than 16 deep"),
-    (lambda content: b"[1, 2]", "is no board"),
-    (lambda content: content.replace(b'"score":', b'"score":NaN,"x":', 1), "NaN is no number"),
-    (lambda content: content.replace(b'"score":', b'"score":1e999,"x":', 1), "is no board"),
-    (lambda content: content.replace(b'"score":', b'"score":0,"score":', 1), "has the name 'score' twice"),
-    (lambda content: content.replace(b'"rounds":2', b'"rounds":' + b"9" * 5000), "is no board"),
-    (
-        lambda content: content.replace(b'"rounds":2', b'"rounds":99999999'),
-        "rounds: Input should be less than",
-    ),
-    (
-        lambda content: content.replace(b'"rounds":2', b'"rounds":true'),
-        "rounds: Input should be a valid integer",
-    ),
-    (
-        lambda content: edit(content, lambda data: data.update(agents={})),
-        "agents: Input should be a valid list",
-    ),
-    (lambda content: edit(content, lambda data: data.update(more=1)), "more: Extra inputs are not permitted"),
-    (lambda content: edit(content, lambda data: data.pop("deals")), "deals: Field required"),
-    (
-        lambda content: edit(content, lambda data: data.update(agents=[3])),
-        "an object with the names about and episodes",
-    ),
-    (
-        lambda content: edit(content, lambda data: data["agents"][0]["episodes"][0].update(history="0")),
-        "agents.0.episodes.0.history",
-    ),
-    (
-        lambda content: edit(content, lambda data: data["agents"][0]["episodes"][0].update(history=[10**30])),
-        "agents.0.episodes.0.history.",
-    ),
+    (replace(b'"score":', b'"score":NaN,"x":'), "NaN is no number"),
+    (replace(b'"score":', b'"score":1e999,"x":'), "is no board"),
+    (replace(b'"score":', b'"score":0,"score":'), "has the name 'score' twice"),
+    (replace(b'"rounds":2', b'"rounds":' + b"9" * 5000), "is no board"),
+    (replace(b'"rounds":2', b'"rounds":99999999'), "rounds: "),
+    (replace(b'"rounds":2', b'"rounds":true'), "rounds: "),
+    (lambda content: edit(content, lambda data: data.update(more=1)), "more: "),
+    (lambda content: edit(content, lambda data: data.update(agents=[3])), "an object with the names about"),
+    (edit_episode(history="0"), "agents.0.episodes.0.history"),
+    (edit_episode(history=[10**30]), "agents.0.episodes.0.history."),
     (lambda content: edit(content, lambda data: data.update(format="x")), "has the format 'x'"),
     (lambda content: edit(content, lambda data: data.update(benchmark="x")), "is of the benchmark 'x'"),
 ]
 
 
 @pytest.mark.parametrize(("change", "said"), STRANGE)
-def test_a_strangers_file_is_a_named_error(
-    board: Path, change: Callable[[bytes], bytes], said: str, tmp_path: Path
-) -> None:
+def test_a_strangers_file_is_a_named_error(board: Path, change: Callable[[bytes], bytes], said: str) -> None:
     with pytest.raises(BoardError) as error:
         parse_board(change(board.read_bytes()), "FILE")
     assert said in str(error.value) and len(str(error.value)) < 1000

@@ -56,6 +56,8 @@ def test_the_page_has_tables_and_games(board: Path, tmp_path: Path) -> None:
     assert f"{score:.3f} ±" in text
     assert "src" not in reader.attributes and not any(name.startswith("on") for name in reader.attributes)
     assert not re.search(r"(https?:)?//[a-z]", html.read_text().replace("http://www.w3.org", ""))
+    with pytest.raises(InvalidValueError, match=r"--html must end in .html"):
+        write_board_page(data, tmp_path / "page.txt")
 
 
 def test_no_text_of_a_file_becomes_a_script(board: Path, tmp_path: Path) -> None:
@@ -86,8 +88,3 @@ def test_replies_that_were_refused_are_turns_of_their_own(board: Path) -> None:
     told = describe_record(make_record({**row, "replies": replies}, "me", "unmasked"))
     assert [turn["action"] for turn in told["turns"]] == [None, *own]
     assert [turn["answer"] for turn in told["turns"]] == replies
-
-
-def test_a_page_ends_in_html(board: Path, tmp_path: Path) -> None:
-    with pytest.raises(InvalidValueError, match=r"--html must end in .html"):
-        write_board_page(read(board), tmp_path / "page.txt")

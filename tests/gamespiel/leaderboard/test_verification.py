@@ -5,12 +5,14 @@ The forgers of these files are careful: they correct every digest and, if they c
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gamespiel.cli import main
+from gamespiel.leaderboard import verification
 from gamespiel.leaderboard.agents import read_agents
 from gamespiel.leaderboard.benchmark import DealSet
 from gamespiel.leaderboard.board import write_board
@@ -19,6 +21,7 @@ from gamespiel.leaderboard.verification import Job, explain_episode, inspect_boa
 from tests.gamespiel.endpoints.models import Body, ModelStub, chatty
 from tests.gamespiel.leaderboard.boards import Edit, find_rows, forge, play, read
 
+SHIPPED = Path(__file__).parents[3] / "benchmarks" / "results" / "leaderboard.json.gz"
 LATER = "2026-12-24:" + "0123456789abcdef" * 4
 
 
@@ -33,7 +36,7 @@ def test_an_honest_board_passes(board: Path) -> None:
 
 def test_the_command_says_so(board: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", str(board)]) == 0
-    assert "everything that can be checked is as it says" in capsys.readouterr().out
+    assert "everything that can be checked is as it says" in " ".join(capsys.readouterr().out.split())
     data = read(board)
     find_rows(data, 0, "leduc_poker")[0]["score"] = 1.0
     write_board(board, data)
@@ -52,15 +55,6 @@ def _drop_loss(data: dict[str, Any]) -> None:
     rows.remove(next(row for row in rows if row["result"] == "loss" and row["task"] == "leduc_poker"))
 
 
-def _drop_deal(data: dict[str, Any]) -> None:
-    rows = data["agents"][0]["episodes"]
-    rows[:] = [row for row in rows if (row["task"], row["deal"]) != ("leduc_poker", 0)]
-
-
-def _rewrite_seed(data: dict[str, Any]) -> None:
-    find_rows(data, 0, "goofspiel")[1]["seed"] += 1
-
-
 def _duplicate(data: dict[str, Any]) -> None:
     rows = data["agents"][1]["episodes"]
     rows.append(dict(rows[3]))
@@ -70,12 +64,6 @@ def _copy_game(data: dict[str, Any]) -> None:
     """Puts one deal's game in the place of another's, and keeps the other's address."""
     rows = find_rows(data, 2, "leduc_poker")
     rows[6] |= {key: rows[0][key] for key in ("score", "result", "returns", "history")}
-
-
-def _swap_names(data: dict[str, Any]) -> None:
-    first, second = data["agents"][:2]
-    for key in ("name", "agent"):
-        first[key], second[key] = second[key], first[key]
 
 
 def _swap_labels(data: dict[str, Any]) -> None:
@@ -108,10 +96,6 @@ def _make_fault(data: dict[str, Any]) -> None:
     row |= {"result": "fault", "score": None}
 
 
-def _shorten_history(data: dict[str, Any]) -> None:
-    find_rows(data, 1, "leduc_poker")[2]["history"].pop()
-
-
 def _give_up(data: dict[str, Any]) -> None:
     row = find_rows(data, 2, "leduc_poker")[1]
     row["history"].pop()
@@ -123,69 +107,38 @@ def _more_rounds(data: dict[str, Any]) -> None:
     rows.append({**rows[0], "deal": 2})
 
 
+def _rename_deals(data: dict[str, Any]) -> None:
+    data["deals"] = LATER
+
+
 FORGERIES: list[tuple[Edit, str]] = [
-    (
-        _change_score,
-        r"agents.1 'first', episode \d+ \(leduc_poker, deal 0.*score: the file says 1.0, and played again",
-    ),
-    (
-        _drop_loss,
-        r"agents.0 'random', episode \d+: address: missing is leduc_poker, deal \d, seat \d against",
-    ),
-    (
-        _drop_deal,
-        r"agents.0 'random', episode \d+: address: missing is leduc_poker, deal 0, seat 0 against random",
-    ),
-    (_rewrite_seed, r"agents.0 'random', episode \d+ \(goofspiel.*seed is \d+, and the deal has \d+"),
+    (_change_score, r"agents.1 'first', episode \d+ \(leduc_poker, deal 0.*score: the file says 1.0"),
+    (_drop_loss, r"agents.0 'random', .*: address: missing is leduc_poker, deal \d, seat \d against"),
     (_duplicate, r"agents.1 'first', address: \S+, deal 0, seat \d against \S+ is there 2 times"),
     (_copy_game, r"agents.2 'mcts:4', episode 8 \(leduc_poker, deal 1.*move \d+: the file says action"),
-    (_swap_names, r"agents.0 'first', episode \d+ .*: (move \d+: the file says action|history: it differs)"),
-    (
-        _change_opponent,
-        r"agents.0 'random', episode \d+ \(goofspiel, deal 0.*move \d+: the file says action \d+, and",
-    ),
+    (_swap_labels, r"agents.0 'mcts:4', episode 0: address: missing is blackjack"),
+    (_change_opponent, r"agents.0 'random', episode \d+ \(goofspiel, deal 0.*move \d+: .* action \d+, and"),
     (_change_chance, r"agents.0 'random', episode \d+ \(leduc_poker, deal 0.*move 0: the file says action"),
     (
         _change_choice,
-        r"agents.0 'random', episode 0 \(trace/strings, deal 0.*history: it differs from the game at move 0",
+        r"agents.0 'random', episode 0 \(trace/strings, deal 0.*differs from the game at move 0",
     ),
-    (
-        _make_fault,
-        r"agents.0 'random', episode \d+ \(goofspiel.*: (result|score): the file says ('fault'|None)",
-    ),
-    (_shorten_history, r"agents.1 'first', episode \d+ \(leduc_poker"),
+    (_make_fault, r"agents.0 'random', episode \d+ \(goofspiel.*: (result|score): the file says"),
     (_give_up, r"agents.2 'mcts:4', episode 2 \(leduc_poker"),
     (_more_rounds, r"agents.0 'random', episode 24: address: no more episodes were planned \(2 rounds\)"),
+    (_rename_deals, r"agents.0 'random', episode \d+ .*seed is \d+, and the deal has \d+"),
 ]
 
 
 @pytest.mark.parametrize(("edit", "said"), FORGERIES, ids=lambda given: getattr(given, "__name__", ""))
 def test_a_forged_episode_is_found(board: Path, edit: Edit, said: str) -> None:
-    import re
-
     # A forger of addresses cannot correct the results too: only whole deals enter them.
     report = forge(board, edit)
     assert any(re.search(said, line) for line in report.findings), report.findings
 
 
-def test_names_of_agents_that_play_other_tasks_are_not_swapped(board: Path) -> None:
-    """A search enters no traces, so the games of ``random`` cannot be its own."""
-    report = forge(board, _swap_labels)
-    assert any(
-        "agents.0 'mcts:4', episode 0: address: missing is blackjack" in line for line in report.findings
-    )
-
-
 def _raise_rating(data: dict[str, Any]) -> None:
     data["results"]["games"]["ratings"]["points"][1] += 5.0
-
-
-def _shrink_interval(data: dict[str, Any]) -> None:
-    data["results"]["games"]["agents"]["first"]["tasks"]["leduc_poker"]["low"] += 0.01
-
-
-def _more_wins(data: dict[str, Any]) -> None:
-    data["results"]["games"]["ratings"]["won"][0][1] += 1.0
 
 
 def _drop_results(data: dict[str, Any]) -> None:
@@ -200,16 +153,21 @@ def _add_results(data: dict[str, Any]) -> None:
     ("edit", "where"),
     [
         (_raise_rating, "results.games.ratings.points.1: the file says"),
-        (_shrink_interval, "results.games.agents.first.tasks.leduc_poker.low: the file says"),
-        (_more_wins, "results.games.ratings.won.0.1: the file says"),
         (_drop_results, "results.games.agents.random: it is missing"),
         (_add_results, "results.games.agents.me: it is there, and no result"),
     ],
-    ids=lambda given: getattr(given, "__name__", ""),
 )
 def test_a_forged_result_is_found(board: Path, edit: Edit, where: str) -> None:
     report = forge(board, edit, results=False)
     assert [line for line in report.findings if line.startswith(where)] == report.findings != []
+
+
+def test_agents_of_different_tracks_are_not_rated_together(board: Path) -> None:
+    def edit(data: dict[str, Any]) -> None:
+        data["agents"][1]["track"] = "unmasked"
+
+    (finding,) = [line for line in forge(board, edit, results=False).findings if "track" in line]
+    assert "agents.1 'first': it is of track 'unmasked'" in finding and "not rated together" in finding
 
 
 def test_a_deal_that_was_taken_from_the_end_is_counted(board: Path) -> None:
@@ -222,21 +180,6 @@ def test_a_deal_that_was_taken_from_the_end_is_counted(board: Path) -> None:
     report = forge(board, edit)
     assert report.findings == []
     assert any("agents.0 'random': 7 of 8 deals are there, the first ones" in note for note in report.notes)
-
-
-def test_deals_of_another_name_are_other_deals(board: Path) -> None:
-    def edit(data: dict[str, Any]) -> None:
-        data["deals"] = LATER
-
-    assert any("seed is" in line for line in forge(board, edit).findings)
-
-
-def test_agents_of_different_tracks_are_not_rated_together(board: Path) -> None:
-    def edit(data: dict[str, Any]) -> None:
-        data["agents"][1]["track"] = "unmasked"
-
-    (finding,) = [line for line in forge(board, edit, results=False).findings if "track" in line]
-    assert "agents.1 'first': it is of track 'unmasked'" in finding and "not rated together" in finding
 
 
 def test_a_changed_byte_is_found(board: Path) -> None:
@@ -300,8 +243,8 @@ def test_what_a_model_wrote_is_read_again(small: None, tmp_path: Path) -> None:
     """Refused replies and games given up follow from the replies alone."""
     path = tmp_path / "board.json"
     with ModelStub(talk) as model:
-        data = play(path, f"talker=openai:m@{model.url}", "random", track="unmasked", rounds=1)
-    assert [entry["track"] for entry in data["agents"]] == ["unmasked", None]
+        data = play(path, f"talker=openai:m@{model.url}", track="unmasked", rounds=1)
+    assert data["agents"][0]["track"] == "unmasked"
     assert inspect_board(path).findings == []
     rows = find_rows(data, 0, "goofspiel")  # which has eight turns or more
     assert any("no idea" in row["replies"] for row in rows)
@@ -317,10 +260,16 @@ def test_what_a_model_wrote_is_read_again(small: None, tmp_path: Path) -> None:
 
     assert any("the replies end after" in line for line in forge(path, shorten).findings)
 
-    def fail(data: dict[str, Any]) -> None:
-        row = find_rows(data, 0, "goofspiel")[0]
-        row |= {"result": "fault", "score": None, "error": "the endpoint was slow"}
 
-    assert any(
-        "result: the file says 'fault'" in line or "score: " in line for line in forge(path, fail).findings
-    )
+@pytest.mark.trains
+def test_the_shipped_board_is_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of 40 episodes is played again; ``gamespiel verify`` plays all of them."""
+    replay = verification._replay
+
+    def replay_some(jobs: Any, *rest: Any) -> None:
+        replay(jobs[::40], *rest)
+
+    monkeypatch.setattr(verification, "_replay", replay_some)
+    report = inspect_board(SHIPPED, quick=True)
+    assert report.findings == [] and report.episodes > 20
+    assert SHIPPED.stat().st_size < 1_500_000

@@ -50,8 +50,8 @@ def test_runs_are_listed_the_newest_first(runs: Path, capsys: pytest.CaptureFixt
     assert [line["run"] for line in json.loads(capsys.readouterr().out)] == [
         str(runs / name) for name in ("a", "b", "stopped")
     ]
-    assert main(["runs", str(runs / "b"), str(runs / "a")]) == 0
-    assert capsys.readouterr().out.index("/a") < 10**6
+    assert main(["runs", str(runs / "b"), str(runs / "a"), "--json"]) == 0
+    assert [line["run"] for line in json.loads(capsys.readouterr().out)] == [str(runs / "a"), str(runs / "b")]
 
 
 def test_a_broken_run_is_named_beside_the_others(
@@ -95,11 +95,11 @@ def test_two_runs_part_where_their_metrics_differ(
     assert parting is not None and parting.step == 2
     assert parting.metrics == {"rollout/reward": (json.loads(lines[1])["rollout/reward"], 0.123)}
     assert main(["compare", str(runs / "a"), str(other)]) == 0
-    said = capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
     assert "the configurations are equal, but for the folders" in said
     assert "the runs part in step 2:" in said and "rollout/reward" in said
     assert main(["compare", str(runs / "a"), str(runs / "stopped")]) == 0
-    assert "the metrics of all 2 common steps are equal" in capsys.readouterr().out
+    assert "the metrics of all 2 common steps are equal" in " ".join(capsys.readouterr().out.split())
     assert main(["compare", str(runs / "a"), str(tmp_path / "no")]) == 2
 
 
@@ -117,6 +117,10 @@ def test_curves_of_one_run(runs: Path, tmp_path: Path, capsys: pytest.CaptureFix
     assert (tmp_path / "new" / "c.png").read_bytes().startswith(b"\x89PNG")
     assert "<svg" in (tmp_path / "new" / "c.svg").read_text()[:600]
     assert capsys.readouterr().out.count("written to ") == 2
+    shutil.copytree(runs / "a", tmp_path / "no step")
+    (tmp_path / "no step" / "metrics.jsonl").write_text("")
+    assert main(["plot", str(tmp_path / "no step")]) == 2
+    assert "none of the runs has made a step" in capsys.readouterr().err
 
 
 def test_seeds_are_a_band_and_other_keys_another_curve(runs: Path, tmp_path: Path) -> None:
@@ -135,12 +139,3 @@ def test_seeds_are_a_band_and_other_keys_another_curve(runs: Path, tmp_path: Pat
     assert len(reward.collections) == 2  # the band over two seeds, and the interval of a run alone
     mean = reward.lines[0].get_ydata()[1]
     assert mean == pytest.approx(first.rows[1]["rollout/reward"] + 0.25)
-
-
-def test_runs_without_a_step_are_not_drawn(
-    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shutil.copytree(runs / "a", tmp_path / "new")
-    (tmp_path / "new" / "metrics.jsonl").write_text("")
-    assert main(["plot", str(tmp_path / "new")]) == 2
-    assert "none of the runs has made a step" in capsys.readouterr().err

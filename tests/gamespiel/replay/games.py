@@ -21,35 +21,15 @@ def record(
         action = rest.pop(0) if rest else legal[0]
         before = text
         text, reward, _, _, info = env.step(action)
-        turns.append(
-            {
-                "observation": before,
-                "legal_actions": legal,
-                "names": names,
-                "action": action if action in legal else None,
-                "answer": str(action),
-                "probabilities": [1 / len(legal)] * len(legal),
-                "value": 0.5,
-                "reward": float(reward),
-            }
-        )
-    address = (
-        "task_id",
-        "seed",
-        "game",
-        "seat",
-        "opponent",
-        "result",
-        "score",
-        "success",
-        "returns",
-        "history",
-    )
+        turn = {"observation": before, "legal_actions": legal, "names": names, "answer": str(action)}
+        turn |= {"action": action if action in legal else None, "reward": float(reward)}
+        turns.append(turn | {"probabilities": [1 / len(legal)] * len(legal), "value": 0.5})
+    address = ("task_id", "seed", "game", "seat", "opponent", "result", "score", "success")
     return {
         "player": "me",
         "env_type": "openspiel",
         "params": params or {},
-        **{key: info[key] for key in address},
+        **{key: info[key] for key in (*address, "returns", "history")},
         "turns": turns,
         "final_observation": text,
     }

@@ -33,19 +33,8 @@ def test_plain_lines() -> None:
     ]
 
 
-def test_answers_of_one_forward_are_not_waited_for_one_by_one() -> None:
-    now = [0.0]
-    console = Console(file=io.StringIO(), width=60)
-    with report_progress(console, "reading", 100, clock=lambda: now[0]) as on_step:
-        for _ in range(99):
-            on_step(False, 0)
-        now[0] = 198.0
-        on_step(True, 1)  # the first of 99 that came together: 2 s each, and one is missing
-    assert console.file.getvalue().endswith("  1 of 100 episodes, 1 turns in 3:18, 0:02 left\n")  # type: ignore[attr-defined]
-
-
-def test_resets_that_take_long_are_shown() -> None:
-    """A searching opponent may move first."""
+def test_lines_while_few_episodes_are_over() -> None:
+    """A searching opponent may move first; answers of one forward come together."""
     now = [0.0]
     console = Console(file=io.StringIO(), width=60)
     with report_progress(console, "playing 9 games", 9, clock=lambda: now[0]) as on_step:
@@ -53,6 +42,13 @@ def test_resets_that_take_long_are_shown() -> None:
             now[0] += 5
             on_step(False, 0)
     assert console.file.getvalue().endswith("  0 of 9 episodes, 2 begun in 0:10, - left\n")  # type: ignore[attr-defined]
+    now[0] = 0.0
+    with report_progress(console, "reading", 100, clock=lambda: now[0]) as on_step:
+        for _ in range(99):
+            on_step(False, 0)
+        now[0] = 198.0
+        on_step(True, 1)  # the first of 99 that came together: 2 s each, and one is missing
+    assert console.file.getvalue().endswith("  1 of 100 episodes, 1 turns in 3:18, 0:02 left\n")  # type: ignore[attr-defined]
 
 
 def test_a_bar_that_goes_away() -> None:

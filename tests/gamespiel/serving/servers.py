@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 @contextmanager
 def served(*arguments: str, token: str = "") -> Iterator[str]:
     """The address of a server that runs inside the block."""
+    with launched(*arguments, token=token) as (_, url):
+        yield url
+
+
+@contextmanager
+def launched(*arguments: str, token: str = "") -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A server that runs inside the block as a process of its own, and its address."""
     command = [sys.executable, "-m", "gamespiel", "serve", "--port", "0", *arguments]
     environment = {**os.environ, TOKEN: token}
     process = subprocess.Popen(
@@ -33,7 +40,7 @@ def served(*arguments: str, token: str = "") -> Iterator[str]:
         assert process.stdout is not None
         line = process.stdout.readline()
         assert line.startswith("serving "), line
-        yield line.split()[-1]
+        yield process, line.split()[-1]
     finally:
         process.terminate()
         try:
@@ -64,12 +71,12 @@ def call(url: str, method: str, **kwargs: Any) -> tuple[int, Any]:
 
 
 @contextmanager
-def serving(options: ServeOptions) -> Iterator[tuple[str, Server]]:
+def serving(options: ServeOptions, token: str = "") -> Iterator[tuple[str, Server]]:
     """The address of a server in this process, and the server."""
     from gamespiel.serving.app import Http, make_app
     from gamespiel.serving.run import config_of, listen
 
-    app, listening = make_app(options, ""), listen(options)
+    app, listening = make_app(options, token), listen(options)
     http = Http(app.state.server, config_of(app))
     thread = threading.Thread(target=http.run, args=([listening],))
     thread.start()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.gamespiel.serving.servers import ask, call, connect, read_answer, serving
+from tests.gamespiel.serving.servers import ask, connect, read_answer, serving
 
 pytest.importorskip("uvicorn")
 
@@ -28,13 +28,10 @@ def server() -> Iterator[str]:
     ("body", "message"),
     [
         (b'{"method": "reset", "kwargs": {"seed": NaN}}', "NaN was given, allowed: finite numbers"),
-        (b'{"method": "evaluate", "kwargs": {"timeout": -Infinity}}', "-Infinity was given"),
         (b'{"method": "evaluate", "kwargs": {"temperature": 1e999}}', "1e999 was given"),
         (b'{"method": "state", "kwargs": {"episode_id": "\\ud800"}}', "half a surrogate pair"),
-        (b'{"method": "\\uDFFF"}', "half a surrogate pair"),
         (b'{"method": "state", "kwargs": {"\\udc00": 1}}', "half a surrogate pair"),
         (b'{"method": "step", "kwargs": {"action": "\xff"}}', "is not in UTF-8"),
-        ('{"method": "reset"}'.encode("utf-16"), "is not in UTF-8"),
         (b'{"method": "reset", "kwargs": {"seed": ' + b"9" * 4000 + b"}}", "whole numbers 0"),
         (b"[" * 4000, "is no JSON"),
         (b'"reset"', "is no object"),
@@ -50,12 +47,6 @@ def test_whole_surrogate_pairs_and_escaped_backslashes_are_text() -> None:
     assert parse_object(b'{"a": "\\ud83c\\udccf"}') == {"a": "\U0001f0cf"}
     assert parse_object(b'{"a": "\\\\ud800"}') == {"a": "\\ud800"}
     assert parse_object(b'{"a": 1e308, "b": -0.5}') == {"a": 1e308, "b": -0.5}
-
-
-def test_a_reply_with_any_character_is_answered(server: str) -> None:
-    turn = call(server, "reset", task_id=LEDUC, seed=0, opponent="first")[1]
-    status, again = call(server, "step", action="\U0001f0cf\0\u2028", episode_id=turn["episode_id"])
-    assert (status, again["info"]["error"]["type"]) == (200, "invalid_action")
 
 
 def send(url: str, said: str) -> tuple[int, Any, bytes]:
@@ -89,7 +80,6 @@ def test_a_length_that_is_stated_twice_is_refused(server: str) -> None:
 @pytest.mark.parametrize(
     ("address", "name"),
     [
-        ("127.0.0.1", "127.0.0.1"),
         ("::ffff:10.0.0.1", "10.0.0.1"),
         ("2001:db8::1", "2001:db8::/64"),
         ("2001:db8::ffff:1", "2001:db8::/64"),  # one caller has as many addresses as it likes in its network

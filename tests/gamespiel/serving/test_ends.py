@@ -9,41 +9,25 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from game_gym.games import TABLE
 from tests.gamespiel.endpoints.models import Body, ModelStub
-from tests.gamespiel.serving.servers import ask, call
+from tests.gamespiel.serving.servers import ask, call, launched
 
 pytest.importorskip("uvicorn")
+
+pytestmark = pytest.mark.launch
 
 ROOT = Path(__file__).parents[3]
 CHESS = TABLE.index("chess") * 100_000_000
 
 
-@contextmanager
-def process() -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A server and its address."""
-    started = subprocess.Popen(
-        [sys.executable, "-m", "gamespiel", "serve", "--port", "0"],
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
-    assert started.stdout is not None
-    with started.stdout:
-        try:
-            yield started, started.stdout.readline().split()[-1]
-        finally:
-            started.kill()
-            started.wait()
-
-
-@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
-def test_a_server_ends_while_a_model_thinks_and_says_so(stop: signal.Signals) -> None:
+@pytest.mark.sample
+def test_a_server_ends_while_a_model_thinks_and_says_so() -> None:
     asked, release = threading.Event(), threading.Event()
 
     def answer(body: Body) -> str:
@@ -51,11 +35,11 @@ def test_a_server_ends_while_a_model_thinks_and_says_so(stop: signal.Signals) ->
         release.wait(300)  # longer than the test: only its end ends the request
         return "1"
 
-    with ModelStub(answer) as stub, process() as (server, url), ThreadPoolExecutor(1) as threads:
+    with ModelStub(answer) as stub, launched() as (server, url), ThreadPoolExecutor(1) as threads:
         arguments = {"task_id": CHESS, "seed": 0, "model": "m", "base_url": stub.url, "opponent": "random"}
         under_way = threads.submit(call, url, "evaluate", **arguments)
         assert asked.wait(60)
-        server.send_signal(stop)
+        server.send_signal(signal.SIGTERM)
         status, body = under_way.result(60)
         assert (status, body["kind"]) == (503, "full")  # a client may ask another server, or this one later
         assert body["error"] == "the server is ending, and gave the call up"
@@ -63,9 +47,8 @@ def test_a_server_ends_while_a_model_thinks_and_says_so(stop: signal.Signals) ->
         release.set()
 
 
-@pytest.mark.slow
 def test_a_server_ends_while_an_opponent_searches() -> None:
-    with process() as (server, url), ThreadPoolExecutor(1) as threads:
+    with launched() as (server, url), ThreadPoolExecutor(1) as threads:
         # In chess, player 1 begins: the opponent of seat 0, with a search of an hour.
         under_way = threads.submit(call, url, "reset", task_id=CHESS, seed=0, opponent="mcts:1000x1000")
         deadline = time.monotonic() + 60

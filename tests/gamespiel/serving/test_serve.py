@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import inspect
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +19,7 @@ from gamespiel.serving.hosts import is_own_name
 from gamespiel.serving.options import ServeOptions
 from gamespiel.serving.sessions import FullError, Sessions, UnknownEpisodeError
 from task_gym.errors import ArgumentError
-from tests.gamespiel.serving.servers import ask, call, served
+from tests.gamespiel.serving.servers import ask, call, served, serving
 
 pytest.importorskip("uvicorn")
 pytest.importorskip("starlette")
@@ -30,7 +29,7 @@ SESSION = json.loads((Path(__file__).parents[2] / "data" / "affinetes_session.js
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    with served("--max_body", "4096") as url:
+    with serving(ServeOptions(port=0)) as (url, _):
         yield url
 
 
@@ -76,14 +75,13 @@ def test_recorded_sessions_are_answered_as_upstream_does(server: str) -> None:
     [
         ("reset", {"task_id": -1}, 400, "task id: -1 was given"),
         ("reset", {"task_id": 0, "seed": "x"}, 400, "seed: 'x' was given"),
-        ("reset", {"task_id": 0, "opponent": "randm"}, 400, "did you mean 'random'"),
         ("reset", {"task_id": 0, "opponent": "policy:/etc/passwd"}, 400, "opponent: 'policy:/etc/passwd'"),
         ("reset", {"task_id": 0, "opponent": "open"}, 400, "opponent: 'open' was given"),
         ("reset", {"task_id": 200000000, "opponent": "mcts:9999x9999"}, 400, "at most 1000000 rollouts"),
         ("reset", {"task_id": 0, "sed": 1}, 400, "did you mean 'seed'"),
         ("reset", {"task_id": 0, "self": 1}, 400, "argument of reset: 'self' was given"),
-        ("step", {"actions": "1"}, 400, "argument of step: 'actions' was given, allowed: 'action', 'epi"),
-        ("sessions", {}, 404, "method: 'sessions' was given, allowed: reset, step, state, stop, ev"),
+        ("step", {"actions": "1"}, 400, "argument of step: 'actions' was given, allowed: 'action'"),
+        ("sessions", {}, 404, "method: 'sessions' was given, allowed: reset, step, state, stop"),
     ],
 )
 def test_bad_calls_are_refused(
@@ -92,25 +90,6 @@ def test_bad_calls_are_refused(
     answered, body = call(server, method, **kwargs)
     assert answered == status
     assert message in body["error"]
-
-
-def test_bodies_that_are_refused(server: str) -> None:
-    url = f"{server}/call"
-    assert ask(url, b"x" * 5000)[0] == 413
-    assert ask(url, b"{")[0] == 400
-    assert ask(url, [])[0] == 400
-    # A page in a browser can send this without asking first.
-    assert ask(url, {"method": "reset"}, content_type="text/plain")[0] == 415
-
-
-def test_upstreams_defaults() -> None:
-    actor = GameActor(ServeOptions())
-    assert actor.reset(task_id=0, seed=0)["info"]["opponent_type"] == "mcts"
-    names = ("model", "base_url", "temperature", "api_key")
-    signature = inspect.signature(actor.evaluate).parameters
-    assert [signature[name].default for name in names] == [
-        "deepseek-ai/DeepSeek-V3", "https://llm.chutes.ai/v1", None, None,
-    ]  # fmt: skip
 
 
 def test_numbers_that_are_none(server: str) -> None:
@@ -122,8 +101,12 @@ def test_numbers_that_are_none(server: str) -> None:
     for name in ("seed", "max_tokens"):
         for value in (huge, -1, True, "1", 0.5):
             assert call(server, "evaluate", task_id=0, **{name: value})[0] == 400
+    # A page in a browser can send this without asking first.
+    assert ask(f"{server}/call", {"method": "reset"}, content_type="text/plain")[0] == 415
 
 
+@pytest.mark.launch
+@pytest.mark.sample
 def test_token_and_number_of_sessions() -> None:
     with served("--max_sessions", "1", token="s3cret") as url:
         reset = {"method": "reset", "kwargs": {"task_id": 200_000_000, "seed": 0, "opponent": "random"}}
@@ -141,7 +124,7 @@ def test_a_page_that_points_its_name_at_the_server_is_refused(server: str) -> No
     reset = {"method": "reset", "kwargs": {"task_id": 200_000_000, "seed": 0, "opponent": "random"}}
     status, body = ask(f"{server}/call", reset, host="page.example.com:8000")
     assert status == 421
-    assert "host: 'page.example.com:8000' was given, allowed: an address, a name without a" in body["error"]
+    assert "host: 'page.example.com:8000' was given" in body["error"]
     assert ask(f"{server}/call", reset, host="localhost:8000")[0] == 200
 
 
@@ -176,14 +159,9 @@ def test_hosts_that_evaluate_may_ask() -> None:
     with pytest.raises(ArgumentError, match=r"^base_url: 'http://h:1/v1' was given, allowed: none; .*--eval"):
         actor.evaluate(**asked, base_url="http://h:1/v1")
     actor.evaluation_hosts = ServeOptions(evaluate_hosts=("h", "*.Chutes.ai")).evaluation_hosts("t0ken")
-    for url in (
-        "http://169.254.169.254/v1",
-        "http://h.evil.org/v1",
-        "http://h@evil.org/v1",
-        "http://chutes.ai",
-    ):
+    for host in ("169.254.169.254/v1", "h.evil.org/v1", "h@evil.org/v1", "chutes.ai"):
         with pytest.raises(ArgumentError, match=r"allowed: hosts h, \*\.Chutes\.ai; "):
-            actor.evaluate(**asked, base_url=url)
+            actor.evaluate(**asked, base_url=f"http://{host}")
     actor.end()
     with pytest.raises(ClosedError, match=r"the server is ending"):  # so the host is allowed
         actor.evaluate(**asked, base_url="https://LLM.chutes.ai/v1")
@@ -191,24 +169,17 @@ def test_hosts_that_evaluate_may_ask() -> None:
 
 def test_an_episode_that_is_over_makes_room() -> None:
     """A server of one place plays any number of games, one after the other."""
-    with served("--max_sessions", "1") as url:
+    with serving(ServeOptions(port=0, max_sessions=1)) as (url, _):
         for seed in range(3):
-            asked = {"task_id": 200_000_000, "seed": seed, "opponent": "random"}
-            reset = {"method": "reset", "kwargs": asked}
-            status, body = ask(f"{url}/call", reset)
+            status, turn = call(url, "reset", task_id=200_000_000, seed=seed, opponent="random")
             assert status == 200
-            turn = body["result"]
             while not turn["done"]:
                 assert ask(f"{url}/ready")[0] == 503
-                step = {"action": str(turn["info"]["legal_actions"][0]), "episode_id": turn["episode_id"]}
-                turn = ask(f"{url}/call", {"method": "step", "kwargs": step})[1]["result"]
+                action = str(turn["info"]["legal_actions"][0])
+                turn = call(url, "step", action=action, episode_id=turn["episode_id"])[1]
             assert ask(f"{url}/ready")[0] == 200
-            state = {"method": "state", "kwargs": {"episode_id": turn["episode_id"]}}
-            assert ask(f"{url}/call", state)[1]["result"]["done"]
-
-
-def test_an_episode_that_is_over_at_its_beginning_takes_no_place() -> None:
-    """In euchre all may pass before the caller's seat has a turn: the game is over at its reset."""
+            assert call(url, "state", episode_id=turn["episode_id"])[1]["done"]
+    # In euchre all may pass before the caller's seat has a turn: the game is over at its reset.
     actor = GameActor(ServeOptions(max_sessions=1))
     euchre, over = TABLE.index("euchre") * 100_000_000, 0
     for seed in range(100):
@@ -268,5 +239,4 @@ def test_wrong_options_are_refused() -> None:
     ):
         with pytest.raises(ArgumentError, match=message):
             ServeOptions(**wrong)  # type: ignore[arg-type]
-    assert main(["serve", "--env", "games"]) == 2
-    assert main(["serve", "--run.seed", "1"]) == 2
+    assert main(["serve", "--env", "games"]) == main(["serve", "--run.seed", "1"]) == 2

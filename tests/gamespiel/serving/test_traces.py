@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import sys
-import threading
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from task_gym.caller import CALLER, Caller, CallerLeftError
 from task_gym.errors import ArgumentError
 from task_gym.processes import OFFERED
 from tests.trace_gym.rows import PATH
@@ -25,7 +22,6 @@ pytest.importorskip("uvicorn")
 
 from gamespiel.cli import main
 from gamespiel.serving import traces
-from gamespiel.serving.lanes import Lane
 from gamespiel.serving.options import ServeOptions
 from gamespiel.serving.trace_processes import TraceProcesses
 from gamespiel.serving.traces import TraceActor
@@ -61,29 +57,8 @@ def test_a_process_that_ends_while_it_is_idle_costs_no_trace() -> None:
         (idle,) = processes._spare
         os.kill(idle.pid, signal.SIGKILL)  # as a machine without memory does
         assert processes.load(2) == own.load(2)
-        (idle,), caller = processes._spare, Caller()
-        caller.leave()
-        token = CALLER.set(caller)
-        with pytest.raises(CallerLeftError):
-            processes.load(3)
-        CALLER.reset(token)
-        assert not processes._spare and idle.pid in [pid for _, pid in processes._nursery.dead]
     finally:
         processes.end()
-
-
-def test_a_call_for_which_there_is_no_thread_leaves_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def ask_twice() -> int:
-        lane = Lane(1, 1, "test")
-        with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="can't start new thread"):
-            patch.setattr(threading.Thread, "start", refuse)
-            await lane.run("caller", lambda: 1)
-        return int(await asyncio.wait_for(lane.run("caller", lambda: 2), 30))
-
-    def refuse(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    assert asyncio.run(ask_twice()) == 2
 
 
 def observe(task_id: int, **arguments: Any) -> str:
@@ -97,6 +72,8 @@ def test_the_injector_is_the_one_of_local_play(injector: str) -> None:
     asked = actor.reset(task_id=3, seed=0)
     assert asked["observation"] == observe(3, injector=injector)
     assert asked["info"]["python"] == f"{sys.version_info.major}.{sys.version_info.minor}"
+    with pytest.raises(ArgumentError, match=r"injector: 'afine' was given, .*did you mean 'affine'"):
+        TraceActor(ServeOptions(env="trace", injector="afine"))
 
 
 def test_the_command_names_the_injector(
@@ -108,11 +85,6 @@ def test_the_command_names_the_injector(
     assert [options.injector for options in seen] == ["safe", "affine"]
     assert main(["serve", "--env", "openspiel", "--injector", "affine"]) == 2
     assert "injector: 'affine' was given, allowed: with --env trace only" in capsys.readouterr().err
-
-
-def test_an_unknown_injector_ends_the_start() -> None:
-    with pytest.raises(ArgumentError, match=r"injector: 'afine' was given, .*did you mean 'affine'"):
-        TraceActor(ServeOptions(env="trace", injector="afine"))
 
 
 def test_the_container_names_source_and_injector(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,8 @@ from tests.gamespiel.serving.servers import served
 pytest.importorskip("affinetes")
 pytest.importorskip("uvicorn")
 
+pytestmark = pytest.mark.launch
+
 DOCKER = Path(__file__).parents[3] / "docker"
 
 VALIDATE = """
@@ -35,7 +37,6 @@ def reply(body: Body) -> str:
     return recorded(body) if "Legal Actions:" in body["messages"][-1]["content"] else "?"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("folder", "env", "first"),
     # The rules of goofspiel have the number of cards, by which its five configurations differ.
@@ -55,17 +56,3 @@ def test_first_messages_follow_from_the_task_alone(folder: str, env: str, first:
     assert all("error" not in rollout for rollout in summary["rollouts"])
     # The command names no model, so upstream's default is asked.
     assert {body["model"] for body in stub.asked} == {"deepseek-ai/DeepSeek-V3"}
-
-
-@pytest.mark.parametrize("folder", ["trace", "game"])
-def test_a_folder_is_what_afs_builds(folder: str) -> None:
-    """It has the two files that affinetes' builder wants, and an actor without arguments for its server."""
-    code = (
-        "import sys; from affinetes.infrastructure.env_detector import EnvDetector as D\n"
-        "assert D.detect(sys.argv[1]).env_type == 'function_based'\n"
-        "sys.path.insert(0, sys.argv[1]); import env\n"
-        "assert env.Actor().reset(task_id=0, seed=0)['done'] is False"
-    )
-    subprocess.run([sys.executable, "-c", code, str(DOCKER / folder)], check=True, cwd=DOCKER.parent)
-    lines = (DOCKER / folder / "Dockerfile").read_text().splitlines()
-    assert f"ARG IMAGE=gamespiel/{folder}" in lines and "FROM ${IMAGE}" in lines

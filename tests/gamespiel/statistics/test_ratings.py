@@ -76,11 +76,7 @@ def test_a_player_who_won_everything_is_penalised() -> None:
         # 0 beat 1, and ties lead back, but by two steps: 2 lies between.
         ([[0, 1, 0], [0, 0, 0], [0, 0, 0]], [[0, 0, 1], [0, 0, 1], [1, 1, 0]], False),
         # Two groups that never met.
-        (
-            [[0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0]],
-            np.zeros((4, 4)).tolist(),
-            False,
-        ),
+        ([[0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0]], [[0] * 4] * 4, False),
     ],
 )
 def test_a_maximum_is_known_to_be_finite(

@@ -46,26 +46,18 @@ def test_intervals_never_grow_and_follow_the_range() -> None:
     assert scaled == pytest.approx(3 * found + 10)
     # A sequence looks only back.
     assert follow_mean(values[:20], BOUNDS) == pytest.approx(found[:20])
-
-
-def test_more_confidence_is_a_wider_interval() -> None:
-    values = np.random.default_rng(2).uniform(-1, 1, 80).tolist()
     wide, narrow = follow_mean(values, BOUNDS, 0.999)[-1], follow_mean(values, BOUNDS, 0.9)[-1]
     assert wide[0] < narrow[0] < narrow[1] < wide[1]
-
-
-def test_values_out_of_range_are_refused() -> None:
     with pytest.raises(InvalidValueError, match=r"must be in -1 … 1"):
         follow_mean([0.0, 1.5], BOUNDS)
 
 
-@pytest.mark.parametrize("mean", [0.5, 0.55])
-def test_looking_after_every_deal_is_wrong_in_one_of_twenty_at_most(mean: float) -> None:
+def test_looking_after_every_deal_is_wrong_in_one_of_twenty_at_most() -> None:
     """1,000 comparisons of 200 deals, whose scores differ by -1, 0 or 1: 5% and three standard errors.
 
     ``python -m benchmarks.coverage`` has 10,000 of each of several kinds.
     """
-    chances = [1 / 2 - (mean - 0.25), 1 / 2, mean - 0.25]
-    values = np.random.default_rng(3).choice([0.0, 0.5, 1.0], (1000, 200), p=chances)
+    mean = 0.55
+    values = np.random.default_rng(3).choice([0.0, 0.5, 1.0], (1000, 200), p=[0.2, 0.5, 0.3])
     wrong = (log_capital(values, mean).max(axis=1) >= math.log(20)).mean()
     assert wrong <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 1000)

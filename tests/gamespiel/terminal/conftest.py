@@ -29,11 +29,13 @@ def printed(console: Console, program: str = "") -> str:
     return text
 
 
-def typed(lines: Iterable[str]) -> Callable[[str], str]:
-    """Returns a reader of these lines, and then of the end of input."""
+def typed(lines: Iterable[str], prompts: list[str] | None = None) -> Callable[[str], str]:
+    """Returns a reader of these lines, and then of the end of input; ``prompts`` collects what it asks."""
     rest = iter(lines)
 
-    def read(prompt: str) -> str:
+    def read(prompt: str = "") -> str:
+        if prompts is not None:
+            prompts.append(prompt)
         try:
             return next(rest)
         except StopIteration:

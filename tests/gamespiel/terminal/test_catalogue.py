@@ -45,8 +45,3 @@ def test_games_are_listed_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     }
     assert games["tic_tac_toe"]["first_task_id"] is None and games["2048"]["budget"] is None
     assert games["goofspiel"]["simultaneous"] and games["goofspiel"]["chance"]
-
-
-def test_it_takes_no_configuration(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["games", "--env.game", "hex"]) == 2
-    assert "unknown option '--env.game'" in capsys.readouterr().err

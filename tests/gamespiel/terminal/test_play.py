@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import gymnasium as gym
 import pytest
@@ -34,6 +33,10 @@ def test_a_game_to_the_end(console: Console) -> None:
     rows = [line.split("  ") for line in table.splitlines() if line[:1].isdigit()]
     players = [[part.strip() for part in row if part.strip()][1] for row in rows]
     assert players == ["you (Player 0)", "Player 1", "you (Player 0)", "Player 1", "you (Player 0)"]
+    # At the end of input the game is given up, and the moves so far are shown.
+    play(config, seed=0, console=console, read=typed(["4"]))
+    shown = printed(console).rpartition("transcript")
+    assert "given up" in shown[0] and len([line for line in shown[2].splitlines() if line[:1].isdigit()]) == 2
 
 
 def test_names_commands_and_mistakes(console: Console) -> None:
@@ -46,55 +49,29 @@ def test_names_commands_and_mistakes(console: Console) -> None:
     assert "Leduc poker for 2 players." in shown  # the rules
     assert "'7' is no legal action; legal: 1, 2." in shown and "'fold' is no legal action" in shown
     assert "given up" in shown and "result" not in info
-
-
-def test_the_end_of_input_gives_up_and_shows_the_moves_so_far(console: Console) -> None:
-    play(env_of(game="tic_tac_toe", opponent="first"), seed=0, console=console, read=typed(["4"]))
-    shown = printed(console)
-    assert "given up" in shown
-    assert len([line for line in shown.split("transcript")[1].splitlines() if line[:1].isdigit()]) == 2
+    play(env_of(game="goofspiel"), seed=3, console=console, read=typed(["4"]))
+    assert "[P1]Bid: 5" in printed(console)  # brackets are no markup
+    play(env_of(game="amazons"), seed=0, console=console, read=typed(["moves"]))
+    assert "given up" in printed(console)
 
 
 def test_opponents_of_the_configuration(console: Console) -> None:
-    mixed, found = env_of(game="kuhn_poker", opponent="{random: 0.5, first: 0.5}"), set()
-    for seed in range(12):
-        found.add(play(mixed, seed=seed, console=console, read=typed("00"))["opponent"])
-    assert found == {"random", "first"}
+    mixed = env_of(game="kuhn_poker", opponent="{random: 0.5, first: 0.5}")
+    met = {play(mixed, seed=seed, console=console, read=typed("00"))["opponent"] for seed in range(12)}
+    assert met == {"random", "first"}
     alone = env_of(game="kuhn_poker", opponent="self")
     assert play(alone, seed=0, console=console, read=typed("00"))["opponent"] == "random"
     assert "you play against random" in " ".join(printed(console).split())
 
 
-def test_simultaneous_and_long_menus(console: Console) -> None:
-    play(env_of(game="goofspiel"), seed=3, console=console, read=typed(["4"]))
-    play(env_of(game="amazons"), seed=0, console=console, read=typed(["moves"]))
-    assert "[P1]Bid: 5" in printed(console)  # brackets are no markup
-
-
-def test_a_mixture_draws_who_plays(console: Console) -> None:
-    config = env_of(game="tic_tac_toe", opponent="{random: 0.5, first: 0.5}")
-    met = {play(config, seed=seed, console=console, read=typed([]))["opponent"] for seed in range(12)}
-    assert met == {"random", "first"}
-
-
-def legal(**more: Any) -> tuple[Any, dict[str, Any]]:
+def test_lines_are_understood_as_legal_actions() -> None:
     env = gym.make("GameSpiel-v0", game="leduc_poker", opponent="first")
-    _, info = env.reset(seed=0)
-    return env, {**info, **more}
-
-
-@pytest.mark.parametrize(
-    ("line", "action"), [("1", 1), (" Raise ", 2), ("raise", 2), ("0", None), ("²", None), ("1.0", None)]
-)
-def test_lines_are_understood_as_legal_actions(line: str, action: int | None) -> None:
-    env, info = legal()  # the first turn of Leduc poker: call or raise
-    assert understand(line, env, info).action == action
-
-
-def test_a_name_of_two_actions_is_not_guessed() -> None:
-    env, info = legal(legal_actions=[3, 4], admissible_commands=["Pass", "pass"])
-    assert understand("pass", env, info).action is None
-    assert understand("4", env, info).action == 4
+    _, info = env.reset(seed=0)  # the first turn of Leduc poker: call or raise
+    lines = {"1": 1, " Raise ": 2, "raise": 2, "0": None, "²": None, "1.0": None}
+    assert {line: understand(line, env, info).action for line in lines} == lines
+    alike = {**info, "legal_actions": [3, 4], "admissible_commands": ["Pass", "pass"]}
+    assert understand("pass", env, alike).action is None  # a name of two actions is not guessed
+    assert understand("4", env, alike).action == 4
 
 
 def test_a_policy_shows_probabilities_and_its_value(console: Console, finished: Path) -> None:
@@ -122,9 +99,3 @@ def test_a_policy_shows_probabilities_and_its_value(console: Console, finished: 
 def test_errors(line: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(line.split()) == 2
     assert message in capsys.readouterr().err
-
-
-def test_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("builtins.input", typed(["4", "2", "6"]))
-    assert main(["play", "--game", "tic_tac_toe", "--opponent", "first", "--seed", "0"]) == 0
-    assert "Result: win" in capsys.readouterr().out

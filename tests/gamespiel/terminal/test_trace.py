@@ -43,8 +43,7 @@ def test_the_truth_scores_1(console: Console) -> None:
     assert "\nx" not in shown.split("true output")[1]
 
 
-@pytest.mark.parametrize("width", [60, 80])
-@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize(("width", "terminal"), [(60, True), (80, False)])
 def test_the_program_is_printed_as_it_is(width: int, terminal: bool) -> None:
     """No line is broken by a newline of ours, so a program that is copied or piped is the program."""
     console = Console(width=width, file=io.StringIO(), force_terminal=terminal, no_color=True)

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from task_gym.errors import ArgumentError
-from task_gym.processes import OFFERED, Forked, Nursery
+from task_gym.processes import OFFERED
 from task_gym.workers import Counts, EnvGroup, RemoteGroup, Slots, WorkerPool, WorkersError
 from task_gym.workers.processes import ProcessEngine, ProcessWorker
 from task_gym.workers.requests import Advance, LostError, NoRoomError
@@ -266,22 +266,6 @@ def test_nothing_is_started_once_they_are_closed() -> None:
     assert not any(thread.is_alive() for thread in pool._threads) and engine.starts == 1
     with pytest.raises(WorkersError, match="they were closed"):
         next(frames)
-
-
-def test_a_worker_that_is_started_while_they_are_closed_starts_no_nursery(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    engine, fork, ends = ProcessEngine((Walk.__module__,)), Nursery.fork, []
-
-    def fork_late(nursery: Nursery) -> Forked:
-        ends.append(engine.close())  # type: ignore[func-returns-value]  # just before the fork
-        return fork(nursery)
-
-    monkeypatch.setattr(Nursery, "fork", fork_late)
-    for _ in range(2):  # the second one is asked for afterwards
-        with pytest.raises(NoRoomError, match="no process could be started: they were closed"):
-            engine.start()
-    assert engine._nursery._process is None and len(ends) == 1
 
 
 def test_a_pool_that_one_of_its_own_threads_closes() -> None:

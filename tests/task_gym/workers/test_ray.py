@@ -79,7 +79,7 @@ def expected() -> list[Any]:
     return play(lambda calls: iter(group.advance(calls)), SEEDS)  # type: ignore[arg-type]
 
 
-@pytest.mark.slow
+@pytest.mark.launch
 def test_actors_that_are_killed_and_that_hang(
     cluster: Any, node: Any, expected: list[Any], tmp_path: Path
 ) -> None:
@@ -109,7 +109,7 @@ def test_actors_that_are_killed_and_that_hang(
     group.pool.close()
 
 
-@pytest.mark.slow
+@pytest.mark.launch
 def test_a_node_that_is_removed_and_none_that_is_left(cluster: Any, node: Any, expected: list[Any]) -> None:
     group, engine = make_group(cluster, 2, start=20.0)
 
@@ -131,7 +131,7 @@ def test_a_node_that_is_removed_and_none_that_is_left(cluster: Any, node: Any, e
     none.close()
 
 
-@pytest.mark.slow
+@pytest.mark.launch
 def test_a_start_ends_with_its_pool_and_connects_to_nothing(cluster: Any) -> None:
     def begin() -> tuple[RayEngine, WorkerPool]:
         engine = RayEngine(cluster.address, seconds=60.0)
@@ -160,7 +160,7 @@ def test_a_start_ends_with_its_pool_and_connects_to_nothing(cluster: Any) -> Non
     group.pool.close()
 
 
-@pytest.mark.slow
+@pytest.mark.launch
 def test_actors_end_with_a_driver_that_is_killed(cluster: Any) -> None:
     code = (
         "from tests.task_gym.workers.test_ray import *\n"

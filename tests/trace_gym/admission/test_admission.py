@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.trace_gym.rows import EVERY, PATH, SIZE, Row, rows, text
+from tests.trace_gym.rows import Row, rows
 from tests.trace_gym.varying import INPUT, SOUND, VARYING
 from trace_gym.admission import admit
 from trace_gym.admission.admit import LIMITS, MOST_OUTPUT, judge, judge_own, oversize
@@ -21,15 +21,11 @@ def sandbox() -> Iterator[Sandbox]:
         yield sandbox
 
 
-def test_the_file_is_what_its_script_writes() -> None:
-    assert PATH.read_text(encoding="utf-8") == text()
-    assert len(rows()) == SIZE == len({(row.program, row.inputs) for row in rows()})
-    assert sum(bool(row.reason) for row in rows()) == SIZE // EVERY
-
-
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize(
+    "part", [0, *(pytest.param(part, marks=pytest.mark.families) for part in range(1, 11))]
+)
 def test_exactly_the_sound_rows_are_admitted(part: int, sandbox: Sandbox) -> None:
-    for row in rows()[part::8]:
+    for row in rows()[part::11]:
         check_row(row, sandbox)
 
 
@@ -45,7 +41,6 @@ def check_row(row: Row, sandbox: Sandbox) -> None:
 
 
 def test_what_varies_is_refused_and_what_only_looks_like_it_is_not(sandbox: Sandbox) -> None:
-    assert (len(VARYING), len(SOUND)) == (45, 34)
     for program, reason in VARYING:
         verdict = judge(program, INPUT, sandbox)
         assert re.search(reason, verdict.reason) and verdict.truth == "", (program, verdict)
@@ -123,27 +118,21 @@ def test_sizes_are_looked_at_before_anything_else(code: str, stdin: str, reason:
     assert oversize(code, stdin) == reason
 
 
-def test_prints_may_not_make_a_program_huge(sandbox: Sandbox) -> None:
-    code = "print(1)\n" + "#" * 131_072
-    assert judge(code, "", sandbox).reason == "it has more than 131,072 bytes with its debug prints"
-
-
-def test_reasons_have_no_control_characters(sandbox: Sandbox) -> None:
-    reason = judge("raise ValueError('\\x1b]0;title\\x07')\n", "", sandbox).reason
-    assert reason.endswith(r"ValueError: \x1b]0;title\x07")
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        ("print(1)\n" + "#" * 131_072, "it has more than 131,072 bytes with its debug prints"),
+        ("raise ValueError('\\x1b]0;title\\x07')\n", r"ValueError: \x1b]0;title\x07"),
+        ("import sys\nsys.stdout.buffer.write(bytes([255, 10]))\n", "its output is not all text"),
+        (
+            "print('__tick__' in globals())\n",  # False, but True in the counted run
+            "its lines cannot be counted: its output varies, or it behaves otherwise when they are",
+        ),
+    ],
+)
+def test_reasons(program: str, reason: str, sandbox: Sandbox) -> None:
+    assert judge(program, "", sandbox).reason.endswith(reason)
 
 
 def test_numbers_that_python_does_not_read_are_refused(sandbox: Sandbox) -> None:
     assert "Exceeds the limit (4300 digits)" in judge(f"print({'9' * 5000} % 7)\n", "", sandbox).reason
-
-
-def test_bytes_that_are_no_text_are_refused(sandbox: Sandbox) -> None:
-    program = "import sys\nsys.stdout.buffer.write(bytes([255, 10]))\n"
-    assert judge(program, "", sandbox).reason == "its output is not all text"
-
-
-def test_a_program_that_looks_at_itself_is_refused(sandbox: Sandbox) -> None:
-    verdict = judge("print('__tick__' in globals())\n", "", sandbox)  # False, but True in the counted run
-    assert verdict.reason == (
-        "its lines cannot be counted: its output varies, or it behaves otherwise when they are"
-    )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from trace_gym.admission.admit import LIMITS, VARIES, judge
-from trace_gym.admission.worlds import HASH_SEEDS, WORLDS, jobs
+from trace_gym.admission.worlds import HASH_SEEDS, WORLDS, WORLDS_FOR_SETS, jobs
 from trace_gym.sandbox import Sandbox
 
 PICKLED = "import pickle\n{}\nprint(pickle.loads({}))\n"
@@ -49,10 +49,6 @@ def sandbox() -> Iterator[Sandbox]:
             "line 3: a random number without a seed",
         ),
         ("from random import *\nx = [1, 2]\nshuffle(x)", "line 3: a random number without a seed"),
-        (
-            "import random\nrandom.seed(1)\nr = random.Random()\nr.choice([1])",
-            "line 4: a random number without",
-        ),
         ("import random\nprint(random.getstate()[1][0] % 2)", "line 2: a random number without a seed"),
         # Files.
         (
@@ -80,11 +76,6 @@ def test_a_guard_names_the_line(program: str, reason: str, sandbox: Sandbox) -> 
             "class A:\n    def __init__(self, n):\n        self.n = n\n    def __hash__(self):\n"
             "        return hash(self.n)\nprint(hash(A(3)), len({A('a'), A('b')}))",
             "3 2\n",
-        ),
-        (
-            "from collections import namedtuple\nP = namedtuple('P', 'x y')\n"
-            "print(hash(P(1, 2)) == hash((1, 2)))",
-            "True\n",
         ),
         (
             "import random\nclass R(random.Random):\n    pass\nr = R(3)\ns = r.getstate()\na = r.random()\n"
@@ -128,16 +119,13 @@ def test_a_seeded_generator_draws_what_it_would_without_a_guard(sandbox: Sandbox
     [
         "hash('a')",
         "id([]) % 4096",
-        "id(object()) % 65536",
         "id(print)",
         "os.getpid()",
         "os.getcwd()",
-        "os.environ.get('HOME')",
         "os.uname().nodename",
         "time.tzname",
         "time.localtime(0).tm_hour",
         "time.gmtime().tm_year",
-        "time.strftime('%m')",
         "int(time.time()) // 3600",
         "time.monotonic_ns() // 10**12",
         "sys.getswitchinterval()",
@@ -163,3 +151,20 @@ def test_what_varies_with_a_folder_or_an_address_is_refused(sandbox: Sandbox) ->
         "from datetime import datetime\nprint(datetime(2020, 1, 1).timestamp())\n",
     ):
         assert judge(program, "", sandbox).reason == VARIES
+
+
+def run_in_worlds(program: str, sandbox: Sandbox) -> list[str]:
+    results = sandbox.run_many(jobs(program, "", WORLDS_FOR_SETS))
+    assert [(result.status, result.stderr) for result in results] == [("ok", "")] * WORLDS_FOR_SETS
+    return [result.stdout.strip() for result in results]
+
+
+def test_a_class_takes_every_place_of_a_small_set(sandbox: Sandbox) -> None:
+    # The hash of an address leaves its lowest four bits out, and a small set has eight places.
+    places = run_in_worlds("class A:\n    pass\n\nprint(id(A) // 16 % 8)\n", sandbox)
+    assert [int(place) for place in places[1:]] == [number % 8 for number in range(1, WORLDS_FOR_SETS)]
+
+
+@pytest.mark.parametrize("made", ["def f():\n    pass\n", "f = lambda: 1\n", "f = [1]\n"])
+def test_other_objects_have_several_places(made: str, sandbox: Sandbox) -> None:
+    assert len(set(run_in_worlds(f"{made}print(id(f) // 16 % 8)\n", sandbox)[1:])) > 1

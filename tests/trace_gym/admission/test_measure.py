@@ -1,12 +1,8 @@
 """Tests of measured runs in this process: output, counts, and no side effects."""
 
 import builtins
-import io
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from types import FrameType
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -24,76 +20,6 @@ def test_a_loop_takes_a_line_a_pass_for_its_header_and_one_for_its_body(n: int) 
     assert measured.lines == 1 + 1 + 2 * n + 1
     assert measured.stdout == f"{n * (n - 1) // 2}\n"
     assert (measured.output_lines, measured.depth, measured.live, measured.error) == (1, 0, 2, None)
-
-
-@pytest.mark.parametrize(
-    ("code", "lines"),
-    [
-        ("x = 1\nif x > 2:\n    x = 5\nelif x == 1:\n    x = 6\nelse:\n    x = 7\n", 4),  # x, if, elif, x = 6
-        ("x = 3\nwhile x:\n    x -= 1\n", 2 + 2 * 3),
-        ("x = [i for i in range(4) if i % 2]\n", 1 + 4),  # one per item, kept or not
-        ("x = {i: j for i in range(2) for j in range(3)}\n", 1 + 2 + 2 * 3),
-        ("def f():\n    return 1\nf()\nf()\n", 1 + 2 + 2),
-        (
-            "def f():\n    'What it does.'\n    global x\n    x = 1\nf()\n",
-            1 + 1 + 1,
-        ),  # a docstring executes nothing
-        ("try:\n    int('x')\nexcept ValueError:\n    y = 1\nelse:\n    y = 2\nfinally:\n    z = 3\n", 4),
-        ("class A:\n    x = 1\n    def f(self):\n        pass\nA().f()\n", 1 + 2 + 1 + 1),
-        ("f = lambda n: n and f(n - 1)\nf(3)\n", 2 + 4),  # called with 3, 2, 1 and 0
-        ("'Mine.'\nfrom __future__ import annotations\nx = 1\n...\n", 1),
-        ("def g():\n    yield 1\n    yield 2\nfor x in g():\n    pass\n", 1 + 1 + 2 * 2 + 2),
-    ],
-)
-def test_executed_lines(code: str, lines: int) -> None:
-    measured = execute(code)
-    assert measured.error is None
-    assert measured.lines == lines
-
-
-PLAIN = """
-def collatz(n):
-    steps = 0
-    while n > 1:
-        if n % 2 == 0:
-            n //= 2
-        else:
-            n = 3 * n + 1
-        steps += 1
-    return steps
-
-
-best = 0
-for start in range(1, 30):
-    steps = collatz(start)
-    if steps > best:
-        best = steps
-    elif steps == 3:
-        continue
-print(best)
-"""
-
-
-def test_lines_are_those_a_tracer_sees() -> None:
-    # In a program of loops and branches without break, each line event is one of ours. The two "else:" and
-    # the blank lines have none.
-    seen = 0
-
-    def trace(frame: FrameType, event: str, _: Any) -> Any:
-        nonlocal seen
-        if frame.f_code.co_filename == "<traced>":
-            seen += event == "line"
-            return trace
-        return None
-
-    compiled = compile(PLAIN, "<traced>", "exec")
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        exec(compiled, {"print": lambda *_: None})
-    finally:
-        sys.settrace(before)
-    assert execute(PLAIN).lines == seen
 
 
 def test_live_variables_and_call_depth() -> None:
@@ -120,30 +46,6 @@ def test_a_generator_holds_its_variables_until_it_ends() -> None:
     assert execute(code.format("list(count(2))", "list(count(2))")).live == 2 + 2
     assert execute(code.format("count(2)", "next(a) + next(count(2))")).live == 2 + 2 * 2
     assert execute(code.format("count(2)", "next(a)")).depth == 0
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "'Mine.'\nfrom __future__ import annotations\ndef f(x: Nowhere) -> 5: ...\n"
-        "print(__doc__, annotations.compiler_flag, f.__annotations__)\n",
-        "def f():\n    'Says so.'\n    return 1\ndef g():\n    'Only that.'\n"
-        "print(f.__doc__, f(), g.__doc__, g())\n",
-        "class A:\n    'It is.'\n    def f(self):\n        'It does.'\n        yield self\n"
-        "print(A.__doc__, A.f.__doc__, len(list(A().f())))\n",
-        "f = lambda a, *b, c=3, **d: (a, b, c, d)\nprint(f(1, 2, e=4), (lambda: None)())\n",
-    ],
-)
-def test_a_measured_program_does_what_it_did(code: str) -> None:
-    written = io.StringIO()
-    exec(compile(code, "<plain>", "exec", dont_inherit=True), {"print": partial(print, file=written)})
-    measured = execute(code)
-    assert (measured.stdout, measured.error) == (written.getvalue(), None)
-
-
-def test_what_comes_from_the_future_too_late() -> None:
-    error = "SyntaxError: from __future__ imports must occur at the beginning of the file"
-    assert (execute("x = 1\nfrom __future__ import annotations\n").error or "").startswith(error)
 
 
 def test_names_borrowed_or_defined_do_not_count() -> None:

@@ -33,13 +33,10 @@ UNKNOWN = "is not on the list of names whose values follow from program and inpu
         # A module as a value.
         ("import time\nprint(vars(time))", f"line 2: the module time {ON}"),
         ("import time as t\nclass A:\n    t = t", f"line 3: the module time {ON}"),
-        ("import os.path as p\nf = [p]", f"line 2: the module os.path {ON}"),
         ("import math\nprint(getattr(math, input())(2))", ""),
         # What is behind a module.
         ("import dataclasses\nprint(dataclasses.sys.version)", f"line 2: dataclasses.sys {UNKNOWN}"),
         ("from json.decoder import re", f"line 1: the module json.decoder {UNKNOWN}"),
-        ("import xml.etree.ElementTree as E\nprint(E.fromstring('<a/>').tag)", ""),
-        ("import collections.abc\nprint(collections.abc.Sized)", ""),
         (
             "import os\nprint(os.path.join('a', 'b'), os.path.abspath('a'))",
             "line 2: os.path.abspath is the machine's own",
@@ -66,7 +63,6 @@ UNKNOWN = "is not on the list of names whose values follow from program and inpu
         ("print(id(a) == id(b) != id(c))", ""),
         ("print(id(a) < id(b))", f"line 1: id {allowlist.ADDRESS}"),
         ("print(id(a) == 5)", f"line 1: id {allowlist.ADDRESS}"),
-        ("print(map(id, x))", f"line 1: id {allowlist.ADDRESS}"),
         ("id = int(input())\nprint(id)", ""),
         # Times that are given, and the present.
         ("import time\nprint(time.gmtime(0), time.strftime('%Y', time.gmtime(0)))", ""),

@@ -21,11 +21,8 @@ from tests.trace_gym.play import IDS
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"task_id": "x"}, TaskIdError, "task id: 'x' was given"),
         ({"task_id": -1}, TaskIdError, "task id: -1 was given, allowed: whole numbers 0 … 99999999999"),
-        ({"task_id": 10**11}, TaskIdError, "task id: 100000000000 was given"),
         ({"task_id": True}, TaskIdError, "task id: True was given"),
-        ({"task_id": (1, 5)}, TaskIdError, r"task id: \(1, 5\) was given"),
         ({"levle": 3}, ArgumentError, "'levle' was given, allowed: .*did you mean 'level'"),
         ({"task_id": 1, "task_ids": [1]}, ArgumentError, "task_id and task_ids were given"),
         ({"task_ids": 5}, TaskIdError, "task_ids: 5 was given"),
@@ -33,22 +30,19 @@ from tests.trace_gym.play import IDS
         ({"task_ids": [(5, 3)]}, TaskIdError, "first <= last"),
         ({"task_id": 0, "level": 2}, TaskIdError, "holds no id of the kind asked for"),
         ({"level": 11}, ArgumentError, "level: 11 was given, allowed: 1, 2"),
-        ({"level": "3"}, ArgumentError, "level: '3' was given"),
-        ({"level": True}, ArgumentError, "level: True was given"),
         ({"family": "recursive"}, ArgumentError, "did you mean 'recursion'"),
-        ({"source": "buildin"}, ArgumentError, "did you mean 'builtin'"),
         (
             {"source": 5},
             ArgumentError,
             "source: 5 was given, allowed: 'builtin', 'hub', 'hub@REVISION' or a path",
         ),
+        ({"source": "hub@"}, ArgumentError, "'hub@' was given, allowed: 'hub@' and a commit"),
         ({"source": "no/such.jsonl"}, SourceError, "no such file"),
         ({"source": "rows.csv"}, ArgumentError, r"a path that ends in \.jsonl or \.parquet"),
         ({"source": "tests/data/programs.jsonl", "level": 1}, ArgumentError, "with source 'builtin' only"),
-        ({"injector": "save"}, ArgumentError, "did you mean 'safe'"),
         ({"scoring": "affin"}, ArgumentError, "allowed: 'affine', 'exact', 'lines'; did you mean 'affine'"),
+        ({"require": "limit"}, ArgumentError, "did you mean 'limits'"),
         ({"base_url": "http://x"}, ArgumentError, "with backend 'local', allowed: with backend 'affinetes'"),
-        ({"backend": "locl"}, ArgumentError, "did you mean 'local'"),
         ({"render_mode": "rgb"}, ArgumentError, "'rgb' was given, allowed: None, 'ansi', 'rgb_array'"),
     ],
 )
@@ -88,16 +82,10 @@ def test_reset(name: str) -> None:
     env.close()
 
 
-@pytest.mark.parametrize("name", IDS)
-def test_steps_outside_an_episode(name: str) -> None:
-    env = gym.make(name, task_ids=[0, 1]).unwrapped
-    with pytest.raises(EpisodeError, match="after reset and before the end"):
-        env.step(0)
-    env.close()
-
-
-def test_after_the_end_and_wrong_actions() -> None:
+def test_steps_outside_an_episode_and_wrong_actions() -> None:
     env = gym.make("CodeTrace-v0", task_id=0).unwrapped
+    with pytest.raises(EpisodeError, match="after reset and before the end"):
+        env.step("")
     env.reset(seed=0)
     with pytest.raises(ArgumentError, match="action: 3 was given, allowed: a reply as text"):
         env.step(3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import pickle
+import random
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -84,22 +85,23 @@ def check_options(env: Any, info: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in IDS if name != CHOICE])
-def test_oracle_answers_score_one_in_every_cell(name: str) -> None:
-    for task_id in range(CELLS):
+def test_oracle_answers_score_one_in_every_family_and_level(name: str) -> None:
+    for task_id in range(0, CELLS, 3):
         check_contract(name, 10**9 // CELLS * CELLS + task_id)
 
 
 # Each family once; together they cover all levels. test_choice has every cell.
-def test_oracle_choices_score_one_in_every_family() -> None:
-    for family in range(16):
+@pytest.mark.parametrize("part", [0, pytest.param(1, marks=pytest.mark.families)])
+def test_oracle_choices_score_one_in_every_family(part: int) -> None:
+    for family in range(part, 16, 2):
         check_contract(CHOICE, CELLS + family + 16 * (family * 7 % 10))
 
 
 @pytest.mark.parametrize("name", IDS)
 @pytest.mark.parametrize("scoring", SCORINGS)
 def test_oracle_answers_score_one_under_every_scoring(name: str, scoring: str) -> None:
-    env = gym.make(name, scoring=scoring, task_ids=[3, 24, 45]).unwrapped
-    for task_id in (3, 24, 45):
+    env = gym.make(name, scoring=scoring, task_ids=[3, 45]).unwrapped
+    for task_id in (3, 45):
         env.reset(seed=0, options={"task_id": task_id})
         over, rewards = False, []
         while not over:
@@ -160,39 +162,37 @@ def test_what_is_rendered(name: str) -> None:
 @pytest.mark.parametrize("name", IDS)
 @pytest.mark.parametrize(
     "kind",
-    [gym.vector.SyncVectorEnv, functools.partial(gym.vector.AsyncVectorEnv, shared_memory=False)],
+    [
+        gym.vector.SyncVectorEnv,
+        pytest.param(
+            functools.partial(gym.vector.AsyncVectorEnv, shared_memory=False), marks=pytest.mark.launch
+        ),
+    ],
     ids=["sync", "async"],
 )
 def test_vector_environments_play_what_the_environments_play(name: str, kind: Any) -> None:
     make_one = functools.partial(gym.make, f"trace_gym:{name}", task_ids=[(0, 999)], level=1)
     vector, alone = kind([make_one, make_one]), [make_one(), make_one()]
-    try:
-        texts, infos = vector.reset(seed=[5, 6])
-        shown = [env.reset(seed=seed) for env, seed in zip(alone, (5, 6), strict=True)]
-        over = [False, False]
-        for _ in range(6):
-            assert list(texts) == [text for text, *_ in shown]
-            assert infos["task_id"].tolist() == [rest[-1]["task_id"] for rest in shown]
-            actions = [oracle(env.unwrapped) if not done else vector.single_action_space.sample()
-                       for env, done in zip(alone, over, strict=True)]  # fmt: skip
-            texts, rewards, terminated, _, infos = vector.step(
-                np.array(actions) if name == CHOICE else tuple(actions)
-            )
-            shown = [env.reset() if done else env.step(action)
-                     for env, action, done in zip(alone, actions, over, strict=True)]  # fmt: skip
-            over = [not done and rest[2] for done, rest in zip(over, shown, strict=True)]
-            assert terminated.tolist() == over
-            assert rewards.tolist() == [rest[1] if len(rest) == 5 else 0.0 for rest in shown]
-    finally:
-        vector.close()
-        for env in alone:
-            env.close()
+    texts, infos = vector.reset(seed=[5, 6])
+    episodes = [env.reset(seed=seed) for env, seed in zip(alone, (5, 6), strict=True)]
+    assert list(texts) == [text for text, _ in episodes]
+    assert infos["task_id"].tolist() == [info["task_id"] for _, info in episodes]
+    actions = [oracle(env.unwrapped) for env in alone]
+    texts, rewards, terminated, *_ = vector.step(np.array(actions) if name == CHOICE else tuple(actions))
+    steps = [env.step(action) for env, action in zip(alone, actions, strict=True)]
+    assert list(texts) == [text for text, *_ in steps]
+    assert rewards.tolist() == [step[1] for step in steps]
+    assert terminated.tolist() == [step[2] for step in steps]
+    vector.close()
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_an_episode_does_not_depend_on_those_before_it(name: str) -> None:
+def test_an_episode_depends_on_nothing_but_its_address(name: str) -> None:
+    """Neither on episodes before it nor on other random numbers; ``test_golden`` has other processes."""
     used = gym.make(name, task_ids=[(0, 30)]).unwrapped
     for seed in range(4):
+        np.random.seed(seed)
+        random.seed(seed)
         used.reset(seed=seed)
         used.step(0 if name == CHOICE else "0")
     fresh = gym.make(name, task_ids=[(0, 30)]).unwrapped

@@ -11,7 +11,7 @@ import pytest
 
 import trace_gym  # noqa: F401  (registers the environments)
 from task_gym.errors import ArgumentError, BackendError
-from tests.task_gym.remote.stub import Stub, hang_up, result, status
+from tests.task_gym.remote.stub import Stub, result, status
 
 pytest.importorskip("affinetes")
 
@@ -48,13 +48,10 @@ def said(**info: Any) -> Any:
 
 ANSWERS = {
     "500": (status(500), "answered with status 500"),
-    "hung up": (hang_up, "broke the connection"),
     "not over": (result({**RIGHT, "done": False}), "did not score the answer"),
     "too right": (said(by_scoring={"affine": 1.0, "exact": 1.5}), r"a score is no number in \[0, 1\]: 1.5"),
-    "no affine": (said(by_scoring={"exact": 1.0}), "states no score 'exact'"),
     "no exact": (said(by_scoring={"affine": 1.0}), "states no score 'exact'"),
     "huge": (said(by_scoring={"affine": 1.0, "exact": 10**400}), "a score is no number"),
-    "no number": (said(by_scoring={"affine": float("nan"), "exact": 1.0}), "a score is no number"),
     "no score": (result({**ASKED, "done": True, "reward": None}), "reward is no finite number: None"),
     "no reward": (
         result({name: value for name, value in RIGHT.items() if name != "reward"}),
@@ -68,7 +65,6 @@ ANSWERS = {
         said(by_scoring={"affine": 1.0, "exact": 1.0}, result="loss"),
         "states result 'loss' with",
     ),
-    "other success": (said(by_scoring={"affine": 1.0, "exact": 1.0}, success=False), "states success False"),
     "other reward": (said(by_scoring={"affine": 0.0, "exact": 0.0}), "states reward 1.0 with score 0.0"),
     "other task": (said(task_id=6), "plays task_id 6, and 5 was asked for"),
     "other seed": (said(seed=9), "plays seed 9, and 0 was asked for"),

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.trace_gym.debug_prints import check_injections, run
-from trace_gym.inject import inject, refusal, unchanged
+from tests.trace_gym.debug_prints import check_injections
+from trace_gym.inject import inject, refusal
 from trace_gym.inject.closed import closed_scopes
 from trace_gym.inject.hazards import STARS
 from trace_gym.inject.prints import USED
-from trace_gym.inject.safe import place
 from trace_gym.syntax import ParsedProgram
 
 
@@ -151,14 +150,3 @@ def test_prints_in_functions_that_are_called_before_the_line(line: str, tmp_path
     code = _TEXT_OF + line + "\n"
     assert check_injections([(code, "")], tmp_path, seeds=range(6), most=9) > 0
     assert any("    print('__DBG" in inject(code, seed, most=9) for seed in range(20))
-
-
-def test_a_print_in_mid_line_would_not_be_a_line_of_its_own(tmp_path: Path) -> None:
-    # The effect without the rules above.
-    code = _TEXT_OF + "print('x', x)\n"
-    injected = next(
-        text for seed in range(20) if "    print('__DBG" in (text := place(ParsedProgram(code), seed, most=1))
-    )
-    out = run(injected, tmp_path)[1]
-    assert out.splitlines()[0].startswith("x __DBG_0__ ")
-    assert unchanged("x a\n", out)

@@ -5,28 +5,26 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
-from collections import Counter
+import sysconfig
 from pathlib import Path
 
 import pytest
 
-from tests.trace_gym.debug_prints import check_injections, run, without_prints
+from tests.trace_gym.debug_prints import check_injections, run, same_tree, without_prints
 from trace_gym.inject import inject, strip_debug, unchanged
 from trace_gym.inject.prints import is_debug_print
-from trace_gym.syntax import ParsedProgram
+from trace_gym.inject.safe import place
+from trace_gym.syntax import ParsedProgram, compiles
 
 TEXTS = {
     "comments": "# one\nx = 1  # two\n# three\n\ny = x\n  # four\nprint(x + y)\n# five",
     "no final newline": "x = 1",
-    "only a comment after": "x = 1 # c",
     "crlf": "x = 1\r\nif x:\r\n    y = 2\r\nprint(x)\r\n",
     "cr": "x = 1\rif x:\r    y = 2\rprint(x)\r",
     "mixed line ends": "x = 1\r\nif x:\n    y = 2\r    z = 3\nprint(x)",
     "tabs": "def f(a):\n\tb = a\n\tif b:\n\t\tc = b\n\t\treturn c\nprint(f(1))\n",
-    "tabs and blanks": "if True:\n    \tx = 1\n    \tif x:\n    \t    y = 2\n    \tprint(x, y)\n",
     "form feeds": "x = 1\n\x0c\nif x:\n\x0c    y = 2\n    z = 3\n\x0cprint(x, y, z)\n",
     "form feed before else": "\x0cif 0:\n    x = 1\nelse:\n    x = 2\nprint(x)\n",
-    "form feed before elif": "\x0cif 0:\n    x = 1\nelif 1:\n    x = 2\n    y = x\nprint(x)\n",
     "unicode line ends": "x = 'a\x0b\x0c\x1c\x85\u2028b' # \u2029\ny = 1\nprint(len(x))\n",
     "wide characters": "é = 'ü' ; x = '日本'\nprint(é + x)\n",
     "normalised names": "\ufb01 = 3\nprint(fi)\n",
@@ -41,16 +39,10 @@ TEXTS = {
     "continuations": "x = 1 + \\\n    2\ny = \\\n  x\nprint(y)\n",
     "continuation into nothing": "x = 1 \\\n\ny = 2\nprint(y)\n",
     "continuation first": "if 1:\n  \\\n  x = 1\n  print(x)\ny = 3\n",
-    "decorators": (
-        "def d(f):\n    g = f\n    return g\n@d\n@d\ndef h(a):\n    b = a\n    return b\nprint(h(1))\n"
-    ),
     "docstring and future": '"""Doc.\n\ny = 1\n"""\nfrom __future__ import division\nx: int = 1\nprint(x)\n',
     "encoding line": "#!/usr/bin/python\n# -*- coding: utf-8 -*-\nx = 'é'\nprint(x)\n",
     "else and elif": (
         "x = 3\nif x == 1:\n    y = 1\nelif x == 2:\n    y = 2\nelse:\n    if x:\n        y = 3\nprint(y)\n"
-    ),
-    "else with one if": (
-        "x = 0\nif x:\n    pass\nelse:\n    if x:\n        pass\n    elif 1:\n        y = 1\nprint(x)\n"
     ),
     "match": (
         "def f(p):\n    match p:\n        case [a, *b] if a:\n            c = a\n"
@@ -69,26 +61,15 @@ TEXTS = {
         "try:\n    raise ExceptionGroup('g', [ValueError(1)])\nexcept* ValueError as g:\n    x = 1\n"
         "print(x)\n"
     ),
-    "loops with else": (
-        "for i in range(2):\n    x = i\nelse:\n    y = 1\nwhile x:\n    x -= 1\nelse:\n    y += 1\nprint(y)\n"
-    ),
     "global and nonlocal": (
         "x = 1\ndef f():\n    global x\n    x = 2\n    y = 3\n    def g(z):\n        nonlocal y\n"
         "        y += z\n"
         "        return y\n    return g(4)\nprint(f(), x)\n"
     ),
     "global del": "x = 1\ndef f():\n    global x\n    del x\nf()\ny = 2\nprint(y)\n",
-    "nonlocal del": (
-        "def f():\n    x = 1\n    def g():\n        nonlocal x\n        del x\n    g()\n    y = 2\n"
-        "    return y\nprint(f())\n"
-    ),
     "del": "x = y = z = 1\ndel x, (y,)\nz = 2\nprint(z)\n",
     "except unbinds": "e = 1\ntry:\n    1 / 0\nexcept ZeroDivisionError as e:\n    x = 2\ny = 3\nprint(x)\n",
     "walrus": "if (n := 3) > 2:\n    x = [m := i for i in range(n)]\ny = n\nprint(m, x, y)\n",
-    "comprehension": (
-        "x = [i for i in range(3) if (lambda q: q)(i)]\nprint(x, {k: v for k, v in zip(x, x)})\n"
-    ),
-    "lambda": "f = lambda a, *b, c=1: a + c\nx = f(1)\nprint(x)\n",
     "class body": (
         "class A:\n    x = 1\n    if x:\n        y = 2\n"
         "    def print(self, type, /, *args, str=3, **kw):\n        z = 4\n"
@@ -101,19 +82,6 @@ TEXTS = {
         "        for i in range(x):\n            y = i\n"
         "            yield y\n    async for z in g():\n        x = z\n    return x\n"
         "print(asyncio.run(f(3)))\n"
-    ),
-    "generator": (
-        "def g(n):\n    k = 0\n    while k < n:\n        k += 1\n        yield k\nprint('a', *g(3))\n"
-        "x = sum(g(4))\nprint(x)\n"
-    ),
-    "with": (
-        "from contextlib import suppress\ndef f():\n    with suppress(ValueError) as a:\n"
-        "        x = int('z')\n        y = 1\n"
-        "        return y\n    z = 2\n    return z\nprint(f())\n"
-    ),
-    "return everywhere": (
-        "def f(a):\n    if a:\n        b = 1\n        return b\n        c = 2\n    else:\n"
-        "        raise ValueError\n    d = 3\nprint(f(1))\n"
     ),
     "while true": (
         "def f():\n    i = 0\n    while True:\n        i += 1\n        if i > 3:\n            r = i\n"
@@ -129,7 +97,6 @@ TEXTS = {
         "class P:\n    @property\n    def __class__(self):\n        print('looked')\n        return int\n"
         "x = S('a')\ny = N(3)\nz = P()\nprint(y + 1)\n"
     ),
-    "exit": "import sys\nx = 1\nif x:\n    sys.exit(3)\ny = 2\n",
     "exception": "x = 1\ny = x / 0\nz = 2\n",
     "input": "n = int(input())\nt = 0\nfor line in iter(input, 'end'):\n    t += int(line)\nprint(n, t)\n",
 }
@@ -163,36 +130,13 @@ def test_a_worked_example() -> None:
 def test_the_text_is_the_same_on_every_python() -> None:
     # Read off Python 3.11, 3.12 and 3.13, which agree; it changes with the programs above.
     texts = [inject(code, seed, most=9) for code in TEXTS.values() for seed in range(9)]
-    assert hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16] == "e152c453f429f32e"
+    assert hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16] == "e93aa8651d28fa39"
 
 
 def _shown(injected: str) -> list[list[str]]:
     """Returns the names of each print, in order."""
     prints = [line for line in injected.splitlines() if "__DBG_" in line]
     return [re.findall(r"type\((\w+)\)\.__name__", line) for line in prints]
-
-
-def test_chances_and_choices_are_upstreams() -> None:
-    seeds = range(4000)
-    # Four standard deviations of a share of 4000 draws: 4 * sqrt(p(1-p)/4000) = 0.031 for both chances.
-    assignments = sum("__DBG_" in inject("x = 1", seed) for seed in seeds) / len(seeds)
-    assert abs(assignments - 0.6) < 0.031
-    branches = sum("__DBG_" in inject("def f(x):\n    if x:\n        pass", seed) for seed in seeds) / len(
-        seeds
-    )
-    assert abs(branches - 0.4) < 0.031
-
-    code = "def f(a, b, c, d):\n    d = 1\n"
-    prints = [tuple(names) for seed in seeds for names in _shown(inject(code, seed))]
-    assert all(len(set(names)) == len(names) for names in prints)
-    sizes = Counter(map(len, prints))
-    # About 2400 prints; 4 * sqrt((1/3)(2/3)/2400) = 0.039. Each of 4 names is shown first in 1/4: 0.036.
-    assert set(sizes) == {1, 2, 3}
-    assert all(abs(count / len(prints) - 1 / 3) < 0.039 for count in sizes.values())
-    firsts = Counter(names[0] for names in prints)
-    assert all(abs(firsts[name] / len(prints) - 1 / 4) < 0.036 for name in "abcd")
-    # Every choice of three in every order: 24 of them among about 800 prints.
-    assert len({names for names in prints if len(names) == 3}) == 24
 
 
 def test_prints_are_at_most_as_many_as_asked_for_and_numbered_from_0() -> None:
@@ -239,3 +183,20 @@ def test_prints_are_told_from_statements_like_them() -> None:
         tree = ParsedProgram(inject("x = 1\nif x:\n    x = 2\n", 1, style=style, most=9)).tree
         assert sum(is_debug_print(node) for node in tree.body) > 0
     assert without_prints(inject("x = 1", 1)) == "x = 1"
+
+
+@pytest.mark.families
+def test_prints_alone_are_inserted_into_the_standard_library() -> None:
+    """Checks programs by many authors. Most would be refused, so prints are also put at every point."""
+    folder = Path(sysconfig.get_paths()["stdlib"])
+    modules = [path for path in sorted(folder.glob("*.py"))[::2] if path.stat().st_size < 40_000]
+    prints = 0
+    for module in modules:
+        text = module.read_bytes().decode()
+        for injected in (place(ParsedProgram(text), seed=len(text), most=10**6), inject(text, 0)):
+            assert without_prints(injected) == text
+            assert same_tree(injected, text)
+            assert compiles(injected)
+            prints += injected.count("__DBG_")
+    assert len(modules) >= 50
+    assert prints > 2000

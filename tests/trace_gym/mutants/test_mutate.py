@@ -5,14 +5,12 @@ from __future__ import annotations
 import difflib
 import hashlib
 import sys
-from collections import Counter
 from itertools import islice
-from pathlib import Path
 
 import pytest
 
 from task_gym.errors import ProgramError
-from tests.trace_gym.debug_prints import run, same_tree, without_prints
+from tests.trace_gym.debug_prints import same_tree, without_prints
 from trace_gym.inject import inject
 from trace_gym.mutants.mutate import KINDS, mutants
 from trace_gym.syntax import compiles
@@ -138,22 +136,6 @@ def test_no_two_are_alike_and_each_differs_in_one_place() -> None:
         assert [change[0] for change in changes] == ["replace"] and changes[0][2] - changes[0][1] == 1
 
 
-def test_kinds_come_in_turn() -> None:
-    every = Counter(mutant.kind for mutant in mutants(_PROGRAM, 0))
-    assert min(every.values()) >= 4
-    for seed in range(20):
-        assert set(Counter(mutant.kind for mutant in islice(mutants(_PROGRAM, seed), 12)).values()) == {4}
-
-
-def test_the_seed_alone_decides() -> None:
-    for seed in range(5):
-        assert list(mutants(_PROGRAM, seed)) == list(mutants(_PROGRAM, seed))
-    assert len({tuple(islice(mutants(_PROGRAM, seed), 6)) for seed in range(20)}) == 20
-    # Every edit of the first kind comes first for some seed.
-    firsts = {next(mutants(_PROGRAM, seed)) for seed in range(400)}
-    assert firsts == {mutant for mutant in mutants(_PROGRAM, 0) if mutant.kind == KINDS[0]}
-
-
 def test_mutants_are_the_same_everywhere() -> None:
     # random.Random(0).random() begins 0.844, 0.758: of "<=" (sorted: at 2), "4" and "6" (at 6), number
     # int(0.844 * 3) = 2 comes first, then of the other two number int(0.758 * 2) = 1.
@@ -175,17 +157,6 @@ def test_debug_prints_are_left_alone() -> None:
     for mutant in mutants(injected, 0):
         assert [line for line in mutant.code.splitlines() if "__DBG_" in line] == prints
         assert not same_tree(mutant.code, without_prints(injected))
-
-
-def test_many_mutants_run_and_print_something_else(tmp_path: Path) -> None:
-    # By hand: with the words below, the program prints three lines.
-    stdin = "4\nalpha\nbe\nstop\ngamma\n"
-    # limit 1: alpha 5*1 + be 2*2 + gamma 5*4 = 29; limits 2 and 3: 25, without "be".
-    truth = "1 29 3\n2 25 2\n3 25 1\n"
-    assert run(_PROGRAM, tmp_path, stdin)[:2] == (0, truth)
-    outputs = [run(mutant.code, tmp_path, stdin)[:2] for mutant in islice(mutants(_PROGRAM, 5), 24)]
-    wrong = {out for exit_code, out in outputs if exit_code == 0 and out != truth}
-    assert len(wrong) >= 7
 
 
 def test_what_cannot_be_mutated_is_a_named_error() -> None:

@@ -17,6 +17,8 @@ import pytest
 from tests.trace_gym.hub_server import Hub, served
 from trace_gym.programs.hub import DATASET
 
+pytestmark = pytest.mark.launch
+
 LOOK = """
 import json, sys, gymnasium as gym, trace_gym
 from trace_gym.programs.sources import open_source
@@ -73,7 +75,6 @@ def opened(letter: str, count: int, commit: str) -> list[Any]:
     return [f"hub@{commit}", count, f"print({letter!r}, 0)", f"{letter}\n"]
 
 
-@pytest.mark.slow
 def test_the_first_use_settles_the_commit(machine: Machine, tmp_path: Path) -> None:
     hub = machine.hub
     first = hub.put(rows("a", 3))
@@ -99,26 +100,18 @@ def test_the_first_use_settles_the_commit(machine: Machine, tmp_path: Path) -> N
     assert machine.note.read_text() == f"{second}\n"
 
 
-@pytest.mark.slow
-def test_a_cache_that_lacks_files_is_no_commit(machine: Machine) -> None:
+def test_a_cache_that_lacks_the_list_of_files_is_no_commit(machine: Machine) -> None:
     """Other tools fetch single files of a commit, and do not cache the list of its files."""
-    hub = machine.hub
-    commit = hub.put(rows("a", 3), rows("a", 4))
-    with served(hub):
-        machine.run(
-            "from huggingface_hub import hf_hub_download\n"
-            f"hf_hub_download({DATASET!r}, 'data/train-0.jsonl', repo_type='dataset')"
-        )
-    for source in ("hub", f"hub@{commit}"):
-        [[kind, message]] = machine.look(source, HF_HUB_OFFLINE="1")
-        assert kind == "SourceError" and "cannot be had" in message
+    commit = machine.hub.put(rows("a", 3))
+    fetch = "from huggingface_hub import hf_hub_download\n"
+    fetch += f"hf_hub_download({DATASET!r}, 'data/train.jsonl', repo_type='dataset')"
+    with served(machine.hub):
+        machine.run(fetch)
+    [[kind, message]] = machine.look(f"hub@{commit}", HF_HUB_OFFLINE="1")
+    assert kind == "SourceError" and "cannot be had" in message
     assert not machine.note.exists()
-    with served(hub):
-        assert machine.look(f"hub@{commit}", "hub") == [opened("a", 7, commit)] * 2
-    assert machine.look("hub", HF_HUB_OFFLINE="1") == [opened("a", 7, commit)]
 
 
-@pytest.mark.slow
 def test_notes_that_cannot_be_followed(machine: Machine) -> None:
     hub, note = machine.hub, machine.note
     first = hub.put(rows("a", 3))
@@ -126,19 +119,17 @@ def test_notes_that_cannot_be_followed(machine: Machine) -> None:
     with served(hub):
         note.write_text(NEVER)
         [[kind, message]] = machine.look("hub")
-        assert kind == "SourceError"
-        assert f"no revision {NEVER}, which {note} holds; deleting that file takes the branch's" in message
+        assert kind == "SourceError" and f"no revision {NEVER}, which {note} holds" in message
         note.write_text("main")
         assert machine.look(f"hub@{NEVER}") == [["SourceError", f"source: {DATASET} has no revision {NEVER}"]]
         [[kind, message]] = machine.look("hub")
-        assert kind == "SourceError" and "holds 'main'; allowed: a commit of 40 hexadecimal digits" in message
+        assert kind == "SourceError" and "holds 'main'; allowed: a commit" in message
         note.unlink()
         note.symlink_to(note.parent / "nowhere")
         [[kind, message], named] = machine.look("hub", f"hub@{first}")
-        assert kind == "SourceError" and f"that it means commit {first} cannot be noted in {note}" in message
-        assert message.endswith(f"name it: source='hub@{first}'")
+        assert kind == "SourceError" and message.endswith(f"name it: source='hub@{first}'")
         assert named == opened("a", 3, first)
         note.unlink()
         note.mkdir()
         [[kind, message]] = machine.look("hub")
-        assert kind == "SourceError" and f"{note}, which says what 'hub' means, cannot be read" in message
+        assert kind == "SourceError" and f"{note}, which says what 'hub' means, cannot be" in message

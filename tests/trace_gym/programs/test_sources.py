@@ -14,7 +14,7 @@ import gymnasium as gym
 import pytest
 
 import trace_gym  # noqa: F401  (registers the environments)
-from task_gym.errors import AdmissionError, ArgumentError, EpisodeError, SourceError
+from task_gym.errors import AdmissionError, EpisodeError, SourceError
 from tests.trace_gym.rows import EVERY, PATH, SIZE, rows
 from trace_gym.inject import inject
 from trace_gym.programs import hub, sources
@@ -28,6 +28,13 @@ def fresh() -> None:
     sources._open.cache_clear()
     sources._open_hub.cache_clear()
     hub.commit_of.cache_clear()
+
+
+def write(folder: Path, *programs: str, inputs: str = "") -> str:
+    """Returns a file's path, with a row for each program."""
+    file = folder / "rows.jsonl"
+    file.write_text("".join(json.dumps({"program": text, "inputs": inputs}) + "\n" for text in programs))
+    return str(file)
 
 
 def rows_of(source: Any, count: int) -> list[Program]:
@@ -125,7 +132,7 @@ class Rows(list[Any]):
 COMMIT = "0123456789" * 4
 
 
-@pytest.mark.parametrize("source", ["hub", "hub@main", f"hub@{COMMIT}"])
+@pytest.mark.parametrize("source", ["hub", f"hub@{COMMIT}"])
 def test_the_hub(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = []
 
@@ -155,14 +162,9 @@ def test_the_hub_with_other_columns(monkeypatch: pytest.MonkeyPatch) -> None:
         gym.make("CodeTrace-v0", source=f"hub@{COMMIT}")
 
 
-@pytest.mark.parametrize("library", ["datasets", "huggingface_hub"])
-def test_the_hub_without_its_libraries(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "_noted", lambda: None)
-    monkeypatch.setitem(sys.modules, library, None)
-    if library == "datasets":
-        monkeypatch.setattr(hub, "_folder", Path)
-    message = rf"which needs {library}: pip install 'gamespiel\[hub\]'; or use"
-    with pytest.raises(SourceError, match=message):
+def test_the_hub_without_its_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(SourceError, match=r"which needs huggingface_hub: pip install 'gamespiel\[hub\]'"):
         gym.make("CodeTrace-v0", source=f"hub@{COMMIT}")
 
 
@@ -179,13 +181,8 @@ def test_the_hub_without_a_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert hub.note_path() == tmp_path / "gamespiel" / "hub-commit"
 
 
-def test_the_hub_at_nothing() -> None:
-    with pytest.raises(ArgumentError, match="'hub@' was given, allowed: 'hub@' and a commit"):
-        gym.make("CodeTrace-v0", source="hub@")
-
-
 # Rows 4, 9, … are unsound, and the next one after each is sound.
-@pytest.mark.parametrize("row", [0, 4, 99, 199])
+@pytest.mark.parametrize("row", [0, 199])
 def test_unsound_rows_give_way_to_the_next(row: int) -> None:
     env: Any = gym.make("CodeTrace-v0", source=str(PATH), task_id=row + 7 * SIZE).unwrapped
     text, info = env.reset(seed=0)
@@ -212,13 +209,10 @@ def test_upstreams_injection_takes_the_row_or_says_why_not() -> None:
 def test_a_program_that_its_prints_disturb_gives_way(tmp_path: Path) -> None:
     # An int of 5001 digits has no repr: with a print after x the program writes "caught", and soundly so.
     code = "try:\n    x = 10 ** 5000\n    print('fine')\nexcept ValueError:\n    print('caught')\n"
-    file = tmp_path / "rows.jsonl"
-    file.write_text(
-        "".join(json.dumps({"program": text, "inputs": ""}) + "\n" for text in (code, "print(2)\n"))
-    )
-    printed = [inject(code, task_id) != code for task_id in range(0, 20, 2)]
+    source = write(tmp_path, code, "print(2)\n")
+    printed = [inject(code, task_id) != code for task_id in range(0, 8, 2)]
     assert True in printed and False in printed
-    env: Any = gym.make("CodeTrace-v0", source=str(file), task_ids=[(0, 20)]).unwrapped
+    env: Any = gym.make("CodeTrace-v0", source=source, task_ids=[(0, 20)]).unwrapped
     for number, disturbed in enumerate(printed):
         _, info = env.reset(seed=0, options={"task_id": 2 * number})
         assert (info["row"], info["replaced"]) == ((1, 1) if disturbed else (0, 0))
@@ -253,21 +247,18 @@ def test_a_path_is_the_file_that_it_names_now(tmp_path: Path, monkeypatch: pytes
     made: list[Any] = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "rows.jsonl").write_text(json.dumps({"program": f"print('{name}')", "inputs": ""}))
+        write(tmp_path / name, f"print('{name}')")
         monkeypatch.chdir(tmp_path / name)
         assert truth() == f"{name}\n"
-    Path("rows.jsonl").write_text(json.dumps({"program": "print('three')", "inputs": ""}))
+    write(Path(), "print('three')")
     assert truth() == "three\n" == truth()
     for env in made:
         env.close()
 
 
 def test_nothing_but_unsound_rows(tmp_path: Path) -> None:
-    file = tmp_path / "rows.jsonl"
-    file.write_text(
-        "".join(json.dumps({"program": f"len(str({n}))\n", "inputs": ""}) + "\n" for n in range(3))
-    )
-    env: Any = gym.make("CodeTrace-v0", source=str(file), task_id=1).unwrapped
+    source = write(tmp_path, *(f"len(str({n}))\n" for n in range(3)))
+    env: Any = gym.make("CodeTrace-v0", source=source, task_id=1).unwrapped
     with pytest.raises(
         AdmissionError, match=r"row 1.*prints nothing; so are those that could stand in for it"
     ):

@@ -31,13 +31,6 @@ def test_family_and_level_of_an_id(task_id: int) -> None:
     assert split(task_id) == (NAMES[cell % 16], cell // 16 + 1)
 
 
-def test_the_ends() -> None:
-    assert split(0) == ("arithmetic", 1)
-    assert split(159) == ("simulations", 10)
-    assert split(160) == ("arithmetic", 1)
-    assert split(10**11 - 1) == ("simulations", 10)
-
-
 @given(LEVEL, FAMILY, st.integers(0, 10**10), st.integers(1, 20))
 def test_positions_are_ids_in_order(level: int | None, family: str | None, start: int, count: int) -> None:
     ids = ids_of(level, family)

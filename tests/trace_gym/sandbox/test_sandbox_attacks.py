@@ -25,6 +25,8 @@ from tests.trace_gym.boxes import AS_ROOT, LIMITS, PROTECTS, SHORT, Box, descend
 from trace_gym.sandbox import LEVELS, Limits
 from trace_gym.sandbox.jail import clocks
 
+pytestmark = pytest.mark.attack
+
 SECRET = "swordfish"
 
 
@@ -36,6 +38,21 @@ def box(request: pytest.FixtureRequest) -> Iterator[Box]:
     made("")  # the worker is there before any test looks around
     yield made
     made.close()
+
+
+@pytest.fixture
+def protected(box: Box) -> Box:
+    if box.level != PROTECTS:
+        pytest.skip("not promised at this level")
+    return box
+
+
+@pytest.fixture
+def separated(box: Box) -> Box:
+    """Returns a sandbox whose programs have another user id than the caller."""
+    if box.level != PROTECTS and not AS_ROOT:
+        pytest.skip("not promised at this level")
+    return box
 
 
 @pytest.fixture(autouse=True)
@@ -73,27 +90,27 @@ def tried(function, *arguments):
 # -- files -------------------------------------------------------------------------------------------------
 
 
-def test_reads_outside(box: Box, public: Path) -> None:
-    if box.level != PROTECTS:
-        pytest.skip("not promised at this level")
+@pytest.mark.sample
+def test_reads_outside(protected: Box, public: Path) -> None:
     home = os.path.expanduser("~")
     paths = [public / "victim", "/etc/passwd", "/etc/hostname", Path(home) / ".bashrc", __file__]
     body = "\n".join(f"tried(lambda: open({str(path)!r}).read())" for path in paths)
     body += "".join(
         f"\ntried(os.listdir, {path!r})" for path in (home, str(public), "/etc", "/home", "/proc")
     )
-    result = box(attempts(body))
+    result = protected(attempts(body))
     assert result.status == "ok"
     lines = result.stdout.split()
     # At level "namespaces" the path of the standard library and /etc with the index of libraries exist.
-    if box.level == PROTECTS and lines.count("DONE") <= 2:
-        inside = box("import os; print(sorted(os.listdir('/etc')))").stdout
+    if lines.count("DONE") <= 2:
+        inside = protected("import os; print(sorted(os.listdir('/etc')))").stdout
         assert inside in ("['ld.so.cache']\n", "")
         lines = [line for line in lines if line.endswith("Error")]
     assert SECRET not in result.stdout and "DONE" not in lines
     assert set(lines) <= {"PermissionError", "FileNotFoundError"}
 
 
+@pytest.mark.sample
 def test_packages_and_the_project_cannot_be_imported(box: Box) -> None:
     result = box(
         attempts("for name in ('pytest', 'numpy', 'trace_gym', 'task_gym', 'jail'): tried(__import__, name)")
@@ -101,10 +118,8 @@ def test_packages_and_the_project_cannot_be_imported(box: Box) -> None:
     assert result.stdout.split() == ["ModuleNotFoundError"] * 5
 
 
-def test_files_of_installed_packages_cannot_be_read(box: Box) -> None:
-    if box.level != PROTECTS:
-        pytest.skip("not promised at this level")
-    result = box(
+def test_files_of_installed_packages_cannot_be_read(protected: Box) -> None:
+    result = protected(
         "import os\n"
         "root, looked = os.path.dirname(os.__file__), 0\n"
         "for name in ('site-packages', 'dist-packages'):\n"
@@ -121,9 +136,8 @@ def test_files_of_installed_packages_cannot_be_read(box: Box) -> None:
     assert (result.status, result.stdout) == ("ok", "")
 
 
-def test_writes_outside(box: Box, public: Path) -> None:
-    if box.level != PROTECTS:
-        pytest.skip("not promised at this level")
+@pytest.mark.sample
+def test_writes_outside(protected: Box, public: Path) -> None:
     before = (public / "victim").stat()
     body = f"""
 victim, new, away = {str(public / "victim")!r}, {str(public / "new")!r}, {str(public / "away")!r}
@@ -145,7 +159,7 @@ tried(os.utime, os.__file__, (0, 0))
 for directory in ("/", "/dev", "/dev/shm", "/etc", "/lib", "/var/tmp"):
     tried(open, os.path.join(directory, "planted"), "w")
 """
-    result = box(attempts(body))
+    result = protected(attempts(body))
     assert result.status == "ok" and len(result.stdout.split()) == 21
     assert set(result.stdout.split()) <= {"PermissionError", "FileNotFoundError", "OSError"}
     assert os.listdir(public) == ["victim"] and (public / "victim").read_text() == SECRET
@@ -155,17 +169,18 @@ for directory in ("/", "/dev", "/dev/shm", "/etc", "/lib", "/var/tmp"):
         assert not os.path.exists(planted)
 
 
-def test_changes_files_that_belong_to_the_caller(box: Box, tmp_path: Path) -> None:
+def test_changes_files_that_belong_to_the_caller(separated: Box, tmp_path: Path) -> None:
     """Checks that the caller's files are safe. Weaker levels promise it only if root is the caller."""
-    if box.level != PROTECTS and not AS_ROOT:
-        pytest.skip("not promised at this level")
     victim = tmp_path / "victim"
     victim.write_text(SECRET)
-    result = box(attempts(f"tried(open, {str(victim)!r}, 'a')\ntried(os.chmod, {str(victim)!r}, 0o777)"))
+    result = separated(
+        attempts(f"tried(open, {str(victim)!r}, 'a')\ntried(os.chmod, {str(victim)!r}, 0o777)")
+    )
     assert set(result.stdout.split()) <= {"PermissionError", "FileNotFoundError"}
     assert victim.read_text() == SECRET and victim.stat().st_mode & 0o777 != 0o777
 
 
+@pytest.mark.sample
 def test_links_lead_nowhere(box: Box, public: Path) -> None:
     """Checks that neither the program nor the clean-up after it follows a link to the outside."""
     result = box(
@@ -181,6 +196,7 @@ def test_links_lead_nowhere(box: Box, public: Path) -> None:
     assert box("import os; print(os.listdir())").stdout == "[]\n"
 
 
+@pytest.mark.sample
 def test_the_working_directory_is_empty_and_goes_away(box: Box) -> None:
     """Checks that directories are removed that nobody may read, or that are too deep for one path."""
     program = (
@@ -229,6 +245,7 @@ def test_fills_the_disk(box: Box) -> None:
 # -- the environment, and open files -----------------------------------------------------------------------
 
 
+@pytest.mark.sample
 def test_reads_the_environment(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("API_TOKEN", SECRET)
     result = box(
@@ -245,6 +262,7 @@ def test_reads_the_environment(box: Box, monkeypatch: pytest.MonkeyPatch) -> Non
     assert result.stdout.splitlines()[1] == "None None None"
 
 
+@pytest.mark.sample
 def test_uses_inherited_file_descriptors(box: Box, tmp_path: Path) -> None:
     """Checks that a program has only its three streams, although its caller has an inheritable open file."""
     (tmp_path / "secret").write_text(SECRET)
@@ -288,94 +306,61 @@ def bystander() -> Iterator[subprocess.Popen[bytes]]:
     process.communicate()
 
 
-def test_looks_into_other_processes(box: Box, bystander: subprocess.Popen[bytes]) -> None:
-    if box.level != PROTECTS and not AS_ROOT:
-        pytest.skip("not promised at this level")
+def test_looks_into_traces_or_slows_other_processes(
+    separated: Box, bystander: subprocess.Popen[bytes]
+) -> None:
+    before = os.getpriority(os.PRIO_PROCESS, bystander.pid)
     body = f"""
-for pid in {[bystander.pid, os.getpid(), *box.workers()]} + [os.getppid(), 1]:
+import resource
+libc = ctypes.CDLL(None, use_errno=True)
+for pid in {[bystander.pid, os.getpid(), *separated.workers()]} + [os.getppid(), 1]:
     for name in ("environ", "mem", "maps"):
         tried(lambda: open(f"/proc/{{pid}}/{{name}}", "rb").read(10))
     for name in ("cwd", "fd/0"):
         tried(os.readlink, f"/proc/{{pid}}/{{name}}")
-"""
-    result = box(attempts(body))
-    assert result.status == "ok" and SECRET not in result.stdout
-    assert set(result.stdout.split()) <= {"PermissionError", "FileNotFoundError", "ProcessLookupError"}
-
-
-def test_traces_other_processes(box: Box, bystander: subprocess.Popen[bytes]) -> None:
-    if box.level != PROTECTS and not AS_ROOT:
-        pytest.skip("not promised at this level")
-    body = f"""
-libc = ctypes.CDLL(None, use_errno=True)
-PTRACE_ATTACH, PTRACE_SEIZE = 16, 0x4206
-for pid in {[bystander.pid, os.getpid(), *box.workers()]} + [os.getppid(), 1]:
-    for request in (PTRACE_ATTACH, PTRACE_SEIZE):
+    for request in (16, 0x4206):  # PTRACE_ATTACH and PTRACE_SEIZE
         print(libc.ptrace(request, ctypes.c_int(pid), ctypes.c_void_p(0), ctypes.c_void_p(0)))
+tried(os.setpriority, os.PRIO_PROCESS, {bystander.pid}, 19)
+tried(os.sched_setaffinity, {bystander.pid}, {{0}})
+tried(resource.prlimit, {bystander.pid}, resource.RLIMIT_NOFILE, (1, 1))
 """
-    result = box(attempts(body))
-    assert set(result.stdout.split()) == {"-1"} and len(result.stdout.split()) >= 8
+    result = separated(attempts(body))
+    assert result.status == "ok" and SECRET not in result.stdout
+    printed = result.stdout.split()
+    assert printed.count("-1") >= 8
+    assert set(printed) - {"-1"} <= {"PermissionError", "FileNotFoundError", "ProcessLookupError"}
     assert "TracerPid:\t0" in Path(f"/proc/{bystander.pid}/status").read_text()
+    assert os.getpriority(os.PRIO_PROCESS, bystander.pid) == before
+    assert os.sched_getaffinity(bystander.pid) == os.sched_getaffinity(0)
 
 
-def test_signals_other_processes(box: Box, bystander: subprocess.Popen[bytes]) -> None:
-    if box.level != PROTECTS and not AS_ROOT:
-        pytest.skip("not promised at this level")
+def test_signals_other_processes(separated: Box, bystander: subprocess.Popen[bytes]) -> None:
     got: list[int] = []
     signals = (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     before = {number: signal.signal(number, lambda number, frame: got.append(number)) for number in signals}
     try:
-        pids = [bystander.pid, os.getpid(), *box.workers()]
+        pids = [bystander.pid, os.getpid(), *separated.workers()]
         body = f"""
 for pid in {pids} + [-{os.getpgrp()}, 1, os.getppid()]:
     for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, 0):
         tried(os.kill, pid, number)
 tried(os.killpg, os.getpgid(os.getppid()) if os.getppid() > 1 else 1, signal.SIGKILL)
 """
-        result = box(attempts(body))
+        result = separated(attempts(body))
         assert result.status == "ok" and "DONE" not in result.stdout
         assert set(result.stdout.split()) <= {"PermissionError", "ProcessLookupError"}
-        everybody = box("import os\ntry: os.kill(-1, 9)\nexcept OSError: print('no')")
+        everybody = separated("import os\ntry: os.kill(-1, 9)\nexcept OSError: print('no')")
         # Under its own user id and without a filter, a program can end only itself.
-        assert everybody.status in ("ok", "killed") and (everybody.stdout == "no\n" or box.level != PROTECTS)
+        assert everybody.status in ("ok", "killed") and (
+            everybody.stdout == "no\n" or separated.level != PROTECTS
+        )
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
     assert got == []
 
 
-def test_has_a_file_signal_the_parent(box: Box) -> None:
-    """Checks that a program cannot make the kernel signal another process through a pipe (``F_SETOWN``)."""
-    if box.level != PROTECTS:
-        pytest.skip("not promised at this level")
-    body = f"""
-import fcntl
-read, write = os.pipe()
-for pid in ({os.getpid()}, os.getppid(), 1):
-    tried(fcntl.fcntl, read, fcntl.F_SETOWN, pid)
-    tried(fcntl.fcntl, read, fcntl.F_SETSIG, signal.SIGKILL)
-    tried(fcntl.ioctl, read, 0x8901, pid.to_bytes(4, "little"))
-"""
-    result = box(attempts(body))
-    assert set(result.stdout.split()) == {"PermissionError", "OSError"}
-
-
-def test_slows_other_processes_down(box: Box, bystander: subprocess.Popen[bytes]) -> None:
-    if box.level != PROTECTS and not AS_ROOT:
-        pytest.skip("not promised at this level")
-    before = os.getpriority(os.PRIO_PROCESS, bystander.pid)
-    body = f"""
-tried(os.setpriority, os.PRIO_PROCESS, {bystander.pid}, 19)
-tried(os.sched_setaffinity, {bystander.pid}, {{0}})
-import resource
-tried(resource.prlimit, {bystander.pid}, resource.RLIMIT_NOFILE, (1, 1))
-"""
-    result = box(attempts(body))
-    assert set(result.stdout.split()) <= {"PermissionError", "ProcessLookupError"}
-    assert os.getpriority(os.PRIO_PROCESS, bystander.pid) == before
-    assert os.sched_getaffinity(bystander.pid) == os.sched_getaffinity(0)
-
-
+@pytest.mark.sample
 def test_gains_no_rights(box: Box) -> None:
     body = """
 tried(os.setuid, 0)
@@ -401,9 +386,8 @@ tried(resource.setrlimit, resource.RLIMIT_NOFILE, (100, 100))
 # -- the network -------------------------------------------------------------------------------------------
 
 
-def test_opens_a_socket(box: Box, tmp_path: Path) -> None:
-    if box.level != PROTECTS:
-        pytest.skip("not promised at this level")
+@pytest.mark.sample
+def test_opens_a_socket(protected: Box, tmp_path: Path) -> None:
     with contextlib.ExitStack() as stack:
         tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         udp = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
@@ -428,7 +412,7 @@ tried(one.sendmsg, [b"x"], [], 0, {name + "d"!r})
 one.send(b"to itself it may")
 assert two.recv(20) == b"to itself it may"
 """
-        result = box(attempts(body))
+        result = protected(attempts(body))
         assert result.status == "ok", result.stderr
         assert set(result.stdout.split()) == {"PermissionError"} and len(result.stdout.split()) == 9
         for server in (tcp, udp, abstract, datagrams):
@@ -447,24 +431,13 @@ def test_forks_without_end(box: Box) -> None:
         assert result.status == "error" and "PermissionError" in result.stderr
     else:
         assert result.status in ("error", "timeout")  # the first process ends by itself or is stopped
-    # The caller can start processes again, and the program's are gone.
+    # A program that forks on after every failure is stopped, too.
+    limits = Limits(cpu_seconds=1, wall_seconds=0.4, processes=6, output=4096)
+    result = box("import os\nwhile True:\n    try: os.fork()\n    except OSError: pass\n", limits=limits)
+    assert result.status == "timeout"
+    # The caller can start processes again, and the programs' are gone.
     assert subprocess.run([sys.executable, "-S", "-c", ""]).returncode == 0
     assert len(os.listdir("/proc")) < before + 50
-
-
-def test_a_fork_bomb_that_does_not_give_up(box: Box) -> None:
-    """Checks that a program that forks on after every failure is stopped, and leaves no process."""
-    limits = Limits(cpu_seconds=1, wall_seconds=0.4, processes=6, output=4096)
-    program = """
-import os
-while True:
-    try:
-        os.fork()
-    except OSError:
-        pass
-"""
-    result = box(program, limits=limits)
-    assert result.status == "timeout"
 
 
 def test_starts_threads_without_end(box: Box) -> None:
@@ -518,18 +491,74 @@ print("forked")
     assert (heartbeat.stat().st_size if heartbeat.exists() else 0) == size
 
 
-def test_runs_other_programs(box: Box) -> None:
-    if box.level != PROTECTS:
-        pytest.skip("not promised at this level")
-    body = """
-import subprocess, multiprocessing
-tried(subprocess.run, ["/bin/sh", "-c", "echo x"])
-tried(os.execv, sys.executable, [sys.executable, "-c", "print('x')"])
-tried(os.posix_spawn, "/bin/sh", ["sh"], {})
-print(os.system("echo x") == 0)
+# -- single calls ------------------------------------------------------------------------------------------
+
+DENIED = "PermissionError"
+
+REFUSED = [
+    # Other programs.
+    ("subprocess.run(['/bin/sh', '-c', 'echo x'])", DENIED),
+    ("os.execv(sys.executable, [sys.executable, '-c', 'print(1)'])", DENIED),
+    ("os.posix_spawn('/bin/sh', ['sh'], {})", DENIED),
+    ("os.system('echo x') == 0", "False"),
+    # Memory that is in no limit of a process: files in memory and shared segments.
+    ("os.memfd_create('x')", DENIED),
+    ("libc.shmget(0, 1 << 20, 0o1666)", "-1"),
+    ("libc.semget(0, 1, 0o1666)", "-1"),
+    ("libc.msgget(0, 0o1666)", "-1"),
+    # A pipe has the kernel signal another process.
+    *[(f"fcntl.fcntl(read, fcntl.F_SETOWN, {pid})", DENIED) for pid in (os.getpid(), "os.getppid()", 1)],
+    ("fcntl.fcntl(read, fcntl.F_SETSIG, signal.SIGKILL)", DENIED),
+    ("fcntl.ioctl(read, 0x8901, os.getppid().to_bytes(4, 'little'))", "OSError"),
+    # The caller or other programs would wait for a lock on the library. 37 is F_OFD_SETLK, 38 F_OFD_SETLKW.
+    *[
+        (call.format(file), DENIED)
+        for file in ("library", "device", "own")
+        for call in (
+            "fcntl.flock({}, fcntl.LOCK_SH | fcntl.LOCK_NB)",
+            "fcntl.lockf({}, fcntl.LOCK_SH | fcntl.LOCK_NB)",
+            "fcntl.fcntl({}, 37, lock)",
+            "fcntl.fcntl({}, 38, lock)",
+            "fcntl.fcntl({}, fcntl.F_SETLEASE, lock)",
+        )
+    ],
+    # Pages in a pipe outlive their file. Copies of files still work.
+    ("os.sendfile(write, library.fileno(), 0, 4096)", DENIED),
+    ("shutil.copyfile('own', 'copy')", "copy"),
+    # The machine would write its disk. These calls do nothing, even for a file that is not open.
+    ("os.fsync(library), os.fdatasync(library), os.fsync(own), os.fsync(1000)", "(None, None, None, None)"),
+    ("mmap.mmap(library.fileno(), 0, prot=mmap.PROT_READ).flush()", "None"),
+    # Facts about the machine.
+    ("shutil.disk_usage(os.__file__)", DENIED),
+    ("os.statvfs('/')", DENIED),
+    ("os.fstatvfs(0)", DENIED),
+    ("open('/proc/uptime')", "FileNotFoundError"),
+    ("os.getloadavg()", "OSError"),
+    # Folders for all.
+    *[(f"os.listdir('{path}')", "FileNotFoundError") for path in ("/tmp", "/var/tmp", "/dev/shm", "/run")],
+    # A process may change its name (15), and not PDEATHSIG, DUMPABLE, CHILD_SUBREAPER or SECCOMP.
+    *[(f"libc.prctl({option}, 0, 0, 0, 0), ctypes.get_errno()", "(-1, 22)") for option in (1, 4, 36, 22)],
+    ("libc.prctl(15, b'name', 0, 0, 0)", "0"),
+]
+"""What a program evaluates, and what it gets: the error's type, or a value."""
+
+
+@pytest.mark.sample
+def test_calls_are_refused(protected: Box) -> None:
+    body = f"""
+import fcntl, mmap, shutil, struct, subprocess
+libc = ctypes.CDLL(None, use_errno=True)
+library, device, own = open(os.__file__, "rb"), open("/dev/null"), open("own", "wb")
+lock = struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, 0, 0, 0)
+read, write = os.pipe()
+for code in {[code for code, _ in REFUSED]!r}:
+    try:
+        print(eval(code))
+    except Exception as error:
+        print(type(error).__name__)
 """
-    result = box(attempts(body))
-    assert result.stdout.split() == ["PermissionError"] * 3 + ["False"]
+    printed = protected(attempts(body)).stdout.splitlines()
+    assert list(zip([code for code, _ in REFUSED], printed, strict=True)) == REFUSED
 
 
 # -- endless use -------------------------------------------------------------------------------------------
@@ -555,18 +584,6 @@ def test_allocates_without_end(box: Box) -> None:
         "while True:\n    held.append(mmap.mmap(-1, 1 << 20))\n    held[-1].write(bytes(1 << 20))\n"
     )
     assert mapped.status == "error"
-
-
-def test_allocates_outside_its_own_memory(box: Box) -> None:
-    """Checks that memory outside a process's limits is refused: files in memory and shared segments."""
-    if box.level != PROTECTS:
-        pytest.skip("not promised at this level")
-    body = """
-tried(os.memfd_create, "x")
-libc = ctypes.CDLL(None, use_errno=True)
-print(libc.shmget(0, 1 << 20, 0o1666), libc.semget(0, 1, 0o1666), libc.msgget(0, 0o1666))
-"""
-    assert box(attempts(body)).stdout == "PermissionError\n-1 -1 -1\n"
 
 
 def test_prints_without_end(box: Box) -> None:
@@ -628,13 +645,6 @@ def called(*arguments):
 """
 
 
-@pytest.fixture
-def protected(box: Box) -> Box:
-    if box.level != PROTECTS:
-        pytest.skip("not promised at this level")
-    return box
-
-
 def test_holds_memory_in_pipes(protected: Box) -> None:
     """Checks that no pipe grows and takes the program's pages, which are then in no limit (64 MiB here)."""
     body = """
@@ -680,58 +690,6 @@ print(resource.getrlimit(signals)[1] <= 16, resource.getrlimit(queues)[1])
 """
     result = protected(attempts(body))
     assert result.stdout.splitlines() == ["(-1, 38)"] * len(names) + ["True 0"], result.stderr
-
-
-def test_locks_files_of_the_machine(protected: Box) -> None:
-    """Checks that a program cannot make the caller or other programs wait for a lock on the library."""
-    body = """
-import fcntl, struct
-F_OFD_SETLK, F_OFD_SETLKW = 37, 38
-with open(os.__file__) as library, open("/dev/null") as device, open("own", "w") as own:
-    for file in (library, device, own):
-        tried(fcntl.flock, file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        tried(fcntl.lockf, file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        for command in (F_OFD_SETLK, F_OFD_SETLKW, fcntl.F_SETLEASE):
-            tried(fcntl.fcntl, file, command, struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, 0, 0, 0))
-"""
-    assert protected(attempts(body)).stdout.split() == ["PermissionError"] * 15
-
-
-def test_moves_pages_of_a_file_into_a_pipe(protected: Box) -> None:
-    """Checks ``sendfile`` into a pipe, where pages outlive their file. Copies of files still work."""
-    body = """
-import shutil
-with open("own", "wb") as file: file.write(bytes(65536))
-read, write = os.pipe()
-with open("own", "rb") as file: tried(os.sendfile, write, file.fileno(), 0, 4096)
-print(os.path.getsize(shutil.copyfile("own", "copy")))
-"""
-    assert protected(attempts(body)).stdout == "PermissionError\n65536\n"
-
-
-def test_makes_the_machine_write_its_disk(protected: Box) -> None:
-    """Checks that ``fsync`` of a library's file does nothing, and of a file that is not open neither."""
-    body = """
-import mmap
-library, own = open(os.__file__, "rb"), open("own", "wb")
-own.write(b"x")
-print(os.fsync(library), os.fdatasync(library), os.fsync(own), os.fsync(1000))
-with mmap.mmap(library.fileno(), 0, prot=mmap.PROT_READ) as mapped: print(mapped.flush())
-"""
-    assert protected(attempts(body)).stdout == "None None None None\nNone\n"
-
-
-def test_asks_for_facts_about_the_machine(protected: Box) -> None:
-    body = """
-import shutil
-tried(shutil.disk_usage, os.__file__)
-tried(os.statvfs, "/")
-tried(os.fstatvfs, 0)
-tried(open, "/proc/uptime")
-tried(os.getloadavg)
-"""
-    expected = ["PermissionError"] * 3 + ["FileNotFoundError", "OSError"]
-    assert protected(attempts(body)).stdout.split() == expected
 
 
 def test_reads_for_how_long_the_machine_has_been_up(protected: Box) -> None:
@@ -780,30 +738,9 @@ def test_calls_by_the_numbers_of_another_table(protected: Box) -> None:
     assert (result.status, result.stdout) == ("killed", "before\n")
 
 
-def test_changes_what_its_process_inherited(protected: Box) -> None:
-    """Checks ``prctl``: a thread may have a name, and nothing else changes (22 is EINVAL)."""
-    body = """
-libc = ctypes.CDLL(None, use_errno=True)
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER, PR_SET_SECCOMP, PR_SET_NAME = 1, 4, 36, 22, 15
-for option in (PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER, PR_SET_SECCOMP):
-    print(libc.prctl(option, 0, 0, 0, 0), ctypes.get_errno())
-print(libc.prctl(PR_SET_NAME, b"name", 0, 0, 0))
-"""
-    assert protected(attempts(body)).stdout.splitlines() == ["-1 22"] * 4 + ["0"]
-
-
 def test_nests_folders_and_floods_with_files(protected: Box) -> None:
     """Checks that a program has at most 1,024 files and folders, so that their removal takes no time."""
     nested = protected("import os\nfor _ in range(2500):\n    os.mkdir('d')\n    os.chdir('d')\n")
     assert nested.status == "error" and "No space left on device" in nested.stderr
     flood = protected("for number in range(2500): open(str(number), 'w').close()")
     assert flood.status == "error" and "No space left on device" in flood.stderr
-
-
-def test_leaves_files_in_folders_for_all(protected: Box) -> None:
-    body = """
-for folder in ("/tmp", "/var/tmp", "/dev/shm", "/run"):
-    tried(os.listdir, folder)
-"""
-    result = protected(attempts(body))
-    assert set(result.stdout.split()) == {"FileNotFoundError"}

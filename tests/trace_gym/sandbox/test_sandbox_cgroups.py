@@ -16,7 +16,8 @@ from tests.trace_gym.boxes import LIMITS, need
 from trace_gym.sandbox import Sandbox, cgroups
 
 
-def need_groups() -> None:
+@pytest.fixture
+def groups() -> None:
     reason = cgroups.trouble()
     if reason is not None:
         pytest.skip(f"no control groups here: {reason}")
@@ -48,9 +49,9 @@ def member(program: str) -> Iterator[tuple[subprocess.Popen[bytes], cgroups.Grou
         assert groups_of_this_process() == before
 
 
+@pytest.mark.usefixtures("groups")
 def test_memory_that_no_limit_of_a_process_counts_is_limited() -> None:
     """Checks 256 MiB of a file in memory, against a limit of 16 MiB and the room of 64 MiB above it."""
-    need_groups()
     hoard = "import os\nfile = os.memfd_create('x')\nfor _ in range(256): os.write(file, bytes(1 << 20))"
     with member(hoard) as (process, group):
         group.limit(16 << 20, 8)
@@ -58,9 +59,9 @@ def test_memory_that_no_limit_of_a_process_counts_is_limited() -> None:
         assert process.returncode == -signal.SIGKILL
 
 
+@pytest.mark.usefixtures("groups")
 def test_processes_are_limited() -> None:
     """Checks 3 processes above the room of 4 for helpers: with itself, a process can start 6 that stay."""
-    need_groups()
     program = """
 import os, time
 started = 0
@@ -77,8 +78,8 @@ os.kill(0, 9)
         assert process.communicate(b"\n")[0] == b"6\n"
 
 
+@pytest.mark.usefixtures("groups")
 def test_a_worker_has_one_and_leaves_none() -> None:
-    need_groups()
     need("namespaces")
     before = groups_of_this_process()
     with Sandbox((0, 1), limits=LIMITS) as sandbox:
@@ -89,8 +90,8 @@ def test_a_worker_has_one_and_leaves_none() -> None:
     assert groups_of_this_process() == before
 
 
+@pytest.mark.usefixtures("groups")
 def test_groups_of_callers_that_were_killed_are_removed() -> None:
-    need_groups()
     need("namespaces")
     gone = subprocess.Popen([sys.executable, "-S", "-c", ""])
     gone.wait()

@@ -7,26 +7,25 @@ import gc
 import os
 import pickle
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import cast
 
 import pytest
 
 from task_gym.errors import SandboxError
 from tests.trace_gym.boxes import LIMITS, descendants, need, running
-from trace_gym.sandbox import LEVELS, Job, Limits, Sandbox, execution, worker
+from trace_gym.sandbox import Job, Limits, Sandbox, execution, worker
 from trace_gym.sandbox.jail.wire import Caps
 from trace_gym.sandbox.worker import Worker
 
 
-@pytest.fixture(scope="module", params=LEVELS)
+@pytest.fixture(scope="module", params=["namespaces", pytest.param("limits", marks=pytest.mark.families)])
 def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     need(request.param)
     with Sandbox((0, 1), limits=LIMITS, level=request.param, require=request.param) as made:
@@ -35,6 +34,13 @@ def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
 
 def pid_of(sandbox: Sandbox, seed: int = 0) -> int:
     return sandbox._workers[seed]._process.pid
+
+
+def wait_for_the_end(pids: set[int]) -> None:
+    until = time.monotonic() + 60
+    while any(map(running, pids)):
+        assert time.monotonic() < until
+        time.sleep(0.01)
 
 
 def state() -> tuple[set[str], set[int], set[str]]:
@@ -107,20 +113,12 @@ def test_what_a_program_does_the_next_does_not_see(sandbox: Sandbox) -> None:
         assert sandbox.run(look, "input").stdout == before.stdout
 
 
-def test_random_numbers_differ(sandbox: Sandbox) -> None:
-    """Checks that each program gets its own random seed from the machine, as without a sandbox."""
+def test_programs_start_alike_but_for_their_random_numbers(sandbox: Sandbox) -> None:
+    """Checks that each program gets its own random seed from the machine, and imports modules anew."""
+    program = "import sys; print(sorted(sys.modules), len(dir()), [hash(c) for c in 'abc']); import colorsys"
+    assert len({sandbox.run(program).stdout for _ in range(3)}) == 1
     program = "import os, random; print(random.random(), os.urandom(4))"
     assert len({sandbox.run(program).stdout for _ in range(4)}) == 4
-
-
-def test_every_program_starts_alike(sandbox: Sandbox) -> None:
-    program = "import sys; print(sorted(sys.modules), len(dir()), [hash(c) for c in 'abc'])"
-    assert len({sandbox.run(program).stdout for _ in range(3)}) == 1
-
-
-def test_what_was_imported_is_imported_again(sandbox: Sandbox) -> None:
-    program = "import sys; print('this' in sys.modules); import this, colorsys; colorsys.planted = 1"
-    assert [sandbox.run(program).stdout.splitlines()[0] for _ in range(2)] == ["False", "False"]
 
 
 def test_limits_hold_for_each_program_anew() -> None:
@@ -184,10 +182,7 @@ def test_a_worker_killed_under_a_program(sandbox: Sandbox) -> None:
     thread.join()
     assert result.status == "killed" and result.stdout in ("", "here\n")
     assert len(struck) == 2 and sandbox.run("print(2)").stdout == "2\n"
-    until = time.monotonic() + 60
-    while any(map(running, struck)):
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    wait_for_the_end(struck)
 
 
 def test_a_stopped_worker_is_given_up(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,33 +196,17 @@ def test_a_stopped_worker_is_given_up(sandbox: Sandbox, monkeypatch: pytest.Monk
         assert one.run("print(2)").stdout == "2\n"
 
 
-def test_an_interrupt_ends_the_program(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Checks that Ctrl-C in the middle of a run ends the program, and that the sandbox works again."""
-    sandbox.run("")
-    pid = pid_of(sandbox)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-        timer.start()
-        with pytest.raises(KeyboardInterrupt):
-            sandbox.run_many([Job("import time; time.sleep(60)", hash_seed=seed) for seed in (0, 1)])
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert descendants(os.getpid()).isdisjoint({pid})
-    assert sandbox.run("print(3)").stdout == "3\n"
-
-
-def test_an_interrupt_ends_a_program_that_cleared_its_parent_s_signal(sandbox: Sandbox) -> None:
-    """Checks that Ctrl-C leaves no process, although the program is in a session of its own."""
-    sandbox.run("")
+def test_an_interrupt_ends_the_programs(sandbox: Sandbox) -> None:
+    """Checks that Ctrl-C leaves no process, even of a program that cleared its parent's signal."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     program = (
         "import ctypes, time; ctypes.CDLL(None).prctl(1, 0, 0, 0, 0); print(1, flush=True); time.sleep(60)"
     )
+    sandbox.run_many([Job("", hash_seed=seed) for seed in (0, 1)])
     struck: set[int] = set()
 
     def strike() -> None:
-        while len(below := descendants(pid_of(sandbox))) < 2:
+        while len(below := descendants(pid_of(sandbox)) | descendants(pid_of(sandbox, 1))) < 4:
             time.sleep(0.01)
         time.sleep(0.3)  # the program's first call, whose success does not matter
         struck.update(below)
@@ -237,14 +216,12 @@ def test_an_interrupt_ends_a_program_that_cleared_its_parent_s_signal(sandbox: S
     try:
         thread.start()
         with pytest.raises(KeyboardInterrupt):
-            sandbox.run(program)
+            sandbox.run_many([Job(program, hash_seed=seed) for seed in (0, 1)])
     finally:
         thread.join()
         signal.signal(signal.SIGINT, before)
-    until = time.monotonic() + 60
-    while any(map(running, struck)):
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    wait_for_the_end(struck)
+    assert sandbox.run("print(3)").stdout == "3\n"
 
 
 def test_an_interrupt_right_after_a_program_s_begin_leaves_no_program(
@@ -263,58 +240,6 @@ def test_an_interrupt_right_after_a_program_s_begin_leaves_no_program(
         sandbox.run("import time; time.sleep(60)")
     result = sandbox.run("print(1)")
     assert (result.status, result.stdout) == ("ok", "1\n")
-
-
-class ScriptedWorker:
-    """A worker that answers with given words, each at its time in seconds."""
-
-    level = "limits"
-    is_free = True
-
-    def __init__(self, script: list[tuple[float, str]]) -> None:
-        self.script = script
-        self.ended: list[str] = []
-        self._here, self._there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-
-    def submit(self, caps: Caps, files: list[int]) -> None:
-        for delay, word in self.script:
-            if delay:
-                threading.Timer(delay, self._there.send, [word.encode()]).start()
-            else:  # at once, however busy the machine is
-                self._there.send(word.encode())
-
-    def fileno(self) -> int:
-        return self._here.fileno()
-
-    def reply(self) -> tuple[str, str]:
-        word, _, detail = self._here.recv(100).decode().partition(" ")
-        return word, detail
-
-    def begun(self) -> bool:
-        return True
-
-    def stop(self) -> None:
-        self.ended.append("stop")
-
-    def kill(self) -> None:
-        self.ended.append("kill")
-
-
-def test_removal_of_files_is_on_no_program_s_clock() -> None:
-    """Checks 1 s of removal after a program with 0.2 s: it is neither a timeout nor the program's time."""
-    scripted = ScriptedWorker([(0.0, "ended 0 0.01"), (1.0, "clean")])
-    one = execution.Execution(cast(Worker, scripted), "", "", Limits(wall_seconds=0.2))
-    execution.wait([one])
-    result = one.result()
-    assert (result.status, scripted.ended) == ("ok", []) and result.seconds < 1.0
-
-
-def test_removal_of_files_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution, "_SWEEP_SECONDS", 0.1)
-    scripted = ScriptedWorker([(0.0, "ended 0 0.01")])
-    one = execution.Execution(cast(Worker, scripted), "", "", Limits(wall_seconds=60.0))
-    execution.wait([one])
-    assert (one.result().status, scripted.ended) == ("ok", ["kill"])
 
 
 def test_nested_folders_and_a_flood_of_files_go_away() -> None:
@@ -366,17 +291,9 @@ def test_side_by_side_under_two_seeds(sandbox: Sandbox) -> None:
 
 
 def test_threads_take_turns(sandbox: Sandbox) -> None:
-    found: dict[int, str] = {}
-
-    def look(number: int) -> None:
-        found[number] = sandbox.run(f"print({number})").stdout
-
-    threads = [threading.Thread(target=look, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == {number: f"{number}\n" for number in range(8)}
+    with ThreadPoolExecutor(8) as pool:
+        outputs = list(pool.map(lambda number: sandbox.run(f"print({number})").stdout, range(8)))
+    assert outputs == [f"{number}\n" for number in range(8)]
 
 
 def test_closing_waits_for_the_run_of_another_thread(sandbox: Sandbox) -> None:
@@ -441,6 +358,7 @@ print(sandbox._workers[0]._process.pid, base, flush=True)
 RUNS = "sandbox.run('while True: pass')"
 
 
+@pytest.mark.launch
 @pytest.mark.parametrize(
     ("then", "fork"),
     [(RUNS, False), (RUNS, True), ("sys.exit()", False)],
@@ -466,10 +384,7 @@ def test_workers_end_with_their_host(sandbox: Sandbox, then: str, fork: bool) ->
             assert len(ours) == 3  # worker, keeper, program
             host.kill()
         host.wait(60)
-        until = time.monotonic() + 60
-        while any(map(running, ours)) and time.monotonic() < until:
-            time.sleep(0.01)
-        assert not any(map(running, ours))
+        wait_for_the_end(ours)
         assert base == "/" or not os.path.exists(base)
     finally:
         os.killpg(host.pid, signal.SIGKILL) if fork else host.kill()

@@ -1,12 +1,15 @@
-"""Paired scores of the same episodes before and after training."""
+"""Tables: paired scores of the same episodes before and after training, and agents behind endpoints."""
 
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pytest
 from rich.console import Console
 
+from gamespiel.endpoints.completion import Usage
+from gamespiel.report.endpoints import endpoint_table, rows_of
 from gamespiel.report.paired import pair_scores, render_pairs
 
 BEFORE = [("hex", 0.0), ("go", 0.5), ("hex", 1.0), ("chess", 0.5), ("go", 0.25)]
@@ -41,3 +44,18 @@ def test_the_table() -> None:
     last = console.file.getvalue().splitlines()[-3].split()  # type: ignore[attr-defined]
     assert last[:4] == ["b", "1", "0.000", "1.000"] and last[-1] == "-"
     assert lines[3] == ["hex", "2", "0.500", "1.000", "+0.500", "-0.480", "…", "+1.480"]
+
+
+def test_an_error_of_null_is_none() -> None:
+    played: dict[str, Any] = {"score": 1.0, "success": True, "error": None, "extra": {"game": "a"}}
+    failed: dict[str, Any] = {"score": 0.0, "success": False, "error": "away", "extra": {}}
+    rows = rows_of([played, played, failed], lambda record: [record["extra"]["game"]])
+    assert [(name, row.episodes, row.faults) for name, row in rows.items()] == [("a", 2, 0), ("all", 2, 1)]
+    assert rows["all"].score is not None and rows["all"].score.mean == 1.0
+
+
+def test_a_single_score_has_no_interval(capsys: pytest.CaptureFixture[str]) -> None:
+    played: dict[str, Any] = {"score": 0.75, "success": True, "error": None, "extra": {}}
+    Console(width=100).print(endpoint_table("one", rows_of([played], lambda record: []), Usage(), None))
+    shown = capsys.readouterr().out
+    assert "0.750" in shown and "inf" not in shown
