@@ -1,8 +1,8 @@
 """Prints the test files of a room, or of a change: ``make test ROOM=trace_gym`` and ``make test CHANGED=1``.
 
-A test file is selected if it changed, or if it imports a changed module or a module that imports one,
-itself or through helpers in ``tests/``. Imports inside functions count. A room is all of its modules and
-tests. A changed file that is no module changes the modules and tests that contain its name.
+A room's tests are its own and those that import it. A change's tests are those that changed, and those that
+import a changed module or a module that imports one. Imports through helpers in ``tests/`` and inside
+functions count. A changed file that is no module changes the modules and tests that contain its name.
 """
 
 from __future__ import annotations
@@ -25,38 +25,44 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     files = git("ls-files", "--cached", "--others", "--exclude-standard", "--", "*.py")
     sources = {file: (ROOT / file).read_text() for file in files if (ROOT / file).is_file()}
-    changed: set[str] = set()
+    selected: set[str] = set()
     if options.room:
-        changed |= {
-            file for file in sources if file.startswith((f"{options.room}/", f"tests/{options.room}/"))
-        }
+        room = (f"{options.room}/", f"tests/{options.room}/")
+        selected |= select_tests({file for file in sources if file.startswith(room)}, sources)
     if options.changed:
         commit = "HEAD" if options.changed == "1" else options.changed
-        changed |= {*git("diff", "--name-only", commit), *git("ls-files", "--others", "--exclude-standard")}
-    selected = select_tests(changed, sources)
+        changed = {*git("diff", "--name-only", commit), *git("ls-files", "--others", "--exclude-standard")}
+        selected |= select_tests(find_importers(changed, sources), sources)
     if not selected:
-        print("no test imports what changed", file=sys.stderr)
+        print("nothing that a test imports has changed", file=sys.stderr)
         return 1
-    print(*selected)
+    print(*sorted(selected))
     return 0
 
 
-def select_tests(changed: set[str], sources: Mapping[str, str]) -> list[str]:
-    """Returns the test files for changed files, out of the texts of all Python files by their paths."""
-    modules = {module_name(file): file for file in sources}
-    imports = {file: set(find_imports(file, text, modules)) for file, text in sources.items()}
-    for name in {Path(file).name for file in changed if file not in sources}:
-        changed = changed | {file for file, text in sources.items() if name in text}
-    reached = changed | {
-        file for file, targets in imports.items() if not file.startswith("tests/") and targets & changed
-    }
+def find_importers(changed: set[str], sources: Mapping[str, str]) -> set[str]:
+    """Returns changed files, and the modules that import one or contain the name of one that is no module."""
+    names = {Path(file).name for file in changed if file not in sources}
+    changed = changed | {file for file, text in sources.items() if any(name in text for name in names)}
+    imports = find_all_imports(sources)
+    return changed | {file for file in sources if not file.startswith("tests/") and imports[file] & changed}
+
+
+def select_tests(reached: set[str], sources: Mapping[str, str]) -> set[str]:
+    """Returns the test files among some files, and those that import one."""
+    imports = find_all_imports(sources)
     tests = {file for file in sources if file.startswith("tests/")}
     growing = True
     while growing:  # through helpers, whose tests import them
         further = {file for file in tests - reached if imports[file] & reached}
         growing = bool(further)
-        reached |= further
-    return sorted(file for file in tests & reached if Path(file).name.startswith("test_"))
+        reached = reached | further
+    return {file for file in tests & reached if Path(file).name.startswith("test_")}
+
+
+def find_all_imports(sources: Mapping[str, str]) -> dict[str, set[str]]:
+    modules = {module_name(file): file for file in sources}
+    return {file: set(find_imports(file, text, modules)) for file, text in sources.items()}
 
 
 def find_imports(file: str, text: str, modules: Mapping[str, str]) -> Iterator[str]:

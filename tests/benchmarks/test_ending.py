@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,55 +13,41 @@ from typing import Any
 
 import pytest
 
-from benchmarks import (
-    curricula,
-    ending,
-    env_speed,
-    learning_peers,
-    learning_speed,
-    scale,
-    trace_learning,
-    train_speed,
-)
-from benchmarks.learning_speed import Curve, Learner, Point
+from benchmarks import ending
 
 TRACKED = ending.RESULTS
 NEW = Path("runs", "benchmarks")
 
 SMALLEST: dict[str, str] = {
-    "curricula": "--samplers uniform --seeds 0 --decisions 1 --episodes 1",
     "backends": "--only local --episodes 1 --seconds 0.001",
     "conversations": "--model tiny --games kuhn_poker --episodes 2",
     "coverage": "--comparisons 20 --deals 12",
-    "env_speed": "--games leduc_poker --seconds 0.001",
     "matches": "leduc_poker mcts:2x1 mcts:3x1 --games 4",
     "gpu_shapes": (
         "--games leduc_poker --readings shared --episodes 2 --steps 1 --rungs 2 --layers 1 --tokens 128 "
         "--architectures HuggingFaceTB/SmolLM2-135M-Instruct --repetitions 1"
     ),
-    "learning_peers": "--contenders gamespiel --seconds 0 --games 2",
-    "learning_speed": "--decisions 1",
     "luck": "--games kuhn_poker --iterations 2",
     "opponents": (
         "--games leduc_poker --minutes 0.001 --searched kuhn_poker --opponent mcts:5x1 --lighter "
         "--episodes 2 --rounds 1 --tries 1"
     ),
     "promotion": "--runs 2",
-    "scale": "--steps 1 --seeds 0",
     "scores": "--games goofspiel --agents random --episodes 1",
     "trace_blind": "--known 6 --asked 3",
-    "trace_learning": "--traces 1",
     "trace_scores": "--families sorting --tasks 2",
     "trace_speed": "--rounds 1",
-    "train_speed": "--model tiny --settings leduc --turns 2 --repetitions 1",
     "vector_speed": (
         "--games kuhn_poker --num_envs 2 --rounds 1 --steps 2 --searched tic_tac_toe --opponent mcts:2"
     ),
 }
-"""Every benchmark that measures something itself, and its smallest settings."""
+"""Benchmarks that are quick with their smallest settings."""
 NEEDS_A_SERVER = {"samplers"}  # nothing is kept of it yet; see test_samplers.py
-OF_RUNS = {"self_play"}
-"""Benchmarks that only read finished runs; each has a test of its own."""
+OTHERS = {
+    *("curricula", "env_speed", "learning_peers", "learning_speed", "scale", "self_play"),
+    *("trace_learning", "train_speed"),
+}
+"""Benchmarks that train, or read finished runs. Each has a test file of its own."""
 
 
 def sample(argv: Sequence[str], number: float = 1, draw: ending.Draw | None = None) -> dict[str, Any]:
@@ -106,18 +91,6 @@ def one_second(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- the common ending -------------------------------------------------------------------------------------
 
 
-def test_each_run_writes_a_new_file_and_says_where(capsys: pytest.CaptureFixture[str]) -> None:
-    for number in range(3):
-        results = sample([], number)
-        where, line = capsys.readouterr().out.splitlines()
-        path = Path(where.removeprefix("written to "))
-        assert path.parent == NEW
-        assert re.fullmatch(r"sample-\d{8}-\d{6}(-\d+)?\.json", path.name)
-        assert path.read_text() == line + "\n"
-        assert json.loads(line) == results == {"benchmark": "sample", "number": number}
-    assert len(contents(NEW)) == 3
-
-
 @pytest.mark.usefixtures("one_second")
 def test_names_within_a_second() -> None:
     for number in range(3):
@@ -128,17 +101,6 @@ def test_names_within_a_second() -> None:
     for number, more in enumerate(("", "-2", "-3")):
         assert json.loads((NEW / f"sample-20261122-101112{more}.json").read_text())["number"] == number
         assert (NEW / f"sample-20261122-101112{more}.png").read_text() == f"a picture of {number}"
-
-
-@pytest.mark.usefixtures("one_second")
-def test_a_picture_without_results_is_not_overwritten() -> None:
-    NEW.mkdir(parents=True)
-    (NEW / "sample-20261122-101112.png").write_text("old")
-    sample([], 1, picture)
-    assert sorted(contents(NEW)) == [
-        "sample-20261122-101112-2.json", "sample-20261122-101112-2.png", "sample-20261122-101112.png"
-    ]  # fmt: skip
-    assert (NEW / "sample-20261122-101112.png").read_text() == "old"
 
 
 @pytest.mark.usefixtures("one_second")
@@ -172,7 +134,7 @@ def test_keep_overwrites_the_kept_files_from_any_directory(
 
 def test_the_kept_results_are_those_that_git_tracks() -> None:
     """`--keep` finds them although the current directory is another one."""
-    assert {path.stem for path in TRACKED.glob("*.json")} == set(SMALLEST) | OF_RUNS
+    assert {path.stem for path in TRACKED.glob("*.json")} == set(SMALLEST) | OTHERS
 
 
 @pytest.mark.parametrize("option", ["--out", "--output"])
@@ -230,58 +192,27 @@ def test_results_outlive_a_picture_that_fails(capsys: pytest.CaptureFixture[str]
 # -- the benchmarks ----------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def untrained(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Takes the training out of the benchmarks that train or time it, and the profile out of another."""
-
-    def learn(curve: Curve, decisions: int, seed: int) -> None:
-        curve.points += [Point(0, 0.0, 0.0), Point(1, 1.0, 0.5)]
-
-    learners = [Learner(key, key, learn, lambda model: 0.0, {}) for key in ("mlp", "tiny", "random_weights")]
-    right = trace_learning.share(1, 1)
-    arm = {"sampled": right, "greedy": right}
-    monkeypatch.setattr(learning_speed, "learners", lambda: learners)
-    row = {"decisions": 1, "cpu_seconds": 1.0, "decisions_per_cpu_second": 1.0}
-    row |= {"before": {"score": 0.5}, "after": {"score": 0.5}}
-    monkeypatch.setattr(learning_peers, "run_contender", lambda name, *_: row | {"contender": name})
-    monkeypatch.setattr(trace_learning, "learn", lambda *_: arm | {"untrained": arm})
-    monkeypatch.setattr(env_speed, "HEADLINE", ())
-    step = {"seconds": 1.0, "cpu_seconds": 1.0, "collect_seconds": 0.5, "update_seconds": 0.5}
-    learned = {"steps": [[step, step]], "share": 0.5, "decisions": 2, "gradients": 3}
-    monkeypatch.setattr(scale, "launch", lambda ranks, runs: [learned for _ in runs])
-    timed = {train_speed.measure_ways: {"settings": {}}, train_speed.measure_step: {"steps": {}}}
-    monkeypatch.setattr(train_speed, "apart", lambda work, *_: timed[work])
-    monkeypatch.setattr(
-        curricula, "learned", lambda name, seed, *_: {"sampler": name, "seed": seed, "score": 0}
-    )
-
-
 def test_every_benchmark_is_here() -> None:
-    assert set(SMALLEST) | OF_RUNS | NEEDS_A_SERVER == {
+    assert set(SMALLEST) | OTHERS | NEEDS_A_SERVER == {
         path.stem for path in TRACKED.parent.glob("*.py") if "def main(" in path.read_text(encoding="utf-8")
     }
 
 
 @pytest.mark.trains
-@pytest.mark.usefixtures("untrained")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.sample if name == "promotion" else ()) for name in SMALLEST]
 )
 def test_a_benchmark_leaves_what_is_there(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     before = contents(TRACKED)
     main = importlib.import_module(f"benchmarks.{name}").main
-    kinds = ["json", "png"] if name == "learning_speed" else ["json"]
     NEW.mkdir(parents=True)
-    seen = {f"{name}-20261122-101112.{kind}": b"of an earlier run" for kind in kinds}
-    for path, content in seen.items():
-        (NEW / path).write_bytes(content)
+    seen = {f"{name}-20261122-101112.json": b"of an earlier run"}
+    (NEW / f"{name}-20261122-101112.json").write_bytes(b"of an earlier run")
     results = main(SMALLEST[name].split())
     written = contents(NEW)
-    fresh = sorted(set(written) - set(seen))
-    assert [path.partition("-")[0] for path in fresh] == [name] * len(kinds)
-    assert sorted(path.rpartition(".")[2] for path in fresh) == kinds
-    assert len(written) == 2 * len(kinds) and seen.items() <= written.items()
-    printed = capsys.readouterr().out.splitlines()
-    assert printed[-1 - len(kinds) : -1] == [f"written to {NEW / path}" for path in fresh]
-    assert json.loads(printed[-1]) == results == json.loads(written[fresh[0]])
+    (fresh,) = set(written) - set(seen)
+    assert fresh.partition("-")[0] == name and seen.items() <= written.items()
+    *_, place, line = capsys.readouterr().out.splitlines()
+    assert place == f"written to {NEW / fresh}"
+    assert json.loads(line) == results == json.loads(written[fresh])
     assert contents(TRACKED) == before

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks import env_speed
-from benchmarks.env_speed import Round, check_same, contenders, find_variant, measure, overview, summary
+from benchmarks.env_speed import Round, check_same, contenders, find_variant, overview, summary
 from benchmarks.loops import UniformAgent, look, play_bare
 from benchmarks.searches import SEARCHED, measure_search
 from game_gym.games import DECLARED, TABLE
@@ -54,50 +54,6 @@ def test_shimmy_counts_the_decisions_of_one_seat() -> None:
     pytest.importorskip("shimmy")
     assert find_variant("goofspiel").game.max_game_length() == 8
     assert contenders("goofspiel")["shimmy"](3, 5, UniformAgent(0)) == 20
-
-
-def test_the_same_games_have_the_same_decisions() -> None:
-    plays = contenders("leduc_poker")
-    counts = [plays[key](11, 50, UniformAgent(2)) for key in env_speed.SAME_GAMES]
-    assert len(set(counts)) == 1 and counts[0] > 50
-
-
-def test_rounds_are_interleaved_and_play_the_same_games(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clock that only games move: an episode of `bare` takes 1 second, of the others 2."""
-    now = 0.0
-    played: list[tuple[str, int, int]] = []
-    monkeypatch.setattr(env_speed.time, "process_time", lambda: now)
-
-    def play(key: str, seed: int, episodes: int, agent: UniformAgent) -> int:
-        nonlocal now
-        now += episodes * (1 if key == "bare" else 2)
-        played.append((key, seed, episodes))
-        return 10 * episodes
-
-    keys = ("bare", "raw", "other")
-    taken = measure({key: partial(play, key) for key in keys}, seconds=4 * env_speed.ROUNDS)
-    # A round is 4 seconds: 4 episodes of `bare`, 2 of `other`; `raw` plays what `bare` plays.
-    counts = {"bare": 4, "raw": 4, "other": 2}
-    cpu = {"bare": 4, "raw": 8, "other": 4}
-    for key in keys:
-        assert [(r.decisions, r.cpu) for r in taken[key]] == [(10 * counts[key], cpu[key])] * env_speed.ROUNDS
-    rounds = played[-4 * env_speed.ROUNDS :]
-    assert rounds[:8] == [
-        ("bare", 0, 4), ("bare", 0, 4), ("raw", 0, 4), ("other", 0, 2),
-        ("bare", 1, 4), ("raw", 1, 4), ("other", 1, 2), ("bare", 1, 4),
-    ]  # fmt: skip
-
-
-def test_long_games_have_few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 0.0
-    monkeypatch.setattr(env_speed.time, "process_time", lambda: now)
-
-    def play(seed: int, episodes: int, agent: UniformAgent) -> int:
-        nonlocal now
-        now += 100 * episodes
-        return episodes
-
-    assert [len(rounds) for rounds in measure({"bare": play}, seconds=1).values()] == [env_speed.FEW_ROUNDS]
 
 
 def test_ratios_are_medians_over_rounds() -> None:

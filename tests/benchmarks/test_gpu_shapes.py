@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
-
 import pytest
 import torch
 
-from benchmarks.gpu_shapes import CountOperations, Forward, summarize, time_on_gpu
+from benchmarks.gpu_shapes import CountOperations, Forward, summarize
 from benchmarks.graph_rows import RowReader, make_tree, pad_tree, round_up, tile_evenly
 
 SMOLLM2 = "HuggingFaceTB/SmolLM2-135M-Instruct"
@@ -75,14 +73,3 @@ def test_gradients_of_a_padded_row_are_the_same() -> None:
     assert len(found[0]) == len(list(reader.adapters)) > 0
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
-
-
-def test_without_a_gpu_it_says_what_is_left_out(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    rows, left_out = time_on_gpu(argparse.Namespace(architectures=[SMOLLM2], tokens=[512]))
-    assert rows == [] and left_out == [
-        f"{SMOLLM2}/512/{way}" for way in ("eager", "padded", "graph", "flex", "flex_graph")
-    ]
-    assert "PyTorch finds no CUDA device" in capsys.readouterr().out

@@ -34,10 +34,7 @@ def test_the_first_point_that_reaches_a_threshold() -> None:
         "best_share": 0.91,
         "curve": [[0, 0.0, 0.1], [10, 1.0, 0.86], [20, 2.0, 0.84], [30, 3.0, 0.91]],
     }
-
-
-def test_reaching_at_the_start_is_reaching() -> None:
-    """Zero decisions are a number, not the lack of one."""
+    # Zero decisions are a number, not the lack of one.
     assert summary(0, [Point(0, 0.0, 1.0)])["decisions_to"]["0.95"] == 0
 
 

@@ -1,9 +1,8 @@
-"""``benchmarks.opponents``: its arithmetic, and a short run."""
+"""``benchmarks.opponents``: its measurements and its arithmetic."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
 
@@ -34,13 +33,3 @@ def test_a_search_that_ends_its_process(monkeypatch: pytest.MonkeyPatch) -> None
     assert row["crashed"] and row["task_id"] == 300000003 and row["params"]["hand_size"] == 8
     monkeypatch.undo()
     assert not search_moves.measure_apart("leduc_poker", 0, 0.1)["crashed"]
-
-
-@pytest.mark.trains
-def test_a_short_run(tmp_path: Path) -> None:
-    options = "--minutes 0.01 --searched kuhn_poker --opponent mcts:5x1 --episodes 4 --rounds 1 --lighter"
-    given = ["--games", "leduc_poker", "--out", str(tmp_path), *options.split()]
-    results = opponents.main(given)
-    assert [row["model"] for row in results["rounds"]] == ["none", "sleep", "sleep", "sleep", "tiny"]
-    assert all(row["turns"] > 0 and row["parts_over_threads"] > 0 for row in results["rounds"])
-    assert (tmp_path / "opponents.json").is_file()

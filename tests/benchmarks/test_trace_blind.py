@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import random
 from math import log
-from pathlib import Path
 
 import pytest
 import torch
 
-from benchmarks import trace_blind
 from benchmarks.trace_blind import COLUMNS, Question, features, guesses, measured, questions
 
 
@@ -75,13 +72,3 @@ def test_both_questions_have_the_same_outputs() -> None:
     both = [(one, other) for one, other in zip(drawn, own, strict=True) if other is not None]
     assert all(one.outputs == other.outputs for one, other in both)
     assert any(one.truth != other.truth for one, other in both)
-
-
-@pytest.mark.trains
-def test_a_short_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    results = trace_blind.main(["--known", "6", "--asked", "3", "--out", str(tmp_path / "new")])
-    printed = capsys.readouterr().out.splitlines()
-    assert json.loads(printed[-1]) == results == json.loads((tmp_path / "new/trace_blind.json").read_text())
-    assert list(results) == ["benchmark", "machine", "level", "family", "drawn", "own"]
-    assert (results["drawn"]["fitted_on"], results["drawn"]["asked"]) == (6, 3)
-    assert " ".join(printed[-5].split()) == "true is what is printed by uniform probability greedy"

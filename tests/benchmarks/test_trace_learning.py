@@ -18,7 +18,6 @@ from benchmarks.trace_learning import (
     configuration,
     held_out,
     right_options,
-    table,
 )
 from gamespiel.config import ConfigError
 from gamespiel.kinds.traces import trace_seeds
@@ -110,19 +109,6 @@ def test_apart_means_above_both_intervals() -> None:
     assert apart(results(0.75, 0.5, 0.5), "greedy")
     assert not apart(results(0.75, 0.6, 0.5), "greedy")  # 0.65 is below 0.7
     assert not apart(results(0.75, 0.5, 0.6), "sampled")
-
-
-def test_the_table() -> None:
-    assert table(results(0.75, 0.5, 0.5)).splitlines() == [
-        "                                       sampled              greedy",
-        "program shown, untrained     20.0% (10.0–30.0)   20.0% (10.0–30.0)",
-        "program shown, trained       75.0% (65.0–85.0)   75.0% (65.0–85.0)",
-        "program hidden, untrained    20.0% (10.0–30.0)   20.0% (10.0–30.0)",
-        "program hidden, trained      50.0% (40.0–60.0)   50.0% (40.0–60.0)",
-        "always option 3                                  50.0% (40.0–60.0)",
-        "uniformly random                         12.5%                    ",
-        "shown against hidden and constant, by 95% intervals: sampled: apart, greedy: apart",
-    ]
 
 
 @pytest.mark.trains

@@ -116,20 +116,8 @@ def test_a_short_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(train_speed, "apart", lambda work, *given: work(*given))
-    results = train_speed.main(
-        [
-            "--model",
-            "tiny",
-            "--turns",
-            "3",
-            "--scored-turns",
-            "1",
-            "--repetitions",
-            "1",
-            "--out",
-            f"{tmp_path}",
-        ]
-    )
+    options = "--model tiny --turns 3 --scored-turns 1 --repetitions 1 --out"
+    results = train_speed.main([*options.split(), f"{tmp_path}"])
     printed = capsys.readouterr().out.splitlines()
     assert json.loads(printed[-1]) == results == json.loads((tmp_path / "train_speed.json").read_text())
     settings = results["ways"]["settings"]

@@ -19,10 +19,3 @@ def test_the_table_is_the_benchmarks() -> None:
         assert [row["rule"] for row in rows] == ["rate", "confidence"]
         shares = [row["promoted"][within][0] for row in rows for within in ("100", "1000", "5000")]
         assert cells.split(" | ") == [f"{share:.1%}" for share in shares]
-
-
-def test_the_numbers_below_it() -> None:
-    five_below = {row["rule"]: row for row in RESULTS["rows"] if row["rate"] == 0.65}
-    assert f"a median of {five_below['rate']['median_episodes']:.0f} episodes" in PAGE
-    assert 0.45 < 1 - five_below["confidence"]["promoted"]["5000"][0] < 0.55  # half of the runs
-    assert f"needs {RESULTS['needed']['confidence']} successes of 100 in place of" in PAGE

@@ -73,7 +73,3 @@ def test_keys_commands_and_links(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in plans:
         assert main(["train", *arguments]) == 0
     assert capsys.readouterr().out.count("peak") >= 2 * len(plans)
-
-
-def test_the_page_is_short() -> None:
-    assert len(PAGE.read_text(encoding="utf-8").splitlines()) <= 120

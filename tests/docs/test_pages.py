@@ -53,7 +53,10 @@ PAGES = [
     "docs/scale.md",
 ]
 PRINTING = ["README.md", "docs/start.md", "docs/concepts.md", "docs/own.md"]
-SESSIONS = [*PRINTING, "docs/python.md", "docs/wrappers.md", "docs/curriculum.md", "docs/affinetes.md"]
+SESSIONS = [
+    *PRINTING,
+    *("docs/python.md", "docs/wrappers.md", "docs/curriculum.md", "docs/affinetes.md", "docs/scale.md"),
+]
 """Pages whose Python blocks are one session; the blocks of other pages are tested in tests/docs."""
 
 QUICK = (
@@ -260,21 +263,13 @@ def test_all_commands_of_a_page_run_in_order(
 
 
 @pytest.mark.parametrize("page", [*SESSIONS, "docs/architecture.md"])
-def test_paths_that_a_page_names_are_there(page: str) -> None:
+def test_paths_and_links_of_a_page_lead_somewhere(page: str) -> None:
     rooms = "docs|configs|benchmarks|agents|gamespiel|game_gym|task_gym|trace_gym"
     named = re.findall(rf"`((?:{rooms})/[\w./-]*)`", read(page))
     linked = re.findall(r"\]\(([\w./-]+)\)", read(page))
     missing = [path for path in named if not (ROOT / path).exists()]
     missing += [path for path in linked if not ((ROOT / page).parent / path).exists()]
     assert missing == []
-
-
-@pytest.mark.parametrize("page", [*SESSIONS, "docs/architecture.md"])
-def test_links_within_a_page(page: str) -> None:
     titles = re.findall(r"^#+ (.*)$", read(page), re.MULTILINE)
     headings = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
     assert [anchor for anchor in re.findall(r"\]\(#([\w-]+)\)", read(page)) if anchor not in headings] == []
-
-
-def test_readme_is_short() -> None:
-    assert len(read("README.md").splitlines()) <= 170

@@ -6,7 +6,6 @@ from typing import Any
 
 from benchmarks.scores import merged
 from docs import generate_scores
-from game_gym.games import TABLE
 
 
 def row(game: str, agent: str, mean: float = 0.5) -> dict[str, Any]:
@@ -16,12 +15,6 @@ def row(game: str, agent: str, mean: float = 0.5) -> dict[str, Any]:
 def test_it_is_current() -> None:
     text = generate_scores.PAGE.read_text(encoding="utf-8")
     assert generate_scores.page() == text, "write it anew with: python -m docs.generate_scores"
-
-
-def test_there_is_a_line_per_game() -> None:
-    lines = [line for line in generate_scores.page().splitlines() if line.startswith("| ")][1:]
-    assert [line.split(" | ")[1] for line in lines] == [f"`{game}`" for game in TABLE]
-    assert len({line.count("|") for line in lines}) == 1
 
 
 def test_what_is_not_measured_and_what_is_refused() -> None:

@@ -7,13 +7,12 @@ import html
 import io
 import json
 import re
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from docs import hooks, site, trace_pages
+from docs import hooks, site
 from docs.game_pages import budget, game_page, limits, picture, played, score
 from docs.reference import ROOMS
 from docs.site import copied, generated, site_pages
@@ -98,32 +97,6 @@ def test_a_familys_page_has_its_levels_and_ids() -> None:
     assert "{'affine': 1.0, 'exact': 1.0, 'lines': 1.0}" in text
 
 
-def test_a_familys_baselines_are_those_that_were_measured() -> None:
-    text = trace_pages.baselines("closures")
-    answers = ["random", "words", "empty", "echo"]
-    assert re.findall(r"^\| `CodeTrace\w*-v0` \| `(\w+)`", text, re.MULTILINE) == answers
-    # Up to eight outputs, and at least four: a random choice is right in 12.5% to 25%.
-    (share,) = re.findall(r"any output \| right in ([\d.]+)%", text)
-    assert 12.5 <= float(share) <= 25
-    (words,) = re.findall(r"in the program \| right in ([\d.]+)% \[", text)
-    rows = {row["family"]: row for row in json.loads(trace_pages.RESULTS.read_text())["rows"]}
-    assert float(words) == pytest.approx(100 * rows["closures"]["choices"]["words"][0], abs=0.05)
-    assert "--families nothing` does it" in trace_pages.baselines("nothing")
-
-
-def test_boards_have_the_replay_pages_colours() -> None:
-    root = Path(__file__).parents[2]
-    replay, own = (
-        [
-            dict(re.findall(r"--([\w]+): (#\w+)", block))
-            for block in re.findall(r"\{([^{}]*--field[^{}]*)\}", (root / path).read_text(encoding="utf-8"))
-        ]
-        for path in ("gamespiel/replay/viewer.css", "docs/assets/site.css")
-    )
-    for of_page, of_site in zip(replay, own, strict=True):
-        assert of_site and of_site.items() <= of_page.items()
-
-
 def test_pages_are_copied_with_links_of_the_site() -> None:
     home = copied("README.md")
     assert "[docs/games.md](games.md)" in home and "[CONTRIBUTING.md](contributing.md)" in home
@@ -136,26 +109,20 @@ def test_pages_are_copied_with_links_of_the_site() -> None:
         copied(path)  # which raises if a link leads nowhere
 
 
-def test_a_link_to_what_the_site_lacks_is_its_label_and_one_to_nothing_an_error() -> None:
-    assert site._link("docs/games.md", "", "`hex.py`", "../game_gym/games/hex.py") == "`hex.py`"
-    assert site._link("benchmarks/README.md", "", "x", "../docs/trace.md#scores") == "[x](trace.md#scores)"
-    assert site._link("README.md", "", "x", "https://a.b/c") == "[x](https://a.b/c)"
-    with pytest.raises(ValueError, match=r"docs/games\.md: a link to 'gone\.md' was given"):
-        site._link("docs/games.md", "", "x", "gone.md")
-
-
-def test_code_is_copied_as_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    text = "[a](#b)\n\n````text\n```\n[a](nowhere.md)\n```\n````\n"
-    (tmp_path / "README.md").write_text(text)
-    monkeypatch.setattr(site, "ROOT", tmp_path)
+def test_links_are_the_sites_and_code_is_copied_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A link to a file that the site lacks is its label."""
     (tmp_path / "docs").mkdir()
-    assert copied("README.md") == text
-
-
-def test_the_modules_of_the_reference_exist() -> None:
-    modules = [module for _, modules in ROOMS.values() for module in modules]
-    assert len(set(modules)) == len(modules) > 40
-    assert [module for module in modules if find_spec(module) is None] == []
+    (tmp_path / "own.py").touch()
+    monkeypatch.setattr(site, "ROOT", tmp_path)
+    code = "````text\n```\n[a](nowhere.md)\n```\n````\n"
+    page = tmp_path / "README.md"
+    page.write_text(f"[a](#b)\n[`own.py`](own.py) [x](https://a.b/c)\n{code}")
+    assert copied("README.md") == f"[a](#b)\n`own.py` [x](https://a.b/c)\n{code}"
+    page.write_text("[x](gone.md)")
+    with pytest.raises(ValueError, match=r"README\.md: a link to 'gone\.md'"):
+        copied("README.md")
 
 
 def test_folders_in_the_navigation_are_filled(tmp_path: Path) -> None:
@@ -170,9 +137,3 @@ def test_folders_in_the_navigation_are_filled(tmp_path: Path) -> None:
         {"Home": "index.md"},
         {"Games": ["games.md", {"One by one": ["games/go.md", "games/hex.md"]}]},
     ]
-
-
-def test_the_build_fails_on_warnings() -> None:
-    # With --quiet mkdocs drops warnings before --strict counts them.
-    makefile = (Path(__file__).parents[2] / "Makefile").read_text(encoding="utf-8")
-    assert re.findall(r"mkdocs build (.*)", makefile) == ["--strict"]

@@ -171,7 +171,6 @@ def test_greedy_takes_the_likeliest_and_the_first_of_equals() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"game": "tic_tac_toe"}, "tic_tac_toe was given, which has more than 300,000 histories"),
         ({"game": "chess"}, "chess was given, which has more than 300,000 histories"),
         ({"game": "connect_four"}, "connect_four was given, which has more than 300,000 histories"),
         ({"game": "kuhn_poker", "params": {"players": 3}}, "kuhn_poker was given, with 3 seats"),

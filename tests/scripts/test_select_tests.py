@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scripts.select_tests import ROOMS, main, select_tests
+from scripts.select_tests import ROOMS, find_importers, main, select_tests
 
 SOURCES = {
     "task_gym/ids.py": "",
@@ -39,7 +39,12 @@ SOURCES = {
     ],
 )
 def test_a_change_selects_the_tests_of_what_imports_it(changed: str, selected: list[str]) -> None:
-    assert select_tests({changed}, SOURCES) == selected
+    assert sorted(select_tests(find_importers({changed}, SOURCES), SOURCES)) == selected
+
+
+def test_a_room_selects_its_tests_and_those_that_import_it() -> None:
+    room = {file for file in SOURCES if "agents/" in file}
+    assert select_tests(room, SOURCES) == {"tests/agents/test_policy.py"}
 
 
 def test_an_unknown_room_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

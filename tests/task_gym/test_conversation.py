@@ -13,7 +13,7 @@ import pytest
 from task_gym.errors import ArgumentError
 from task_gym.replies import ReplyText
 from task_gym.spaces import UnicodeText
-from task_gym.wrappers import ChatObservation, Conversation, ConversationText, DictObservation, NamedText
+from task_gym.wrappers import Conversation, ConversationText, DictObservation, NamedText
 from tests.task_gym.scripts import Script, turn
 from tests.task_gym.test_chat import contents
 
@@ -34,14 +34,6 @@ def test_an_observation_is_its_turn_and_carries_the_turns_before() -> None:
     text = play(env, 4, np.int64(2))
     assert text == "c" and contents(text.messages) == ["u:a", "a:4", "u:b", "a:2", "u:c"]
     assert contents(play(env, 6).messages) == ["u:a", "a:6", "u:b"]
-
-
-def test_it_is_the_conversation_of_chat_observation() -> None:
-    one, other = Conversation(Script(*LONG)), ChatObservation(Script(*LONG))
-    one.reset(seed=0), other.reset(seed=0)
-    for action in (4, 2, 9):
-        (text, *_, info), (chat, *_, known) = one.step(action), other.step(action)
-        assert text.messages == chat and info["text"] == known["text"]
 
 
 def test_a_reply_keeps_its_tokens_and_loses_its_reasoning() -> None:

@@ -13,8 +13,6 @@ import pytest
 import game_gym
 import task_gym
 import trace_gym
-from game_gym.wrappers import TensorObservation
-from task_gym.wrappers import DictObservation
 
 
 def classes() -> Iterator[type]:
@@ -34,10 +32,3 @@ def classes() -> Iterator[type]:
 @pytest.mark.parametrize("made", sorted(set(classes()), key=lambda made: made.__qualname__))
 def test_gymnasiums_class_is_a_direct_base(made: type) -> None:
     assert (gym.Wrapper if issubclass(made, gym.Wrapper) else gym.Env) in made.__bases__
-
-
-@pytest.mark.parametrize("wrapper", [DictObservation, TensorObservation])
-def test_as_skrl_looks(wrapper: type[gym.Wrapper]) -> None:
-    env = wrapper(gym.make("GameSpiel-v0", game="kuhn_poker"))
-    for found in (env, env.unwrapped):
-        assert any(base.__module__.startswith("gymnasium.") for base in type(found).__bases__)

@@ -41,14 +41,6 @@ def test_faults_are_not_replayed() -> None:
     assert sampler.stats()["size"] == sampler.stats()["episodes"] == 0
 
 
-def test_the_share_of_replays() -> None:
-    env = FailureReplay(Tenths(), Failures(seed=1))
-    replayed = [play(env, 0)["replay"]["replayed"] for _ in range(2000)]
-    # 600 expected; √(2000 · 0.3 · 0.7) = 20.5.
-    assert abs(sum(replayed) - 600) < 82
-    assert env.reset()[1]["replay"]["share"] == sum(replayed) / 2000
-
-
 def composed(order: str, seed: int = 0, prob: float = 0.3) -> tuple[Any, Tenths, Stages, Failures]:
     env = Tenths()
     stages, failures = Stages(ONE, seed=seed), Failures(failure_replay_prob=prob, seed=seed)

@@ -74,9 +74,7 @@ def test_a_name_is_registered_once() -> None:
     for name in ("last", "open", "a:b", "", "a b", " a", 5, None):
         with pytest.raises(OpponentError, match=f"opponent name {name!r} is taken or not a word"):
             register_opponent(name, other)  # type: ignore[arg-type]
-    with pytest.raises(
-        OpponentError, match=r"'made': the factory .* was given, allowed: a class or function"
-    ):
+    with pytest.raises(OpponentError, match=r"'made': the factory .* was given"):
         register_opponent("made", None)  # type: ignore[arg-type]
 
 
@@ -91,9 +89,7 @@ class Forgetful:
 
 def test_a_class_without_a_method_is_refused_when_it_is_registered() -> None:
     with pytest.raises(
-        OpponentError,
-        match=r"^opponent 'forgetful': <class .*Forgetful'> was given, which lacks restart\(self, seed\); "
-        r"needed: restart\(self, seed\) and act\(self, view\)$",
+        OpponentError, match=r"'forgetful': <class .*Forgetful'> .* lacks restart\(self, seed\);"
     ):
         register_opponent("forgetful", Forgetful)  # type: ignore[arg-type]
     assert "forgetful" not in opponent_names()
@@ -116,10 +112,7 @@ def test_the_rule_for_illegal_actions() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (
-            "forfiet",
-            "illegal: 'forfiet' was given, allowed: 'raise', 'forfeit', 'random'; did you mean 'forf",
-        ),
+        ("forfiet", "illegal: 'forfiet' was given, .*; did you mean 'forf"),
         ("penalize", "illegal: 'penalize' was given, allowed: 'raise', 'forfeit', 'random'"),
         (None, "illegal: None was given"),
     ],

@@ -61,13 +61,6 @@ def test_a_slot_steps_once_repeats_itself_and_replays() -> None:
         assert one(fresh, call).observation != ahead.observation and other.resets > 1
 
 
-def test_slots_do_not_meet() -> None:
-    group, walks = make_group(2)
-    both = group.advance([Call(1, 3), Call(0, 4)])
-    assert [frame.observation.split()[0] for frame in both if isinstance(frame, Frame)] == ["3", "4"]
-    assert [walk.seed for walk in walks] == [4, 3]
-
-
 def test_an_error_is_that_turns_alone_and_comes_again() -> None:
     group, walks = make_group(2)
     for _ in range(2):
@@ -84,13 +77,9 @@ def test_another_episode_in_a_replay_is_a_fault() -> None:
     right = one(make_group(1)[0], Call(0, 7, None, (1,), digest(first.observation)))
     assert "fault" not in right.info
     wrong = one(make_group(1)[0], Call(0, 7, None, (1,), digest("something else")))
-    assert (wrong.truncated, wrong.reward, wrong.info["result"], wrong.info["score"]) == (
-        True,
-        0.0,
-        "fault",
-        None,
-    )
-    assert wrong.info["fault"] == "a worker was lost, and the episode was another one when it was replayed"
+    ending = (wrong.truncated, wrong.reward, wrong.info["result"], wrong.info["score"])
+    assert ending == (True, 0.0, "fault", None)
+    assert "the episode was another one" in wrong.info["fault"]
     assert wrong.is_over
     (after,) = group.advance([Call(0, 7, None, (1,), digest("something else"))])
     assert isinstance(after, Frame) and "fault" not in after.info  # a step is no replay
@@ -116,10 +105,7 @@ def test_an_opponent_that_cannot_be_replayed_ends_the_episode_as_a_fault() -> No
         assert "fault" not in one(group, Call(0, 7)).info
         assert "fault" not in one(group, Call(0, 7, None, (1,))).info  # it goes on as long as it lives
         lost = one(EnvGroup([Oracle]), Call(0, 7, None, (1, 2)))
-        assert lost.info["fault"] == (
-            "a worker was lost, and the episode cannot be played again: opponent 'oracle:delphi': it answers "
-            "as it likes"
-        )
+        assert "opponent 'oracle:delphi': it answers as it likes" in lost.info["fault"]
         assert lost.truncated and lost.info["result"] == "fault"
         (after,) = EnvGroup([Oracle]).advance([Call(0, 7, None, ())])
         assert isinstance(after, Frame) and "fault" not in after.info  # before its first move nothing is lost
@@ -183,9 +169,9 @@ def test_actions_may_be_arrays() -> None:
         def step(self, action: Any) -> Any:
             return super().step(int(action.sum()))
 
-    group = EnvGroup([Pushed])
+    walk = Pushed()
+    group = EnvGroup([lambda: walk])
     first, second = np.array([1, 0]), np.array([0, 2])
     frame = one(group, Call(0, 7, None, (first,)))
     assert one(group, Call(0, 7, None, (first.copy(), second))).observation != frame.observation
-    walk = group._slots[0].env
-    assert (walk.resets, walk.steps) == (1, 2)  # type: ignore[attr-defined]
+    assert (walk.resets, walk.steps) == (1, 2)

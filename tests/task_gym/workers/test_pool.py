@@ -161,8 +161,7 @@ def test_a_turn_that_ends_every_worker_is_a_named_error(
     group = make(2, trap)
     with pytest.raises(
         WorkersError,
-        match=r"3 workers were lost with one turn, allowed: 2; it is the turn after 3 actions of the episode "
-        r"with seed 5 and options \{'n': 2\}; the last one: worker process \d+ ended with status -9",
+        match=r"3 workers .* allowed: 2; .* 3 actions .* seed 5 and options \{'n': 2\}; .* status -9",
     ):
         play(group.advance, SEEDS)
     assert group.pool.take_counts().workers_lost == 3
@@ -185,8 +184,7 @@ def test_episodes_go_to_the_others_if_no_worker_can_be_started_again(
     os.kill(engine.started[0].pid, signal.SIGKILL)
     with pytest.raises(
         WorkersError,
-        match=r"worker processes: 0 of 2 workers are there, needed: 1; the machine is full; the last one was "
-        r"lost: worker process \d+ ended with status -9",
+        match=r"0 of 2 workers are there, needed: 1; the machine is full; .* ended with status -9",
     ):
         play(group.advance, SEEDS)
     engine.most = float("inf")  # there is room again
@@ -258,12 +256,12 @@ def test_nothing_is_started_once_they_are_closed() -> None:
         def close(self) -> None:
             self.closed.set()
 
-    engine = Slow()
+    engine, before = Slow(), set(threading.enumerate())
     pool = WorkerPool(engine, 1)
     frames = Slots(RemoteGroup(pool, [Walk]).advance, 1).reset([0], [1], [None])
     assert engine.starting.wait(60.0)
     pool.close()
-    assert not any(thread.is_alive() for thread in pool._threads) and engine.starts == 1
+    assert set(threading.enumerate()) <= before and engine.starts == 1
     with pytest.raises(WorkersError, match="they were closed"):
         next(frames)
 
@@ -284,11 +282,13 @@ def test_a_pool_that_one_of_its_own_threads_closes() -> None:
 
         def close(self) -> None: ...
 
+    before = set(threading.enumerate())
     pool = WorkerPool(Closing(), 1)
     with pytest.raises(WorkersError, match="they were closed"):
         list(Slots(RemoteGroup(pool, [Walk]).advance, 1).reset([0], [1], [None]))
-    pool._threads[0].join(60.0)
-    assert not raised and not pool._threads[0].is_alive()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(60.0)
+    assert not raised and set(threading.enumerate()) <= before
 
 
 def test_a_request_that_fails_is_an_error(engine: SharedEngine) -> None:

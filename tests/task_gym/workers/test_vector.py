@@ -68,9 +68,7 @@ def test_it_goes_on_after_an_error() -> None:
     expected.pop("pid")
     np.testing.assert_equal(infos, expected)
     assert env.get_attr("seat") == alone.get_attr("seat")
-    with pytest.raises(
-        ArgumentError, match="'length' was given, and workers play them; allowed: seat, seats"
-    ):
+    with pytest.raises(ArgumentError, match=r"'length' was given, .*allowed: seat, seats"):
         env.get_attr("length")
     with pytest.raises(ArgumentError, match="seed: 1 were given, allowed: 2, one per environment"):
         env.reset(seed=[1])

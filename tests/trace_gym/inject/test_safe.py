@@ -107,7 +107,7 @@ STDIN = "2\n3\n4\nend\n"
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_program_is_left_as_it_is(name: str, tmp_path: Path) -> None:
-    assert check_injections([(TEXTS[name], STDIN)], tmp_path, seeds=range(4), most=50) > 0
+    assert check_injections([(TEXTS[name], STDIN)], tmp_path, seeds=range(3), most=50) > 0
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="the syntax is of Python 3.12")

@@ -176,7 +176,7 @@ COUNTING = dedent(
 """Two of its mutants count the names that counting lines needs."""
 
 
-@pytest.mark.parametrize("code", [NAMES, COUNTING])
+@pytest.mark.parametrize("code", [NAMES, pytest.param(COUNTING, marks=pytest.mark.families)])
 def test_a_version_prints_the_same_under_every_hash_seed_and_when_its_lines_are_counted(
     code: str, sandbox: Sandbox
 ) -> None:

@@ -180,7 +180,6 @@ def test_changes_files_that_belong_to_the_caller(separated: Box, tmp_path: Path)
     assert victim.read_text() == SECRET and victim.stat().st_mode & 0o777 != 0o777
 
 
-@pytest.mark.sample
 def test_links_lead_nowhere(box: Box, public: Path) -> None:
     """Checks that neither the program nor the clean-up after it follows a link to the outside."""
     result = box(
@@ -196,7 +195,6 @@ def test_links_lead_nowhere(box: Box, public: Path) -> None:
     assert box("import os; print(os.listdir())").stdout == "[]\n"
 
 
-@pytest.mark.sample
 def test_the_working_directory_is_empty_and_goes_away(box: Box) -> None:
     """Checks that directories are removed that nobody may read, or that are too deep for one path."""
     program = (
@@ -262,7 +260,6 @@ def test_reads_the_environment(box: Box, monkeypatch: pytest.MonkeyPatch) -> Non
     assert result.stdout.splitlines()[1] == "None None None"
 
 
-@pytest.mark.sample
 def test_uses_inherited_file_descriptors(box: Box, tmp_path: Path) -> None:
     """Checks that a program has only its three streams, although its caller has an inheritable open file."""
     (tmp_path / "secret").write_text(SECRET)
@@ -360,7 +357,6 @@ tried(os.killpg, os.getpgid(os.getppid()) if os.getppid() > 1 else 1, signal.SIG
     assert got == []
 
 
-@pytest.mark.sample
 def test_gains_no_rights(box: Box) -> None:
     body = """
 tried(os.setuid, 0)
