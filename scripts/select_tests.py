@@ -31,8 +31,20 @@ def main(argv: list[str] | None = None) -> int:
         selected |= select_tests({file for file in sources if file.startswith(room)}, sources)
     if options.changed:
         commit = "HEAD" if options.changed == "1" else options.changed
-        changed = {*git("diff", "--name-only", commit), *git("ls-files", "--others", "--exclude-standard")}
+        try:
+            changed = {
+                *git("diff", "--name-only", commit),
+                *git("ls-files", "--others", "--exclude-standard"),
+            }
+        except subprocess.CalledProcessError:
+            parser.error(
+                f"--changed: {options.changed!r} was given, allowed: 1, or a commit of this repository"
+            )
+        sources |= {
+            file: "" for file in changed if file.endswith(".py") and file not in sources
+        }  # is deleted
         selected |= select_tests(find_importers(changed, sources), sources)
+    selected = {file for file in selected if (ROOT / file).is_file()}
     if not selected:
         print("nothing that a test imports has changed", file=sys.stderr)
         return 1
@@ -42,7 +54,8 @@ def main(argv: list[str] | None = None) -> int:
 
 def find_importers(changed: set[str], sources: Mapping[str, str]) -> set[str]:
     """Returns changed files, and the modules that import one or contain the name of one that is no module."""
-    names = {Path(file).name for file in changed if file not in sources}
+    others = {Path(file) for file in changed if file not in sources}
+    names = {path.name if path.suffix else str(path) for path in others}
     changed = changed | {file for file, text in sources.items() if any(name in text for name in names)}
     imports = find_all_imports(sources)
     return changed | {file for file in sources if not file.startswith("tests/") and imports[file] & changed}

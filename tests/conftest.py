@@ -30,20 +30,26 @@ if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_I
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skips tests marked ``weights("smollm2")`` or ``weights("vocabulary")`` if these are not installed."""
     for name in (name for marker in item.iter_markers("weights") for name in marker.args):
-        if not is_installed(name):
+        if not INSTALLED[name]():
             pytest.skip(f"not installed: make {name}")
 
 
-@cache
-def is_installed(name: str) -> bool:
-    if name == "vocabulary":
-        from scripts.fetch_qwen_vocabulary import PLACE
+def has_vocabulary() -> bool:
+    from scripts.fetch_qwen_vocabulary import PLACE
 
-        return PLACE.is_file()
+    return PLACE.is_file()
+
+
+@cache
+def has_smollm2() -> bool:
     from gamespiel.agents.models.weights import from_wheel
     from tests.agents.smollm2 import NAME
 
-    return name == "smollm2" and from_wheel(NAME) is not None
+    return from_wheel(NAME) is not None
+
+
+INSTALLED = {"vocabulary": has_vocabulary, "smollm2": has_smollm2}
+"""Whether what ``make NAME`` installs is there, by its name."""
 
 
 @pytest.hookimpl(wrapper=True)

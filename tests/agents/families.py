@@ -168,7 +168,7 @@ FAMILIES = {
 }
 
 
-def of_families(names: Iterable[str], at_once: Sequence[str]) -> pytest.MarkDecorator:
+def parametrize_families(names: Iterable[str], at_once: Sequence[str]) -> pytest.MarkDecorator:
     """Returns the parameter ``family`` of a test; ``make test`` leaves out all but those of ``at_once``."""
     others = (name for name in names if name not in at_once)
     marked = [pytest.param(name, marks=pytest.mark.families) for name in others]

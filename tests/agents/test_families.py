@@ -17,7 +17,7 @@ from gamespiel.agents.models.names import BASE
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.tokens.codec import TokenBoundaryError
 from task_gym.wrappers import NamedActions
-from tests.agents.families import FAMILIES, of_families
+from tests.agents.families import FAMILIES, parametrize_families
 from tests.agents.toys import Stairs, collect, make_ppo
 
 AT_ONCE = ("llama3", "gemma3")
@@ -40,7 +40,7 @@ def learner(family: str, reading: str, folder: Path) -> LLMPPO:
     return make_ppo(env, adapters=0.1, batch_size=16, mini_batch_size=5, policy_kwargs=keywords)
 
 
-@of_families(FAMILIES, AT_ONCE)
+@parametrize_families(FAMILIES, AT_ONCE)
 @EVERY_READING
 def test_a_step_of_training(family: str, reading: str, tmp_path: Path) -> None:
     """Adapters and head move, the base does not, and nothing is infinite. Before, the ratio is one."""
@@ -67,7 +67,7 @@ def test_a_step_of_training(family: str, reading: str, tmp_path: Path) -> None:
     assert logged["train/kl_ref"] > 0 and logged["train/actor_grad_norm"] > 0
 
 
-@of_families(FAMILIES, AT_ONCE)
+@parametrize_families(FAMILIES, AT_ONCE)
 @EVERY_READING
 def test_probabilities_are_those_of_transformers(family: str, reading: str, tmp_path: Path) -> None:
     """By hand: the answers' tokens, one after the other, among those of legal actions that begin alike.

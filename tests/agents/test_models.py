@@ -58,7 +58,7 @@ def test_random_weights_are_the_seeds(folder: Path) -> None:
 # -- folders that cannot be loaded -------------------------------------------------------------------------
 
 
-def cut(path: Path, size: int) -> None:
+def truncate(path: Path, size: int) -> None:
     path.write_bytes(path.read_bytes()[:size])
 
 
@@ -75,9 +75,13 @@ def remove_feed_forward_part(path: Path) -> None:
     ("name", "damage", "message"),
     [
         ("model.safetensors", Path.unlink, "is a folder without weights; .* or model.random_weights$"),
-        ("model.safetensors", lambda path: cut(path, 0), r"has a damaged safetensors file \(.*\); copy or"),
-        ("model.safetensors", lambda path: cut(path, 1000), r"has a damaged safetensors file \("),
-        ("model.safetensors", lambda path: cut(path, -1), r"has a damaged safetensors file \("),
+        (
+            "model.safetensors",
+            lambda path: truncate(path, 0),
+            r"has a damaged safetensors file \(.*\); copy or",
+        ),
+        ("model.safetensors", lambda path: truncate(path, 1000), r"has a damaged safetensors file \("),
+        ("model.safetensors", lambda path: truncate(path, -1), r"has a damaged safetensors file \("),
         (
             "model.safetensors",
             remove_feed_forward_part,
@@ -87,7 +91,7 @@ def remove_feed_forward_part(path: Path) -> None:
         ("config.json", lambda path: change(path, intermediate_size=96), "has weights of other shapes than"),
         ("config.json", lambda path: change(path, hidden_size="wide"), "cannot be loaded: .*'hidden_size'"),
         ("config.json", lambda path: change(path, model_type="qwen99"), "cannot be loaded: .*qwen99"),
-        ("config.json", lambda path: cut(path, 40), ".*is not a valid JSON file"),
+        ("config.json", lambda path: truncate(path, 40), ".*is not a valid JSON file"),
         # transformers would load the base and the rank that the file names, whoever wrote it.
         ("adapter_config.json", lambda path: path.write_text('{"peft_type": "LORA"}'), "has an adapter_co"),
     ],
@@ -102,7 +106,7 @@ def test_a_damaged_folder(name: str, damage: Callable[[Path], None], message: st
 
 
 def test_a_damaged_tokenizer(folder: Path) -> None:
-    cut(folder / "tokenizer.json", 40)
+    truncate(folder / "tokenizer.json", 40)
     with pytest.raises(ModelError, match=r"has a damaged JSON file \("):
         load_tokenizer(ModelSettings(str(folder)))
     (folder / "tokenizer.json").unlink()

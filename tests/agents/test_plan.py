@@ -34,7 +34,7 @@ from gamespiel.agents.models.quantization import Quantization
 from gamespiel.config import resolve
 from gamespiel.planning import load_of
 from tests.agents import peaks
-from tests.agents.families import of_families
+from tests.agents.families import parametrize_families
 from tests.agents.live import EfficientAttention, Live
 
 ROOT = Path(__file__).parents[2]
@@ -75,7 +75,7 @@ def kept(model: Any, tokens: int) -> int:
 
 
 @pytest.mark.parametrize("kind", ["float32", "bfloat16", "float16", "bfloat16 4", "bfloat16 8"])
-@of_families(("qwen2", "qwen3"), ("llama", "gemma3_text"))
+@parametrize_families(("qwen2", "qwen3"), ("llama", "gemma3_text"))
 def test_a_layer_keeps_what_the_formula_says(family: str, kind: str) -> None:
     """The third layer's share, of a row of one tile: each token gathers the keys of ``TILE`` tokens."""
     assert planned.TILE == shared.TILE

@@ -26,11 +26,11 @@ from gamespiel.agents.ranks import ALONE, RanksError
 from gamespiel.assembly import policy_settings
 from gamespiel.config import ConfigError, InvalidValueError, resolve
 from gamespiel.config.resume import check_resumed
-from tests.agents.families import FAMILIES, of_families
+from tests.agents.families import FAMILIES, parametrize_families
 from tests.agents.toys import make_policy, make_ppo
 
 
-@of_families(FAMILIES, ("llama", "gemma3"))
+@parametrize_families(FAMILIES, ("llama", "gemma3"))
 def test_a_skeleton_has_all_but_the_weights(family: str, tmp_path: Path) -> None:
     """Its parameters have one number each in memory, and those that are one in the model are one in it."""
     place = FAMILIES[family].save(tmp_path / family)

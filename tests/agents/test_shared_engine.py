@@ -26,7 +26,7 @@ from gamespiel.agents.engines.token_tree import (
     tile_paths,
     tile_tree,
 )
-from tests.agents.families import of_families
+from tests.agents.families import parametrize_families
 
 Tokens = tuple[int, ...]
 SEQUENCES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=9).map(tuple), min_size=1, max_size=12)
@@ -35,7 +35,7 @@ AT_ONCE = ("llama", "gemma3_text")
 """Families that every run reads: the plainest one, and one with windows and norms of heads."""
 
 
-def attended(parts: Iterable[Any]) -> dict[int, tuple[int, list[tuple[int, int]]]]:
+def read_attention(parts: Iterable[Any]) -> dict[int, tuple[int, list[tuple[int, int]]]]:
     """Returns the depth of each query, and its keys with their depths, in order."""
     seen = {}
     for part in parts:
@@ -80,7 +80,7 @@ def test_groups_hold_all_sequences_within_the_budget(sequences: list[Tokens], bu
 @given(SEQUENCES, st.integers(1, 7))
 def test_a_token_attends_to_its_path_and_nothing_else(sequences: list[Tokens], width: int) -> None:
     tree = TokenTree.build(sequences)
-    seen = attended(tile_tree(tree, width))
+    seen = read_attention(tile_tree(tree, width))
     for path in tree.paths:
         for depth, token in enumerate(path):
             assert seen[int(token)] == (depth, enumerate_path(path[: depth + 1]))
@@ -109,7 +109,7 @@ def test_some_tokens_attend_to_their_paths(sequences: list[Tokens], width: int, 
     tree = TokenTree.build(sequences)
     n = len(tree.tokens)
     rows = np.array(sorted(rng.sample(range(n), rng.randint(1, n))))
-    seen = attended(tile_fresh(tree, rows, np.arange(n), width))
+    seen = read_attention(tile_fresh(tree, rows, np.arange(n), width))
     path_of = {int(path[depth]): path[: depth + 1] for path in tree.paths for depth in range(len(path))}
     assert seen == {i: (tree.depths[row], enumerate_path(path_of[int(row)])) for i, row in enumerate(rows)}
 
@@ -121,7 +121,7 @@ def test_a_continuation_attends_to_its_prompt_and_itself(
     tree = TokenTree.build(sequences)
     paths = [tree.paths[row % len(sequences)] for row, _ in more]
     counts = [count for _, count in more]
-    seen = attended(tile_continuations(tree, paths, counts, 4))
+    seen = read_attention(tile_continuations(tree, paths, counts, 4))
     stored, first = len(tree.tokens), 0
     for path, count in zip(paths, counts, strict=True):
         for step in range(count):
@@ -134,7 +134,7 @@ def test_a_continuation_attends_to_its_prompt_and_itself(
 def test_one_more_token_attends_to_its_path(sequences: list[Tokens], rows: list[int]) -> None:
     tree = TokenTree.build(sequences)
     paths = [tree.paths[row % len(sequences)] for row in rows]
-    seen = attended(tile_paths(tree, paths, 4))
+    seen = read_attention(tile_paths(tree, paths, 4))
     assert [seen[row] for row in range(len(rows))] == [(len(path), enumerate_path(path)) for path in paths]
 
 
@@ -192,7 +192,7 @@ def compare_gradients(one: Any, expected: torch.Tensor, other: Any, states: torc
     assert error <= 3e-6 * norm
 
 
-@of_families(sorted(PLAIN), AT_ONCE)
+@parametrize_families(sorted(PLAIN), AT_ONCE)
 def test_hidden_states_and_gradients_are_those_of_reading_alone(family: str) -> None:
     """Each family that is called plain; but for Llama, with gradient checkpointing."""
     model, sequences = make_small(family), prompts()
@@ -210,7 +210,7 @@ def test_hidden_states_and_gradients_are_those_of_reading_alone(family: str) -> 
     assert torch.allclose(shared.read(sequences, rows, places), expected, atol=2e-5)
 
 
-@of_families(("mistral", "phi3", "qwen3"), AT_ONCE)
+@parametrize_families(("mistral", "phi3", "qwen3"), AT_ONCE)
 def test_the_last_layer_computes_what_is_read(family: str) -> None:
     """Tokens in the feed-forward part of each layer; the sequences have 22 distinct last tokens.
 
@@ -273,7 +273,7 @@ def test_sequences_with_little_in_common_are_read_alone() -> None:
         assert engine.tokens_read - before == tokens
 
 
-@of_families(("mistral", "phi3", "qwen3"), AT_ONCE)
+@parametrize_families(("mistral", "phi3", "qwen3"), AT_ONCE)
 def test_continuations_are_those_of_reading_alone(family: str) -> None:
     model, sequences, rng = make_small(family), prompts(), random.Random(1)
     rows = [rng.randrange(len(sequences)) for _ in range(40)]
@@ -291,7 +291,7 @@ def test_continuations_are_those_of_reading_alone(family: str) -> None:
             assert torch.allclose(engine.extend(prefix, rows, more), expected, atol=2e-5)
 
 
-@of_families(("mistral", "phi3", "qwen3"), AT_ONCE)
+@parametrize_families(("mistral", "phi3", "qwen3"), AT_ONCE)
 def test_grown_texts_are_those_of_reading_alone(family: str) -> None:
     """Thirty tokens, more than there is place for at first; texts branch, end and change their order."""
     model, rng = make_small(family), random.Random(1)

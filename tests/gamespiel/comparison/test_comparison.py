@@ -96,7 +96,7 @@ def test_known_luck_is_taken_out_where_a_search_plays_a_small_game(tmp_path: Pat
     assert {row["contender"] for row in found["episodes"]} == {"mcts:5"}
 
 
-def played(*scores: float | None) -> Column:
+def column_of(*scores: float | None) -> Column:
     """A contender's column of these scores, one per deal, with None for a fault."""
     seats = tuple(None if score is None else (score,) for score in scores)
     return Column(scores, scores, (0.0, 1.0), None, seats)
@@ -109,8 +109,8 @@ def test_several_games_are_pooled_with_equal_weights() -> None:
     """
     solved = Column((None,) * 3, (None,) * 3, (0.25, 0.25), 0.25, (None,) * 3)
     columns = {
-        "hex": {"a": played(1.0, 0.5, 0.5), "b": played(0.5, 0.0, 0.5), "c": solved},
-        "go": {"a": played(0.75, 0.5, 0.5), "b": played(0.5, 0.5, None), "c": solved},
+        "hex": {"a": column_of(1.0, 0.5, 0.5), "b": column_of(0.5, 0.0, 0.5), "c": solved},
+        "go": {"a": column_of(0.75, 0.5, 0.5), "b": column_of(0.5, 0.5, None), "c": solved},
     }
     found = compare_all(("a", "b", "c"), columns, detect=0.1, anytime=False)
     rows = {(one.first, one.second, one.game): one for one in found}
@@ -122,7 +122,7 @@ def test_several_games_are_pooled_with_equal_weights() -> None:
     assert pooled.values == pytest.approx((0.375, 0.25)) and pooled.bounds == (-1.0, 1.0)
     assert hexes.low < 1 / 3 < hexes.high and not hexes.clear
     assert rows["a", "c", "hex"].values == (0.75, 0.25, 0.25)
-    columns = {"hex": {"a": played(*[1.0] * 40), "b": played(*[0.0] * 40)}}
+    columns = {"hex": {"a": column_of(*[1.0] * 40), "b": column_of(*[0.0] * 40)}}
     for anytime in (False, True):
         (lost,) = compare_all(("b", "a"), columns, detect=0.1, anytime=anytime)
         assert lost.clear and lost.high < 0 and lost.p_value is not None and lost.p_value < 0.001

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 @contextmanager
 def served(*arguments: str, token: str = "") -> Iterator[str]:
     """The address of a server that runs inside the block."""
-    with launched(*arguments, token=token) as (_, url):
+    with launch_server(*arguments, token=token) as (_, url):
         yield url
 
 
 @contextmanager
-def launched(*arguments: str, token: str = "") -> Iterator[tuple[subprocess.Popen[str], str]]:
+def launch_server(*arguments: str, token: str = "") -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A server that runs inside the block as a process of its own, and its address."""
     command = [sys.executable, "-m", "gamespiel", "serve", "--port", "0", *arguments]
     environment = {**os.environ, TOKEN: token}

@@ -16,7 +16,7 @@ import pytest
 
 from game_gym.games import TABLE
 from tests.gamespiel.endpoints.models import Body, ModelStub
-from tests.gamespiel.serving.servers import ask, call, launched
+from tests.gamespiel.serving.servers import ask, call, launch_server
 
 pytest.importorskip("uvicorn")
 
@@ -35,7 +35,7 @@ def test_a_server_ends_while_a_model_thinks_and_says_so() -> None:
         release.wait(300)  # longer than the test: only its end ends the request
         return "1"
 
-    with ModelStub(answer) as stub, launched() as (server, url), ThreadPoolExecutor(1) as threads:
+    with ModelStub(answer) as stub, launch_server() as (server, url), ThreadPoolExecutor(1) as threads:
         arguments = {"task_id": CHESS, "seed": 0, "model": "m", "base_url": stub.url, "opponent": "random"}
         under_way = threads.submit(call, url, "evaluate", **arguments)
         assert asked.wait(60)
@@ -48,7 +48,7 @@ def test_a_server_ends_while_a_model_thinks_and_says_so() -> None:
 
 
 def test_a_server_ends_while_an_opponent_searches() -> None:
-    with launched() as (server, url), ThreadPoolExecutor(1) as threads:
+    with launch_server() as (server, url), ThreadPoolExecutor(1) as threads:
         # In chess, player 1 begins: the opponent of seat 0, with a search of an hour.
         under_way = threads.submit(call, url, "reset", task_id=CHESS, seed=0, opponent="mcts:1000x1000")
         deadline = time.monotonic() + 60
