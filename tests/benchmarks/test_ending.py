@@ -47,7 +47,7 @@ OTHERS = {
     *("curricula", "env_speed", "learning_peers", "learning_speed", "scale", "self_play"),
     *("trace_learning", "train_speed"),
 }
-"""Benchmarks that train, or read finished runs. Each has a test file of its own."""
+"""Benchmarks that train, take long, or read finished runs. Each has a test file of its own."""
 
 
 def sample(argv: Sequence[str], number: float = 1, draw: ending.Draw | None = None) -> dict[str, Any]:

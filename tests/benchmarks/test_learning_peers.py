@@ -34,8 +34,10 @@ def test_a_contender_that_is_not_installed_is_named(
     monkeypatch.setitem(learning_peers.LIBRARIES, "agilerl", "no_such_module")
     monkeypatch.setitem(learning_peers.OWN, "agilerl", ".venv-nowhere")
     results = learning_peers.main(["--contenders", "agilerl", "--out", str(tmp_path)])
-    assert "no_such_module" in results["skipped"]["agilerl"] and results["rows"] == []
-    assert "make .venv-nowhere/.installed" in capsys.readouterr().out
+    reason = "ModuleNotFoundError: No module named 'no_such_module'; "
+    reason += "install it with: make .venv-nowhere/.installed"
+    assert results["skipped"] == {"agilerl": reason} and results["rows"] == []
+    assert f"agilerl is left out: {reason}\n" in capsys.readouterr().out
 
 
 class Caller:

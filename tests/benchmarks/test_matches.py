@@ -66,9 +66,12 @@ def test_moves_are_measured_in_states_of_one_game(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        *((f"othello mcts:2 random --{more}", "--games is") for more in ("games 5", "games 2", "seed -1")),
-        ("othello mcts:2 random mcts:1", "mcts:SIMS"),
-        ("hearts mcts:2 random", "hearts has 4 players"),
+        *(
+            (f"othello mcts:2 random --{more}", "--games is even and at least 4")
+            for more in ("games 5", "games 2", "seed -1", "processes 0")
+        ),
+        ("othello mcts:2 random mcts:1", "mcts:SIMS or mcts:SIMSxROLLOUTS"),
+        ("hearts mcts:2 random", "hearts has 4 players; two opponents meet in games of two"),
     ],
 )
 def test_wrong_arguments_are_refused_before_a_game(

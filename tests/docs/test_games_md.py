@@ -37,6 +37,7 @@ def section(heading: str) -> str:
     return "\n".join(TEXT.split("\n")[start + 1 : min(after, default=None)])
 
 
+@pytest.mark.sample
 @pytest.mark.trains
 def test_the_page_is_current() -> None:
     assert generate_games.page() == TEXT, "write it anew with: python -m docs.generate_games"

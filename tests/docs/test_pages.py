@@ -55,7 +55,7 @@ PAGES = [
 PRINTING = ["README.md", "docs/start.md", "docs/concepts.md", "docs/own.md"]
 SESSIONS = [
     *PRINTING,
-    *("docs/python.md", "docs/wrappers.md", "docs/curriculum.md", "docs/affinetes.md", "docs/scale.md"),
+    *("docs/python.md", "docs/wrappers.md", "docs/curriculum.md", "docs/affinetes.md"),
 ]
 """Pages whose Python blocks are one session; the blocks of other pages are tested in tests/docs."""
 

@@ -17,6 +17,7 @@ from game_gym.opponents import ismcts
 from game_gym.opponents.ismcts import _Arm, _play_out
 from game_gym.prompts import SeatView, render
 from game_gym.spec import State, Variant, load_variant
+from game_gym.worlds import draw_world
 from task_gym.errors import OpponentError
 from task_gym.opponents import make_opponent
 from tests.game_gym.gin_rummy_play import KNOCK, three_melds_of_three
@@ -77,9 +78,19 @@ def test_bridge_is_played() -> None:
 
 
 def test_the_declared_budget_is_the_default() -> None:
-    for opponent, budget in (("ismcts", "1000x20"), ("ismcts:7", "7x1"), ("ismcts:9x3", "9x3")):
-        bot: Any = make_opponent(opponent, KUHN.game, KUHN.spec, 0)
-        assert bot.argument == budget
+    # Each simulation draws one world; kuhn declares 1000.
+    drawn = []
+
+    def counted(state: State, seat: int, uniform: Any) -> State:
+        drawn.append(seat)
+        return draw_world(state, seat, uniform)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ismcts, "draw_world", counted)
+        for opponent, simulations in (("ismcts", 1000), ("ismcts:7", 7), ("ismcts:9x3", 9)):
+            drawn.clear()
+            answer(KUHN, position(KUHN, [0, 1]), opponent, 0)
+            assert drawn == [0] * simulations
 
 
 def information_sets(variant: Variant) -> list[list[State]]:

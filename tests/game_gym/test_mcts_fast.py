@@ -139,7 +139,7 @@ def test_a_place_without_a_cache_is_named(monkeypatch: pytest.MonkeyPatch) -> No
         raise RuntimeError("cannot cache function: no locator available")
 
     monkeypatch.setattr(tree, "load_search", refuse)
-    with pytest.raises(OpponentError, match="NUMBA_CACHE_DIR"):
+    with pytest.raises(OpponentError, match="NUMBA_CACHE_DIR names one"):
         make(game="othello", opponent="mcts-fast")
 
 

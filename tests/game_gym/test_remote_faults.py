@@ -275,3 +275,32 @@ def test_upstreams_goofspiel_is_a_fault_from_the_first_turn_on(stub: Stub) -> No
     _, info = remote(stub, task_id=0).reset(seed=0)
     assert (info["result"], info["score"], info["legal_actions"]) == ("fault", None, [])
     assert "no legal actions in goofspiel, whose moves are simultaneous: upstream's cannot" in info["fault"]
+
+
+OTHER_LOOPS = """
+import asyncio, sys
+import gymnasium as gym
+import game_gym
+
+class Policy(asyncio.DefaultEventLoopPolicy):
+    def new_event_loop(self):  # as uvloop's, whose loops affinetes cannot patch
+        made.append(super().new_event_loop())
+        return made[-1]
+
+made = []
+asyncio.set_event_loop_policy(Policy())
+
+async def main():  # as in a notebook, whose loop runs
+    env = gym.make("GameSpiel-v0", task_id=200000000, backend="affinetes", base_url=sys.argv[1])
+    env.reset(seed=0)
+    assert env.step(1)[4]["result"] == "win"
+    await asyncio.sleep(0)
+
+asyncio.run(main())
+assert len(made) == 1, "the remote calls have a loop of asyncio's own"
+"""
+
+
+@pytest.mark.launch
+def test_another_loop_runs_in_the_process(stub: Stub) -> None:
+    subprocess.run([sys.executable, "-c", OTHER_LOOPS, stub.url], check=True)

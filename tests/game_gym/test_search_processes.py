@@ -98,7 +98,7 @@ class Broken:
     ("argument", "message"),
     [
         ("fails", r"Broken.*ArithmeticError: no move"),
-        ("ends", r"Broken.*status 7"),
+        ("ends", r"the search Broken ended its process twice \(status 7\)"),
     ],
 )
 def test_a_search_that_fails_is_named(argument: str, message: str) -> None:

@@ -107,8 +107,8 @@ def test_illegal_actions_are_told_in_labels() -> None:
         legal = sorted({0, 1, 2} - {fold})
         for wrong in (fold, -1, 3, 10**30):
             again, reward, terminated, _, info = env.step(wrong)
-            assert info["error"]["type"] == "invalid_action"
-            assert f" {wrong} was given, legal: {legal[0]}, {legal[1]}" in info["error"]["message"]
+            message = f"action: {wrong} was given, legal: {legal[0]}, {legal[1]}"
+            assert info["error"] == {"type": "invalid_action", "message": message}
             assert (again, reward, info["legal_actions"]) == (text, -0.01, legal)
             env.step(legal[0])  # ends the strikes
             env.reset(seed=seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -157,3 +158,15 @@ def test_refusals_are_read_from_the_file_beside_the_folder(
         GameError, match=r"OPENSPIEL_LLM_BOT_PATH: '.*empty.py' was given, .* has none, and 1 oth"
     ):
         refusal_message(variant, 1)
+
+
+def test_without_the_variable_nothing_changes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def first(**arguments: Any) -> str:
+        return str(make(task_id=LEDUC, **arguments).reset(seed=1)[0])
+
+    theirs = first()
+    monkeypatch.delenv("OPENSPIEL_AGENTS_PATH")
+    ours = first()
+    assert "Six cards." in theirs and "Six cards." not in ours
+    # The question is the same.
+    assert theirs.partition("Legal Actions:")[2] == ours.partition("Legal Actions:")[2]

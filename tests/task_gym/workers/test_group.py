@@ -79,7 +79,7 @@ def test_another_episode_in_a_replay_is_a_fault() -> None:
     wrong = one(make_group(1)[0], Call(0, 7, None, (1,), digest("something else")))
     ending = (wrong.truncated, wrong.reward, wrong.info["result"], wrong.info["score"])
     assert ending == (True, 0.0, "fault", None)
-    assert "the episode was another one" in wrong.info["fault"]
+    assert wrong.info["fault"] == "a worker was lost, and the episode was another one when it was replayed"
     assert wrong.is_over
     (after,) = group.advance([Call(0, 7, None, (1,), digest("something else"))])
     assert isinstance(after, Frame) and "fault" not in after.info  # a step is no replay
@@ -105,7 +105,10 @@ def test_an_opponent_that_cannot_be_replayed_ends_the_episode_as_a_fault() -> No
         assert "fault" not in one(group, Call(0, 7)).info
         assert "fault" not in one(group, Call(0, 7, None, (1,))).info  # it goes on as long as it lives
         lost = one(EnvGroup([Oracle]), Call(0, 7, None, (1, 2)))
-        assert "opponent 'oracle:delphi': it answers as it likes" in lost.info["fault"]
+        assert lost.info["fault"] == (
+            "a worker was lost, and the episode cannot be played again: opponent 'oracle:delphi': it answers "
+            "as it likes"
+        )
         assert lost.truncated and lost.info["result"] == "fault"
         (after,) = EnvGroup([Oracle]).advance([Call(0, 7, None, ())])
         assert isinstance(after, Frame) and "fault" not in after.info  # before its first move nothing is lost

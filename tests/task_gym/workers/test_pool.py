@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from task_gym.errors import ArgumentError
-from task_gym.processes import OFFERED
+from task_gym.processes import OFFERED, Forked, Nursery
 from task_gym.workers import Counts, EnvGroup, RemoteGroup, Slots, WorkerPool, WorkersError
 from task_gym.workers.processes import ProcessEngine, ProcessWorker
 from task_gym.workers.requests import Advance, LostError, NoRoomError
@@ -161,7 +161,8 @@ def test_a_turn_that_ends_every_worker_is_a_named_error(
     group = make(2, trap)
     with pytest.raises(
         WorkersError,
-        match=r"3 workers .* allowed: 2; .* 3 actions .* seed 5 and options \{'n': 2\}; .* status -9",
+        match=r"3 workers were lost with one turn, allowed: 2; it is the turn after 3 actions of the episode "
+        r"with seed 5 and options \{'n': 2\}; the last one: worker process \d+ ended with status -9",
     ):
         play(group.advance, SEEDS)
     assert group.pool.take_counts().workers_lost == 3
@@ -318,3 +319,19 @@ def test_workers_end_with_a_driver_that_is_killed() -> None:
     while any(map(is_there, pids)) and time.monotonic() < end:
         time.sleep(0.05)
     assert not any(map(is_there, pids))
+
+
+def test_a_worker_that_is_started_while_they_are_closed_starts_no_nursery(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine, fork, ends = ProcessEngine((Walk.__module__,)), Nursery.fork, []
+
+    def fork_late(nursery: Nursery) -> Forked:
+        ends.append(engine.close())  # type: ignore[func-returns-value]  # just before the fork
+        return fork(nursery)
+
+    monkeypatch.setattr(Nursery, "fork", fork_late)
+    for _ in range(2):  # the second one is asked for afterwards
+        with pytest.raises(NoRoomError, match="no process could be started: they were closed"):
+            engine.start()
+    assert engine._nursery._process is None and len(ends) == 1
