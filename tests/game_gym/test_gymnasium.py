@@ -92,3 +92,12 @@ def test_a_batch_needs_gymnasiums_modes_of_resetting(monkeypatch: pytest.MonkeyP
         gym.make_vec("GameSpiel-v0", num_envs=2, game="hex")
     envs = gym.make_vec("GameSpiel-v0", num_envs=2, game="hex", vectorization_mode="sync")
     assert list(envs.reset(seed=1)[1]["game"]) == ["hex", "hex"]
+
+
+def test_the_registry_makes_it_without_an_import() -> None:
+    script = (
+        "import gymnasium as gym; env = gym.make('game_gym:GameSpiel-v0', task_id=200000000); "
+        "print(env.reset(seed=1)[1]['game'])"
+    )
+    run = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert run.stdout == "leduc_poker\n"

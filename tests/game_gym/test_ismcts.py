@@ -14,7 +14,7 @@ import pytest
 from game_gym.exact import evaluate
 from game_gym.games import find_game
 from game_gym.opponents import ismcts
-from game_gym.opponents.ismcts import _Arm, _play_out
+from game_gym.opponents.ismcts import _Arm, _chance, _play_out
 from game_gym.prompts import SeatView, render
 from game_gym.spec import State, Variant, load_variant
 from game_gym.worlds import draw_world
@@ -217,3 +217,30 @@ def test_play_that_is_left_without_a_move_ends_there() -> None:
     state.apply_action(KNOCK)
     assert state.legal_actions() == [] and not state.is_terminal()
     assert _play_out(state.clone(), random.Random(0)) == [0.0, 0.0]
+
+
+def test_rollouts_play_at_random() -> None:
+    # Against the tree's own sum: in kuhn every move is one of two, and every deal as likely.
+    def value(state: State) -> float:
+        if state.is_terminal():
+            return float(state.returns()[0])
+        below = [value(state.child(action)) for action in state.legal_actions()]
+        return sum(below) / len(below)
+
+    start = KUHN.game.new_initial_state()
+    rng = random.Random(0)
+    ends = [_play_out(start.clone(), rng)[0] for _ in range(4000)]
+    # Returns lie in [-2, 2]: a standard error of at most 2 / sqrt(4000) = 0.032.
+    assert sum(ends) / len(ends) == pytest.approx(value(start), abs=0.1)
+
+
+def test_chance_is_taken_by_its_probabilities() -> None:
+    # 2048 puts down a 4 once in ten times.
+    state = load_variant(find_game("2048"), {}).game.new_initial_state()
+    likely = dict(state.chance_outcomes())
+    rare = {action for action, probability in likely.items() if probability < max(likely.values()) / 2}
+    assert sum(likely[action] for action in rare) == pytest.approx(0.1)
+    rng = random.Random(0)
+    drawn = sum(_chance(state, rng) in rare for _ in range(2000))
+    # Five standard deviations of a binomial count around 200: 5 sqrt(2000 * 0.1 * 0.9) = 67.
+    assert abs(drawn - 200) < 67

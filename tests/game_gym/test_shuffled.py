@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import gymnasium as gym
@@ -167,3 +168,9 @@ def test_what_cannot_speak_in_labels_is_refused() -> None:
         ShuffledActions(gym.make("GameSpielText-v0", game="kuhn_poker"))
     with pytest.raises(ArgumentError, match=r"ShuffledActions.*text"):
         ShuffledActions(TokenObservation(make(game="kuhn_poker"), lambda text: [], 9, 9, 9))
+
+
+def test_every_permutation_is_as_likely() -> None:
+    counts = Counter(tuple(shuffled_labels(seed, 3)) for seed in range(6000))
+    # 1000 each are expected, with a standard deviation of (6000 * 1/6 * 5/6) ** 0.5 = 29.
+    assert len(counts) == 6 and all(abs(count - 1000) < 5 * 29 for count in counts.values())
