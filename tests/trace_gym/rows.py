@@ -1,6 +1,6 @@
 """The data set ``tests/data/programs.jsonl``: 200 programs as users write them, with the expected verdicts.
 
-Every fifth row is unsound: 40 sound programs with several inputs each, and 40 unsound ones in between.
+Every fifth row is unsound: 32 sound programs with five inputs each, and 40 unsound ones in between.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ def rows() -> list[Row]:
     """Returns the 200 rows, every fifth unsound."""
     reasons = iter(REASONS)
     records = [json.loads(line) for line in PATH.read_text(encoding="utf-8").split("\n")[:-1]]
+    assert len(records) == SIZE == len({(record["program"], record["inputs"]) for record in records})
+    assert len(REASONS) == SIZE // EVERY
     return [
         Row(record["program"], record["inputs"], next(reasons) if index % EVERY == EVERY - 1 else "")
         for index, record in enumerate(records)

@@ -21,6 +21,7 @@ VARYING: list[tuple[str, str]] = [
     # Addresses.
     ("x = []\nprint(id(x) % 4096)\n", "line 2: id"),
     ("class A:\n    pass\n\nprint(repr(A())[-4])\n", "address|varies"),
+    ("print(sorted([[1], [2]], key=id))\n", "line 1: .*id"),
     ("class A:\n    pass\n\nprint(next(iter({A: 1, int: 2}.keys() & {A, int})).__name__)\n", "varies"),
     # Clocks.
     ("import time\nprint(time.time_ns() % 2)\n", "line 2: time.time_ns .*clock"),
@@ -45,6 +46,7 @@ VARYING: list[tuple[str, str]] = [
     ("import os\nprint(os.getcwd())\n", "line 2: os.getcwd"),
     ("import os\nprint('HOME' in os.environ)\n", "line 2: os.environ"),
     ("import socket\nprint(socket.gethostname())\n", "line 1: .*socket"),
+    ("import platform\nprint(platform.node())\n", "line 1: .*platform"),
     ("import time\nprint(time.tzname[0])\n", "line 2: time.tzname"),
     ("import os\nprint(os.stat('.').st_ino % 10)\n", "line 2: os.stat"),
     ("import os\nprint(os.cpu_count())\n", "line 2: os.cpu_count"),

@@ -114,6 +114,7 @@ def test_it_is_stopped_whatever_it_tries(program: str, sandbox: Sandbox) -> None
     "program",
     [
         "del __tick__\nwhile True: pass",
+        "globals().clear()\nwhile True: pass",
         "import __main__\ndel __main__.__tick__\nwhile True: pass",
         "__tick__ = None\nwhile True: pass",
     ],

@@ -63,6 +63,7 @@ UNKNOWN = "is not on the list of names whose values follow from program and inpu
         ("print(id(a) == id(b) != id(c))", ""),
         ("print(id(a) < id(b))", f"line 1: id {allowlist.ADDRESS}"),
         ("print(id(a) == 5)", f"line 1: id {allowlist.ADDRESS}"),
+        ("print(map(id, x))", f"line 1: id {allowlist.ADDRESS}"),
         ("id = int(input())\nprint(id)", ""),
         # Times that are given, and the present.
         ("import time\nprint(time.gmtime(0), time.strftime('%Y', time.gmtime(0)))", ""),

@@ -129,19 +129,28 @@ def test_a_program_with_too_few_outputs_gives_way(tmp_path: Any) -> None:
 Heuristic = Callable[[list[str]], list[float]]
 
 
+def similarity(alike: Callable[[str, str], float], sign: int) -> Heuristic:
+    def total(outputs: list[str]) -> list[float]:
+        return [sign * sum(alike(one, other) for other in outputs if other is not one) for one in outputs]
+
+    return total
+
+
+def shared_lines(one: str, other: str) -> float:
+    ours, theirs = one.split("\n"), other.split("\n")
+    return sum(a == b for a, b in zip(ours, theirs, strict=False)) / max(len(ours), len(theirs))
+
+
 def shared_words(one: str, other: str) -> float:
     ours, theirs = Counter(one.split()), Counter(other.split())
     return (ours & theirs).total() / (ours | theirs).total()
 
 
-def likeness(outputs: list[str]) -> list[float]:
-    """Returns how many words each output shares with the others."""
-    return [sum(shared_words(one, other) for other in outputs if other is not one) for one in outputs]
-
-
 HEURISTICS: dict[str, Heuristic] = {
-    "most like the others": likeness,
-    "least like the others": lambda outputs: [-value for value in likeness(outputs)],
+    "most like the others, by lines": similarity(shared_lines, 1),
+    "least like the others, by lines": similarity(shared_lines, -1),
+    "most like the others, by words": similarity(shared_words, 1),
+    "least like the others, by words": similarity(shared_words, -1),
     "longest": lambda outputs: [len(output) for output in outputs],
     "shortest": lambda outputs: [-len(output) for output in outputs],
     "most lines": lambda outputs: [output.count("\n") for output in outputs],
@@ -172,7 +181,7 @@ def test_the_outputs_alone_do_not_tell_the_true_one(backend: LocalBackend) -> No
     chances = [1 / (1 + len(trace.false)) for trace in traces]
     mean, deviation = sum(chances), sqrt(sum(chance * (1 - chance) for chance in chances))
     off = {name: expected_hits(traces, heuristic) - mean for name, heuristic in HEURISTICS.items()}
-    # Ties broken evenly only lessen the variance; |z| < 3 for eight guessers fails by chance once in forty.
+    # Ties broken evenly only lessen the variance; |z| < 3 for ten guessers fails by chance once in forty.
     assert {name: value / deviation for name, value in off.items() if abs(value) > 3 * deviation} == {}
     # Most tasks have the full number.
     assert sum(len(trace.false) == 7 for trace in traces) > CELLS * 3 // 4

@@ -173,17 +173,27 @@ def test_what_is_rendered(name: str) -> None:
 def test_vector_environments_play_what_the_environments_play(name: str, kind: Any) -> None:
     make_one = functools.partial(gym.make, f"trace_gym:{name}", task_ids=[(0, 999)], level=1)
     vector, alone = kind([make_one, make_one]), [make_one(), make_one()]
-    texts, infos = vector.reset(seed=[5, 6])
-    episodes = [env.reset(seed=seed) for env, seed in zip(alone, (5, 6), strict=True)]
-    assert list(texts) == [text for text, _ in episodes]
-    assert infos["task_id"].tolist() == [info["task_id"] for _, info in episodes]
-    actions = [oracle(env.unwrapped) for env in alone]
-    texts, rewards, terminated, *_ = vector.step(np.array(actions) if name == CHOICE else tuple(actions))
-    steps = [env.step(action) for env, action in zip(alone, actions, strict=True)]
-    assert list(texts) == [text for text, *_ in steps]
-    assert rewards.tolist() == [step[1] for step in steps]
-    assert terminated.tolist() == [step[2] for step in steps]
-    vector.close()
+    try:
+        texts, infos = vector.reset(seed=[5, 6])
+        shown: list[Any] = [env.reset(seed=seed) for env, seed in zip(alone, (5, 6), strict=True)]
+        over = [False, False]
+        for _ in range(6):
+            assert list(texts) == [text for text, *_ in shown]
+            assert infos["task_id"].tolist() == [rest[-1]["task_id"] for rest in shown]
+            actions = [oracle(env.unwrapped) if not done else vector.single_action_space.sample()
+                       for env, done in zip(alone, over, strict=True)]  # fmt: skip
+            texts, rewards, terminated, _, infos = vector.step(
+                np.array(actions) if name == CHOICE else tuple(actions)
+            )
+            shown = [env.reset() if done else env.step(action)
+                     for env, action, done in zip(alone, actions, over, strict=True)]  # fmt: skip
+            over = [not done and rest[2] for done, rest in zip(over, shown, strict=True)]
+            assert terminated.tolist() == over
+            assert rewards.tolist() == [rest[1] if len(rest) == 5 else 0.0 for rest in shown]
+    finally:
+        vector.close()
+        for env in alone:
+            env.close()
 
 
 @pytest.mark.parametrize("name", IDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -46,10 +47,12 @@ def make(tmp_path: Path) -> Iterator[Make]:
 @pytest.mark.parametrize("injector", ["safe", "affine"])
 @pytest.mark.parametrize("name", ["CodeTrace-v0", "CodeTraceChoice-v0", "CodeTraceLines-v0"])
 def test_a_huge_row_is_refused_before_it_is_read(name: str, injector: str, make: Make) -> None:
-    """3 MB would not fit the observation space, and 20,000 lines would take minutes."""
+    """3 MB would not fit the observation space, and 20,000 lines took minutes."""
     env = make("x = 1\n" * 20_000, "#" * 3_000_000, name=name, injector=injector)
+    begun = time.process_time()
     with pytest.raises(AdmissionError, match="it has 120,000 characters; allowed: 32,768 bytes"):
         env.reset(seed=0, options={"task_id": 0})
+    assert time.process_time() - begun < 5  # a second's fraction, where it was two minutes
 
 
 def test_the_largest_row_is_an_observation_of_the_space(make: Make) -> None:
@@ -88,6 +91,13 @@ def test_a_reset_that_takes_too_long_is_an_error_and_no_other_program(
             env.reset(seed=0, options={"task_id": 0})
         assert env.reset(seed=0, options={"task_id": 1})[1]["row"] == 3  # after 50 s
     assert env.reset(seed=0, options={"task_id": 0})[1]["row"] == 3
+
+
+def test_rows_that_sleep_are_not_waited_for(make: Make) -> None:
+    env = make("import time\ntime.sleep(3600)\nprint(1)\n", "print(2)\n")
+    begun = time.monotonic()
+    _, info = env.reset(seed=0, options={"task_id": 0})
+    assert info["row"] == 1 and time.monotonic() - begun < 30  # a run's limit is 60 s
 
 
 def test_a_number_that_cannot_be_written_anew_gives_way_or_says_so(make: Make) -> None:

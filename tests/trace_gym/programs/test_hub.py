@@ -107,8 +107,8 @@ def test_a_cache_that_lacks_the_list_of_files_is_no_commit(machine: Machine) -> 
     fetch += f"hf_hub_download({DATASET!r}, 'data/train.jsonl', repo_type='dataset')"
     with served(machine.hub):
         machine.run(fetch)
-    [[kind, message]] = machine.look(f"hub@{commit}", HF_HUB_OFFLINE="1")
-    assert kind == "SourceError" and "cannot be had" in message
+    for kind, message in machine.look("hub", f"hub@{commit}", HF_HUB_OFFLINE="1"):
+        assert kind == "SourceError" and "cannot be had" in message
     assert not machine.note.exists()
 
 

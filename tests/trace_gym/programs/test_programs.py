@@ -50,10 +50,10 @@ def test_where_no_draft_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_programs_run_print_within_bounds_and_are_of_their_level(family: str) -> None:
-    medians, programs = [], []
+    medians, lines, programs = [], [], []
     for level in LEVELS:
         ids = ids_of(level, family)
-        costs = []
+        costs, counts = [], []
         for position in range(COUNT):
             made = make(ids[len(ids) // 2 + position])  # not those of the digests
             program, measured = made.program, made.measured
@@ -70,10 +70,13 @@ def test_programs_run_print_within_bounds_and_are_of_their_level(family: str) ->
             assert max(map(len, program.code.split("\n"))) <= 120
             assert "$" not in program.code
             assert (program.stdin != "") == (family == "stdin") == program.stdin.endswith("\n")
-            assert made.misses <= 2
+            assert made.misses == 0
             programs.append(program)
             costs.append(points(measured))
+            counts.append(measured.lines)
         medians.append(median(costs))
+        lines.append(median(counts))
         assert level_of(level).low <= medians[-1] <= level_of(level).high
     assert all(low < high for low, high in pairwise(medians)), medians
+    assert all(low < high for low, high in zip(lines, lines[2:], strict=False)), lines
     assert len({(program.code, program.stdin) for program in programs}) >= 0.97 * len(programs)

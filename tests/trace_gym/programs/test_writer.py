@@ -1,4 +1,4 @@
-"""Tests of the writer: filled texts, blocks, sizes."""
+"""Tests of the writer: filled texts, lists over lines, empty lines."""
 
 from textwrap import dedent
 

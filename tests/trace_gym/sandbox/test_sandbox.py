@@ -252,13 +252,15 @@ def test_a_job_that_cannot_be_made_has_its_turn(sandbox: Sandbox, slow: int) -> 
     assert outputs == ["0\n", "1\n", "2\n"]
 
 
-def test_what_still_runs_then_is_ended() -> None:
-    asleep = Job("import time; time.sleep(60)", "", 1)
+def test_what_still_runs_then_is_ended_and_its_worker_stays(sandbox: Sandbox) -> None:
+    sandbox.run_many([Job("", "", seed) for seed in SEEDS])
+    workers = {seed: worker._process.pid for seed, worker in sandbox._workers.items()}
+    asleep = Job("import time; time.sleep(60)", "", SEEDS[1])
     begun = time.perf_counter()
-    with Sandbox((0, 1), limits=Limits(wall_seconds=60.0)) as patient:
-        patient.run_until([Job("print(1)"), asleep, Job("print(2)")], lambda result: True)
-        assert patient.run("print(3)", hash_seed=1).stdout == "3\n"
-    assert time.perf_counter() - begun < 30
+    sandbox.run_until([Job("print(1)"), asleep, Job("print(2)")], lambda result: True)
+    assert time.perf_counter() - begun < LIMITS.wall_seconds
+    assert {seed: worker._process.pid for seed, worker in sandbox._workers.items()} == workers
+    assert sandbox.run("print(3)", hash_seed=SEEDS[1]).stdout == "3\n"
 
 
 def test_an_error_where_results_are_taken_ends_all(sandbox: Sandbox) -> None:

@@ -505,7 +505,10 @@ REFUSED = [
     # A pipe has the kernel signal another process.
     *[(f"fcntl.fcntl(read, fcntl.F_SETOWN, {pid})", DENIED) for pid in (os.getpid(), "os.getppid()", 1)],
     ("fcntl.fcntl(read, fcntl.F_SETSIG, signal.SIGKILL)", DENIED),
-    ("fcntl.ioctl(read, 0x8901, os.getppid().to_bytes(4, 'little'))", "OSError"),
+    *[
+        (f"fcntl.ioctl(read, 0x8901, int({pid}).to_bytes(4, 'little'))", "OSError")
+        for pid in (os.getpid(), "os.getppid()", 1)
+    ],
     # The caller or other programs would wait for a lock on the library. 37 is F_OFD_SETLK, 38 F_OFD_SETLKW.
     *[
         (call.format(file), DENIED)
@@ -520,7 +523,8 @@ REFUSED = [
     ],
     # Pages in a pipe outlive their file. Copies of files still work.
     ("os.sendfile(write, library.fileno(), 0, 4096)", DENIED),
-    ("shutil.copyfile('own', 'copy')", "copy"),
+    ("os.sendfile(write, own.fileno(), 0, 4096)", DENIED),
+    ("os.path.getsize(shutil.copyfile('own', 'copy'))", "65536"),
     # The machine would write its disk. These calls do nothing, even for a file that is not open.
     ("os.fsync(library), os.fdatasync(library), os.fsync(own), os.fsync(1000)", "(None, None, None, None)"),
     ("mmap.mmap(library.fileno(), 0, prot=mmap.PROT_READ).flush()", "None"),
@@ -544,7 +548,9 @@ def test_calls_are_refused(protected: Box) -> None:
     body = f"""
 import fcntl, mmap, shutil, struct, subprocess
 libc = ctypes.CDLL(None, use_errno=True)
-library, device, own = open(os.__file__, "rb"), open("/dev/null"), open("own", "wb")
+library, device, own = open(os.__file__, "rb"), open("/dev/null"), open("own", "w+b")
+own.write(bytes(65536))
+own.flush()
 lock = struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, 0, 0, 0)
 read, write = os.pipe()
 for code in {[code for code, _ in REFUSED]!r}:

@@ -7,6 +7,7 @@ import gc
 import os
 import pickle
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -209,7 +211,7 @@ def test_an_interrupt_ends_the_programs(sandbox: Sandbox) -> None:
         while len(below := descendants(pid_of(sandbox)) | descendants(pid_of(sandbox, 1))) < 4:
             time.sleep(0.01)
         time.sleep(0.3)  # the program's first call, whose success does not matter
-        struck.update(below)
+        struck.update(below, {pid_of(sandbox), pid_of(sandbox, 1)})
         os.kill(os.getpid(), signal.SIGINT)
 
     thread = threading.Thread(target=strike)
@@ -240,6 +242,58 @@ def test_an_interrupt_right_after_a_program_s_begin_leaves_no_program(
         sandbox.run("import time; time.sleep(60)")
     result = sandbox.run("print(1)")
     assert (result.status, result.stdout) == ("ok", "1\n")
+
+
+class ScriptedWorker:
+    """A worker that answers with given words, each at its time in seconds."""
+
+    level = "limits"
+    is_free = True
+
+    def __init__(self, script: list[tuple[float, str]]) -> None:
+        self.script = script
+        self.ended: list[str] = []
+        self._here, self._there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+    def submit(self, caps: Caps, files: list[int]) -> None:
+        for delay, word in self.script:
+            if delay:
+                threading.Timer(delay, self._there.send, [word.encode()]).start()
+            else:  # at once, however busy the machine is
+                self._there.send(word.encode())
+
+    def fileno(self) -> int:
+        return self._here.fileno()
+
+    def reply(self) -> tuple[str, str]:
+        word, _, detail = self._here.recv(100).decode().partition(" ")
+        return word, detail
+
+    def begun(self) -> bool:
+        return True
+
+    def stop(self) -> None:
+        self.ended.append("stop")
+
+    def kill(self) -> None:
+        self.ended.append("kill")
+
+
+def test_removal_of_files_is_on_no_program_s_clock() -> None:
+    """Checks 1 s of removal after a program with 0.2 s: it is neither a timeout nor the program's time."""
+    scripted = ScriptedWorker([(0.0, "ended 0 0.01"), (1.0, "clean")])
+    one = execution.Execution(cast(Worker, scripted), "", "", Limits(wall_seconds=0.2))
+    execution.wait([one])
+    result = one.result()
+    assert (result.status, scripted.ended) == ("ok", []) and result.seconds < 1.0
+
+
+def test_removal_of_files_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execution, "_SWEEP_SECONDS", 0.1)
+    scripted = ScriptedWorker([(0.0, "ended 0 0.01")])
+    one = execution.Execution(cast(Worker, scripted), "", "", Limits(wall_seconds=60.0))
+    execution.wait([one])
+    assert (one.result().status, scripted.ended) == ("ok", ["kill"])
 
 
 def test_nested_folders_and_a_flood_of_files_go_away() -> None:
