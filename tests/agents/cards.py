@@ -12,6 +12,7 @@ that mean nothing.
 from __future__ import annotations
 
 import sys
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -60,6 +61,8 @@ class OnCard(Tensor):
             device="meta",
         )  # fmt: skip
         made.own = own
+        if Seen.weighing:
+            _weigh(made)
         return made
 
     @classmethod
@@ -96,18 +99,40 @@ class Seen:
             results of unknown size; and for the card as a whole.
         working: Whether a new tensor on ``meta`` counts as one on the card. Tests set it after loading
             models, because transformers itself uses ``meta`` while it loads.
+        weighing: Whether the memory of new tensors is counted.
+        held: Bytes of those that are alive; tensors that share their memory count once.
+        peak: The most bytes that were alive.
     """
 
     waits: ClassVar[Counter[str]] = Counter()
     working = False
+    weighing = False
+    held = 0
+    peak = 0
+    _owners: ClassVar[Counter[int]] = Counter()
     _under_way: ClassVar[list[tuple[Tensor, Tensor]]] = []
+
+
+def _weigh(made: OnCard) -> None:
+    """Counts a tensor's memory until the last tensor that has it is gone."""
+    storage = made.own.untyped_storage()
+    where, size = storage.data_ptr(), storage.nbytes()
+    Seen.held += 0 if Seen._owners[where] else size
+    Seen._owners[where] += 1
+    Seen.peak = max(Seen.peak, Seen.held)
+
+    def gone() -> None:
+        Seen._owners[where] -= 1
+        Seen.held -= 0 if Seen._owners[where] else size
+
+    weakref.finalize(made.own, gone)  # PyTorch swaps no tensors that have weak references themselves
 
 
 @contextmanager
 def card() -> Iterator[type[Seen]]:
     """Makes ``cuda`` the pretended GPU within the context."""
     Seen.waits.clear()
-    Seen.working = False
+    Seen.working = Seen.weighing = False
     swapped = torch.__future__.get_swap_module_params_on_conversion()
     torch.__future__.set_swap_module_params_on_conversion(True)
     found: dict[str, Callable[[], Any]] = {
@@ -119,7 +144,7 @@ def card() -> Iterator[type[Seen]]:
         with mock.patch.multiple(torch.cuda, **found), _reading_when_loaded(), _Made(), _Computed():
             yield Seen
     finally:
-        Seen.working = False
+        Seen.working = Seen.weighing = False
         torch.__future__.set_swap_module_params_on_conversion(swapped)
 
 

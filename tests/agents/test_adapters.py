@@ -1,6 +1,7 @@
 """Adapters: where they go, what they begin as, and the type in which they compute."""
 
 import copy
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ import torch
 from peft.tuners.lora.layer import Linear as PeftLinear
 from torch import nn
 
-from gamespiel.agents.models.adapters import ALL_LINEAR, LoraSettings, add_adapters
+from gamespiel.agents.models.adapters import ALL_LINEAR, LoraSettings, _is_small, add_adapters
 from gamespiel.agents.models.loading import ModelError, ModelSettings, load_base
 
 IDS = torch.randint(20, 200, (3, 17), generator=torch.Generator().manual_seed(0))
@@ -110,6 +111,13 @@ def test_layers_as_small_as_their_adapters_multiply_once(rank: int, plain: set[s
         if hasattr(layer, "lora_A")
     }
     assert kinds == {name: name in plain for name in ALL_LINEAR}
+
+
+def test_a_layer_of_many_weights_is_never_small() -> None:
+    """256 × 128 = 32,768 is the limit, although an adapter of rank 64 has 3 × 64 × 384 = 73,728."""
+    sizes = {"in_features": 256, "r": {"default": 64}}
+    assert _is_small(SimpleNamespace(**sizes, out_features=128))
+    assert not _is_small(SimpleNamespace(**sizes, out_features=129))
 
 
 def test_what_a_small_layer_computes_and_learns_is_what_peft_does() -> None:

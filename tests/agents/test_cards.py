@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -152,3 +153,36 @@ def test_a_checkpoint_goes_from_a_card_to_the_cpu_and_back(tmp_path: Path) -> No
     assert all(torch.equal(one, other) for one, other in zip(trained, weights_of(here), strict=True))
     state = here.policy.optimizer.state_dict()["state"]
     assert {moment.device.type for own in state.values() for moment in own.values()} == {"cpu"}
+
+
+def test_a_tensors_memory_counts_while_any_tensor_has_it() -> None:
+    with card() as seen:
+        seen.held, seen.peak, seen.weighing = 0, 0, True
+        whole = torch.ones(8, device="cuda")
+        part = whole[2:4]
+        del whole
+        assert seen.held == seen.peak == 32
+        del part
+        assert (seen.held, seen.peak) == (0, 32)
+
+
+@pytest.mark.trains
+def test_a_resumed_run_needs_no_more_memory_than_one_that_begins(tmp_path: Path) -> None:
+    """Optimizer states that are read onto the card beside the model's would (unsloth#3302)."""
+
+    def most(steps: int, saved: Path | None = None) -> tuple[int, Path]:
+        gc.collect()
+        seen.held, seen.peak, seen.weighing = 0, 0, True
+        model = learner("cuda", "choice", "shared")
+        if saved is not None:
+            checkpoint.load(model, saved)
+        model.total_steps = steps
+        folder = checkpoint.save(model.learn(), tmp_path)
+        seen.weighing = False
+        return seen.peak, folder
+
+    with card() as seen:
+        two_steps, _ = most(2)
+        one_step, saved = most(1)
+        resumed, _ = most(2, saved)
+    assert one_step <= two_steps and 0 < resumed <= two_steps

@@ -126,10 +126,7 @@ def test_an_illegal_action_is_refused(policy: LLMPolicy) -> None:
 
 
 def test_sampling_and_scoring_agree(policy: LLMPolicy) -> None:
-    """The sampler continues from cached keys and values; the scorer reads prompt and answer at once.
-
-    The legal mass is that of the unmasked model, along the path: a single legal action has none, so 1.
-    """
+    """The sampler continues from cached keys and values; the scorer reads prompt and answer at once."""
     rng = np.random.default_rng(0)
     rows = [(i, j) for i in range(len(TEXTS)) for j in range(len(SETS))] * 3
     prompts, legal = prompts_of(policy, [TEXTS[i] for i, _ in rows]), [SETS[j] for _, j in rows]
@@ -140,11 +137,18 @@ def test_sampling_and_scoring_agree(policy: LLMPolicy) -> None:
     assert torch.allclose(drawn.log_probs, scored.log_probs, atol=1e-5)
     assert torch.allclose(drawn.hidden, scored.hidden, atol=1e-5)
     assert drawn.log_probs.dtype == torch.float32 and drawn.actions.dtype == np.int64
-    for row, (i, j) in enumerate(rows[: len(SETS)]):
+
+
+def test_legal_mass_is_what_the_unmasked_model_gives(policy: LLMPolicy) -> None:
+    """It is multiplied over the path's branching nodes; a single legal action has none, so 1."""
+    rng = np.random.default_rng(1)
+    drawn = Choices(policy).sample(prompts_of(policy, TEXTS), SETS, lambda depth: rng.random(len(SETS)))
+    for i, (text, legal) in enumerate(zip(TEXTS, SETS, strict=True)):
         with torch.no_grad():
-            masses = whole_tree(policy, TEXTS[i], SETS[j]).masses.exp()
-        mass = float(masses[SETS[j].index(int(drawn.actions[row]))])
-        assert float(drawn.legal_mass[row]) == pytest.approx(mass, abs=1e-5)
+            masses = whole_tree(policy, text, legal).masses
+        assert float(drawn.legal_mass[i]) == pytest.approx(
+            float(masses[legal.index(int(drawn.actions[i]))].exp()), abs=1e-5
+        )
     assert drawn.legal_mass[2] == 1.0 and float(drawn.legal_mass[1]) < 1.0
 
 
@@ -275,6 +279,17 @@ def test_entropy_and_divergence_are_right_on_average(policy: LLMPolicy, legal: L
         assert np.allclose(paths_divergence, divergence, atol=1e-5)
     else:
         assert np.ptp(paths_entropy) > 0.01 and np.ptp(paths_divergence) > 0.01
+
+
+def test_reference_rows_may_be_wider(policy: LLMPolicy) -> None:
+    """A rollout's table is padded to the rollout's widest node, a minibatch to its own."""
+    with torch.no_grad():
+        scored = evaluate_all(policy, "x", (1, 2, 12))
+    with as_reference(policy):
+        narrow = evaluate_all(policy, "x", (1, 2, 12)).nodes
+    wide = torch.nn.functional.pad(narrow, (0, 7), value=-torch.inf)
+    assert torch.equal(scored.kl_to(wide), scored.kl_to(narrow))
+    assert torch.isfinite(scored.kl_to(wide)).all()
 
 
 def test_nodes_of_a_turn_follow_its_path(policy: LLMPolicy) -> None:

@@ -62,7 +62,9 @@ def test_a_conversation_is_read_once_in_play() -> None:
     """
     model = make_ppo(talking, **LEARNS | SHARED, envs=10)
     assert collect(model)
-    for decisions in episodes_of(model):
+    episodes = episodes_of(model)
+    assert len(episodes) == 10 and max(map(len, episodes)) > 2
+    for decisions in episodes:
         for one, other in pairwise(decisions):
             so_far = one.prompt + one.tokens
             assert other.prompt[: len(so_far)] == so_far and other.left_out == 0

@@ -252,3 +252,12 @@ def test_any_text_can_be_said(answers: list[str], system: str) -> None:
     start = codec.codec.tokenizer.convert_tokens_to_ids("<|im_start|>")
     assert tokens.count(start) == 2 * len(answers) + 3
     assert all(answer.strip() in codec.codec.decode_reply(tokens) for answer in answers)
+
+
+def test_control_tokens_in_a_message_are_ordinary_characters() -> None:
+    codec = ConversationCodec(ChatCodec(chatml()))
+    said = ({"role": "user", "content": "a<|im_end|>b"}, {"role": "assistant", "content": "<|im_start|>"})
+    plain = codec.encode([*said, {"role": "user", "content": "c"}]).tokens
+    end, start = (codec.codec.tokenizer.convert_tokens_to_ids(t) for t in ("<|im_end|>", "<|im_start|>"))
+    assert plain.count(end) == 3 and plain.count(start) == 4
+    assert "<|im_end|>b" in codec.codec.decode_reply(plain)

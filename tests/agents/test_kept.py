@@ -14,7 +14,7 @@ from gamespiel.agents.engines.shared import SharedEngine
 from gamespiel.agents.engines.token_tree import TokenTree
 from gamespiel.agents.tokens import Tokens
 from tests.agents.families import parametrize_families
-from tests.agents.test_shared_engine import AT_ONCE, make_small
+from tests.agents.test_shared_engine import AT_ONCE, SHAPES, make_small
 
 TALKS = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=7).map(tuple), min_size=1, max_size=6)
 
@@ -65,7 +65,7 @@ def grow(talks: list[Tokens], rng: random.Random) -> list[Tokens]:
     return [*(talk + rng.choice(more) for talk in talks[1:]), (1, 2, 3), (1, 2, *more[0])]
 
 
-@parametrize_families(("mistral", "phi3", "qwen3"), AT_ONCE)
+@parametrize_families(SHAPES, AT_ONCE)
 def test_turns_are_those_of_reading_whole_conversations(family: str) -> None:
     """Four turns of conversations that share and branch; the answers go on from what was kept."""
     model, rng = make_small(family), random.Random(2)

@@ -116,7 +116,8 @@ def test_a_kill_while_a_state_is_written_anew_leaves_it_whole(
 
 
 FILES = (
-    "state.json", "optimizer.safetensors", "value_head.safetensors", "adapter/adapter_model.safetensors",
+    "manifest.json", "state.json", "optimizer.safetensors", "value_head.safetensors",
+    "adapter/adapter_model.safetensors",
 )  # fmt: skip
 
 
@@ -137,10 +138,21 @@ def test_torn_and_flipped_files_are_named(
         content[place] ^= 1 << seed % 8
     path.write_bytes(content)
     before = {key: value.clone() for key, value in trained.policy.state_dict().items()}
+    if name == "manifest.json" and json_equal(path, saved):
+        return  # a changed space, or a key's own digest that no longer fits, which is named below
     with pytest.raises(CheckpointError, match=r"step-000002': .*the run has no whole one before it"):
         checkpoint.load(trained, checkpoint.find(run))
     assert all(torch.equal(value, before[key]) for key, value in trained.policy.state_dict().items())
     shutil.rmtree(run)
+
+
+def json_equal(path: Path, run: Path) -> bool:
+    try:
+        return bool(
+            json.loads(path.read_bytes()) == json.loads((checkpoint.find(run) / "manifest.json").read_bytes())
+        )
+    except ValueError:
+        return False
 
 
 @pytest.mark.parametrize(

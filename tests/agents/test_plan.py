@@ -30,6 +30,7 @@ from gamespiel.agents.models.memory_plan import (
     plan,
     weights,
 )
+from gamespiel.agents.models.optimizer import write_moments
 from gamespiel.agents.models.quantization import Quantization
 from gamespiel.config import resolve
 from gamespiel.planning import load_of
@@ -148,6 +149,30 @@ def test_bits_per_weight(bits: int | None, nested: bool, per_weight: float) -> N
     rest = 2 * model.other_parameters
     found = 8 * (weights(Load(model, bits=bits, nested=nested)) - rest) / model.linear_parameters
     assert found == pytest.approx(per_weight, rel=1e-6)
+
+
+def test_a_checkpoint_on_disk(tmp_path: Path) -> None:
+    """Adapters, value head and moments; a safetensors file adds a header, torch's file more."""
+    from gymnasium import spaces
+
+    from gamespiel.agents.policy import LLMPolicy
+
+    policy = LLMPolicy(spaces.Text(9), spaces.Discrete(2), lambda _: 1e-3)
+    for parameter in policy.trainable_parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    policy.optimizer.step()
+    write_moments(policy.optimizer, tmp_path / "optimizer.safetensors")
+    torch.save(policy.state_dict(), tmp_path / "weights.pt")
+    size = sum(path.stat().st_size for path in tmp_path.iterdir())
+    load = Load(architecture_of("tiny"))
+    assert (
+        planned.count_trained_parameters(load)
+        == sum(p.numel() for p in policy.trainable_parameters())
+        == 38_977
+    )
+    assert planned.checkpoint(load) == 12 * 38_977
+    # The 30 tensors have names and places that weigh something in a model this small.
+    assert planned.checkpoint(load) < size < planned.checkpoint(load) + 60_000
 
 
 # -- the sum -------------------------------------------------------------------------------------------------

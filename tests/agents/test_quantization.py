@@ -15,6 +15,7 @@ from torch import nn
 from gamespiel.agents.models.adapters import LoraSettings, add_adapters
 from gamespiel.agents.models.loading import ModelError, ModelSettings, load_base
 from gamespiel.agents.models.quantization import Quantization, bits_of, quantise
+from gamespiel.agents.runs import checkpoint
 from tests.agents.deciders import as_reference
 from tests.agents.ggufs import write
 from tests.agents.toys import Bandit, make_ppo
@@ -216,3 +217,22 @@ def test_the_embedded_model_needs_no_bitsandbytes() -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert (result.stdout, result.stderr) == ("[]\n", "")
+
+
+@pytest.mark.trains
+@pytest.mark.parametrize("kind", KINDS)
+def test_training_stops_and_goes_on_bit_for_bit(kind: dict[str, Any], tmp_path: Path) -> None:
+    policy = {"policy_kwargs": {"lora": {"r": 4}, "model": kind}}
+    model = make_ppo(Bandit, batch_size=8, ppo_epochs=2, total_steps=1, **policy)
+    start = {name: value.clone() for name, value in model.policy.state_dict().items()}
+    model.learn()
+    trained = model.policy.state_dict()
+    assert all(not torch.equal(trained[name], start[name]) for name in start if "lora_B" in name)
+    folder = checkpoint.save(model, tmp_path)
+    model.total_steps = 2
+    model.learn()
+    resumed = make_ppo(Bandit, batch_size=8, ppo_epochs=2, total_steps=2, **policy)
+    checkpoint.load(resumed, folder)
+    resumed.learn()
+    ours, theirs = model.policy.state_dict(), resumed.policy.state_dict()
+    assert [name for name in ours if not torch.equal(ours[name], theirs[name])] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,9 @@ from gamespiel.agents.engines.budgets import Budgets
 from gamespiel.agents.launch import Launch, read_launch
 from gamespiel.agents.learning.divergence import DivergedError
 from gamespiel.agents.learning.metrics import join_served
-from gamespiel.agents.ranks import ALONE, RankFailedError, Ranks
-from gamespiel.agents.ranks.world import _Failure
+from gamespiel.agents.ranks import ALONE, RankFailedError, RankLostError, Ranks
+from gamespiel.agents.ranks import world as world_module
+from gamespiel.agents.ranks.world import World, _Failure
 from gamespiel.agents.rollout import play
 from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.tokens.trie import ActionTrie
@@ -180,3 +182,17 @@ def test_an_error_says_which_rank_has_it(
         monkeypatch.setenv(name, value)
     assert main(["train", "--preset", "tinny"]) == 2
     assert capsys.readouterr().err.startswith("gamespiel (rank 3): unknown preset 'tinny'")
+
+
+def test_a_wait_for_the_first_rank_ends_with_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Gone:
+        def check(self, keys: list[str]) -> bool:
+            raise RuntimeError("Connection reset by peer")
+
+    monkeypatch.setattr(world_module, "TIME_LIMIT", timedelta(0))  # or it would wait for a day
+    world = object.__new__(World)
+    Ranks.__init__(world, Launch(rank=1, size=2))
+    world._store, world._looked = Gone(), 0.0
+    lost = "rank 1 has lost the first rank, .*, while it waited for 'key': Connection reset by peer"
+    with pytest.raises(RankLostError, match=lost):
+        world.lead_once("key", lambda: 7)

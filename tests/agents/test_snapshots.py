@@ -47,10 +47,11 @@ def test_a_policy_plays_as_it_was(policy: LLMPolicy) -> None:
 def test_an_error_in_a_forward_leaves_the_policy_itself(
     policy: LLMPolicy, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Identity, ``requires_grad`` and names of the parameters are as before, and so is the play."""
+    """Identity, data, ``requires_grad`` and names of the parameters are as before, and so is the play."""
     policy.sampler.publish("earlier", snapshot_of(policy, 0).adapters)
     randomise(policy, 0.1, seed=2)
     after, parameters = odds(policy), dict(policy.model.named_parameters())
+    places = {key: parameter.data_ptr() for key, parameter in parameters.items()}
     layer = policy.engine.transformer.layers[1]  # type: ignore[attr-defined]
 
     def stop(*args: Any, **kwargs: Any) -> Any:
@@ -66,6 +67,7 @@ def test_an_error_in_a_forward_leaves_the_policy_itself(
     assert np.array_equal(odds(policy), after)
     now = dict(policy.model.named_parameters())
     assert list(now) == list(parameters) and all(now[key] is own for key, own in parameters.items())
+    assert {key: parameter.data_ptr() for key, parameter in now.items()} == places
     trained = {key for key, parameter in now.items() if parameter.requires_grad}
     assert trained == set(policy.adapters.learning)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from gamespiel.agents.sampling.vllm.checks import Needs, UnsuitableServerError
 from gamespiel.agents.sampling.vllm.choices import ServedChoices
 from gamespiel.agents.sampling.vllm.comparison import GapError
 from gamespiel.agents.sampling.vllm.connect import connect
-from gamespiel.agents.sampling.vllm.folders import AdapterFolders, is_left_behind, remove_left_behind
+from gamespiel.agents.sampling.vllm.folders import AdapterFolders
 from gamespiel.agents.sampling.vllm.probe import StaleAdaptersError
 from gamespiel.agents.sampling.vllm.reader import LocalReader, NodeQuery
 from gamespiel.agents.sampling.vllm.replicas import Replicas
@@ -195,24 +196,34 @@ def test_adapters_on_disk_are_in_pefts_format(tmp_path: Path) -> None:
 def test_a_trainer_that_starts_with_another_keeps_its_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other one looks for folders that were left behind before this one has locked its own, and after."""
-    acquire, looks = folders_module.FileLock.acquire, list[bool]()
+    """The other one looks for folders that were left behind, before and after this one has locked its own."""
+    settings, acquire, rmtree = make_policy().lora_settings, folders_module.FileLock.acquire, shutil.rmtree
+    looks, removed = list[bool](), list[Path]()
 
     def acquire_late(lock: Any, *arguments: Any, **named: Any) -> Any:
         if not looks:
             looks.append(True)
-            remove_left_behind(tmp_path)
+            folders_module.remove_left_behind(tmp_path)
         return acquire(lock, *arguments, **named)
 
+    def remove(folder: Path, **_: Any) -> None:
+        removed.append(folder)
+        with pytest.raises(folders_module.Timeout):  # nobody can lock it between the look and the removal
+            folders_module.FileLock(folder / "in-use").acquire(timeout=0)
+        rmtree(folder)
+
     monkeypatch.setattr(folders_module.FileLock, "acquire", acquire_late)
-    own = AdapterFolders(tmp_path, make_policy().lora_settings)
-    remove_left_behind(tmp_path)
-    assert looks and [folder.name for folder in tmp_path.iterdir()] == [own.owner]
-    assert not is_left_behind(own.owner, str(own.folder / "000001"))
+    with monkeypatch.context() as patch:
+        patch.setattr(folders_module.shutil, "rmtree", remove)
+        own = folders_module.AdapterFolders(tmp_path, settings)
+        folders_module.remove_left_behind(tmp_path)
+    assert len(removed) == 1  # not the second time
+    assert [folder.name for folder in tmp_path.iterdir()] == [own.owner]
+    assert not folders_module.is_left_behind(own.owner, str(own.folder / "000001"))
     own.close()
     own.folder.mkdir()  # as after a kill
-    assert is_left_behind(own.owner, str(own.folder / "000001"))
-    remove_left_behind(tmp_path)
+    assert folders_module.is_left_behind(own.owner, str(own.folder / "000001"))
+    folders_module.remove_left_behind(tmp_path)
     assert not list(tmp_path.iterdir())
 
 
