@@ -155,8 +155,11 @@ def die_in_layer(folder: Path) -> str:
     return train_failing("dead", die, folder)
 
 
-def gather_again(folder: Path) -> str:
-    """There is no memory for the message with a layer's weights, once: it is tried again."""
+def gather_again(folder: Path) -> tuple[str, int]:
+    """There is no memory for the message with a layer's weights, once: it is tried again.
+
+    Returns the error, and how often the failure was made.
+    """
     allocate, failed = sharded._AllGather.allocate, list[bool]()
 
     def allocate_or_fail(self: Any, *given: Any, **more: Any) -> torch.Tensor:
@@ -166,7 +169,8 @@ def gather_again(folder: Path) -> str:
         return allocate(self, *given, **more)
 
     with patch.object(sharded._AllGather, "allocate", allocate_or_fail):
-        return error_of(lambda: train_quietly(config_of("kuhn", folder / "gathered again", **SHARDED)))
+        error = error_of(lambda: train_quietly(config_of("kuhn", folder / "gathered again", **SHARDED)))
+    return error, len(failed)
 
 
 FAILURES: dict[str, Fail] = {

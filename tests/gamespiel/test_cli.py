@@ -156,40 +156,86 @@ def test_another_model_with_a_preset_or_another_choice_of_tasks(calls: Calls) ->
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
-        ("train --ppo.learnin_rate 1", "'--ppo.learnin_rate'; did you mean '--ppo.learning_rate'?"),
-        ("train --preset tinny", f"'tinny'; did you mean 'tiny'? allowed: {', '.join(presets())}"),
+        (
+            "train --ppo.learnin_rate 1",
+            "unknown option '--ppo.learnin_rate'; did you mean '--ppo.learning_rate'?",
+        ),
+        ("train --learning_rate 1", "unknown option '--learning_rate'; did you mean '--ppo.learning_rate'?"),
+        ("train --pressets tiny", "unknown option '--pressets'; did you mean '--preset'?"),
+        (
+            "train --preset tinny",
+            f"unknown preset 'tinny'; did you mean 'tiny'? allowed: {', '.join(presets())}",
+        ),
         ("train --ppo.gamma", "option --ppo.gamma needs a value"),
         ("train --ppo.gamma --seed 3", "option --ppo.gamma needs a value"),
+        ("train --ppo.gamma x", "--ppo.gamma must be a number, not 'x'"),
+        ("train --seed x", "--run.seed must be an integer, not 'x'"),
         ("train --resume /no/such", "no such run or checkpoint folder: '/no/such'"),
-        ("train --resume . --preset tiny", "--preset cannot go with --resume"),
-        ("train --from . --preset tiny", "--preset cannot go with --from"),
-        ("train --resume . --from .", "--from: not allowed with argument --resume"),
-        ("eval", "give --checkpoint RUN, --agent NAME, or a model with --model.model_name NAME"),
-        ("eval --agent fist", "openai:MODEL@URL, not 'fist'"),
-        ("eval --agent mcts:0", "also with :SIMS[xROLLOUTS]; or openai:MODEL@URL, not 'mcts:0'"),
-        ("eval --agent oracle", "not 'oracle'; oracle goes with --env trace"),
-        ("eval --env trace --agent mcts", "must be oracle, empty, echo (replies), or random, first"),
-        ("eval --env trce --agent oracle", "--env.env_type must be one of 'openspiel', 'trace', not 'trce'"),
+        (
+            "train --resume . --preset tiny",
+            "--preset cannot go with --resume: the run's own configuration holds",
+        ),
+        (
+            "eval",
+            "who is evaluated? give --checkpoint RUN, --agent NAME, or a model with --model.model_name NAME",
+        ),
+        ("train --resume . --from .", "argument --from: not allowed with argument --resume/--resume_from"),
+        (
+            "train --from . --preset tiny",
+            "--preset cannot go with --from: the run's own configuration holds",
+        ),
+        ("eval --agent first --checkpoint .", "argument --checkpoint: not allowed with argument --agent"),
+        (
+            "eval --agent fist",
+            "--agent must be random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS]; or "
+            "openai:MODEL@URL, not 'fist'",
+        ),
+        (
+            "eval --agent mcts:0",
+            "--agent must be random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS]; or "
+            "openai:MODEL@URL, not 'mcts:0'",
+        ),
+        (
+            "eval --agent oracle",
+            "--agent must be random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS]; or "
+            "openai:MODEL@URL, not 'oracle'; "
+            "oracle goes with --env trace",
+        ),
+        (
+            "eval --env trace --agent mcts",
+            "--agent must be oracle, empty, echo (replies), or random, first (choices); or "
+            "openai:MODEL@URL with --env trace, "
+            "not 'mcts'",
+        ),
+        (
+            "eval --env trce --agent oracle",
+            "--env.env_type must be one of 'openspiel', 'trace', not 'trce'; did you mean 'trace'?",
+        ),
         ("eval --agent first --num_episodes 0", "--num_episodes must be at least 1, not 0"),
         ("eval --agent first --output a.txt", "--output must end in .json, not 'a.txt'"),
         ("schema --ppo.gamma 1", "unknown option '--ppo.gamma'; allowed: -h, --help, --version"),
         ("", f"no command was given; allowed: {', '.join(COMMANDS)}"),
-        ("trian", f"'trian'; did you mean 'train'? allowed: {', '.join(COMMANDS)}"),
+        ("trian", f"unknown command 'trian'; did you mean 'train'? allowed: {', '.join(COMMANDS)}"),
         ("train tiny", "unknown argument 'tiny'; did you mean '--preset tiny'?"),
         ("play kuhn_poker", "unknown argument 'kuhn_poker'; did you mean '--game kuhn_poker'?"),
-        ("train quickly", "unknown argument 'quickly'; what is given has an option before it"),
+        ("eval random", "unknown argument 'random'; did you mean '--agent random'?"),
+        (
+            "train quickly",
+            "unknown argument 'quickly'; what is given has an option before it, as --seed 1",
+        ),
+        ("train --model x", "unknown option '--model'; did you mean '--model.model_name'?"),
         ("train --steps 5", "unknown option '--steps'; did you mean '--ppo.num_train_steps'?"),
     ],
 )
 def test_errors_are_one_line_and_status_2(
-    line: str, said: str, calls: Calls, capsys: pytest.CaptureFixture[str]
+    line: str, message: str, calls: Calls, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(line.split()) == 2
     captured = capsys.readouterr()
-    assert captured.err.startswith("gamespiel: ") and said in captured.err
-    assert (captured.out, captured.err.count("\n"), calls) == ("", 1, [])
+    assert (captured.out, captured.err) == ("", f"gamespiel: {message}\n")
+    assert calls == []
 
 
 def test_errors_of_the_work_itself(

@@ -364,3 +364,11 @@ def test_the_environment_is_that_of_the_kind() -> None:
         make_envs(from_dict({"env_type": "trace", "family": "recursoin"}).env, 1)
     with pytest.raises(InvalidValueError, match="chooses no game"):
         make_envs(from_dict({}).env, 1)
+
+
+def test_general_defaults() -> None:
+    """The defaults that the same people know: value-loss weight, checkpoints, window, buffer, temperature."""
+    config = Config()
+    assert (config.ppo.vf_coef, config.ppo.temperature, config.run.checkpoint_every) == (0.1, 0.7, 500)
+    assert (config.curriculum.progression_window, config.curriculum.failure_buffer_size) == (100, 1000)
+    assert config.lora.target_modules == ALL_LINEAR

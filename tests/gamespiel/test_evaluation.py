@@ -22,7 +22,7 @@ from gamespiel.evaluation import evaluate
 from gamespiel.kinds.games.exact import explain_unsolved
 from gamespiel.options import EvalOptions
 from gamespiel.report.results import reserve_results, write_json
-from task_gym.errors import ArgumentError, SizeError, TaskGymError
+from task_gym.errors import ArgumentError, OpponentError, SizeError, TaskGymError
 from tests.gamespiel.runs import STEPS, quiet, small, train_quietly
 
 Overrides = list[tuple[str, str]]
@@ -280,31 +280,61 @@ def beside_hex(game: str) -> Overrides:
 
 
 @pytest.mark.parametrize(
-    ("overrides", "options", "message"),
+    ("overrides", "options", "error", "message"),
     [
-        ([("env.opponent", "open")], {}, "'open' leaves every seat to the caller"),
-        ([("env.task_id", "null")], {}, "chooses no game"),
-        (SERVED, {}, "--agent first reads the state of a game"),
-        ([], {"greedy": True}, "--greedy is for a checkpoint"),
-        ([NO_MODEL], {"agent": None, "checkpoint": TINY}, "which holds none"),
+        ([("env.opponent", "open")], {}, InvalidValueError, "'open' leaves every seat to the caller"),
+        ([("env.task_id", "null")], {}, InvalidValueError, "chooses no game"),
+        (SERVED, {}, InvalidValueError, "--agent first reads the state of a game"),
+        ([], {"greedy": True}, InvalidValueError, "--greedy is for a checkpoint"),
+        ([NO_MODEL], {"agent": None, "checkpoint": TINY}, TaskGymError, "which holds none"),
         # One such game in a set is enough, whether it would be drawn or not.
-        (beside_hex("goofspiel"), {"agent": "mcts:2"}, "for 'goofspiel', whose moves are simultaneous"),
-        (beside_hex("2048"), {"agent": "mcts:2"}, "for '2048', which pays move by move"),
-        (beside_hex("leduc_poker"), {"agent": "ismcts:2"}, "for 'hex', where nothing is hidden"),
-        (beside_hex("hex"), {"agent": "mcts:1"}, "opponent argument: '1' was given"),
-        ([], {"agent": "mcts:20", "exact": True}, "random, first or a checkpoint, not 'mcts:20'"),
-        ([("env.opponent", "mcts:20")], {"exact": True}, "'mcts:20' was given, allowed: 'random'"),
-        (TIC_TAC_TOE, {"exact": True}, "tic_tac_toe was given, which has more than 300,000 histories"),
-        (TWO_GAMES, {"exact": True}, "exact evaluation takes one game"),
-        ([("env.max_turns", "2")], {"exact": True}, "env.max_turns must be null, not 2"),
+        (
+            beside_hex("goofspiel"),
+            {"agent": "mcts:2"},
+            OpponentError,
+            "for 'goofspiel', whose moves are simultaneous",
+        ),
+        (beside_hex("2048"), {"agent": "mcts:2"}, OpponentError, "for '2048', which pays move by move"),
+        (
+            beside_hex("leduc_poker"),
+            {"agent": "ismcts:2"},
+            OpponentError,
+            "for 'hex', where nothing is hidden",
+        ),
+        (beside_hex("hex"), {"agent": "mcts:1"}, OpponentError, "opponent argument: '1' was given"),
+        (
+            [],
+            {"agent": "mcts:20", "exact": True},
+            InvalidValueError,
+            "random, first or a checkpoint, not 'mcts:20'",
+        ),
+        (
+            [("env.opponent", "mcts:20")],
+            {"exact": True},
+            ArgumentError,
+            "'mcts:20' was given, allowed: 'random'",
+        ),
+        (
+            TIC_TAC_TOE,
+            {"exact": True},
+            SizeError,
+            "tic_tac_toe was given, which has more than 300,000 histories",
+        ),
+        (TWO_GAMES, {"exact": True}, SizeError, "exact evaluation takes one game"),
+        ([("env.max_turns", "2")], {"exact": True}, InvalidValueError, "env.max_turns must be null, not 2"),
         # Before the model is loaded.
-        ([*TIC_TAC_TOE, NO_MODEL], {"agent": None, "exact": True}, "has more than 300,000 histories"),
+        (
+            [*TIC_TAC_TOE, NO_MODEL],
+            {"agent": None, "exact": True},
+            SizeError,
+            "has more than 300,000 histories",
+        ),
     ],
 )
 def test_what_is_refused_leaves_no_file(
-    overrides: Overrides, options: dict[str, Any], message: str, tmp_path: Path
+    overrides: Overrides, options: dict[str, Any], error: type[TaskGymError], message: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(TaskGymError, match=message):
+    with pytest.raises(error, match=message):
         run(tmp_path, config(*overrides), **{"agent": "first", **options})
     assert list(tmp_path.iterdir()) == []
 

@@ -13,10 +13,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from gamespiel import callbacks, training
 from gamespiel.agents.models.weights import TINY, ModelError
 from gamespiel.agents.runs import checkpoint
+from gamespiel.agents.runs.checkpoint import CheckpointError
 from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.cli import main
 from gamespiel.config import Config, InvalidValueError, from_dict, resolve, saved_config
@@ -291,3 +293,29 @@ def test_a_curriculum_killed_at_twenty_moments_is_the_run_that_was_not(tmp_path:
     assert_same_run(killed, whole)
     changes = json.loads((checkpoint.find(whole) / checkpoint.SAMPLERS).read_text())["curriculum"]["events"]
     assert {event["event"] for event in changes} == {"promoted", "demoted"}
+
+
+def test_an_older_checkpoint_does_not_overtake_later_ones(finished: Path) -> None:
+    with pytest.raises(CheckpointError, match="step-000012 lies beside it and would be overtaken"):
+        train_quietly(saved_config(finished), resume=finished / "checkpoints" / "step-000003")
+
+
+def test_another_number_of_threads_plays_the_same_and_learns_the_same_to_a_millionth(tmp_path: Path) -> None:
+    """Sums are added in another order from the step on at which the run goes on."""
+    leduc = {"env__game": "leduc_poker", "ppo__batch_size": "64", "ppo__mini_batch_size": "100"}
+    leduc |= {"ppo__num_train_steps": "4", "run__eval_games": "0", "run__exact_every": "0"}
+    whole = train_quietly(small(tmp_path / "whole", **leduc))
+    run, before = tmp_path / "run", torch.get_num_threads()
+    shutil.copytree(whole, run)
+    train_quietly(asking(run, ("run.num_threads", "2")), resume=Path(f"{run}@2"))
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(before)
+    for own, expected in zip(rows_of(run), rows_of(whole), strict=True):
+        assert own == pytest.approx(expected, abs=1e-6, rel=1e-6), own["step"]
+        drawn = ("rollout/reward", "rollout/episodes", "rollout/tokens_per_decision", "decisions")
+        assert [own[name] for name in drawn] == [expected[name] for name in drawn]
+    left, right = (
+        load_file(checkpoint.find(folder) / "adapter" / "adapter_model.safetensors")
+        for folder in (run, whole)
+    )
+    assert all(torch.allclose(left[name], right[name], rtol=0, atol=1e-6) for name in right)

@@ -72,3 +72,17 @@ def test_a_kill_lets_go(tmp_path: Path) -> None:
             pass
     finally:
         os.kill(child_id, signal.SIGKILL)
+
+
+def test_a_run_that_was_faster_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process writes a run to the folder between the first check and the lock."""
+    config, own = small(tmp_path / "run"), runs.own
+
+    def slow(folder: Path) -> object:
+        save(config, folder / "config.yaml")
+        return own(folder)
+
+    runs.check_free(config)
+    monkeypatch.setattr(runs, "own", slow)
+    with pytest.raises(InvalidValueError, match="already holds a run"), runs.create(config):
+        raise AssertionError("the other run was overwritten")

@@ -185,7 +185,7 @@ def test_the_game_may_be_any_of_the_four_keys(tmp_path: Path) -> None:
     assert (named["game"], named["params"]) == ("kuhn_poker", {"players": 3})
 
 
-def test_without_exact_values_none_are_computed(tmp_path: Path) -> None:
+def test_without_exact_values_none_are_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """0 leaves them out before, between and after; a run whose table begins with them ends with them."""
     one = {"ppo__num_train_steps": "1"}
 
@@ -198,6 +198,7 @@ def test_without_exact_values_none_are_computed(tmp_path: Path) -> None:
     assert measures(asked, "before") == measures(asked, "after") == shares
     train_quietly(small(asked, run__exact_every="0", ppo__num_train_steps="2"), resume=asked)
     assert measures(asked, "after") == shares
+    monkeypatch.setattr("gamespiel.exact.exact.evaluate", lambda *arguments: pytest.fail("it was solved"))
     none = train_quietly(small(tmp_path / "none", run__exact_every="0", **one))
     assert measures(none, "before") == measures(none, "after") == set()
     assert "eval/share" not in rows_of(none)[0]

@@ -62,11 +62,13 @@ def test_a_signal_ends_the_wait_for_a_dead_server(
     settings = {"ppo__num_train_steps": "5", "run__checkpoint_every": "100", "run__eval_games": "0"}
     whole = train_quietly(served_config(tmp_path / "whole", server, **settings))
     run, activity, console = tmp_path / "run", Dashboard.activity, quiet()
-    threads: list[threading.Thread] = []
+    threads, signalled = list[threading.Thread](), list[float]()
 
     def kill() -> None:
-        while "waiting for it" not in console.file.getvalue():  # type: ignore[attr-defined]
+        ends = time.monotonic() + 120
+        while "waiting for it" not in console.file.getvalue() and time.monotonic() < ends:  # type: ignore[attr-defined]
             time.sleep(0.02)
+        signalled.append(time.monotonic())
         os.kill(os.getpid(), signal.SIGTERM)
 
     def show(self: Dashboard, now: str, done: int, total: int) -> None:
@@ -79,6 +81,7 @@ def test_a_signal_ends_the_wait_for_a_dead_server(
     with monkeypatch.context() as patch, pytest.raises(Stopped) as caught:
         patch.setattr(Dashboard, "activity", show)
         train(served_config(run, server, **settings), console=console)
+    assert time.monotonic() - signalled[0] < 60.0  # a server is waited for for an hour
     said = console.file.getvalue()  # type: ignore[attr-defined]
     assert caught.value.number == signal.SIGTERM and steps_of(run) == [0, 3]
     assert "waiting for it" in said and "stopped after step 3 of 5" in said

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gamespiel import assembly, workers
+from gamespiel import assembly, training, workers
 from gamespiel.agents.rollout import play
 from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.agents.vec_env import TextVecEnv
@@ -18,7 +20,7 @@ from gamespiel.environments import make_played_envs
 from gamespiel.kinds.base import answers_of
 from task_gym.errors import ArgumentError
 from task_gym.processes import OFFERED
-from tests.gamespiel.runs import STAGED, assert_same_run, small, train_quietly
+from tests.gamespiel.runs import STAGED, assert_same_run, quiet, small, train_quietly
 
 pytestmark = pytest.mark.skipif(not OFFERED, reason="no processes that can be forked")
 
@@ -131,3 +133,38 @@ def test_keys_that_contradict_each_other(tmp_path: Path) -> None:
     (said,) = [text for text in notices(small(tmp_path, run__env_seconds="5")) if "env_seconds" in text]
     assert said == "run.env_seconds = 5 has no effect without run.env_workers."
     assert small(tmp_path, run__ray_address="10.0.0.1:6379", run__env_workers="2").run.env_workers == 2
+
+
+@pytest.mark.launch
+def test_a_run_that_lost_a_worker_has_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker is killed after the first round of the first step, against a search."""
+    own = SHORT | {"env__opponent": "mcts:5x1", "env__game": "leduc_poker", "run__eval_steps": "null"}
+    whole = train_quietly(small(tmp_path / "whole", **own))
+    killed = list[int]()
+    decide = assembly.LLMPPO.make_collector
+
+    def make_collector(model: Any) -> Any:
+        made = decide(model)
+        inner = made.decide
+
+        def decide_once(texts: Any, masks: Any, episodes: Any, turn: int, *rest: Any) -> Any:
+            if turn == 1 and not killed:
+                (pool,) = workers._pools.values()
+                killed.append(next(line.worker.pid for line in pool._lines if line.worker))  # type: ignore[attr-defined]
+                os.kill(killed[0], signal.SIGKILL)
+            return inner(texts, masks, episodes, turn, *rest)
+
+        made.decide = decide_once
+        return made
+
+    workers.close_pools()
+    monkeypatch.setattr(assembly.LLMPPO, "make_collector", make_collector)
+    console = quiet()
+    run = training.train(small(tmp_path / "lost", run__env_workers="2", **own), None, console)
+    assert_same_run(run, whole)
+    first = read_rows(run / "metrics.jsonl")[0]
+    assert (first["machine/workers_lost"], killed != []) == (1, True)
+    # Three of six episodes were the worker's; one that ended before was not played again.
+    assert 1 <= first["machine/games_replayed"] <= 3 and first["machine/replay_seconds"] > 0
+    said = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
+    assert f"worker process {killed[0]} ended with status -9: its episodes are played again" in said

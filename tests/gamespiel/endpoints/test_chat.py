@@ -156,8 +156,9 @@ def test_a_pause_between_pieces_is_limited(stub: ModelStub) -> None:
     pauses: list[float] = []
     patience = Patience(20.0, 2.0, Retries(tries=2, first=0.5))
     chat = Chat(Endpoint("m", stub.url), patience=patience, sleep=pauses.append)
+    began = time.monotonic()
     assert chat.request_reply(SAID, 0, soon())[0] == "7"  # of the second try, whole
-    assert pauses == [0.5]
+    assert pauses == [0.5] and time.monotonic() - began < 50  # the comments take 60 s
 
 
 def test_a_reply_of_too_many_pieces_is_taken_as_it_is(
@@ -171,6 +172,23 @@ def test_a_reply_of_too_many_pieces_is_taken_as_it_is(
 def test_an_endpoint_that_does_not_stream_is_read_whole(stub: ModelStub) -> None:
     stub.streams = False
     assert Chat(Endpoint("m", stub.url)).request_reply(SAID, 0, soon())[0] == "7"
+
+    def slow(handler: Handler) -> None:
+        handler.send_response(200)
+        handler.send_header("content-length", "600")
+        handler.end_headers()
+        for _ in range(600):
+            handler.wfile.write(b" ")
+            handler.wfile.flush()
+            time.sleep(0.1)
+
+    stub.faults = [slow]
+    pauses: list[float] = []
+    patience = Patience(2.0, 20.0, Retries(tries=2, first=0.5))
+    chat = Chat(Endpoint("m", stub.url), patience=patience, sleep=pauses.append)
+    began = time.monotonic()
+    assert chat.request_reply(SAID, 0, soon())[0] == "7"
+    assert pauses == [0.5] and time.monotonic() - began < 50  # the whole response takes 60 s
 
 
 def test_responses_that_are_too_long_or_compressed_are_given_up(

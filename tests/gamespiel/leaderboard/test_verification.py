@@ -96,6 +96,10 @@ def _make_fault(data: dict[str, Any]) -> None:
     row |= {"result": "fault", "score": None}
 
 
+def _shorten_history(data: dict[str, Any]) -> None:
+    find_rows(data, 1, "leduc_poker")[2]["history"].pop()
+
+
 def _give_up(data: dict[str, Any]) -> None:
     row = find_rows(data, 2, "leduc_poker")[1]
     row["history"].pop()
@@ -124,6 +128,7 @@ FORGERIES: list[tuple[Edit, str]] = [
         r"agents.0 'random', episode 0 \(trace/strings, deal 0.*differs from the game at move 0",
     ),
     (_make_fault, r"agents.0 'random', episode \d+ \(goofspiel.*: (result|score): the file says"),
+    (_shorten_history, r"agents.1 'first', episode \d+ \(leduc_poker"),
     (_give_up, r"agents.2 'mcts:4', episode 2 \(leduc_poker"),
     (_more_rounds, r"agents.0 'random', episode 24: address: no more episodes were planned \(2 rounds\)"),
     (_rename_deals, r"agents.0 'random', episode \d+ .*seed is \d+, and the deal has \d+"),
@@ -141,6 +146,14 @@ def _raise_rating(data: dict[str, Any]) -> None:
     data["results"]["games"]["ratings"]["points"][1] += 5.0
 
 
+def _shrink_interval(data: dict[str, Any]) -> None:
+    data["results"]["games"]["agents"]["first"]["tasks"]["leduc_poker"]["low"] += 0.01
+
+
+def _more_wins(data: dict[str, Any]) -> None:
+    data["results"]["games"]["ratings"]["won"][0][1] += 1.0
+
+
 def _drop_results(data: dict[str, Any]) -> None:
     del data["results"]["games"]["agents"]["random"]
 
@@ -153,6 +166,8 @@ def _add_results(data: dict[str, Any]) -> None:
     ("edit", "where"),
     [
         (_raise_rating, "results.games.ratings.points.1: the file says"),
+        (_shrink_interval, "results.games.agents.first.tasks.leduc_poker.low: the file says"),
+        (_more_wins, "results.games.ratings.won.0.1: the file says"),
         (_drop_results, "results.games.agents.random: it is missing"),
         (_add_results, "results.games.agents.me: it is there, and no result"),
     ],

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +65,16 @@ def test_the_page_is_whole_and_no_text_escapes_its_data() -> None:
     assert first["player"] == row["player"] and second["game"] == "leduc_poker"
     assert text.count("</script>") == 2 and "alert(1)</script>" not in text
     assert not re.search(r"(src|href)=[\"']?(https?:)?//", text) and "@import" not in text
-    controls = re.findall(r"<(?:button|input)[^>]*>", text)
-    assert len(controls) == 5 and all('aria-label="' in control for control in controls)
+    names: list[str] = []
+
+    class Reader(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            given = dict(attrs)
+            if tag in ("button", "input"):
+                names.append(given["aria-label"] or "")
+
+    Reader().feed(text)
+    assert len(names) == 5 and all(names)  # each control says what it does
 
 
 def test_traces_are_their_texts() -> None:

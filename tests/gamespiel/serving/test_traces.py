@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
+import threading
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from task_gym.caller import CALLER, Caller, CallerLeftError
 from task_gym.errors import ArgumentError
 from task_gym.processes import OFFERED
 from tests.trace_gym.rows import PATH
@@ -22,6 +25,7 @@ pytest.importorskip("uvicorn")
 
 from gamespiel.cli import main
 from gamespiel.serving import traces
+from gamespiel.serving.lanes import Lane
 from gamespiel.serving.options import ServeOptions
 from gamespiel.serving.trace_processes import TraceProcesses
 from gamespiel.serving.traces import TraceActor
@@ -57,6 +61,13 @@ def test_a_process_that_ends_while_it_is_idle_costs_no_trace() -> None:
         (idle,) = processes._spare
         os.kill(idle.pid, signal.SIGKILL)  # as a machine without memory does
         assert processes.load(2) == own.load(2)
+        (idle,), caller = processes._spare, Caller()
+        caller.leave()
+        token = CALLER.set(caller)
+        with pytest.raises(CallerLeftError):
+            processes.load(3)
+        CALLER.reset(token)
+        assert not processes._spare and idle.pid in [pid for _, pid in processes._nursery.dead]
     finally:
         processes.end()
 
@@ -111,3 +122,17 @@ def test_the_question_is_in_upstreams_words(tmp_path: Path, monkeypatch: pytest.
     assert asked["observation"].startswith("Run ") and actor.state(asked["episode_id"]) == asked
     monkeypatch.delenv("TRACE_TASK_PATH")
     assert actor.reset(3, 0)["observation"] == ours
+
+
+def test_a_call_for_which_there_is_no_thread_leaves_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def ask_twice() -> int:
+        lane = Lane(1, 1, "test")
+        with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="can't start new thread"):
+            patch.setattr(threading.Thread, "start", refuse)
+            await lane.run("caller", lambda: 1)
+        return int(await asyncio.wait_for(lane.run("caller", lambda: 2), 30))
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    assert asyncio.run(ask_twice()) == 2
