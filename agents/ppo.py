@@ -29,7 +29,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from torch.nn.utils import get_total_norm
 
 from gamespiel.agents import checks, saving, transfer
-from gamespiel.agents.archive import Place, allow_pickle_or_raise, describe_system, read_archive
+from gamespiel.agents.archive import Place, describe_system, read_archive
 from gamespiel.agents.buffer import TurnBuffer
 from gamespiel.agents.collector import Collector
 from gamespiel.agents.hyperparameters import Hyperparameters, SelfPlaySettings, with_changes
@@ -41,7 +41,6 @@ from gamespiel.agents.learning.kl_control import AdaptiveKLController
 from gamespiel.agents.learning.magnet import Magnet
 from gamespiel.agents.learning.progress_bar import ProgressBar, list_callbacks
 from gamespiel.agents.learning.schedules import schedule, schedule_of
-from gamespiel.agents.models.loading import LOADING
 from gamespiel.agents.models.memory import used_memory
 from gamespiel.agents.models.names import AVERAGE, MAGNET, NEWEST
 from gamespiel.agents.policy import LLMPolicy
@@ -218,8 +217,7 @@ class LLMPPO(OnPolicyAlgorithm):
 
     def _setup_model(self) -> None:
         self._setup_lr_schedule()
-        with LOADING:  # or another thread's model would be drawn from this seed
-            self.set_random_seed(self.seed)
+        self.set_random_seed(self.seed)
         self.seed = self.seed or 0
         # ``policy_kwargs`` stays as the caller gave it, because ``load`` compares it.
         keywords: dict[str, Any] = {
@@ -394,6 +392,7 @@ class LLMPPO(OnPolicyAlgorithm):
         means.record("tokens_per_decision", read / len(buffer))
         means.record("tokens_per_forward", budgets.tokens_per_forward)
         means.record("tokens_per_backward", budgets.tokens_per_backward)
+        budgets.end_step()
         for name, value in means.items():
             self.logger.record(f"train/{name}", value)
         self.logger.record("train/kl_coef", self.kl.coefficient)
@@ -450,9 +449,6 @@ class LLMPPO(OnPolicyAlgorithm):
 
     # -- Stable-Baselines3's saving ------------------------------------------------------------------------
 
-    def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "last_episode", "on_progress", "ranks", "starts"]
-
     def save(
         self, path: Place, exclude: Iterable[str] | None = None, include: Iterable[str] | None = None
     ) -> None:
@@ -482,8 +478,6 @@ class LLMPPO(OnPolicyAlgorithm):
         custom_objects: dict[str, Any] | None = None,
         print_system_info: bool = False,
         force_reset: bool = True,
-        *,
-        allow_pickle: bool = False,
         **kwargs: Any,
     ) -> LLMPPO:
         """Returns the model that ``save`` wrote; no code of the file runs.
@@ -495,8 +489,6 @@ class LLMPPO(OnPolicyAlgorithm):
             custom_objects: As ``kwargs``, which come before it.
             print_system_info: Whether to print the system here and the one on which the file was written.
             force_reset: Is taken for Stable-Baselines3's callers; every step begins new episodes anyway.
-            allow_pickle: Whether the file may be a pickle, which runs its author's code: what versions before
-                this format wrote. A warning says so.
             **kwargs: Constructor's arguments and attributes that replace saved ones: ``learning_rate``,
                 ``ent_coef``, ``kl``, ``policy_class``, ``starts``, ``total_steps``, ``seed``.
 
@@ -511,12 +503,6 @@ class LLMPPO(OnPolicyAlgorithm):
                 "allowed: learning_rate; or make a new LLMPPO, and set_parameters(path) takes the weights"
             )
         archive = read_archive(path, saving.KIND, suffix="zip")
-        if archive is None:
-            allow_pickle_or_raise(path, allow_pickle)
-            model: LLMPPO = super().load(
-                path, env, device, custom_objects, print_system_info, force_reset, **kwargs
-            )
-            return model
         if print_system_info:
             print(f"here: {describe_system()}there: {archive.system}", end="")
         return saving.make_model(cls, archive, env, device, {**(custom_objects or {}), **kwargs})
@@ -527,13 +513,12 @@ class LLMPPO(OnPolicyAlgorithm):
         """Takes the weights and the optimizer's state from a file that ``save`` wrote, or from a mapping.
 
         Raises:
-            ArgumentError: the file is an archive of something else.
+            ArgumentError: the file is no archive, or one of something else.
             RuntimeError: the weights are those of another model, or of other LoRA settings.
         """
         if not isinstance(load_path_or_dict, dict):
             archive = read_archive(load_path_or_dict, saving.KIND, suffix="zip")
-            if archive is not None:
-                load_path_or_dict = saving.parameters_of(archive)
+            load_path_or_dict = saving.parameters_of(archive)
         super().set_parameters(load_path_or_dict, exact_match, device)
 
     def publish_result(self) -> str:

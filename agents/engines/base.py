@@ -100,6 +100,9 @@ class Engine(Protocol):
     def chunks(self, sequences: Sequence[Tokens], budget: int | None = None) -> Iterator[list[int]]:
         """Yields indices of sequences to share a forward within the budget, by default without gradients."""
 
+    def count(self, sequences: Sequence[Tokens]) -> int:
+        """Returns the least budget with which ``chunks`` does not split these sequences."""
+
     def read(self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]) -> Tensor:
         """Returns hidden states at (row, position) pairs, shape (k, hidden), differentiable."""
 
@@ -182,6 +185,10 @@ class TransformersEngine(ABC):
     @abstractmethod
     def chunks(self, sequences: Sequence[Tokens], budget: int | None = None) -> Iterator[list[int]]:
         """Yields the indices of the sequences that one forward reads, within the budget."""
+
+    @abstractmethod
+    def count(self, sequences: Sequence[Tokens]) -> int:
+        """Returns the least budget with which ``chunks`` does not split these sequences."""
 
     @abstractmethod
     def _read_forward(

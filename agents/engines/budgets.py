@@ -1,15 +1,68 @@
-"""The token budgets of forwards, which fall if memory runs out."""
+"""The token budgets of forwards, which fall if memory runs out, and rise again."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.models.memory import halve_budget, is_out_of_memory, release
 from gamespiel.agents.models.memory_plan import KEPT
+from gamespiel.agents.tokens import Tokens
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+CLEAN_STEPS, MOST_CLEAN_STEPS = 16, 1024
+"""Training steps without a shortage after which a budget doubles, the first time and at the most."""
+
+
+Count = Callable[[Sequence[Tokens]], int]
+"""Returns the least budget that reads these texts in one forward: see ``Engine.count``."""
+
+
+class _Budget:
+    """One budget: what was given, what is in force, and when it rises.
+
+    Another program may have taken the memory for a minute, or one step had the longest prompts. So a budget
+    that fell doubles after ``wait`` steps in which it did not fall. If that was too much, the next wait is
+    twice as long: a budget that is too large for the device costs a step in a thousand, not in sixteen.
+    """
+
+    def __init__(self, key: str, given: int) -> None:
+        self.key, self.given, self.in_force = key, given, given
+        self.clean, self.wait, self.risen = 0, CLEAN_STEPS, False
+
+    def put(self, tokens: int) -> None:
+        if tokens < self.in_force:
+            if self.risen:
+                self.wait = min(2 * self.wait, MOST_CLEAN_STEPS)
+            self.clean, self.risen = 0, False
+        self.in_force = tokens
+
+    def halve(self, texts: Sequence[Tokens], count: Count) -> None:
+        self.put(halve_budget(self.key, self.in_force, count(texts), max(map(len, texts))))
+
+    def end_step(self) -> None:
+        if self.in_force == self.given:
+            return
+        self.clean += 1
+        if self.clean < self.wait:
+            return
+        risen = min(2 * self.in_force, self.given)
+        log.info(
+            "%d steps had enough memory: %s rises from %d to %d", self.wait, self.key, self.in_force, risen
+        )
+        self.in_force, self.clean, self.risen = risen, 0, True
+
+    def state_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("given", "in_force", "clean", "wait", "risen")}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        if state["given"] == self.given:
+            vars(self).update(state)
 
 
 class Budgets:
@@ -23,7 +76,6 @@ class Budgets:
     Attributes:
         tokens_per_forward: The budget in force, which is lower after memory has run out.
         tokens_per_backward: Likewise.
-        given: Both budgets as they were given, by name.
     """
 
     def __init__(
@@ -35,11 +87,24 @@ class Budgets:
 
     def give(self, tokens_per_forward: int, tokens_per_backward: int) -> None:
         """Puts other budgets in force."""
-        self.given = {"tokens_per_forward": tokens_per_forward, "tokens_per_backward": tokens_per_backward}
-        for name, tokens in self.given.items():
+        given = {"tokens_per_forward": tokens_per_forward, "tokens_per_backward": tokens_per_backward}
+        for name, tokens in given.items():
             if tokens < 1:
                 raise ValueError(f"{name} must be at least 1, got {tokens}")
-        self.tokens_per_forward, self.tokens_per_backward = tokens_per_forward, tokens_per_backward
+        self._forward, self._backward = (_Budget(f"ppo.{name}", tokens) for name, tokens in given.items())
+
+    @property
+    def tokens_per_forward(self) -> int:
+        return self._forward.in_force
+
+    @tokens_per_forward.setter
+    def tokens_per_forward(self, tokens: int) -> None:
+        """Puts a budget in force; a lower one counts as a shortage, here or on another rank."""
+        self._forward.put(tokens)
+
+    @property
+    def tokens_per_backward(self) -> int:
+        return self._backward.in_force
 
     @property
     def tokens_kept(self) -> int:
@@ -49,24 +114,32 @@ class Budgets:
     @property
     def forward_is_lowered(self) -> bool:
         """Returns whether memory has run out in a forward without gradients."""
-        return self.tokens_per_forward < self.given["tokens_per_forward"]
+        return self._forward.in_force < self._forward.given
 
-    def state_dict(self) -> dict[str, dict[str, int]]:
-        """Returns the budgets as they were given and as they are in force, by name."""
-        return {name: {"given": given, "in_force": getattr(self, name)} for name, given in self.given.items()}
+    def end_step(self) -> None:
+        """Ends a training step; after some without a shortage, a budget that fell doubles."""
+        self._forward.end_step()
+        self._backward.end_step()
 
-    def load_state_dict(self, state: Mapping[str, Mapping[str, int]]) -> None:
-        """Lowers the budgets as far as those of a state were, unless others were given since."""
-        for name, tokens in state.items():
-            if tokens["given"] == self.given[name]:
-                setattr(self, name, min(tokens["in_force"], getattr(self, name)))
+    def state_dict(self) -> dict[str, dict[str, Any]]:
+        """Returns each budget as it was given and as it is in force, and what decides when it rises."""
+        return {
+            "tokens_per_forward": self._forward.state_dict(),
+            "tokens_per_backward": self._backward.state_dict(),
+        }
 
-    def retry_forward(self, work: Callable[[], T], texts: Sequence[Sequence[int]]) -> T:
+    def load_state_dict(self, state: Mapping[str, Mapping[str, Any]]) -> None:
+        """Puts the budgets of a state in force, unless others were given since."""
+        self._forward.load_state_dict(state["tokens_per_forward"])
+        self._backward.load_state_dict(state["tokens_per_backward"])
+
+    def retry_forward(self, work: Callable[[], T], texts: Sequence[Tokens], count: Count) -> T:
         """Returns ``work()``, forwards of these texts; it is repeated with half the budget if need be.
 
         Args:
             work: May be called several times; a call that fails must leave nothing behind.
             texts: Tokens of the texts that are read.
+            count: See ``Count``.
 
         Raises:
             MemoryLimitError: not even one text fits into memory.
@@ -79,12 +152,13 @@ class Budgets:
                     raise
             # Only here is the error gone, and with it the tensors that its traceback kept.
             release()
-            self.tokens_per_forward = halve_budget("ppo.tokens_per_forward", self.tokens_per_forward, texts)
+            self._forward.halve(texts, count)
 
     def retry_backward(
         self,
         work: Callable[[], T],
-        texts: Sequence[Sequence[int]],
+        texts: Sequence[Tokens],
+        count: Count,
         undo: Callable[[], None],
         agree: Callable[[bool], bool] = bool,
     ) -> T:
@@ -93,6 +167,7 @@ class Budgets:
         Args:
             work: May be called several times.
             texts: Tokens of the texts that are read.
+            count: See ``Count``.
             undo: Forgets what a call that failed left behind.
             agree: Returns whether memory ran out here or on another rank, which then has the same texts.
 
@@ -111,6 +186,4 @@ class Budgets:
             found.clear()
             undo()
             release()
-            self.tokens_per_backward = halve_budget(
-                "ppo.tokens_per_backward", self.tokens_per_backward, texts
-            )
+            self._backward.halve(texts, count)

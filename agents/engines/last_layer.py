@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from threading import get_ident
 from typing import Any
 
 import torch
@@ -27,25 +26,21 @@ def find_feed_forward(transformer: Any) -> nn.Module:
 
 @contextmanager
 def limit_rows(feed_forward: nn.Module, rows: Tensor) -> Iterator[None]:
-    """Within the context, this thread's forwards compute only some tokens of the part's input; others get 0.
+    """Within the context, forwards compute only some tokens of the part's input; others get 0.
 
     Args:
         feed_forward: A part that takes and gives one tensor, (1, n, hidden), and computes each token on its
             own.
         rows: The tokens, each once, int64 (m,).
     """
-    shape, owner = torch.Size(), get_ident()
+    shape = torch.Size()
 
-    def narrow(_: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
+    def narrow(_: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         nonlocal shape
-        if get_ident() != owner:
-            return None
         shape = inputs[0].shape
         return (inputs[0].index_select(1, rows), *inputs[1:])
 
-    def widen(_: nn.Module, __: Any, output: Tensor) -> Tensor | None:
-        if get_ident() != owner:
-            return None
+    def widen(_: nn.Module, __: Any, output: Tensor) -> Tensor:
         return output.new_zeros(shape).index_copy(1, rows, output)
 
     with ExitStack() as hooks:

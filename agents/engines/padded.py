@@ -61,6 +61,9 @@ class PaddedEngine(TransformersEngine):
         if chunk:
             yield chunk
 
+    def count(self, sequences: Sequence[Tokens]) -> int:
+        return len(sequences) * max(map(len, sequences))
+
     def _must_reread(self, width: int) -> bool:
         """Returns whether a cache of ``width`` tokens cannot be continued.
 

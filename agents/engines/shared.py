@@ -35,6 +35,7 @@ from gamespiel.agents.engines.token_tree import (
     Indices,
     TokenTree,
     choose_tile_width,
+    count_distinct,
     group_sequences,
     tile_continuations,
     tile_fresh,
@@ -105,6 +106,9 @@ class SharedEngine(TransformersEngine):
 
     def chunks(self, sequences: Sequence[Tokens], budget: int | None = None) -> Iterator[list[int]]:
         return group_sequences(sequences, self.budgets.tokens_per_forward if budget is None else budget)
+
+    def count(self, sequences: Sequence[Tokens]) -> int:
+        return count_distinct(sequences)
 
     def _read_forward(
         self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]

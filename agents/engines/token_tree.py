@@ -70,6 +70,16 @@ def count_common(one: Indices, other: Indices) -> int:
     return first if different[first] else width
 
 
+def count_distinct(sequences: Sequence[Tokens]) -> int:
+    """Returns the tokens of the sequences' tree: those of common beginnings count once."""
+    before, n = np.empty(0, dtype=np.int64), 0
+    for row in sort_sequences(sequences):
+        tokens = np.array(sequences[row], dtype=np.int64)
+        n += len(tokens) - count_common(before, tokens)
+        before = tokens
+    return n
+
+
 def group_sequences(sequences: Sequence[Tokens], budget: int) -> Iterator[list[int]]:
     """Yields indices of sequences whose tree has at most ``budget`` tokens; a longer sequence is alone."""
     group: list[int] = []

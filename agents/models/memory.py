@@ -9,7 +9,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -39,28 +39,28 @@ def is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, RuntimeError) and any(part in str(error) for part in UNNAMED)
 
 
-def halve_budget(key: str, tokens: int, prompts: Sequence[Sequence[int]]) -> int:
+def halve_budget(key: str, tokens: int, total: int, longest: int) -> int:
     """Returns the token budget to try next, and says so in the log.
 
     Args:
         key: Name of the budget's hyper-parameter.
         tokens: The budget that was too large.
-        prompts: The prompts of the work that failed.
+        total: Tokens of one forward of all texts of the work that failed.
+        longest: Tokens of the longest text.
 
     Raises:
         MemoryLimitError: the next budget is smaller than one turn.
     """
-    lengths = [len(prompt) for prompt in prompts]
     # A budget above what there was to read did not split anything, and half of it might not either.
-    tried = min(tokens, sum(lengths))
-    if tried <= max(lengths):
+    tried = min(tokens, total)
+    if tried <= longest:
         raise MemoryLimitError(
             f"out of memory with {key} = {tokens}, which cannot be less than one turn"
-            f" of {max(lengths)}; use a smaller model or type (model.model_name, model.use_4bit, "
+            f" of {longest}; use a smaller model or type (model.model_name, model.use_4bit, "
             "model.dtype), model.gradient_checkpointing, shorter prompts (env.rules), or a device with more "
             "memory"
         )
-    half = max(tried // 2, *lengths)
+    half = max(tried // 2, longest)
     log.warning("out of memory: %s falls from %d to %d", key, tokens, half)
     return half
 

@@ -83,7 +83,7 @@ class EngineSampler:
             return self._write_answers(requests, partial(self._read_turns, owner), replies.add)
 
         with self._adapters.use(first.adapters):
-            written = self._engine.budgets.retry_forward(write, prompts)
+            written = self._engine.budgets.retry_forward(write, prompts, self._engine.count)
             values: list[float] = self._critic(written.hidden).tolist()
         if replies is not None:
             self._kept.drop_followed(owner, prompts)
@@ -133,7 +133,7 @@ class EngineSampler:
         tries = [require_trie(request) for request in requests]
         with self._adapters.use(name):
             return self._engine.budgets.retry_forward(
-                lambda: self._choices.distribution(prompts, tries), prompts
+                lambda: self._choices.distribution(prompts, tries), prompts, self._engine.count
             )
 
 

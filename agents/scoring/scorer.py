@@ -180,7 +180,7 @@ class Scorer:
     def retry(self, work: Callable[[], T], decisions: Sequence[Decision], undo: Callable[[], None]) -> T:
         """Returns ``work()``, scores of these decisions with gradients (see ``Budgets.retry_backward``)."""
         texts = self._read_sequences(decisions, mass=False)
-        return self.budgets.retry_backward(work, texts, undo, self.ranks.agree)
+        return self.budgets.retry_backward(work, texts, self._engine.count, undo, self.ranks.agree)
 
     # -- without gradients ---------------------------------------------------------------------------------
 
@@ -246,7 +246,7 @@ class Scorer:
             groups = self.split(own, budget=budget, mass=mass) if lowered else [np.arange(len(own))]
             return [self._prepare_part([own[i] for i in g], where[g], estimator, mass) for g in groups]
 
-        return self.budgets.retry_forward(work, [decision.prompt for decision in own])
+        return self.budgets.retry_forward(work, [decision.prompt for decision in own], self._engine.count)
 
     def _prepare_part(
         self, decisions: Sequence[Decision], where: Positions, estimator: str, mass: bool
@@ -261,7 +261,7 @@ class Scorer:
         Raises:
             MemoryLimitError: not even one prompt fits into memory.
         """
-        return self.budgets.retry_forward(lambda: self._read_values(prompts), prompts)
+        return self.budgets.retry_forward(lambda: self._read_values(prompts), prompts, self._engine.count)
 
     def _read_values(self, prompts: Sequence[Tokens]) -> Tensor:
         distinct = Index[Tokens]()

@@ -100,24 +100,6 @@ def test_padded_chunks_hold_similar_lengths_within_the_budget(policy: LLMPolicy)
     assert list(engine.chunks(SEQUENCES, 1)) == [[1], [3], [0], [2]]
 
 
-def test_a_budget_of_nothing_is_refused() -> None:
-    for name in ("tokens_per_forward", "tokens_per_backward"):
-        with pytest.raises(ValueError, match=rf"{name} must be at least 1, got 0"):
-            Budgets(**{name: 0})
-
-
-def test_a_budget_that_fell_goes_on_unless_another_is_given() -> None:
-    """A halving is in the state; a run that is given 500 begins with 500."""
-    fell = Budgets(1000, 400)
-    fell.tokens_per_forward = 250
-    assert fell.forward_is_lowered and not Budgets(1000, 400).forward_is_lowered
-    same, other = Budgets(1000, 400), Budgets(500, 400)
-    for budgets in (same, other):
-        budgets.load_state_dict(fell.state_dict())
-    assert (same.tokens_per_forward, same.tokens_per_backward) == (250, 400)
-    assert (other.tokens_per_forward, other.tokens_per_backward) == (500, 400)
-
-
 @BOTH
 def test_checkpointed_layers_give_the_same_gradient(reading: str) -> None:
     """With gradients they run twice, without gradients once: three times in all, not two."""

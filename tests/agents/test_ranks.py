@@ -115,7 +115,9 @@ def test_memory_that_another_rank_lacks_halves_the_budget_here() -> None:
     def agree(own: bool) -> bool:
         return own or next(said)
 
-    done = budgets.retry_backward(lambda: "done", [(1,) * 30] * 4, lambda: undone.append(1), agree)
+    done = budgets.retry_backward(
+        lambda: "done", [(1,) * 30] * 4, lambda texts: 120, lambda: undone.append(1), agree
+    )
     # The batch has 120 tokens. A budget of 100 was tried first, and its half is 50.
     assert (done, budgets.tokens_per_backward, undone) == ("done", 50, [1])
 

@@ -84,6 +84,9 @@ class Scripted:
     def chunks(self, sequences: Sequence[Tokens], budget: int | None = None) -> Iterator[list[int]]:
         yield list(range(len(sequences)))
 
+    def count(self, sequences: Sequence[Tokens]) -> int:
+        return sum(map(len, sequences))
+
     def prefill(self, prompts: Sequence[Tokens], *, cache: bool) -> tuple[Tensor, Any]:
         return self._states(prompts), list(prompts)
 

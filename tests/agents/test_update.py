@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from gamespiel.agents.learning.divergence import DivergedError
-from gamespiel.agents.models import memory
 from gamespiel.agents.models.memory import MemoryLimitError, is_out_of_memory
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.sampling.noise import permutation
@@ -247,14 +246,6 @@ def test_errors_that_smaller_forwards_do_not_help(
     with pytest.raises(raised, match=message):
         model.train()
     assert (model.policy.budgets.tokens_per_backward < 4096) == falls
-
-
-def test_a_budget_falls_to_one_turn_and_no_further() -> None:
-    """Half of 3,000 is less than the longest turn. That turn alone is tried before the error."""
-    prompts = [(0,) * 2000, (0,) * 1500]
-    assert memory.halve_budget("ppo.tokens_per_forward", 3000, prompts) == 2000
-    with pytest.raises(MemoryLimitError, match=r"one turn of 2000; .*gradient_checkpointing"):
-        memory.halve_budget("ppo.tokens_per_forward", 2000, prompts)
 
 
 def test_forwards_without_gradients_halve_their_budget(monkeypatch: pytest.MonkeyPatch) -> None:

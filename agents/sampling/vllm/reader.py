@@ -55,7 +55,8 @@ class LocalReader:
             rows = [row for row, query in enumerate(queries) if query.adapters == name]
             own = [queries[row] for row in rows]
             with self.adapters.use(name):
-                read = self.engine.budgets.retry_forward(partial(self._read, own), [q.text for q in own])
+                texts = [query.text for query in own]
+                read = self.engine.budgets.retry_forward(partial(self._read, own), texts, self.engine.count)
             found.update(zip(rows, read, strict=True))
         return [found[row] for row in range(len(queries))]
 
@@ -81,7 +82,7 @@ class LocalReader:
             return values
 
         with self.adapters.use(adapters):
-            return self.engine.budgets.retry_forward(read, [whole])
+            return self.engine.budgets.retry_forward(read, [whole], self.engine.count)
 
     @torch.no_grad()
     def likeliest(self, adapters: str, prompt: Tokens, count: int) -> Tokens:

@@ -1,0 +1,136 @@
+"""The token budgets of forwards: how far they fall if memory runs out, and when they rise again."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gamespiel.agents.engines import ENGINES, Budgets
+from gamespiel.agents.engines.budgets import CLEAN_STEPS, MOST_CLEAN_STEPS
+from gamespiel.agents.models.memory import MemoryLimitError, halve_budget
+from gamespiel.agents.policy import LLMPolicy
+from tests.agents.toys import make_policy
+
+LONG = tuple(range(10, 20))
+PROMPTS = [(*LONG, 1), (*LONG, 2), (*LONG, 3), (*LONG, 4)]
+"""44 tokens; their tree has 14."""
+
+
+@pytest.fixture(scope="module")
+def policy() -> LLMPolicy:
+    return make_policy(n_actions=3, adapters=0.1)
+
+
+def end_steps(budgets: Budgets, count: int) -> None:
+    for _ in range(count):
+        budgets.end_step()
+
+
+def run_out(budgets: Budgets, times: int = 1) -> None:
+    """Lets memory run out in forwards of 1,000 tokens in turns of 10."""
+    left = iter([torch.OutOfMemoryError("CUDA")] * times)
+
+    def work() -> None:
+        for error in left:
+            raise error
+
+    budgets.retry_forward(work, [(1,) * 10] * 100, lambda texts: 10 * len(texts))
+
+
+@pytest.mark.parametrize("name", ["tokens_per_forward", "tokens_per_backward"])
+def test_a_budget_of_nothing_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=rf"{name} must be at least 1, got 0"):
+        Budgets(**{name: 0})
+
+
+def test_a_budget_falls_to_one_turn_and_no_further() -> None:
+    """Half of 3,000 is less than the longest turn. That turn alone is tried before the error."""
+    assert halve_budget("ppo.tokens_per_forward", 3000, 3500, 2000) == 2000
+    with pytest.raises(MemoryLimitError, match=r"one turn of 2000; .*gradient_checkpointing"):
+        halve_budget("ppo.tokens_per_forward", 2000, 3500, 2000)
+
+
+@pytest.mark.parametrize(("reading", "tokens"), [("shared", 14), ("padded", 44)])
+def test_the_first_fall_splits_the_forward(policy: LLMPolicy, reading: str, tokens: int) -> None:
+    """The budget is far above what there is to read, and half of that is tried: at least a prompt's 11."""
+    engine = ENGINES[reading](policy.model, Budgets(10_000))
+    tried: list[list[int]] = []
+
+    def work() -> None:
+        tried.append([len(chunk) for chunk in engine.chunks(PROMPTS)])
+        if len(tried) == 1:
+            raise torch.OutOfMemoryError("CUDA")
+
+    engine.budgets.retry_forward(work, PROMPTS, engine.count)
+    assert engine.budgets.tokens_per_forward == max(tokens // 2, 11)
+    assert tried == [[4], [1] * 4 if reading == "shared" else [2, 2]]
+
+
+@pytest.mark.parametrize("reading", ENGINES)
+@given(texts=st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=6).map(tuple), min_size=1, max_size=6))
+def test_a_count_is_the_least_budget_of_one_forward(
+    policy: LLMPolicy, reading: str, texts: list[tuple[int, ...]]
+) -> None:
+    engine = ENGINES[reading](policy.model)
+    tokens = engine.count(texts)
+    assert len(list(engine.chunks(texts, tokens))) == 1
+    # One text is never split, and copies of it are one text on a tree.
+    if tokens > max(map(len, texts)):
+        assert len(list(engine.chunks(texts, tokens - 1))) > 1
+
+
+def test_a_budget_rises_to_what_was_given(caplog: pytest.LogCaptureFixture) -> None:
+    budgets = Budgets(700, 400)
+    run_out(budgets, 2)  # 350, then 175
+    seen = []
+    with caplog.at_level(logging.INFO):
+        for _ in range(4):
+            end_steps(budgets, CLEAN_STEPS - 1)
+            seen.append(budgets.tokens_per_forward)
+            end_steps(budgets, 1)
+    assert [*seen, budgets.tokens_per_forward] == [175, 350, 700, 700, 700]
+    assert budgets.tokens_per_backward == 400
+    assert [record.getMessage() for record in caplog.records if "rises" in record.getMessage()] == [
+        "16 steps had enough memory: ppo.tokens_per_forward rises from 175 to 350",
+        "16 steps had enough memory: ppo.tokens_per_forward rises from 350 to 700",
+    ]
+
+
+def test_a_rise_that_was_too_much_is_tried_less_and_less_often() -> None:
+    """A shortage within the wait begins it anew; one after a rise doubles it, up to a limit."""
+    budgets = Budgets(800, 400)
+    run_out(budgets)
+    end_steps(budgets, CLEAN_STEPS - 1)
+    run_out(budgets)  # 200: nothing had risen
+    wait = CLEAN_STEPS
+    for _ in range(9):
+        end_steps(budgets, wait - 1)
+        assert budgets.tokens_per_forward == 200
+        end_steps(budgets, 1)
+        assert budgets.tokens_per_forward == 400
+        run_out(budgets)
+        wait = min(2 * wait, MOST_CLEAN_STEPS)
+    assert wait == MOST_CLEAN_STEPS
+
+
+def test_a_budget_that_fell_goes_on_unless_another_is_given() -> None:
+    """The state has the halving and the steps since; a run that is given 500 begins with 500."""
+    fell = Budgets(1000, 400)
+    run_out(fell)
+    end_steps(fell, CLEAN_STEPS)
+    run_out(fell)
+    end_steps(fell, 5)
+    assert fell.forward_is_lowered and not Budgets(1000, 400).forward_is_lowered
+    same, other = Budgets(1000, 400), Budgets(500, 400)
+    for budgets in (same, other):
+        budgets.load_state_dict(fell.state_dict())
+    assert (same.tokens_per_forward, same.tokens_per_backward) == (500, 400)
+    assert (other.tokens_per_forward, other.forward_is_lowered) == (500, False)
+    end_steps(same, 2 * CLEAN_STEPS - 6)
+    assert same.tokens_per_forward == 500
+    end_steps(same, 1)
+    assert same.tokens_per_forward == 1000
