@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -133,6 +134,32 @@ class Engine(Protocol):
         """
 
 
+class _CudnnAttention:
+    """Whether PyTorch may compute attention by cuDNN, which it prefers on H100 and later.
+
+    With a mask it gives NaN for the gradient of queries if the number of keys is 64 modulo 128 and a row's
+    logsumexp is below -88, which happens with Qwen2.5 (pytorch#196678); and it makes a plan for each new
+    shape, for up to a second. The switch is the whole process's, so it is given back after the last engine.
+    """
+
+    engines = 0
+    was_on = False
+
+    @classmethod
+    def switch_off_for(cls, engine: object) -> None:
+        if not cls.engines:
+            cls.was_on = torch.backends.cuda.cudnn_sdp_enabled()
+        cls.engines += 1
+        torch.backends.cuda.enable_cudnn_sdp(False)
+        weakref.finalize(engine, cls._give_back)
+
+    @classmethod
+    def _give_back(cls) -> None:
+        cls.engines -= 1
+        if not cls.engines and cls.was_on:
+            torch.backends.cuda.enable_cudnn_sdp(True)
+
+
 class TransformersEngine(ABC):
     """The parts of an engine that do not depend on how it lays out sequences.
 
@@ -160,6 +187,8 @@ class TransformersEngine(ABC):
         self.transformer: nn.Module = transformer_of(model)
         self.head: nn.Linear = base.get_output_embeddings()
         self.positions = positions_of(self.transformer.config)
+        if self.device.type == "cuda":
+            _CudnnAttention.switch_off_for(self)
         self._plain = is_plain(self.transformer)
         if gradient_checkpointing and not self._plain:
             raise UnsupportedModelError(
@@ -309,16 +338,15 @@ def layers_of(transformer: Any) -> list[nn.Module]:
     """Returns a model's decoder layers, in the order of a forward.
 
     Raises:
-        UnsupportedModelError: the family is none whose layers are known to be read once each, in their order.
+        UnsupportedModelError: the model has no list of as many layers as its configuration says.
     """
-    if not is_plain(transformer):
-        raise UnsupportedModelError(f"model.shard: {describe_family(transformer)}; allowed: false")
     count = transformer.config.get_text_config().num_hidden_layers
     for child in transformer.children():
         if isinstance(child, nn.ModuleList) and len(child) == count:
             return list(child)
     raise UnsupportedModelError(
-        f"model.shard: the model has no list of {count} layers, its num_hidden_layers; allowed: false"
+        f"reading 'shared': the model has no list of {count} layers, its num_hidden_layers; allowed: reading "
+        "'padded'"
     )
 
 

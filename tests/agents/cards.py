@@ -139,6 +139,7 @@ def card() -> Iterator[type[Seen]]:
         "is_available": lambda: True, "device_count": lambda: 1, "empty_cache": lambda: None,
         "_lazy_init": lambda: None, "current_stream": lambda device=None: _Stream(),
         "is_bf16_supported": lambda including_emulation=True: True,
+        "is_current_stream_capturing": lambda: False,  # a CUDA build asks the driver
     }  # fmt: skip
     try:
         with mock.patch.multiple(torch.cuda, **found), _reading_when_loaded(), _Made(), _Computed():

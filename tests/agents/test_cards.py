@@ -86,6 +86,25 @@ def test_all_ways_to_ask_a_policy() -> None:
     assert best.tolist() == [legal[int(p.argmax())] for legal, p in zip(LEGAL, expected, strict=True)]
 
 
+@pytest.mark.parametrize("before", [True, False])
+def test_cudnn_attention_is_off_as_long_as_a_policy_lives(before: bool) -> None:
+    """With masks it can give NaN. It is the process's switch: only the last policy gives it back."""
+    found = torch.backends.cuda.cudnn_sdp_enabled
+    torch.backends.cuda.enable_cudnn_sdp(before)
+    try:
+        make_policy()
+        assert found() is before  # the CPU has no need
+        with card():
+            policies = [make_policy(device="cuda") for _ in range(2)]
+            while policies:
+                assert found() is False
+                policies.pop()
+                gc.collect()
+        assert found() is before
+    finally:
+        torch.backends.cuda.enable_cudnn_sdp(True)
+
+
 @pytest.mark.parametrize(
     ("decode", "dtype"),
     [("text", "bfloat16"), pytest.param("choice", "float32", marks=pytest.mark.trains)],
