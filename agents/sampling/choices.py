@@ -26,6 +26,13 @@ from gamespiel.agents.tokens import Tokens
 from gamespiel.agents.tokens.index import Index
 from gamespiel.agents.tokens.trie import ActionTrie
 
+READ_AT_ONCE = 32
+"""The most tokens to a trie's branching nodes that are read in one forward with its prompt, used or not.
+
+Read when a draw has reached them, they cost a forward for each digit of an action. It has few tokens, and a
+GPU waits longer for its launches than it computes.
+"""
+
 
 class ChoiceSampler:
     """Draws legal actions with a language model.
@@ -55,13 +62,53 @@ class ChoiceSampler:
                 depth of each group of rows that share a forward, and the group uses its own rows.
             prefill: Reads prompts in the place of the engine's.
         """
-        prefill = self.engine.prefill if prefill is None else prefill
-        index = Index[Tokens]()
-        prompt_of = [index(prompt) for prompt in prompts]
-        descent = TrieDescent(tries)
+        descent, small = TrieDescent(tries), list[int]()
+        # Only a tree has a prompt once for all nodes of its trie. Turns of conversations are read to be kept.
+        if prefill is None and self.engine.reading == "shared":
+            small = [row for row, trie in enumerate(tries) if _count_inner(trie) <= READ_AT_ONCE]
+        large = sorted({*range(len(tries))}.difference(small))
+        states = [
+            self._descend_small(descent, small, prompts, uniforms),
+            self._descend_large(descent, large, prompts, uniforms, prefill or self.engine.prefill),
+        ]
+        hidden = torch.cat([own for own in states if own is not None])
+        if small and large:
+            hidden = hidden.index_select(0, transfer.send(np.argsort([*small, *large]), hidden.device))
+        return descent.finish(hidden)
+
+    def _descend_small(
+        self, descent: TrieDescent, rows: list[int], prompts: Sequence[Tokens], uniforms: Uniforms
+    ) -> Tensor | None:
+        """Leads rows to an action, all of whose nodes are read with the prompts; returns these' states."""
+        if not rows:
+            return None
+        own = [prompts[row] for row in rows], [descent.tries[row] for row in rows]
+        log_probs, log_mass, where, hidden = self._read_all(*own, anchored=True)
+        mass, nodes_of = log_mass.exp(), dict(zip(rows, where, strict=True))
+        at, depth = descent.begin(rows), 0
+        while at:
+            nodes = [nodes_of[row][node] for row, node in at.items()]
+            chosen = inverse_cdf(log_probs, nodes, uniforms(depth)[list(at)])
+            at = descent.take(at, nodes, chosen, log_probs, mass)
+            depth += 1
+        return hidden
+
+    def _descend_large(
+        self,
+        descent: TrieDescent,
+        every: list[int],
+        prompts: Sequence[Tokens],
+        uniforms: Uniforms,
+        prefill: Prefill,
+    ) -> Tensor | None:
+        """Leads rows to an action; nodes are read as they are reached. Returns the prompts' states."""
+        if not every:
+            return None
+        tries, index = descent.tries, Index[Tokens]()
+        prompt_of = {row: index(prompts[row]) for row in every}
         hidden: list[Tensor | None] = [None] * len(index.items)
         rows_of: dict[int, list[int]] = {}
-        for row, prompt in enumerate(prompt_of):
+        for row, prompt in prompt_of.items():
             rows_of.setdefault(prompt, []).append(row)
         for chunk in self.engine.chunks(index.items):
             rows = sorted(row for prompt in chunk for row in rows_of[prompt])
@@ -73,7 +120,7 @@ class ChoiceSampler:
                 hidden[prompt] = last[i]
             self._descend_tries(descent, {row: local[prompt_of[row]] for row in rows}, last, prefix, uniforms)
         stacked = torch.stack([h for h in hidden if h is not None])
-        return descent.finish(stacked.index_select(0, transfer.send(prompt_of, stacked.device)))
+        return stacked.index_select(0, transfer.send(list(prompt_of.values()), stacked.device))
 
     def _descend_tries(
         self, descent: TrieDescent, slot: dict[int, int], last: Tensor, prefix: Any, uniforms: Uniforms
@@ -117,7 +164,7 @@ class ChoiceSampler:
         This reads every branching node, as ``distribution`` does.
         """
         log_probs, log_mass, where, hidden = self._read_all(prompts, tries, anchored=True)
-        return write_best(tries, where, log_probs, log_mass, hidden)
+        return write_best(tries, where, log_probs.double().numpy(), log_mass.double().numpy(), hidden)
 
     @torch.no_grad()
     def distribution(
@@ -128,17 +175,18 @@ class ChoiceSampler:
         This reads every branching node, so the cost grows with the legal set; that of ``sample`` does not.
         """
         log_probs, _, where, _ = self._read_all(prompts, tries, anchored=False)
-        return [action_probabilities(log_probs, at, trie) for at, trie in zip(where, tries, strict=True)]
+        odds = log_probs.double().numpy()
+        return [action_probabilities(odds, at, trie) for at, trie in zip(where, tries, strict=True)]
 
     def _read_all(
         self, prompts: Sequence[Tokens], tries: Sequence[ActionTrie], *, anchored: bool
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], list[list[int]], Tensor]:
+    ) -> tuple[Tensor, Tensor, list[list[int]], Tensor]:
         """Reads every branching node of every state's trie.
 
         Returns:
-            Log-probabilities of the children, float64 (k, c); the log of their unmasked mass, float64 (k,);
-            per state, the rows of its nodes; if ``anchored``, the last prompt tokens' hidden states
-            (n, hidden).
+            On the CPU, log-probabilities of the children, float32 (k, c), and the log of their unmasked mass,
+            float32 (k,); per state, the rows of its nodes; if ``anchored``, the last prompt tokens' hidden
+            states (n, hidden).
         """
         sequences, reads = Index[Tokens](), Index[NodeRead]()
         where: list[list[int]] = []
@@ -150,9 +198,13 @@ class ChoiceSampler:
             where.append(at)
         anchors = [(sequences(prompt), len(prompt) - 1) for prompt in prompts] if anchored else []
         if not sequences.items:
-            nothing = np.zeros((0, 1))
-            return nothing, nothing[:, 0], where, torch.zeros(0, 0, device=self.engine.device)
+            return torch.zeros(0, 1), torch.zeros(0), where, torch.zeros(0, 0, device=self.engine.device)
         states, hidden = self.nodes.read(sequences.items, reads.items, anchors)
         log_probs, log_mass = self.nodes.child_log_probs(states, [read.children for read in reads.items])
-        odds, mass = transfer.read(log_probs.double(), log_mass.double())
-        return odds.numpy(), mass.numpy(), where, hidden
+        log_probs, log_mass = transfer.read(log_probs, log_mass)
+        return log_probs, log_mass, where, hidden
+
+
+def _count_inner(trie: ActionTrie) -> int:
+    """Returns the tokens from a trie's root to each of its branching nodes, common ones counted each time."""
+    return sum(len(node.prefix) for node in trie.nodes)

@@ -124,15 +124,16 @@ def test_an_update_waits_once_per_optimizer_step(decode: str, dtype: str) -> Non
         assert steps >= 4 and seen.waits.total() == steps + 2 + (dtype == "bfloat16") <= 20
 
 
-def test_sampling_waits_once_per_depth_and_for_the_critic() -> None:
-    """Numbers of up to three digits: at most three branching nodes. Replies: three tokens."""
+def test_sampling_waits_once_per_forward_and_for_the_critic() -> None:
+    """Small tries are read at once, those of 400 numbers by the digit. Replies have three tokens."""
     with card() as seen:
-        policy = make_policy(adapters=0.1, device="cuda", model={"reading": "shared"})
+        policy = make_policy(n_actions=400, adapters=0.1, device="cuda", model={"reading": "shared"})
         seen.working = True
-        seen.waits.clear()
-        decisions = policy.decide(TEXTS, masks_of(LEGAL), same_noise(0.99, 3))
-        depths = max(len(decision.log_probs) for decision in decisions)
-        assert depths > 1 and seen.waits.total() == depths + 1
+        for legal, at_once in ((LEGAL, True), ([tuple(range(400))] * 3, False)):
+            seen.waits.clear()
+            decisions = policy.decide(TEXTS, masks_of(legal, 400), same_noise(0.99, 3))
+            depths = max(len(decision.log_probs) for decision in decisions)
+            assert depths > 1 and seen.waits.total() == (1 if at_once else depths) + 1
         writer = learner("cuda", "text", "shared").policy
         seen.waits.clear()
         found = writer.decide(TEXTS, None, same_noise(0.5, 3))

@@ -13,8 +13,9 @@ from torch import Tensor
 
 from gamespiel.agents.engines import nodes
 from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.sampling import choices
 from tests.agents.deciders import Choices, ChoiceSums, as_reference
-from tests.agents.toys import asked, make_policy
+from tests.agents.toys import asked, make_policy, masks_of, same_noise
 
 Legal = tuple[int, ...]
 HUNDREDS: Legal = tuple(range(0, 600, 2))
@@ -347,3 +348,26 @@ def test_logits_of_many_nodes_are_made_in_parts(policy: LLMPolicy, monkeypatch: 
     parts = Choices(policy).distribution(prompts, legal)
     assert max(counted) == 2 and len(counted) > 1
     assert all(np.allclose(one, other, atol=1e-6) for one, other in zip(whole, parts, strict=True))
+
+
+def test_nodes_that_are_read_with_their_prompts_give_the_same_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One forward for small tries, in place of one per digit; rows of both kinds may be in one call."""
+    shared = make_policy(n_actions=600, adapters=0.1, model={"reading": "shared"})
+    forwards: list[str] = []
+    shared.engine.transformer.register_forward_pre_hook(lambda *_: forwards.append("read"))
+    # Of HUNDREDS the prompt's forward decides the first digit, then each digit has one. In (5, 50, 55, 500)
+    # the first decision is after a digit, so even that needs another forward if nodes are read one by one.
+    for legal, expected in ((SETS, [1 + 3, 4]), (SETS[:-1], [1, 2])):
+        drawn, counts = [], []
+        for limit in (choices.READ_AT_ONCE, -1):
+            monkeypatch.setattr(choices, "READ_AT_ONCE", limit)
+            forwards.clear()
+            noise = same_noise(0.3, len(legal))
+            drawn.append(shared.decide(TEXTS[: len(legal)], masks_of(legal, 600), noise))
+            counts.append(len(forwards))
+        monkeypatch.undo()
+        assert counts == expected
+        for one, other in zip(*drawn, strict=True):
+            assert one.tokens == other.tokens and one.value == pytest.approx(other.value, abs=1e-5)
+            assert one.log_probs == pytest.approx(other.log_probs, abs=1e-5)
+            assert one.legal_mass == pytest.approx(other.legal_mass, abs=1e-5)
