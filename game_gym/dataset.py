@@ -12,7 +12,7 @@ from game_gym.spec import State, Variant
 from task_gym.dataset import Entry, QuestionDataset
 from task_gym.errors import ArgumentError
 from task_gym.replies import last_named
-from task_gym.seeding import SEED_LIMIT
+from task_gym.seeding import DRAWN_LIMIT
 
 _DIGITS = 6
 """Decimals of scores: what is beyond them may differ between machines."""
@@ -102,4 +102,4 @@ class PositionDataset(QuestionDataset):
                 chosen = text, info, self._env.state.clone()
             legal = info["legal_actions"]
             text, _, _, _, info = self._env.step(legal[int(rng.random() * len(legal))])
-        return chosen or self._position((seed + len(self)) % SEED_LIMIT)
+        return chosen or self._position((seed + len(self)) % DRAWN_LIMIT)

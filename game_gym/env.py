@@ -26,7 +26,7 @@ from game_gym.prompts import hide_choices
 from game_gym.protocols import PROTOCOLS, SEEDS, own_seed
 from game_gym.spec import State, Variant
 from game_gym.task import Task, TaskSet
-from task_gym.checks import check_names, check_whole, read_action
+from task_gym.checks import check_names, read_action
 from task_gym.contract import ILLEGAL_REWARD, Strikes, illegal_info
 from task_gym.env import OUTSIDE, TaskEnv, say
 from task_gym.errors import (
@@ -34,7 +34,6 @@ from task_gym.errors import (
     EpisodeError,
     OptionError,
     PickleError,
-    SeedError,
     check_choice,
     illegal_action,
     shown,
@@ -42,7 +41,7 @@ from task_gym.errors import (
 from task_gym.opponents import OPEN, find_opponent, opponent_waits
 from task_gym.remote.settings import DEFAULTS
 from task_gym.replies import NoAction
-from task_gym.seeding import SEED_LIMIT
+from task_gym.seeding import DRAWN_LIMIT
 from task_gym.spaces import UnicodeText
 
 CUT_SHORT = ("cut", "fault")
@@ -303,7 +302,7 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         self._turn = None  # stays so if the opponent refuses the game
         task = self._tasks.task(task_id)
         if self._own_seeds and task_id is not None:
-            seed = check_whole(f"seed of task {task_id}", own_seed(task_id), SEED_LIMIT, SeedError)
+            seed = own_seed(task_id)
         if seat is not None and seat >= task.variant.players:
             raise OptionError(
                 f"reset option 'seat': {seat} was given for {task.variant.spec.name!r}, allowed: 0 … "
@@ -408,7 +407,7 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         """
         generator = self._generator or self.np_random
         task_id = self._tasks.draw(lambda: generator)
-        self._start((task_id, int(generator.random() * SEED_LIMIT), self._opponent))
+        self._start((task_id, int(generator.random() * DRAWN_LIMIT), self._opponent))
         if self.render_mode == "human":
             self.render()
         return self.first_turn()

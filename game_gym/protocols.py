@@ -9,8 +9,12 @@ from hashlib import sha256
 REPLACEMENT = 150
 """Added to a bot's root r: legal actions in place of illegal ones are drawn from ``RandomState(r + 150)``.
 
-No other stream of the episode starts there. r + 150 fits 32 bits: see ``task_gym.seeding.SEED_LIMIT``.
+No other stream of the episode starts there. The sum is taken modulo 2**32: upstream has no such stream, so
+none of its seeds is refused for it.
 """
+
+RANDOM_STREAM, LAST_STREAM = 2, 4
+"""What is added to a bot's root at most: by a random bot, and by any other."""
 
 
 @dataclass(frozen=True, slots=True)

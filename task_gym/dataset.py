@@ -10,7 +10,7 @@ from typing import Any
 
 from task_gym.checks import check_whole
 from task_gym.errors import ArgumentError
-from task_gym.seeding import SEED_LIMIT
+from task_gym.seeding import DRAWN_LIMIT
 
 Entry = dict[str, Any]
 
@@ -29,8 +29,8 @@ class QuestionDataset(Sequence[Entry], ABC):
     """
 
     def __init__(self, size: int, seed: int) -> None:
-        self._size = check_whole("size", size, SEED_LIMIT, ArgumentError)
-        self._first = check_whole("seed", seed, SEED_LIMIT - size, ArgumentError)
+        self._size = check_whole("size", size, DRAWN_LIMIT, ArgumentError)
+        self._first = check_whole("seed", seed, DRAWN_LIMIT - size, ArgumentError)
 
     @abstractmethod
     def entry(self, seed: int) -> Entry:

@@ -14,7 +14,7 @@ from task_gym.checks import check_whole
 from task_gym.errors import EpisodeError, OptionError, SeedError, TaskGymError, check_choice, nearest, shown
 from task_gym.lazy_generator import LazyGeneratorEnv
 from task_gym.picture import picture
-from task_gym.seeding import SEED_LIMIT
+from task_gym.seeding import DRAWN_LIMIT, SEED_LIMIT
 from task_gym.visible import show_controls
 
 OUTSIDE = "step was called outside an episode; allowed: after reset and before the end"
@@ -83,7 +83,7 @@ class TaskEnv(LazyGeneratorEnv[str, Any], gym.Env[str, Any]):
         """Begins an episode.
 
         Args:
-            seed: The seed to play, 0 … 2**32 - 201; None draws one from the environment's generator.
+            seed: The seed to play, 0 … 2**32 - 1; None draws one from the environment's generator.
             options: For this episode only: "task_id" (of the declared set), and in games "opponent", "seat"
                 (in place of the seed's; chance and opponents stay the seed's) and "list_actions".
         """
@@ -117,7 +117,7 @@ class TaskEnv(LazyGeneratorEnv[str, Any], gym.Env[str, Any]):
         if seed is None:
             # Eight times as fast as integers(), and as even: 53 random bits for 32.
             generator = self._generator or self.np_random  # the property takes a third of the draw's time
-            seed = int(generator.random() * SEED_LIMIT)
+            seed = int(generator.random() * DRAWN_LIMIT)
         self._start((task_id, seed, *more))
         if self.render_mode == "human":
             self.render()

@@ -52,7 +52,7 @@ class OptionError(TaskGymError):
 
 
 class SeedError(TaskGymError):
-    """A seed outside 0 … 2**32 - 201."""
+    """A seed outside 0 … 2**32 - 1, or one from which a protocol would reach above that."""
 
 
 class NotBuiltError(TaskGymError):

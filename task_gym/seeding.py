@@ -18,8 +18,11 @@ import numpy as np
 
 T = TypeVar("T")
 
-SEED_LIMIT = 2**32 - 200
-"""Every seed is below this. A protocol adds at most 152 and a seat to a seed; the sum must fit 32 bits."""
+SEED_LIMIT = 2**32
+"""Every seed is below this, as NumPy's are."""
+
+DRAWN_LIMIT = SEED_LIMIT - 200
+"""Seeds that are drawn are below this: a protocol adds up to 152 and a seat, and the sum is a seed too."""
 
 
 def shuffled(items: Sequence[T], below: Callable[[int], int], count: int | None = None) -> list[T]:

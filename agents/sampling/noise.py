@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from task_gym.seeding import SEED_LIMIT
+from task_gym.seeding import DRAWN_LIMIT
 
 Uniforms = Callable[[int], npt.NDArray[np.float64]]
 """Depth of a decided token to its uniforms in [0, 1), float64, one per request."""
@@ -133,7 +133,7 @@ def _generator(seed: int, *key: int) -> np.random.Generator:
 
 def episode_seeds(seed: int, step: int, episodes: int, purpose: Purpose = Purpose.TASKS) -> list[int]:
     """Returns the environment seeds of a step's episodes."""
-    draws: list[int] = _generator(seed, purpose, step).integers(SEED_LIMIT, size=episodes).tolist()
+    draws: list[int] = _generator(seed, purpose, step).integers(DRAWN_LIMIT, size=episodes).tolist()
     return draws
 
 

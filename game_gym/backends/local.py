@@ -12,20 +12,22 @@ from typing import Any
 import pyspiel
 
 from game_gym.backends.base import Ending, Turn
+from game_gym.opponents.uniform import UniformOpponent
 from game_gym.prompts import SeatView, render_end, render_turn
-from game_gym.protocols import PROTOCOLS, REPLACEMENT
+from game_gym.protocols import LAST_STREAM, PROTOCOLS, RANDOM_STREAM, REPLACEMENT
 from game_gym.score import forfeit_returns, outcome, seat_score
 from game_gym.spec import State, Variant
 from game_gym.task import Task
 from task_gym.errors import (
     OpponentActionError,
     OpponentFaultError,
+    SeedError,
     StateTextError,
     illegal_action,
     shown,
 )
 from task_gym.opponents import OPEN, Opponent, find_opponent, make_opponent, playing_name
-from task_gym.seeding import Stream
+from task_gym.seeding import DRAWN_LIMIT, SEED_LIMIT, Stream
 
 CHANCE: int = int(pyspiel.PlayerId.CHANCE)
 SIMULTANEOUS: int = int(pyspiel.PlayerId.SIMULTANEOUS)
@@ -116,6 +118,8 @@ class LocalBackend:
         """Sets everything but the state for an episode."""
         self._match = match = self._matches.get((variant, opponent)) or self._new_match(variant, opponent)
         self._seat = self._protocol.seat(seed, variant.players) if seat is None else seat
+        if seed >= DRAWN_LIMIT:
+            self._require_streams(seed)
         self._chosen.clear()
         self._episode_seed = seed
         if self._illegal:
@@ -126,6 +130,24 @@ class LocalBackend:
             if seat != self._seat:
                 bot.restart(self._protocol.bot(seed, seat, variant.players))
         return match
+
+    def _require_streams(self, seed: int) -> None:
+        """Checks that all random streams of an episode have a seed that NumPy takes.
+
+        Raises:
+            SeedError: one is above; upstream's own call fails there too.
+        """
+        match, protocol = self._match, self._protocol
+        highest = protocol.chance(seed)
+        for seat, bot in enumerate(match.bots):
+            if seat != self._seat:
+                last = RANDOM_STREAM if isinstance(bot, UniformOpponent) else LAST_STREAM
+                highest = max(highest, protocol.bot(seed, seat, match.variant.players) + last)
+        if highest >= SEED_LIMIT:
+            raise SeedError(
+                f"seed: {seed} was given, from which this protocol seeds a stream with {highest}; allowed "
+                f"here: 0 … {SEED_LIMIT - 1 - (highest - seed)}"
+            )
 
     def _enter(self, state: State) -> None:
         """Makes this the live state."""
@@ -277,7 +299,7 @@ class LocalBackend:
         stream = self._replacements.get(seat)
         if stream is None:
             root = self._protocol.bot(self._episode_seed, seat, match.variant.players)
-            stream = self._replacements[seat] = Stream(root + REPLACEMENT)
+            stream = self._replacements[seat] = Stream((root + REPLACEMENT) % SEED_LIMIT)
         return stream.choice(legal)
 
     def _given_up(self, seat: int) -> Turn:

@@ -24,7 +24,7 @@ from game_gym.task import CONFIGS, Task, decode, encode
 from gamespiel.errors import InvalidValueError
 from task_gym.errors import OpponentError, shown
 from task_gym.opponents import make_opponent
-from task_gym.seeding import SEED_LIMIT
+from task_gym.seeding import DRAWN_LIMIT
 from trace_gym.programs.base import TASKS
 from trace_gym.programs.builtin.levels import LEVELS
 from trace_gym.programs.builtin.tasks import CELLS, NAMES, cells
@@ -110,7 +110,7 @@ class DealSet:
 
     def draw_seed(self, *place: object) -> int:
         """Returns a seed of environments that follows from a place."""
-        return int.from_bytes(self.draw(*place)[:8], "big") % SEED_LIMIT
+        return int.from_bytes(self.draw(*place)[:8], "big") % DRAWN_LIMIT
 
     def list_hands(self, task: str, deal: int) -> list[Hand]:
         """Returns the episodes of a deal: every seat against every anchor."""

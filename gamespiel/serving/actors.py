@@ -24,7 +24,7 @@ from task_gym.caller import CALLER
 from task_gym.checks import check_whole, is_number, read_reply
 from task_gym.errors import ArgumentError, SeedError
 from task_gym.remote.settings import TOKEN
-from task_gym.seeding import SEED_LIMIT
+from task_gym.seeding import DRAWN_LIMIT, SEED_LIMIT
 
 Response = dict[str, Any]
 
@@ -242,7 +242,7 @@ def turn(observation: str, reward: float, done: bool, truncated: bool, info: Res
 
 def _read_seed(seed: Any) -> int:
     """Returns the seed, or a drawn one."""
-    drawn = secrets.randbelow(SEED_LIMIT) if seed is None else seed
+    drawn = secrets.randbelow(DRAWN_LIMIT) if seed is None else seed
     return check_whole("seed", drawn, SEED_LIMIT, SeedError)
 
 

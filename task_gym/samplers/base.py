@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from task_gym.checks import check_least, check_whole, is_number
 from task_gym.errors import ArgumentError, SamplerError, shown
-from task_gym.seeding import SEED_LIMIT
+from task_gym.seeding import DRAWN_LIMIT, SEED_LIMIT
 
 State = dict[str, Any]
 """Plain data that JSON can express."""
@@ -278,7 +278,7 @@ def draw_opponent(opponent: str | Mapping[str, float] | None, generator: np.rand
 
 def draw_seed(generator: np.random.Generator) -> int:
     """Returns a seed for an environment, each equally often."""
-    return int(generator.random() * SEED_LIMIT)
+    return int(generator.random() * DRAWN_LIMIT)
 
 
 __all__ = [

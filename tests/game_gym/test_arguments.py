@@ -1,14 +1,23 @@
-"""Every constructor argument, reset option and seed outside what is allowed has a named error."""
+"""Addresses and arguments: what they mean, and a named error for all outside what is allowed."""
 
 from __future__ import annotations
 
+import pickle
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-import game_gym  # noqa: F401  (registers the environments)
+from game_gym.exact import find_variant
+from game_gym.games import DECLARED, TABLE, find_game
+from game_gym.protocols import PROTOCOLS, own_seed
+from game_gym.spec import load_variant
+from game_gym.task import CONFIGS, TASK_LIMIT, TaskSet, decode, encode, split
 from task_gym.errors import (
     ArgumentError,
     EpisodeError,
@@ -21,6 +30,7 @@ from task_gym.errors import (
 from tests.game_gym.play import LEDUC, make
 
 REMOTE = {"backend": "affinetes", "base_url": "http://x"}
+SEEDS = r"seeds: 'affine' was given with game 'hex', allowed: with task"
 DOCKER = {"backend": "affinetes", "mode": "docker"}
 
 
@@ -29,13 +39,25 @@ DOCKER = {"backend": "affinetes", "mode": "docker"}
     [
         ({"task_id": None}, ArgumentError, "exactly one of task_id, task_ids and game"),
         ({"task_id": -1}, TaskIdError, "task id: -1 was given"),
-        ({"task_ids": 5}, ArgumentError, "task_id, task_ids was given"),
-        ({"task_id": None, "task_ids": 5}, TaskIdError, "task_ids: 5 was given"),
-        ({"task_id": None, "game": 2048}, GameError, "2048 was given, .*did you mean '2048'"),
-        ({"task_id": None, "game": "hex(players=2)"}, GameError, "'hex', with parameters as params="),
-        ({"task_id": None, "game": "hex", "params": [("size", 5)]}, ArgumentError, "a mapping of names"),
-        ({"task_id": None, "game": "hex", "params": []}, ArgumentError, r"params: \[\] was given"),
+        ({"task_id": LEDUC, "task_ids": 5}, ArgumentError, "task_id, task_ids was given"),
+        ({"task_ids": 5}, TaskIdError, "task_ids: 5 was given"),
+        ({"game": 2048}, GameError, "2048 was given, .*did you mean '2048'"),
+        ({"game": "hex(players=2)"}, GameError, "'hex', with parameters as params="),
+        ({"game": "hex", "params": [("size", 5)]}, ArgumentError, "a mapping of names"),
+        ({"game": "hex", "params": []}, ArgumentError, r"params: \[\] was given"),
         ({"params": {"players": 2}}, ArgumentError, "params: .* allowed: with game only"),
+        ({"task_id": LEDUC, "game": "kuhn_poker"}, ArgumentError, "task_id, game was given"),
+        ({"params": {}}, ArgumentError, "params: {} was given with task_id"),
+        ({"task_ids": []}, TaskIdError, r"task_ids: \[\] was given, allowed: a non-empty list"),
+        ({"task_ids": (LEDUC, LEDUC + 9)}, TaskIdError, "allowed: a non-empty list of ids"),
+        ({"task_ids": [(LEDUC + 1, LEDUC)]}, TaskIdError, "first <= last"),
+        ({"task_ids": [(LEDUC,)]}, TaskIdError, r"allowed: \(first, last\)"),
+        ({"task_ids": [(0, TASK_LIMIT - 1)] * 2}, TaskIdError, "ids in all"),
+        ({"game": "leduc"}, GameError, "'leduc' was given.*did you mean 'leduc_poker'"),
+        ({"game": "breakthrough", "params": {"row": 6}}, GameError, "did you mean 'rows'"),
+        ({"game": "kuhn_poker", "params": {"player": 3}}, GameError, "did you mean 'players'"),
+        ({"game": "kuhn_poker", "params": {"players": 5}}, GameError, "5 was given, allowed: 2, 3, 4"),
+        ({"game": "tic_tac_toe", "params": {"x": 1}}, GameError, "'x' was given, allowed: nothing"),
         ({"opponent": "randm"}, OpponentError, "did you mean 'random'"),
         ({"opponent": "random:3"}, OpponentError, "'random' takes no argument"),
         ({"opponent": "mcts:0"}, OpponentError, "mcts:SIMS"),
@@ -54,6 +76,9 @@ DOCKER = {"backend": "affinetes", "mode": "docker"}
         ({**DOCKER, "env_vars": {"A": 1}}, ArgumentError, "names to texts"),
         ({"bakend": "local"}, ArgumentError, "'bakend' was given, allowed: .*did you mean 'backend'"),
         ({"seeding": "openev"}, ArgumentError, "did you mean 'openenv'"),
+        ({"game": "hex", "seeds": "affine"}, ArgumentError, SEEDS),
+        ({"seeds": "affin"}, ArgumentError, "seeds: 'affin' was given, .* did you mean 'affine'"),
+        ({"list_actions": "no"}, ArgumentError, "list_actions"),
         ({"rules": "yes"}, ArgumentError, "rules: 'yes' was given, allowed: True, False"),
         ({"reward": "scores"}, ArgumentError, "did you mean 'score'"),
         ({"illegal": "raises"}, ArgumentError, "did you mean 'raise'"),
@@ -65,8 +90,9 @@ DOCKER = {"backend": "affinetes", "mode": "docker"}
 @pytest.mark.parametrize("name", ["GameSpiel-v0", "GameSpielText-v0"])
 def test_constructor(name: str, arguments: dict[str, Any], error: type[Exception], message: str) -> None:
     entry = gym.spec(name).entry_point
+    where = {} if {"task_ids", "game"} & arguments.keys() else {"task_id": LEDUC}
     with pytest.raises(error, match=message):
-        gym.envs.registration.load_env_creator(entry)(**{"task_id": LEDUC, **arguments})  # type: ignore[arg-type]
+        gym.envs.registration.load_env_creator(entry)(**where | arguments)  # type: ignore[arg-type]
 
 
 def test_parse() -> None:
@@ -74,12 +100,46 @@ def test_parse() -> None:
         gym.make("GameSpielText-v0", task_id=LEDUC, parse="lst")
 
 
-@pytest.mark.parametrize("seed", [-1, 2**32 - 200, 1.0, "3", True])
+@pytest.mark.parametrize("seed", [-1, 2**32, 1.0, "3", True])
 def test_seeds(seed: object) -> None:
     env = make(task_id=LEDUC)
-    with pytest.raises(SeedError, match="allowed: whole numbers 0 … 4294967095"):
+    with pytest.raises(SeedError, match="allowed: whole numbers 0 … 4294967295"):
         env.reset(seed=seed)
     env.reset(seed=2**32 - 201)
+
+
+@pytest.mark.parametrize(
+    ("seeding", "opponent", "last"),
+    [
+        # NumPy's seeds end at 2**32 - 1. Chance has seed + 100, and the bots need less.
+        ("openenv", "random", 2**32 - 101),
+        # An even seed plays seat 0. The bot of seat 1 has root seed + 3, and draws from root + 2, or searches
+        # with root + 4. One of seat 0, against an odd seed, has root seed + 2.
+        ("evaluate", "random", 2**32 - 6),
+        ("evaluate", "random", 2**32 - 5),
+        ("evaluate", "mcts-python:2x1", 2**32 - 8),
+        ("evaluate", "mcts-python:2x1", 2**32 - 7),
+    ],
+)
+def test_seeds_reach_as_far_as_upstreams(seeding: str, opponent: str, last: int) -> None:
+    env = make(task_id=LEDUC, seeding=seeding, opponent=opponent)
+    assert env.reset(seed=last)[1]["seed"] == last
+    with pytest.raises(SeedError, match=f"seed: {last + 2} was given, .*; allowed here: 0 … {last}"):
+        env.reset(seed=last + 2)
+
+
+def test_a_task_of_the_competition_beyond_the_seeds_that_are_drawn() -> None:
+    """sha256("game:102605097") begins so that the seed is 2**32 - 183, an odd one: the bot has seat 0."""
+    env = make(task_id=102605097, seeds="affine", seeding="evaluate", opponent="random")
+    _, info = env.reset()
+    seed = 4294967113
+    assert info["seed"] == seed and info["seat"] == 1
+    drawn = np.random.RandomState(seed + 2 + 0 + 2)
+    state = env.unwrapped.state.get_game().new_initial_state()
+    for action in env.unwrapped.state.full_history():
+        if action.player == 0:
+            assert action.action == drawn.choice(state.legal_actions())
+        state.apply_action(action.action)
 
 
 @pytest.mark.parametrize(
@@ -136,3 +196,232 @@ def test_an_action_is_a_whole_number(action: object) -> None:
     env.reset(seed=0)
     with pytest.raises(ArgumentError, match="allowed: a whole number"):
         env.step(action)
+
+
+# -- task ids and sets of them -------------------------------------------------------------------------------
+
+
+CONFIG_IDS = st.integers(0, CONFIGS - 1)
+
+
+@given(st.sampled_from(TABLE), CONFIG_IDS)
+def test_encode_and_split_are_inverse(game: str, config: int) -> None:
+    assert split(encode(game, config)) == (game, config)
+
+
+@given(st.integers(0, TASK_LIMIT - 1))
+def test_every_id_is_split_and_ids_a_table_apart_are_one_game(task_id: int) -> None:
+    game, config = split(task_id)
+    again = encode(game, config)
+    assert again % CONFIGS == task_id % CONFIGS
+    assert (task_id - again) % (22 * CONFIGS) == 0
+
+
+def test_index_wraps_after_22_games() -> None:
+    assert split(24 * CONFIGS + 5) == ("leduc_poker", 5)
+    task = decode(24 * CONFIGS + 5)
+    assert task.task_id == 24 * CONFIGS + 5
+    assert task.variant is decode(LEDUC).variant
+    assert task.variant.params["players"] == 2
+
+
+@pytest.mark.parametrize("task_id", [-1, 2**62, 1.0, "200000000", True, None, [LEDUC]])
+def test_what_is_no_task_id(task_id: object) -> None:
+    with pytest.raises(TaskIdError, match="allowed: whole numbers 0"):
+        decode(task_id)  # type: ignore[arg-type]
+
+
+def test_the_table_is_frozen_and_declared() -> None:
+    assert len(TABLE) == 22
+    # The ends, and those upstream's ids in the recorded games point to.
+    expected = {0: "goofspiel", 2: "leduc_poker", 6: "hex", 16: "phantom_ttt", 21: "oware"}
+    assert {index: TABLE[index] for index in expected} == expected
+    assert set(TABLE) <= set(DECLARED)
+    assert [decode(index * CONFIGS).variant.spec.name for index in range(22)] == list(TABLE)
+
+
+def test_a_table_game_without_a_declaration_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(DECLARED, "gin_rummy")
+    with pytest.raises(TaskIdError, match="a task of 'gin_rummy', which has no declaration yet; declared"):
+        decode(3 * CONFIGS)
+    with pytest.raises(TaskIdError, match="300000000 was given, a task of 'gin_rummy'"):
+        TaskSet(task_ids=[(LEDUC, 300_000_000)])
+
+
+def test_drawing_is_uniform_over_ids_and_stays_inside() -> None:
+    tasks = TaskSet(task_ids=[LEDUC + 50, (LEDUC, LEDUC + 2)])
+    generator = np.random.default_rng(0)
+    drawn = Counter(tasks.draw(lambda: generator) for _ in range(4000))
+    assert set(drawn) == {LEDUC, LEDUC + 1, LEDUC + 2, LEDUC + 50}
+    # 4000 draws of probability 1/4: standard deviation sqrt(4000 * 3/16) = 27.4, and five of those.
+    assert all(abs(count - 1000) < 137 for count in drawn.values())
+
+
+@given(st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99)).map(sorted), min_size=1, max_size=5))
+def test_a_set_draws_what_it_holds(ranges: list[list[int]]) -> None:
+    tasks = TaskSet(task_ids=[(LEDUC + first, LEDUC + last) for first, last in ranges])
+    inside = {LEDUC + c for first, last in ranges for c in range(first, last + 1)}
+    generator = np.random.default_rng(1)
+    assert {tasks.draw(lambda: generator) for _ in range(20)} <= inside
+    for task_id in range(LEDUC - 1, LEDUC + 101):
+        assert (task_id in tasks) == (task_id in inside)
+    assert all(tasks.task(task_id).task_id == task_id for task_id in inside)
+
+
+def test_ranges_are_not_written_out() -> None:
+    tasks = TaskSet(task_ids=[(LEDUC, LEDUC + CONFIGS - 1), 24 * CONFIGS])
+    assert len(tasks.variants) == 1
+    assert str(tasks) == "200000000 … 299999999, 2400000000"
+
+
+def test_a_single_task_draws_nothing() -> None:
+    def generator() -> np.random.Generator:
+        raise AssertionError
+
+    assert TaskSet(task_id=LEDUC).draw(generator) == LEDUC
+    assert TaskSet(task_ids=[LEDUC]).draw(generator) == LEDUC
+    named = TaskSet(game="kuhn_poker")
+    assert named.draw(generator) is None
+    assert named.task(None).variant is named.variants[0]
+
+
+def test_encode_names_its_errors() -> None:
+    with pytest.raises(GameError, match="'kuhn_poker' was given, which is not in the task-id table"):
+        encode("kuhn_poker", 0)
+    with pytest.raises(TaskIdError, match="config id: 100000000 was given, allowed: 0 … 99999999"):
+        encode("hex", CONFIGS)
+
+
+# -- seeds="affine": a task's own seed, as affinetes' competition drew it ------------------------------------
+
+
+POOL = [(0, 499_999_999), (600_000_000, 799_999_999)]
+
+
+def test_seeds_by_hand() -> None:
+    """``printf game:0 | sha256sum`` begins 0b475dd10efa76f5, of which the last four bytes count."""
+    assert own_seed(0) == 0x0EFA76F5
+    assert own_seed(200_000_000) == 0x5E31CDBF  # e5b2d8de5e31cdbf
+    assert own_seed(799_999_999) == 0xACC8974C  # 1dd26795acc8974c
+
+
+def test_a_task_is_the_same_game_whatever_the_seed() -> None:
+    env = make(task_ids=POOL, seeds="affine", seeding="evaluate")
+    for seed in range(20):
+        _, info = env.reset(seed=seed)
+        task_id = info["task_id"]
+        assert any(first <= task_id <= last for first, last in POOL)
+        assert info["seed"] == own_seed(task_id)
+        assert info["seat"] == own_seed(task_id) % 2
+    own, drawn = make(task_id=LEDUC, seeds="affine"), make(task_id=LEDUC)
+    theirs = drawn.reset(seed=own_seed(LEDUC))[0]
+    for seed in (0, 5):
+        assert own.reset(seed=seed)[0] == theirs
+    for action in (1, 1):
+        assert own.step(action)[0] == drawn.step(action)[0]
+
+
+def test_a_copy_has_the_seeds_too() -> None:
+    env: Any = make(task_ids=POOL, seeds="affine")
+    env.reset(seed=3)
+    copy = pickle.loads(pickle.dumps(env))
+    assert copy.unwrapped.facts == env.unwrapped.facts
+    assert copy.reset(seed=4)[1]["seed"] == env.reset(seed=4)[1]["seed"]
+
+
+# -- seeds to seats and streams, as upstream's two protocols do it -------------------------------------------
+
+
+OPENENV, EVALUATE = PROTOCOLS["openenv"], PROTOCOLS["evaluate"]
+
+
+def test_seats_of_protocols() -> None:
+    assert [OPENENV.seat(seed, 4) for seed in range(6)] == [0, 1, 2, 3, 0, 1]
+    assert [EVALUATE.seat(seed, 4) for seed in range(6)] == [0, 1, 0, 1, 0, 1]
+    assert [protocol.seat(3, 1) for protocol in PROTOCOLS.values()] == [0, 0]
+
+
+def test_chance_of_protocols() -> None:
+    assert (OPENENV.chance(7), EVALUATE.chance(7)) == (107, 7)
+
+
+def test_bots_of_protocols() -> None:
+    # A uniform bot draws from root + 2: seed + 2 whichever seat of two, seed + 2 + p of more.
+    assert [OPENENV.bot(7, seat, 2) + 2 for seat in (0, 1)] == [9, 9]
+    assert [OPENENV.bot(7, seat, 4) + 2 for seat in range(4)] == [9, 10, 11, 12]
+    # evaluate's base is seed + 2 + p, and uniform base + 2, rollouts base + 3, search base + 4.
+    assert [EVALUATE.bot(7, seat, 2) + 2 for seat in (0, 1)] == [11, 12]
+
+
+# -- parameters that name a file: OpenSpiel opens it only where files are allowed ----------------------------
+
+
+TREE = """EFG 2 R "one" { "A" "B" }
+p "" 1 1 "" { "l" "r" } 0
+t "" 1 "" { 1 -1 }
+t "" 2 "" { -1 1 }
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "one.efg"
+    path.write_text(TREE)
+    return str(path)
+
+
+def test_a_file_is_opened_only_where_it_is_allowed(file: str) -> None:
+    arguments: dict[str, Any] = {"game": "efg_game", "params": {"filename": file}}
+    with pytest.raises(GameError, match=r"efg_game parameter 'filename': .*allowed: with allow_files=True"):
+        gym.make("GameSpiel-v0", **arguments)
+    with pytest.raises(GameError, match=r"env\.allow_files: true"):
+        find_variant(**arguments)
+    with pytest.raises(ArgumentError, match="allow_files: 1 was given"):
+        gym.make("GameSpiel-v0", **arguments, allow_files=1)
+    env = gym.make("GameSpiel-v0", **arguments, allow_files=True, opponent="first")
+    assert env.reset(seed=0)[1]["admissible_commands"] == ["l", "r"]
+    assert find_variant(**arguments, allow_files=True).players == 2
+
+
+SECRET = "/etc/passwd"
+
+
+@pytest.mark.parametrize(
+    ("game", "params"),
+    [
+        ("efg_game", {"filename": SECRET}),
+        ("nfg_game", {"filename": SECRET}),
+        ("bargaining", {"instances_file": SECRET}),
+        ("colored_trails", {"boards_file": SECRET}),
+        ("misere", {"game": {"name": "efg_game", "filename": SECRET}}),
+        ("misere", {"game": {"name": "misere", "game": {"name": "nfg_game", "filename": SECRET}}}),
+        ("start_at", {"game": {"name": "misere", "game": f"efg_game(filename={SECRET})"}}),
+        ("universal_poker", {"betting": f"efg_game( filename = {SECRET})"}),
+    ],
+)
+def test_no_way_leads_to_a_file(game: str, params: dict[str, Any]) -> None:
+    with pytest.raises(GameError) as refused:
+        load_variant(find_game(game), params)
+    assert "a file that OpenSpiel would open" in str(refused.value)
+
+
+def test_every_parameter_of_a_game_that_is_a_file_is_known() -> None:
+    """Those of the installed OpenSpiel, read by eye; a new one that is missed has another name."""
+    import pyspiel
+
+    words = ("file", "path", "root", "dir", "folder")
+    found = {
+        (kind.short_name, name)
+        for kind in pyspiel.registered_games()
+        for name in kind.parameter_specification
+        if any(word in name.lower() for word in words)
+    }
+    for game, name in found:
+        with pytest.raises(GameError, match="would open"):
+            load_variant(find_game(game), {name: SECRET})
+    assert {("efg_game", "filename"), ("nfg_game", "filename"), ("bargaining", "instances_file")} <= found
+
+
+def test_parameters_that_are_no_files_are_as_before() -> None:
+    assert load_variant(find_game("kuhn_poker"), {"players": 3}).players == 3
+    assert load_variant(find_game("pathfinding"), {"grid": "A.*..**\n..*....\n....*a.\n"}).players == 1
