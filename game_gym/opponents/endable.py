@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 
 import pyspiel
 
-from game_gym.spec import State
+from game_gym.spec import Game, State
 from task_gym.caller import CALLER, Caller, CallerLeftError
 from task_gym.cores import count_cores
 from task_gym.errors import OpponentError, OpponentFaultError, SearchTimeError
@@ -73,14 +73,21 @@ class Step(NamedTuple):
         return action
 
 
-def is_native(state: State) -> bool:
-    """Returns whether a game is OpenSpiel's own: another process does not know one that is written here."""
-    return type(state).__module__.startswith(pyspiel.__name__)
+def is_native(game: Game) -> bool:
+    """Returns whether a game is in C++, with the game that it may be made of.
+
+    Another process does not know one that was written in Python in this one, and OpenSpiel's own search ends
+    its process in it.
+    """
+    inner = [dict(value) for value in game.get_parameters().values() if isinstance(value, dict)]
+    return type(game).__module__.startswith(pyspiel.__name__) and all(
+        is_native(pyspiel.load_game(each.pop("name"), each)) for each in inner if "name" in each
+    )
 
 
 def ends_with_caller(state: State) -> bool:
     """Returns whether a search from this state runs in a process that is ended if its caller leaves."""
-    return OFFERED and CALLER.get() is not None and is_native(state)
+    return OFFERED and CALLER.get() is not None and is_native(state.get_game())
 
 
 class DistantBot:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyspiel
 
-from game_gym.opponents.mcts import check_search, random_where_simultaneous, read_budget
+from game_gym.opponents.mcts import check_search, name_search, random_where_simultaneous, read_budget
 from game_gym.opponents.search_processes import choose
 from game_gym.spec import State
 from game_gym.worlds import DRAWN, draw_world, has_worlds
@@ -222,13 +222,14 @@ def _check_hidden(seating: Seating) -> None:
     if kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION:
         raise OpponentError(
             f"opponent: 'ismcts' was given for {name!r}, where nothing is hidden; "
-            "allowed there: 'mcts', 'random', 'first', 'open'"
+            f"allowed there: {name_search(seating.game)}, 'random', 'first', 'open'"
         )
     if not has_worlds(seating.game):
         raise OpponentError(
             f"opponent: 'ismcts' was given for {name!r} with {seating.game.get_parameters()!r}, where "
-            "OpenSpiel does not draw what is hidden without looking at it; allowed there: 'mcts' (which "
-            f"looks), 'random', 'first', 'open'; 'ismcts' plays {', '.join(map(repr, DRAWN))}"
+            "OpenSpiel does not draw what is hidden without looking at it; allowed there: "
+            f"{name_search(seating.game)} (which looks), 'random', 'first', 'open'; 'ismcts' plays "
+            f"{', '.join(map(repr, DRAWN))}"
         )
 
 

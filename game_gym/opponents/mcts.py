@@ -7,7 +7,7 @@ from typing import Any
 
 import pyspiel
 
-from game_gym.opponents.endable import EndableBot, ends_with_caller
+from game_gym.opponents.endable import EndableBot, ends_with_caller, is_native
 from game_gym.opponents.search_processes import ProcessBot
 from game_gym.spec import Budget, Game, State
 from task_gym.errors import OpponentError, OpponentFaultError, SearchTimeError
@@ -76,12 +76,26 @@ def random_where_simultaneous(name: str) -> Callable[[Game, str], str]:
     return stand_in
 
 
+def name_search(game: Game) -> str:
+    """Returns the search that plays a game with its true state, quoted for messages."""
+    return "'mcts'" if is_native(game) else "'mcts-python'"
+
+
+def stand_in_for_mcts(game: Game, argument: str) -> str:
+    """Returns upstream's search in games written in Python, where OpenSpiel's would end the process."""
+    random = random_where_simultaneous("mcts")(game, argument)
+    if random or is_native(game):
+        return random
+    return f"mcts-python:{argument}" if argument else "mcts-python"
+
+
 class MctsOpponent:
     """Searches the game from the true state.
 
     In games with hidden information it cheats, as upstream's search does: it searches from the cards that
     were dealt, its opponent's included. ``ismcts`` is the honest one. In games of simultaneous moves
-    ``random`` plays in its place, as in upstream, and ``info["opponent"]`` says so.
+    ``random`` plays in its place, as in upstream, and in games written in Python ``mcts-python``;
+    ``info["opponent"]`` says so.
 
     OpenSpiel's C++ search ends its process at a state without legal actions. If a game's declaration says
     that there may be one, the search runs in a process of its own, and such an episode is a fault. So does
@@ -89,6 +103,11 @@ class MctsOpponent:
     """
 
     def __init__(self, seating: Seating) -> None:
+        if not is_native(seating.game):  # whoever asks for the stand-in does not come here
+            raise OpponentError(
+                f"opponent: 'mcts' was given for {seating.spec.name!r}, which is written in Python, where it "
+                "would end the process; allowed there: 'mcts-python'"
+            )
         self._game = seating.game
         self._may_crash = seating.spec.may_strand(seating.game.get_parameters())
         self._budget = read_budget(seating, "mcts")
@@ -142,6 +161,6 @@ register_opponent(
     MctsOpponent,
     usage="mcts[:SIMS[xROLLOUTS]]",
     takes_argument=True,
-    stand_in=random_where_simultaneous("mcts"),
+    stand_in=stand_in_for_mcts,
     searches=True,  # in OpenSpiel's C++, which lets Python's lock go
 )

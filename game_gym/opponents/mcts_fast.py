@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from game_gym.opponents.mcts import UCT_C, check_search, read_budget
+from game_gym.opponents.mcts import UCT_C, check_search, name_search, read_budget
 from task_gym.errors import OpponentError
 from task_gym.opponents import Seating, SeatView, register_opponent
 
@@ -35,8 +35,8 @@ class FastMctsOpponent:
         name = seating.spec.name
         if name not in GAMES:
             raise OpponentError(
-                f"opponent: {NAME!r} was given for {name!r}, whose rules are not compiled; allowed: 'mcts' "
-                f"there, and {NAME!r} in {', '.join(GAMES)}"
+                f"opponent: {NAME!r} was given for {name!r}, whose rules are not compiled; allowed: "
+                f"{name_search(seating.game)} there, and {NAME!r} in {', '.join(GAMES)}"
             )
         self._rules, self._search = _load(name)
         try:

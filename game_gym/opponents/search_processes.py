@@ -86,7 +86,7 @@ def choose(search: PythonSearch, state: State, seat: int) -> int:
     A game that is written in Python is searched here, because another process does not know it.
     """
     ends = ends_with_caller(state)
-    if not ends and (not shares_cores() or not is_native(state)):
+    if not ends and (not shares_cores() or not is_native(state.get_game())):
         return search.choose(state, seat)
     own = type(search)
     text = pyspiel.serialize_game_and_state(state.get_game(), state)

@@ -21,7 +21,7 @@ from game_gym.opponents.mcts import make_bot
 from game_gym.opponents.search_processes import ProcessBot, choose
 from task_gym.cores import share_cores, shares_cores
 from task_gym.errors import OpponentError
-from task_gym.opponents import Seating, make_opponent
+from task_gym.opponents import Seating, make_opponent, playing_name
 
 
 @pytest.fixture(autouse=True)
@@ -158,6 +158,19 @@ def test_a_game_in_python_is_searched_here() -> None:
     search.restart(1)
     run_in_thread(lambda: choose(search, game.new_initial_state(), 0))
     assert not search_processes._processes._idle
+
+
+@pytest.mark.parametrize("text", ["python_tic_tac_toe", "misere(game=python_tic_tac_toe())"])
+def test_openspiels_search_stays_out_of_games_in_python(text: str) -> None:
+    """It would end the process, without a message. Upstream's plays in its place, and others name that."""
+    from open_spiel.python.games import tic_tac_toe  # noqa: F401
+
+    game, spec = pyspiel.load_game(text), DECLARED["tic_tac_toe"]
+    assert [playing_name(name, game) for name in ("mcts", "mcts:9x2")] == ["mcts-python", "mcts-python:9x2"]
+    assert playing_name("mcts:9x2", pyspiel.load_game("misere(game=tic_tac_toe())")) == "mcts:9x2"
+    for name in ("mcts:9", "mcts-fast:9", "ismcts:9"):
+        with pytest.raises(OpponentError, match="allowed( there)?: 'mcts-python'"):
+            make_opponent(name, game, spec, 0)
 
 
 @pytest.mark.launch
