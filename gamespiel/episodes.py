@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,6 +21,7 @@ from gamespiel.agents.runs.evaluation import (
     play_seeds,
     policy_agent,
 )
+from gamespiel.agents.runs.seats import Taken
 from gamespiel.config import Config
 from gamespiel.environments import ENVIRONMENTS_AT_ONCE, make_envs, make_played_envs
 from gamespiel.kinds import declaration_of, kind_of
@@ -43,11 +44,11 @@ class Limits:
     """Which episodes an evaluation may play, and for how long.
 
     Attributes:
-        taken: Seeds that are left out: those of training.
+        taken: See ``Taken``.
         seconds: Seconds after which no further episodes are begun; None for no limit.
     """
 
-    taken: Container[int] = ()
+    taken: Taken | None = None
     seconds: float | None = None
 
     @property

@@ -1,20 +1,27 @@
-"""What a run's evaluations play: tasks and seeds that its training never draws, and the opponents."""
+"""What a run's evaluations play: tasks and seeds that its training does not, and the opponents."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from functools import lru_cache
 
-from gamespiel.agents.sampling.noise import training_seeds
+from gamespiel.agents.sampling.noise import TrainingSeeds
 from gamespiel.config import Config, InvalidValueError
 from gamespiel.curriculum import Ranges, list_ranges
 from gamespiel.environments import evaluation_config
 from gamespiel.kinds import declaration_of, kind_of
 
 
-def taken_seeds(config: Config) -> frozenset[int]:
-    """Returns the seeds of the run's training, which its evaluations leave out."""
-    return training_seeds(config.run.seed, config.ppo.num_train_steps, config.ppo.batch_size)
+@lru_cache(maxsize=16)
+def _training_seeds(seed: int, episodes: int, asked: frozenset[int]) -> TrainingSeeds:
+    return TrainingSeeds(seed, episodes, asked)
+
+
+def taken_seeds(config: Config, step: int, asked: Sequence[int]) -> frozenset[int]:
+    """Returns those of some seeds that training has drawn before a step: evaluations leave them out."""
+    seeds = _training_seeds(config.run.seed, config.ppo.batch_size, frozenset(asked))
+    return seeds.drawn_before(step)
 
 
 def hold_out_tasks(config: Config) -> Config:
@@ -93,7 +100,7 @@ def evaluation_configs(config: Config) -> list[tuple[str, Config]]:
 
 
 def explain_not_held_out(config: Config) -> str:
-    """Returns why seeds that training never draws hold nothing out; "" if they do.
+    """Returns why seeds that training has not drawn hold nothing out; "" if they do.
 
     In a game of few deals, other seeds deal the same cards.
     """

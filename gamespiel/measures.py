@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,7 +65,7 @@ def measure_result(config: Config, model: LLMPPO, console: Console, when: str, f
     """
     adapters = model.publish_result()
     games, itself = config.run.eval_games, plays_itself(config)
-    limits = Limits(taken_seeds(config))
+    limits = Limits(partial(taken_seeds, config, model.step))
     config = evaluation_config(config)
     sampled: Mapping[str, Any] = {}
     scores: Scores = ()
@@ -100,7 +101,7 @@ def measure_held_out(config: Config, model: LLMPPO, progress: ShowProgress) -> d
     began, adapters = time.monotonic(), model.publish_result()
     plays, quiet = evaluation_configs(config), Console(quiet=True)
     seconds = None if config.run.eval_seconds is None else config.run.eval_seconds / len(plays)
-    limits = Limits(taken_seeds(config), seconds)
+    limits = Limits(partial(taken_seeds, config, model.step), seconds)
     found: dict[str, float] = {}
     everything: list[Episode] = []
     means: list[Measured] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -12,13 +12,16 @@ from gamespiel.agents.sampling.noise import Purpose, episode_seeds
 PROBES = 64
 """Seeds that are probed for the environment's seats: enough to find 4 equally likely ones."""
 
+Taken = Callable[[Sequence[int]], Container[int]]
+"""Returns those of some seeds that an evaluation must not play, such as those of training."""
+
 
 def draw_balanced_seeds(
     env: gym.Env[Any, Any],
     per_seat: int,
     seed: int,
     options: dict[str, Any] | None = None,
-    taken: Container[int] = (),
+    taken: Taken | None = None,
 ) -> list[int]:
     """Returns episode seeds that give every seat ``per_seat`` episodes, in the order drawn.
 
@@ -27,14 +30,15 @@ def draw_balanced_seeds(
         per_seat: Episodes per seat.
         seed: Seed of the draws.
         options: Options of the resets that find a seed's seat, such as a cheap opponent.
-        taken: Seeds to leave out, such as those of training.
+        taken: See ``Taken``.
     """
     stream = episode_seeds(seed, 0, PROBES, Purpose.EVALUATION_TASKS)
     seats = {_find_seat(env, probe, options) for probe in stream}
     quota, chosen, block = dict.fromkeys(seats, per_seat), [], 0
     while any(quota.values()):
+        out = taken(stream) if taken else ()
         for candidate in stream:
-            if candidate in taken:
+            if candidate in out:
                 continue
             seat = _find_seat(env, candidate, options)
             if quota.get(seat, 0):

@@ -137,16 +137,28 @@ def episode_seeds(seed: int, step: int, episodes: int, purpose: Purpose = Purpos
     return draws
 
 
-@lru_cache(maxsize=4)
-def training_seeds(seed: int, steps: int, episodes: int) -> frozenset[int]:
-    """Returns every environment seed that a run's steps draw, so that an evaluation can leave them out.
+class TrainingSeeds:
+    """Which of some seeds the steps of a run have drawn. A long run draws too many to keep them.
 
     Args:
         seed: Seed of the run.
-        steps: Steps of the whole run.
         episodes: Episodes of a step.
+        asked: The seeds in question.
     """
-    return frozenset(drawn for step in range(steps) for drawn in episode_seeds(seed, step, episodes))
+
+    def __init__(self, seed: int, episodes: int, asked: frozenset[int]) -> None:
+        self._seed, self._episodes, self._asked = seed, episodes, asked
+        self._steps = 0
+        self._first_step: dict[int, int] = {}
+
+    def drawn_before(self, step: int) -> frozenset[int]:
+        """Returns those that were drawn in steps 0 to ``step`` - 1; steps are gone through once."""
+        for each in range(self._steps, step):
+            draws = episode_seeds(self._seed, each, self._episodes)
+            for found in self._asked.intersection(draws):
+                self._first_step.setdefault(found, each)
+        self._steps = max(self._steps, step)
+        return frozenset(found for found, first in self._first_step.items() if first < step)
 
 
 def opponent_uniforms(seed: int, step: int, episodes: int) -> npt.NDArray[np.float64]:

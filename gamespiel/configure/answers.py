@@ -22,6 +22,7 @@ TRACES = "traces"
 CPU = "cpu"
 CARDS = ("12gb", "16gb", "24gb", "80gb", CPU)
 NONE = "none"
+MOST_HOURS = 24 * 365
 
 
 @dataclass(frozen=True)
@@ -181,9 +182,10 @@ def read_hours(text: str) -> float | None:
         hours = float(text)
     except ValueError:
         hours = 0.0
-    if not 0 < hours < math.inf:
+    if not 0 < hours <= MOST_HOURS:
         raise InvalidValueError(
-            f"--hours: {shown(text)} was given, allowed: a number above 0, or {NONE!r} for the preset's steps"
+            f"--hours: {shown(text)} was given, allowed: a number above 0 and up to {MOST_HOURS:,} (a year), or "
+            f"{NONE!r} for the preset's steps"
         )
     return hours
 

@@ -169,7 +169,7 @@ def test_openspiels_search_stays_out_of_games_in_python(text: str) -> None:
     assert [playing_name(name, game) for name in ("mcts", "mcts:9x2")] == ["mcts-python", "mcts-python:9x2"]
     assert playing_name("mcts:9x2", pyspiel.load_game("misere(game=tic_tac_toe())")) == "mcts:9x2"
     for name in ("mcts:9", "mcts-fast:9", "ismcts:9"):
-        with pytest.raises(OpponentError, match="allowed( there)?: 'mcts-python'"):
+        with pytest.raises(OpponentError, match=r"allowed( there)?: 'mcts-python'"):
             make_opponent(name, game, spec, 0)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -10,22 +9,21 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
-from gamespiel import callbacks, held_out, measures
+from gamespiel import callbacks, measures
 from gamespiel.agents.runs import kept
 from gamespiel.agents.runs.best import Best
 from gamespiel.agents.runs.kept import CheckpointError
-from gamespiel.agents.sampling.noise import Purpose, episode_seeds, training_seeds
+from gamespiel.agents.sampling import noise
+from gamespiel.agents.sampling.noise import Purpose, episode_seeds
 from gamespiel.cli import main
 from gamespiel.config import Config, InvalidValueError, resolve
 from gamespiel.environments import make_envs
 from gamespiel.held_out import evaluation_configs, hold_out_tasks, subtract_ranges, taken_seeds
 from gamespiel.kinds import kind_of
 from gamespiel.kinds.traces import trace_seeds
-from gamespiel.training import train
 from task_gym.errors import OpponentError
-from tests.gamespiel.runs import SMALL, assert_same_run, rows_of, small, steps_of, train_quietly
+from tests.gamespiel.runs import SMALL, assert_same_run, rows_of, small, steps_of, train_aloud, train_quietly
 
 EVALUATED = {"run__eval_steps": "2", "run__eval_episodes": "4", "run__eval_games": "0"}
 
@@ -50,17 +48,21 @@ def test_ranges_without_others(ranges: list[tuple[int, int]], others: list[tuple
 def test_seeds_of_training_are_left_out() -> None:
     overrides = {"ppo.num_train_steps": "3", "ppo.batch_size": "5", "run.seed": "7"}
     config = resolve("tiny", overrides=overrides.items())
-    taken = taken_seeds(config)
-    assert taken == {seed for step in range(3) for seed in episode_seeds(7, step, 5)} and len(taken) == 15
+    drawn = [episode_seeds(7, step, 5) for step in range(3)]
+    assert len({seed for seeds in drawn for seed in seeds}) == 15
+    asked = [1, *drawn[2], 2, *drawn[0]]
+    # Later steps may come first: an evaluation of an earlier checkpoint finds what was drawn by then.
+    for step, expected in ((3, {*drawn[0], *drawn[2]}), (2, {*drawn[0]}), (1, {*drawn[0]}), (0, set())):
+        assert taken_seeds(config, step, asked) == expected
     traces = trace_seeds(7, 6)
     assert traces == episode_seeds(7, 0, 6, Purpose.EVALUATION_TASKS)
     # Without the second and the fifth, the next two come in.
-    assert trace_seeds(7, 6, {traces[1], traces[4]}) == [
+    assert trace_seeds(7, 6, {traces[1], traces[4]}.intersection) == [
         seed for seed in trace_seeds(7, 8) if seed not in (traces[1], traces[4])
     ]
     player, envs = kind_of(config.env).player, make_envs(config.env, 1)
     usual = player.seeds(envs, 5, 7)
-    others = player.seeds(envs, 5, 7, {usual[0], usual[3]})
+    others = player.seeds(envs, 5, 7, {usual[0], usual[3]}.intersection)
     assert not {usual[0], usual[3]} & set(others) and set(usual) - set(others) == {usual[0], usual[3]}
 
 
@@ -77,10 +79,15 @@ def test_no_seed_is_both_trained_on_and_measured(tmp_path: Path, monkeypatch: py
         return episodes
 
     monkeypatch.setattr(measures, "play_policy", play)
-    drawn = training_seeds(config.run.seed, 2, config.ppo.batch_size) | {first}
-    monkeypatch.setattr(held_out, "training_seeds", lambda *arguments: drawn)
+    drawn = noise.TrainingSeeds.drawn_before
+    monkeypatch.setattr(noise.TrainingSeeds, "drawn_before", lambda seeds, step: drawn(seeds, step) | {first})
     train_quietly(config)
-    assert len(played) == 8 and not set(played) & drawn  # four per seat, before the first step
+    trained_on = {
+        seed for step in range(2) for seed in episode_seeds(config.run.seed, step, config.ppo.batch_size)
+    }
+    assert len(played) == 8 and not set(played) & (
+        trained_on | {first}
+    )  # four per seat, before the first step
 
 
 def test_tasks_can_be_held_out() -> None:
@@ -129,8 +136,7 @@ def test_what_evaluations_play() -> None:
 def test_evaluations_change_nothing_but_their_own_metrics(tmp_path: Path) -> None:
     plain = train_quietly(evaluated(tmp_path / "plain", run__eval_steps="null"))
     more = {"run__eval_opponents": '["first", "random"]', "run__keep_checkpoints": "1"}
-    console = Console(file=io.StringIO(), width=200)
-    run = train(evaluated(tmp_path / "run", **more), console=console)
+    run, said = train_aloud(evaluated(tmp_path / "run", **more))
     rows = rows_of(run)
     measured = [row["step"] for row in rows if "eval/score" in row]
     assert measured == [1, 3, 5]  # before these steps, so after 0, 2 and 4
@@ -146,7 +152,6 @@ def test_evaluations_change_nothing_but_their_own_metrics(tmp_path: Path) -> Non
     best = json.loads((run / "checkpoints" / "best.json").read_text())
     assert best["metric"] == "eval/score" and kept.find(f"{run}@best") == kept.find(f"{run}@{best['step']}")
     assert steps_of(run) == sorted({best["step"], 6})  # the newest one, and the best
-    said = console.file.getvalue()  # type: ignore[attr-defined]
     assert "run.eval_steps: evaluations while training hold nothing out: the game is so small" in said
     assert "held_out 0." in said
 
@@ -166,14 +171,12 @@ def test_a_limit_of_time_ends_an_evaluation_between_blocks(tmp_path: Path) -> No
 def test_the_best_is_kept_and_patience_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scores = [0.5, 0.7, 0.6, 0.7, 0.9]
     monkeypatch.setattr(callbacks, "measure_held_out", lambda *arguments: {"eval/score": scores.pop(0)})
-    console = Console(file=io.StringIO(), width=200)
     more = {"run__early_stopping_patience": "2", "run__keep_checkpoints": "1", "ppo__num_train_steps": "20"}
-    run = train(evaluated(tmp_path / "run", **more), console=console)
+    run, said = train_aloud(evaluated(tmp_path / "run", **more))
     # After 0: 0.5, 2: 0.7, 4: 0.6, 6: 0.7, which is not better: the second without a better one.
     assert [row["step"] for row in rows_of(run)] == [1, 2, 3, 4, 5, 6]
     assert steps_of(run) == [2, 6]
     assert json.loads((run / "checkpoints" / "best.json").read_text())["value"] == 0.7
-    said = console.file.getvalue()  # type: ignore[attr-defined]
     assert "ended after step 6 of 20: " in said and "after step 2, of score 0.700" in said
 
 
@@ -195,10 +198,8 @@ def test_going_back_moves_later_checkpoints_aside(tmp_path: Path) -> None:
     rows = (run / "metrics.jsonl").read_bytes()
     with pytest.raises(CheckpointError, match=r"or from .*run@3, which moves the later ones aside"):
         train_quietly(evaluated(run), resume=run / "checkpoints" / "step-000003")
-    console = Console(file=io.StringIO(), width=1000)
-    train(evaluated(run), resume=f"{run}@3", console=console)
+    _, said = train_aloud(evaluated(run), f"{run}@3")
     aside = run / "checkpoints" / "left-at-000003"
-    said = console.file.getvalue()  # type: ignore[attr-defined]
     assert f"going back to step 3: the later checkpoints and metrics are in {aside}" in said
     assert sorted(path.name for path in aside.glob("step-*")) == ["step-000004", "step-000005", "step-000006"]
     assert (aside / "metrics.jsonl").read_bytes() == rows

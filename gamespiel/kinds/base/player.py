@@ -15,12 +15,13 @@ from task_gym.wrappers import NamedText
 from task_gym.wrappers.base import Info, TurnWrapper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from contextlib import AbstractContextManager
 
     from game_gym.tree import GameTree
     from gamespiel.agents.envs import TextEnvs
     from gamespiel.agents.rollout import Decide, Episode, OnStep
+    from gamespiel.agents.runs.seats import Taken
     from gamespiel.agents.sampling.decisions import Answer
     from gamespiel.endpoints.chat import Chat
     from gamespiel.exact import ExactGame
@@ -125,7 +126,7 @@ class Player(ABC, Generic[Keys]):
         return count
 
     @abstractmethod
-    def seeds(self, envs: TextEnvs, count: int, seed: int, taken: Container[int] = ()) -> list[int]:
+    def seeds(self, envs: TextEnvs, count: int, seed: int, taken: Taken | None = None) -> list[int]:
         """Returns the seeds of an evaluation: ``count`` episodes per seat, and none of those ``taken``."""
 
     @abstractmethod

@@ -24,11 +24,12 @@ from task_gym.rewards import find_reward
 from task_gym.wrappers import Conversation, NamedActions, NamedText
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+    from collections.abc import Sequence
 
     from game_gym.tree import GameTree
     from gamespiel.agents.envs import TextEnvs
     from gamespiel.agents.rollout import Decide, Episode
+    from gamespiel.agents.runs.seats import Taken
     from gamespiel.endpoints.chat import Chat
     from gamespiel.exact import ExactGame
 
@@ -92,7 +93,7 @@ class GamePlayer(Player[GameKeys]):
     def env_count(self, count: int) -> int:
         return SEATS * count
 
-    def seeds(self, envs: TextEnvs, count: int, seed: int, taken: Container[int] = ()) -> list[int]:
+    def seeds(self, envs: TextEnvs, count: int, seed: int, taken: Taken | None = None) -> list[int]:
         from gamespiel.agents.runs.seats import draw_balanced_seeds
 
         # A seat does not depend on the opponent. "first" is the cheapest; upstream's servers have "random".

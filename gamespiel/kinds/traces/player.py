@@ -14,10 +14,9 @@ from gamespiel.kinds.traces.declaration import NAME
 from gamespiel.kinds.traces.keys import REPLY_ENVIRONMENT, TraceKeys, reply_environment, trace_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Container
-
     from gamespiel.agents.envs import TextEnvs
     from gamespiel.agents.rollout import Episode
+    from gamespiel.agents.runs.seats import Taken
     from gamespiel.endpoints.chat import Chat
 
 
@@ -36,7 +35,7 @@ class TracePlayer(Player[TraceKeys]):
     def task_names(self, env: gym.Env[Any, Any]) -> list[str]:
         return [NAME]
 
-    def seeds(self, envs: TextEnvs, count: int, seed: int, taken: Container[int] = ()) -> list[int]:
+    def seeds(self, envs: TextEnvs, count: int, seed: int, taken: Taken | None = None) -> list[int]:
         return trace_seeds(seed, count, taken)
 
     def play_agent(
@@ -86,19 +85,21 @@ def _local_keys(env: TraceKeys) -> TraceKeys:
     return dataclasses.replace(env, env_mode="local")
 
 
-def trace_seeds(seed: int, count: int, taken: Container[int] = ()) -> list[int]:
+def trace_seeds(seed: int, count: int, taken: Taken | None = None) -> list[int]:
     """Returns the episode seeds of an evaluation on traces: the same tasks for every agent.
 
     Args:
         seed: Seed of the draws.
         count: Number of seeds.
-        taken: Seeds to leave out, such as those of training.
+        taken: See ``Taken``.
     """
     from gamespiel.agents.sampling.noise import Purpose, episode_seeds
 
     drawn = count
     while True:  # the first draws are the same, however many there are
-        free = [one for one in episode_seeds(seed, 0, drawn, Purpose.EVALUATION_TASKS) if one not in taken]
+        candidates = episode_seeds(seed, 0, drawn, Purpose.EVALUATION_TASKS)
+        out = taken(candidates) if taken else ()
+        free = [one for one in candidates if one not in out]
         if len(free) >= count:
             return free[:count]
         drawn += count

@@ -1,26 +1,15 @@
-"""A third kind of task in one file, which ``test_third_kind.py`` adds to a copy of the package."""
+"""A third kind of task in one file, which ``test_kinds.py`` adds to a copy of the package."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic.dataclasses import dataclass
 
 from gamespiel.agents.fields import Index, key
 from gamespiel.errors import ConfigError
-from gamespiel.kinds.base import (
-    PART,
-    Baselines,
-    Declaration,
-    EnvKeys,
-    Kind,
-    MakeEnvs,
-    Player,
-    Presenter,
-    ShowProgress,
-    answers_of,
-)
+from gamespiel.kinds import base
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -28,12 +17,13 @@ if TYPE_CHECKING:
 
     from gamespiel.agents.rollout import Episode, Masks
     from gamespiel.agents.runs.evaluation import Measured
+    from gamespiel.agents.runs.seats import Taken
     from gamespiel.agents.sampling.decisions import Answer
     from gamespiel.agents.vec_env import TextVecEnv
 
 
-@dataclass(frozen=True, config=PART)
-class DuelKeys(EnvKeys):
+@dataclass(frozen=True, config=base.PART)
+class DuelKeys(base.EnvKeys):
     """The keys of duels."""
 
     table: Literal["small", "large"] | None = key(None, "duels: two players or three")
@@ -41,13 +31,13 @@ class DuelKeys(EnvKeys):
     rival: str = key("first", "duels: who plays the other seats")
 
 
-class DuelDeclaration(Declaration[DuelKeys]):
+class DuelDeclaration(base.Declaration[DuelKeys]):
     """Kuhn poker at one of two tables."""
 
     env_type = "duel"
     unit = "duels"
     environment = "GameSpiel-v0"
-    baselines = Baselines("low or high", "low|high")
+    baselines = base.Baselines("low or high", "low|high")
     keys = DuelKeys
     choosing = ("table",)
     belonging = ("round",)
@@ -65,13 +55,13 @@ class DuelDeclaration(Declaration[DuelKeys]):
             raise ConfigError(f"{who} needs a rival")
 
 
-class DuelPlayer(Player[DuelKeys]):
+class DuelPlayer(base.Player[DuelKeys]):
     """Plays the seeds one after the other."""
 
     def task_names(self, env: gym.Env[Any, Any]) -> list[str]:
         return ["duel"]
 
-    def seeds(self, envs: TextVecEnv, count: int, seed: int, taken: Container[int] = ()) -> list[int]:
+    def seeds(self, envs: TextVecEnv, count: int, seed: int, taken: Taken | None = None) -> list[int]:
         return list(range(seed, seed + count))
 
     def play_agent(
@@ -80,20 +70,20 @@ class DuelPlayer(Player[DuelKeys]):
         env: DuelKeys,
         count: int,
         seed: int,
-        make_envs: MakeEnvs,
-        show_progress: ShowProgress,
+        make_envs: base.MakeEnvs,
+        show_progress: base.ShowProgress,
     ) -> list[Episode]:
         from gamespiel.agents.runs.evaluation import play_seeds
 
         def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> list[Answer]:
-            return answers_of([row.nonzero()[0][-1 if name == "high" else 0] for row in masks])
+            return base.answers_of([row.nonzero()[0][-1 if name == "high" else 0] for row in masks])
 
         envs = make_envs(count)
         with show_progress(count) as on_step:
             return play_seeds(envs, decide, self.seeds(envs, count, seed), on_step)
 
 
-class DuelPresenter(Presenter[DuelKeys]):
+class DuelPresenter(base.Presenter[DuelKeys]):
     """One group, and one line in the place of a table."""
 
     def describe_tasks(self, env: DuelKeys, tasks: Sequence[str], agent: str | None) -> str:
@@ -110,4 +100,4 @@ class DuelPresenter(Presenter[DuelKeys]):
 
 
 DECLARATION = DuelDeclaration()
-KIND = Kind(DECLARATION, DuelPlayer(DECLARATION), DuelPresenter())
+KIND = base.Kind(DECLARATION, DuelPlayer(DECLARATION), DuelPresenter())
